@@ -1,0 +1,138 @@
+"""Sums over index ranges: the few facts about them that the theorems need, each proved where used.
+
+A sum is a function by recursion: total(params, 0) = 0, total(params, i + 1) = total(params, i) +
+term(params, i). The lemmas are schemas: each call proves one instance, by induction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from proofs.kernel import Bool, Kernel, Term, Theorem
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The sum of `term` over `index` from 0 to a bound, as a function of its parameters."""
+
+    symbol: Any
+    params: tuple[Any, ...]
+    index: Any
+    term: Any
+    start: Theorem
+    next: Theorem
+
+    def __call__(self, *args: Any) -> Any:
+        """The sum at these parameters; the last argument is the bound."""
+        return self.symbol(*args)
+
+    def upto(self, bound: Any) -> Any:
+        """The sum with its parameters as they are."""
+        return self.symbol(*self.params, bound)
+
+
+def total(k: Kernel, name: str, params: Sequence[Term], index: Term, term: Term) -> Sum:
+    """Declare the sum of `term` over `index`."""
+    zero = z3.RealVal(0) if term.sort() == z3.RealSort() else z3.IntVal(0)
+    symbol, start, then = k.recursion(
+        name, params, index, zero, lambda previous: previous(*params) + term
+    )
+    return Sum(symbol, tuple(params), index, term, start, then)
+
+
+def instance(s: Sum, **terms: Any) -> tuple[Theorem, Theorem]:
+    """The two equations of a sum, at other parameters."""
+    return s.start.at(**terms), s.next.at(**terms)
+
+
+def equal_terms(
+    k: Kernel,
+    name: str,
+    left: Sum,
+    right: Any,
+    pointwise: Theorem | None = None,
+    given: Sequence[Bool] = (),
+    uses: Sequence[Theorem] = (),
+) -> Theorem:
+    """Sums of equal terms are equal: `right` is a Sum, or a term that stands for a sum's value.
+
+    `pointwise` says, for the shared index in range, that the terms are equal.
+    """
+    i = left.index
+    terms = [pointwise] if pointwise is not None else []
+    return k.induct(
+        name,
+        i,
+        left.upto(i) == right.upto(i),
+        given=given,
+        base=[left.start, right.start],
+        step=[left.next, right.next, *terms, *uses],
+    )
+
+
+def closed_form(
+    k: Kernel,
+    name: str,
+    s: Sum,
+    value: Any,
+    given: Sequence[Bool] = (),
+    uses: Sequence[Theorem] = (),
+    base: Sequence[Theorem] = (),
+) -> Theorem:
+    """The sum up to its index equals `value`, an expression in the index."""
+    return k.induct(
+        name, s.index, s.upto(s.index) == value, given, [s.start, *base], [s.next, *uses]
+    )
+
+
+def of_sums(k: Kernel, name: str, outer: Term, inner: Term, term: Term, params: Sequence[Term]
+            ) -> tuple[Sum, Sum, Sum, Sum, Theorem]:
+    """Exchange: summing `term` over `inner` then `outer` equals outer then inner.
+
+    Declares the four sums and returns (by_inner, both_inner_first, by_outer, both_outer_first) and
+    the theorem, for arbitrary bounds named by the two indices.
+    """
+    by_inner = total(k, f"{name}_rows", [*params, outer], inner, term)
+    rows = total(k, f"{name}_rows_total", [*params, inner], outer, by_inner.upto(inner))
+    by_outer = total(k, f"{name}_columns", [*params, inner], outer, term)
+    columns = total(k, f"{name}_columns_total", [*params, outer], inner, by_outer.upto(outer))
+    # rows(inner bound; outer bound) and columns(outer bound; inner bound)
+    one_more = k.induct(
+        f"{name}_one_more_row",
+        inner,
+        columns(*params, outer + 1, inner)
+        == columns(*params, outer, inner) + by_inner(*params, outer, inner),
+        given=[outer >= 0],
+        base=[columns.start, columns.start.at(**{str(outer): outer + 1}), by_inner.start],
+        step=[columns.next, columns.next.at(**{str(outer): outer + 1}), by_inner.next, by_outer.next],
+    )
+    empty = k.induct(
+        f"{name}_no_rows",
+        inner,
+        columns(*params, 0, inner) == 0,
+        base=[columns.start.at(**{str(outer): 0})],
+        step=[columns.next.at(**{str(outer): 0}), by_outer.start],
+    )
+    exchanged = k.induct(
+        f"{name}_exchanged",
+        outer,
+        rows(*params, inner, outer) == columns(*params, outer, inner),
+        given=[inner >= 0],
+        base=[rows.start, empty],
+        step=[rows.next, one_more],
+    )
+    return by_inner, rows, by_outer, columns, exchanged
+
+
+def at(theorem: Theorem, **terms: Any) -> Theorem:
+    """An instance, for terms named by variables."""
+    return theorem.at(**terms)
+
+
+def named(variable: Term, term: Any) -> Mapping[str, Any]:
+    """A substitution for one variable."""
+    return {str(variable): term}

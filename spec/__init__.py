@@ -1,0 +1,9 @@
+"""The specification: what is claimed, in definitions only.
+
+Read in this order: arithmetic, mesh, states, modes, layouts, collectives, placement, strategies,
+schedule, derive, memory, communication, training, conditions, operators, semantics, verdict,
+assumptions.
+
+Every rule is written once, over plain arithmetic, so the same definition is evaluated with whole
+numbers, fractions, NumPy arrays, SymPy symbols and Z3 terms.
+"""

@@ -1,0 +1,51 @@
+"""What a rule needs of its numbers beyond + - * : splitting a whole into shards, and the maximum.
+
+A rule never asks what its numbers are. Whole numbers give the exact, padded sizes; fractions,
+symbols and terms give the closed forms of the divisible case.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Protocol
+
+Number = Any  # int, Fraction, a NumPy array, a SymPy expression or a Z3 term
+
+
+class Arithmetic(Protocol):
+    """How one kind of number divides and compares."""
+
+    def shard(self, elements: Number, unit: Number, devices: Number) -> Number:
+        """Elements each of `devices` keeps of a whole that is stored in units of `unit` elements."""
+
+    def maximum(self, first: Number, *others: Number) -> Number:
+        """The largest."""
+
+
+def ceil_div(a: Number, b: Number) -> Number:
+    """The least whole number of b's that covers a. Whole numbers or arrays of them, b >= 1."""
+    return -(-a // b)
+
+
+class Exact:
+    """Whole numbers: each unit is cut into equal chunks, the last ones padded."""
+
+    def shard(self, elements: Number, unit: Number, devices: Number) -> Number:
+        if unit is elements:
+            return ceil_div(elements, devices)
+        units, rest = elements // unit, elements % unit
+        return units * ceil_div(unit, devices) + ceil_div(rest, devices)
+
+    def maximum(self, first: Number, *others: Number) -> Number:
+        return max(first, *others) if others else first
+
+
+class Divisible(Exact):
+    """Exact fractions, as if every whole were divisible by every group: the closed forms."""
+
+    def shard(self, elements: Number, unit: Number, devices: Number) -> Number:
+        return Fraction(elements) / devices
+
+
+EXACT: Arithmetic = Exact()
+DIVISIBLE: Arithmetic = Divisible()

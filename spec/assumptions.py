@@ -1,0 +1,45 @@
+"""Every assumption the theorems rest on, each with its reason. There are no others.
+
+Two are about arithmetic and come with the proof rules; two are about training and are stated as
+formulas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, eq=False)
+class Assumption:
+    """A named assumption; `formula` builds its statement about given symbols, if it has one."""
+
+    name: str
+    reason: str
+    formula: Callable[..., Any] | None = None
+
+
+INDUCTION = Assumption(
+    "induction",
+    "what holds at 0, and at n + 1 whenever it holds at n, holds for every natural number; "
+    "functions may be defined by recursion on it",
+)
+REAL_ARITHMETIC = Assumption(
+    "real-arithmetic",
+    "values are real numbers: sums are exact and may be taken in any order (floats may not: E8)",
+)
+LINEARITY = Assumption(
+    "linearity",
+    "the loss of a batch is the weighted sum of its samples' losses, so its gradient is the "
+    "weighted sum of theirs",
+    lambda batch_gradient, weighted_sum: batch_gradient == weighted_sum,
+)
+DETERMINISM = Assumption(
+    "determinism",
+    "a sample's gradient and an element's update depend on their arguments alone, not on the "
+    "device that computes them",
+    lambda on_device, function: on_device == function,
+)
+
+ASSUMPTIONS = {a.name: a for a in (INDUCTION, REAL_ARITHMETIC, LINEARITY, DETERMINISM)}

@@ -1,0 +1,90 @@
+"""Collectives: layouts before and after, meaning, and what a device sends.
+
+The ring algorithms are given step by step. A buffer maps (device, chunk) to that chunk's content on
+that device; devices and chunks are numbered modulo n. In every step each device sends one chunk to
+device + 1. Volumes are the number of steps times the chunk, never postulated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from spec.arithmetic import Number
+from spec.layouts import Layout
+
+Buffer = Callable[[Number, Number], Number]
+Select = Callable[[object, Number, Number], Number]  # (condition, then, otherwise)
+SameChunk = Callable[[Number, Number], object]  # equal modulo n
+
+R, S, P = Layout
+
+
+def reduce_scatter_sends(device: Number, step: Number) -> Number:
+    """The chunk that `device` sends in `step` of a ring reduce-scatter."""
+    return device - 1 - step
+
+
+def reduce_scatter_step(
+    buffer: Buffer, step: Number, same: SameChunk, select: Select
+) -> Buffer:
+    """After one step: the chunk that arrives from the left is added to one's own."""
+
+    def after(device: Number, chunk: Number) -> Number:
+        arrives = same(chunk, reduce_scatter_sends(device - 1, step))
+        return select(
+            arrives, buffer(device, chunk) + buffer(device - 1, chunk), buffer(device, chunk)
+        )
+
+    return after
+
+
+def all_gather_sends(device: Number, step: Number) -> Number:
+    """The chunk that `device` sends in `step` of a ring all-gather: first its own."""
+    return device - step
+
+
+def all_gather_step(buffer: Buffer, step: Number, same: SameChunk, select: Select) -> Buffer:
+    """After one step: the chunk that arrives from the left is kept."""
+
+    def after(device: Number, chunk: Number) -> Number:
+        arrives = same(chunk, all_gather_sends(device - 1, step))
+        return select(arrives, buffer(device - 1, chunk), buffer(device, chunk))
+
+    return after
+
+
+def ring_steps(n: Number) -> Number:
+    """Steps of one pass round a ring of n devices."""
+    return n - 1
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One kind of data movement along a group of n devices."""
+
+    name: str
+    before: Layout
+    after: Layout
+    meaning: str
+    messages: Callable[[Number], Number]  # messages of one chunk that each device sends
+
+    def volume(self, n: Number, chunk: Number) -> Number:
+        """Elements each device sends, when each device's slice has `chunk` elements."""
+        return self.messages(n) * chunk
+
+
+ALL_GATHER = Collective(
+    "all_gather", S, R, "every device receives every device's slice", ring_steps
+)
+REDUCE_SCATTER = Collective(
+    "reduce_scatter", P, S, "every device receives the sum of its slice", ring_steps
+)
+ALL_REDUCE = Collective(
+    "all_reduce",
+    P,
+    R,
+    "every device receives the sum: reduce_scatter, then all_gather",
+    lambda n: REDUCE_SCATTER.messages(n) + ALL_GATHER.messages(n),
+)
+COLLECTIVES = {c.name: c for c in (ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE)}

@@ -1,0 +1,65 @@
+"""Communication of a schedule: what each operation moves, per device and step.
+
+A collective along some axes acts on what the other axes leave: each device's slice is the chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spec.arithmetic import Number
+from spec.collectives import COLLECTIVES
+from spec.memory import MODEL_STATES, Sizes
+from spec.mesh import group_size
+from spec.schedule import Kind, Op, Schedule
+
+HOST_TRANSFERS = (Kind.FETCH, Kind.OFFLOAD)
+
+
+@dataclass(frozen=True)
+class Move:
+    """What one operation moves in one step, per device."""
+
+    op: Op
+    times: Number  # micro-steps it is repeated in
+    elements: Number  # in all of them
+    bytes: Number
+
+    @property
+    def to_host(self) -> bool:
+        """Whether it crosses the host link, in either direction."""
+        return self.op.kind in HOST_TRANSFERS
+
+
+def elements_sent(op: Op, sizes: Sizes) -> Number:
+    """Elements one device sends in one execution of `op`; 0 if it moves nothing."""
+    if op.state not in MODEL_STATES:
+        return 0 * sizes.psi
+    if op.kind in HOST_TRANSFERS:
+        return sizes.slice(op.within)
+    collective = COLLECTIVES.get(op.kind.value)
+    if collective is None:
+        return 0 * sizes.psi
+    return collective.volume(group_size(sizes.mesh, op.axes), sizes.slice(op.within + op.axes))
+
+
+def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Move]:
+    """Every operation that moves data, in order."""
+    found = []
+    for ops, times in ((schedule.micro_step, micro_steps), (schedule.finish, 1)):
+        for op in ops:
+            if op.kind in HOST_TRANSFERS or op.kind.value in COLLECTIVES:
+                elements = times * elements_sent(op, sizes)
+                width = sizes.policy.of(op.state) if op.state in MODEL_STATES else 0
+                found.append(Move(op, times, elements, elements * width))
+    return found
+
+
+def totals(found: list[Move], zero: Number = 0) -> tuple[Number, Number, Number]:
+    """Elements and bytes sent to other devices, and bytes over the host link."""
+    sent = [m for m in found if not m.to_host]
+    return (
+        sum((m.elements for m in sent), zero),
+        sum((m.bytes for m in sent), zero),
+        sum((m.bytes for m in found if m.to_host), zero),
+    )

@@ -1,0 +1,46 @@
+"""What it means to match a single device, and the two conditions that decide it.
+
+A run is described per step t, device d and element j:
+
+    copy(t, d)[j], state(t, d)[j]   the parameter and optimizer value that d stores, if it does
+    view(t, d, m)[j]                what micro-step m of d's forward and backward reads
+    applied(t, d)[j]                the gradient that d applies, if it updates j
+    theta(t)[j], omega(t)[j]        the single device's parameter and optimizer value
+    current(t)[j]                   the run's own parameter: the copy on the device that owns j
+
+Each condition is a pair (when, then): it holds if `when` implies `then`. None mentions another.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Condition = tuple[Any, Any]
+
+
+def match(stored: Any, ours: Any, single: Any) -> Condition:
+    """Match: a stored copy of an element equals the single device's, at every step."""
+    return stored, ours == single
+
+
+def agreement(stored: Any, other_stored: Any, ours: Any, other: Any) -> Condition:
+    """State consistency, first half: two stored copies of an element are equal."""
+    return (stored, other_stored), ours == other
+
+
+def freshness(read: Any, view: Any, current: Any) -> Condition:
+    """State consistency, second half: what is read is the run's current parameters, all of them."""
+    return read, view == current
+
+
+def gradient_integrity(updates: Any, applied: Any, whole: Any) -> Condition:
+    """Gradient integrity: the applied gradient is the whole gradient of the batch.
+
+    `whole` is every sample exactly once, with its weight, at the run's current parameters.
+    """
+    return updates, applied == whole
+
+
+def initialised(stored: Any, ours: Any, single: Any) -> Condition:
+    """Init: before the first step, stored copies hold the single device's initial values."""
+    return stored, ours == single

@@ -1,0 +1,47 @@
+"""The five modes: how one state rests along one axis, and what happens before it is used."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from spec.arithmetic import Number
+from spec.states import State
+
+
+class Mode(Enum):
+    """The symbols of a placement."""
+
+    REPLICATED = "R"
+    SHARDED = "S"
+    GATHERED = "S*"
+    MATERIALIZED = "M"
+    OFFLOADED = "O"
+
+
+R, S, GATHERED, M, O = Mode  # noqa: E741
+
+
+def resting(mode: Mode, whole: Number, shard: Number) -> Number:
+    """Elements a device keeps of a state, between uses: R all of them, S and S* its shard."""
+    return {R: whole, S: shard, GATHERED: shard, M: whole * 0, O: whole * 0}[mode]
+
+
+def is_sharded(mode: Mode) -> bool:
+    """Whether a device keeps only its own slice along the axis."""
+    return mode in (S, GATHERED)
+
+
+MEANING: dict[Mode, str] = {
+    R: "a full copy on each device",
+    S: "1/n on each device, used in place: the consumer is partitioned the same way",
+    GATHERED: "1/n on each device, all-gathered for the use, then released",
+    M: "nothing kept: produced again for the use, then released",
+    O: "nothing on the device, a copy on the host, moved over the host link for each use",
+}
+
+MATERIALIZED_FROM: dict[State, str] = {
+    State.PARAMETERS: "cast from the optimizer's master copy",
+    State.OPTIMIZER: "a function of nothing stored: only an optimizer without state (K = 0)",
+    State.GRADIENTS: "consumed as it is produced: the update is fused into the backward pass",
+    State.ACTIVATIONS: "recomputed from stored inputs",
+}
