@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 
 import z3
 
-from proofs.smtlib import constants_of, logic_of, resource_count, standalone_text, symbols_of
+from proofs.smtlib import constants_of, has_reals, resource_count, standalone_text, symbols_of
 from spec.assumptions import ASSUMPTIONS, Assumption
 
 RESOURCE_LIMIT = 20_000_000  # the solver's own deterministic count, not seconds
@@ -157,10 +157,24 @@ class Kernel:
     claim: str
     theorems: list[Theorem] = field(default_factory=list)
     _symbols: dict[str, z3.FuncDeclRef] = field(default_factory=dict)
+    _variables: set[str] = field(default_factory=set)
     _names: set[str] = field(default_factory=set)
+
+    def part(self, name: str) -> Kernel:
+        """A fresh namespace for one part of the claim; its theorems are listed with the claim's."""
+        made = Kernel(f"{self.claim}/{name}")
+        made.theorems = self.theorems
+        return made
 
     # ------------------------------------------------------------------ symbols
     def constant(self, name: str, sort: z3.SortRef) -> Any:
+        """A variable: theorems hold for all its values, and have instances."""
+        made = self._declare(name, [], sort)()
+        self._variables.add(name)
+        return made
+
+    def fixed(self, name: str, sort: z3.SortRef) -> Any:
+        """A symbol for any one value, the same throughout: definitions may mention it."""
         return self._declare(name, [], sort)()
 
     def integers(self, names: str) -> Any:
@@ -257,8 +271,11 @@ class Kernel:
     ) -> Theorem:
         self._known([formula])
         bound = {str(v) for v in variables}
-        fixed = frozenset(constants_of([formula])) - bound
-        under = frozenset([_Hypothesis(name, fixed, axiom)])
+        fixed = (self._variables & constants_of([formula])) - bound
+        stray = bound - self._variables
+        if stray:
+            raise KernelError(f"{name}: {', '.join(sorted(stray))} is not a variable")
+        under = frozenset([_Hypothesis(name, frozenset(fixed), axiom)])
         return self._issue(name, "axiom" if axiom else "hypothesis", (), formula, under=under)
 
     # -------------------------------------------------------------------- rules
@@ -272,7 +289,8 @@ class Kernel:
         """`given` implies `goal`, by the solver, from the theorems in `uses`."""
         given, uses = tuple(given), tuple(uses)
         asked = self._ask(name, "smt", [u.statement for u in self._ours(uses)], given, goal)
-        return self._issue(name, "smt", given, goal, uses, (asked,), _under(uses))
+        under = _under(uses) | _arithmetic([asked])
+        return self._issue(name, "smt", given, goal, uses, (asked,), under)
 
     def induct(
         self,
@@ -321,7 +339,7 @@ class Kernel:
             goal,
             (*base, *step),
             asked,
-            under | _assumed("induction"),
+            under | _assumed("induction") | _arithmetic(asked),
         )
 
     def extend(self, name: str, pointwise: Theorem, index: Term) -> Theorem:
@@ -438,10 +456,9 @@ class Kernel:
     ) -> Bool:
         pairs = []
         for name, term in terms.items():
-            symbol = self._symbols.get(name)
-            if symbol is None or symbol.arity() != 0:
+            if name not in self._variables:
                 raise KernelError(f"{name} is not a variable")
-            variable = symbol()
+            variable = self._symbols[name]()
             self._free(variable, under)
             value = z3.IntVal(term) if isinstance(term, int) else term
             if value.sort() != variable.sort():
@@ -450,7 +467,7 @@ class Kernel:
         return z3.substitute(formula, *pairs)
 
     def _free(self, variable: Term, under: frozenset[_Hypothesis]) -> None:
-        if variable.num_args() or str(variable) not in self._symbols:
+        if str(variable) not in self._variables:
             raise KernelError(f"{variable} is not a variable")
         for hypothesis in under:
             if str(variable) in hypothesis.fixed:
@@ -471,7 +488,10 @@ class Kernel:
                 raise KernelError(f"{symbol} is not declared in this kernel")
 
     def _closed(self, body: Term, params: Sequence[Term]) -> None:
-        stray = constants_of([body]) - {str(p) for p in params}
+        for p in params:
+            if str(p) not in self._variables:
+                raise KernelError(f"{p} is not a variable")
+        stray = (self._variables & constants_of([body])) - {str(p) for p in params}
         if stray:
             raise KernelError(f"a definition leaves {', '.join(sorted(stray))} open")
 
@@ -494,6 +514,11 @@ def _under(theorems: Iterable[Theorem]) -> frozenset[_Hypothesis]:
 
 def _assumed(name: str) -> frozenset[_Hypothesis]:
     return frozenset([_Hypothesis(name, frozenset(), name)])
+
+
+def _arithmetic(asked: Iterable[Obligation]) -> frozenset[_Hypothesis]:
+    real = any(has_reals([*o.facts, o.goal]) for o in asked)
+    return _assumed("real-arithmetic") if real else frozenset()
 
 
 def _default(unknown: Term) -> Term:

@@ -42,6 +42,11 @@ def constants_of(terms: Iterable[z3.ExprRef]) -> set[str]:
     return {d.name() for d in symbols_of(terms) if d.arity() == 0}
 
 
+def has_reals(terms: Iterable[z3.ExprRef]) -> bool:
+    """Whether any subterm is a real number."""
+    return any(t.sort().kind() == z3.Z3_REAL_SORT for t in subterms(terms))
+
+
 def logic_of(terms: Iterable[z3.ExprRef]) -> str:
     """The SMT-LIB name of the smallest usual logic that holds `terms`."""
     features: set[str] = set()
