@@ -60,7 +60,7 @@ def room(op: Op, sizes: Sizes) -> Number:
 
 @lru_cache(maxsize=4096)
 def moments(schedule: Schedule) -> tuple[tuple[Op, ...], ...]:
-    """The distinct sets of operations whose results take room of their own at the same time."""
+    """After each operation, those whose results take room of their own at that time."""
     live: dict[Buffer, tuple[Op, ...]] = {}
     found = []
     for _, op in schedule.flat(1):
@@ -68,35 +68,37 @@ def moments(schedule: Schedule) -> tuple[tuple[Op, ...], ...]:
             live.pop(op.target, None)
         if op.span is not Span.NONE:
             live[op.target] = (*live.get(op.target, ()), op)
-        moment = tuple(taken for ops in live.values() for taken in ops)
-        if moment and moment not in found:
-            found.append(moment)
+        found.append(tuple(taken for ops in live.values() for taken in ops))
     return tuple(found)
+
+
+def held(moment: tuple[Op, ...], sizes: Sizes) -> Number:
+    """Bytes of the buffers that are live at one moment and do not rest."""
+    return sum((room(op, sizes) for op in moment), 0 * sizes.psi)
 
 
 def transient(schedule: Schedule, sizes: Sizes) -> Number:
     """Bytes of the largest set of buffers that are live together and do not rest."""
-    none = 0 * sizes.psi
-    together = [sum((room(op, sizes) for op in moment), none) for moment in moments(schedule)]
-    return sizes.arithmetic.maximum(none, *together)
+    distinct = dict.fromkeys(m for m in moments(schedule) if m)
+    return sizes.arithmetic.maximum(0 * sizes.psi, *(held(m, sizes) for m in distinct))
 
 
 def ledger(schedule: Schedule, sizes: Sizes) -> list[Number]:
-    """Bytes on the device before the step and after each operation: taken at once, given back."""
-    balance = [total_resting(schedule, sizes)]
+    """Bytes on the device after each operation: what it takes is added, what it releases is not."""
+    balance = total_resting(schedule, sizes)
     owed: dict[Buffer, Number] = {}
+    entries = []
     for _, op in schedule.flat(1):
-        change = 0 * sizes.psi
-        if op.kind is Kind.RELEASE:
-            change = change - owed.pop(op.target, 0 * sizes.psi)
+        if op.kind is Kind.RELEASE and op.target in owed:
+            balance = balance - owed.pop(op.target)
         if op.span is not Span.NONE:
             taken = room(op, sizes)
-            owed[op.target] = owed.get(op.target, 0 * sizes.psi) + taken
-            change = change + taken
-        balance.append(balance[-1] + change)
-    return balance
+            owed[op.target] = owed[op.target] + taken if op.target in owed else taken
+            balance = balance + taken
+        entries.append(balance)
+    return entries
 
 
 def peak(schedule: Schedule, sizes: Sizes) -> Number:
     """Bytes at the fullest moment of a step."""
-    return sizes.arithmetic.maximum(*ledger(schedule, sizes))
+    return sizes.arithmetic.maximum(total_resting(schedule, sizes), *ledger(schedule, sizes))

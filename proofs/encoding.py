@@ -1,0 +1,116 @@
+"""The specification as SMT terms: its own functions, evaluated on symbols.
+
+Modes, layouts and collectives are enumeration sorts, so that one query ranges over every placement
+of an axis: `lift` tabulates a function of the specification over all values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+import z3
+
+from spec.collectives import COLLECTIVES, Collective
+from spec.derive import derive
+from spec.layouts import Layout
+from spec.modes import Mode
+from spec.placement import BATCH, Placement, place
+from spec.states import State
+from spec.verdict import check
+
+ModeSort, _modes = z3.EnumSort("Mode", [m.name.capitalize() for m in Mode])
+LayoutSort, _layouts = z3.EnumSort("Layout", [f"Is{x.name.capitalize()}" for x in Layout])
+CollectiveSort, _collectives = z3.EnumSort("Collective", [c.title() for c in COLLECTIVES])
+MODES: dict[Mode, Any] = dict(zip(Mode, _modes, strict=True))
+LAYOUTS: dict[Layout, Any] = dict(zip(Layout, _layouts, strict=True))
+COLLECTIVE_TERMS: dict[str, Any] = dict(zip(COLLECTIVES, _collectives, strict=True))
+
+ANY_SIZE = 5  # a group size that stands for every n >= 3 (theorem T3)
+
+
+def lift(function: Callable[..., Any], choices: Sequence[tuple[Any, dict[Any, Any]]]) -> Any:
+    """The term for function(*values), where each value is given by an enumeration term.
+
+    `choices`: for each argument the term, and what each value is called in SMT.
+    """
+    if not choices:
+        return function()
+    (term, names), rest = choices[0], choices[1:]
+    branches = [
+        (name, lift(lambda *others, v=value: function(v, *others), rest))
+        for value, name in names.items()
+    ]
+    result = branches[-1][1]
+    for name, branch in reversed(branches[:-1]):
+        result = branch if branch.eq(result) else z3.If(term == name, branch, result)
+    return result
+
+
+def modes_of(names: str) -> list[Any]:
+    """Names for the modes of the four states, as constants of the enumeration sort."""
+    return [z3.Const(name, ModeSort) for name in names.split()]
+
+
+@lru_cache(maxsize=1)
+def placements() -> dict[tuple[Mode, ...], Placement]:
+    """All placements of the four states on one batch axis."""
+    return {
+        modes: place((BATCH,), {s: {BATCH: m} for s, m in zip(State, modes, strict=True)})
+        for modes in product(Mode, repeat=len(State))
+    }
+
+
+@lru_cache(maxsize=1)
+def realisable_placements() -> dict[tuple[Mode, ...], Placement]:
+    """Those whose derived schedule is accepted."""
+    return {
+        modes: p for modes, p in placements().items() if check(derive(p), {BATCH: ANY_SIZE}).accepted
+    }
+
+
+def over_placements(states: Sequence[Any], value: Callable[[Placement], Any]) -> Any:
+    """The term value(placement), for the placement that four mode terms describe."""
+    choices = [(term, MODES) for term in states]
+    return lift(lambda *modes: value(placements()[modes]), choices)
+
+
+def realisable(states: Sequence[Any]) -> Any:
+    """The constraint that four mode terms describe a realisable placement."""
+    return over_placements(states, lambda p: z3.BoolVal(p in realisable_placements().values()))
+
+
+def layout(collective: Any, side: str) -> Any:
+    """The layout term `before` or `after` a collective term."""
+
+    def of(name: str) -> Any:
+        spec: Collective = COLLECTIVES[name]
+        return LAYOUTS[getattr(spec, side)]
+
+    return lift(of, [(collective, COLLECTIVE_TERMS)])
+
+
+class Symbolic:
+    """Arithmetic on terms: shards are quotients, or symbols given for the padded sizes."""
+
+    def __init__(self, shards: Sequence[tuple[Any, Any]] = ()) -> None:
+        self.shards = shards
+
+    def shard(self, elements: Any, unit: Any, devices: Any) -> Any:
+        for whole, shard in self.shards:
+            if whole.eq(elements):
+                return shard
+        return elements / devices
+
+    def maximum(self, first: Any, *others: Any) -> Any:
+        for other in others:
+            first = z3.If(other > first, other, first)
+        return first
+
+
+def enumerated(value: Enum) -> str:
+    """The SMT name of a value."""
+    return value.name.capitalize()
