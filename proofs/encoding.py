@@ -7,7 +7,6 @@ of an axis: `lift` tabulates a function of the specification over all values.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from enum import Enum
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -48,11 +47,6 @@ def lift(function: Callable[..., Any], choices: Sequence[tuple[Any, dict[Any, An
     for name, branch in reversed(branches[:-1]):
         result = branch if branch.eq(result) else z3.If(term == name, branch, result)
     return result
-
-
-def modes_of(names: str) -> list[Any]:
-    """Names for the modes of the four states, as constants of the enumeration sort."""
-    return [z3.Const(name, ModeSort) for name in names.split()]
 
 
 @lru_cache(maxsize=1)
@@ -110,7 +104,3 @@ class Symbolic:
             first = z3.If(other > first, other, first)
         return first
 
-
-def enumerated(value: Enum) -> str:
-    """The SMT name of a value."""
-    return value.name.capitalize()

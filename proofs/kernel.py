@@ -258,13 +258,13 @@ class Kernel:
         """A hypothesis, for all values of `variables`; other constants in it stay as they are."""
         return self._assume(name, variables, formula, None)
 
-    def axiom(self, assumption: Assumption, variables: Sequence[Term], *symbols: Any) -> Theorem:
+    def axiom(
+        self, name: str, assumption: Assumption, variables: Sequence[Term], *symbols: Any
+    ) -> Theorem:
         """An assumption of spec/assumptions.py about these symbols, for all values of `variables`."""
         if ASSUMPTIONS.get(assumption.name) is not assumption or assumption.formula is None:
             raise KernelError(f"{assumption.name} is not an assumption of spec/assumptions.py")
-        return self._assume(
-            assumption.name, variables, assumption.formula(*symbols), assumption.name
-        )
+        return self._assume(name, variables, assumption.formula(*symbols), assumption.name)
 
     def _assume(
         self, name: str, variables: Sequence[Term], formula: Bool, axiom: str | None

@@ -6,7 +6,7 @@ term(params, i). The lemmas are schemas: each call proves one instance, by induc
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,12 +89,14 @@ def closed_form(
     )
 
 
-def of_sums(k: Kernel, name: str, outer: Term, inner: Term, term: Term, params: Sequence[Term]
-            ) -> tuple[Sum, Sum, Sum, Sum, Theorem]:
-    """Exchange: summing `term` over `inner` then `outer` equals outer then inner.
+def of_sums(
+    k: Kernel, name: str, outer: Term, inner: Term, term: Term, params: Sequence[Term]
+) -> tuple[Sum, Sum, Sum, Sum, Theorem]:
+    """Exchange: summing over `inner` and then `outer` equals summing over outer and then inner.
 
-    Declares the four sums and returns (by_inner, both_inner_first, by_outer, both_outer_first) and
-    the theorem, for arbitrary bounds named by the two indices.
+    Declares rows(outer; inner bound), their total(inner bound; outer bound), columns(inner; outer
+    bound) and their total(outer bound; inner bound); returns them, and the theorem that the totals
+    are equal, for arbitrary bounds named by the two indices.
     """
     by_inner = total(k, f"{name}_rows", [*params, outer], inner, term)
     rows = total(k, f"{name}_rows_total", [*params, inner], outer, by_inner.upto(inner))
@@ -128,11 +130,33 @@ def of_sums(k: Kernel, name: str, outer: Term, inner: Term, term: Term, params: 
     return by_inner, rows, by_outer, columns, exchanged
 
 
-def at(theorem: Theorem, **terms: Any) -> Theorem:
-    """An instance, for terms named by variables."""
-    return theorem.at(**terms)
+def partition(
+    k: Kernel, name: str, part: Term, item: Term, place: Any, placed: Theorem, parts: Any, term: Term,
+    params: Sequence[Term] = (),
+) -> tuple[Sum, Sum, Sum, Theorem]:
+    """Items, each placed in one of `parts` parts: the sum of the parts' sums is the sum of all.
 
-
-def named(variable: Term, term: Any) -> Mapping[str, Any]:
-    """A substitution for one variable."""
-    return {str(variable): term}
+    `placed`: 0 <= place(item) < parts. Declares share(part; items), their total(items; parts), and
+    whole(items); returns them with the theorem total(items; parts) = whole(items).
+    """
+    mine = z3.If(place(item) == part, term, z3.RealVal(0))
+    share, total_of, column, columns, exchanged = of_sums(k, name, part, item, mine, params)
+    whole = total(k, f"{name}_whole", params, item, term)
+    once = k.induct(
+        f"{name}_each_item_once", part,
+        column.upto(part) == z3.If(place(item) < part, term, z3.RealVal(0)),
+        base=[column.start, placed], step=[column.next, placed],
+    )
+    same = k.induct(
+        f"{name}_columns_are_items", item,
+        columns(*params, parts, item) == whole.upto(item),
+        base=[columns.start.at(**{str(part): parts}), whole.start],
+        step=[columns.next.at(**{str(part): parts}), whole.next,
+              once.at(**{str(part): parts}), placed],
+    )
+    done = k.prove(
+        f"{name}_parts_make_the_whole", total_of(*params, item, parts) == whole.upto(item),
+        given=[item >= 0],
+        uses=[exchanged.at(**{str(part): parts}), same, placed],
+    )
+    return share, total_of, whole, done

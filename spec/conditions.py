@@ -1,14 +1,15 @@
 """What it means to match a single device, and the two conditions that decide it.
 
-A run is described per step t, device d and element j:
+A run is described per step t, device d, element j and sample x:
 
     copy(t, d)[j], state(t, d)[j]   the parameter and optimizer value that d stores, if it does
-    view(t, d, m)[j]                what micro-step m of d's forward and backward reads
+    seen(t, x)                      the parameters that the device working on sample x read
     applied(t, d)[j]                the gradient that d applies, if it updates j
     theta(t)[j], omega(t)[j]        the single device's parameter and optimizer value
     current(t)[j]                   the run's own parameter: the copy on the device that owns j
 
-Each condition is a pair (when, then): it holds if `when` implies `then`. None mentions another.
+Each condition is a pair (when, then): it holds if `when` implies `then`. None mentions another:
+gradient integrity is about what is summed, state consistency about what is read and kept.
 """
 
 from __future__ import annotations
@@ -25,20 +26,21 @@ def match(stored: Any, ours: Any, single: Any) -> Condition:
 
 def agreement(stored: Any, other_stored: Any, ours: Any, other: Any) -> Condition:
     """State consistency, first half: two stored copies of an element are equal."""
-    return (stored, other_stored), ours == other
+    return [stored, other_stored], ours == other
 
 
-def freshness(read: Any, view: Any, current: Any) -> Condition:
+def freshness(read: Any, seen: Any, current: Any) -> Condition:
     """State consistency, second half: what is read is the run's current parameters, all of them."""
-    return read, view == current
+    return read, seen == current
 
 
-def gradient_integrity(updates: Any, applied: Any, whole: Any) -> Condition:
-    """Gradient integrity: the applied gradient is the whole gradient of the batch.
+def gradient_integrity(updates: Any, applied: Any, every_sample_once: Any) -> Condition:
+    """Gradient integrity: what is applied is every sample's gradient once, with its weight.
 
-    `whole` is every sample exactly once, with its weight, at the run's current parameters.
+    `every_sample_once` is the weighted sum over the batch of the gradients as they were computed,
+    each at the parameters its device had read.
     """
-    return updates, applied == whole
+    return updates, applied == every_sample_once
 
 
 def initialised(stored: Any, ours: Any, single: Any) -> Condition:
