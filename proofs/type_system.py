@@ -1,0 +1,312 @@
+"""T1, T2, T3: the operator algebra is what the operations do, it suffices, and it misses nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product as pairs
+from typing import Any
+
+import z3
+
+from proofs.equivalence import match_follows
+from proofs.kernel import Kernel, Theorem
+from proofs.runs import Distributed
+from proofs.sums import Sum, closed_form, equal_terms, of_sums, partition, total
+from spec import operators as spec
+from spec.operators import KEEP, OWNER, SLICE, SUM, SUM_SLICE, Operator, Source, Value
+
+AXIS = "axis"
+
+
+@dataclass
+class Axis:
+    """One axis of n >= 1 devices, with an owner, and the sums that were needed along it."""
+
+    k: Kernel
+    n: Any
+    owner: Any
+    sizes: Theorem
+    sums: list[Sum] = field(default_factory=list)
+
+    def total(self, _: Any, terms: Callable[[Any], Any]) -> Any:
+        """The sum of terms(i) over the axis, as a new symbol."""
+        i = self.k.integers(f"i{len(self.sums)}")
+        made = total(self.k, f"sum{len(self.sums)}", [], i, z3.simplify(_real(terms(i))))
+        self.sums.append(made)
+        return made(self.n)
+
+    def meaning(self, operator: Operator, value: Value) -> Value:
+        """What an operator makes of a value: the specification's definition."""
+        if operator in (SUM, SUM_SLICE):
+            everywhere = spec.summed(value, AXIS, self.n, self.total)({AXIS: self.owner})
+            value = lambda device: everywhere  # noqa: E731
+        if operator is OWNER:
+            value = spec.owners(value, AXIS, self.owner)
+        if operator in (SLICE, SUM_SLICE):
+            value = spec.sliced(value, AXIS, self.owner, z3.If)
+        return value
+
+
+def _real(term: Any) -> Any:
+    return term if isinstance(term, z3.ExprRef) else z3.RealVal(term)
+
+
+def _axis(k: Kernel) -> Axis:
+    n, owner = k.fixed("n", z3.IntSort()), k.fixed("owner", z3.IntSort())
+    sizes = k.suppose("owner_is_one_of_n", [], z3.And(n >= 1, 0 <= owner, owner < n))
+    return Axis(k, n, owner, sizes)
+
+
+def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
+    """The operator products, their linearity, and commutation across axes hold for every n.
+
+    So the normal form of every buffer after an operation is what the operation does to the devices'
+    values. What an operator comes to on the owner and elsewhere is as tabulated. (Claim T1)
+    """
+    products = tuple(
+        _product(k.part(f"{left.name}_{right.name}".lower()), left, right)
+        for left, right in pairs((SUM, OWNER, SLICE, SUM_SLICE), Operator)
+        if right is not KEEP
+    )
+    return (
+        *products, *_linear(k.part("linear")), *_commute(k.part("commute")),
+        *_positions(k.part("positions")),
+    )
+
+
+def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
+    """left after right is what the table says."""
+    axis = _axis(k)
+    d = k.integers("d")
+    x = k.function("x", z3.IntSort(), z3.RealSort())
+    value: Value = lambda device: x(device[AXIS])  # noqa: E731
+    inner = axis.meaning(right, value)
+    here = {AXIS: d}
+    twice = axis.meaning(left, inner)(here)
+    factor, result = spec.product(left, right, axis.n)
+    once = axis.meaning(result, value)(here)
+    facts = [axis.sizes]
+    if left in (SUM, SUM_SLICE):
+        # a sum of an even part and an owner's part
+        outer = axis.sums[-2] if result in (SUM, SUM_SLICE) else axis.sums[-1]
+        even = inner({AXIS: axis.owner - 1})
+        extra = inner({AXIS: axis.owner}) - even
+        summed = outer.index * even + z3.If(axis.owner < outer.index, extra, z3.RealVal(0))
+        facts.append(
+            closed_form(k, "the_sum_over_devices", outer, summed, base=[axis.sizes])
+            .at(**{str(outer.index): axis.n})
+        )
+    if len(axis.sums) > 1 and right in (SUM, SUM_SLICE):
+        first, again = axis.sums[0], axis.sums[-1]
+        facts.append(
+            closed_form(k, "the_same_sum", first, again(first.index), base=[again.start],
+                        uses=[again.next.at(**{str(again.index): first.index})])
+            .at(**{str(first.index): axis.n})
+        )
+    return k.prove(f"{left.name}_after_{right.name}".lower(), twice == factor * once, uses=facts)
+
+
+def _linear(k: Kernel) -> tuple[Theorem, ...]:
+    """Sum, owner and slice respect sums and multiples; replacing a slice is adding a difference."""
+    axis = _axis(k)
+    d, i = k.integers("d i")
+    x, y = (k.function(v, z3.IntSort(), z3.RealSort()) for v in "xy")
+    a, b = (k.fixed(v, z3.RealSort()) for v in "ab")
+    of_x, of_y = total(k, "of_x", [], i, x(i)), total(k, "of_y", [], i, y(i))
+    of_both = total(k, "of_both", [], i, a * x(i) + b * y(i))
+    summed = closed_form(
+        k, "sums_are_linear", of_both, a * of_x(i) + b * of_y(i),
+        base=[of_x.start, of_y.start], uses=[of_x.next, of_y.next],
+    )
+    here = {AXIS: d}
+    fx, fy = (lambda v: x(v[AXIS])), (lambda v: y(v[AXIS]))
+    both: Value = lambda v: a * fx(v) + b * fy(v)  # noqa: E731
+    owned = k.prove(
+        "owner_and_slice_are_linear",
+        z3.And(*(
+            axis.meaning(op, both)(here)
+            == a * axis.meaning(op, fx)(here) + b * axis.meaning(op, fy)(here)
+            for op in (OWNER, SLICE)
+        )),
+    )
+    replaced = k.prove(
+        "replacing_a_slice_adds_the_difference",
+        spec.sliced(fx, AXIS, axis.owner, z3.If, fy)(here)
+        == fy(here) + axis.meaning(SLICE, lambda v: fx(v) - fy(v))(here),
+    )
+    return summed, owned, replaced
+
+
+def _commute(k: Kernel) -> tuple[Theorem, ...]:
+    """Operators along different axes commute."""
+    d, e = k.integers("d e")
+    n, m, own_d, own_e = (k.fixed(v, z3.IntSort()) for v in ("n", "m", "own_d", "own_e"))
+    sizes = k.suppose("sizes", [], z3.And(n >= 1, m >= 1))
+    x = k.function("x", z3.IntSort(), z3.IntSort(), z3.RealSort())
+    zero = z3.RealVal(0)
+    _, rows, _, columns, exchanged = of_sums(k, "xs", d, e, x(d, e), [])
+    sums = k.prove("sums_commute", rows(m, n) == columns(n, m),
+                   uses=[exchanged.at(d=n, e=m), sizes])
+    along = total(k, "along_d", [e], d, x(d, e))
+    of_slices = total(k, "of_slices", [e], d, z3.If(e == own_e, x(d, e), zero))
+    slices = closed_form(k, "sums_and_slices_commute", of_slices,
+                         z3.If(e == own_e, along.upto(d), zero),
+                         base=[along.start], uses=[along.next])
+    of_owners = total(k, "of_owners", [e], d, x(d, own_e))
+    owners = closed_form(
+        k, "sums_and_owners_commute", of_owners, along(own_e, d),
+        base=[along.start.at(e=own_e)], uses=[along.next.at(e=own_e)],
+    )
+    world = {"a": d, "b": e}
+    value: Value = lambda v: x(v["a"], v["b"])  # noqa: E731
+
+    def take(axis: str, owner: Any, v: Value) -> Value:
+        return spec.owners(v, axis, owner)
+
+    def keep(axis: str, owner: Any, v: Value) -> Value:
+        return spec.sliced(v, axis, owner, z3.If)
+
+    others = k.prove(
+        "owners_and_slices_commute",
+        z3.And(*(
+            f("a", own_d, g("b", own_e, value))(world) == g("b", own_e, f("a", own_d, value))(world)
+            for f, g in pairs((take, keep), repeat=2)
+        )),
+    )
+    return sums, slices, owners, others
+
+
+def _positions(k: Kernel) -> tuple[Theorem, ...]:
+    """What each operator comes to on a device: the values it sees, each once."""
+    axis = _axis(k)
+    d, i = k.integers("d i")
+    x = k.function("x", z3.IntSort(), z3.RealSort())
+    value: Value = lambda device: x(device[AXIS])  # noqa: E731
+    everyone = total(k, "everyone", [], i, x(i))
+    rest = total(k, "rest", [d], i, z3.If(z3.Or(i == d, i == axis.owner), z3.RealVal(0), x(i)))
+    split = k.induct(
+        "everyone_is_oneself_the_owner_and_the_rest", i,
+        everyone(i)
+        == rest(d, i)
+        + z3.If(d < i, x(d), z3.RealVal(0))
+        + z3.If(z3.And(d != axis.owner, axis.owner < i), x(axis.owner), z3.RealVal(0)),
+        given=[0 <= d],
+        base=[everyone.start, rest.start, axis.sizes],
+        step=[everyone.next, rest.next],
+    )
+    seen = {Source.SELF: x(d), Source.OWNER: x(axis.owner), Source.REST: rest(d, axis.n)}
+    found = []
+    for operator in Operator:
+        meaning = axis.meaning(operator, value)({AXIS: d})
+        uses = [split.at(i=axis.n), axis.sizes]
+        if axis.sums and operator in (SUM, SUM_SLICE):
+            same = axis.sums[-1]
+            uses.append(
+                equal_terms(k, f"{operator.name}_is_everyone".lower(), same, everyone,
+                            uses=[everyone.next.at(i=same.index)])
+                .at(**{str(same.index): axis.n})
+            )
+        for owner, words in ((True, "on_the_owner"), (False, "elsewhere")):
+            reads = sum((seen[s] for s in spec.READS[owner][operator]), z3.RealVal(0))
+            found.append(k.prove(
+                f"{operator.name}_{words}".lower(), meaning == reads,
+                given=[0 <= d, d < axis.n, (d == axis.owner) == z3.BoolVal(owner)], uses=uses,
+            ))
+    return tuple(found)
+
+
+def accepted_schedules_match(k: Kernel) -> tuple[Theorem, ...]:
+    """Accepted implies gradient integrity and state consistency, and so Match at every step.
+
+    Accepted: what a device applies is every micro-step's contribution, summed over every axis, once;
+    what is read is current, and resting copies agree. However the samples are assigned to devices
+    and micro-steps. Shown for one and for two batch axes. (Claim T2)
+    """
+    return _accepted_matches(k.part("one_axis"), 1), _accepted_matches(k.part("two_axes"), 2)
+
+
+def _accepted_matches(k: Kernel, axes: int) -> Theorem:
+    r = Distributed(k)
+    t, d, j, x = r.t, r.d, r.j, r.x
+    levels = ["micro_step", *(f"axis{a}" for a in range(axes))]
+    places = [k.function(f"{level}_of", z3.IntSort(), z3.IntSort(), z3.IntSort())
+              for level in levels]
+    counts = [k.fixed(f"{level}s", z3.IntSort()) for level in levels]
+    placed = [
+        k.suppose(f"each_sample_has_one_{level}", [t, x],
+                  z3.And(0 <= place(t, x), place(t, x) < count))
+        for level, place, count in zip(levels, places, counts, strict=True)
+    ]
+    indices = [k.integers(level) for level in levels]
+    term = r.as_seen.term
+    # the sum over all indices of what each device contributed, level by level, from the inside
+    facts: list[tuple[Sum, Theorem]] = []
+    conditioned = [term]
+    for place, index in zip(places, indices, strict=True):
+        conditioned.append(z3.If(place(t, x) == index, conditioned[-1], z3.RealVal(0)))
+    nested: Any = None
+    equal: Theorem | None = None
+    for depth in reversed(range(len(levels))):
+        outer = [t, j, *indices[:depth]]
+        name = levels[depth]
+        share, parts, whole, one = partition(
+            k, name, indices[depth], x, lambda item, p=places[depth]: p(t, item), placed[depth],
+            counts[depth], conditioned[depth], outer,
+        )
+        if nested is None:
+            inner = share(*outer, indices[depth], r.batch(t))
+            nested = total(k, f"over_{name}", outer, indices[depth], inner)
+            same = equal_terms(k, f"{name}_sums", nested, _at_batch(parts, outer, r),
+                               uses=[_next_at_batch(parts, r)])
+        else:
+            below = nested(*outer, indices[depth], counts[depth + 1])
+            nested = total(k, f"over_{name}", outer, indices[depth], below)
+            renamed = equal_terms(k, f"{name}_shares", share, facts[-1][0])
+            same = equal_terms(
+                k, f"{name}_sums", nested, _at_batch(parts, outer, r),
+                uses=[_next_at_batch(parts, r), facts[-1][1], renamed.at(x=r.batch(t)), r.counted],
+            )
+        done = k.prove(
+            f"{name}s_make_the_whole",
+            nested(*outer, counts[depth]) == whole(*outer, r.batch(t)),
+            uses=[same.at(**{name: counts[depth]}), one.at(x=r.batch(t)), r.counted,
+                  placed[depth].at(x=0), _some(k, counts[depth], name)],
+        )
+        facts.append((whole, done))
+        equal = done
+    assert equal is not None
+    everything = equal_terms(k, "the_samples", facts[-1][0], r.as_seen)
+    accepted = k.suppose(
+        "accepted_every_contribution_once", [t, d, j],
+        z3.Implies(r.updates(d, j), r.applied(t, d)[j] == nested(t, j, counts[0])),
+    )
+    integrity = k.prove(
+        "accepted_schedules_have_gradient_integrity",
+        z3.Implies(r.updates(d, j), r.applied(t, d)[j] == r.as_seen(t, j, r.batch(t))),
+        uses=[accepted, equal, everything.at(x=r.batch(t)), r.counted],
+    )
+    return match_follows(r, integrity, r.fresh_sum(r.suppose_freshness()))
+
+
+def _some(k: Kernel, count: Any, name: str) -> Theorem:
+    return k.suppose(f"there_are_{name}s", [], count >= 1)
+
+
+@dataclass(frozen=True)
+class _Upto:
+    """A sum whose item bound is the batch."""
+
+    start: Theorem
+    next: Theorem
+    upto: Callable[[Any], Any]
+
+
+def _at_batch(parts: Sum, outer: list[Any], r: Distributed) -> _Upto:
+    batch = {"x": r.batch(r.t)}
+    return _Upto(parts.start.at(**batch), parts.next.at(**batch),
+                 lambda bound: parts(*outer, r.batch(r.t), bound))
+
+
+def _next_at_batch(parts: Sum, r: Distributed) -> Theorem:
+    return parts.next.at(x=r.batch(r.t))
