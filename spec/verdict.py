@@ -14,7 +14,7 @@ schedules match the single device, T3 a rejected one has a run that does not.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any
@@ -42,15 +42,16 @@ from spec.states import MIXED_ADAM, BytePolicy, State
 SETTLED_WITHIN = 4  # steps after which an accepted schedule's state must have repeated
 
 Position = tuple[bool, ...]  # for each axis: is this device the element's owner?
-Symbol = tuple[str, int, int]  # (weight | moment | gradient, step, micro-step)
+Symbol = tuple[str, int, int]  # (weight | moment | gradient | fault, step, micro-step or operation)
+Need = tuple[str, NormalForm, NormalForm, str]  # (rule, what there is, what is needed, in words)
 
 
 class Rejected(Exception):
     """A requirement that a schedule does not meet."""
 
-    def __init__(self, rule: str, has: str, needs: str) -> None:
+    def __init__(self, rule: str, has: str, needs: str, op: Op | None) -> None:
         super().__init__(f"{has}; needs {needs}")
-        self.rule, self.has, self.needs = rule, has, needs
+        self.rule, self.has, self.needs, self.op = rule, has, needs, op
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,9 @@ class Forms:
         self.axes = tuple(a for a in axes if not _is_one(mesh[a]))
         self.sizes = tuple(mesh[a] for a in self.axes)
         self.micro_steps, self.policy, self.same = micro_steps, policy, same
-        self.step, self.updated = 0, False
+        self.step, self.op_index = 0, 0
+        self.op: Op | None = None
+        self.faults: dict[Symbol, Rejected] = {}
 
     def symbol(self, kind: str, step: int, micro_step: int = 0) -> NormalForm:
         """A value in its original form."""
@@ -117,32 +120,73 @@ class Forms:
         return add(value, other)
 
     def forward(self, view: NormalForm) -> NormalForm:
-        self._require_fresh(view, "the parameters it reads are")
         return view
 
     def gradient(
         self, view: NormalForm, activations: NormalForm, micro_step: int
     ) -> NormalForm:
-        self._require_fresh(view, "the parameters it reads are")
-        self._require_fresh(activations, "its activations are those of")
-        return self.symbol("gradient", self.step, micro_step)
+        current = self.symbol("weight", self.step)
+        needs = (
+            ("fresh", view, current, "the parameters it reads are"),
+            ("fresh", activations, current, "the parameters its activations come from are"),
+        )
+        return self._where_met(needs, self.symbol("gradient", self.step, micro_step))[0]
 
     def update(
         self, weight: NormalForm, moment: NormalForm, gradient: NormalForm, axes: Axes
     ) -> tuple[NormalForm, NormalForm]:
         word: Word = (SUM,) * len(self.axes)
-        whole = {
-            (("gradient", self.step, m), word): 1 for m in range(self.micro_steps)
-        }
-        current = self.symbol("weight", self.step)
-        state = self.symbol("moment", self.step)
-        for position in self.positions(axes):
-            self._require("current", position, weight, current, "the weights it updates are")
-            if self.policy.k > 0:
-                self._require("current", position, moment, state, "the optimizer state is")
-            self._require("whole", position, gradient, whole, "the gradient it applies is")
-        self.updated = True
-        return self.symbol("weight", self.step + 1), self.symbol("moment", self.step + 1)
+        whole = {(("gradient", self.step, m), word): 1 for m in range(self.micro_steps)}
+        state = (("current", moment, self.symbol("moment", self.step), "the optimizer state is"),)
+        needs = (
+            ("current", weight, self.symbol("weight", self.step), "the weights it updates are"),
+            *(state if self.policy.k > 0 else ()),
+            ("whole", gradient, whole, "the gradient it applies is"),
+        )
+        after = (self.symbol(kind, self.step + 1) for kind in ("weight", "moment"))
+        weight, moment = self._where_met(needs, *after, owned=axes)
+        return weight, moment
+
+    def _where_met(
+        self, needs: Sequence[Need], *results: NormalForm, owned: Axes = ()
+    ) -> list[NormalForm]:
+        """The results on devices where the needs are met; elsewhere a fault, which says why not.
+
+        A fault is a value like any other: it does no harm where nothing is made of it.
+        """
+        faults = [(p, self._fault(p, needs)) for p in self.positions(owned)]
+        if not any(fault for _, fault in faults):
+            return list(results)
+        found = []
+        for result in results:
+            form: NormalForm = {}
+            for position, fault in faults:
+                here: NormalForm = {(fault, (KEEP,) * len(self.axes)): 1} if fault else result
+                form = add(form, self._only_at(here, position))
+            found.append(form)
+        return found
+
+    def _only_at(self, form: NormalForm, position: Position) -> NormalForm:
+        """The value on devices of one kind, nothing elsewhere."""
+        for axis, owner in zip(self.axes, position, strict=True):
+            on_owner = self._apply(SLICE, axis, form)
+            form = on_owner if owner else add(form, scale(on_owner, -1))
+        return form
+
+    def _fault(self, position: Position, needs: Sequence[Need]) -> Symbol | None:
+        """The first need that is not met on such a device, as a symbol."""
+        for rule, has, expected, words in needs:
+            difference = self.at(add(has, scale(expected, -1)), position)
+            if difference:
+                inherited = next((s for s, _ in difference if s[0] == "fault"), None)
+                symbol = inherited or ("fault", self.step, self.op_index)
+                if inherited is None:
+                    on = self.describe_position(position)
+                    self.faults.setdefault(symbol, Rejected(
+                        rule, f"{words} {self.describe(has)}{on}", self.describe(expected), self.op
+                    ))
+                return symbol
+        return None
 
     # ---------------------------------------------------------- requirements
     def positions(self, owned: Axes = ()) -> Iterator[Position]:
@@ -161,7 +205,7 @@ class Forms:
             for sources in combinations(*per_axis):
                 key: Any = (symbol, sources)
                 factor: Number = 1
-                if symbol[0] != "gradient":  # the same on every device
+                if symbol[0] in ("weight", "moment"):  # the same on every device
                     key, factor = (symbol, ()), self._devices(position, sources)
                 seen[key] = seen.get(key, 0) + factor * coefficient
         return {key: c for key, c in seen.items() if not self.same(c, 0)}
@@ -173,23 +217,6 @@ class Forms:
                 count = count * (n - (1 if owner else 2))
         return count
 
-    def _equal(self, position: Position, form: NormalForm, other: NormalForm) -> bool:
-        return not self.at(add(form, scale(other, -1)), position)
-
-    def _require(
-        self, rule: str, position: Position, has: NormalForm, needs: NormalForm, words: str
-    ) -> None:
-        if not self._equal(position, has, needs):
-            on = self.describe_position(position)
-            raise Rejected(
-                rule, f"{words} {self.describe(has)}{on}", self.describe(needs)
-            )
-
-    def _require_fresh(self, view: NormalForm, words: str) -> None:
-        current = self.symbol("weight", self.step)
-        for position in self.positions():
-            self._require("fresh", position, view, current, words)
-
     def require_agreed(self, store: Store, schedule: Schedule) -> None:
         """Every resting copy is the updated one, on every device that keeps it."""
         kept = [(State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "weight")]
@@ -197,7 +224,7 @@ class Forms:
         if self.policy.k > 0:
             kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "moment"))
         if not any(schedule.rest(state).stored for state, *_ in kept):
-            raise Rejected("agreed", "no copy of the parameters is kept", "one to continue from")
+            raise Rejected("agreed", "no copy of the parameters is kept", "one to continue from", None)
         for state, buffer, part, kind in kept:
             rest = schedule.rest(state)
             if not rest.stored:
@@ -206,7 +233,10 @@ class Forms:
             value = value if host is rest.host else self.nothing
             for position in self.positions(rest.sharded):
                 words = f"what rests as {buffer.value} is"
-                self._require("agreed", position, value, self.symbol(kind, self.step + 1), words)
+                updated = self.symbol(kind, self.step + 1)
+                fault = self._fault(position, [("agreed", value, updated, words)])
+                if fault:
+                    raise self.faults[fault]
 
     # --------------------------------------------------------------- in words
     def describe_position(self, position: Position) -> str:
@@ -232,6 +262,8 @@ class Forms:
             name = f"micro-step {micro_step}'s gradient{old}"
             if all(op is KEEP for op in word):
                 name = f"the device's own {name}"
+        elif kind == "fault":
+            name = "what an earlier operation got wrong"
         else:
             name = f"the {when} {kind}"
         verbs = {
@@ -267,14 +299,13 @@ def check(
     before = None
     for step in range(SETTLED_WITHIN):
         forms.step = step
-        op: Op | None = None
+        for forms.op_index, (m, forms.op) in enumerate(schedule.flat(micro_steps)):
+            execute(forms.op, schedule, forms, store, m)
+        forms.op_index, forms.op = -1, None
         try:
-            for m, op in schedule.flat(micro_steps):
-                execute(op, schedule, forms, store, m)
-            op = None
             forms.require_agreed(store, schedule)
         except Rejected as no:
-            return Verdict(False, no.rule, step, op, no.has, no.needs)
+            return Verdict(False, no.rule, step, no.op, no.has, no.needs)
         after = _relative(store, step + 1, same)
         if after == before:
             return Verdict(True)
