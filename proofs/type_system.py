@@ -52,7 +52,7 @@ def _real(term: Any) -> Any:
     return term if isinstance(term, z3.ExprRef) else z3.RealVal(term)
 
 
-def _axis(k: Kernel) -> Axis:
+def one_axis(k: Kernel) -> Axis:
     n, owner = k.fixed("n", z3.IntSort()), k.fixed("owner", z3.IntSort())
     sizes = k.suppose("owner_is_one_of_n", [], z3.And(n >= 1, 0 <= owner, owner < n))
     return Axis(k, n, owner, sizes)
@@ -77,7 +77,7 @@ def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
 
 def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
     """left after right is what the table says."""
-    axis = _axis(k)
+    axis = one_axis(k)
     d = k.integers("d")
     x = k.function("x", z3.IntSort(), z3.RealSort())
     value: Value = lambda device: x(device[AXIS])  # noqa: E731
@@ -109,7 +109,7 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
 
 def _linear(k: Kernel) -> tuple[Theorem, ...]:
     """Sum, owner and slice respect sums and multiples; replacing a slice is adding a difference."""
-    axis = _axis(k)
+    axis = one_axis(k)
     d, i = k.integers("d i")
     x, y = (k.function(v, z3.IntSort(), z3.RealSort()) for v in "xy")
     a, b = (k.fixed(v, z3.RealSort()) for v in "ab")
@@ -179,7 +179,7 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
 
 def _positions(k: Kernel) -> tuple[Theorem, ...]:
     """What each operator comes to on a device: the values it sees, each once."""
-    axis = _axis(k)
+    axis = one_axis(k)
     d, i = k.integers("d i")
     x = k.function("x", z3.IntSort(), z3.RealSort())
     value: Value = lambda device: x(device[AXIS])  # noqa: E731
