@@ -44,7 +44,7 @@ class Gossip:
 
     def device(self, d: Any) -> Bool:
         """d is one of the devices."""
-        return z3.And(0 <= d, d < self.n)
+        return z3.And(d >= 0, d < self.n)
 
 
 def _gossip(k: Kernel) -> Gossip:
@@ -53,19 +53,23 @@ def _gossip(k: Kernel) -> Gossip:
     k.integers("e d c t")
     sender, receiver = k.function("sender", INT, INT, INT), k.function("receiver", INT, INT, INT)
     senders, receivers = (
-        k.suppose(f"{who.name()}s_are_devices", [E, T], z3.And(0 <= who(E, T), who(E, T) < n))
+        k.suppose(f"{who.name()}s_are_devices", [E, T], z3.And(who(E, T) >= 0, who(E, T) < n))
         for who in (sender, receiver)
     )
     knows, first, then = k.recursion(
-        "knows", [E, D, C], T, D == C,
+        "knows",
+        [E, D, C],
+        T,
+        D == C,
         lambda before: z3.Or(
-            before(E, D, C), z3.And(D == receiver(E, T), before(E, sender(E, T), C))
+            before(E, D, C), z3.And(receiver(E, T) == D, before(E, sender(E, T), C))
         ),
     )
     until = k.function("until", INT, INT)
     lengths = k.suppose("schedules_are_finite", [E], until(E) >= 0)
-    return Gossip(k, n, group, sender, receiver, senders, receivers, knows, first, then, until,
-                  lengths)
+    return Gossip(
+        k, n, group, sender, receiver, senders, receivers, knows, first, then, until, lengths
+    )
 
 
 @dataclass(frozen=True)
@@ -87,14 +91,21 @@ class Census:
         """
         g, m = self.g, self.by_all.index
         many = g.k.induct(
-            f"{self.name}_by_all_but_one", m,
+            f"{self.name}_by_all_but_one",
+            m,
             self.by_all(E, least, m) >= m - _count(excepted < m),
             given=[m <= g.n],
             base=[self.by_all.start.at(t=least)],
-            step=[self.by_all.next.at(t=least), once.at(d=m), self.positive.at(d=m, t=least), *uses],
+            step=[
+                self.by_all.next.at(t=least),
+                once.at(d=m),
+                self.positive.at(d=m, t=least),
+                *uses,
+            ],
         )
         return g.k.prove(
-            f"{self.name}_at_least_n_less_one_times", self.messages(E, least) >= g.n - 1,
+            f"{self.name}_at_least_n_less_one_times",
+            self.messages(E, least) >= g.n - 1,
             uses=[many.at(**{str(m): g.n}), self.adds_up.at(t=least), g.group, *uses],
         )
 
@@ -112,18 +123,24 @@ def _census(g: Gossip, name: str, who: Any, among: Theorem, counts: Bool | None 
         those = total(k, f"{name}_messages", [E], T, _count(counted))
         messages, equations = those, [those.start, those.next]
     none = k.induct(
-        f"{name}_by_none_at_first", m, by_all(E, 0, m) == 0,
-        base=[by_all.start.at(t=0)], step=[by_all.next.at(t=0), of.start.at(d=m)],
+        f"{name}_by_none_at_first",
+        m,
+        by_all(E, 0, m) == 0,
+        base=[by_all.start.at(t=0)],
+        step=[by_all.next.at(t=0), of.start.at(d=m)],
     )
     one_each = k.induct(
-        f"{name}_by_one_device_each", m,
+        f"{name}_by_one_device_each",
+        m,
         by_all(E, T + 1, m) == by_all(E, T, m) + _count(z3.And(who(E, T) < m, counted)),
         given=[T >= 0],
         base=[by_all.start, by_all.start.at(t=T + 1), among],
         step=[by_all.next, by_all.next.at(t=T + 1), of.next.at(d=m)],
     )
     adds_up = k.induct(
-        f"{name}_adds_up", T, by_all(E, T, n) == messages(E, T),
+        f"{name}_adds_up",
+        T,
+        by_all(E, T, n) == messages(E, T),
         base=[none.at(**{str(m): n}), *equations[:1], g.group],
         step=[one_each.at(**{str(m): n}), *equations[1:], among, g.group],
     )
@@ -133,7 +150,9 @@ def _census(g: Gossip, name: str, who: Any, among: Theorem, counts: Bool | None 
 def _leaves(g: Gossip, sent: Census) -> Theorem:
     """A contribution that another device knows of was sent by its device."""
     return g.k.induct(
-        "what_is_known_elsewhere_was_sent", T, sent.of(E, C, T) >= 1,
+        "what_is_known_elsewhere_was_sent",
+        T,
+        sent.of(E, C, T) >= 1,
         given=[g.knows(E, D, C, T), D != C],
         base=[g.first],
         step=[g.then, sent.of.next.at(d=C), sent.positive.at(d=C)],
@@ -144,7 +163,9 @@ def _leaves(g: Gossip, sent: Census) -> Theorem:
 def _arrives(g: Gossip, received: Census) -> Theorem:
     """A device that knows of another's contribution has received a message."""
     return g.k.induct(
-        "what_is_known_of_others_was_received", T, received.of(E, D, T) >= 1,
+        "what_is_known_of_others_was_received",
+        T,
+        received.of(E, D, T) >= 1,
         given=[g.knows(E, D, C, T), D != C],
         base=[g.first],
         step=[g.then, received.of.next, received.positive],
@@ -167,27 +188,47 @@ def _busiest(g: Gossip, collective: spec.Collective, sent: Census, least: Theore
         "no_device_sends_more_than_v", [x], z3.Implies(g.device(x), sends(x, size) <= v)
     )
     same = k.induct(
-        "what_all_send_about_one_element", x, about(y, x) == sent.by_all(y, g.until(y), x),
+        "what_all_send_about_one_element",
+        x,
+        about(y, x) == sent.by_all(y, g.until(y), x),
         base=[about.start, sent.by_all.start.at(e=y, t=g.until(y))],
-        step=[about.next, sent.by_all.next.at(
-            **{"e": y, "t": g.until(y), str(sent.by_all.index): x})],
+        step=[
+            about.next,
+            sent.by_all.next.at(**{"e": y, "t": g.until(y), str(sent.by_all.index): x}),
+        ],
     )
     together = k.induct(
-        "what_all_send_about_all_elements", y, all_about(n, y) >= y * collective.messages(n),
+        "what_all_send_about_all_elements",
+        y,
+        all_about(n, y) >= y * collective.messages(n),
         base=[all_about.start.at(device=n)],
-        step=[all_about.next.at(device=n), same.at(device=n), least.at(e=y), g.group,
-              sent.adds_up.at(e=y, t=g.until(y)), g.lengths.at(e=y)],
+        step=[
+            all_about.next.at(device=n),
+            same.at(device=n),
+            least.at(e=y),
+            g.group,
+            sent.adds_up.at(e=y, t=g.until(y)),
+            g.lengths.at(e=y),
+        ],
     )
     at_most = k.induct(
-        "devices_send_at_most_v_each", x, all_send(size, x) <= x * v, given=[x <= n],
+        "devices_send_at_most_v_each",
+        x,
+        all_send(size, x) <= x * v,
+        given=[x <= n],
         base=[all_send.start.at(element=size)],
         step=[all_send.next.at(element=size), bounded],
     )
     return k.prove(
         f"{collective.name}_cannot_be_done_with_less",
         n * v >= size * collective.messages(n),
-        uses=[at_most.at(device=n), together.at(element=size), g.group, some,
-              exchanged.at(device=n, element=size)],
+        uses=[
+            at_most.at(device=n),
+            together.at(element=size),
+            g.group,
+            some,
+            exchanged.at(device=n, element=size),
+        ],
     )
 
 
@@ -196,13 +237,15 @@ def _no_reduce_scatter_sends_less(k: Kernel) -> Theorem:
     owner = k.function("owner", INT, INT)
     owners = k.suppose("owners_are_devices", [E], g.device(owner(E)))
     gets = k.suppose(
-        "the_owner_ends_with_every_contribution", [E, C],
+        "the_owner_ends_with_every_contribution",
+        [E, C],
         z3.Implies(g.device(C), g.knows(E, owner(E), C, g.until(E))),
     )
     sent = _census(g, "sent", g.sender, g.senders)
     once = k.prove(
-        "every_other_device_sends", sent.of(E, D, g.until(E)) >= 1,
-        given=[g.device(D), D != owner(E)],
+        "every_other_device_sends",
+        sent.of(E, D, g.until(E)) >= 1,
+        given=[g.device(D), owner(E) != D],
         uses=[_leaves(g, sent).at(d=owner(E), c=D, t=g.until(E)), gets.at(c=D), g.lengths],
     )
     least = sent.enough(g.until(E), owner(E), once, owners, g.lengths)
@@ -214,14 +257,16 @@ def _no_all_gather_sends_less(k: Kernel) -> Theorem:
     owner = k.function("owner", INT, INT)
     owners = k.suppose("owners_are_devices", [E], g.device(owner(E)))
     gets = k.suppose(
-        "every_device_ends_with_the_owners_value", [E, D],
+        "every_device_ends_with_the_owners_value",
+        [E, D],
         z3.Implies(g.device(D), g.knows(E, D, owner(E), g.until(E))),
     )
     sent = _census(g, "sent", g.sender, g.senders)
     received = _census(g, "received", g.receiver, g.receivers)
     once = k.prove(
-        "every_other_device_receives", received.of(E, D, g.until(E)) >= 1,
-        given=[g.device(D), D != owner(E)],
+        "every_other_device_receives",
+        received.of(E, D, g.until(E)) >= 1,
+        given=[g.device(D), owner(E) != D],
         uses=[_arrives(g, received).at(c=owner(E), t=g.until(E)), gets, g.lengths],
     )
     least = received.enough(g.until(E), owner(E), once, owners, g.lengths)
@@ -240,11 +285,14 @@ def _no_all_reduce_sends_less(k: Kernel) -> Theorem:
         "somebody_is_done", [E, T], D, z3.And(g.device(D), z3.Not(lacks(E, D, T)))
     )
     gets = k.suppose(
-        "every_device_ends_with_every_contribution", [E, D, C],
+        "every_device_ends_with_every_contribution",
+        [E, D, C],
         z3.Implies(z3.And(g.device(D), g.device(C)), knows(E, D, C, until(E))),
     )
     all_done = k.prove(
-        "every_device_is_done", z3.Not(lacks(E, D, until(E))), given=[g.device(D)],
+        "every_device_is_done",
+        z3.Not(lacks(E, D, until(E))),
+        given=[g.device(D)],
         uses=[lack_found.at(t=until(E)), gets.at(c=lacked(E, D, until(E)))],
     )
     sent = _census(g, "sent", g.sender, g.senders)
@@ -254,26 +302,37 @@ def _no_all_reduce_sends_less(k: Kernel) -> Theorem:
     # nobody is done at first
     other = z3.If(D == 0, z3.IntVal(1), z3.IntVal(0))
     lacking = k.prove(
-        "at_first_every_device_lacks_another", lacks(E, D, 0),
+        "at_first_every_device_lacks_another",
+        lacks(E, D, 0),
         uses=[lack_shown.at(c=other, t=0), g.first.at(c=other), several],
     )
     nobody = k.prove(
-        "at_first_nobody_is_done", z3.Not(done(E, 0)),
+        "at_first_nobody_is_done",
+        z3.Not(done(E, 0)),
         uses=[done_found.at(t=0), lacking.at(d=whose(E, 0))],
     )
     # once done, always done
     keeps = k.prove(
-        "knowledge_is_kept", z3.Implies(lacks(E, D, T + 1), lacks(E, D, T)), given=[T >= 0],
-        uses=[lack_found.at(t=T + 1), g.then.at(c=lacked(E, D, T + 1)),
-              lack_shown.at(c=lacked(E, D, T + 1))],
+        "knowledge_is_kept",
+        z3.Implies(lacks(E, D, T + 1), lacks(E, D, T)),
+        given=[T >= 0],
+        uses=[
+            lack_found.at(t=T + 1),
+            g.then.at(c=lacked(E, D, T + 1)),
+            lack_shown.at(c=lacked(E, D, T + 1)),
+        ],
     )
     stays = k.prove(
-        "somebody_stays_done", z3.Implies(done(E, T), done(E, T + 1)), given=[T >= 0],
+        "somebody_stays_done",
+        z3.Implies(done(E, T), done(E, T + 1)),
+        given=[T >= 0],
         uses=[done_found, keeps.at(d=whose(E, T)), done_shown.at(d=whose(E, T), t=T + 1)],
     )
     # until then all messages are early ones
     all_early = k.induct(
-        "until_then_every_message_is_early", T, early.of(E, D, T) == sent.of(E, D, T),
+        "until_then_every_message_is_early",
+        T,
+        early.of(E, D, T) == sent.of(E, D, T),
         given=[z3.Or(T == 0, z3.Not(done(E, T - 1)))],
         base=[early.of.start, sent.of.start],
         step=[early.of.next, sent.of.next, stays.at(t=T - 1)],
@@ -282,66 +341,86 @@ def _no_all_reduce_sends_less(k: Kernel) -> Theorem:
     leaves = _leaves(g, sent)
     who = whose(E, T + 1)
     all_sent = k.prove(
-        "by_then_every_other_device_has_sent", early.of(E, D, T + 1) >= 1,
-        given=[first_done, T >= 0, g.device(D), D != who],
-        uses=[all_early.at(t=T + 1), leaves.at(d=who, c=D, t=T + 1), done_found.at(t=T + 1),
-              lack_shown.at(d=who, c=D, t=T + 1)],
+        "by_then_every_other_device_has_sent",
+        early.of(E, D, T + 1) >= 1,
+        given=[first_done, T >= 0, g.device(D), who != D],
+        uses=[
+            all_early.at(t=T + 1),
+            leaves.at(d=who, c=D, t=T + 1),
+            done_found.at(t=T + 1),
+            lack_shown.at(d=who, c=D, t=T + 1),
+        ],
     )
     m = early.by_all.index
     many = k.induct(
-        "by_then_all_but_one_have_sent", m,
+        "by_then_all_but_one_have_sent",
+        m,
         early.by_all(E, T + 1, m) >= m - _count(who < m),
         given=[m <= n, first_done, T >= 0],
         base=[early.by_all.start.at(t=T + 1)],
         step=[early.by_all.next.at(t=T + 1), all_sent.at(d=m), early.positive.at(d=m, t=T + 1)],
     )
     half = k.induct(
-        "n_less_one_messages_are_early", T, early.messages(E, T) >= n - 1, given=[done(E, T)],
+        "n_less_one_messages_are_early",
+        T,
+        early.messages(E, T) >= n - 1,
+        given=[done(E, T)],
         base=[nobody],
-        step=[many.at(**{str(m): n}), early.adds_up.at(t=T + 1), g.group,
-              early.messages.next],
+        step=[many.at(**{str(m): n}), early.adds_up.at(t=T + 1), g.group, early.messages.next],
     )
     # afterwards everybody else has yet to learn something
     leader, leader_start, leader_next = k.recursion(
-        "first_to_be_done", [E], T, z3.IntVal(0),
+        "first_to_be_done",
+        [E],
+        T,
+        z3.IntVal(0),
         lambda before: z3.If(done(E, T), before(E), g.receiver(E, T)),
     )
     c = lacked(E, D, T)
     unchanged = k.prove(
         "who_receives_nothing_learns_nothing",
         z3.Implies(lacks(E, D, T), lacks(E, D, T + 1)),
-        given=[T >= 0, D != g.receiver(E, T)],
+        given=[T >= 0, g.receiver(E, T) != D],
         uses=[lack_found, g.then.at(c=c), lack_shown.at(c=c, t=T + 1)],
     )
     learns = k.induct(
-        "whoever_is_done_later_received_late", T, late.of(E, D, T) >= 1,
-        given=[done(E, T), z3.Not(lacks(E, D, T)), g.device(D), D != leader(E, T)],
+        "whoever_is_done_later_received_late",
+        T,
+        late.of(E, D, T) >= 1,
+        given=[done(E, T), z3.Not(lacks(E, D, T)), g.device(D), leader(E, T) != D],
         base=[nobody],
         step=[late.of.next, late.positive, leader_next, unchanged, done_shown],
     )
     end = until(E)
     someone = k.prove(
-        "in_the_end_somebody_is_done", done(E, end),
+        "in_the_end_somebody_is_done",
+        done(E, end),
         uses=[done_shown.at(d=0, t=end), all_done.at(d=0), g.group],
     )
     once = k.prove(
-        "every_other_device_receives_late", late.of(E, D, end) >= 1,
-        given=[g.device(D), D != leader(E, end)],
+        "every_other_device_receives_late",
+        late.of(E, D, end) >= 1,
+        given=[g.device(D), leader(E, end) != D],
         uses=[learns.at(t=end), someone, all_done, g.lengths],
     )
     leads = k.induct(
-        "the_first_is_a_device", T, leader(E, T) >= 0,
-        base=[leader_start], step=[leader_next, g.receivers],
+        "the_first_is_a_device",
+        T,
+        leader(E, T) >= 0,
+        base=[leader_start],
+        step=[leader_next, g.receivers],
     )
     other_half = late.enough(end, leader(E, end), once, leads.at(t=end), g.lengths)
     split = k.induct(
-        "every_message_is_early_or_late", T,
+        "every_message_is_early_or_late",
+        T,
         early.messages(E, T) + late.messages(E, T) == T,
         base=[early.messages.start, late.messages.start],
         step=[early.messages.next, late.messages.next],
     )
     least = k.prove(
-        "an_all_reduce_takes_2_n_less_1_messages", until(E) >= spec.ALL_REDUCE.messages(n),
+        "an_all_reduce_takes_2_n_less_1_messages",
+        until(E) >= spec.ALL_REDUCE.messages(n),
         uses=[half.at(t=end), other_half, split.at(t=end), someone, g.lengths],
     )
     return _busiest(g, spec.ALL_REDUCE, sent, least)

@@ -37,7 +37,7 @@ def ring(k: Kernel) -> Ring:
     same, times, shown, found = k.choose("same_chunk", [a, b], q, a - b == q * n)
     itself = k.prove("a_chunk_is_itself", same(a, a), uses=[shown.at(b=a, q=0)])
     multiples = k.induct("multiples_of_n_are_not_negative", q, q * n >= 0, step=[some])
-    near = z3.Or(z3.And(0 < a - b, a - b < n), z3.And(0 < b - a, b - a < n))
+    near = z3.Or(z3.And(a - b > 0, a - b < n), z3.And(b - a > 0, b - a < n))
     witness = times(a, b)
     not_near = k.prove(
         "chunks_less_than_n_apart_differ",
@@ -45,27 +45,47 @@ def ring(k: Kernel) -> Ring:
         given=[near],
         uses=[found, *(multiples.at(q=m) for m in (witness - 1, -witness - 1))],
     )
-    forth = k.prove("a_chunk_after_n_is_the_same", z3.Implies(same(a, b), same(a + n, b)),
-                    uses=[found, shown.at(a=a + n, q=witness + 1)])
-    back = k.prove("and_back", z3.Implies(same(a + n, b), same(a, b)),
-                   uses=[found.at(a=a + n), shown.at(q=times(a + n, b) - 1)])
-    round_once = k.prove("a_chunk_number_may_go_round", same(a + n, b) == same(a, b),
-                         uses=[forth, back])
+    forth = k.prove(
+        "a_chunk_after_n_is_the_same",
+        z3.Implies(same(a, b), same(a + n, b)),
+        uses=[found, shown.at(a=a + n, q=witness + 1)],
+    )
+    back = k.prove(
+        "and_back",
+        z3.Implies(same(a + n, b), same(a, b)),
+        uses=[found.at(a=a + n), shown.at(q=times(a + n, b) - 1)],
+    )
+    round_once = k.prove(
+        "a_chunk_number_may_go_round", same(a + n, b) == same(a, b), uses=[forth, back]
+    )
     return Ring(k, n, some, same, itself, not_near, round_once)
 
 
-def _buffer(r: Ring, name: str, initial: Callable[..., Any], step: Callable[..., Any]
-            ) -> tuple[Any, Theorem, Theorem]:
+def _buffer(
+    r: Ring, name: str, initial: Callable[..., Any], step: Callable[..., Any]
+) -> tuple[Any, Theorem, Theorem]:
     """The buffers of a ring algorithm after s steps, by its step rule."""
     d, c, s = (r.k.constant(f"{name}_{v}", z3.IntSort()) for v in "dcs")
     return r.k.recursion(
-        name, [d, c], s, initial(d, c),
+        name,
+        [d, c],
+        s,
+        initial(d, c),
         lambda previous: step(previous, s, r.same, z3.If)(d, c),
     )
 
 
-def _goes_round(r: Ring, name: str, buffer: Any, start: Theorem, then: Theorem, initially: Theorem,
-                d: Term, c: Term, s: Term) -> Theorem:
+def _goes_round(
+    r: Ring,
+    name: str,
+    buffer: Any,
+    start: Theorem,
+    then: Theorem,
+    initially: Theorem,
+    d: Term,
+    c: Term,
+    s: Term,
+) -> Theorem:
     """A buffer's chunk number may go round: chunk c + n is chunk c."""
 
     def eq(theorem: Theorem, chunk: Any) -> Theorem:
@@ -76,7 +96,9 @@ def _goes_round(r: Ring, name: str, buffer: Any, start: Theorem, then: Theorem, 
 
     sent = spec.reduce_scatter_sends if name.startswith("sums") else spec.all_gather_sends
     return r.k.induct(
-        f"{name}_go_round", s, buffer(d, c + r.n, s) == buffer(d, c, s),
+        f"{name}_go_round",
+        s,
+        buffer(d, c + r.n, s) == buffer(d, c, s),
         base=[eq0(c), eq0(c + r.n), initially, r.some_devices],
         step=[eq(then, c), eq(then, c + r.n), r.round_once.at(a=c, b=sent(d - 1, s))],
         at=[{}, {str(d): d - 1}],
@@ -107,7 +129,9 @@ def _reduce_scatter(r: Ring, x: Any) -> Scattered:
 
     # a chunk whose turn has not come is untouched
     untouched = k.induct(
-        "chunks_wait_untouched", s, sums(d, d - 2 - i, s) == x(d, d - 2 - i),
+        "chunks_wait_untouched",
+        s,
+        sums(d, d - 2 - i, s) == x(d, d - 2 - i),
         given=[s <= i, i < n],
         base=[at0.at(sums_d=d, sums_c=d - 2 - i)],
         step=[
@@ -118,11 +142,15 @@ def _reduce_scatter(r: Ring, x: Any) -> Scattered:
     # the travelling partial sum
     window = total(k, "window", [start, c], i, x(start + i, c))
     travelling = k.induct(
-        "the_partial_sum_grows_by_one_device_a_step", s,
+        "the_partial_sum_grows_by_one_device_a_step",
+        s,
         sums(d, d - 1 - s, s) == window(d - s, d - 1 - s, s + 1),
         given=[s < n],
-        base=[at0.at(sums_d=d, sums_c=d - 1), window.start.at(start=d, c=d - 1),
-              window.next.at(start=d, c=d - 1, i=0)],
+        base=[
+            at0.at(sums_d=d, sums_c=d - 1),
+            window.start.at(start=d, c=d - 1),
+            window.next.at(start=d, c=d - 1, i=0),
+        ],
         step=[
             after(then, d, d - 2 - s, s),
             untouched.at(i=s),
@@ -133,23 +161,28 @@ def _reduce_scatter(r: Ring, x: Any) -> Scattered:
     )
     # a sum round the ring may start anywhere
     shifted = k.induct(
-        "a_window_moves_by_one", i,
+        "a_window_moves_by_one",
+        i,
         window(start, c, i) + x(start + i, c) == x(start, c) + window(start + 1, c, i),
         base=[window.start, window.start.at(start=start + 1)],
         step=[window.next, window.next.at(start=start + 1)],
     )
     leftwards = k.induct(
-        "a_sum_round_the_ring_may_start_earlier", s,
+        "a_sum_round_the_ring_may_start_earlier",
+        s,
         window(-s, c, n) == window(0, c, n),
         step=[shifted.at(start=-s - 1, i=n), around.at(d=-s - 1), r.some_devices],
     )
     rightwards = k.induct(
-        "a_sum_round_the_ring_may_start_later", s,
+        "a_sum_round_the_ring_may_start_later",
+        s,
         window(s, c, n) == window(0, c, n),
         step=[shifted.at(start=s, i=n), around.at(d=s), r.some_devices],
     )
     also = k.induct(
-        "a_sum_of_one_chunk_goes_round", i, window(start, c + n, i) == window(start, c, i),
+        "a_sum_of_one_chunk_goes_round",
+        i,
+        window(start, c + n, i) == window(start, c, i),
         base=[window.start, window.start.at(c=c + n)],
         step=[window.next, window.next.at(c=c + n), along.at(d=start + i)],
     )
@@ -186,8 +219,10 @@ def _all_gather(
         return then.at(copies_d=device, copies_c=chunk, copies_s=s)
 
     arrived = k.induct(
-        "chunks_arrive_in_turn", s, copies(d, d - i, s) == value(d - i),
-        given=[0 <= i, i <= s, s < n],
+        "chunks_arrive_in_turn",
+        s,
+        copies(d, d - i, s) == value(d - i),
+        given=[i >= 0, i <= s, s < n],
         base=[at0.at(copies_d=d, copies_c=d), starts(d)],
         step=[
             after(d, d - i),
@@ -200,7 +235,7 @@ def _all_gather(
     done = k.prove(
         "ring_all_gather_leaves_every_device_every_chunk",
         copies(d, c, spec.ring_steps(n)) == value(c),
-        given=[0 <= d, d < n, 0 <= c, c < n],
+        given=[d >= 0, d < n, c >= 0, c < n],
         uses=[
             r.some_devices,
             arrived.at(behind=d - c, t=n - 1),

@@ -34,7 +34,7 @@ class Symbols:
         """Elements and bytes to other devices, and bytes over the host link."""
         arithmetic = Symbolic([(self.psi, self.c)])
         policy = BytePolicy(self.w, self.g, self.k)
-        sizes = Sizes(self.psi, {a: self.n for a in placement.axes}, policy, None, arithmetic)
+        sizes = Sizes(self.psi, dict.fromkeys(placement.axes, self.n), policy, None, arithmetic)
         return totals(moves(derive(placement), sizes, micro_steps))
 
     def elements(self, strategy: str, micro_steps: Any = 1) -> Any:
@@ -50,8 +50,16 @@ class Symbols:
         return self.moves(STRATEGIES[strategy], micro_steps)[2]
 
 
-VOLUMES = {"dp": 2, "zero1": 2, "zero2": 2, "zero3": 3, "fsdp": 3, "fsdp-hold": 2,
-           "zero-offload": 2, "fused-update": 2}
+VOLUMES = {
+    "dp": 2,
+    "zero1": 2,
+    "zero2": 2,
+    "zero3": 3,
+    "fsdp": 3,
+    "fsdp-hold": 2,
+    "zero-offload": 2,
+    "fused-update": 2,
+}
 
 
 def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
@@ -67,15 +75,16 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
     )
     divisible = k.prove(
         "in_psi_when_n_divides_it",
-        z3.And(*(
-            s.elements(x) * s.n == passes * (s.n - 1) * s.psi for x, passes in VOLUMES.items()
-        )),
+        z3.And(
+            *(s.elements(x) * s.n == passes * (s.n - 1) * s.psi for x, passes in VOLUMES.items())
+        ),
         given=[s.c * s.n == s.psi],
     )
     states = [k.constant(name, ModeSort) for name in ("theta", "omega", "grads", "acts")]
     volume = over_placements(states, lambda p: s.moves(p)[0] if _accepted(p) else z3.RealVal(0))
     least = k.prove(
-        "no_placement_sends_less", volume >= 2 * ((s.n - 1) * s.c),
+        "no_placement_sends_less",
+        volume >= 2 * ((s.n - 1) * s.c),
         given=[realisable(states), (s.n - 1) * s.c >= 0],
     )
     return exact, divisible, least
@@ -134,9 +143,7 @@ def accumulation_multiplies_what_is_not_kept_whole(k: Kernel) -> tuple[Theorem, 
     return (
         k.prove(
             "passes_with_accumulation",
-            z3.And(*(
-                s.elements(x, s.m) == p * ((s.n - 1) * s.c) for x, p in passes.items()
-            )),
+            z3.And(*(s.elements(x, s.m) == p * ((s.n - 1) * s.c) for x, p in passes.items())),
         ),
     )
 
@@ -152,7 +159,8 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
         "gradients_down_weights_up", s.host("zero-offload", s.m) == (s.m * s.g + s.w) * s.c
     )
     single = k.prove(
-        "four_bytes_a_parameter_on_one_device", s.host("zero-offload") == 4 * s.psi,
+        "four_bytes_a_parameter_on_one_device",
+        s.host("zero-offload") == 4 * s.psi,
         given=[s.c == s.psi, s.w == 2, s.g == 2],
     )
     others = k.prove(

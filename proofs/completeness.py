@@ -45,8 +45,11 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
     if axis.sums:
         i = axis.sums[-1].index
         one = closed_form(
-            k, "a_single_contribution_sums_to_one", axis.sums[-1],
-            z3.If(p < i, z3.RealVal(1), z3.RealVal(0)), given=[0 <= p],
+            k,
+            "a_single_contribution_sums_to_one",
+            axis.sums[-1],
+            z3.If(p < i, z3.RealVal(1), z3.RealVal(0)),
+            given=[p >= 0],
         )
         uses = [one.at(**{str(i): axis.n}), axis.sizes]
     kinds = {
@@ -64,7 +67,7 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
         if not (owner and source is Source.OWNER)
     ]
     name = f"{operator.name}_shows_its_coefficients".lower()
-    return k.prove(name, z3.And(*claims), [0 <= p, p < axis.n] if uses else [], uses)
+    return k.prove(name, z3.And(*claims), [p >= 0, p < axis.n] if uses else [], uses)
 
 
 def _axes_factor(k: Kernel) -> Theorem:
@@ -84,9 +87,14 @@ def _axes_factor(k: Kernel) -> Theorem:
             first, second = axis.sums[before - 1], axis.sums[-1]
             i = second.index
             uses.append(
-                closed_form(k, f"{operator.name}_factors".lower(), second, factor * first(i),
-                            base=[first.start], uses=[first.next.at(**{str(first.index): i})])
-                .at(**{str(i): axis.n})
+                closed_form(
+                    k,
+                    f"{operator.name}_factors".lower(),
+                    second,
+                    factor * first(i),
+                    base=[first.start],
+                    uses=[first.next.at(**{str(first.index): i})],
+                ).at(**{str(i): axis.n})
             )
         claims.append(two == factor * one)
     return k.prove("factors_pass_through", z3.And(*claims), uses=[*uses, axis.sizes])
@@ -124,8 +132,11 @@ def broken_schedules() -> tuple[Broken, ...]:
     return (
         Broken("parameters_are_used_as_slices", "fresh", derive(on_batch("S", "S", "S", "S"))),
         Broken("parameters_are_not_gathered", "fresh", without(zero3, Kind.ALL_GATHER)),
-        Broken("nothing_is_recomputed", "fresh",
-               without(derive(on_batch("R", "R", "R", "M")), Kind.RECOMPUTE)),
+        Broken(
+            "nothing_is_recomputed",
+            "fresh",
+            without(derive(on_batch("R", "R", "R", "M")), Kind.RECOMPUTE),
+        ),
         Broken("gradients_are_not_reduced", "whole", without(dp, Kind.ALL_REDUCE)),
         Broken("gradients_are_reduced_twice", "whole", twice(dp, Kind.ALL_REDUCE)),
         Broken("slices_are_not_summed", "whole", without(zero2, Kind.REDUCE_SCATTER)),

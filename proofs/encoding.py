@@ -62,7 +62,9 @@ def placements() -> dict[tuple[Mode, ...], Placement]:
 def realisable_placements() -> dict[tuple[Mode, ...], Placement]:
     """Those whose derived schedule is accepted."""
     return {
-        modes: p for modes, p in placements().items() if check(derive(p), {BATCH: ANY_SIZE}).accepted
+        modes: p
+        for modes, p in placements().items()
+        if check(derive(p), {BATCH: ANY_SIZE}).accepted
     }
 
 
@@ -103,4 +105,3 @@ class Symbolic:
         for other in others:
             first = z3.If(other > first, other, first)
         return first
-

@@ -24,12 +24,16 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
     """Match at every step, by induction over steps."""
     k, t, d, j = r.k, r.t, r.d, r.j
     init, agreement = r.suppose_init(), r.suppose_agreement()
-    so_far = [
-        t >= 0, r.current(t) == r.theta(t), r.current_moments(t) == r.omega(t)
-    ]
+    so_far = [t >= 0, r.current(t) == r.theta(t), r.current_moments(t) == r.omega(t)]
     facts = [
-        r.own, r.own.at(t=t + 1), r.owned, r.trains, *r.update_at(r.owner(j)),
-        integrity.at(d=r.owner(j)), fresh_sum.at(x=r.batch(t)), r.counted,
+        r.own,
+        r.own.at(t=t + 1),
+        r.owned,
+        r.trains,
+        *r.update_at(r.owner(j)),
+        integrity.at(d=r.owner(j)),
+        fresh_sum.at(x=r.batch(t)),
+        r.counted,
         r.linear.at(p=r.theta(t)),
     ]
     weights = k.extend(
@@ -39,26 +43,36 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
     )
     moments = k.extend(
         "owners_moments_stay_equal",
-        k.prove("one_moment_stays_equal", r.current_moments(t + 1)[j] == r.omega(t + 1)[j],
-                so_far, facts),
+        k.prove(
+            "one_moment_stays_equal",
+            r.current_moments(t + 1)[j] == r.omega(t + 1)[j],
+            so_far,
+            facts,
+        ),
         j,
     )
     start = [init.at(d=r.owner(j)), r.owned, r.own.at(t=0)]
     weights0 = k.extend(
         "owners_weights_start_equal",
-        k.prove("one_weight_starts_equal", r.current(0)[j] == r.theta(0)[j], uses=start), j,
+        k.prove("one_weight_starts_equal", r.current(0)[j] == r.theta(0)[j], uses=start),
+        j,
     )
     moments0 = k.extend(
         "owners_moments_start_equal",
-        k.prove("one_moment_starts_equal", r.current_moments(0)[j] == r.omega(0)[j], uses=start), j,
+        k.prove("one_moment_starts_equal", r.current_moments(0)[j] == r.omega(0)[j], uses=start),
+        j,
     )
     owners = k.induct(
-        "owners_match_the_single_device", t,
+        "owners_match_the_single_device",
+        t,
         z3.And(r.current(t) == r.theta(t), r.current_moments(t) == r.omega(t)),
-        base=[weights0, moments0], step=[weights, moments],
+        base=[weights0, moments0],
+        step=[weights, moments],
     )
     return k.prove(
-        "every_copy_matches_the_single_device", r.matches(t, d, j), given=[t >= 0],
+        "every_copy_matches_the_single_device",
+        r.matches(t, d, j),
+        given=[t >= 0],
         uses=[owners, r.own, r.owned, agreement.at(e=r.owner(j))],
     )
 
@@ -73,13 +87,12 @@ def necessity_in_each_run(k: Kernel) -> tuple[Theorem, ...]:
     r = Distributed(k)
     t, d, e, j = r.t, r.d, r.e, r.j
     match = k.suppose("match", [t, d, j], r.matches(t, d, j))
-    agreement = k.prove(
-        "matching_copies_agree", r.agrees(t, d, e, j), uses=[match, match.at(d=e)]
-    )
+    agreement = k.prove("matching_copies_agree", r.agrees(t, d, e, j), uses=[match, match.at(d=e)])
     h = k.constant("h", REAL)
     w, s, g = k.constant("w", REAL), z3.Const("s", r.state(t, d)[j].sort()), z3.Real("g")
     injective = k.suppose(
-        "optimizer_is_jointly_injective", [w, s, g, h],
+        "optimizer_is_jointly_injective",
+        [w, s, g, h],
         z3.Implies(
             z3.And(
                 r.next_weight(w, s, g) == r.next_weight(w, s, h),
@@ -88,12 +101,16 @@ def necessity_in_each_run(k: Kernel) -> tuple[Theorem, ...]:
             g == h,
         ),
     )
-    both = k.suppose("who_updates_an_element_keeps_it", [d, j],
-                     z3.Implies(r.updates(d, j), r.keeps(d, j)))
+    both = k.suppose(
+        "who_updates_an_element_keeps_it", [d, j], z3.Implies(r.updates(d, j), r.keeps(d, j))
+    )
     current = k.extend(
         "current_parameters_are_the_single_devices",
-        k.prove("one_current_parameter_is_the_single_devices", r.current(t)[j] == r.theta(t)[j],
-                uses=[match.at(d=r.owner(j)), r.own, r.owned]),
+        k.prove(
+            "one_current_parameter_is_the_single_devices",
+            r.current(t)[j] == r.theta(t)[j],
+            uses=[match.at(d=r.owner(j)), r.own, r.owned],
+        ),
         j,
     )
     whole = k.prove(
@@ -101,10 +118,19 @@ def necessity_in_each_run(k: Kernel) -> tuple[Theorem, ...]:
         r.applied(t, d)[j] == r.samples(r.current(t), t, j, r.batch(t)),
         given=[r.updates(d, j)],
         uses=[
-            match, match.at(t=t + 1), both, *r.update_at(d), r.trains, current,
+            match,
+            match.at(t=t + 1),
+            both,
+            *r.update_at(d),
+            r.trains,
+            current,
             r.linear.at(p=r.theta(t)),
-            injective.at(w=r.theta(t)[j], s=r.omega(t)[j], g=r.applied(t, d)[j],
-                         h=r.gradient(r.theta(t), t)[j]),
+            injective.at(
+                w=r.theta(t)[j],
+                s=r.omega(t)[j],
+                g=r.applied(t, d)[j],
+                h=r.gradient(r.theta(t), t)[j],
+            ),
         ],
     )
     fresh_sum = r.fresh_sum(r.suppose_freshness())
@@ -114,13 +140,19 @@ def necessity_in_each_run(k: Kernel) -> tuple[Theorem, ...]:
         given=[r.updates(d, j)],
         uses=[whole, fresh_sum.at(x=r.batch(t)), r.counted],
     )
-    return agreement, whole, integrity, *_usual_optimizers_are_jointly_injective(k.part("optimizers"))
+    return (
+        agreement,
+        whole,
+        integrity,
+        *_usual_optimizers_are_jointly_injective(k.part("optimizers")),
+    )
 
 
 def _usual_optimizers_are_jointly_injective(k: Kernel) -> tuple[Theorem, ...]:
     w, m, g, h, rate, decay = k.reals("w m g h rate decay")
     sgd = k.prove(
-        "sgd_is_injective", g == h,
+        "sgd_is_injective",
+        g == h,
         given=[rate != 0, training.sgd(w, g, rate) == training.sgd(w, h, rate)],
     )
     one, other = (training.momentum(w, m, x, rate, decay)[1] for x in (g, h))
@@ -154,16 +186,20 @@ def _until_data_differ_so_do_runs(k: Kernel) -> Theorem:
     data, other_data = (k.function(f"data_{x}", INT, slice_) for x in "ab")
     until = k.fixed("until", INT)
     runs = [
-        k.suppose(f"{run.name()}_follows_the_schedule", [t],
-                  run(t + 1) == step(t, run(t), given(t)))
+        k.suppose(
+            f"{run.name()}_follows_the_schedule", [t], run(t + 1) == step(t, run(t), given(t))
+        )
         for run, given in ((one, data), (other, other_data))
     ]
     begin = k.suppose("both_start_alike", [], one(0) == other(0))
-    alike = k.suppose("models_agree_before", [t],
-                      z3.Implies(t < until, data(t) == other_data(t)))
+    alike = k.suppose("models_agree_before", [t], z3.Implies(t < until, data(t) == other_data(t)))
     return k.induct(
-        "runs_agree_until_their_models_differ", t, one(t) == other(t), given=[t <= until],
-        base=[begin], step=[*runs, alike],
+        "runs_agree_until_their_models_differ",
+        t,
+        one(t) == other(t),
+        given=[t <= until],
+        base=[begin],
+        step=[*runs, alike],
     )
 
 
@@ -172,9 +208,15 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
     i, x, sample = k.integers("i x sample")
     p, at = k.constant("p", Parameters), k.constant("at", Parameters)
     theta = k.fixed("theta", Parameters)
-    seen, of, share = (k.function(n, INT, s) for n, s in
-                       (("seen", Parameters), ("sample_of", INT), ("share", REAL)))
-    weight, batch, reads = k.function("weight", INT, REAL), k.fixed("batch", INT), k.fixed("reads", INT)
+    seen, of, share = (
+        k.function(n, INT, s)
+        for n, s in (("seen", Parameters), ("sample_of", INT), ("share", REAL))
+    )
+    weight, batch, reads = (
+        k.function("weight", INT, REAL),
+        k.fixed("batch", INT),
+        k.fixed("reads", INT),
+    )
     counted = k.suppose("counts_are_counts", [], z3.And(batch >= 0, reads >= 0))
     # gamma(p, x): the gradient of sample x at the element in question; nudged: at one point, one more
     gamma = k.function("gamma", Parameters, INT, REAL)
@@ -183,64 +225,90 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
         "nudged", [at, sample, p, x], gamma(p, x) + z3.If(here, z3.RealVal(1), z3.RealVal(0))
     )
     applied = total(k, "applied", [], i, share(i) * gamma(seen(i), of(i)))
-    applied2 = total(k, "applied_nudged", [at, sample], i,
-                     share(i) * nudged(at, sample, seen(i), of(i)))
+    applied2 = total(
+        k, "applied_nudged", [at, sample], i, share(i) * nudged(at, sample, seen(i), of(i))
+    )
     coefficient = total(
-        k, "coefficient", [at, sample], i,
+        k,
+        "coefficient",
+        [at, sample],
+        i,
         z3.If(z3.And(seen(i) == at, of(i) == sample), share(i), z3.RealVal(0)),
     )
     whole = total(k, "whole", [], x, training.weighted(weight(x), gamma(theta, x)))
-    whole2 = total(k, "whole_nudged", [at, sample], x,
-                   training.weighted(weight(x), nudged(at, sample, theta, x)))
+    whole2 = total(
+        k,
+        "whole_nudged",
+        [at, sample],
+        x,
+        training.weighted(weight(x), nudged(at, sample, theta, x)),
+    )
     by_reading = k.induct(
-        "a_nudge_shows_the_coefficient", i,
+        "a_nudge_shows_the_coefficient",
+        i,
         applied2(at, sample, i) == applied(i) + coefficient(at, sample, i),
         base=[applied.start, applied2.start, coefficient.start],
         step=[applied.next, applied2.next, coefficient.next, nudge.at(p=seen(i), x=of(i))],
     )
-    in_batch = z3.And(at == theta, 0 <= sample, sample < x)
+    in_batch = z3.And(at == theta, sample >= 0, sample < x)
     by_sample = k.induct(
-        "a_nudge_shows_the_weight", x,
+        "a_nudge_shows_the_weight",
+        x,
         whole2(at, sample, x) == whole(x) + z3.If(in_batch, weight(sample), z3.RealVal(0)),
         base=[whole.start, whole2.start],
         step=[whole.next, whole2.next, nudge.at(p=theta)],
     )
     # matching, with gradient descent of rate 1, for the model and for the nudged one
     start = k.constant("start", REAL)
-    matches = k.suppose("matches_with_the_model", [start],
-                        training.sgd(start, applied(reads), 1)
-                        == training.sgd(start, whole(batch), 1))
-    matches2 = k.suppose("matches_with_every_nudged_model", [start, at, sample],
-                         training.sgd(start, applied2(at, sample, reads), 1)
-                         == training.sgd(start, whole2(at, sample, batch), 1))
+    matches = k.suppose(
+        "matches_with_the_model",
+        [start],
+        training.sgd(start, applied(reads), 1) == training.sgd(start, whole(batch), 1),
+    )
+    matches2 = k.suppose(
+        "matches_with_every_nudged_model",
+        [start, at, sample],
+        training.sgd(start, applied2(at, sample, reads), 1)
+        == training.sgd(start, whole2(at, sample, batch), 1),
+    )
     facts = [matches, matches2, counted, by_reading.at(i=reads), by_sample.at(x=batch)]
     once = k.prove(
         "each_sample_comes_in_with_its_weight",
         coefficient(theta, sample, reads) == weight(sample),
-        given=[0 <= sample, sample < batch],
-        uses=[matches, matches2.at(at=theta), counted, by_reading.at(i=reads, at=theta),
-              by_sample.at(x=batch, at=theta)],
+        given=[sample >= 0, sample < batch],
+        uses=[
+            matches,
+            matches2.at(at=theta),
+            counted,
+            by_reading.at(i=reads, at=theta),
+            by_sample.at(x=batch, at=theta),
+        ],
     )
     fresh = k.prove(
-        "nothing_stale_comes_in", coefficient(at, sample, reads) == 0,
-        given=[z3.Or(at != theta, sample < 0, sample >= batch)], uses=facts,
+        "nothing_stale_comes_in",
+        coefficient(at, sample, reads) == 0,
+        given=[z3.Or(at != theta, sample < 0, sample >= batch)],
+        uses=facts,
     )
     # if one reading uses a sample, with a coefficient, it was fresh
     r0 = k.integers("reading")
     only = k.suppose(
-        "each_sample_is_read_once", [i, r0], z3.Implies(z3.And(of(i) == of(r0), 0 <= i, i < reads,
-                                                              0 <= r0, r0 < reads), i == r0))
+        "each_sample_is_read_once",
+        [i, r0],
+        z3.Implies(z3.And(of(i) == of(r0), i >= 0, i < reads, r0 >= 0, r0 < reads), i == r0),
+    )
     alone = k.induct(
-        "the_coefficient_of_a_single_reading", i,
+        "the_coefficient_of_a_single_reading",
+        i,
         coefficient(seen(r0), of(r0), i) == z3.If(r0 < i, share(r0), z3.RealVal(0)),
-        given=[0 <= r0, r0 < reads, i <= reads],
+        given=[r0 >= 0, r0 < reads, i <= reads],
         base=[coefficient.start.at(at=seen(r0), sample=of(r0))],
         step=[coefficient.next.at(at=seen(r0), sample=of(r0)), only],
     )
     read_fresh = k.prove(
-        "what_is_used_was_read_fresh", seen(r0) == theta,
-        given=[0 <= r0, r0 < reads, share(r0) != 0],
+        "what_is_used_was_read_fresh",
+        seen(r0) == theta,
+        given=[r0 >= 0, r0 < reads, share(r0) != 0],
         uses=[alone.at(i=reads), fresh.at(at=seen(r0), sample=of(r0)), counted],
     )
     return once, fresh, read_fresh
-

@@ -23,19 +23,19 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import z3
 
-from proofs.smtlib import constants_of, has_reals, resource_count, standalone_text, symbols_of
+from proofs.smtlib import applications, resource_count, standalone_text, summary
 from spec.assumptions import ASSUMPTIONS, Assumption
 
 RESOURCE_LIMIT = 20_000_000  # the solver's own deterministic count, not seconds
 SEED = 0
 NAME = re.compile(r"[a-z][a-zA-Z0-9_]*\Z")
 
-Term = z3.ExprRef
-Bool = z3.BoolRef
+Term: TypeAlias = Any  # z3.ExprRef
+Bool: TypeAlias = Any  # z3.BoolRef
 
 
 class KernelError(Exception):
@@ -226,7 +226,7 @@ class Kernel:
         body = step(lambda *args: f(*args, index))
         self._closed(body, [*params, index])
         self._known([body])
-        for use in symbols_of(body, f):
+        for use in applications(body, f):
             if not use.arg(use.num_args() - 1).eq(index):
                 raise KernelError(f"{name}: the step may use the value before it only")
         axioms = _assumed("induction")
@@ -250,8 +250,11 @@ class Kernel:
         found = self._declare(f"{name}_witness", sorts, witness.sort())
         shown = self._issue(f"{name}_shown", "definition", (body,), holds(*params))
         serves = z3.substitute(body, (witness, found(*params)))
-        return holds, found, shown, self._issue(
-            f"{name}_found", "definition", (holds(*params),), serves
+        return (
+            holds,
+            found,
+            shown,
+            self._issue(f"{name}_found", "definition", (holds(*params),), serves),
         )
 
     def suppose(self, name: str, variables: Sequence[Term], formula: Bool) -> Theorem:
@@ -270,8 +273,8 @@ class Kernel:
         self, name: str, variables: Sequence[Term], formula: Bool, axiom: str | None
     ) -> Theorem:
         self._known([formula])
-        bound = {str(v) for v in variables}
-        fixed = (self._variables & constants_of([formula])) - bound
+        bound = {_name(v) for v in variables}
+        fixed = (self._variables & summary([formula]).constants) - bound
         stray = bound - self._variables
         if stray:
             raise KernelError(f"{name}: {', '.join(sorted(stray))} is not a variable")
@@ -312,7 +315,7 @@ class Kernel:
         self._free(index, under)
         hypothesis = []
         for terms in at:
-            if str(index) in terms:
+            if _name(index) in terms:
                 raise KernelError(f"{name}: the induction hypothesis is about {index} alone")
             hypothesis.append(self._substituted(claim, terms, under))
         zero, following = ((index, z3.IntVal(0)),), ((index, index + 1),)
@@ -352,7 +355,7 @@ class Kernel:
         if len(sides) != 2 or not all(z3.is_select(s) and s.arg(1).eq(index) for s in sides):
             raise KernelError(f"{name}: not an equation between two arrays at {index}")
         left, right = (s.arg(0) for s in sides)
-        if str(index) in constants_of([left, right, *record.given]):
+        if _name(index) in summary([left, right, *record.given]).constants:
             raise KernelError(f"{name}: {index} is not arbitrary")
         return self._issue(
             name, "extensionality", record.given, left == right, (pointwise,), (), record.under
@@ -381,7 +384,9 @@ class Kernel:
         if answer != z3.sat:
             raise KernelError(f"{self.claim}: {name}: no counterexample: the solver says {answer}")
         model = solver.model()
-        values = {str(d): model[d].translate(z3.main_ctx()) for d in model.decls() if d.arity() == 0}
+        values = {
+            str(d): model[d].translate(z3.main_ctx()) for d in model.decls() if d.arity() == 0
+        }
         pairs = [(u, values.get(str(u), _default(u))) for u in unknowns]
         if not z3.is_false(z3.simplify(z3.substitute(formula, *pairs))):
             raise KernelError(f"{self.claim}: {name}: its values do not refute it")
@@ -435,9 +440,7 @@ class Kernel:
                 raise KernelError(f"{self.claim}: a theorem is called {name} already")
             self._names.add(name)
         theorem = object.__new__(Theorem)
-        record = _Record(
-            self, name, rule, given, goal, parts, obligations, under, counterexample
-        )
+        record = _Record(self, name, rule, given, goal, parts, obligations, under, counterexample)
         _records[id(theorem)] = (theorem, record)
         if rule != "instance":
             self.theorems.append(theorem)
@@ -447,9 +450,7 @@ class Kernel:
         record = _read(theorem)
         given = tuple(self._substituted(g, terms, record.under) for g in record.given)
         goal = self._substituted(record.goal, terms, record.under)
-        return self._issue(
-            record.name, "instance", given, goal, (theorem,), under=record.under
-        )
+        return self._issue(record.name, "instance", given, goal, (theorem,), under=record.under)
 
     def _substituted(
         self, formula: Bool, terms: Mapping[str, Any], under: frozenset[_Hypothesis]
@@ -467,10 +468,10 @@ class Kernel:
         return z3.substitute(formula, *pairs)
 
     def _free(self, variable: Term, under: frozenset[_Hypothesis]) -> None:
-        if str(variable) not in self._variables:
+        if _name(variable) not in self._variables:
             raise KernelError(f"{variable} is not a variable")
         for hypothesis in under:
-            if str(variable) in hypothesis.fixed:
+            if _name(variable) in hypothesis.fixed:
                 raise KernelError(f"{variable} is fixed by the hypothesis {hypothesis.name}")
 
     def _ours(self, theorems: Sequence[Theorem]) -> Sequence[Theorem]:
@@ -482,16 +483,16 @@ class Kernel:
         return theorems
 
     def _known(self, formulas: Iterable[Term]) -> None:
-        for symbol in symbols_of(formulas):
-            declared = self._symbols.get(symbol.name())
+        for name, symbol in summary(formulas).symbols:
+            declared = self._symbols.get(name)
             if declared is None or not declared.eq(symbol):
                 raise KernelError(f"{symbol} is not declared in this kernel")
 
     def _closed(self, body: Term, params: Sequence[Term]) -> None:
         for p in params:
-            if str(p) not in self._variables:
+            if _name(p) not in self._variables:
                 raise KernelError(f"{p} is not a variable")
-        stray = (self._variables & constants_of([body])) - {str(p) for p in params}
+        stray = (self._variables & summary([body]).constants) - {_name(p) for p in params}
         if stray:
             raise KernelError(f"a definition leaves {', '.join(sorted(stray))} open")
 
@@ -508,6 +509,11 @@ def _implies(given: Sequence[Bool], goal: Bool) -> Bool:
     return z3.Implies(z3.And(*given), goal) if given else goal
 
 
+def _name(constant: Term) -> str:
+    """The name of a constant; a term that is none has no name."""
+    return "" if constant.num_args() else str(constant.decl().name())
+
+
 def _under(theorems: Iterable[Theorem]) -> frozenset[_Hypothesis]:
     return frozenset().union(*(_read(t).under for t in theorems))
 
@@ -517,7 +523,7 @@ def _assumed(name: str) -> frozenset[_Hypothesis]:
 
 
 def _arithmetic(asked: Iterable[Obligation]) -> frozenset[_Hypothesis]:
-    real = any(has_reals([*o.facts, o.goal]) for o in asked)
+    real = any("R" in summary([*o.facts, o.goal]).features for o in asked)
     return _assumed("real-arithmetic") if real else frozenset()
 
 

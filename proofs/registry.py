@@ -103,8 +103,7 @@ def select(ids: Sequence[str]) -> list[Claim]:
         if given not in known:
             near = get_close_matches(given.upper(), known, n=1, cutoff=0.0)
             raise UnknownClaim(
-                f"unknown claim {given!r}; expected one of {', '.join(known)}; "
-                f"nearest: {near[0]}"
+                f"unknown claim {given!r}; expected one of {', '.join(known)}; nearest: {near[0]}"
             )
     return [claim for claim in known.values() if not ids or claim.id in ids]
 

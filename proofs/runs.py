@@ -59,7 +59,8 @@ class SingleDevice:
         g = self.gradient(self.theta(t), t)[j]
         weight, moment = self.theta(t)[j], self.omega(t)[j]
         self.trains = k.suppose(
-            "the_single_device_trains", [t, j],
+            "the_single_device_trains",
+            [t, j],
             z3.And(
                 self.theta(t + 1)[j] == self.next_weight(weight, moment, g),
                 self.omega(t + 1)[j] == self.next_moment(weight, moment, g),
@@ -85,11 +86,13 @@ class Distributed(SingleDevice):
         self.current_moments = k.function("current_moments", INT, Moments)
         owner = self.owner(j)
         self.owned = k.suppose(
-            "every_element_has_an_owner_that_updates_it", [j],
+            "every_element_has_an_owner_that_updates_it",
+            [j],
             z3.And(self.keeps(owner, j), self.updates(owner, j)),
         )
         self.own = k.suppose(
-            "current_is_what_the_owners_have", [t, j],
+            "current_is_what_the_owners_have",
+            [t, j],
             z3.And(
                 self.current(t)[j] == self.copy(t, owner)[j],
                 self.current_moments(t)[j] == self.state(t, owner)[j],
@@ -115,7 +118,8 @@ class Distributed(SingleDevice):
         )
         before = (d, self.copy(t, d)[j], self.state(t, d)[j], self.applied(t, d)[j])
         self.device_updates = k.suppose(
-            "devices_apply_their_gradients", [t, d, j],
+            "devices_apply_their_gradients",
+            [t, d, j],
             z3.Implies(
                 self.updates(d, j),
                 z3.And(
@@ -125,34 +129,47 @@ class Distributed(SingleDevice):
             ),
         )
         self.as_seen: Sum = total(
-            k, "samples_as_seen", [t, j], self.x,
+            k,
+            "samples_as_seen",
+            [t, j],
+            self.x,
             weighted(self.weight(t, self.x), self.gamma(self.seen(t, self.x), t, self.x)[j]),
         )
 
     def update_at(self, d: Any) -> list[Theorem]:
         """The update of element j on device d, as the single device's functions."""
         t, j = self.t, self.j
-        at = {
-            "d": d, "r": self.copy(t, d)[j], "s": self.state(t, d)[j], "g": self.applied(t, d)[j]
-        }
+        at = {"d": d, "r": self.copy(t, d)[j], "s": self.state(t, d)[j], "g": self.applied(t, d)[j]}
         return [self.device_updates.at(d=d), self.same_weight.at(**at), self.same_moment.at(**at)]
 
     # ---------------------------------------------------------------- hypotheses
     def suppose_init(self) -> Theorem:
         d, j = self.d, self.j
-        return self.k.suppose("init", [d, j], z3.And(
-            implied(conditions.initialised(
-                self.keeps(d, j), self.copy(0, d)[j], self.theta(0)[j])),
-            implied(conditions.initialised(
-                self.updates(d, j), self.state(0, d)[j], self.omega(0)[j])),
-        ))
+        return self.k.suppose(
+            "init",
+            [d, j],
+            z3.And(
+                implied(
+                    conditions.initialised(self.keeps(d, j), self.copy(0, d)[j], self.theta(0)[j])
+                ),
+                implied(
+                    conditions.initialised(
+                        self.updates(d, j), self.state(0, d)[j], self.omega(0)[j]
+                    )
+                ),
+            ),
+        )
 
     def suppose_integrity(self) -> Theorem:
         t, d, j = self.t, self.d, self.j
         every = self.as_seen(t, j, self.batch(t))
-        return self.k.suppose("gradient_integrity", [t, d, j], implied(
-            conditions.gradient_integrity(self.updates(d, j), self.applied(t, d)[j], every)
-        ))
+        return self.k.suppose(
+            "gradient_integrity",
+            [t, d, j],
+            implied(
+                conditions.gradient_integrity(self.updates(d, j), self.applied(t, d)[j], every)
+            ),
+        )
 
     def suppose_agreement(self) -> Theorem:
         t, d, e, j = self.t, self.d, self.e, self.j
@@ -160,18 +177,26 @@ class Distributed(SingleDevice):
 
     def agrees(self, t: Any, d: Any, e: Any, j: Any) -> Bool:
         return z3.And(
-            implied(conditions.agreement(
-                self.keeps(d, j), self.keeps(e, j), self.copy(t, d)[j], self.copy(t, e)[j])),
-            implied(conditions.agreement(
-                self.updates(d, j), self.updates(e, j), self.state(t, d)[j], self.state(t, e)[j])),
+            implied(
+                conditions.agreement(
+                    self.keeps(d, j), self.keeps(e, j), self.copy(t, d)[j], self.copy(t, e)[j]
+                )
+            ),
+            implied(
+                conditions.agreement(
+                    self.updates(d, j), self.updates(e, j), self.state(t, d)[j], self.state(t, e)[j]
+                )
+            ),
         )
 
     def suppose_freshness(self) -> Theorem:
         t, x = self.t, self.x
-        in_batch = z3.And(0 <= x, x < self.batch(t))
-        return self.k.suppose("freshness", [t, x], implied(
-            conditions.freshness(in_batch, self.seen(t, x), self.current(t))
-        ))
+        in_batch = z3.And(x >= 0, x < self.batch(t))
+        return self.k.suppose(
+            "freshness",
+            [t, x],
+            implied(conditions.freshness(in_batch, self.seen(t, x), self.current(t))),
+        )
 
     def matches(self, t: Any, d: Any, j: Any) -> Bool:
         return z3.And(
@@ -185,7 +210,8 @@ class Distributed(SingleDevice):
         t, j, x = self.t, self.j, self.x
         current = {"p": self.current(t)}
         return self.k.induct(
-            "fresh_reads_make_the_sum_at_current_parameters", x,
+            "fresh_reads_make_the_sum_at_current_parameters",
+            x,
             self.as_seen(t, j, x) == self.samples(self.current(t), t, j, x),
             given=[x <= self.batch(t)],
             base=[self.as_seen.start, self.samples.start.at(**current)],

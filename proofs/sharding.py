@@ -16,12 +16,11 @@ def _chunks(k: Kernel) -> tuple[Any, Any, Any, Theorem]:
     """n devices, Psi >= 1 elements, and the chunk ceil(Psi/n) by the two bounds that define it."""
     n, psi, chunk = k.fixed("n", INT), k.fixed("psi", INT), k.fixed("chunk", INT)
     ceiling = k.suppose(
-        "chunk_is_the_ceiling_of_psi_over_n", [],
+        "chunk_is_the_ceiling_of_psi_over_n",
+        [],
         z3.And(n >= 1, psi >= 1, chunk * n >= psi, chunk * n < psi + n),
     )
     return n, psi, chunk, ceiling
-
-
 
 
 def shards_cover_and_are_disjoint(k: Kernel) -> tuple[Theorem, ...]:
@@ -29,24 +28,26 @@ def shards_cover_and_are_disjoint(k: Kernel) -> tuple[Theorem, ...]:
     n, psi, chunk, ceiling = _chunks(k)
     e, d, other, q = k.integers("e d other q")
     positive = k.prove("chunks_are_not_empty", chunk >= 1, uses=[ceiling])
-    owned, owner, shown, found = k.choose(
-        "is_owned", [e], d, z3.And(*shard_contains(d, e, chunk))
-    )
+    owned, owner, shown, found = k.choose("is_owned", [e], d, z3.And(*shard_contains(d, e, chunk)))
     # each next element is in the same shard, or the first of the next
     covered = k.induct(
-        "every_element_is_owned", e, owned(e),
+        "every_element_is_owned",
+        e,
+        owned(e),
         base=[shown.at(e=0, d=0), positive],
         step=[found, shown.at(e=e + 1, d=owner(e)), shown.at(e=e + 1, d=owner(e) + 1), positive],
     )
     multiples = k.induct("no_chunk_is_negative", q, q * chunk >= 0, step=[positive])
     disjoint = k.prove(
-        "no_element_is_owned_twice", d == other,
+        "no_element_is_owned_twice",
+        d == other,
         given=[*shard_contains(d, e, chunk), *shard_contains(other, e, chunk)],
         uses=[multiples.at(q=other - d - 1), multiples.at(q=d - other - 1)],
     )
     among = k.prove(
-        "owners_are_among_the_devices", z3.And(0 <= d, d < n),
-        given=[0 <= e, e < psi, *shard_contains(d, e, chunk)],
+        "owners_are_among_the_devices",
+        z3.And(d >= 0, d < n),
+        given=[e >= 0, e < psi, *shard_contains(d, e, chunk)],
         uses=[ceiling, multiples.at(q=d - n), multiples.at(q=-d - 1)],
     )
     return covered, disjoint, among
@@ -57,12 +58,14 @@ def padding_is_less_than_one_element_per_device(k: Kernel) -> tuple[Theorem, ...
     n, psi, chunk, ceiling = _chunks(k)
     units = k.fixed("units", INT)
     pad = padding(psi, chunk, n)
-    little = k.prove("padding_is_little", z3.And(0 <= pad, pad < n), uses=[ceiling])
+    little = k.prove("padding_is_little", z3.And(pad >= 0, pad < n), uses=[ceiling])
     multiples = k.induct(
         "no_multiple_is_negative", (q := k.integers("q")), q * n >= 0, step=[ceiling]
     )
     none = k.prove(
-        "no_padding_when_n_divides_psi", pad == 0, given=[psi == units * n],
+        "no_padding_when_n_divides_psi",
+        pad == 0,
+        given=[psi == units * n],
         uses=[ceiling, multiples.at(q=chunk - units - 1), multiples.at(q=units - chunk - 1)],
     )
     return little, none
@@ -73,19 +76,22 @@ def gathering_the_shards_is_the_identity(k: Kernel) -> tuple[Theorem, ...]:
     n, psi, chunk, ceiling = _chunks(k)
     e, d, slot = k.integers("e d slot")
     whole = k.function("whole", INT, z3.RealSort())
-    inside = z3.And(0 <= slot, slot < chunk, first_element(d, chunk) + slot < psi)
+    inside = z3.And(slot >= 0, slot < chunk, first_element(d, chunk) + slot < psi)
     shard, cut = k.define(
         "shard", [d, slot], z3.If(inside, whole(first_element(d, chunk) + slot), z3.RealVal(0))
     )
     # the owner's slot of e is its distance from the start of the owner's shard
     gathered, gather = k.define("gathered", [d, e], shard(d, e - first_element(d, chunk)))
     same = k.prove(
-        "gathered_shards_are_the_whole", gathered(d, e) == whole(e),
+        "gathered_shards_are_the_whole",
+        gathered(d, e) == whole(e),
         given=[e < psi, *shard_contains(d, e, chunk)],
         uses=[gather, cut.at(slot=e - first_element(d, chunk))],
     )
     padded = k.prove(
-        "padding_is_zero", shard(d, slot) == 0,
-        given=[first_element(d, chunk) + slot >= psi], uses=[cut],
+        "padding_is_zero",
+        shard(d, slot) == 0,
+        given=[first_element(d, chunk) + slot >= psi],
+        uses=[cut],
     )
     return same, padded

@@ -65,8 +65,14 @@ class Step:
 
 
 def step(
-    start: Any, slope0: Any, offset0: Any, slope1: Any, offset1: Any,
-    copies: tuple[Any, Any], seen: tuple[Any, Any], applied: tuple[Any, Any],
+    start: Any,
+    slope0: Any,
+    offset0: Any,
+    slope1: Any,
+    offset1: Any,
+    copies: tuple[Any, Any],
+    seen: tuple[Any, Any],
+    applied: tuple[Any, Any],
     updates: tuple[bool, bool] = (True, True),
 ) -> Step:
     """Device d has copies[d], reads seen[d] for its sample, applies applied[d] if it updates."""
@@ -79,16 +85,19 @@ def step(
     ]
     single = training.sgd(start, whole, RATE)
     return Step(
-        every(*(
-            holds(conditions.gradient_integrity(u, g, gradients[0] + gradients[1]))
-            for u, g in zip(updates, applied, strict=True)
-        )),
+        every(
+            *(
+                holds(conditions.gradient_integrity(u, g, gradients[0] + gradients[1]))
+                for u, g in zip(updates, applied, strict=True)
+            )
+        ),
         every(
             holds(conditions.agreement(True, True, *copies)),
             holds(conditions.agreement(True, True, *after)),
         ),
-        every(*(holds(conditions.freshness(True, s, c))
-                for s, c in zip(seen, copies, strict=True))),
+        every(
+            *(holds(conditions.freshness(True, s, c)) for s, c in zip(seen, copies, strict=True))
+        ),
         every(*(holds(conditions.initialised(True, c, start)) for c in copies)),
         every(*(holds(conditions.match(True, c, single)) for c in after)),
     )
@@ -127,12 +136,21 @@ def conditions_are_independent(k: Kernel) -> tuple[Theorem, ...]:
         return every(s.agreement, s.freshness, s.initial), some(s.integrity, s.match)
 
     return (
-        _refute(k.part("stale"), "whole_sums_of_stale_gradients", f"start {SAMPLES} seen applied",
-                stale),
-        _refute(k.part("unpublished"), "whole_sums_applied_on_one_device_only",
-                f"start {SAMPLES} applied", unpublished),
-        _refute(k.part("unsummed"), "fresh_equal_copies_of_a_wrong_sum",
-                f"start {SAMPLES} applied", unsummed),
+        _refute(
+            k.part("stale"), "whole_sums_of_stale_gradients", f"start {SAMPLES} seen applied", stale
+        ),
+        _refute(
+            k.part("unpublished"),
+            "whole_sums_applied_on_one_device_only",
+            f"start {SAMPLES} applied",
+            unpublished,
+        ),
+        _refute(
+            k.part("unsummed"),
+            "fresh_equal_copies_of_a_wrong_sum",
+            f"start {SAMPLES} applied",
+            unsummed,
+        ),
     )
 
 
@@ -143,7 +161,9 @@ def agreement_is_not_enough(k: Kernel) -> tuple[Theorem, ...]:
         s = step(start, a, b, c, d, (copy, copy), (copy, copy), (applied, applied))
         return every(s.integrity, s.agreement, s.freshness), s.match
 
-    return (_refute(k, "consistent_from_another_start", f"start {SAMPLES} copy applied", elsewhere),)
+    return (
+        _refute(k, "consistent_from_another_start", f"start {SAMPLES} copy applied", elsewhere),
+    )
 
 
 def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
@@ -168,17 +188,24 @@ def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
         return every(*roots, after[0] == after[1]), applied == whole
 
     def constant(start: Any, b: Any, d: Any, seen: Any, applied: Any) -> Any:
-        s = step(start, 0 * start, b, 0 * start, d, (start, start), (start, seen),
-                 (applied, applied))
+        s = step(
+            start, 0 * start, b, 0 * start, d, (start, start), (start, seen), (applied, applied)
+        )
         return every(s.match, s.initial, s.agreement), s.freshness
 
     weights = "weight whole applied"
     return (
         _refute(k.part("sign"), "sign_sgd_hides_the_size_of_a_gradient", weights, sign_sgd),
         _refute(k.part("clip"), "clipping_hides_what_is_above_the_bound", weights, clipping),
-        _refute(k.part("adam"), "adam_without_epsilon_hides_a_scale", f"{weights} root root2", adam),
-        _refute(k.part("constant"), "a_constant_gradient_hides_stale_reads",
-                "start offset0 offset1 seen applied", constant),
+        _refute(
+            k.part("adam"), "adam_without_epsilon_hides_a_scale", f"{weights} root root2", adam
+        ),
+        _refute(
+            k.part("constant"),
+            "a_constant_gradient_hides_stale_reads",
+            "start offset0 offset1 seen applied",
+            constant,
+        ),
         _adam_hides_the_scale_at_every_step(k.part("every_step")),
     )
 
@@ -193,7 +220,10 @@ def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:
     def moment(name: str, which: int, factor: Any) -> Any:
         betas = (beta1, beta2)
         return k.recursion(
-            name, [], t, zero,
+            name,
+            [],
+            t,
+            zero,
             lambda before: training.adam_moments(before(), before(), factor * g(t), *betas)[which],
         )
 
@@ -201,14 +231,30 @@ def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:
     scaled_first, scaled_first0, scaled_first1 = moment("scaled_first", 0, c)
     second, second0, second1 = moment("second", 1, 1)
     scaled_second, scaled_second0, scaled_second1 = moment("scaled_second", 1, c)
-    firsts = k.induct("first_moments_scale", t, scaled_first(t) == c * first(t),
-                      base=[first0, scaled_first0], step=[first1, scaled_first1])
-    seconds = k.induct("second_moments_scale_twice", t, scaled_second(t) == c * c * second(t),
-                       base=[second0, scaled_second0], step=[second1, scaled_second1])
+    firsts = k.induct(
+        "first_moments_scale",
+        t,
+        scaled_first(t) == c * first(t),
+        base=[first0, scaled_first0],
+        step=[first1, scaled_first1],
+    )
+    seconds = k.induct(
+        "second_moments_scale_twice",
+        t,
+        scaled_second(t) == c * c * second(t),
+        base=[second0, scaled_second0],
+        step=[second1, scaled_second1],
+    )
     root, scaled_root, w = k.reals("root scaled_root w")
     roots = k.prove(
-        "roots_scale", scaled_root == c * root,
-        given=[c > 0, root > 0, scaled_root > 0, scaled_root * scaled_root == c * c * (root * root)],
+        "roots_scale",
+        scaled_root == c * root,
+        given=[
+            c > 0,
+            root > 0,
+            scaled_root > 0,
+            scaled_root * scaled_root == c * c * (root * root),
+        ],
     )
     quotient = k.prove(
         "quotients_stay", c * first(t) / (c * root) == first(t) / root, given=[c > 0, root > 0]
@@ -218,8 +264,12 @@ def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:
         training.adam_weight(w, first(t), root, rate, 0)
         == training.adam_weight(w, scaled_first(t), scaled_root, rate, 0),
         given=[
-            t >= 0, c > 0, root > 0, scaled_root > 0,
-            root * root == second(t), scaled_root * scaled_root == scaled_second(t),
+            t >= 0,
+            c > 0,
+            root > 0,
+            scaled_root > 0,
+            root * root == second(t),
+            scaled_root * scaled_root == scaled_second(t),
         ],
         uses=[firsts, seconds, roots, quotient],
     )
@@ -236,10 +286,13 @@ def local_norm_clipping_diverges(k: Kernel) -> tuple[Theorem, ...]:
         sizes = [x for g in (g0, g1, norm) for x in (g > 0, g < 6)]
         norms = every(*sizes, norm * norm == g0 * g0 + g1 * g1)
         clipped = [(_real(g), _real(own), _real(norm)) for g, own in ((g0, g0), (g1, g1))]
-        return norms, every(*(
-            training.clip_by_norm(g, own, 1, choose) == training.clip_by_norm(g, all_, 1, choose)
-            for g, own, all_ in clipped
-        ))
+        return norms, every(
+            *(
+                training.clip_by_norm(g, own, 1, choose)
+                == training.clip_by_norm(g, all_, 1, choose)
+                for g, own, all_ in clipped
+            )
+        )
 
     return (
         _refute(k.part("local"), "local_norms_clip_differently", "g0 g1 norm", local, whole=True),
@@ -257,20 +310,25 @@ def _summed_norms_clip_alike(k: Kernel) -> Theorem:
     n, psi = k.fixed("n", z3.IntSort()), k.fixed("psi", z3.IntSort())
     sizes = k.suppose("sizes", [], z3.And(n >= 1, psi >= 1))
     owner = k.function("owner", z3.IntSort(), z3.IntSort())
-    among = k.suppose("owners_are_devices", [j], z3.And(0 <= owner(j), owner(j) < n))
+    among = k.suppose("owners_are_devices", [j], z3.And(owner(j) >= 0, owner(j) < n))
     g = k.function("g", z3.IntSort(), z3.RealSort())
     _, summed, whole, same = partition(k, "squares", d, j, owner, among, n, g(j) * g(j))
     norm, reduced, bound = k.reals("norm reduced bound")
     roots = k.prove(
-        "equal_squares_have_equal_roots", norm == reduced,
+        "equal_squares_have_equal_roots",
+        norm == reduced,
         given=[norm >= 0, reduced >= 0, norm * norm == reduced * reduced],
     )
     return k.prove(
         "norms_summed_over_shards_clip_alike",
         training.clip_by_norm(g(j), reduced, bound, choose)
         == training.clip_by_norm(g(j), norm, bound, choose),
-        given=[norm >= 0, reduced >= 0, norm * norm == whole(psi),
-               reduced * reduced == summed(psi, n)],
+        given=[
+            norm >= 0,
+            reduced >= 0,
+            norm * norm == whole(psi),
+            reduced * reduced == summed(psi, n),
+        ],
         uses=[roots, same.at(j=psi), sizes],
     )
 
@@ -293,10 +351,14 @@ def floats_are_not_a_ring(k: Kernel) -> tuple[Theorem, ...]:
 
     return (
         k.refute(
-            "sums_depend_on_their_order", same(z3.FPVal(1, double), small), [small],
+            "sums_depend_on_their_order",
+            same(z3.FPVal(1, double), small),
+            [small],
             lambda g: bool(same(1.0, g)),
-            given=[z3.fpGT(small, z3.FPVal(2.0**-53, double)),
-                   z3.fpLT(small, z3.FPVal(2.0**-52, double))],
+            given=[
+                z3.fpGT(small, z3.FPVal(2.0**-53, double)),
+                z3.fpLT(small, z3.FPVal(2.0**-52, double)),
+            ],
             read=_as_float,
         ),
     )

@@ -2,92 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import z3
 
-UNINTERPRETED = z3.Z3_OP_UNINTERPRETED
+
+@dataclass(frozen=True)
+class Summary:
+    """What occurs in a term: its uninterpreted symbols by name, and the theories it needs."""
+
+    symbols: frozenset[tuple[str, z3.FuncDeclRef]]
+    constants: frozenset[str]
+    features: frozenset[str]
 
 
-def subterms(terms: Iterable[z3.ExprRef]) -> Iterator[z3.ExprRef]:
-    """Each distinct subterm once. A quantifier or a lambda is refused."""
-    seen: set[int] = set()
-    todo = list(terms)
+_summaries: dict[int, tuple[z3.ExprRef, Summary]] = {}  # by identity of a term that is kept alive
+
+
+def summary(terms: Iterable[z3.ExprRef]) -> Summary:
+    """What occurs in `terms`. A quantifier or a lambda is refused."""
+    found = [_summary(term) for term in terms]
+    return Summary(
+        frozenset().union(*(s.symbols for s in found)),
+        frozenset().union(*(s.constants for s in found)),
+        frozenset().union(*(s.features for s in found)),
+    )
+
+
+def _summary(root: z3.ExprRef) -> Summary:
+    todo = [root]
     while todo:
-        term = todo.pop()
-        if term.get_id() in seen:
+        term = todo[-1]
+        if term.get_id() in _summaries:
+            todo.pop()
             continue
-        seen.add(term.get_id())
         if not z3.is_app(term):
             raise ValueError(f"obligations are quantifier-free: {term}")
-        yield term
-        todo.extend(term.children())
+        children = term.children()
+        missing = [c for c in children if c.get_id() not in _summaries]
+        if missing:
+            todo.extend(missing)
+            continue
+        todo.pop()
+        _summaries[term.get_id()] = (term, _combined(term, children))
+    return _summaries[root.get_id()][1]
 
 
-def symbols_of(terms: Any, only: z3.FuncDeclRef | None = None) -> list[Any]:
-    """The uninterpreted symbols in `terms`; or, of one symbol, the subterms that apply it."""
-    found = [
-        t
-        for t in subterms([terms] if isinstance(terms, z3.ExprRef) else terms)
-        if t.decl().kind() == UNINTERPRETED
-    ]
-    if only is not None:
-        return [t for t in found if t.decl().eq(only)]
-    return [t.decl() for t in found]
+def _combined(term: z3.ExprRef, children: list[z3.ExprRef]) -> Summary:
+    below = [_summaries[c.get_id()][1] for c in children]
+    symbols = frozenset().union(*(s.symbols for s in below))
+    constants = frozenset().union(*(s.constants for s in below))
+    features = frozenset().union(*(s.features for s in below)) | _features(term, children)
+    declaration = term.decl()
+    if declaration.kind() == z3.Z3_OP_UNINTERPRETED:
+        name = declaration.name()
+        symbols |= {(name, declaration)}
+        if not children:
+            constants |= {name}
+    return Summary(symbols, constants, features)
 
 
-def constants_of(terms: Iterable[z3.ExprRef]) -> set[str]:
-    """The names of the uninterpreted constants in `terms`."""
-    return {d.name() for d in symbols_of(terms) if d.arity() == 0}
+def _features(term: z3.ExprRef, children: list[z3.ExprRef]) -> set[str]:
+    found = set()
+    sort = _SORTS.get(term.sort_kind())
+    if sort:
+        found.add(sort)
+    kind = term.decl().kind()
+    if kind == z3.Z3_OP_UNINTERPRETED and children:
+        found.add("UF")
+    if kind == z3.Z3_OP_MUL:
+        numbers = sum(bool(z3.is_rational_value(c) or z3.is_int_value(c)) for c in children)
+        if len(children) - numbers > 1:
+            found.add("N")
+    if kind in (z3.Z3_OP_DIV, z3.Z3_OP_IDIV, z3.Z3_OP_MOD):
+        if not (z3.is_rational_value(children[1]) or z3.is_int_value(children[1])):
+            found.add("N")
+    return found
 
 
-def has_reals(terms: Iterable[z3.ExprRef]) -> bool:
-    """Whether any subterm is a real number."""
-    return any(t.sort().kind() == z3.Z3_REAL_SORT for t in subterms(terms))
+_SORTS = {
+    z3.Z3_INT_SORT: "I",
+    z3.Z3_REAL_SORT: "R",
+    z3.Z3_ARRAY_SORT: "A",
+    z3.Z3_DATATYPE_SORT: "DT",
+    z3.Z3_FLOATING_POINT_SORT: "FP",
+    z3.Z3_UNINTERPRETED_SORT: "UF",
+}
+
+
+def applications(term: z3.ExprRef, symbol: z3.FuncDeclRef) -> list[z3.ExprRef]:
+    """The subterms that apply `symbol`."""
+    name, seen, found, todo = symbol.name(), set(), [], [term]
+    while todo:
+        here = todo.pop()
+        if here.get_id() in seen or all(n != name for n, _ in _summary(here).symbols):
+            continue
+        seen.add(here.get_id())
+        if here.decl().eq(symbol):
+            found.append(here)
+        todo.extend(here.children())
+    return found
 
 
 def logic_of(terms: Iterable[z3.ExprRef]) -> str:
     """The SMT-LIB name of the smallest usual logic that holds `terms`."""
-    features: set[str] = set()
-    for term in subterms(terms):
-        sort = term.sort()
-        kind = sort.kind()
-        if kind == z3.Z3_INT_SORT:
-            features.add("I")
-        elif kind == z3.Z3_REAL_SORT:
-            features.add("R")
-        elif kind == z3.Z3_ARRAY_SORT:
-            features.add("A")
-        elif kind == z3.Z3_DATATYPE_SORT:
-            features.add("DT")
-        elif kind == z3.Z3_FLOATING_POINT_SORT:
-            features.add("FP")
-        elif kind == z3.Z3_UNINTERPRETED_SORT:
-            features.add("UF")
-        if term.decl().kind() == UNINTERPRETED and term.num_args():
-            features.add("UF")
-        if _nonlinear(term):
-            features.add("N")
-    if not features & {"I", "R"}:
-        arithmetic = ""
-    else:
+    features = summary(terms).features
+    arithmetic = ""
+    if features & {"I", "R"}:
         letters = "".join(x for x in "IR" if x in features)
         arithmetic = ("N" if "N" in features else "L") + letters + "A"
     parts = "".join(x for x in ("A", "UF", "DT", "FP") if x in features)
     return f"QF_{parts}{arithmetic}" if parts or arithmetic else "QF_UF"
-
-
-def _nonlinear(term: z3.ExprRef) -> bool:
-    def constant(t: z3.ExprRef) -> bool:
-        return bool(z3.is_rational_value(t) or z3.is_int_value(t))
-
-    kind = term.decl().kind()
-    if kind == z3.Z3_OP_MUL:
-        return sum(not constant(c) for c in term.children()) > 1
-    if kind in (z3.Z3_OP_DIV, z3.Z3_OP_IDIV, z3.Z3_OP_MOD):
-        return not constant(term.arg(1))
-    return False
 
 
 def standalone_text(assertions: list[z3.BoolRef]) -> str:
@@ -99,4 +125,6 @@ def standalone_text(assertions: list[z3.BoolRef]) -> str:
 
 def resource_count(solver: z3.Solver) -> int:
     statistics = solver.statistics()
-    return int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0
+    return (
+        int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0
+    )

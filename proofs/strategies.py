@@ -16,7 +16,7 @@ import z3
 
 from proofs.encoding import ANY_SIZE
 from proofs.kernel import Kernel, KernelError, Theorem
-from proofs.sums import Sum, equal_terms, total
+from proofs.sums import Sum, total
 from spec.derive import derive
 from spec.mesh import Device
 from spec.operators import Value
@@ -81,10 +81,14 @@ class Execution(Devices):
         self.bound = {i: k.fixed(f"{i}_count", INT) for i in self.indices}
         self.at = {i: k.constant(f"{i}_at", INT) for i in self.indices}  # a device and a micro-step
         owner = {a: k.fixed(f"{a}_owner", INT) for a in schedule.axes}
-        self.sizes = k.suppose("sizes", [], z3.And(
-            *(n >= 1 for n in self.bound.values()),
-            *(z3.And(0 <= o, o < self.bound[a]) for a, o in owner.items()),
-        ))
+        self.sizes = k.suppose(
+            "sizes",
+            [],
+            z3.And(
+                *(n >= 1 for n in self.bound.values()),
+                *(z3.And(o >= 0, o < self.bound[a]) for a, o in owner.items()),
+            ),
+        )
         self.contribution = k.function("contribution", *(INT for _ in self.indices), REAL)
         self.weight, self.moment = k.fixed("weight", REAL), k.fixed("moment", REAL)
         self.next_weight = k.function("next_weight", REAL, REAL, REAL, REAL)
@@ -138,36 +142,52 @@ class Execution(Devices):
         columns, target = self.nest_sum((a, *rest)), self.nest_sum((b, a, *rest))
         upto = k.constant(f"upto_{name}", INT)
         params = [at[i] for i in self._free(order)]
-        helper = total(k, f"columns_{name}", [*params, upto], at[b],
-                       columns(*(at[i] for i in self._free((a, *rest))), upto))
+        helper = total(
+            k,
+            f"columns_{name}",
+            [*params, upto],
+            at[b],
+            columns(*(at[i] for i in self._free((a, *rest))), upto),
+        )
         u, ai, bi = str(upto), str(at[a]), str(at[b])
         one_more = k.induct(
-            f"one_more_{name}", at[b],
+            f"one_more_{name}",
+            at[b],
             helper(*params, upto + 1, at[b])
             == helper(*params, upto, at[b]) + z3.substitute(inner.upto(at[b]), (at[a], upto)),
             given=[upto >= 0],
             base=[helper.start, helper.start.at(**{u: upto + 1}), inner.start.at(**{ai: upto})],
-            step=[helper.next, helper.next.at(**{u: upto + 1}), inner.next.at(**{ai: upto}),
-                  columns.next.at(**{ai: upto})],
+            step=[
+                helper.next,
+                helper.next.at(**{u: upto + 1}),
+                inner.next.at(**{ai: upto}),
+                columns.next.at(**{ai: upto}),
+            ],
         )
         none = k.induct(
-            f"none_{name}", at[b], helper(*params, 0, at[b]) == 0,
+            f"none_{name}",
+            at[b],
+            helper(*params, 0, at[b]) == 0,
             base=[helper.start.at(**{u: 0})],
             step=[helper.next.at(**{u: 0}), columns.start],
         )
         moved = k.induct(
-            f"moved_{name}", at[a],
+            f"moved_{name}",
+            at[a],
             rows.upto(at[a]) == helper(*params, at[a], self.bound[b]),
             base=[rows.start, none.at(**{bi: self.bound[b]}), self.sizes],
             step=[rows.next, one_more.at(**{u: at[a], bi: self.bound[b]}), self.sizes],
         )
         same = k.induct(
-            f"same_{name}", at[b], helper(*params, self.bound[a], at[b]) == target.upto(at[b]),
+            f"same_{name}",
+            at[b],
+            helper(*params, self.bound[a], at[b]) == target.upto(at[b]),
             base=[helper.start.at(**{u: self.bound[a]}), target.start],
             step=[helper.next.at(**{u: self.bound[a]}), target.next],
         )
         return k.prove(
-            f"exchanged_{name}", self.nest(order) == self.nest((b, a, *rest)),
+            f"exchanged_{name}",
+            self.nest(order) == self.nest((b, a, *rest)),
             uses=[moved.at(**{ai: self.bound[a]}), same.at(**{bi: self.bound[b]}), self.sizes],
         )
 
@@ -199,17 +219,24 @@ class Execution(Devices):
         nest = self.nest_sum((axis, *value.order))
         owns = self._owns(value.owned, self.device())
         fact = k.induct(
-            self.name("summed"), i,
+            self.name("summed"),
+            i,
             s.upto(i) == z3.If(owns, nest.upto(i), z3.RealVal(0)),
-            base=[s.start, nest.start], step=[s.next, nest.next, value.fact],
+            base=[s.start, nest.start],
+            step=[s.next, nest.next, value.fact],
         )
 
         def everywhere(device: Device) -> Any:
             here = {**self.at, **device}
             return s(*(here[x] for x in others), self.bound[axis])
 
-        return self.known(everywhere, (axis, *value.order), value.owned,
-                          fact.at(**{str(i): self.bound[axis]}), self.sizes)
+        return self.known(
+            everywhere,
+            (axis, *value.order),
+            value.owned,
+            fact.at(**{str(i): self.bound[axis]}),
+            self.sizes,
+        )
 
     def replace(self, old: Any, new: Any, axes: Axes) -> Any:
         value = super().replace(old, new, axes)
@@ -243,7 +270,7 @@ class Execution(Devices):
         """Fresh reads, whole gradients and agreeing copies, as one theorem."""
         store = self._executed()
         k, owned = self.k, self.schedule.axes
-        (gradient, _, _, axes), = self.applied
+        ((gradient, _, _, axes),) = self.applied
         canonical = self.indices if self.schedule.finish else owned
         uses = [gradient.fact]
         order = gradient.order
@@ -257,7 +284,8 @@ class Execution(Devices):
         whole = k.prove(
             "applied_gradients_are_whole",
             gradient(device) == self.nest(canonical),
-            given=[self._owns(axes, device)], uses=uses,
+            given=[self._owns(axes, device)],
+            uses=uses,
         )
         fresh = z3.And(*(v(device) == self.weight for v in self.read))
         expected = [
@@ -275,17 +303,17 @@ class Execution(Devices):
                 host, kept = store[buffer, part]
                 if host is not rest.host:
                     raise KernelError(f"{k.claim}: {buffer.value} is on the wrong side")
-                agreed.append(
-                    z3.Implies(self._owns(rest.sharded, device), kept(device) == value)
-                )
+                agreed.append(z3.Implies(self._owns(rest.sharded, device), kept(device) == value))
         # the values read at the owners, for copies that were gathered from them
         others = [
             whole.at(**{str(self.at[a]): self.owner[a] for a in some})
-            for some in _subsets(owned) if some
+            for some in _subsets(owned)
+            if some
         ]
         return k.prove(
             "reads_are_fresh_gradients_whole_and_copies_agree",
-            z3.And(fresh, *agreed), uses=[whole, *others],
+            z3.And(fresh, *agreed),
+            uses=[whole, *others],
         )
 
     def _executed(self) -> Store:
@@ -314,15 +342,22 @@ class Execution(Devices):
         nest = self.nest_sum((MICRO, *added.order))
         owns = self._owns(rest.sharded, self.device())
         fact = self.k.induct(
-            "kept_gradients_accumulate", m,
+            "kept_gradients_accumulate",
+            m,
             kept(*params, m) == z3.If(owns, nest.upto(m), z3.RealVal(0)),
-            base=[start, nest.start], step=[then, nest.next, added.fact],
+            base=[start, nest.start],
+            step=[then, nest.next, added.fact],
         )
         value: Value = lambda d: kept(  # noqa: E731
             *(d[a] for a in self.schedule.axes), self.bound[MICRO]
         )
-        accumulated = self.known(value, (MICRO, *added.order), rest.sharded,
-                                 fact.at(**{str(m): self.bound[MICRO]}), self.sizes)
+        accumulated = self.known(
+            value,
+            (MICRO, *added.order),
+            rest.sharded,
+            fact.at(**{str(m): self.bound[MICRO]}),
+            self.sizes,
+        )
         store[Buffer.GRADIENTS, CONTENT] = (host, accumulated)
         self._run(self.schedule.finish, store)
         return store
@@ -333,5 +368,7 @@ class Execution(Devices):
 
 
 def _subsets(axes: Axes) -> list[Axes]:
-    return [tuple(a for a, chosen in zip(axes, bits, strict=True) if chosen)
-            for bits in product((False, True), repeat=len(axes))]
+    return [
+        tuple(a for a, chosen in zip(axes, bits, strict=True) if chosen)
+        for bits in product((False, True), repeat=len(axes))
+    ]

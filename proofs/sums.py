@@ -110,7 +110,12 @@ def of_sums(
         == columns(*params, outer, inner) + by_inner(*params, outer, inner),
         given=[outer >= 0],
         base=[columns.start, columns.start.at(**{str(outer): outer + 1}), by_inner.start],
-        step=[columns.next, columns.next.at(**{str(outer): outer + 1}), by_inner.next, by_outer.next],
+        step=[
+            columns.next,
+            columns.next.at(**{str(outer): outer + 1}),
+            by_inner.next,
+            by_outer.next,
+        ],
     )
     empty = k.induct(
         f"{name}_no_rows",
@@ -131,7 +136,14 @@ def of_sums(
 
 
 def partition(
-    k: Kernel, name: str, part: Term, item: Term, place: Any, placed: Theorem, parts: Any, term: Term,
+    k: Kernel,
+    name: str,
+    part: Term,
+    item: Term,
+    place: Any,
+    placed: Theorem,
+    parts: Any,
+    term: Term,
     params: Sequence[Term] = (),
 ) -> tuple[Sum, Sum, Sum, Theorem]:
     """Items, each placed in one of `parts` parts: the sum of the parts' sums is the sum of all.
@@ -143,19 +155,27 @@ def partition(
     share, total_of, column, columns, exchanged = of_sums(k, name, part, item, mine, params)
     whole = total(k, f"{name}_whole", params, item, term)
     once = k.induct(
-        f"{name}_each_item_once", part,
+        f"{name}_each_item_once",
+        part,
         column.upto(part) == z3.If(place(item) < part, term, z3.RealVal(0)),
-        base=[column.start, placed], step=[column.next, placed],
+        base=[column.start, placed],
+        step=[column.next, placed],
     )
     same = k.induct(
-        f"{name}_columns_are_items", item,
+        f"{name}_columns_are_items",
+        item,
         columns(*params, parts, item) == whole.upto(item),
         base=[columns.start.at(**{str(part): parts}), whole.start],
-        step=[columns.next.at(**{str(part): parts}), whole.next,
-              once.at(**{str(part): parts}), placed],
+        step=[
+            columns.next.at(**{str(part): parts}),
+            whole.next,
+            once.at(**{str(part): parts}),
+            placed,
+        ],
     )
     done = k.prove(
-        f"{name}_parts_make_the_whole", total_of(*params, item, parts) == whole.upto(item),
+        f"{name}_parts_make_the_whole",
+        total_of(*params, item, parts) == whole.upto(item),
         given=[item >= 0],
         uses=[exchanged.at(**{str(part): parts}), same, placed],
     )

@@ -54,7 +54,7 @@ def _real(term: Any) -> Any:
 
 def one_axis(k: Kernel) -> Axis:
     n, owner = k.fixed("n", z3.IntSort()), k.fixed("owner", z3.IntSort())
-    sizes = k.suppose("owner_is_one_of_n", [], z3.And(n >= 1, 0 <= owner, owner < n))
+    sizes = k.suppose("owner_is_one_of_n", [], z3.And(n >= 1, owner >= 0, owner < n))
     return Axis(k, n, owner, sizes)
 
 
@@ -70,7 +70,9 @@ def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
         if right is not KEEP
     )
     return (
-        *products, *_linear(k.part("linear")), *_commute(k.part("commute")),
+        *products,
+        *_linear(k.part("linear")),
+        *_commute(k.part("commute")),
         *_positions(k.part("positions")),
     )
 
@@ -94,15 +96,21 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
         extra = inner({AXIS: axis.owner}) - even
         summed = outer.index * even + z3.If(axis.owner < outer.index, extra, z3.RealVal(0))
         facts.append(
-            closed_form(k, "the_sum_over_devices", outer, summed, base=[axis.sizes])
-            .at(**{str(outer.index): axis.n})
+            closed_form(k, "the_sum_over_devices", outer, summed, base=[axis.sizes]).at(
+                **{str(outer.index): axis.n}
+            )
         )
     if len(axis.sums) > 1 and right in (SUM, SUM_SLICE):
         first, again = axis.sums[0], axis.sums[-1]
         facts.append(
-            closed_form(k, "the_same_sum", first, again(first.index), base=[again.start],
-                        uses=[again.next.at(**{str(again.index): first.index})])
-            .at(**{str(first.index): axis.n})
+            closed_form(
+                k,
+                "the_same_sum",
+                first,
+                again(first.index),
+                base=[again.start],
+                uses=[again.next.at(**{str(again.index): first.index})],
+            ).at(**{str(first.index): axis.n})
         )
     return k.prove(f"{left.name}_after_{right.name}".lower(), twice == factor * once, uses=facts)
 
@@ -116,19 +124,25 @@ def _linear(k: Kernel) -> tuple[Theorem, ...]:
     of_x, of_y = total(k, "of_x", [], i, x(i)), total(k, "of_y", [], i, y(i))
     of_both = total(k, "of_both", [], i, a * x(i) + b * y(i))
     summed = closed_form(
-        k, "sums_are_linear", of_both, a * of_x(i) + b * of_y(i),
-        base=[of_x.start, of_y.start], uses=[of_x.next, of_y.next],
+        k,
+        "sums_are_linear",
+        of_both,
+        a * of_x(i) + b * of_y(i),
+        base=[of_x.start, of_y.start],
+        uses=[of_x.next, of_y.next],
     )
     here = {AXIS: d}
     fx, fy = (lambda v: x(v[AXIS])), (lambda v: y(v[AXIS]))
     both: Value = lambda v: a * fx(v) + b * fy(v)  # noqa: E731
     owned = k.prove(
         "owner_and_slice_are_linear",
-        z3.And(*(
-            axis.meaning(op, both)(here)
-            == a * axis.meaning(op, fx)(here) + b * axis.meaning(op, fy)(here)
-            for op in (OWNER, SLICE)
-        )),
+        z3.And(
+            *(
+                axis.meaning(op, both)(here)
+                == a * axis.meaning(op, fx)(here) + b * axis.meaning(op, fy)(here)
+                for op in (OWNER, SLICE)
+            )
+        ),
     )
     replaced = k.prove(
         "replacing_a_slice_adds_the_difference",
@@ -146,17 +160,27 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
     x = k.function("x", z3.IntSort(), z3.IntSort(), z3.RealSort())
     zero = z3.RealVal(0)
     _, rows, _, columns, exchanged = of_sums(k, "xs", d, e, x(d, e), [])
-    sums = k.prove("sums_commute", rows(m, n) == columns(n, m),
-                   uses=[exchanged.at(d=n, e=m), sizes])
+    sums = k.prove(
+        "sums_commute", rows(m, n) == columns(n, m), uses=[exchanged.at(d=n, e=m), sizes]
+    )
     along = total(k, "along_d", [e], d, x(d, e))
     of_slices = total(k, "of_slices", [e], d, z3.If(e == own_e, x(d, e), zero))
-    slices = closed_form(k, "sums_and_slices_commute", of_slices,
-                         z3.If(e == own_e, along.upto(d), zero),
-                         base=[along.start], uses=[along.next])
+    slices = closed_form(
+        k,
+        "sums_and_slices_commute",
+        of_slices,
+        z3.If(e == own_e, along.upto(d), zero),
+        base=[along.start],
+        uses=[along.next],
+    )
     of_owners = total(k, "of_owners", [e], d, x(d, own_e))
     owners = closed_form(
-        k, "sums_and_owners_commute", of_owners, along(own_e, d),
-        base=[along.start.at(e=own_e)], uses=[along.next.at(e=own_e)],
+        k,
+        "sums_and_owners_commute",
+        of_owners,
+        along(own_e, d),
+        base=[along.start.at(e=own_e)],
+        uses=[along.next.at(e=own_e)],
     )
     world = {"a": d, "b": e}
     value: Value = lambda v: x(v["a"], v["b"])  # noqa: E731
@@ -169,10 +193,13 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
 
     others = k.prove(
         "owners_and_slices_commute",
-        z3.And(*(
-            f("a", own_d, g("b", own_e, value))(world) == g("b", own_e, f("a", own_d, value))(world)
-            for f, g in pairs((take, keep), repeat=2)
-        )),
+        z3.And(
+            *(
+                f("a", own_d, g("b", own_e, value))(world)
+                == g("b", own_e, f("a", own_d, value))(world)
+                for f, g in pairs((take, keep), repeat=2)
+            )
+        ),
     )
     return sums, slices, owners, others
 
@@ -186,12 +213,13 @@ def _positions(k: Kernel) -> tuple[Theorem, ...]:
     everyone = total(k, "everyone", [], i, x(i))
     rest = total(k, "rest", [d], i, z3.If(z3.Or(i == d, i == axis.owner), z3.RealVal(0), x(i)))
     split = k.induct(
-        "everyone_is_oneself_the_owner_and_the_rest", i,
+        "everyone_is_oneself_the_owner_and_the_rest",
+        i,
         everyone(i)
         == rest(d, i)
         + z3.If(d < i, x(d), z3.RealVal(0))
         + z3.If(z3.And(d != axis.owner, axis.owner < i), x(axis.owner), z3.RealVal(0)),
-        given=[0 <= d],
+        given=[d >= 0],
         base=[everyone.start, rest.start, axis.sizes],
         step=[everyone.next, rest.next],
     )
@@ -203,16 +231,24 @@ def _positions(k: Kernel) -> tuple[Theorem, ...]:
         if axis.sums and operator in (SUM, SUM_SLICE):
             same = axis.sums[-1]
             uses.append(
-                equal_terms(k, f"{operator.name}_is_everyone".lower(), same, everyone,
-                            uses=[everyone.next.at(i=same.index)])
-                .at(**{str(same.index): axis.n})
+                equal_terms(
+                    k,
+                    f"{operator.name}_is_everyone".lower(),
+                    same,
+                    everyone,
+                    uses=[everyone.next.at(i=same.index)],
+                ).at(**{str(same.index): axis.n})
             )
         for owner, words in ((True, "on_the_owner"), (False, "elsewhere")):
             reads = sum((seen[s] for s in spec.READS[owner][operator]), z3.RealVal(0))
-            found.append(k.prove(
-                f"{operator.name}_{words}".lower(), meaning == reads,
-                given=[0 <= d, d < axis.n, (d == axis.owner) == z3.BoolVal(owner)], uses=uses,
-            ))
+            found.append(
+                k.prove(
+                    f"{operator.name}_{words}".lower(),
+                    meaning == reads,
+                    given=[d >= 0, d < axis.n, (d == axis.owner) == z3.BoolVal(owner)],
+                    uses=uses,
+                )
+            )
     return tuple(found)
 
 
@@ -221,21 +257,24 @@ def accepted_schedules_match(k: Kernel) -> tuple[Theorem, ...]:
 
     Accepted: what a device applies is every micro-step's contribution, summed over every axis, once;
     what is read is current, and resting copies agree. However the samples are assigned to devices
-    and micro-steps. Shown for one and for two batch axes. (Claim T2)
+    and micro-steps. Shown for two batch axes of any sizes; one axis is the case where the other has
+    one device. (Claim T2)
     """
-    return _accepted_matches(k.part("one_axis"), 1), _accepted_matches(k.part("two_axes"), 2)
+    return (_accepted_matches(k, 2),)
 
 
 def _accepted_matches(k: Kernel, axes: int) -> Theorem:
     r = Distributed(k)
     t, d, j, x = r.t, r.d, r.j, r.x
     levels = ["micro_step", *(f"axis{a}" for a in range(axes))]
-    places = [k.function(f"{level}_of", z3.IntSort(), z3.IntSort(), z3.IntSort())
-              for level in levels]
+    places = [
+        k.function(f"{level}_of", z3.IntSort(), z3.IntSort(), z3.IntSort()) for level in levels
+    ]
     counts = [k.fixed(f"{level}s", z3.IntSort()) for level in levels]
     placed = [
-        k.suppose(f"each_sample_has_one_{level}", [t, x],
-                  z3.And(0 <= place(t, x), place(t, x) < count))
+        k.suppose(
+            f"each_sample_has_one_{level}", [t, x], z3.And(place(t, x) >= 0, place(t, x) < count)
+        )
         for level, place, count in zip(levels, places, counts, strict=True)
     ]
     indices = [k.integers(level) for level in levels]
@@ -251,34 +290,55 @@ def _accepted_matches(k: Kernel, axes: int) -> Theorem:
         outer = [t, j, *indices[:depth]]
         name = levels[depth]
         share, parts, whole, one = partition(
-            k, name, indices[depth], x, lambda item, p=places[depth]: p(t, item), placed[depth],
-            counts[depth], conditioned[depth], outer,
+            k,
+            name,
+            indices[depth],
+            x,
+            lambda item, p=places[depth]: p(t, item),
+            placed[depth],
+            counts[depth],
+            conditioned[depth],
+            outer,
         )
         if nested is None:
             inner = share(*outer, indices[depth], r.batch(t))
             nested = total(k, f"over_{name}", outer, indices[depth], inner)
-            same = equal_terms(k, f"{name}_sums", nested, _at_batch(parts, outer, r),
-                               uses=[_next_at_batch(parts, r)])
+            same = equal_terms(
+                k,
+                f"{name}_sums",
+                nested,
+                _at_batch(parts, outer, r),
+                uses=[_next_at_batch(parts, r)],
+            )
         else:
             below = nested(*outer, indices[depth], counts[depth + 1])
             nested = total(k, f"over_{name}", outer, indices[depth], below)
             renamed = equal_terms(k, f"{name}_shares", share, facts[-1][0])
             same = equal_terms(
-                k, f"{name}_sums", nested, _at_batch(parts, outer, r),
+                k,
+                f"{name}_sums",
+                nested,
+                _at_batch(parts, outer, r),
                 uses=[_next_at_batch(parts, r), facts[-1][1], renamed.at(x=r.batch(t)), r.counted],
             )
         done = k.prove(
             f"{name}s_make_the_whole",
             nested(*outer, counts[depth]) == whole(*outer, r.batch(t)),
-            uses=[same.at(**{name: counts[depth]}), one.at(x=r.batch(t)), r.counted,
-                  placed[depth].at(x=0), _some(k, counts[depth], name)],
+            uses=[
+                same.at(**{name: counts[depth]}),
+                one.at(x=r.batch(t)),
+                r.counted,
+                placed[depth].at(x=0),
+                _some(k, counts[depth], name),
+            ],
         )
         facts.append((whole, done))
         equal = done
     assert equal is not None
     everything = equal_terms(k, "the_samples", facts[-1][0], r.as_seen)
     accepted = k.suppose(
-        "accepted_every_contribution_once", [t, d, j],
+        "accepted_every_contribution_once",
+        [t, d, j],
         z3.Implies(r.updates(d, j), r.applied(t, d)[j] == nested(t, j, counts[0])),
     )
     integrity = k.prove(
@@ -304,8 +364,11 @@ class _Upto:
 
 def _at_batch(parts: Sum, outer: list[Any], r: Distributed) -> _Upto:
     batch = {"x": r.batch(r.t)}
-    return _Upto(parts.start.at(**batch), parts.next.at(**batch),
-                 lambda bound: parts(*outer, r.batch(r.t), bound))
+    return _Upto(
+        parts.start.at(**batch),
+        parts.next.at(**batch),
+        lambda bound: parts(*outer, r.batch(r.t), bound),
+    )
 
 
 def _next_at_batch(parts: Sum, r: Distributed) -> Theorem:

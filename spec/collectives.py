@@ -25,9 +25,7 @@ def reduce_scatter_sends(device: Number, step: Number) -> Number:
     return device - 1 - step
 
 
-def reduce_scatter_step(
-    buffer: Buffer, step: Number, same: SameChunk, select: Select
-) -> Buffer:
+def reduce_scatter_step(buffer: Buffer, step: Number, same: SameChunk, select: Select) -> Buffer:
     """After one step: the chunk that arrives from the left is added to one's own."""
 
     def after(device: Number, chunk: Number) -> Number:

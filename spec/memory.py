@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from spec.arithmetic import EXACT, Arithmetic, Number
 from spec.mesh import Mesh, group_size
-from spec.schedule import Buffer, Kind, Op, Rest, Schedule, Span
+from spec.schedule import Buffer, Kind, Op, Schedule, Span
 from spec.states import BytePolicy, State
 
 MODEL_STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)

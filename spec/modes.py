@@ -18,7 +18,7 @@ class Mode(Enum):
     OFFLOADED = "O"
 
 
-R, S, GATHERED, M, O = Mode  # noqa: E741
+R, S, GATHERED, M, O = Mode
 
 
 def resting(mode: Mode, whole: Number, shard: Number) -> Number:

@@ -22,7 +22,9 @@ from spec.training import momentum, sgd
 
 Coordinate = tuple[int, ...]
 Values = dict[tuple[int, Coordinate], Any]  # (element, device) -> value
-Data = Callable[..., Any]  # data(what, *index): "start" (element) or "sample" (step, micro, device, element)
+Data = Callable[
+    ..., Any
+]  # data(what, *index): "start" (element) or "sample" (step, micro, device, element)
 
 
 def primes(what: str, *index: Any) -> Fraction:
@@ -59,9 +61,7 @@ class Reference:
     ) -> None:
         self.axes, self.sizes, self.elements = schedule.axes, sizes, elements
         self.data, self.stateful, self.step = data, stateful, 0
-        self.devices: list[Coordinate] = list(
-            product(*(range(sizes[a]) for a in schedule.axes))
-        )
+        self.devices: list[Coordinate] = list(product(*(range(sizes[a]) for a in schedule.axes)))
         self.nothing: Values = {(j, d): 0 for j in range(elements) for d in self.devices}
         world = group_size(sizes, schedule.axes)
         self.owner: dict[int, Coordinate] = {}
@@ -187,7 +187,9 @@ def _compare(
                 yield Divergence(world.step, d, j, words, has, single[j])
 
 
-def first_divergence(schedule: Schedule, sizes: dict[str, int], **options: Any) -> Divergence | None:
+def first_divergence(
+    schedule: Schedule, sizes: dict[str, int], **options: Any
+) -> Divergence | None:
     """The first copy of a run that differs from the single device's value, in exact arithmetic."""
     compared = run(schedule, sizes, **options)
     return next((d for d in compared if d.has != d.single), None)

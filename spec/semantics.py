@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from spec.arithmetic import Number
-from spec.mesh import Device
 from spec.operators import Total, Value, nothing, owners, sliced, summed
 from spec.schedule import STATE_OF, Buffer, Kind, Op, Rest, Schedule
 from spec.states import State
@@ -103,7 +102,7 @@ def execute(op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step
     if op.kind in _COLLECTIVE:
         for part in _parts(source, target):
             write(target, False, _collect(op, domain, read(source, False, part)), part)
-    elif op.kind is Kind.FORWARD or target is Buffer.ACTIVATIONS and op.kind is Kind.RECOMPUTE:
+    elif op.kind is Kind.FORWARD or (target is Buffer.ACTIVATIONS and op.kind is Kind.RECOMPUTE):
         write(target, False, domain.forward(read(source, False)))
     elif op.kind in _COPY:
         if source is target is Buffer.OPTIMIZER:  # produced again, by an optimizer without state
@@ -162,7 +161,9 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
     if op.target is Buffer.ACTIVATIONS:
         return value
     for axis in op.axes:
-        value = domain.owners(value, axis) if op.kind is Kind.ALL_GATHER else domain.sum(value, axis)
+        value = (
+            domain.owners(value, axis) if op.kind is Kind.ALL_GATHER else domain.sum(value, axis)
+        )
     if op.kind is Kind.REDUCE_SCATTER:
         value = domain.replace(domain.nothing, value, op.axes)
     return value

@@ -50,9 +50,7 @@ def _policy(
 ) -> BytePolicy:
     kept = sum(size for size, _ in optimizer)
     master = any("master weight" in what for _, what in optimizer)
-    return BytePolicy(
-        weight[0], gradient[0], kept, ((weight,), (gradient,), optimizer), master
-    )
+    return BytePolicy(weight[0], gradient[0], kept, ((weight,), (gradient,), optimizer), master)
 
 
 _MASTER = (4, "fp32 master weight")

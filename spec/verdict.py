@@ -122,9 +122,7 @@ class Forms:
     def forward(self, view: NormalForm) -> NormalForm:
         return view
 
-    def gradient(
-        self, view: NormalForm, activations: NormalForm, micro_step: int
-    ) -> NormalForm:
+    def gradient(self, view: NormalForm, activations: NormalForm, micro_step: int) -> NormalForm:
         current = self.symbol("weight", self.step)
         needs = (
             ("fresh", view, current, "the parameters it reads are"),
@@ -182,9 +180,15 @@ class Forms:
                 symbol = inherited or ("fault", self.step, self.op_index)
                 if inherited is None:
                     on = self.describe_position(position)
-                    self.faults.setdefault(symbol, Rejected(
-                        rule, f"{words} {self.describe(has)}{on}", self.describe(expected), self.op
-                    ))
+                    self.faults.setdefault(
+                        symbol,
+                        Rejected(
+                            rule,
+                            f"{words} {self.describe(has)}{on}",
+                            self.describe(expected),
+                            self.op,
+                        ),
+                    )
                 return symbol
         return None
 
@@ -224,7 +228,9 @@ class Forms:
         if self.policy.k > 0:
             kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "moment"))
         if not any(schedule.rest(state).stored for state, *_ in kept):
-            raise Rejected("agreed", "no copy of the parameters is kept", "one to continue from", None)
+            raise Rejected(
+                "agreed", "no copy of the parameters is kept", "one to continue from", None
+            )
         for state, buffer, part, kind in kept:
             rest = schedule.rest(state)
             if not rest.stored:

@@ -1,0 +1,29 @@
+PYTHON ?= python3
+PY := .venv/bin/python
+READY := .venv/.ready
+
+.PHONY: help prove test lint bench clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY):
+	@$(PYTHON) -c 'import sys; sys.exit("psem needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv --clear .venv
+	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $(READY)
+
+prove: $(READY) ## prove every claim, one line each; build/report.json
+	@$(PY) -m psem_model prove
+
+test: $(READY) ## run the tests
+	@$(PY) -m pytest -q -n 2
+
+lint: $(READY) ## ruff and mypy --strict
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
+
+bench: $(READY) ## measure speed: ratios and medians
+	@$(PY) -m tests.bench
+
+clean: ## remove what was generated, but for the environment
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis
