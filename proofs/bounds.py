@@ -61,15 +61,11 @@ def _gossip(k: Kernel) -> Gossip:
         [E, D, C],
         T,
         D == C,
-        lambda before: z3.Or(
-            before(E, D, C), z3.And(receiver(E, T) == D, before(E, sender(E, T), C))
-        ),
+        lambda before: z3.Or(before(E, D, C), z3.And(receiver(E, T) == D, before(E, sender(E, T), C))),
     )
     until = k.function("until", INT, INT)
     lengths = k.suppose("schedules_are_finite", [E], until(E) >= 0)
-    return Gossip(
-        k, n, group, sender, receiver, senders, receivers, knows, first, then, until, lengths
-    )
+    return Gossip(k, n, group, sender, receiver, senders, receivers, knows, first, then, until, lengths)
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,8 @@ def _census(g: Gossip, name: str, who: Any, among: Theorem, counts: Bool | None 
     of = total(k, name, [E, D], T, _count(z3.And(who(E, T) == D, counted)))
     by_all = total(k, f"{name}_by_all", [E, T], m, of(E, m, T))
     positive = k.induct(f"{name}_is_a_count", T, of(E, D, T) >= 0, base=[of.start], step=[of.next])
-    messages, equations = (lambda e, t: t), []
+    messages: Any = lambda _, t: t  # noqa: E731
+    equations: list[Theorem] = []
     if counts is not None:
         those = total(k, f"{name}_messages", [E], T, _count(counted))
         messages, equations = those, [those.start, those.next]

@@ -75,9 +75,7 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
     )
     divisible = k.prove(
         "in_psi_when_n_divides_it",
-        z3.And(
-            *(s.elements(x) * s.n == passes * (s.n - 1) * s.psi for x, passes in VOLUMES.items())
-        ),
+        z3.And(*(s.elements(x) * s.n == passes * (s.n - 1) * s.psi for x, passes in VOLUMES.items())),
         given=[s.c * s.n == s.psi],
     )
     states = [k.constant(name, ModeSort) for name in ("theta", "omega", "grads", "acts")]
@@ -101,9 +99,7 @@ def zero3_moves_half_as_much_again(k: Kernel) -> tuple[Theorem, ...]:
     """
     s = Symbols(k)
     ratio = k.prove("the_ratio_is_three_halves", 2 * s.elements("zero3") == 3 * s.elements("dp"))
-    some = k.prove(
-        "data_parallelism_sends_something", s.elements("dp") > 0, given=[s.n >= 2, s.c > 0]
-    )
+    some = k.prove("data_parallelism_sends_something", s.elements("dp") > 0, given=[s.n >= 2, s.c > 0])
     return ratio, some
 
 

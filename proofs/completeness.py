@@ -168,7 +168,7 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
             unknowns[key] = k.reals(key)
         return unknowns[key]
 
-    options = {"steps": 2, "micro_steps": broken.micro_steps, "elements": 2}
+    options: dict[str, Any] = {"steps": 2, "micro_steps": broken.micro_steps, "elements": 2}
     compared = list(run(broken.schedule, sizes, data=unknown, **options))
     claim = z3.And(*(c.has == c.single for c in compared))
 

@@ -62,9 +62,7 @@ def placements() -> dict[tuple[Mode, ...], Placement]:
 def realisable_placements() -> dict[tuple[Mode, ...], Placement]:
     """Those whose derived schedule is accepted."""
     return {
-        modes: p
-        for modes, p in placements().items()
-        if check(derive(p), {BATCH: ANY_SIZE}).accepted
+        modes: p for modes, p in placements().items() if check(derive(p), {BATCH: ANY_SIZE}).accepted
     }
 
 

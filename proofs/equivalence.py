@@ -186,9 +186,7 @@ def _until_data_differ_so_do_runs(k: Kernel) -> Theorem:
     data, other_data = (k.function(f"data_{x}", INT, slice_) for x in "ab")
     until = k.fixed("until", INT)
     runs = [
-        k.suppose(
-            f"{run.name()}_follows_the_schedule", [t], run(t + 1) == step(t, run(t), given(t))
-        )
+        k.suppose(f"{run.name()}_follows_the_schedule", [t], run(t + 1) == step(t, run(t), given(t)))
         for run, given in ((one, data), (other, other_data))
     ]
     begin = k.suppose("both_start_alike", [], one(0) == other(0))
@@ -209,8 +207,7 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
     p, at = k.constant("p", Parameters), k.constant("at", Parameters)
     theta = k.fixed("theta", Parameters)
     seen, of, share = (
-        k.function(n, INT, s)
-        for n, s in (("seen", Parameters), ("sample_of", INT), ("share", REAL))
+        k.function(n, INT, s) for n, s in (("seen", Parameters), ("sample_of", INT), ("share", REAL))
     )
     weight, batch, reads = (
         k.function("weight", INT, REAL),

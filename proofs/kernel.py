@@ -76,6 +76,7 @@ class _Record:
     counterexample: Mapping[str, str] | None = None
 
 
+_made: Any = object.__new__  # past Theorem.__new__, which refuses
 _records: dict[int, tuple[Theorem, _Record]] = {}
 
 
@@ -190,9 +191,7 @@ class Kernel:
         """A symbol for any function; the last sort is its range."""
         return self._declare(name, sorts[:-1], sorts[-1])
 
-    def _declare(
-        self, name: str, domain: Sequence[z3.SortRef], range_: z3.SortRef
-    ) -> z3.FuncDeclRef:
+    def _declare(self, name: str, domain: Sequence[z3.SortRef], range_: z3.SortRef) -> z3.FuncDeclRef:
         if not NAME.match(name):
             raise KernelError(f"{name!r} is not a plain name")
         if name in self._symbols:
@@ -384,9 +383,7 @@ class Kernel:
         if answer != z3.sat:
             raise KernelError(f"{self.claim}: {name}: no counterexample: the solver says {answer}")
         model = solver.model()
-        values = {
-            str(d): model[d].translate(z3.main_ctx()) for d in model.decls() if d.arity() == 0
-        }
+        values = {str(d): model[d].translate(z3.main_ctx()) for d in model.decls() if d.arity() == 0}
         pairs = [(u, values.get(str(u), _default(u))) for u in unknowns]
         if not z3.is_false(z3.simplify(z3.substitute(formula, *pairs))):
             raise KernelError(f"{self.claim}: {name}: its values do not refute it")
@@ -420,9 +417,7 @@ class Kernel:
         if answer != z3.unsat:
             raise KernelError(f"{self.claim}: {name}: not proved: the solver says {answer}")
         seconds = time.perf_counter() - start
-        return Obligation(
-            name, rule, text, everything, goal, "unsat", seconds, resource_count(solver)
-        )
+        return Obligation(name, rule, text, everything, goal, "unsat", seconds, resource_count(solver))
 
     def _issue(
         self,
@@ -439,7 +434,7 @@ class Kernel:
             if name in self._names:
                 raise KernelError(f"{self.claim}: a theorem is called {name} already")
             self._names.add(name)
-        theorem = object.__new__(Theorem)
+        theorem: Theorem = _made(Theorem)
         record = _Record(self, name, rule, given, goal, parts, obligations, under, counterexample)
         _records[id(theorem)] = (theorem, record)
         if rule != "instance":

@@ -7,6 +7,7 @@ element. Padded sizes have a shard of any number c of elements with Psi <= c N <
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import z3
@@ -55,9 +56,7 @@ def data_parallelism_rests_in_all_states(k: Kernel) -> tuple[Theorem, ...]:
 
 def zero1_divides_the_optimizer(k: Kernel) -> tuple[Theorem, ...]:
     """ZeRO-1 rests in 4Psi + K ceil(Psi/N) bytes. (Claim M2; ZeRO section 5.1)"""
-    return _rests(
-        k, "zero1", lambda s: 4 * s.psi + s.k * s.psi / s.n, lambda s: 4 * s.psi + s.k * s.c
-    )
+    return _rests(k, "zero1", lambda s: 4 * s.psi + s.k * s.psi / s.n, lambda s: 4 * s.psi + s.k * s.c)
 
 
 def zero2_divides_gradients_too(k: Kernel) -> tuple[Theorem, ...]:
@@ -82,7 +81,7 @@ def each_stage_needs_less(k: Kernel) -> tuple[Theorem, ...]:
 
     def decreasing(padded: bool) -> Any:
         rests = [s.rests(stage, padded) for stage in stages]
-        return z3.And(*(more > less for more, less in zip(rests, rests[1:], strict=False)))
+        return z3.And(*(more > less for more, less in pairwise(rests)))
 
     shard = k.prove(
         "a_shard_is_smaller_than_the_whole", s.psi / s.n < s.psi, given=[s.psi > 0, s.n >= 2]

@@ -149,13 +149,9 @@ class Distributed(SingleDevice):
             "init",
             [d, j],
             z3.And(
+                implied(conditions.initialised(self.keeps(d, j), self.copy(0, d)[j], self.theta(0)[j])),
                 implied(
-                    conditions.initialised(self.keeps(d, j), self.copy(0, d)[j], self.theta(0)[j])
-                ),
-                implied(
-                    conditions.initialised(
-                        self.updates(d, j), self.state(0, d)[j], self.omega(0)[j]
-                    )
+                    conditions.initialised(self.updates(d, j), self.state(0, d)[j], self.omega(0)[j])
                 ),
             ),
         )
@@ -166,9 +162,7 @@ class Distributed(SingleDevice):
         return self.k.suppose(
             "gradient_integrity",
             [t, d, j],
-            implied(
-                conditions.gradient_integrity(self.updates(d, j), self.applied(t, d)[j], every)
-            ),
+            implied(conditions.gradient_integrity(self.updates(d, j), self.applied(t, d)[j], every)),
         )
 
     def suppose_agreement(self) -> Theorem:

@@ -59,9 +59,7 @@ def padding_is_less_than_one_element_per_device(k: Kernel) -> tuple[Theorem, ...
     units = k.fixed("units", INT)
     pad = padding(psi, chunk, n)
     little = k.prove("padding_is_little", z3.And(pad >= 0, pad < n), uses=[ceiling])
-    multiples = k.induct(
-        "no_multiple_is_negative", (q := k.integers("q")), q * n >= 0, step=[ceiling]
-    )
+    multiples = k.induct("no_multiple_is_negative", (q := k.integers("q")), q * n >= 0, step=[ceiling])
     none = k.prove(
         "no_padding_when_n_divides_psi",
         pad == 0,
@@ -73,7 +71,7 @@ def padding_is_less_than_one_element_per_device(k: Kernel) -> tuple[Theorem, ...
 
 def gathering_the_shards_is_the_identity(k: Kernel) -> tuple[Theorem, ...]:
     """Cut into shards, then gathered, every element is what it was. (Claim S3; design 2.5)"""
-    n, psi, chunk, ceiling = _chunks(k)
+    _, psi, chunk, _ = _chunks(k)
     e, d, slot = k.integers("e d slot")
     whole = k.function("whole", INT, z3.RealSort())
     inside = z3.And(slot >= 0, slot < chunk, first_element(d, chunk) + slot < psi)

@@ -80,8 +80,7 @@ def step(
     gradients = [a * p + b for a, p, b in zip(slopes, seen, offsets, strict=True)]
     whole = sum(a * start + b for a, b in zip(slopes, offsets, strict=True))
     after = [
-        training.sgd(c, g, RATE) if u else c
-        for c, g, u in zip(copies, applied, updates, strict=True)
+        training.sgd(c, g, RATE) if u else c for c, g, u in zip(copies, applied, updates, strict=True)
     ]
     single = training.sgd(start, whole, RATE)
     return Step(
@@ -95,9 +94,7 @@ def step(
             holds(conditions.agreement(True, True, *copies)),
             holds(conditions.agreement(True, True, *after)),
         ),
-        every(
-            *(holds(conditions.freshness(True, s, c)) for s, c in zip(seen, copies, strict=True))
-        ),
+        every(*(holds(conditions.freshness(True, s, c)) for s, c in zip(seen, copies, strict=True))),
         every(*(holds(conditions.initialised(True, c, start)) for c in copies)),
         every(*(holds(conditions.match(True, c, single)) for c in after)),
     )
@@ -161,9 +158,7 @@ def agreement_is_not_enough(k: Kernel) -> tuple[Theorem, ...]:
         s = step(start, a, b, c, d, (copy, copy), (copy, copy), (applied, applied))
         return every(s.integrity, s.agreement, s.freshness), s.match
 
-    return (
-        _refute(k, "consistent_from_another_start", f"start {SAMPLES} copy applied", elsewhere),
-    )
+    return (_refute(k, "consistent_from_another_start", f"start {SAMPLES} copy applied", elsewhere),)
 
 
 def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
@@ -188,18 +183,14 @@ def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
         return every(*roots, after[0] == after[1]), applied == whole
 
     def constant(start: Any, b: Any, d: Any, seen: Any, applied: Any) -> Any:
-        s = step(
-            start, 0 * start, b, 0 * start, d, (start, start), (start, seen), (applied, applied)
-        )
+        s = step(start, 0 * start, b, 0 * start, d, (start, start), (start, seen), (applied, applied))
         return every(s.match, s.initial, s.agreement), s.freshness
 
     weights = "weight whole applied"
     return (
         _refute(k.part("sign"), "sign_sgd_hides_the_size_of_a_gradient", weights, sign_sgd),
         _refute(k.part("clip"), "clipping_hides_what_is_above_the_bound", weights, clipping),
-        _refute(
-            k.part("adam"), "adam_without_epsilon_hides_a_scale", f"{weights} root root2", adam
-        ),
+        _refute(k.part("adam"), "adam_without_epsilon_hides_a_scale", f"{weights} root root2", adam),
         _refute(
             k.part("constant"),
             "a_constant_gradient_hides_stale_reads",
@@ -288,8 +279,7 @@ def local_norm_clipping_diverges(k: Kernel) -> tuple[Theorem, ...]:
         clipped = [(_real(g), _real(own), _real(norm)) for g, own in ((g0, g0), (g1, g1))]
         return norms, every(
             *(
-                training.clip_by_norm(g, own, 1, choose)
-                == training.clip_by_norm(g, all_, 1, choose)
+                training.clip_by_norm(g, own, 1, choose) == training.clip_by_norm(g, all_, 1, choose)
                 for g, own, all_ in clipped
             )
         )

@@ -75,9 +75,9 @@ def _features(term: z3.ExprRef, children: list[z3.ExprRef]) -> set[str]:
         numbers = sum(bool(z3.is_rational_value(c) or z3.is_int_value(c)) for c in children)
         if len(children) - numbers > 1:
             found.add("N")
-    if kind in (z3.Z3_OP_DIV, z3.Z3_OP_IDIV, z3.Z3_OP_MOD):
-        if not (z3.is_rational_value(children[1]) or z3.is_int_value(children[1])):
-            found.add("N")
+    divides = kind in (z3.Z3_OP_DIV, z3.Z3_OP_IDIV, z3.Z3_OP_MOD)
+    if divides and not (z3.is_rational_value(children[1]) or z3.is_int_value(children[1])):
+        found.add("N")
     return found
 
 
@@ -124,7 +124,5 @@ def standalone_text(assertions: list[z3.BoolRef]) -> str:
 
 
 def resource_count(solver: z3.Solver) -> int:
-    statistics = solver.statistics()
-    return (
-        int(statistics.get_key_value("rlimit count")) if "rlimit count" in statistics.keys() else 0
-    )
+    """The solver's own count of the work it did."""
+    return int(dict(iter(solver.statistics())).get("rlimit count", 0))

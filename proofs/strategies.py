@@ -255,9 +255,7 @@ class Execution(Devices):
         self.read.append(view)
         return view
 
-    def update(
-        self, weight: Value, moment: Value, gradient: Any, axes: Axes
-    ) -> tuple[Value, Value]:
+    def update(self, weight: Value, moment: Value, gradient: Any, axes: Axes) -> tuple[Value, Value]:
         self.applied.append((gradient, weight, moment, axes))
 
         def after(function: Any) -> Value:

@@ -84,9 +84,7 @@ def closed_form(
     base: Sequence[Theorem] = (),
 ) -> Theorem:
     """The sum up to its index equals `value`, an expression in the index."""
-    return k.induct(
-        name, s.index, s.upto(s.index) == value, given, [s.start, *base], [s.next, *uses]
-    )
+    return k.induct(name, s.index, s.upto(s.index) == value, given, [s.start, *base], [s.next, *uses])
 
 
 def of_sums(

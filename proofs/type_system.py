@@ -132,7 +132,8 @@ def _linear(k: Kernel) -> tuple[Theorem, ...]:
         uses=[of_x.next, of_y.next],
     )
     here = {AXIS: d}
-    fx, fy = (lambda v: x(v[AXIS])), (lambda v: y(v[AXIS]))
+    fx: Value = lambda v: x(v[AXIS])  # noqa: E731
+    fy: Value = lambda v: y(v[AXIS])  # noqa: E731
     both: Value = lambda v: a * fx(v) + b * fy(v)  # noqa: E731
     owned = k.prove(
         "owner_and_slice_are_linear",
@@ -160,9 +161,7 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
     x = k.function("x", z3.IntSort(), z3.IntSort(), z3.RealSort())
     zero = z3.RealVal(0)
     _, rows, _, columns, exchanged = of_sums(k, "xs", d, e, x(d, e), [])
-    sums = k.prove(
-        "sums_commute", rows(m, n) == columns(n, m), uses=[exchanged.at(d=n, e=m), sizes]
-    )
+    sums = k.prove("sums_commute", rows(m, n) == columns(n, m), uses=[exchanged.at(d=n, e=m), sizes])
     along = total(k, "along_d", [e], d, x(d, e))
     of_slices = total(k, "of_slices", [e], d, z3.If(e == own_e, x(d, e), zero))
     slices = closed_form(
@@ -195,8 +194,7 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
         "owners_and_slices_commute",
         z3.And(
             *(
-                f("a", own_d, g("b", own_e, value))(world)
-                == g("b", own_e, f("a", own_d, value))(world)
+                f("a", own_d, g("b", own_e, value))(world) == g("b", own_e, f("a", own_d, value))(world)
                 for f, g in pairs((take, keep), repeat=2)
             )
         ),
@@ -267,14 +265,10 @@ def _accepted_matches(k: Kernel, axes: int) -> Theorem:
     r = Distributed(k)
     t, d, j, x = r.t, r.d, r.j, r.x
     levels = ["micro_step", *(f"axis{a}" for a in range(axes))]
-    places = [
-        k.function(f"{level}_of", z3.IntSort(), z3.IntSort(), z3.IntSort()) for level in levels
-    ]
+    places = [k.function(f"{level}_of", z3.IntSort(), z3.IntSort(), z3.IntSort()) for level in levels]
     counts = [k.fixed(f"{level}s", z3.IntSort()) for level in levels]
     placed = [
-        k.suppose(
-            f"each_sample_has_one_{level}", [t, x], z3.And(place(t, x) >= 0, place(t, x) < count)
-        )
+        k.suppose(f"each_sample_has_one_{level}", [t, x], z3.And(place(t, x) >= 0, place(t, x) < count))
         for level, place, count in zip(levels, places, counts, strict=True)
     ]
     indices = [k.integers(level) for level in levels]

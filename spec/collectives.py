@@ -30,9 +30,7 @@ def reduce_scatter_step(buffer: Buffer, step: Number, same: SameChunk, select: S
 
     def after(device: Number, chunk: Number) -> Number:
         arrives = same(chunk, reduce_scatter_sends(device - 1, step))
-        return select(
-            arrives, buffer(device, chunk) + buffer(device - 1, chunk), buffer(device, chunk)
-        )
+        return select(arrives, buffer(device, chunk) + buffer(device - 1, chunk), buffer(device, chunk))
 
     return after
 
@@ -72,9 +70,7 @@ class Collective:
         return self.messages(n) * chunk
 
 
-ALL_GATHER = Collective(
-    "all_gather", S, R, "every device receives every device's slice", ring_steps
-)
+ALL_GATHER = Collective("all_gather", S, R, "every device receives every device's slice", ring_steps)
 REDUCE_SCATTER = Collective(
     "reduce_scatter", P, S, "every device receives the sum of its slice", ring_steps
 )

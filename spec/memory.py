@@ -45,9 +45,7 @@ def resting(schedule: Schedule, state: State, sizes: Sizes, host: bool = False) 
 
 def total_resting(schedule: Schedule, sizes: Sizes, host: bool = False) -> Number:
     """Bytes of all model states between steps."""
-    parameters, optimizer, gradients = (
-        resting(schedule, state, sizes, host) for state in MODEL_STATES
-    )
+    parameters, optimizer, gradients = (resting(schedule, state, sizes, host) for state in MODEL_STATES)
     return parameters + optimizer + gradients
 
 

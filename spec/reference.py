@@ -104,9 +104,7 @@ class Reference:
 
     def gradient(self, view: Values, activations: Values, micro_step: int) -> Values:
         return {
-            (j, d): self.sample(
-                micro_step, d, j, activations[j, d], view[(j + 1) % self.elements, d]
-            )
+            (j, d): self.sample(micro_step, d, j, activations[j, d], view[(j + 1) % self.elements, d])
             for j, d in view
         }
 
@@ -187,9 +185,7 @@ def _compare(
                 yield Divergence(world.step, d, j, words, has, single[j])
 
 
-def first_divergence(
-    schedule: Schedule, sizes: dict[str, int], **options: Any
-) -> Divergence | None:
+def first_divergence(schedule: Schedule, sizes: dict[str, int], **options: Any) -> Divergence | None:
     """The first copy of a run that differs from the single device's value, in exact arithmetic."""
     compared = run(schedule, sizes, **options)
     return next((d for d in compared if d.has != d.single), None)

@@ -161,9 +161,7 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
     if op.target is Buffer.ACTIVATIONS:
         return value
     for axis in op.axes:
-        value = (
-            domain.owners(value, axis) if op.kind is Kind.ALL_GATHER else domain.sum(value, axis)
-        )
+        value = domain.owners(value, axis) if op.kind is Kind.ALL_GATHER else domain.sum(value, axis)
     if op.kind is Kind.REDUCE_SCATTER:
         value = domain.replace(domain.nothing, value, op.axes)
     return value

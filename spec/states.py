@@ -58,9 +58,7 @@ _MOMENTS = ((4, "fp32 first moment"), (4, "fp32 second moment"))
 
 POLICIES: dict[str, BytePolicy] = {
     "mixed-adam": _policy((2, "bf16 weight"), (2, "bf16 gradient"), _MASTER, *_MOMENTS),
-    "mixed-adam-fp32-gradients": _policy(
-        (2, "bf16 weight"), (4, "fp32 gradient"), _MASTER, *_MOMENTS
-    ),
+    "mixed-adam-fp32-gradients": _policy((2, "bf16 weight"), (4, "fp32 gradient"), _MASTER, *_MOMENTS),
     "mixed-adam-fp32-copy": _policy(
         (2, "fp16 weight"),
         (2, "fp16 gradient"),

@@ -11,9 +11,7 @@ def _replica_and_shard(parameters: Mode, optimizer: Mode, gradients: Mode) -> Pl
     """Replicated along one batch axis, placed as given along the other."""
     modes = zip(State, (parameters, optimizer, gradients, S), strict=True)
     replica = dict(zip(State, (R, R, R, S), strict=True))
-    return place(
-        ("replica", "shard"), {s: {"replica": replica[s], "shard": mode} for s, mode in modes}
-    )
+    return place(("replica", "shard"), {s: {"replica": replica[s], "shard": mode} for s, mode in modes})
 
 
 STRATEGIES: dict[str, Placement] = {

@@ -40,9 +40,7 @@ def adam_moments(
     )
 
 
-def adam_weight(
-    weight: Number, first: Number, root: Number, rate: Number, epsilon: Number
-) -> Number:
+def adam_weight(weight: Number, first: Number, root: Number, rate: Number, epsilon: Number) -> Number:
     """Adam's new weight, from the bias-corrected first moment and root of the second.
 
     `rate` includes the bias corrections, which are the same for every element.

@@ -75,8 +75,6 @@ class Verdict:
 class Forms:
     """The domain of normal forms."""
 
-    nothing: NormalForm = {}
-
     def __init__(
         self,
         mesh: Mapping[str, Number],
@@ -85,6 +83,7 @@ class Forms:
         policy: BytePolicy,
         same: Callable[[Number, Number], bool],
     ) -> None:
+        self.nothing: NormalForm = {}
         # along an axis of one device every operator is the identity
         self.axes = tuple(a for a in axes if not _is_one(mesh[a]))
         self.sizes = tuple(mesh[a] for a in self.axes)
@@ -111,7 +110,7 @@ class Forms:
         return self._apply(OWNER, axis, value)
 
     def replace(self, old: NormalForm, new: NormalForm, axes: Axes) -> NormalForm:
-        change = add(new, scale(old, -1))
+        change: NormalForm = add(new, scale(old, -1))
         for axis in axes:
             change = self._apply(SLICE, axis, change)
         return add(old, change)
@@ -228,9 +227,7 @@ class Forms:
         if self.policy.k > 0:
             kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "moment"))
         if not any(schedule.rest(state).stored for state, *_ in kept):
-            raise Rejected(
-                "agreed", "no copy of the parameters is kept", "one to continue from", None
-            )
+            raise Rejected("agreed", "no copy of the parameters is kept", "one to continue from", None)
         for state, buffer, part, kind in kept:
             rest = schedule.rest(state)
             if not rest.stored:
