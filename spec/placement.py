@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from spec.mesh import HOST
 from spec.modes import GATHERED, M, Mode, O, is_sharded
@@ -23,6 +24,13 @@ class Placement:
     axes: tuple[str, ...]
     modes: tuple[tuple[State, Modes], ...]
     hold: bool = False
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.axes, self.modes, self.hold))
+
+    def __hash__(self) -> int:  # placements are looked up often
+        return self._hash
 
     def mode(self, state: State, axis: str) -> Mode | None:
         """The mode of `state` along `axis`; None on a host axis that it does not use."""

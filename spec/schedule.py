@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from spec.states import State
 
@@ -128,9 +129,16 @@ class Schedule:
     micro_step: tuple[Op, ...]
     finish: tuple[Op, ...]
 
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.axes, self.rests, self.micro_step, self.finish))
+
+    def __hash__(self) -> int:  # schedules are looked up often, and long
+        return self._hash
+
     def rest(self, state: State) -> Rest:
         """Where `state` is between steps."""
-        return dict(self.rests)[state]
+        return next(rest for s, rest in self.rests if s is state)
 
     def flat(self, micro_steps: int) -> Iterator[tuple[int, Op]]:
         """Every operation in order, with the micro-step it belongs to (the last one, in finish)."""

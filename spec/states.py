@@ -41,7 +41,7 @@ class BytePolicy:
         """In words, what the bytes of `state` are."""
         states = (State.PARAMETERS, State.GRADIENTS, State.OPTIMIZER)
         parts = self.parts[states.index(state)] if self.parts else ()
-        words = " + ".join(f"{size} {what}" for size, what in parts)
+        words = parts[0][1] if len(parts) == 1 else " + ".join(f"{s} {what}" for s, what in parts)
         return words or ("nothing kept" if self.of(state) == 0 else "as given")
 
 
@@ -75,4 +75,5 @@ MIXED_ADAM = POLICIES["mixed-adam"]
 
 def custom_policy(w: Fraction, g: Fraction, k: Fraction) -> BytePolicy:
     """A policy from its three sizes alone. The optimizer state is taken to hold the weights."""
-    return BytePolicy(w, g, k, master=k > 0)
+    w_, g_, k_ = (int(x) if x.denominator == 1 else x for x in (w, g, k))
+    return BytePolicy(w_, g_, k_, master=k > 0)

@@ -1,0 +1,163 @@
+"""The command line. Solver and SymPy are imported only by the commands that use them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import click
+
+BAD_INPUT, REJECTED = 2, 1
+
+
+class Commands(click.Group):
+    """Commands, with the nearest name for one that is unknown."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and args[0] not in known:
+            near = get_close_matches(args[0], known, n=1, cutoff=0.0)[0]
+            raise click.UsageError(
+                f"command: given {args[0]!r}; expected one of {', '.join(known)}; nearest: {near}"
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="psem")
+def psem() -> None:
+    """Placement semantics for distributed deep learning: proved, predicted, explained."""
+
+
+@psem.command()
+@click.argument("strategy", required=False)
+@click.option("--placement", help='A placement: "parameters=S*,optimizer=S,gradients=S,activations=S".')
+@click.option("--hold", is_flag=True, help="With --placement: keep gathered parameters for backward.")
+@click.option("--psi", required=True, help="Parameters of the model, such as 7.5e9.")
+@click.option("--devices", required=True, help="Devices, such as 64; 8x8 for two axes.")
+@click.option(
+    "--bytes",
+    "policy",
+    default="mixed-adam",
+    show_default=True,
+    help="Bytes per parameter: a named policy, or w,g,K.",
+)
+@click.option("--accumulate", default="1", show_default=True, help="Micro-steps per step.")
+@click.option("--unit", help="Elements gathered or reduced at a time (a layer). Default: all.")
+@click.option(
+    "--exact/--divisible",
+    default=True,
+    show_default=True,
+    help="With padding, or as if N divided Psi.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+def predict(
+    strategy: str | None,
+    placement: str | None,
+    hold: bool,
+    psi: str,
+    devices: str,
+    policy: str,
+    accumulate: str,
+    unit: str | None,
+    exact: bool,
+    as_json: bool,
+) -> None:
+    """What a STRATEGY (or a placement) needs in memory and moves, per device.
+
+    Strategies: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload, fused-update.
+    """
+    from psem_model import inputs
+    from psem_model.predict import NotRealisable
+    from psem_model.predict import predict as predicted
+    from spec.arithmetic import DIVISIBLE, EXACT
+    from spec.strategies import MEANING
+
+    if (strategy is None) == (placement is None):
+        raise inputs.BadInput(
+            "predict: expected a strategy or --placement, one of the two; nearest: predict zero3"
+        )
+    if strategy is not None:
+        if hold:
+            raise inputs.BadInput("--hold goes with --placement; expected fsdp-hold for FSDP")
+        placed, name = inputs.strategy(strategy), f"{strategy}: {MEANING[strategy]}"
+    else:
+        placed, name = inputs.placement(placement or "", hold), "placement"
+    size = inputs.count("--psi", psi, "parameters")
+    try:
+        found = predicted(
+            placed,
+            size,
+            inputs.mesh(devices, placed),
+            inputs.policy(policy),
+            inputs.count("--accumulate", accumulate, "micro-steps"),
+            None if unit is None else min(size, inputs.count("--unit", unit, "elements")),
+            EXACT if exact else DIVISIBLE,
+        )
+    except NotRealisable as error:
+        from psem_model.show import refusal, refusal_json
+
+        if as_json:
+            click.echo(json.dumps(refusal_json(error), indent=2))
+        for line in refusal(error):
+            click.echo(f"psem: {line}", err=True)
+        sys.exit(REJECTED)
+
+    from psem_model.show import Shown
+
+    shown = Shown(name if not as_json else strategy or "placement", found, exact)
+    click.echo(json.dumps(shown.json(), indent=2) if as_json else "\n".join(shown.lines()))
+
+
+@psem.command()
+@click.argument("ids", nargs=-1, metavar="[CLAIM]...")
+@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+def prove(ids: Sequence[str], as_json: bool) -> None:
+    """Prove claims (all, or those named) and print one line each."""
+    from psem_model.proving import run
+
+    sys.exit(run(ids, as_json))
+
+
+@psem.command()
+@click.argument("claim")
+@click.option("--smt", metavar="OBLIGATION", help="Print one obligation's SMT-LIB text.")
+def explain(claim: str, smt: str | None) -> None:
+    """Print a CLAIM, where it is proved, its theorem tree and its counterexample."""
+    from psem_model.proving import explanation
+
+    click.echo(explanation(claim, smt))
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command line; one line and exit code 2 for bad input."""
+    code: Any = 0
+    try:
+        code = psem.main(args=args, prog_name="psem", standalone_mode=False)
+    except click.ClickException as error:
+        _complain(error.format_message())
+        code = BAD_INPUT
+    except click.Abort:
+        click.echo("psem: interrupted", err=True)
+        code = 130
+    except KeyboardInterrupt:
+        click.echo("psem: interrupted", err=True)
+        code = 130
+    except ValueError as error:
+        if type(error).__name__ not in ("BadInput", "UnknownClaim"):
+            raise
+        _complain(str(error))
+        code = BAD_INPUT
+    except OSError as error:
+        _complain(f"cannot write {error.filename}: {error.strerror}")
+        code = BAD_INPUT
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(message: str) -> None:
+    click.echo("psem: " + " ".join(message.split()), err=True)

@@ -1,0 +1,137 @@
+"""Reading what a user typed: each function returns a value or raises BadInput with one clear line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from difflib import get_close_matches
+from fractions import Fraction
+
+from spec.mesh import HOST
+from spec.modes import Mode, O
+from spec.placement import BATCH, Placement, place
+from spec.states import POLICIES, BytePolicy, State, custom_policy
+from spec.strategies import STRATEGIES
+
+
+class BadInput(ValueError):
+    """What was given, what is expected, and the nearest valid choice."""
+
+
+def nearest(given: str, choices: Iterable[str]) -> str:
+    """The choice that is spelled most alike."""
+    return get_close_matches(given, list(choices), n=1, cutoff=0.0)[0]
+
+
+def _choose(what: str, given: str, choices: Iterable[str]) -> str:
+    names = list(choices)
+    if given not in names:
+        raise BadInput(
+            f"{what}: given {given!r}; expected one of {', '.join(names)}; "
+            f"nearest: {nearest(given, names)}"
+        )
+    return given
+
+
+def number(what: str, given: str) -> Fraction:
+    """An exact number from decimal text such as 7.5e9, or a fraction p/q."""
+    try:
+        if "/" in given:
+            return Fraction(given)
+        value = Decimal(given)
+        if not value.is_finite() or value.adjusted() > 1000:
+            raise ValueError
+        return Fraction(value)
+    except (InvalidOperation, ValueError, ZeroDivisionError):
+        raise BadInput(f"{what}: given {given!r}; expected a number such as 7.5e9") from None
+
+
+def count(what: str, given: str, of: str) -> int:
+    """A whole number of at least 1."""
+    value = number(what, given)
+    if value.denominator != 1 or value < 1:
+        raise BadInput(f"{what}: given {given!r}; expected a whole number of {of}, at least 1")
+    return int(value)
+
+
+def mesh(given: str, placement: Placement) -> dict[str, int]:
+    """Axis sizes: "64", or "8x8" for two axes, in the placement's order."""
+    sizes = [count("--devices", part, "devices") for part in given.lower().split("x")]
+    if len(sizes) != len(placement.axes):
+        axes = " x ".join(placement.axes)
+        form = "x".join("8" for _ in placement.axes)
+        raise BadInput(
+            f"--devices: given {given!r}; expected {len(placement.axes)} sizes, one for each of "
+            f"{axes}, such as {form}"
+        )
+    return dict(zip(placement.axes, sizes, strict=True))
+
+
+def policy(given: str) -> BytePolicy:
+    """A named byte policy, or "w,g,K" in bytes per parameter."""
+    if "," not in given:
+        return POLICIES[_choose("--bytes", given, POLICIES)]
+    parts = given.split(",")
+    if len(parts) != 3:
+        raise BadInput(f"--bytes: given {given!r}; expected three numbers w,g,K such as 2,2,12")
+    w, g, k = (number("--bytes", part) for part in parts)
+    if w <= 0 or g <= 0 or k < 0:
+        raise BadInput(f"--bytes: given {given!r}; expected w > 0, g > 0 and K >= 0")
+    return custom_policy(w, g, k)
+
+
+def strategy(given: str) -> Placement:
+    """A named strategy's placement."""
+    return STRATEGIES[_choose("strategy", given, STRATEGIES)]
+
+
+def placement(given: str, hold: bool) -> Placement:
+    """A placement from "parameters=S*,optimizer=S,gradients=S,activations=S".
+
+    A mode may be followed by +O (kept on the host), or be given for each of several axes, as in
+    parameters=replica:R/shard:S*.
+    """
+    modes: dict[State, dict[str, Mode]] = {}
+    states = {state.value: state for state in State}
+    for part in given.split(","):
+        name, equals, symbols = part.strip().partition("=")
+        if not equals:
+            raise BadInput(f"--placement: given {part!r}; expected state=mode, such as optimizer=S")
+        state = states[_choose("--placement, state", name.strip(), states)]
+        if state in modes:
+            raise BadInput(f"--placement: {name} is given twice; expected each state once")
+        modes[state] = _modes(symbols.strip())
+    for state in State:
+        if state not in modes:
+            raise BadInput(
+                f"--placement: {state.value} is missing; expected a mode for each of "
+                f"{', '.join(states)}"
+            )
+    axes = tuple(a for a in modes[State.PARAMETERS] if a != HOST)
+    for state, named in modes.items():
+        others = tuple(a for a in named if a != HOST)
+        if sorted(others) != sorted(axes):
+            raise BadInput(
+                f"--placement: {state.value} has axes {', '.join(others)}; expected those of "
+                f"parameters: {', '.join(axes)}"
+            )
+    return place(axes, modes, hold)
+
+
+def _modes(symbols: str) -> dict[str, Mode]:
+    main, plus, host = symbols.partition("+")
+    valid = {mode.value: mode for mode in Mode}
+    found: dict[str, Mode] = {}
+    for part in main.split("/"):
+        axis, colon, symbol = part.partition(":")
+        axis, symbol = (axis, symbol) if colon else (BATCH, axis)
+        if not axis.isidentifier() or axis == HOST:
+            raise BadInput(f"--placement, axis: given {axis!r}; expected a name such as shard")
+        if axis in found:
+            raise BadInput(f"--placement: axis {axis} is given twice; expected each axis once")
+        found[axis] = valid[_choose("--placement, mode", symbol, valid)]
+    if plus:
+        if host != O.value:
+            raise BadInput(f"--placement, host: given {host!r}; expected O (kept on the host)")
+        found[HOST] = O
+    return found

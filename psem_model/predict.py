@@ -1,0 +1,155 @@
+"""Predictions: what a placement needs and moves, in exact numbers or over whole arrays.
+
+Everything is evaluated by the specification's own functions; nothing here is a formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from spec.arithmetic import EXACT, Arithmetic, Exact, Number
+from spec.communication import Move, moves, totals
+from spec.derive import derive
+from spec.memory import MODEL_STATES, Sizes, peak, resting
+from spec.placement import Placement
+from spec.reference import Divergence, first_divergence
+from spec.schedule import Schedule
+from spec.states import MIXED_ADAM, BytePolicy, State
+from spec.strategies import STRATEGIES
+from spec.verdict import Verdict, check
+
+if TYPE_CHECKING:
+    import numpy as np
+
+SMALL = 3  # devices along an axis that show all there is to see (theorem T3)
+
+
+class NotRealisable(ValueError):
+    """The placement's schedule is rejected: the verdict, and a small run that diverges."""
+
+    def __init__(self, verdict: Verdict, divergence: Divergence | None) -> None:
+        super().__init__(verdict.reason)
+        self.verdict, self.divergence = verdict, divergence
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Per device: bytes that rest, peak and are on the host; what each operation moves per step."""
+
+    placement: Placement
+    schedule: Schedule
+    sizes: Sizes
+    micro_steps: Number
+    resting: Mapping[State, Number]  # bytes on the device between steps
+    host: Number  # bytes in the host's memory between steps
+    peak: Number  # bytes on the device at the fullest moment of a step
+    moves: list[Move]
+    elements: Number  # elements sent to other devices per step
+    bytes: Number  # bytes sent to other devices per step
+    host_bytes: Number  # bytes over the host link per step, both ways
+
+    @property
+    def total(self) -> Number:
+        """Bytes of all model states between steps."""
+        parameters, optimizer, gradients = self.resting.values()
+        return parameters + optimizer + gradients
+
+
+@lru_cache(maxsize=4096)
+def verdict_of(
+    placement: Placement, sizes: tuple[int, ...], micro_steps: int, policy: BytePolicy
+) -> Verdict:
+    """The verdict of a placement's schedule on a mesh of these sizes."""
+    return check(derive(placement), dict(zip(placement.axes, sizes, strict=True)), micro_steps, policy)
+
+
+def require_realisable(
+    placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
+) -> None:
+    """Raise NotRealisable if the placement's schedule is rejected on this mesh.
+
+    Beyond 3 devices an axis, and 3 micro-steps, the verdict is that of 3.
+    """
+    sizes = tuple(min(mesh[a], SMALL) for a in placement.axes)
+    few = min(micro_steps, SMALL)
+    verdict = verdict_of(placement, sizes, few, policy)
+    if not verdict.accepted:
+        small = dict(zip(placement.axes, sizes, strict=True))
+        options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
+        raise NotRealisable(verdict, first_divergence(derive(placement), small, **options))
+
+
+def predict(
+    strategy: str | Placement,
+    psi: Number,
+    devices: int | Mapping[str, int],
+    policy: BytePolicy = MIXED_ADAM,
+    micro_steps: Number = 1,
+    unit: Number | None = None,
+    arithmetic: Arithmetic = EXACT,
+) -> Prediction:
+    """What a strategy, or a placement, needs and moves on `devices` (or a size for each axis).
+
+    `psi` parameters, gathered and reduced in units of `unit` (default: one unit of all). Bytes and
+    elements are per device; communication is per step of `micro_steps` micro-steps. Exact numbers.
+    Raises KeyError for an unknown strategy and NotRealisable for a placement that cannot be right.
+    """
+    placement = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    mesh = {placement.axes[0]: devices} if isinstance(devices, int) else devices
+    require_realisable(placement, mesh, micro_steps, policy)
+    return evaluate(placement, Sizes(psi, mesh, policy, unit, arithmetic), micro_steps)
+
+
+def evaluate(placement: Placement, sizes: Sizes, micro_steps: Number = 1) -> Prediction:
+    """The same for any kind of number, without asking whether the placement is realisable."""
+    schedule = derive(placement)
+    found = moves(schedule, sizes, micro_steps)
+    rest = {state: resting(schedule, state, sizes) for state in MODEL_STATES}
+    parameters, optimizer, gradients = (resting(schedule, s, sizes, True) for s in MODEL_STATES)
+    return Prediction(
+        placement,
+        schedule,
+        sizes,
+        micro_steps,
+        rest,
+        parameters + optimizer + gradients,
+        peak(schedule, sizes),
+        found,
+        *totals(found, 0 * sizes.psi),
+    )
+
+
+class Arrays(Exact):
+    """Whole numbers in NumPy arrays, elementwise."""
+
+    def maximum(self, first: Any, *others: Any) -> Any:
+        import numpy as np
+
+        for other in others:
+            first = np.maximum(first, other)
+        return first
+
+
+def predict_many(
+    strategy: str | Placement,
+    psi: np.ndarray[Any, Any],
+    devices: np.ndarray[Any, Any],
+    k: np.ndarray[Any, Any] | int = 12,
+    w: int = 2,
+    g: int = 2,
+) -> dict[str, np.ndarray[Any, Any]]:
+    """Exact predictions for arrays of Psi, N and K, elementwise: int64 arrays of one shape.
+
+    Returns resting bytes ("resting") and elements sent per step ("elements"), per device. For
+    strategies of one axis; the placement is taken to be realisable. Values must fit in 63 bits.
+    """
+    placement = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
+    (axis,) = placement.axes
+    sizes = Sizes(psi, {axis: devices}, BytePolicy(w, g, k), None, Arrays())
+    schedule = derive(placement)
+    parameters, optimizer, gradients = (resting(schedule, s, sizes) for s in MODEL_STATES)
+    elements, _, _ = totals(moves(schedule, sizes), 0)
+    return {"resting": parameters + optimizer + gradients, "elements": elements}

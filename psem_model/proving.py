@@ -1,0 +1,170 @@
+"""Running the claims from the command line: one line each, the report, and the explanation of one."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from proofs.kernel import Theorem
+from proofs.registry import ROOT, Claim, Result, UnknownClaim, claims, prove, report, select
+
+BUILD = ROOT / "build"
+
+
+def run(ids: Sequence[str], as_json: bool) -> int:
+    """Prove the selected claims and print them; 0 if every verdict is the expected one."""
+    selected = select(ids)
+    start = time.perf_counter()
+    results = list(_with_progress(selected, quiet=as_json))
+    document = report(results, time.perf_counter() - start)
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+    else:
+        for line in totals(results, document["seconds"]):
+            click.echo(line)
+    if len(selected) == len(claims()):
+        write_atomically(BUILD / "report.json", json.dumps(document, indent=2) + "\n")
+    return 0 if all(result.as_expected for result in results) else 1
+
+
+def _with_progress(selected: Sequence[Claim], quiet: bool) -> Iterator[Result]:
+    """Results one by one, each printed when it is there; a bar on a terminal, none in a pipe."""
+    if not sys.stderr.isatty() or not sys.stdout.isatty():
+        for claim in selected:
+            result = prove(claim)
+            if not quiet:
+                click.echo(line_of(result))
+            yield result
+        return
+    results = []
+    bar = click.progressbar(
+        selected, label="proving", item_show_func=lambda c: c.id if c else "", file=sys.stderr
+    )
+    with bar as pending:
+        for claim in pending:
+            results.append(prove(claim))
+    for result in results:
+        if not quiet:
+            click.echo(line_of(result))
+        yield result
+
+
+def line_of(result: Result) -> str:
+    """One claim's line."""
+    claim = result.claim
+    verdict = result.verdict if result.as_expected else f"{result.verdict.upper()}!"
+    if result.verdict == "refuted" and result.as_expected:
+        verdict = "refuted as expected"
+    axioms = ", ".join(result.axioms) or "none"
+    line = (
+        f"{claim.id:<3} {verdict:<19} {len(result.obligations):>4} obligations "
+        f"{result.seconds * 1e3:>6.0f} ms  {claim.statement}  [axioms: {axioms}]"
+    )
+    return f"{line}\n    {result.failure}" if result.failure else line
+
+
+def totals(results: Sequence[Result], seconds: float) -> list[str]:
+    """The closing lines."""
+    import z3
+
+    wrong = [r.claim.id for r in results if not r.as_expected]
+    count = sum(len(r.obligations) for r in results)
+    lines = [
+        f"{len(results)} claims: {sum(r.verdict == 'proved' for r in results)} proved, "
+        f"{sum(r.verdict == 'refuted' for r in results)} refuted; {count} obligations in "
+        f"{seconds:.1f} s; z3 {z3.get_version_string()}"
+    ]
+    lines.append(
+        f"NOT as expected: {', '.join(wrong)}" if wrong else "every verdict is the expected one"
+    )
+    return lines
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """The whole file or nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def explanation(given: str, smt: str | None) -> str:
+    """A claim, where it is stated and proved, its theorem tree, its counterexamples."""
+    (claim,) = select([given])
+    result = prove(claim)
+    if smt is not None:
+        return _obligation(result, smt)
+    function = claim.function()
+    source = Path(inspect.getsourcefile(function) or "").relative_to(ROOT)
+    line = inspect.getsourcelines(function)[1]
+    lines = [
+        f"{claim.id}  {claim.statement}",
+        f"  expected {claim.expected}, found {result.verdict}",
+        f"  source   {claim.source}",
+        f"  stated   claims.toml; proved {source}:{line} ({function.__name__})",
+        *(f"  caveat   {caveat}" for caveat in claim.caveats),
+        f"  axioms   {', '.join(result.axioms) or 'none'}",
+        "",
+        *(f"  {text}" for text in inspect.cleandoc(function.__doc__ or "").splitlines()),
+    ]
+    if result.failure:
+        lines += ["", result.failure]
+    shown: set[int] = set()
+    for theorem in result.theorems:
+        lines += ["", *_tree(theorem, 1, shown)]
+    return "\n".join(lines)
+
+
+def _obligation(result: Result, name: str) -> str:
+    texts = {o.name: o.text for o in result.obligations}
+    if name not in texts:
+        from psem_model.inputs import nearest
+
+        raise UnknownClaim(
+            f"obligation of {result.claim.id}: given {name!r}; expected one that "
+            f"`psem explain {result.claim.id}` lists; nearest: {nearest(name, texts)}"
+        )
+    return texts[name].rstrip()
+
+
+def _tree(theorem: Theorem, depth: int, shown: set[int]) -> list[str]:
+    """A theorem, its obligations, and what it was made from."""
+    while theorem.rule == "instance":
+        (theorem,) = theorem.parts
+    pad = "  " * depth
+    if id(theorem) in shown:
+        return [f"{pad}{theorem.name} (above)"]
+    shown.add(id(theorem))
+    lines = [f"{pad}{theorem.name}  by {theorem.rule}"]
+    if theorem.rule in ("hypothesis", "axiom", "definition"):
+        lines[0] += f": {_one_line(theorem.statement)}"
+    for o in theorem.obligations:
+        lines.append(
+            f"{pad}  - {o.name}: {o.rule}, {o.expected}, {o.seconds * 1e3:.1f} ms, "
+            f"{o.resources} resources"
+        )
+    if theorem.counterexample:
+        values = ", ".join(f"{k} = {v}" for k, v in theorem.counterexample.items())
+        lines.append(f"{pad}  counterexample: {values}")
+    for part in theorem.parts:
+        lines += _tree(part, depth + 1, shown)
+    return lines
+
+
+def _one_line(statement: Any, limit: int = 160) -> str:
+    text = " ".join(str(statement).split())
+    return text if len(text) <= limit else text[: limit - 3] + "..."

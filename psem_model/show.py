@@ -1,0 +1,228 @@
+"""Predictions as text and as JSON."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from psem_model.predict import NotRealisable, Prediction
+from psem_model.symbolic import LEGEND, closed_form, peak_formula, text
+from spec.arithmetic import Number
+from spec.memory import MODEL_STATES
+from spec.mesh import HOST, group_size
+from spec.modes import MEANING, Mode
+from spec.placement import Placement
+from spec.states import State
+
+GB, GIB = 10**9, 2**30
+
+
+def quantity(value: Number) -> dict[str, Any]:
+    """An exact number, and the nearest float."""
+    exact = Fraction(value)
+    return {"exact": f"{exact.numerator}/{exact.denominator}", "value": float(exact)}
+
+
+def symbols_of(placement: Placement, state: State) -> str:
+    """The mode symbols of one state, as they are typed."""
+    axes = [placement.mode(state, axis) for axis in placement.axes]
+    modes = [mode.value for mode in axes if mode is not None]
+    if len(placement.axes) > 1:
+        modes = [f"{a}:{m}" for a, m in zip(placement.axes, modes, strict=True)]
+    host = "+O" if placement.mode(state, HOST) is Mode.OFFLOADED else ""
+    return "/".join(modes) + host
+
+
+class Shown:
+    """A prediction beside its closed forms."""
+
+    def __init__(self, name: str, prediction: Prediction, padded: bool) -> None:
+        self.name, self.prediction, self.padded = name, prediction, padded
+        with_unit = prediction.sizes.unit is not None
+        policy = prediction.sizes.policy
+        self.formulas = closed_form(prediction.placement, policy, padded, with_unit)
+        self.legend = {
+            symbol: words
+            for symbol, words in LEGEND.items()
+            if with_unit or not symbol.startswith(("U", "shard"))
+        }
+        if len(prediction.placement.axes) > 1:
+            del self.legend["N"]
+            for axis in prediction.placement.axes:
+                self.legend[f"N_{axis}"] = f"devices along {axis}"
+
+    def json(self) -> dict[str, Any]:
+        """The prediction with every number exact."""
+        p, f, policy = self.prediction, self.formulas, self.prediction.sizes.policy
+        world = group_size(p.sizes.mesh, p.placement.axes)
+        resting = {state.value: p.resting[state] for state in MODEL_STATES}
+        operations = [
+            {
+                "operation": move.op.kind.value,
+                "state": move.op.state.value,
+                "phase": move.op.phase.value,
+                "axes": list(move.op.axes) or [HOST],
+                "times": int(move.times),
+                "elements": quantity(move.elements),
+                "bytes": quantity(move.bytes),
+                "formula": text(formula.elements),
+            }
+            for move, formula in zip(p.moves, f.moves, strict=True)
+        ]
+        return {
+            "strategy": self.name,
+            "inputs": {
+                "psi": int(p.sizes.psi),
+                "devices": world,
+                "mesh": dict(p.sizes.mesh),
+                "bytes": {"w": float(policy.w), "g": float(policy.g), "K": float(policy.k)},
+                "accumulate": p.micro_steps,
+                "unit": int(p.sizes.psi if p.sizes.unit is None else p.sizes.unit),
+                "padding": "exact" if self.padded else "divisible",
+            },
+            "placement": {s.value: symbols_of(p.placement, s) for s in State},
+            "schedule": [
+                {"part": part, "operation": " ".join(str(op).split()), "phase": op.phase.value}
+                for part, ops in self._parts()
+                for op in ops
+            ],
+            "memory": {
+                "resting": {
+                    **{state: quantity(value) for state, value in resting.items()},
+                    "total": quantity(p.total),
+                },
+                "peak": quantity(p.peak),
+                "host": quantity(p.host),
+            },
+            "communication": {
+                "elements": quantity(p.elements),
+                "bytes": quantity(p.bytes),
+                "host_bytes": quantity(p.host_bytes),
+                "operations": operations,
+            },
+            "formulas": {
+                **{s.value: text(f.resting[s]) for s in MODEL_STATES},
+                "resting": text(f.total),
+                "peak": text(peak_formula(f)),
+                "host": text(f.host),
+                "elements": text(f.elements),
+                "bytes": text(f.bytes),
+                "host_bytes": text(f.host_bytes),
+            },
+        }
+
+    def _parts(self) -> list[tuple[str, tuple[Any, ...]]]:
+        schedule = self.prediction.schedule
+        return [("micro-step", schedule.micro_step), ("finish", schedule.finish)]
+
+    def lines(self) -> list[str]:
+        """The prediction as text."""
+        p, f, policy = self.prediction, self.formulas, self.prediction.sizes.policy
+        mesh = " x ".join(f"{axis} {size:,}" for axis, size in p.sizes.mesh.items())
+        unit = p.sizes.psi if p.sizes.unit is None else p.sizes.unit
+        out = [
+            self.name,
+            f"  Psi = {p.sizes.psi:,} parameters; {mesh}; {p.micro_steps:,} micro-steps a step; "
+            f"unit {unit:,} elements",
+            "",
+            "placement    " + "  ".join(f"{s.value}={symbols_of(p.placement, s)}" for s in State),
+        ]
+        used = {m for s in State for _, m in dict(p.placement.modes)[s]}
+        out += [f"  {mode.value:<3} {MEANING[mode]}" for mode in Mode if mode in used]
+        for part, ops in self._parts():
+            if ops:
+                times = f"{p.micro_steps:,} times" if part == "micro-step" else "once"
+                out += ["", f"schedule, {part} ({times})", *(f"  {op}" for op in ops)]
+        out += ["", "memory per device (GB = 1e9 bytes, GiB = 2^30 bytes)"]
+        rows = [
+            (s.value, p.resting[s], f.resting[s], f"{policy.of(s)} = {policy.provenance(s)}")
+            for s in MODEL_STATES
+        ]
+        rows.append(("resting, total", p.total, f.total, ""))
+        rows.append(
+            (
+                "peak",
+                p.peak,
+                peak_formula(f),
+                _PEAK.format("all parameters, see --unit" if p.sizes.unit is None else f"{unit:,}"),
+            )
+        )
+        rows.append(("host", p.host, f.host, ""))
+        out += _table(
+            [(name, *_bytes(value), text(formula), words) for name, value, formula, words in rows]
+        )
+        out += ["", "communication per device and step"]
+        moved: list[tuple[str, ...]] = [
+            (
+                f"{move.op.kind.value} {move.op.state.value}",
+                "over " + " x ".join(move.op.axes) if move.op.axes else "over the host link",
+                f"{_plain(move.elements)} elements",
+                *_bytes(move.bytes),
+                text(formula.elements),
+                f"{policy.of(move.op.state)} = {policy.provenance(move.op.state)}",
+            )
+            for move, formula in zip(p.moves, f.moves, strict=True)
+            if move.op.state in MODEL_STATES
+        ]
+        moved.append(
+            (
+                "to other devices",
+                "",
+                f"{_plain(p.elements)} elements",
+                *_bytes(p.bytes),
+                text(f.elements),
+                "",
+            )
+        )
+        out += _table(moved)
+        out += _table([("over the host link", *_bytes(p.host_bytes), text(f.host_bytes) + " bytes")])
+        out += ["", "formulas: memory in bytes, communication in elements"]
+        return out + [f"  {symbol:<14} {words}" for symbol, words in self.legend.items()]
+
+
+_PEAK = "resting + largest transient (unit: {})"
+
+
+def _plain(value: Number) -> str:
+    exact = Fraction(value)
+    return f"{exact.numerator:,}" if exact.denominator == 1 else f"{float(exact):,.2f}"
+
+
+def _bytes(value: Number) -> tuple[str, str]:
+    return f"{float(Fraction(value) / GB):,.6g} GB", f"{float(Fraction(value) / GIB):,.6g} GiB"
+
+
+def _table(rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return [
+        ("  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))).rstrip()
+        for row in rows
+    ]
+
+
+def refusal(error: NotRealisable) -> list[str]:
+    """Why a placement is refused, and the run that shows it."""
+    lines = [f"not realisable: {error.verdict.reason}"]
+    if error.divergence is not None:
+        lines.append(f"a run that diverges: {error.divergence}")
+    return lines
+
+
+def refusal_json(error: NotRealisable) -> dict[str, Any]:
+    """The same for a program."""
+    run = error.divergence
+    return {
+        "realisable": False,
+        "rule": error.verdict.rule,
+        "reason": error.verdict.reason,
+        "divergence": None
+        if run is None
+        else {
+            "step": run.step + 1,
+            "device": list(run.device),
+            "element": run.element,
+            "state": run.state,
+            "has": None if run.has is None else str(run.has),
+            "single_device": str(run.single),
+        },
+    }
