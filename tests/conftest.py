@@ -1,0 +1,45 @@
+"""What the tests share: the command line in this process, and a deterministic Hypothesis profile."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import settings
+
+from psem_model.cli import main
+
+settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.load_profile("ci")
+
+
+@pytest.fixture
+def psem(capsys):
+    """psem("predict", ...) -> (exit code, stdout, stderr)."""
+
+    def run(*args):
+        with pytest.raises(SystemExit) as stopped:
+            main([str(a) for a in args])
+        out, err = capsys.readouterr()
+        return stopped.value.code, out, err
+
+    return run
+
+
+@pytest.fixture
+def predicted(psem):
+    """predicted("zero3", psi=..., devices=...) -> the JSON of psem predict."""
+
+    def run(strategy, **options):
+        args = [x for key, value in options.items() for x in (f"--{key}", value)]
+        code, out, err = psem("predict", strategy, "--json", *args)
+        assert code == 0, err
+        return json.loads(out)
+
+    return run
+
+
+def exact(quantity):
+    """The exact number of a JSON quantity."""
+    return Fraction(quantity["exact"])
