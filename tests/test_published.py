@@ -48,8 +48,10 @@ def test_the_zero_papers_table_1_truncates_where_its_figure_1_rounds(predicted):
     values = {e["id"]: e["value"] for e in PUBLISHED}
     cell = exact(predicted("zero1", psi="1e12", devices=64)["memory"]["resting"]["total"]) / 10**9
     assert cell == Fraction(8375, 2)
-    assert printed(cell, 4187.0, ROUND_HALF_UP) != Decimal("4187") == Decimal(
-        repr(values["zero.table1.1T.N64.os"])
+    assert (
+        printed(cell, 4187.0, ROUND_HALF_UP)
+        != Decimal("4187")
+        == Decimal(repr(values["zero.table1.1T.N64.os"]))
     )
     # and 1.875 is printed with one decimal in the figure, with two in the table
     assert (values["zero.fig1.os+g+p"], values["zero.table1.7.5B.N64.os+g+p"]) == (1.9, 1.88)

@@ -1,0 +1,188 @@
+"""The command line: what it prints, and one clear line for what it cannot use."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from proofs.registry import claims
+from tests.conftest import exact
+
+OK = ["--psi", "1e9", "--devices", "4"]
+PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
+
+
+@pytest.mark.parametrize(
+    ("args", "given", "nearest"),
+    [
+        (["predict", "zero4", *OK], "'zero4'", "zero3"),
+        (["predict", "", *OK], "''", "nearest"),
+        (["predict", "zero3", "--psi", "-5", "--devices", "4"], "'-5'", "at least 1"),
+        (["predict", "zero3", "--psi", "0", "--devices", "4"], "'0'", "at least 1"),
+        (["predict", "zero3", "--psi", "1.5", "--devices", "4"], "'1.5'", "whole number"),
+        (["predict", "zero3", "--psi", "nan", "--devices", "4"], "'nan'", "7.5e9"),
+        (["predict", "zero3", "--psi", "1e99999999", "--devices", "4"], "1e99999999", "7.5e9"),
+        (["predict", "zero3", "--psi", "lots", "--devices", "4"], "'lots'", "7.5e9"),
+        (["predict", "zero3", "--psi", "1e9", "--devices", "0"], "'0'", "at least 1"),
+        (["predict", "zero3", "--psi", "1e9", "--devices", "8x8"], "'8x8'", "batch"),
+        (["predict", "hsdp", "--psi", "1e9", "--devices", "64"], "'64'", "8x8"),
+        (["predict", "zero3", *OK, "--bytes", "mixed-adm"], "'mixed-adm'", "mixed-adam"),
+        (["predict", "zero3", *OK, "--bytes", "2,2"], "'2,2'", "2,2,12"),
+        (["predict", "zero3", *OK, "--bytes", "2,2,-1"], "'2,2,-1'", "K >= 0"),
+        (["predict", "zero3", *OK, "--bytes", "0,2,12"], "'0,2,12'", "w > 0"),
+        (["predict", "zero3", *OK, "--accumulate", "0"], "'0'", "at least 1"),
+        (["predict", "zero3", *OK, "--unit", "x"], "'x'", "7.5e9"),
+        (["predict", *OK], "expected", "predict zero3"),
+        (["predict", "zero3", *OK, "--placement", PLACED.format("S*")], "one of the two", "zero3"),
+        (["predict", *OK, "--placement", PLACED.format("Q")], "'Q'", "nearest"),
+        (["predict", *OK, "--placement", PLACED.format("S*+S")], "'S'", "expected O"),
+        (["predict", *OK, "--placement", "parameters"], "'parameters'", "state=mode"),
+        (["predict", *OK, "--placement", "params=R"], "'params'", "parameters"),
+        (["predict", *OK, "--placement", "parameters=R,parameters=R"], "twice", "once"),
+        (["predict", *OK, "--placement", "parameters=R,optimizer=R"], "gradients", "missing"),
+        (["predict", *OK, "--placement", PLACED.format("shard:R")], "optimizer", "shard"),
+        (["predict", "zero3", *OK, "--hold"], "--hold", "fsdp-hold"),
+        (["predict", "zero3", "--psi", "1e9"], "--devices", "Missing"),
+        (["predict", "zero3", *OK, "--jsn"], "--jsn", "--json"),
+        (["prove", "E22"], "'E22'", "E2"),
+        (["explain", "m10"], "'m10'", "M1"),
+        (["explain", "C1", "--smt", "nothing"], "'nothing'", "nearest"),
+        (["prdict"], "'prdict'", "predict"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(psem, args, given, nearest):
+    code, out, err = psem(*args)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert given in err
+    assert nearest in err
+
+
+def test_a_placement_that_cannot_be_right_is_refused_with_a_run(psem):
+    code, out, err = psem("predict", *OK, "--placement", PLACED.format("S"))
+    assert (code, out) == (1, "")
+    assert "not realisable" in err
+    assert "the parameters it reads are the current weight only on the owner" in err
+    assert "a run that diverges: after step" in err
+
+
+def test_the_json_of_a_refusal_names_the_rule_and_the_run(psem):
+    code, out, _ = psem("predict", *OK, "--json", "--placement", PLACED.format("S"))
+    refusal = json.loads(out)
+    assert (code, refusal["realisable"], refusal["rule"]) == (1, False, "fresh")
+    assert refusal["divergence"]["has"] != refusal["divergence"]["single_device"]
+
+
+def test_a_placement_and_its_name_predict_the_same(psem, predicted):
+    named = predicted("zero3", psi="7.5e9", devices=64)
+    _, out, _ = psem(
+        "predict", "--psi", "7.5e9", "--devices", "64", "--json", "--placement", PLACED.format("S*")
+    )
+    given = json.loads(out)
+    assert {**given, "strategy": "zero3"} == named
+
+
+def test_predictions_as_json_have_the_documented_shape(predicted):
+    found = predicted("zero3", psi="7.5e9", devices=64, unit="1e8", accumulate=2)
+    assert set(found) == {
+        "strategy",
+        "inputs",
+        "placement",
+        "schedule",
+        "memory",
+        "communication",
+        "formulas",
+    }
+    assert found["inputs"]["psi"] == 7_500_000_000
+    assert found["placement"]["parameters"] == "S*"
+    assert set(found["memory"]["resting"]) == {"parameters", "optimizer", "gradients", "total"}
+    resting = found["memory"]["resting"]
+    parts = sum(exact(resting[s]) for s in ("parameters", "optimizer", "gradients"))
+    assert parts == exact(resting["total"])
+    sent = [o for o in found["communication"]["operations"] if o["axes"] != ["host"]]
+    assert sum(exact(o["elements"]) for o in sent) == exact(found["communication"]["elements"])
+    assert found["formulas"]["resting"]
+
+
+def test_text_predictions_show_formulas_units_and_where_coefficients_come_from(psem):
+    code, out, _ = psem("predict", "zero1", "--psi", "7.5e9", "--devices", "64")
+    assert code == 0
+    for words in ("31.4062 GB", "GiB", "K*ceil(Psi/N)", "2 = bf16 weight", "fp32 master weight"):
+        assert words in out
+
+
+def test_divisible_predictions_are_the_closed_forms(predicted):
+    found = predicted("zero1", psi=1001, devices=64)
+    code_exact = exact(found["memory"]["resting"]["total"])
+    assert code_exact == 4 * 1001 + 12 * 16
+
+
+def test_proofs_print_a_line_a_claim_and_exit_0(psem):
+    code, out, err = psem("prove", "M1", "M8")
+    assert code == 0
+    assert "refuted as expected" in out
+    assert "every verdict is the expected one" in out
+    assert err == ""  # no progress in a pipe
+
+
+def test_proofs_as_json_have_the_documented_shape(psem):
+    code, out, _ = psem("prove", "C1", "M8", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert set(report) == {"claims", "solver", "seconds"}
+    c1, m8 = report["claims"]
+    keys = {"id", "statement", "expected", "verdict", "obligations", "seconds", "axioms"}
+    assert set(c1) == keys
+    assert set(m8) == keys | {"counterexample"}
+
+
+def test_a_verdict_that_is_not_expected_fails(psem, monkeypatch):
+    from proofs import registry
+
+    claim = next(c for c in claims() if c.id == "M8")
+    wrong = type(claim)(**{**claim.__dict__, "expected": "proved"})
+    monkeypatch.setattr(registry, "claims", lambda: [wrong])
+    code, out, _ = psem("prove", "M8")
+    assert code == 1
+    assert "NOT as expected: M8" in out
+
+
+def test_explain_shows_the_theorem_tree(psem):
+    code, out, _ = psem("explain", "E2")
+    assert code == 0
+    for words in (
+        "proofs/equivalence.py",
+        "matching_copies_agree",
+        "smt, unsat",
+        "hypothesis",
+        "axiom",
+    ):
+        assert words in out
+
+
+def test_explain_prints_one_obligation_as_smt_lib(psem):
+    code, out, _ = psem("explain", "C1", "--smt", "chunks_wait_untouched_step")
+    assert code == 0
+    assert out.startswith("(set-logic QF_")
+    assert out.rstrip().endswith("(check-sat)")
+
+
+def test_help_needs_neither_solver_nor_sympy():
+    script = (
+        "import sys, psem_model.cli as c\n"
+        "try: c.main(['--help'])\n"
+        "except SystemExit: pass\n"
+        "assert not {'z3', 'sympy', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+def test_predictions_need_no_solver():
+    script = (
+        "import sys, psem_model.cli as c\n"
+        "try: c.main(['predict', 'zero3', '--psi', '1e9', '--devices', '8'])\n"
+        "except SystemExit: pass\n"
+        "assert 'z3' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
