@@ -169,11 +169,38 @@ def _arrives(g: Gossip, received: Census) -> Theorem:
     )
 
 
-def _busiest(g: Gossip, collective: spec.Collective, sent: Census, least: Theorem) -> Theorem:
-    """If every element takes so many messages, some device sends its share of all of them.
+@dataclass(frozen=True)
+class Traffic:
+    """All messages about all elements, by the devices that send them."""
 
-    `least`: until(e) >= messages(n) of the collective.
-    """
+    g: Gossip
+    size: Any  # elements
+    v: Any  # what the busiest device sends
+    messages: Sum  # about the first so many elements
+    shared_out: Theorem  # all messages are at most n v
+    some: Theorem
+
+    def at_least(self, collective: spec.Collective, least: Theorem) -> Theorem:
+        """If every element takes so many messages, some device sends its share of all of them.
+
+        `least`: until(e) >= messages(n) of the collective.
+        """
+        k, n, y = self.g.k, self.g.n, self.messages.index
+        together = k.induct(
+            f"messages_of_{collective.name}",
+            y,
+            self.messages(y) >= y * collective.messages(n),
+            base=[self.messages.start],
+            step=[self.messages.next, least.at(e=y)],
+        )
+        return k.prove(
+            f"{collective.name}_cannot_be_done_with_less",
+            n * self.v >= self.size * collective.messages(n),
+            uses=[self.shared_out, together.at(**{str(y): self.size}), self.some],
+        )
+
+
+def _traffic(g: Gossip, sent: Census) -> Traffic:
     k, n = g.k, g.n
     size, v = k.fixed("elements", INT), k.fixed("v", INT)
     some = k.suppose("elements_are_counted", [], size >= 0)
@@ -194,15 +221,16 @@ def _busiest(g: Gossip, collective: spec.Collective, sent: Census, least: Theore
             sent.by_all.next.at(**{"e": y, "t": g.until(y), str(sent.by_all.index): x}),
         ],
     )
+    messages = total(k, "messages", [], y, g.until(y))
     together = k.induct(
         "what_all_send_about_all_elements",
         y,
-        all_about(n, y) >= y * collective.messages(n),
-        base=[all_about.start.at(device=n)],
+        all_about(n, y) == messages(y),
+        base=[all_about.start.at(device=n), messages.start],
         step=[
             all_about.next.at(device=n),
+            messages.next,
             same.at(device=n),
-            least.at(e=y),
             g.group,
             sent.adds_up.at(e=y, t=g.until(y)),
             g.lengths.at(e=y),
@@ -216,49 +244,47 @@ def _busiest(g: Gossip, collective: spec.Collective, sent: Census, least: Theore
         base=[all_send.start.at(element=size)],
         step=[all_send.next.at(element=size), bounded],
     )
-    return k.prove(
-        f"{collective.name}_cannot_be_done_with_less",
-        n * v >= size * collective.messages(n),
+    shared_out = k.prove(
+        "all_messages_are_at_most_n_v",
+        messages(size) <= n * v,
         uses=[
             at_most.at(device=n),
             together.at(element=size),
+            exchanged.at(device=n, element=size),
             g.group,
             some,
-            exchanged.at(device=n, element=size),
         ],
     )
+    return Traffic(g, size, v, messages, shared_out, some)
 
 
-def _no_reduce_scatter_sends_less(k: Kernel) -> Theorem:
-    g = _gossip(k)
-    owner = k.function("owner", INT, INT)
-    owners = k.suppose("owners_are_devices", [E], g.device(owner(E)))
+def _reduce_scatter_messages(
+    g: Gossip, owner: Any, owners: Theorem, sent: Census, leaves: Theorem
+) -> Theorem:
+    """Every device but the owner has to send its contribution."""
+    k = g.k
     gets = k.suppose(
         "the_owner_ends_with_every_contribution",
         [E, C],
         z3.Implies(g.device(C), g.knows(E, owner(E), C, g.until(E))),
     )
-    sent = _census(g, "sent", g.sender, g.senders)
     once = k.prove(
         "every_other_device_sends",
         sent.of(E, D, g.until(E)) >= 1,
         given=[g.device(D), owner(E) != D],
-        uses=[_leaves(g, sent).at(d=owner(E), c=D, t=g.until(E)), gets.at(c=D), g.lengths],
+        uses=[leaves.at(d=owner(E), c=D, t=g.until(E)), gets.at(c=D), g.lengths],
     )
-    least = sent.enough(g.until(E), owner(E), once, owners, g.lengths)
-    return _busiest(g, spec.REDUCE_SCATTER, sent, least)
+    return sent.enough(g.until(E), owner(E), once, owners, g.lengths)
 
 
-def _no_all_gather_sends_less(k: Kernel) -> Theorem:
-    g = _gossip(k)
-    owner = k.function("owner", INT, INT)
-    owners = k.suppose("owners_are_devices", [E], g.device(owner(E)))
+def _all_gather_messages(g: Gossip, owner: Any, owners: Theorem) -> Theorem:
+    """Every device but the owner has to receive the owner's value."""
+    k = g.k
     gets = k.suppose(
         "every_device_ends_with_the_owners_value",
         [E, D],
         z3.Implies(g.device(D), g.knows(E, D, owner(E), g.until(E))),
     )
-    sent = _census(g, "sent", g.sender, g.senders)
     received = _census(g, "received", g.receiver, g.receivers)
     once = k.prove(
         "every_other_device_receives",
@@ -266,14 +292,12 @@ def _no_all_gather_sends_less(k: Kernel) -> Theorem:
         given=[g.device(D), owner(E) != D],
         uses=[_arrives(g, received).at(c=owner(E), t=g.until(E)), gets, g.lengths],
     )
-    least = received.enough(g.until(E), owner(E), once, owners, g.lengths)
-    return _busiest(g, spec.ALL_GATHER, sent, least)
+    return received.enough(g.until(E), owner(E), once, owners, g.lengths)
 
 
-def _no_all_reduce_sends_less(k: Kernel) -> Theorem:
+def _all_reduce_messages(g: Gossip, sent: Census, leaves: Theorem) -> Theorem:
     """Before some device knows everything n - 1 devices must send; after it n - 1 must receive."""
-    g = _gossip(k)
-    n, knows, until = g.n, g.knows, g.until
+    k, n, knows, until = g.k, g.n, g.knows, g.until
     several = k.suppose("at_least_two_devices", [], n >= 2)
     lacks, lacked, lack_shown, lack_found = k.choose(
         "lacks", [E, D, T], C, z3.And(g.device(C), z3.Not(knows(E, D, C, T)))
@@ -292,7 +316,6 @@ def _no_all_reduce_sends_less(k: Kernel) -> Theorem:
         given=[g.device(D)],
         uses=[lack_found.at(t=until(E)), gets.at(c=lacked(E, D, until(E)))],
     )
-    sent = _census(g, "sent", g.sender, g.senders)
     early = _census(g, "sent_early", g.sender, g.senders, z3.Not(done(E, T)))
     late = _census(g, "received_late", g.receiver, g.receivers, done(E, T))
 
@@ -335,7 +358,6 @@ def _no_all_reduce_sends_less(k: Kernel) -> Theorem:
         step=[early.of.next, sent.of.next, stays.at(t=T - 1)],
     )
     first_done = z3.And(done(E, T + 1), z3.Not(done(E, T)))
-    leaves = _leaves(g, sent)
     who = whose(E, T + 1)
     all_sent = k.prove(
         "by_then_every_other_device_has_sent",
@@ -415,12 +437,11 @@ def _no_all_reduce_sends_less(k: Kernel) -> Theorem:
         base=[early.messages.start, late.messages.start],
         step=[early.messages.next, late.messages.next],
     )
-    least = k.prove(
+    return k.prove(
         "an_all_reduce_takes_2_n_less_1_messages",
         until(E) >= spec.ALL_REDUCE.messages(n),
         uses=[half.at(t=end), other_half, split.at(t=end), someone, g.lengths],
     )
-    return _busiest(g, spec.ALL_REDUCE, sent, least)
 
 
 def rings_are_optimal(k: Kernel) -> tuple[Theorem, ...]:
@@ -429,9 +450,13 @@ def rings_are_optimal(k: Kernel) -> tuple[Theorem, ...]:
     For M elements on n devices it sends at least (n - 1)/n M for an all-gather or reduce-scatter,
     2(n - 1)/n M for an all-reduce: what the rings send when n divides M. (Claim C5; design 2.5)
     """
-    part = k.part
+    g = _gossip(k)
+    owner = k.function("owner", INT, INT)
+    owners = k.suppose("owners_are_devices", [E], g.device(owner(E)))
+    sent = _census(g, "sent", g.sender, g.senders)
+    leaves, traffic = _leaves(g, sent), _traffic(g, sent)
     return (
-        _no_all_gather_sends_less(part("all_gather")),
-        _no_reduce_scatter_sends_less(part("reduce_scatter")),
-        _no_all_reduce_sends_less(part("all_reduce")),
+        traffic.at_least(spec.ALL_GATHER, _all_gather_messages(g, owner, owners)),
+        traffic.at_least(spec.REDUCE_SCATTER, _reduce_scatter_messages(g, owner, owners, sent, leaves)),
+        traffic.at_least(spec.ALL_REDUCE, _all_reduce_messages(g, sent, leaves)),
     )

@@ -117,8 +117,10 @@ def prove(claim: Claim) -> Result:
         if not theorems:
             raise KernelError(f"{claim.id}: no theorem")
         verdict, failure = "refuted" if theorems[0].counterexample else "proved", ""
-    except KernelError as error:
-        theorems, verdict, failure = (), "failed", str(error)
+    except Exception as error:  # a proof that breaks down is no proof
+        known = isinstance(error, KernelError)
+        failure = str(error) if known else f"{type(error).__name__}: {error}"
+        theorems, verdict = (), "failed"
     seconds = time.perf_counter() - start
     return Result(claim, verdict, theorems, tuple(kernel.theorems), seconds, failure)
 
@@ -127,6 +129,15 @@ def prove_all(selected: Sequence[Claim]) -> Iterator[Result]:
     """Run several claims, one after the other."""
     for claim in selected:
         yield prove(claim)
+
+
+def table() -> str:
+    """The claims as a Markdown table, as the README shows it."""
+    rows = ["| claim | statement | verdict | caveats |", "|---|---|---|---|"]
+    for claim in claims():
+        caveats = "; ".join(claim.caveats) or "none"
+        rows.append(f"| {claim.id} | {claim.statement} | {claim.expected} | {caveats} |")
+    return "\n".join(rows)
 
 
 def report(results: Sequence[Result], seconds: float) -> dict[str, Any]:

@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 from psem_model import symbolic
 from psem_model.predict import NotRealisable, predict, predict_many
 from spec.arithmetic import DIVISIBLE
+from spec.derive import derive
 from spec.memory import ledger
 from spec.modes import Mode
 from spec.placement import on_batch
 from spec.states import MIXED_ADAM, POLICIES, BytePolicy, State
 from spec.strategies import STRATEGIES
+from spec.verdict import check
 
 ONE_AXIS = sorted(name for name, p in STRATEGIES.items() if len(p.axes) == 1)
 sizes = st.integers(1, 2**40)
@@ -143,8 +145,12 @@ def test_a_placement_that_is_not_realisable_comes_with_a_diverging_run():
 
 
 @given(st.tuples(*[st.sampled_from([m.value for m in Mode])] * 4), st.sampled_from([1, 2, 64]))
-def test_every_refused_placement_has_a_diverging_run(modes, devices):
-    try:
-        predict(on_batch(*modes), 1000, devices)
-    except NotRealisable as refused:
-        assert refused.divergence is not None
+def test_a_placement_is_predicted_or_refused_with_a_diverging_run(modes, devices):
+    placement = on_batch(*modes)
+    accepted = check(derive(placement), {"batch": min(devices, 3)}).accepted
+    if accepted:
+        assert predict(placement, 1000, devices).placement == placement
+    else:
+        with pytest.raises(NotRealisable) as refused:
+            predict(placement, 1000, devices)
+        assert refused.value.divergence is not None

@@ -1,0 +1,74 @@
+"""`make bench`: medians of several runs, on this machine. Nothing here passes or fails."""
+
+from __future__ import annotations
+
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+from proofs.registry import claims, prove
+from psem_model.predict import predict, predict_many
+from spec.derive import derive
+from spec.strategies import STRATEGIES
+from spec.verdict import check
+
+
+def seconds(action, runs=5):
+    """Median wall seconds of an action."""
+    taken = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        action()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+def command(*args):
+    """Median wall seconds of a whole process, start-up included."""
+    return seconds(
+        lambda: subprocess.run(
+            [sys.executable, "-m", "psem_model", *args], check=True, stdout=subprocess.DEVNULL
+        )
+    )
+
+
+def main():
+    print(f"psem --help                         {command('--help'):8.3f} s")
+    zero3 = ("predict", "zero3", "--psi", "7.5e9", "--devices", "64")
+    print(f"psem predict zero3                  {command(*zero3):8.3f} s")
+    print(f"psem prove, all claims, one process {command('prove'):8.3f} s")
+
+    obligations = [o for claim in claims() for o in prove(claim).obligations]
+    times = sorted(o.seconds for o in obligations)
+    print(f"obligations                         {len(times):8d}")
+    print(f"median obligation                   {1e3 * statistics.median(times):8.2f} ms")
+    print(f"slowest obligation                  {1e3 * times[-1]:8.2f} ms")
+
+    def some_predictions():
+        for psi in range(10**9, 10**9 + 1000):
+            predict("zero3", psi, 64)
+
+    print(f"exact predictions of zero3          {1000 / seconds(some_predictions):8.0f} a second")
+    rng = np.random.default_rng(0)
+    size = 1_000_000
+    psi, n, k = (rng.integers(1, top, size) for top in (10**12, 10**5, 32))
+    for name in ("dp", "zero1", "zero2", "zero3"):
+        rate = size / seconds(lambda name=name: predict_many(name, psi, n, k)) / 1e6
+        print(f"array predictions of {name:<15}{rate:8.1f} million a second")
+
+    schedules = [derive(p) for p in STRATEGIES.values()]
+
+    def some_checks():
+        for schedule in schedules:
+            for _ in range(50):
+                check(schedule, dict.fromkeys(schedule.axes, 8))
+
+    rate = 50 * len(schedules) / seconds(some_checks)
+    print(f"verdicts of named strategies        {rate:8.0f} a second")
+
+
+if __name__ == "__main__":
+    main()

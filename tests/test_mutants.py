@@ -1,0 +1,241 @@
+"""Break one rule of the specification: a claim that speaks of it must fail.
+
+Each mutant is a copy of the project with one line of spec/ changed.
+"""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proofs.registry import ROOT
+
+MUTANTS = [
+    # (what is wrong, file, the rule, the broken rule, claims that must notice)
+    ("a ring goes one step short", "collectives.py", "return n - 1", "return n - 2", "C1 C2 C3"),
+    (
+        "reduce-scatter sends another chunk",
+        "collectives.py",
+        "    return device - 1 - step",
+        "    return device - step",
+        "C1 C3",
+    ),
+    (
+        "all-gather forwards the wrong chunk",
+        "collectives.py",
+        '    """The chunk that `device` sends in `step` of a ring all-gather: first its own."""\n'
+        "    return device - step",
+        '    """The chunk that `device` sends in `step` of a ring all-gather: first its own."""\n'
+        "    return device + step",
+        "C2 C3",
+    ),
+    (
+        "reduce-scatter overwrites instead of adding",
+        "collectives.py",
+        "buffer(device, chunk) + buffer(device - 1, chunk)",
+        "buffer(device - 1, chunk)",
+        "C1 C3",
+    ),
+    (
+        "an all-reduce counts one ring",
+        "collectives.py",
+        "lambda n: REDUCE_SCATTER.messages(n) + ALL_GATHER.messages(n)",
+        "lambda n: REDUCE_SCATTER.messages(n)",
+        "C3 X1 X2",
+    ),
+    (
+        "a shard ends one early",
+        "mesh.py",
+        "element < start + chunk",
+        "element < start + chunk - 1",
+        "S1",
+    ),
+    (
+        "shards overlap by one",
+        "mesh.py",
+        "element < start + chunk",
+        "element <= start + chunk",
+        "S1 S3",
+    ),
+    (
+        "sharded states rest whole",
+        "memory.py",
+        "return sizes.slice(rest.sharded) * sizes",
+        "return sizes.slice(()) * sizes",
+        "M2 M3 M4 M5 M6 M7",
+    ),
+    (
+        "a released buffer is not given back",
+        "memory.py",
+        "            balance = balance - owed.pop(op.target)",
+        "            owed.pop(op.target)",
+        "M9",
+    ),
+    (
+        "accumulation is counted once",
+        "communication.py",
+        "((schedule.micro_step, micro_steps),",
+        "((schedule.micro_step, 1),",
+        "X4 X5",
+    ),
+    (
+        "a gather sends the whole",
+        "communication.py",
+        "sizes.slice(op.within + op.axes))",
+        "sizes.slice(op.within))",
+        "X1",
+    ),
+    (
+        "a sharded optimizer gets an all-reduce",
+        "derive.py",
+        "scatter = tuple(a for a in axes if a in updates)",
+        "scatter: Axes = ()",
+        "X1 X4",
+    ),
+    (
+        "updated slices are not published",
+        "derive.py",
+        "        return [*([fetch] if step.on_host else []), *([gather] if missing else [])]",
+        "        return [*([fetch] if step.on_host else [])]",
+        "E9 X1",
+    ),
+    (
+        "gradients are not reset",
+        "derive.py",
+        "            Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS),\n",
+        "",
+        "E9",
+    ),
+    (
+        "reduction forgets to sum",
+        "operators.py",
+        "total(n, lambda i: value({**device, axis: i}))",
+        "value(device)",
+        "T1",
+    ),
+    (
+        "a sum of equal values forgets n",
+        "operators.py",
+        "factor = n if right in (SUM, OWNER) else 1",
+        "factor = 1",
+        "T1 T3",
+    ),
+    (
+        "the owner is somebody else",
+        "operators.py",
+        "value({**device, axis: owner})",
+        "value({**device, axis: owner + 1})",
+        "T1",
+    ),
+    (
+        "an operator is read wrongly elsewhere",
+        "operators.py",
+        "        SUM: (Source.SELF, Source.OWNER, Source.REST),",
+        "        SUM: (Source.SELF, Source.REST),",
+        "T1 T3",
+    ),
+    (
+        "an update touches slices that are not its own",
+        "semantics.py",
+        "    write(op.target, host, weight, CONTENT, op.within)\n"
+        "    write(op.target, host, moment, MOMENT, op.within)\n",
+        "    write(op.target, host, moment, CONTENT, op.within)\n"
+        "    write(op.target, host, moment, MOMENT, op.within)\n",
+        "E9",
+    ),
+    (
+        "a gather reads another step's parameters",
+        "semantics.py",
+        "            write(target, False, _collect(op, domain, read(source, False, part)), part)",
+        "            write(target, False, _collect(op, domain, read(target, False, part)), part)",
+        "E9",
+    ),
+    (
+        "a fresh read may be of anything",
+        "conditions.py",
+        "return read, seen == current",
+        "return read, seen == seen",
+        "E1 T2",
+    ),
+    (
+        "copies agree whatever they are",
+        "conditions.py",
+        "return [stored, other_stored], ours == other",
+        "return [stored, other_stored], ours == ours",
+        "E1 T2",
+    ),
+    (
+        "gradient integrity asks nothing",
+        "conditions.py",
+        "return updates, applied == every_sample_once",
+        "return updates, applied == applied",
+        "E1 E4",
+    ),
+    (
+        "the start may be anything",
+        "conditions.py",
+        "return stored, ours == single\n\n\ndef agreement",
+        "return stored, ours == ours\n\n\ndef agreement",
+        "E2",
+    ),
+    (
+        "momentum forgets the gradient",
+        "training.py",
+        "moment = decay * moment + gradient",
+        "moment = decay * moment",
+        "E2 T3",
+    ),
+    (
+        "samples lose their weight",
+        "training.py",
+        "return weight * gradient",
+        "return gradient",
+        "E3",
+    ),
+    (
+        "clipping ignores the norm",
+        "training.py",
+        "select(norm > bound, value * bound / norm, value)",
+        "select(value > bound, bound, value)",
+        "E6",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "file", "rule", "broken", "ids"), MUTANTS, ids=[m[0] for m in MUTANTS]
+)
+def test_a_broken_rule_is_noticed(wrong, file, rule, broken, ids, tmp_path):
+    for part in ("spec", "proofs", "psem_model"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "claims.toml", tmp_path)
+    source = tmp_path / "spec" / file
+    text = source.read_text()
+    assert text.count(rule) == 1, "the rule has moved"
+    source.write_text(text.replace(rule, broken))
+    for claim in ids.split():
+        done = subprocess.run(
+            [sys.executable, "-m", "psem_model", "prove", claim],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+        )
+        assert done.returncode == 1, f"{claim} does not notice that {wrong}"
+        assert f"NOT as expected: {claim}" in done.stdout, done.stderr  # failed, and did not crash
+
+
+def test_the_unbroken_copy_is_proved(tmp_path):
+    for part in ("spec", "proofs", "psem_model"):
+        shutil.copytree(ROOT / part, tmp_path / part)
+    shutil.copy(ROOT / "claims.toml", tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "psem_model", "prove", "C1", "S1", "M4"],
+        cwd=tmp_path,
+        capture_output=True,
+        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
+    )
+    assert done.returncode == 0
+    assert Path(tmp_path, "build").exists() is False
