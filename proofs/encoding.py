@@ -66,15 +66,19 @@ def realisable_placements() -> dict[tuple[Mode, ...], Placement]:
     }
 
 
-def over_placements(states: Sequence[Any], value: Callable[[Placement], Any]) -> Any:
-    """The term value(placement), for the placement that four mode terms describe."""
+def over_placements(states: Sequence[Any], value: Callable[[Placement], Any], otherwise: Any) -> Any:
+    """The term value(placement), for the realisable placement that four mode terms describe.
+
+    `otherwise` stands where they describe none.
+    """
+    accepted = realisable_placements()
     choices = [(term, MODES) for term in states]
-    return lift(lambda *modes: value(placements()[modes]), choices)
+    return lift(lambda *m: value(accepted[m]) if m in accepted else otherwise, choices)
 
 
 def realisable(states: Sequence[Any]) -> Any:
     """The constraint that four mode terms describe a realisable placement."""
-    return over_placements(states, lambda p: z3.BoolVal(p in realisable_placements().values()))
+    return over_placements(states, lambda _: z3.BoolVal(True), z3.BoolVal(False))
 
 
 def layout(collective: Any, side: str) -> Any:

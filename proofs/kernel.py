@@ -23,132 +23,28 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, NoReturn, TypeAlias
+from typing import Any
 
 import z3
 
-from proofs.smtlib import applications, resource_count, standalone_text, summary
+from proofs.smtlib import (
+    Bool,
+    KernelError,
+    Term,
+    applications,
+    own,
+    resource_count,
+    standalone_text,
+    summary,
+)
+from proofs.theorem import Hypothesis, Obligation, Record, Theorem, implies, issue, read
 from spec.assumptions import ASSUMPTIONS, Assumption
+
+__all__ = ["Bool", "Kernel", "KernelError", "Obligation", "Term", "Theorem"]
 
 RESOURCE_LIMIT = 20_000_000  # the solver's own deterministic count, not seconds
 SEED = 0
 NAME = re.compile(r"[a-z][a-zA-Z0-9_]*\Z")
-
-Term: TypeAlias = Any  # z3.ExprRef
-Bool: TypeAlias = Any  # z3.BoolRef
-
-
-class KernelError(Exception):
-    """A step that is not a proof: the solver disagrees, or a rule is misused."""
-
-
-@dataclass(frozen=True)
-class Obligation:
-    """One question put to the solver: do `facts` imply `goal`?"""
-
-    name: str
-    rule: str
-    text: str
-    facts: tuple[Bool, ...]
-    goal: Bool
-    expected: str
-    seconds: float
-    resources: int
-
-
-@dataclass(frozen=True)
-class _Hypothesis:
-    name: str
-    fixed: frozenset[str]  # constants it constrains for the whole theorem: never instantiated
-    axiom: str | None = None
-
-
-@dataclass(frozen=True)
-class _Record:
-    kernel: Kernel
-    name: str
-    rule: str
-    given: tuple[Bool, ...]
-    goal: Bool
-    parts: tuple[Theorem, ...]
-    obligations: tuple[Obligation, ...]
-    under: frozenset[_Hypothesis]
-    counterexample: Mapping[str, str] | None = None
-
-
-_made: Any = object.__new__  # past Theorem.__new__, which refuses
-_records: dict[int, tuple[Theorem, _Record]] = {}
-
-
-def _read(theorem: object) -> _Record:
-    known = _records.get(id(theorem))
-    if known is None or known[0] is not theorem or type(theorem) is not Theorem:
-        raise KernelError("not a theorem: the kernel did not make it")
-    return known[1]
-
-
-class Theorem:
-    """A proved statement. Only a `Kernel` makes one; what it says is kept by the kernel."""
-
-    __slots__ = ()
-
-    def __new__(cls, *_: object, **__: object) -> NoReturn:
-        raise KernelError("theorems are made by the kernel's rules only")
-
-    def __init_subclass__(cls, **_: object) -> NoReturn:
-        raise KernelError("a theorem has no subclasses")
-
-    def __reduce_ex__(self, _: object) -> NoReturn:
-        raise KernelError("a theorem is not data: it can be neither copied nor pickled")
-
-    @property
-    def name(self) -> str:
-        return _read(self).name
-
-    @property
-    def rule(self) -> str:
-        return _read(self).rule
-
-    @property
-    def given(self) -> tuple[Bool, ...]:
-        return _read(self).given
-
-    @property
-    def goal(self) -> Bool:
-        return _read(self).goal
-
-    @property
-    def statement(self) -> Bool:
-        return _implies(_read(self).given, _read(self).goal)
-
-    @property
-    def parts(self) -> tuple[Theorem, ...]:
-        """The theorems it was made from."""
-        return _read(self).parts
-
-    @property
-    def obligations(self) -> tuple[Obligation, ...]:
-        """Its own obligations, without those of its parts."""
-        return _read(self).obligations
-
-    @property
-    def counterexample(self) -> Mapping[str, str] | None:
-        return _read(self).counterexample
-
-    @property
-    def hypotheses(self) -> frozenset[str]:
-        return frozenset(h.name for h in _read(self).under if h.axiom is None)
-
-    @property
-    def axioms(self) -> frozenset[str]:
-        return frozenset(h.axiom for h in _read(self).under if h.axiom is not None)
-
-    def at(self, **terms: Any) -> Theorem:
-        """The instance with `terms` in place of the variables of those names."""
-        return _read(self).kernel._instance(self, terms)
-
-    def __repr__(self) -> str:
-        return f"<theorem {self.name}>"
 
 
 @dataclass(eq=False)
@@ -156,10 +52,14 @@ class Kernel:
     """One namespace of symbols and the theorems about them; `claim` names it in exports."""
 
     claim: str
-    theorems: list[Theorem] = field(default_factory=list)
-    _symbols: dict[str, z3.FuncDeclRef] = field(default_factory=dict)
-    _variables: set[str] = field(default_factory=set)
-    _names: set[str] = field(default_factory=set)
+    theorems: list[Theorem] = field(default_factory=list, init=False)
+    _symbols: dict[str, z3.FuncDeclRef] = field(default_factory=dict, init=False)
+    _variables: set[str] = field(default_factory=set, init=False)
+    _arbitrary: set[str] = field(default_factory=set, init=False)  # functions nothing is said of
+    _names: set[str] = field(default_factory=set, init=False)
+
+    def __init_subclass__(cls, **_: object) -> None:
+        raise KernelError("a kernel has no subclasses")
 
     def part(self, name: str) -> Kernel:
         """A fresh namespace for one part of the claim; its theorems are listed with the claim's."""
@@ -189,19 +89,26 @@ class Kernel:
 
     def function(self, name: str, *sorts: z3.SortRef) -> z3.FuncDeclRef:
         """A symbol for any function; the last sort is its range."""
-        return self._declare(name, sorts[:-1], sorts[-1])
+        made = self._declare(name, sorts[:-1], sorts[-1])
+        self._arbitrary.add(name)
+        return made
 
-    def _declare(self, name: str, domain: Sequence[z3.SortRef], range_: z3.SortRef) -> z3.FuncDeclRef:
+    def _new(self, name: str, domain: Sequence[z3.SortRef], range_: z3.SortRef) -> z3.FuncDeclRef:
+        """A symbol of a name that is not in use."""
         if not NAME.match(name):
             raise KernelError(f"{name!r} is not a plain name")
         if name in self._symbols:
             raise KernelError(f"{name} is declared already")
-        self._symbols[name] = z3.Function(name, *domain, range_)
+        return z3.Function(name, *domain, range_)
+
+    def _declare(self, name: str, domain: Sequence[z3.SortRef], range_: z3.SortRef) -> z3.FuncDeclRef:
+        self._symbols[name] = self._new(name, domain, range_)
         return self._symbols[name]
 
     # -------------------------------------------------------------- definitions
     def define(self, name: str, params: Sequence[Term], body: Term) -> tuple[Any, Theorem]:
         """A new function and its equation name(params) = body."""
+        params, body = self._parameters(params), own(body)
         self._closed(body, params)
         self._known([body])
         f = self._declare(name, [p.sort() for p in params], body.sort())
@@ -219,15 +126,19 @@ class Kernel:
 
         `step(previous)` is the value at index + 1, where previous(params) is the value at index.
         """
+        params, base = self._parameters(params), own(base)
+        (index,) = self._parameters([index])
         self._closed(base, params)
         self._known([base])
-        f = self._declare(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
-        body = step(lambda *args: f(*args, index))
-        self._closed(body, [*params, index])
-        self._known([body])
+        f = self._new(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
+        # f is not declared yet: nothing the step defines on its way can mention it
+        body = own(step(lambda *args: f(*args, index)))
+        self._closed(body, (*params, index))
+        self._known([body], f)
         for use in applications(body, f):
             if not use.arg(use.num_args() - 1).eq(index):
                 raise KernelError(f"{name}: the step may use the value before it only")
+        self._declare(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
         axioms = _assumed("induction")
         start = self._issue(f"{name}_start", "definition", (), f(*params, 0) == base, under=axioms)
         then = self._issue(
@@ -242,7 +153,9 @@ class Kernel:
 
         Two theorems: a witness shows it; and where it holds, the found witness serves.
         """
-        self._closed(body, [*params, witness])
+        params, body = self._parameters(params), own(body)
+        (witness,) = self._parameters([witness])
+        self._closed(body, (*params, witness))
         self._known([body])
         sorts = [p.sort() for p in params]
         holds = self._declare(name, sorts, z3.BoolSort())
@@ -261,23 +174,35 @@ class Kernel:
         return self._assume(name, variables, formula, None)
 
     def axiom(
-        self, name: str, assumption: Assumption, variables: Sequence[Term], *symbols: Any
+        self, name: str, assumption: Assumption, function: z3.FuncDeclRef, *symbols: Any
     ) -> Theorem:
-        """An assumption of spec/assumptions.py about these symbols, for all values of `variables`."""
+        """An assumption of spec/assumptions.py about a function that nothing else is said of.
+
+        `symbols` are declared functions and variables; it holds for all values of the variables.
+        """
         if ASSUMPTIONS.get(assumption.name) is not assumption or assumption.formula is None:
             raise KernelError(f"{assumption.name} is not an assumption of spec/assumptions.py")
-        return self._assume(name, variables, assumption.formula(*symbols), assumption.name)
+        functions = [s for s in symbols if isinstance(s, z3.FuncDeclRef)]
+        variables = [s for s in symbols if not isinstance(s, z3.FuncDeclRef)]
+        for given in (function, *functions):
+            if not given.eq(self._symbols.get(given.name())):
+                raise KernelError(f"{given} is not declared in this kernel")
+        if function.name() not in self._arbitrary or function in functions:
+            raise KernelError(f"{function} is not a function that nothing is said of")
+        self._parameters(variables)
+        formula = assumption.formula(function, *symbols)
+        self._arbitrary.discard(function.name())
+        return self._assume(name, variables, formula, assumption.name)
 
     def _assume(
         self, name: str, variables: Sequence[Term], formula: Bool, axiom: str | None
     ) -> Theorem:
+        variables, formula = self._parameters(variables), own(formula)
         self._known([formula])
-        bound = {_name(v) for v in variables}
-        fixed = (self._variables & summary([formula]).constants) - bound
-        stray = bound - self._variables
-        if stray:
-            raise KernelError(f"{name}: {', '.join(sorted(stray))} is not a variable")
-        under = frozenset([_Hypothesis(name, frozenset(fixed), axiom)])
+        occurring = summary([formula])
+        fixed = (self._variables & occurring.constants) - {_name(v) for v in variables}
+        self._arbitrary -= {symbol for symbol, _ in occurring.symbols}
+        under = frozenset([Hypothesis(name, frozenset(fixed), axiom)])
         return self._issue(name, "axiom" if axiom else "hypothesis", (), formula, under=under)
 
     # -------------------------------------------------------------------- rules
@@ -289,8 +214,8 @@ class Kernel:
         uses: Iterable[Theorem] = (),
     ) -> Theorem:
         """`given` implies `goal`, by the solver, from the theorems in `uses`."""
-        given, uses = tuple(given), tuple(uses)
-        asked = self._ask(name, "smt", [u.statement for u in self._ours(uses)], given, goal)
+        given, goal, uses = tuple(map(own, given)), own(goal), tuple(uses)
+        asked = self._ask(name, "smt", self._statements(uses), given, goal)
         under = _under(uses) | _arithmetic([asked])
         return self._issue(name, "smt", given, goal, uses, (asked,), under)
 
@@ -308,12 +233,14 @@ class Kernel:
 
         The step may use the induction hypothesis at each instance in `at` of its other variables.
         """
-        given, base, step = tuple(given), tuple(base), tuple(step)
-        under = _under([*self._ours(base), *self._ours(step)])
-        claim = _implies(given, goal)
+        given, goal, base, step = tuple(map(own, given)), own(goal), tuple(base), tuple(step)
+        facts = self._statements(base), self._statements(step)
+        under = _under([*base, *step])
+        claim = implies(given, goal)
+        (index,) = self._parameters([index])
         self._free(index, under)
         hypothesis = []
-        for terms in at:
+        for terms in map(dict, at):
             if _name(index) in terms:
                 raise KernelError(f"{name}: the induction hypothesis is about {index} alone")
             hypothesis.append(self._substituted(claim, terms, under))
@@ -322,14 +249,14 @@ class Kernel:
             self._ask(
                 f"{name}_base",
                 "induction base",
-                [u.statement for u in base],
+                facts[0],
                 [z3.substitute(g, *zero) for g in given],
                 z3.substitute(goal, *zero),
             ),
             self._ask(
                 f"{name}_step",
                 "induction step",
-                [u.statement for u in step],
+                facts[1],
                 [index >= 0, *hypothesis, *(z3.substitute(g, *following) for g in given)],
                 z3.substitute(goal, *following),
             ),
@@ -346,12 +273,15 @@ class Kernel:
 
     def extend(self, name: str, pointwise: Theorem, index: Term) -> Theorem:
         """From a[index] = b[index], for an arbitrary index, to a = b."""
-        record = _read(pointwise)
-        self._ours([pointwise])
+        self._statements([pointwise])
+        record = read(pointwise)
+        (index,) = self._parameters([index])
         self._free(index, record.under)
         goal = record.goal
         sides = goal.children() if z3.is_eq(goal) else []
-        if len(sides) != 2 or not all(z3.is_select(s) and s.arg(1).eq(index) for s in sides):
+        if len(sides) != 2 or not all(
+            z3.is_select(s) and s.num_args() == 2 and s.arg(1).eq(index) for s in sides
+        ):
             raise KernelError(f"{name}: not an equation between two arrays at {index}")
         left, right = (s.arg(0) for s in sides)
         if _name(index) in summary([left, right, *record.given]).constants:
@@ -367,15 +297,16 @@ class Kernel:
         unknowns: Sequence[Term],
         replay: Callable[..., bool],
         given: Iterable[Bool] = (),
-        read: Callable[[Term], Any] | None = None,
+        as_exact: Callable[[Term], Any] | None = None,
     ) -> Theorem:
         """`given` does not imply `claim`: a counterexample, found by the solver.
 
         It counts only if its explicit values make the formula false by substitution, and if
         replay(**values), the claim evaluated outside the solver, is False too.
         """
-        given = tuple(given)
-        formula = _implies(given, claim)
+        given, claim = tuple(map(own, given)), own(claim)
+        unknowns = self._parameters(unknowns)
+        formula = implies(given, claim)
         self._known([formula])
         start = time.perf_counter()
         text = standalone_text([*given, z3.Not(claim)])
@@ -383,11 +314,12 @@ class Kernel:
         if answer != z3.sat:
             raise KernelError(f"{self.claim}: {name}: no counterexample: the solver says {answer}")
         model = solver.model()
-        values = {str(d): model[d].translate(z3.main_ctx()) for d in model.decls() if d.arity() == 0}
-        pairs = [(u, values.get(str(u), _default(u))) for u in unknowns]
-        if not z3.is_false(z3.simplify(z3.substitute(formula, *pairs))):
+        values = {d.name(): model[d].translate(z3.main_ctx()) for d in model.decls() if not d.arity()}
+        pairs = [(u, values.get(_name(u), _default(u))) for u in unknowns]
+        refuted = z3.substitute(formula, *pairs)
+        if not z3.is_false(z3.simplify(refuted)):
             raise KernelError(f"{self.claim}: {name}: its values do not refute it")
-        exact = {str(u): (read or _exact)(v) for u, v in pairs}
+        exact = {_name(u): (as_exact or _exact)(v) for u, v in pairs}
         if replay(**exact) is not False:
             raise KernelError(f"{self.claim}: {name}: outside the solver the claim holds there")
         asked = Obligation(
@@ -402,7 +334,7 @@ class Kernel:
         )
         shown = {key: str(value) for key, value in exact.items()}
         return self._issue(
-            name, "counterexample", (), z3.Not(formula), obligations=(asked,), counterexample=shown
+            name, "counterexample", (), z3.Not(refuted), obligations=(asked,), counterexample=shown
         )
 
     # ------------------------------------------------------------------ innards
@@ -427,66 +359,78 @@ class Kernel:
         goal: Bool,
         parts: tuple[Theorem, ...] = (),
         obligations: tuple[Obligation, ...] = (),
-        under: frozenset[_Hypothesis] = frozenset(),
+        under: frozenset[Hypothesis] = frozenset(),
         counterexample: Mapping[str, str] | None = None,
     ) -> Theorem:
         if rule != "instance":
             if name in self._names:
                 raise KernelError(f"{self.claim}: a theorem is called {name} already")
             self._names.add(name)
-        theorem: Theorem = _made(Theorem)
-        record = _Record(self, name, rule, given, goal, parts, obligations, under, counterexample)
-        _records[id(theorem)] = (theorem, record)
+        given, goal = tuple(map(own, given)), own(goal)
+        theorem = issue(
+            Record(self, name, rule, given, goal, parts, obligations, under, counterexample)
+        )
         if rule != "instance":
             self.theorems.append(theorem)
         return theorem
 
     def _instance(self, theorem: Theorem, terms: Mapping[str, Any]) -> Theorem:
-        record = _read(theorem)
+        record = read(theorem)
+        if record.rule == "counterexample":
+            raise KernelError(f"{record.name} is a counterexample, not a fact to use")
         given = tuple(self._substituted(g, terms, record.under) for g in record.given)
         goal = self._substituted(record.goal, terms, record.under)
         return self._issue(record.name, "instance", given, goal, (theorem,), under=record.under)
 
     def _substituted(
-        self, formula: Bool, terms: Mapping[str, Any], under: frozenset[_Hypothesis]
+        self, formula: Bool, terms: Mapping[str, Any], under: frozenset[Hypothesis]
     ) -> Bool:
         pairs = []
-        for name, term in terms.items():
+        for name, term in dict(terms).items():
             if name not in self._variables:
                 raise KernelError(f"{name} is not a variable")
             variable = self._symbols[name]()
             self._free(variable, under)
-            value = z3.IntVal(term) if isinstance(term, int) else term
+            value = z3.IntVal(term) if isinstance(term, int) else own(term)
             if value.sort() != variable.sort():
                 raise KernelError(f"{name} is of sort {variable.sort()}, not {value.sort()}")
             pairs.append((variable, value))
         return z3.substitute(formula, *pairs)
 
-    def _free(self, variable: Term, under: frozenset[_Hypothesis]) -> None:
-        if _name(variable) not in self._variables:
-            raise KernelError(f"{variable} is not a variable")
+    def _free(self, variable: Term, under: frozenset[Hypothesis]) -> None:
         for hypothesis in under:
             if _name(variable) in hypothesis.fixed:
                 raise KernelError(f"{variable} is fixed by the hypothesis {hypothesis.name}")
 
-    def _ours(self, theorems: Sequence[Theorem]) -> Sequence[Theorem]:
+    def _statements(self, theorems: Sequence[Theorem]) -> list[Bool]:
+        """What theorems of this kernel say."""
         for theorem in theorems:
-            if _read(theorem).kernel is not self:
+            if read(theorem).kernel is not self:
                 raise KernelError(f"{theorem.name} belongs to another claim's kernel")
-            if _read(theorem).rule == "counterexample":
+            if read(theorem).rule == "counterexample":
                 raise KernelError(f"{theorem.name} is a counterexample, not a fact to use")
-        return theorems
+        return [implies(read(t).given, read(t).goal) for t in theorems]
 
-    def _known(self, formulas: Iterable[Term]) -> None:
+    def _known(self, formulas: Iterable[Term], besides: z3.FuncDeclRef | None = None) -> None:
         for name, symbol in summary(formulas).symbols:
             declared = self._symbols.get(name)
+            if besides is not None and symbol.eq(besides):
+                continue
             if declared is None or not declared.eq(symbol):
                 raise KernelError(f"{symbol} is not declared in this kernel")
 
+    def _parameters(self, given: Sequence[Term]) -> tuple[Term, ...]:
+        """Distinct variables of this kernel."""
+        variables = tuple(map(own, given))
+        for variable in variables:
+            name = _name(variable)
+            if name not in self._variables or not variable.eq(self._symbols[name]()):
+                raise KernelError(f"{variable} is not a variable")
+        if len({_name(v) for v in variables}) != len(variables):
+            raise KernelError("a variable is named twice")
+        return variables
+
     def _closed(self, body: Term, params: Sequence[Term]) -> None:
-        for p in params:
-            if _name(p) not in self._variables:
-                raise KernelError(f"{p} is not a variable")
         stray = (self._variables & summary([body]).constants) - {_name(p) for p in params}
         if stray:
             raise KernelError(f"a definition leaves {', '.join(sorted(stray))} open")
@@ -500,24 +444,20 @@ def _decide(text: str) -> tuple[z3.CheckSatResult, z3.Solver]:
     return solver.check(), solver
 
 
-def _implies(given: Sequence[Bool], goal: Bool) -> Bool:
-    return z3.Implies(z3.And(*given), goal) if given else goal
-
-
 def _name(constant: Term) -> str:
     """The name of a constant; a term that is none has no name."""
     return "" if constant.num_args() else str(constant.decl().name())
 
 
-def _under(theorems: Iterable[Theorem]) -> frozenset[_Hypothesis]:
-    return frozenset().union(*(_read(t).under for t in theorems))
+def _under(theorems: Iterable[Theorem]) -> frozenset[Hypothesis]:
+    return frozenset().union(*(read(t).under for t in theorems))
 
 
-def _assumed(name: str) -> frozenset[_Hypothesis]:
-    return frozenset([_Hypothesis(name, frozenset(), name)])
+def _assumed(name: str) -> frozenset[Hypothesis]:
+    return frozenset([Hypothesis(name, frozenset(), name)])
 
 
-def _arithmetic(asked: Iterable[Obligation]) -> frozenset[_Hypothesis]:
+def _arithmetic(asked: Iterable[Obligation]) -> frozenset[Hypothesis]:
     real = any("R" in summary([*o.facts, o.goal]).features for o in asked)
     return _assumed("real-arithmetic") if real else frozenset()
 

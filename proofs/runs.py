@@ -52,9 +52,12 @@ class SingleDevice:
         self.linear = k.axiom(
             "the_batch_gradient_is_the_sum",
             LINEARITY,
-            [p, t, j],
-            self.gradient(p, t)[j],
-            self.samples(p, t, j, self.batch(t)),
+            self.gradient,
+            self.samples.symbol,
+            self.batch,
+            p,
+            t,
+            j,
         )
         g = self.gradient(self.theta(t), t)[j]
         weight, moment = self.theta(t)[j], self.omega(t)[j]
@@ -103,18 +106,10 @@ class Distributed(SingleDevice):
         moment_on = k.function("next_moment_on", Device, REAL, Moment, REAL, Moment)
         r, s, g = k.constant("r", REAL), k.constant("s", Moment), k.constant("g", REAL)
         self.same_weight = k.axiom(
-            "weights_are_updated_alike",
-            DETERMINISM,
-            [d, r, s, g],
-            weight_on(d, r, s, g),
-            self.next_weight(r, s, g),
+            "weights_are_updated_alike", DETERMINISM, weight_on, self.next_weight, d, r, s, g
         )
         self.same_moment = k.axiom(
-            "moments_are_updated_alike",
-            DETERMINISM,
-            [d, r, s, g],
-            moment_on(d, r, s, g),
-            self.next_moment(r, s, g),
+            "moments_are_updated_alike", DETERMINISM, moment_on, self.next_moment, d, r, s, g
         )
         before = (d, self.copy(t, d)[j], self.state(t, d)[j], self.applied(t, d)[j])
         self.device_updates = k.suppose(

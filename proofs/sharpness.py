@@ -349,7 +349,7 @@ def floats_are_not_a_ring(k: Kernel) -> tuple[Theorem, ...]:
                 z3.fpGT(small, z3.FPVal(2.0**-53, double)),
                 z3.fpLT(small, z3.FPVal(2.0**-52, double)),
             ],
-            read=_as_float,
+            as_exact=_as_float,
         ),
     )
 

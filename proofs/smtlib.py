@@ -4,8 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import z3
+
+Term: TypeAlias = Any  # z3.ExprRef
+Bool: TypeAlias = Any  # z3.BoolRef
+
+
+class KernelError(Exception):
+    """A step that is not a proof: the solver disagrees, or a rule is misused."""
+
+
+def own(term: Term) -> Term:
+    """The same term in a wrapper of its own: what others do to theirs does not change it."""
+    if not isinstance(term, z3.ExprRef):
+        raise KernelError(f"not a term: {term!r}")
+    return z3.z3._to_expr_ref(term.as_ast(), z3.main_ctx())
 
 
 @dataclass(frozen=True)
@@ -22,7 +37,7 @@ _summaries: dict[int, tuple[z3.ExprRef, Summary]] = {}  # by identity of a term 
 
 def summary(terms: Iterable[z3.ExprRef]) -> Summary:
     """What occurs in `terms`. A quantifier or a lambda is refused."""
-    found = [_summary(term) for term in terms]
+    found = [_summary(own(term)) for term in terms]
     return Summary(
         frozenset().union(*(s.symbols for s in found)),
         frozenset().union(*(s.constants for s in found)),
@@ -30,37 +45,43 @@ def summary(terms: Iterable[z3.ExprRef]) -> Summary:
     )
 
 
-def _summary(root: z3.ExprRef) -> Summary:
-    todo = [root]
-    while todo:
-        term = todo[-1]
-        if term.get_id() in _summaries:
-            todo.pop()
-            continue
+def _summary(term: Term) -> Summary:
+    key = term.get_id()
+    known = _summaries.get(key)
+    if known is None:
         if not z3.is_app(term):
-            raise ValueError(f"obligations are quantifier-free: {term}")
+            raise KernelError(f"obligations are quantifier-free: {term}")
         children = term.children()
-        missing = [c for c in children if c.get_id() not in _summaries]
-        if missing:
-            todo.extend(missing)
-            continue
-        todo.pop()
-        _summaries[term.get_id()] = (term, _combined(term, children))
-    return _summaries[root.get_id()][1]
+        known = _summaries[key] = (term, _combined(term, children, [_summary(c) for c in children]))
+    return known[1]
 
 
-def _combined(term: z3.ExprRef, children: list[z3.ExprRef]) -> Summary:
-    below = [_summaries[c.get_id()][1] for c in children]
+def _combined(term: Term, children: list[Term], below: list[Summary]) -> Summary:
     symbols = frozenset().union(*(s.symbols for s in below))
     constants = frozenset().union(*(s.constants for s in below))
     features = frozenset().union(*(s.features for s in below)) | _features(term, children)
     declaration = term.decl()
+    _require_known(term, declaration, children)
     if declaration.kind() == z3.Z3_OP_UNINTERPRETED:
         name = declaration.name()
         symbols |= {(name, declaration)}
         if not children:
             constants |= {name}
     return Summary(symbols, constants, features)
+
+
+def _require_known(term: Term, declaration: z3.FuncDeclRef, children: list[Term]) -> None:
+    """Refuse what hides symbols, or whose name in the text could be mistaken for another."""
+    kind, name = declaration.kind(), declaration.name()
+    if kind not in _OPERATORS:
+        raise KernelError(f"{name} is not an operator of these obligations")
+    if kind == z3.Z3_OP_DT_CONSTRUCTOR:
+        sort = term.sort()
+        values = tuple(sort.constructor(i).name() for i in range(sort.num_constructors()))
+        if children or not name[:1].isupper():
+            raise KernelError(f"{name} is not a value of an enumeration")
+        if _enumerations.setdefault(sort.name(), values) != values:
+            raise KernelError(f"the enumeration {sort.name()} is declared twice")
 
 
 def _features(term: z3.ExprRef, children: list[z3.ExprRef]) -> set[str]:
@@ -81,6 +102,15 @@ def _features(term: z3.ExprRef, children: list[z3.ExprRef]) -> set[str]:
     return found
 
 
+_enumerations: dict[str, tuple[str, ...]] = {}
+_LOGIC = ("TRUE", "FALSE", "EQ", "DISTINCT", "ITE", "AND", "OR", "NOT", "IMPLIES", "XOR")
+_ARITHMETIC = ("ANUM", "LE", "GE", "LT", "GT", "ADD", "SUB", "UMINUS", "MUL", "DIV", "IDIV", "MOD")
+_OTHERS = ("UNINTERPRETED", "TO_REAL", "TO_INT", "STORE", "SELECT", "DT_CONSTRUCTOR")
+_FLOATS = ("NUM", "ADD", "EQ", "LT", "GT", "LE", "GE", "RM_NEAREST_TIES_TO_EVEN")
+_OPERATORS = {
+    getattr(z3, f"Z3_OP_{name}")
+    for name in (*_LOGIC, *_ARITHMETIC, *_OTHERS, *(f"FPA_{name}" for name in _FLOATS))
+}
 _SORTS = {
     z3.Z3_INT_SORT: "I",
     z3.Z3_REAL_SORT: "R",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 
@@ -33,13 +34,19 @@ LINEARITY = Assumption(
     "linearity",
     "the loss of a batch is the weighted sum of its samples' losses, so its gradient is the "
     "weighted sum of theirs",
-    lambda batch_gradient, weighted_sum: batch_gradient == weighted_sum,
+    lambda gradient, weighted_sum, samples, p, t, j: (
+        gradient(p, t)[j] == weighted_sum(p, t, j, samples(t))
+    ),
 )
 DETERMINISM = Assumption(
     "determinism",
     "a sample's gradient and an element's update depend on their arguments alone, not on the "
     "device that computes them",
-    lambda on_device, function: on_device == function,
+    lambda on_device, function, device, *arguments: (
+        on_device(device, *arguments) == function(*arguments)
+    ),
 )
 
-ASSUMPTIONS = {a.name: a for a in (INDUCTION, REAL_ARITHMETIC, LINEARITY, DETERMINISM)}
+ASSUMPTIONS = MappingProxyType(
+    {a.name: a for a in (INDUCTION, REAL_ARITHMETIC, LINEARITY, DETERMINISM)}
+)

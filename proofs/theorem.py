@@ -1,0 +1,141 @@
+"""Theorems as values: what a kernel made stays what it is. Trusted, with kernel.py and smtlib.py.
+
+A `Theorem` holds nothing. What it says is in a record that only `issue` adds, and `read` finds by
+the identity of the theorem: a copy, a subclass or a look-alike says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import z3
+
+from proofs.smtlib import Bool, KernelError, own
+
+
+@dataclass(frozen=True)
+class Obligation:
+    """One question put to the solver: do `facts` imply `goal`?"""
+
+    name: str
+    rule: str
+    text: str
+    facts: tuple[Bool, ...]
+    goal: Bool
+    expected: str
+    seconds: float
+    resources: int
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A hypothesis or an axiom that a theorem rests on."""
+
+    name: str
+    fixed: frozenset[str]  # constants it constrains for the whole theorem: never instantiated
+    axiom: str | None = None
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a theorem says, and how it was made."""
+
+    kernel: Any
+    name: str
+    rule: str
+    given: tuple[Bool, ...]
+    goal: Bool
+    parts: tuple[Theorem, ...]
+    obligations: tuple[Obligation, ...]
+    under: frozenset[Hypothesis]
+    counterexample: Mapping[str, str] | None = None
+
+
+_made: Any = object.__new__  # past Theorem.__new__, which refuses
+_records: dict[int, tuple[Theorem, Record]] = {}
+
+
+def issue(record: Record) -> Theorem:
+    """A new theorem with this record. For the kernel alone."""
+    theorem: Theorem = _made(Theorem)
+    _records[id(theorem)] = (theorem, record)
+    return theorem
+
+
+def read(theorem: object) -> Record:
+    """What a theorem says. Raises KernelError for anything else."""
+    known = _records.get(id(theorem))
+    if known is None or known[0] is not theorem or type(theorem) is not Theorem:
+        raise KernelError("not a theorem: the kernel did not make it")
+    return known[1]
+
+
+class Theorem:
+    """A proved statement. Only a `Kernel` makes one; what it says is kept by the kernel."""
+
+    __slots__ = ()
+
+    def __new__(cls, *_: object, **__: object) -> NoReturn:
+        raise KernelError("theorems are made by the kernel's rules only")
+
+    def __init_subclass__(cls, **_: object) -> NoReturn:
+        raise KernelError("a theorem has no subclasses")
+
+    def __reduce_ex__(self, _: object) -> NoReturn:
+        raise KernelError("a theorem is not data: it can be neither copied nor pickled")
+
+    @property
+    def name(self) -> str:
+        return read(self).name
+
+    @property
+    def rule(self) -> str:
+        return read(self).rule
+
+    @property
+    def given(self) -> tuple[Bool, ...]:
+        return tuple(own(g) for g in read(self).given)
+
+    @property
+    def goal(self) -> Bool:
+        return own(read(self).goal)
+
+    @property
+    def statement(self) -> Bool:
+        return implies(read(self).given, read(self).goal)
+
+    @property
+    def parts(self) -> tuple[Theorem, ...]:
+        """The theorems it was made from."""
+        return read(self).parts
+
+    @property
+    def obligations(self) -> tuple[Obligation, ...]:
+        """Its own obligations, without those of its parts."""
+        return read(self).obligations
+
+    @property
+    def counterexample(self) -> Mapping[str, str] | None:
+        return read(self).counterexample
+
+    @property
+    def hypotheses(self) -> frozenset[str]:
+        return frozenset(h.name for h in read(self).under if h.axiom is None)
+
+    @property
+    def axioms(self) -> frozenset[str]:
+        return frozenset(h.axiom for h in read(self).under if h.axiom is not None)
+
+    def at(self, **terms: Any) -> Theorem:
+        """The instance with `terms` in place of the variables of those names."""
+        return read(self).kernel._instance(self, terms)
+
+    def __repr__(self) -> str:
+        return f"<theorem {self.name}>"
+
+
+def implies(given: Sequence[Bool], goal: Bool) -> Bool:
+    """The formula that `given` together imply `goal`."""
+    return z3.Implies(z3.And(*given), goal) if given else own(goal)
