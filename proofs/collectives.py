@@ -5,7 +5,7 @@ Devices and chunks are integers taken modulo n: contents are periodic, so no ind
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,19 +36,17 @@ def ring(k: Kernel) -> Ring:
     a, b, q = k.integers("a b q")
     same, times, shown, found = k.choose("same_chunk", [a, b], q, a - b == q * n)
     itself = k.prove("a_chunk_is_itself", same(a, a), uses=[shown.at(b=a, q=0)])
-    multiples = k.induct("multiples_of_n_are_not_negative", q, q * n >= 0, step=[some])
     near = z3.Or(z3.And(a - b > 0, a - b < n), z3.And(b - a > 0, b - a < n))
-    witness = times(a, b)
     not_near = k.prove(
         "chunks_less_than_n_apart_differ",
         z3.Not(same(a, b)),
         given=[near],
-        uses=[found, *(multiples.at(q=m) for m in (witness - 1, -witness - 1))],
+        uses=[found],
     )
     forth = k.prove(
         "a_chunk_after_n_is_the_same",
         z3.Implies(same(a, b), same(a + n, b)),
-        uses=[found, shown.at(a=a + n, q=witness + 1)],
+        uses=[found, shown.at(a=a + n, q=times(a, b) + 1)],
     )
     back = k.prove(
         "and_back",
@@ -81,7 +79,7 @@ def _goes_round(
     buffer: Any,
     start: Theorem,
     then: Theorem,
-    initially: Theorem,
+    initially: Sequence[Theorem],
     d: Term,
     c: Term,
     s: Term,
@@ -99,7 +97,7 @@ def _goes_round(
         f"{name}_go_round",
         s,
         buffer(d, c + r.n, s) == buffer(d, c, s),
-        base=[eq0(c), eq0(c + r.n), initially, r.some_devices],
+        base=[eq0(c), eq0(c + r.n), *initially],
         step=[eq(then, c), eq(then, c + r.n), r.round_once.at(a=c, b=sent(d - 1, s))],
         at=[{}, {str(d): d - 1}],
     )
@@ -186,7 +184,7 @@ def _reduce_scatter(r: Ring, x: Any) -> Scattered:
         base=[window.start, window.start.at(c=c + n)],
         step=[window.next, window.next.at(c=c + n), along.at(d=start + i)],
     )
-    goes_round = _goes_round(r, "sums", sums, at0, then, along, d, c, s)
+    goes_round = _goes_round(r, "sums", sums, at0, then, [along], d, c, s)
     done = k.prove(
         "ring_reduce_scatter_leaves_each_device_its_sum",
         sums(d, d, spec.ring_steps(n)) == window(0, d, n),
@@ -207,7 +205,7 @@ def _all_gather(
     own: Callable[[Any, Any], Any],
     value: Callable[[Any], Any],
     starts: Callable[[Any], Theorem],
-    own_goes_round: Callable[[Any, Any], Theorem],
+    own_goes_round: Callable[[Any, Any], Sequence[Theorem]],
     value_goes_round: Callable[[Any], Theorem],
 ) -> Theorem:
     """After n - 1 steps every device has every chunk's value, if device c began with chunk c's."""
@@ -237,7 +235,6 @@ def _all_gather(
         copies(d, c, spec.ring_steps(n)) == value(c),
         given=[d >= 0, d < n, c >= 0, c < n],
         uses=[
-            r.some_devices,
             arrived.at(behind=d - c, t=n - 1),
             arrived.at(behind=d - c + n, t=n - 1),
             goes_round.at(chunk=c - n, t=n - 1),
@@ -296,7 +293,7 @@ def ring_all_gather_copies(k: Kernel) -> tuple[Theorem, ...]:
         own,
         value,
         lambda e: begins.at(device=e),
-        lambda e, chunk: own_round.at(device=e, chunk_number=chunk),
+        lambda e, chunk: [own_round.at(device=e, chunk_number=chunk)],
         lambda chunk: value_round.at(chunk_number=chunk),
     )
     return meaning, _volume(k, spec.ALL_GATHER, 1)
@@ -315,7 +312,7 @@ def ring_all_reduce_sums_everywhere(k: Kernel) -> tuple[Theorem, ...]:
         lambda d, c: scattered.sums(d, c, last),
         lambda c: scattered.window(0, c, r.n),
         lambda d: scattered.done.at(d=d),
-        lambda d, c: scattered.sums_go_round.at(d=d, c=c),
+        lambda d, c: [scattered.sums_go_round.at(d=d, c=c), r.some_devices],
         lambda c: scattered.window_goes_round.at(c=c),
     )
     return meaning, _volume(k, spec.ALL_REDUCE, 2)

@@ -102,25 +102,11 @@ def zero3_moves_half_as_much_again(k: Kernel) -> tuple[Theorem, ...]:
 def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
     """In bytes the ratio is 3/2 if and only if weights and gradients are equally wide. (Claim X3)"""
     s = Symbols(k)
-    volume = k.constant("volume", z3.RealSort())
-    expanded = k.prove(
-        "bytes_of_both",
-        z3.And(s.bytes("zero3") == (2 * s.w + s.g) * volume, s.bytes("dp") == 2 * s.g * volume),
-        given=[volume == (s.n - 1) * s.c],
-    )
-    factored = k.prove(
-        "three_halves_exactly_when_equal",
-        (2 * ((2 * s.w + s.g) * volume) == 3 * (2 * s.g * volume)) == (s.w == s.g),
-        given=[volume > 0],
-    )
-    positive = k.prove("some_volume", (s.n - 1) * s.c > 0, given=[s.n >= 2, s.c > 0])
-    here = (s.n - 1) * s.c
     return (
         k.prove(
             "three_halves_iff_equal_widths",
             (2 * s.bytes("zero3") == 3 * s.bytes("dp")) == (s.w == s.g),
             given=[s.n >= 2, s.c > 0],
-            uses=[expanded.at(volume=here), factored.at(volume=here), positive],
         ),
     )
 

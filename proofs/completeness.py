@@ -51,7 +51,7 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
             z3.If(p < i, z3.RealVal(1), z3.RealVal(0)),
             given=[p >= 0],
         )
-        uses = [one.at(**{str(i): axis.n}), axis.sizes]
+        uses = [one.at(**{str(i): axis.n})]
     kinds = {
         Source.SELF: p == d,
         Source.OWNER: z3.And(p == axis.owner, p != d),

@@ -24,21 +24,26 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
     """Match at every step, by induction over steps."""
     k, t, d, j = r.k, r.t, r.d, r.j
     init, agreement = r.suppose_init(), r.suppose_agreement()
-    so_far = [t >= 0, r.current(t) == r.theta(t), r.current_moments(t) == r.omega(t)]
+    so_far = [r.current(t) == r.theta(t), r.current_moments(t) == r.omega(t)]
     facts = [
         r.own,
         r.own.at(t=t + 1),
         r.owned,
         r.trains,
-        *r.update_at(r.owner(j)),
         integrity.at(d=r.owner(j)),
         fresh_sum.at(x=r.batch(t)),
         r.counted,
         r.linear.at(p=r.theta(t)),
     ]
+    update, weights_alike, moments_alike = r.update_at(r.owner(j))
     weights = k.extend(
         "owners_weights_stay_equal",
-        k.prove("one_weight_stays_equal", r.current(t + 1)[j] == r.theta(t + 1)[j], so_far, facts),
+        k.prove(
+            "one_weight_stays_equal",
+            r.current(t + 1)[j] == r.theta(t + 1)[j],
+            so_far,
+            [*facts, update, weights_alike],
+        ),
         j,
     )
     moments = k.extend(
@@ -47,7 +52,7 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
             "one_moment_stays_equal",
             r.current_moments(t + 1)[j] == r.omega(t + 1)[j],
             so_far,
-            facts,
+            [*facts, update, moments_alike],
         ),
         j,
     )
@@ -306,6 +311,6 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
         "what_is_used_was_read_fresh",
         seen(r0) == theta,
         given=[r0 >= 0, r0 < reads, share(r0) != 0],
-        uses=[alone.at(i=reads), fresh.at(at=seen(r0), sample=of(r0)), counted],
+        uses=[alone.at(i=reads), fresh.at(at=seen(r0), sample=of(r0))],
     )
     return once, fresh, read_fresh

@@ -22,22 +22,24 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
 import z3
 
-from proofs.smtlib import (
-    Bool,
-    KernelError,
-    Term,
-    applications,
-    own,
-    resource_count,
-    standalone_text,
-    summary,
+from proofs import smtlib
+from proofs.smtlib import Bool, KernelError, Term, name_of, own, summary
+from proofs.theorem import (
+    Hypothesis,
+    Obligation,
+    Record,
+    Theorem,
+    assumed,
+    hypotheses_of,
+    implies,
+    issue,
+    needs_arithmetic,
+    read,
 )
-from proofs.theorem import Hypothesis, Obligation, Record, Theorem, implies, issue, read
 from spec.assumptions import ASSUMPTIONS, Assumption
 
 __all__ = ["Bool", "Kernel", "KernelError", "Obligation", "Term", "Theorem"]
@@ -80,11 +82,14 @@ class Kernel:
 
     def integers(self, names: str) -> Any:
         """Variables over the integers; one, or several separated by spaces."""
-        made = [self.constant(name, z3.IntSort()) for name in names.split()]
-        return made[0] if len(made) == 1 else made
+        return self._several(names, z3.IntSort())
 
     def reals(self, names: str) -> Any:
-        made = [self.constant(name, z3.RealSort()) for name in names.split()]
+        """Variables over the real numbers, likewise."""
+        return self._several(names, z3.RealSort())
+
+    def _several(self, names: str, sort: z3.SortRef) -> Any:
+        made = [self.constant(name, sort) for name in names.split()]
         return made[0] if len(made) == 1 else made
 
     def function(self, name: str, *sorts: z3.SortRef) -> z3.FuncDeclRef:
@@ -135,15 +140,14 @@ class Kernel:
         body = own(step(lambda *args: f(*args, index)))
         self._closed(body, (*params, index))
         self._known([body], f)
-        for use in applications(body, f):
+        for use in smtlib.applications(body, f):
             if not use.arg(use.num_args() - 1).eq(index):
                 raise KernelError(f"{name}: the step may use the value before it only")
         self._declare(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
-        axioms = _assumed("induction")
+        axioms = assumed("induction")
         start = self._issue(f"{name}_start", "definition", (), f(*params, 0) == base, under=axioms)
-        then = self._issue(
-            f"{name}_next", "definition", (index >= 0,), f(*params, index + 1) == body, under=axioms
-        )
+        after = f(*params, index + 1) == body
+        then = self._issue(f"{name}_next", "definition", (index >= 0,), after, under=axioms)
         return f, start, then
 
     def choose(
@@ -162,12 +166,8 @@ class Kernel:
         found = self._declare(f"{name}_witness", sorts, witness.sort())
         shown = self._issue(f"{name}_shown", "definition", (body,), holds(*params))
         serves = z3.substitute(body, (witness, found(*params)))
-        return (
-            holds,
-            found,
-            shown,
-            self._issue(f"{name}_found", "definition", (holds(*params),), serves),
-        )
+        back = self._issue(f"{name}_found", "definition", (holds(*params),), serves)
+        return holds, found, shown, back
 
     def suppose(self, name: str, variables: Sequence[Term], formula: Bool) -> Theorem:
         """A hypothesis, for all values of `variables`; other constants in it stay as they are."""
@@ -185,7 +185,7 @@ class Kernel:
         functions = [s for s in symbols if isinstance(s, z3.FuncDeclRef)]
         variables = [s for s in symbols if not isinstance(s, z3.FuncDeclRef)]
         for given in (function, *functions):
-            if not given.eq(self._symbols.get(given.name())):
+            if not isinstance(given, z3.FuncDeclRef) or not self._is_declared(given):
                 raise KernelError(f"{given} is not declared in this kernel")
         if function.name() not in self._arbitrary or function in functions:
             raise KernelError(f"{function} is not a function that nothing is said of")
@@ -200,7 +200,7 @@ class Kernel:
         variables, formula = self._parameters(variables), own(formula)
         self._known([formula])
         occurring = summary([formula])
-        fixed = (self._variables & occurring.constants) - {_name(v) for v in variables}
+        fixed = (self._variables & occurring.constants) - {name_of(v) for v in variables}
         self._arbitrary -= {symbol for symbol, _ in occurring.symbols}
         under = frozenset([Hypothesis(name, frozenset(fixed), axiom)])
         return self._issue(name, "axiom" if axiom else "hypothesis", (), formula, under=under)
@@ -216,7 +216,7 @@ class Kernel:
         """`given` implies `goal`, by the solver, from the theorems in `uses`."""
         given, goal, uses = tuple(map(own, given)), own(goal), tuple(uses)
         asked = self._ask(name, "smt", self._statements(uses), given, goal)
-        under = _under(uses) | _arithmetic([asked])
+        under = hypotheses_of(uses) | needs_arithmetic([asked])
         return self._issue(name, "smt", given, goal, uses, (asked,), under)
 
     def induct(
@@ -235,13 +235,13 @@ class Kernel:
         """
         given, goal, base, step = tuple(map(own, given)), own(goal), tuple(base), tuple(step)
         facts = self._statements(base), self._statements(step)
-        under = _under([*base, *step])
+        under = hypotheses_of([*base, *step])
         claim = implies(given, goal)
         (index,) = self._parameters([index])
         self._free(index, under)
         hypothesis = []
         for terms in map(dict, at):
-            if _name(index) in terms:
+            if name_of(index) in terms:
                 raise KernelError(f"{name}: the induction hypothesis is about {index} alone")
             hypothesis.append(self._substituted(claim, terms, under))
         zero, following = ((index, z3.IntVal(0)),), ((index, index + 1),)
@@ -268,7 +268,7 @@ class Kernel:
             goal,
             (*base, *step),
             asked,
-            under | _assumed("induction") | _arithmetic(asked),
+            under | assumed("induction") | needs_arithmetic(asked),
         )
 
     def extend(self, name: str, pointwise: Theorem, index: Term) -> Theorem:
@@ -284,7 +284,7 @@ class Kernel:
         ):
             raise KernelError(f"{name}: not an equation between two arrays at {index}")
         left, right = (s.arg(0) for s in sides)
-        if _name(index) in summary([left, right, *record.given]).constants:
+        if name_of(index) in summary([left, right, *record.given]).constants:
             raise KernelError(f"{name}: {index} is not arbitrary")
         return self._issue(
             name, "extensionality", record.given, left == right, (pointwise,), (), record.under
@@ -308,30 +308,16 @@ class Kernel:
         unknowns = self._parameters(unknowns)
         formula = implies(given, claim)
         self._known([formula])
-        start = time.perf_counter()
-        text = standalone_text([*given, z3.Not(claim)])
-        answer, solver = _decide(text)
-        if answer != z3.sat:
-            raise KernelError(f"{self.claim}: {name}: no counterexample: the solver says {answer}")
+        asked, solver = _put(self.claim, name, "counterexample", given, claim, z3.sat)
         model = solver.model()
         values = {d.name(): model[d].translate(z3.main_ctx()) for d in model.decls() if not d.arity()}
-        pairs = [(u, values.get(_name(u), _default(u))) for u in unknowns]
+        pairs = [(u, values.get(name_of(u), smtlib.default_value(u))) for u in unknowns]
         refuted = z3.substitute(formula, *pairs)
         if not z3.is_false(z3.simplify(refuted)):
             raise KernelError(f"{self.claim}: {name}: its values do not refute it")
-        exact = {_name(u): (as_exact or _exact)(v) for u, v in pairs}
+        exact = {name_of(u): (as_exact or smtlib.exact_value)(v) for u, v in pairs}
         if replay(**exact) is not False:
             raise KernelError(f"{self.claim}: {name}: outside the solver the claim holds there")
-        asked = Obligation(
-            name,
-            "counterexample",
-            text,
-            given,
-            claim,
-            "sat",
-            time.perf_counter() - start,
-            resource_count(solver),
-        )
         shown = {key: str(value) for key, value in exact.items()}
         return self._issue(
             name, "counterexample", (), z3.Not(refuted), obligations=(asked,), counterexample=shown
@@ -343,13 +329,7 @@ class Kernel:
     ) -> Obligation:
         everything = (*facts, *given)
         self._known([*everything, goal])
-        start = time.perf_counter()
-        text = standalone_text([*everything, z3.Not(goal)])
-        answer, solver = _decide(text)
-        if answer != z3.unsat:
-            raise KernelError(f"{self.claim}: {name}: not proved: the solver says {answer}")
-        seconds = time.perf_counter() - start
-        return Obligation(name, rule, text, everything, goal, "unsat", seconds, resource_count(solver))
+        return _put(self.claim, name, rule, everything, goal, z3.unsat)[0]
 
     def _issue(
         self,
@@ -399,7 +379,7 @@ class Kernel:
 
     def _free(self, variable: Term, under: frozenset[Hypothesis]) -> None:
         for hypothesis in under:
-            if _name(variable) in hypothesis.fixed:
+            if name_of(variable) in hypothesis.fixed:
                 raise KernelError(f"{variable} is fixed by the hypothesis {hypothesis.name}")
 
     def _statements(self, theorems: Sequence[Theorem]) -> list[Bool]:
@@ -413,27 +393,48 @@ class Kernel:
 
     def _known(self, formulas: Iterable[Term], besides: z3.FuncDeclRef | None = None) -> None:
         for name, symbol in summary(formulas).symbols:
-            declared = self._symbols.get(name)
-            if besides is not None and symbol.eq(besides):
-                continue
-            if declared is None or not declared.eq(symbol):
-                raise KernelError(f"{symbol} is not declared in this kernel")
+            expected = besides is not None and symbol.eq(besides)
+            if not expected and not self._is_declared(symbol):
+                raise KernelError(f"{name} is not declared in this kernel")
+
+    def _is_declared(self, symbol: z3.FuncDeclRef) -> bool:
+        declared = self._symbols.get(symbol.name())
+        return declared is not None and bool(declared.eq(symbol))
 
     def _parameters(self, given: Sequence[Term]) -> tuple[Term, ...]:
         """Distinct variables of this kernel."""
         variables = tuple(map(own, given))
         for variable in variables:
-            name = _name(variable)
+            name = name_of(variable)
             if name not in self._variables or not variable.eq(self._symbols[name]()):
                 raise KernelError(f"{variable} is not a variable")
-        if len({_name(v) for v in variables}) != len(variables):
+        if len({name_of(v) for v in variables}) != len(variables):
             raise KernelError("a variable is named twice")
         return variables
 
     def _closed(self, body: Term, params: Sequence[Term]) -> None:
-        stray = (self._variables & summary([body]).constants) - {_name(p) for p in params}
+        stray = (self._variables & summary([body]).constants) - {name_of(p) for p in params}
         if stray:
             raise KernelError(f"a definition leaves {', '.join(sorted(stray))} open")
+
+
+def _put(
+    claim: str,
+    name: str,
+    rule: str,
+    facts: tuple[Bool, ...],
+    goal: Bool,
+    expected: z3.CheckSatResult,
+) -> tuple[Obligation, z3.Solver]:
+    """Put one question to the solver; any other answer than the expected one is a failure."""
+    start = time.perf_counter()
+    text = smtlib.standalone_text([*facts, z3.Not(goal)])
+    answer, solver = _decide(text)
+    if answer != expected:
+        what = "not proved" if expected == z3.unsat else "no counterexample"
+        raise KernelError(f"{claim}: {name}: {what}: the solver says {answer}")
+    seconds, resources = time.perf_counter() - start, smtlib.resource_count(solver)
+    return Obligation(name, rule, text, facts, goal, str(expected), seconds, resources), solver
 
 
 def _decide(text: str) -> tuple[z3.CheckSatResult, z3.Solver]:
@@ -442,31 +443,3 @@ def _decide(text: str) -> tuple[z3.CheckSatResult, z3.Solver]:
     solver.set("random_seed", SEED)
     solver.from_string(text)
     return solver.check(), solver
-
-
-def _name(constant: Term) -> str:
-    """The name of a constant; a term that is none has no name."""
-    return "" if constant.num_args() else str(constant.decl().name())
-
-
-def _under(theorems: Iterable[Theorem]) -> frozenset[Hypothesis]:
-    return frozenset().union(*(read(t).under for t in theorems))
-
-
-def _assumed(name: str) -> frozenset[Hypothesis]:
-    return frozenset([Hypothesis(name, frozenset(), name)])
-
-
-def _arithmetic(asked: Iterable[Obligation]) -> frozenset[Hypothesis]:
-    real = any("R" in summary([*o.facts, o.goal]).features for o in asked)
-    return _assumed("real-arithmetic") if real else frozenset()
-
-
-def _default(unknown: Term) -> Term:
-    return z3.IntVal(0) if unknown.sort() == z3.IntSort() else z3.RealVal(0)
-
-
-def _exact(value: Term) -> Fraction:
-    if z3.is_int_value(value) or z3.is_rational_value(value):
-        return Fraction(str(value.as_fraction()) if z3.is_rational_value(value) else str(value))
-    raise KernelError(f"{value} is not a rational number")

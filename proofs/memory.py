@@ -30,7 +30,8 @@ class Symbols:
         self.psi, self.n, self.k, self.c = k.reals("psi n k c")
         self.policy = BytePolicy(2, 2, self.k)  # mixed precision: 2-byte weights and gradients
         self.sizes = [self.psi > 0, self.n >= 1, self.k > 0]
-        self.shard = [self.c * self.n >= self.psi, self.c * self.n < self.psi + self.n]
+        self.covers = self.c * self.n >= self.psi
+        self.less_than_n_padding = self.c * self.n < self.psi + self.n
 
     def rests(self, strategy: str, padded: bool = False) -> Any:
         """Resting bytes of a strategy, from its placement."""
@@ -42,9 +43,10 @@ class Symbols:
 def _rests(kernel: Kernel, strategy: str, formula: Any, padded: Any) -> tuple[Theorem, ...]:
     """The derived bytes are the formula, in the divisible case and with padding."""
     s = Symbols(kernel)
+    some_devices = [s.n >= 1] if STRATEGIES[strategy] != STRATEGIES["dp"] else []
     name = f"{strategy}_rests_in"
     return (
-        kernel.prove(f"{name}_its_formula", s.rests(strategy) == formula(s), given=s.sizes),
+        kernel.prove(f"{name}_its_formula", s.rests(strategy) == formula(s), given=some_devices),
         kernel.prove(f"{name}_its_padded_formula", s.rests(strategy, True) == padded(s)),
     )
 
@@ -83,24 +85,13 @@ def each_stage_needs_less(k: Kernel) -> tuple[Theorem, ...]:
         rests = [s.rests(stage, padded) for stage in stages]
         return z3.And(*(more > less for more, less in pairwise(rests)))
 
-    shard = k.prove(
-        "a_shard_is_smaller_than_the_whole", s.psi / s.n < s.psi, given=[s.psi > 0, s.n >= 2]
-    )
-    fewer = k.prove("so_is_a_padded_one", s.c < s.psi, given=[*s.shard, s.psi >= 2, s.n >= 2])
-    optimizer = k.prove(
-        "so_is_an_optimizer_shard", s.k * (s.psi - s.c) > 0, given=[s.k > 0, s.c < s.psi]
-    )
     divisible = k.prove(
-        "every_stage_needs_less",
-        decreasing(False),
-        given=[s.psi > 0, s.n >= 2, s.k > 0],
-        uses=[shard, optimizer.at(c=s.psi / s.n)],
+        "every_stage_needs_less", decreasing(False), given=[s.psi > 0, s.n >= 2, s.k > 0]
     )
     padded = k.prove(
         "every_padded_stage_needs_less",
         decreasing(True),
-        given=[*s.shard, s.psi >= 2, s.n >= 2, s.k > 0],
-        uses=[fewer, optimizer],
+        given=[s.less_than_n_padding, s.psi >= 2, s.n >= 2, s.k > 0],
     )
     return divisible, padded
 
@@ -109,18 +100,16 @@ def zero3_divides_memory_by_devices(k: Kernel) -> tuple[Theorem, ...]:
     """DP needs exactly N times ZeRO-3's memory, for every K: 8 times exactly when N = 8. (Claim M6)"""
     s = Symbols(k)
     dp, zero3 = s.rests("dp"), s.rests("zero3")
-    ratio = k.prove("the_ratio_is_n", dp == s.n * zero3, given=s.sizes)
-    some = k.prove("zero3_needs_some_memory", zero3 * s.n > 0, given=s.sizes)
+    ratio = k.prove("the_ratio_is_n", dp == s.n * zero3, given=[s.n >= 1])
     eight = k.prove(
         "eight_exactly_at_eight_devices",
         (dp == 8 * zero3) == (s.n == 8),
         given=s.sizes,
-        uses=[ratio, some],
     )
     padded = k.prove(
         "with_padding_at_most_n",
         s.rests("dp", True) <= s.n * s.rests("zero3", True),
-        given=[s.c * s.n >= s.psi, s.k > 0],
+        given=[s.covers, s.k > 0],
     )
     return ratio, eight, padded
 
@@ -130,13 +119,11 @@ def zero2_approaches_its_bound(k: Kernel) -> tuple[Theorem, ...]:
     s = Symbols(k)
     eps = k.constant("eps", z3.RealSort())
     dp, zero2, bound = s.rests("dp"), s.rests("zero2"), (4 + s.k) / 2
-    times_n = k.prove("zero2_times_n", zero2 * s.n == (2 * s.n + 2 + s.k) * s.psi, given=[s.n >= 1])
     below = k.prove("always_below", dp < bound * zero2, given=s.sizes)
     near = k.prove(
         "as_close_as_one_likes",
         dp * s.n > (bound - eps) * (zero2 * s.n),
-        given=[*s.sizes, eps > 0, 2 * eps * s.n >= (4 + s.k) * (2 + s.k)],
-        uses=[times_n],
+        given=[s.psi > 0, s.k > 0, eps > 0, 2 * eps * s.n >= (4 + s.k) * (2 + s.k)],
     )
     return below, near
 

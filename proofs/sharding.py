@@ -26,7 +26,7 @@ def _chunks(k: Kernel) -> tuple[Any, Any, Any, Theorem]:
 def shards_cover_and_are_disjoint(k: Kernel) -> tuple[Theorem, ...]:
     """Every element has exactly one owner among the n devices. (Claim S1; design 2.2)"""
     n, psi, chunk, ceiling = _chunks(k)
-    e, d, other, q = k.integers("e d other q")
+    e, d, other = k.integers("e d other")
     positive = k.prove("chunks_are_not_empty", chunk >= 1, uses=[ceiling])
     owned, owner, shown, found = k.choose("is_owned", [e], d, z3.And(*shard_contains(d, e, chunk)))
     # each next element is in the same shard, or the first of the next
@@ -35,20 +35,18 @@ def shards_cover_and_are_disjoint(k: Kernel) -> tuple[Theorem, ...]:
         e,
         owned(e),
         base=[shown.at(e=0, d=0), positive],
-        step=[found, shown.at(e=e + 1, d=owner(e)), shown.at(e=e + 1, d=owner(e) + 1), positive],
+        step=[found, shown.at(e=e + 1, d=owner(e)), shown.at(e=e + 1, d=owner(e) + 1)],
     )
-    multiples = k.induct("no_chunk_is_negative", q, q * chunk >= 0, step=[positive])
     disjoint = k.prove(
         "no_element_is_owned_twice",
         d == other,
         given=[*shard_contains(d, e, chunk), *shard_contains(other, e, chunk)],
-        uses=[multiples.at(q=other - d - 1), multiples.at(q=d - other - 1)],
     )
     among = k.prove(
         "owners_are_among_the_devices",
         z3.And(d >= 0, d < n),
         given=[e >= 0, e < psi, *shard_contains(d, e, chunk)],
-        uses=[ceiling, multiples.at(q=d - n), multiples.at(q=-d - 1)],
+        uses=[ceiling],
     )
     return covered, disjoint, among
 
@@ -59,13 +57,7 @@ def padding_is_less_than_one_element_per_device(k: Kernel) -> tuple[Theorem, ...
     units = k.fixed("units", INT)
     pad = padding(psi, chunk, n)
     little = k.prove("padding_is_little", z3.And(pad >= 0, pad < n), uses=[ceiling])
-    multiples = k.induct("no_multiple_is_negative", (q := k.integers("q")), q * n >= 0, step=[ceiling])
-    none = k.prove(
-        "no_padding_when_n_divides_psi",
-        pad == 0,
-        given=[psi == units * n],
-        uses=[ceiling, multiples.at(q=chunk - units - 1), multiples.at(q=units - chunk - 1)],
-    )
+    none = k.prove("no_padding_when_n_divides_psi", pad == 0, given=[psi == units * n], uses=[ceiling])
     return little, none
 
 

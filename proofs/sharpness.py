@@ -237,19 +237,6 @@ def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:
         step=[second1, scaled_second1],
     )
     root, scaled_root, w = k.reals("root scaled_root w")
-    roots = k.prove(
-        "roots_scale",
-        scaled_root == c * root,
-        given=[
-            c > 0,
-            root > 0,
-            scaled_root > 0,
-            scaled_root * scaled_root == c * c * (root * root),
-        ],
-    )
-    quotient = k.prove(
-        "quotients_stay", c * first(t) / (c * root) == first(t) / root, given=[c > 0, root > 0]
-    )
     return k.prove(
         "adam_without_epsilon_moves_alike",
         training.adam_weight(w, first(t), root, rate, 0)
@@ -262,7 +249,7 @@ def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:
             root * root == second(t),
             scaled_root * scaled_root == scaled_second(t),
         ],
-        uses=[firsts, seconds, roots, quotient],
+        uses=[firsts, seconds],
     )
 
 
@@ -304,11 +291,6 @@ def _summed_norms_clip_alike(k: Kernel) -> Theorem:
     g = k.function("g", z3.IntSort(), z3.RealSort())
     _, summed, whole, same = partition(k, "squares", d, j, owner, among, n, g(j) * g(j))
     norm, reduced, bound = k.reals("norm reduced bound")
-    roots = k.prove(
-        "equal_squares_have_equal_roots",
-        norm == reduced,
-        given=[norm >= 0, reduced >= 0, norm * norm == reduced * reduced],
-    )
     return k.prove(
         "norms_summed_over_shards_clip_alike",
         training.clip_by_norm(g(j), reduced, bound, choose)
@@ -319,7 +301,7 @@ def _summed_norms_clip_alike(k: Kernel) -> Theorem:
             norm * norm == whole(psi),
             reduced * reduced == summed(psi, n),
         ],
-        uses=[roots, same.at(j=psi), sizes],
+        uses=[same.at(j=psi), sizes],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, TypeAlias
 
 import z3
@@ -156,3 +157,20 @@ def standalone_text(assertions: list[z3.BoolRef]) -> str:
 def resource_count(solver: z3.Solver) -> int:
     """The solver's own count of the work it did."""
     return int(dict(iter(solver.statistics())).get("rlimit count", 0))
+
+
+def default_value(unknown: Term) -> Term:
+    """A value for an unknown that the solver leaves open."""
+    return z3.IntVal(0) if unknown.sort() == z3.IntSort() else z3.RealVal(0)
+
+
+def exact_value(value: Term) -> Fraction:
+    """A number of a model as a fraction."""
+    if z3.is_int_value(value) or z3.is_rational_value(value):
+        return Fraction(str(value.as_fraction()) if z3.is_rational_value(value) else str(value))
+    raise KernelError(f"{value} is not a rational number")
+
+
+def name_of(constant: Term) -> str:
+    """The name of a constant; a term that is none has no name."""
+    return "" if constant.num_args() else str(constant.decl().name())

@@ -66,7 +66,11 @@ class Known:
     value: Value
     order: tuple[str, ...]
     owned: Axes
-    fact: Theorem
+    fact: Theorem | None  # none where the value is a contribution itself
+
+    @property
+    def facts(self) -> list[Theorem]:
+        return [] if self.fact is None else [self.fact]
 
     def __call__(self, device: Device) -> Any:
         return self.value(device)
@@ -208,7 +212,7 @@ class Execution(Devices):
         value: Value = lambda d: self.contribution(  # noqa: E731
             self.at[MICRO], *(d[a] for a in self.schedule.axes)
         )
-        return self.known(value, (), ())
+        return Known(value, (), (), None)
 
     def sum(self, value: Any, axis: str) -> Known:
         assert isinstance(value, Known) and axis not in value.owned
@@ -223,7 +227,7 @@ class Execution(Devices):
             i,
             s.upto(i) == z3.If(owns, nest.upto(i), z3.RealVal(0)),
             base=[s.start, nest.start],
-            step=[s.next, nest.next, value.fact],
+            step=[s.next, nest.next, *value.facts],
         )
 
         def everywhere(device: Device) -> Any:
@@ -242,8 +246,8 @@ class Execution(Devices):
         value = super().replace(old, new, axes)
         if isinstance(new, Known):  # what was there before is nothing, but for the owners' slices
             owned = new.owned + tuple(a for a in axes if a not in new.owned)
-            before = [old.fact] if isinstance(old, Known) else []
-            return self.known(value, new.order, owned, new.fact, *before)
+            before = old.facts if isinstance(old, Known) else []
+            return self.known(value, new.order, owned, *new.facts, *before)
         return value
 
     def add(self, value: Any, other: Any) -> Any:
@@ -270,7 +274,7 @@ class Execution(Devices):
         k, owned = self.k, self.schedule.axes
         ((gradient, _, _, axes),) = self.applied
         canonical = self.indices if self.schedule.finish else owned
-        uses = [gradient.fact]
+        uses = gradient.facts
         order = gradient.order
         if sorted(order) != sorted(canonical):
             raise KernelError(f"{k.claim}: applies a sum over {order}, not over {canonical}")
@@ -282,7 +286,7 @@ class Execution(Devices):
         whole = k.prove(
             "applied_gradients_are_whole",
             gradient(device) == self.nest(canonical),
-            given=[self._owns(axes, device)],
+            given=[self._owns(axes, device)] if axes else [],
             uses=uses,
         )
         fresh = z3.And(*(v(device) == self.weight for v in self.read))
@@ -302,16 +306,12 @@ class Execution(Devices):
                 if host is not rest.host:
                     raise KernelError(f"{k.claim}: {buffer.value} is on the wrong side")
                 agreed.append(z3.Implies(self._owns(rest.sharded, device), kept(device) == value))
-        # the values read at the owners, for copies that were gathered from them
-        others = [
-            whole.at(**{str(self.at[a]): self.owner[a] for a in some})
-            for some in _subsets(owned)
-            if some
-        ]
+        # what the owners apply is what every copy gets
+        at_owners = whole.at(**{str(self.at[a]): self.owner[a] for a in axes})
         return k.prove(
             "reads_are_fresh_gradients_whole_and_copies_agree",
             z3.And(fresh, *agreed),
-            uses=[whole, *others],
+            uses=[at_owners],
         )
 
     def _executed(self) -> Store:
@@ -344,7 +344,7 @@ class Execution(Devices):
             m,
             kept(*params, m) == z3.If(owns, nest.upto(m), z3.RealVal(0)),
             base=[start, nest.start],
-            step=[then, nest.next, added.fact],
+            step=[then, nest.next, *added.facts],
         )
         value: Value = lambda d: kept(  # noqa: E731
             *(d[a] for a in self.schedule.axes), self.bound[MICRO]
@@ -363,10 +363,3 @@ class Execution(Devices):
     def _run(self, ops: Any, store: Store) -> None:
         for op in ops:
             execute(op, self.schedule, self, store, 0)
-
-
-def _subsets(axes: Axes) -> list[Axes]:
-    return [
-        tuple(a for a, chosen in zip(axes, bits, strict=True) if chosen)
-        for bits in product((False, True), repeat=len(axes))
-    ]

@@ -64,13 +64,14 @@ def equal_terms(
     """
     i = left.index
     terms = [pointwise] if pointwise is not None else []
+    start, then = right.start, right.next.at(**named(right.index, i))
     return k.induct(
         name,
         i,
         left.upto(i) == right.upto(i),
         given=given,
-        base=[left.start, right.start],
-        step=[left.next, right.next, *terms, *uses],
+        base=[left.start, start],
+        step=[left.next, then, *terms, *uses],
     )
 
 
@@ -157,7 +158,7 @@ def partition(
         part,
         column.upto(part) == z3.If(place(item) < part, term, z3.RealVal(0)),
         base=[column.start, placed],
-        step=[column.next, placed],
+        step=[column.next],
     )
     same = k.induct(
         f"{name}_columns_are_items",
@@ -178,3 +179,8 @@ def partition(
         uses=[exchanged.at(**{str(part): parts}), same, placed],
     )
     return share, total_of, whole, done
+
+
+def named(variable: Term, term: Any) -> dict[str, Any]:
+    """A substitution for one variable."""
+    return {str(variable): term}

@@ -6,13 +6,13 @@ the identity of the theorem: a copy, a subclass or a look-alike says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import z3
 
-from proofs.smtlib import Bool, KernelError, own
+from proofs.smtlib import Bool, KernelError, own, summary
 
 
 @dataclass(frozen=True)
@@ -139,3 +139,19 @@ class Theorem:
 def implies(given: Sequence[Bool], goal: Bool) -> Bool:
     """The formula that `given` together imply `goal`."""
     return z3.Implies(z3.And(*given), goal) if given else own(goal)
+
+
+def hypotheses_of(theorems: Iterable[Theorem]) -> frozenset[Hypothesis]:
+    """All that some theorems rest on."""
+    return frozenset().union(*(read(t).under for t in theorems))
+
+
+def assumed(name: str) -> frozenset[Hypothesis]:
+    """The assumption of this name, as something to rest on."""
+    return frozenset([Hypothesis(name, frozenset(), name)])
+
+
+def needs_arithmetic(asked: Iterable[Obligation]) -> frozenset[Hypothesis]:
+    """Real arithmetic, if any obligation is about real numbers."""
+    real = any("R" in summary([*o.facts, o.goal]).features for o in asked)
+    return assumed("real-arithmetic") if real else frozenset()

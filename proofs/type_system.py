@@ -88,15 +88,16 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
     twice = axis.meaning(left, inner)(here)
     factor, result = spec.product(left, right, axis.n)
     once = axis.meaning(result, value)(here)
-    facts = [axis.sizes]
+    facts = [axis.sizes] if axis.sums else []
     if left in (SUM, SUM_SLICE):
         # a sum of an even part and an owner's part
         outer = axis.sums[-2] if result in (SUM, SUM_SLICE) else axis.sums[-1]
         even = inner({AXIS: axis.owner - 1})
         extra = inner({AXIS: axis.owner}) - even
+        base = [axis.sizes] if right in (SLICE, SUM_SLICE) else []
         summed = outer.index * even + z3.If(axis.owner < outer.index, extra, z3.RealVal(0))
         facts.append(
-            closed_form(k, "the_sum_over_devices", outer, summed, base=[axis.sizes]).at(
+            closed_form(k, "the_sum_over_devices", outer, summed, base=base).at(
                 **{str(outer.index): axis.n}
             )
         )
@@ -225,28 +226,21 @@ def _positions(k: Kernel) -> tuple[Theorem, ...]:
     found = []
     for operator in Operator:
         meaning = axis.meaning(operator, value)({AXIS: d})
-        uses = [split.at(i=axis.n), axis.sizes]
-        if axis.sums and operator in (SUM, SUM_SLICE):
-            same = axis.sums[-1]
-            uses.append(
-                equal_terms(
-                    k,
-                    f"{operator.name}_is_everyone".lower(),
-                    same,
-                    everyone,
-                    uses=[everyone.next.at(i=same.index)],
-                ).at(**{str(same.index): axis.n})
-            )
+        same = None
+        if operator in (SUM, SUM_SLICE):
+            name = f"{operator.name}_is_everyone".lower()
+            sum_ = axis.sums[-1]
+            same = equal_terms(k, name, sum_, everyone).at(**{str(sum_.index): axis.n})
         for owner, words in ((True, "on_the_owner"), (False, "elsewhere")):
             reads = sum((seen[s] for s in spec.READS[owner][operator]), z3.RealVal(0))
-            found.append(
-                k.prove(
-                    f"{operator.name}_{words}".lower(),
-                    meaning == reads,
-                    given=[d >= 0, d < axis.n, (d == axis.owner) == z3.BoolVal(owner)],
-                    uses=uses,
-                )
-            )
+            here = (d == axis.owner) == z3.BoolVal(owner)
+            anywhere = operator is KEEP or (operator is OWNER and not owner)
+            given, uses = [] if anywhere else [here], []
+            if same is not None and spec.READS[owner][operator]:
+                uses = [same, split.at(i=axis.n), axis.sizes]
+                given += [] if owner else [d >= 0, d < axis.n]
+            name = f"{operator.name}_{words}".lower()
+            found.append(k.prove(name, meaning == reads, given, uses))
     return tuple(found)
 
 
@@ -302,7 +296,6 @@ def _accepted_matches(k: Kernel, axes: int) -> Theorem:
                 f"{name}_sums",
                 nested,
                 _at_batch(parts, outer, r),
-                uses=[_next_at_batch(parts, r)],
             )
         else:
             below = nested(*outer, indices[depth], counts[depth + 1])
@@ -313,7 +306,7 @@ def _accepted_matches(k: Kernel, axes: int) -> Theorem:
                 f"{name}_sums",
                 nested,
                 _at_batch(parts, outer, r),
-                uses=[_next_at_batch(parts, r), facts[-1][1], renamed.at(x=r.batch(t)), r.counted],
+                uses=[facts[-1][1], renamed.at(x=r.batch(t)), r.counted],
             )
         done = k.prove(
             f"{name}s_make_the_whole",
@@ -323,7 +316,6 @@ def _accepted_matches(k: Kernel, axes: int) -> Theorem:
                 one.at(x=r.batch(t)),
                 r.counted,
                 placed[depth].at(x=0),
-                _some(k, counts[depth], name),
             ],
         )
         facts.append((whole, done))
@@ -343,14 +335,11 @@ def _accepted_matches(k: Kernel, axes: int) -> Theorem:
     return match_follows(r, integrity, r.fresh_sum(r.suppose_freshness()))
 
 
-def _some(k: Kernel, count: Any, name: str) -> Theorem:
-    return k.suppose(f"there_are_{name}s", [], count >= 1)
-
-
 @dataclass(frozen=True)
 class _Upto:
     """A sum whose item bound is the batch."""
 
+    index: Any
     start: Theorem
     next: Theorem
     upto: Callable[[Any], Any]
@@ -359,11 +348,8 @@ class _Upto:
 def _at_batch(parts: Sum, outer: list[Any], r: Distributed) -> _Upto:
     batch = {"x": r.batch(r.t)}
     return _Upto(
+        parts.index,
         parts.start.at(**batch),
         parts.next.at(**batch),
         lambda bound: parts(*outer, r.batch(r.t), bound),
     )
-
-
-def _next_at_batch(parts: Sum, r: Distributed) -> Theorem:
-    return parts.next.at(x=r.batch(r.t))
