@@ -154,7 +154,7 @@ def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
     For every realisable placement of a batch axis and every named strategy; and after the step
     everything that was taken has been given back. (Claim M9; design 2.3)
     """
-    return _maximum_of_a_shifted_list(k), _ledger_balances(k)
+    return _maximum_of_a_shifted_list(k.part("maximum")), _ledger_balances(k.part("ledger"))
 
 
 def _maximum_of_a_shifted_list(k: Kernel) -> Theorem:
@@ -180,19 +180,23 @@ def _maximum_of_a_shifted_list(k: Kernel) -> Theorem:
 def _ledger_balances(k: Kernel) -> Theorem:
     """After each operation of each schedule, the balance is what rests and what is held.
 
-    After the last operation nothing is held.
+    After the last operation nothing is held. Whatever room each operation's result takes.
     """
-    psi, unit, shard, unit_shard, n, w, g, opt = k.reals("psi unit shard unit_shard n w g opt")
-    arithmetic = Symbolic([(psi, shard), (unit, unit_shard)])
-    claims: dict[Any, None] = {}
+    rest = k.fixed("rest", z3.RealSort())
+    rooms: dict[Op, Any] = {}
+
+    def room_of(op: Op) -> Any:
+        if op not in rooms:
+            rooms[op] = k.fixed(f"room{len(rooms)}", z3.RealSort())
+        return rooms[op]
+
     # operations on activations take no room that is counted: schedules that differ in them are one
     placed = (*realisable_placements().values(), *STRATEGIES.values())
+    claims: dict[Any, None] = {}
     for schedule in dict.fromkeys(_without_activations(derive(p)) for p in placed):
-        mesh = dict.fromkeys(schedule.axes, n)
-        here = Sizes(psi, mesh, BytePolicy(w, g, opt), unit, arithmetic)
-        rest, entries = total_resting(schedule, here), ledger(schedule, here)
+        entries = ledger(schedule, rest, room_of)
         for entry, moment in zip(entries, moments(schedule), strict=True):
-            claims[entry == rest + held(moment, here)] = None
+            claims[entry == rest + held(moment, room_of)] = None
         claims[entries[-1] == rest] = None
     return k.prove("balances_are_resting_and_held", z3.And(*claims))
 

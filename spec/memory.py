@@ -5,6 +5,7 @@ Bytes per device. Activations are not counted here: their size is the model's, n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +14,7 @@ from spec.mesh import Mesh, group_size
 from spec.schedule import Buffer, Kind, Op, Schedule, Span
 from spec.states import BytePolicy, State
 
+RoomOf = Callable[[Op], Number]
 MODEL_STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 
 
@@ -70,27 +72,28 @@ def moments(schedule: Schedule) -> tuple[tuple[Op, ...], ...]:
     return tuple(found)
 
 
-def held(moment: tuple[Op, ...], sizes: Sizes) -> Number:
+def held(moment: tuple[Op, ...], room_of: RoomOf) -> Number:
     """Bytes of the buffers that are live at one moment and do not rest."""
-    return sum((room(op, sizes) for op in moment), 0 * sizes.psi)
+    return sum(room_of(op) for op in moment)
 
 
 def transient(schedule: Schedule, sizes: Sizes) -> Number:
     """Bytes of the largest set of buffers that are live together and do not rest."""
     distinct = dict.fromkeys(m for m in moments(schedule) if m)
-    return sizes.arithmetic.maximum(0 * sizes.psi, *(held(m, sizes) for m in distinct))
+    rooms = (held(moment, lambda op: room(op, sizes)) for moment in distinct)
+    return sizes.arithmetic.maximum(0 * sizes.psi, *rooms)
 
 
-def ledger(schedule: Schedule, sizes: Sizes) -> list[Number]:
+def ledger(schedule: Schedule, resting_: Number, room_of: RoomOf) -> list[Number]:
     """Bytes on the device after each operation: what it takes is added, what it releases is not."""
-    balance = total_resting(schedule, sizes)
+    balance = resting_
     owed: dict[Buffer, Number] = {}
     entries = []
     for _, op in schedule.flat(1):
         if op.kind is Kind.RELEASE and op.target in owed:
             balance = balance - owed.pop(op.target)
         if op.span is not Span.NONE:
-            taken = room(op, sizes)
+            taken = room_of(op)
             owed[op.target] = owed[op.target] + taken if op.target in owed else taken
             balance = balance + taken
         entries.append(balance)
@@ -99,4 +102,5 @@ def ledger(schedule: Schedule, sizes: Sizes) -> list[Number]:
 
 def peak(schedule: Schedule, sizes: Sizes) -> Number:
     """Bytes at the fullest moment of a step."""
-    return sizes.arithmetic.maximum(total_resting(schedule, sizes), *ledger(schedule, sizes))
+    before = total_resting(schedule, sizes)
+    return sizes.arithmetic.maximum(before, *ledger(schedule, before, lambda op: room(op, sizes)))
