@@ -79,6 +79,7 @@ def require_realisable(
     if not verdict.accepted:
         small = dict(zip(placement.axes, sizes, strict=True))
         options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
+        options["master"] = policy.master
         raise NotRealisable(verdict, first_divergence(derive(placement), small, **options))
 
 

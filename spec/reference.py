@@ -57,8 +57,15 @@ class Reference:
     """The values that each device holds of each element."""
 
     def __init__(
-        self, schedule: Schedule, sizes: dict[str, int], elements: int, data: Data, stateful: bool
+        self,
+        schedule: Schedule,
+        sizes: dict[str, int],
+        elements: int,
+        data: Data,
+        stateful: bool,
+        master: bool,
     ) -> None:
+        self.master = master
         self.axes, self.sizes, self.elements = schedule.axes, sizes, elements
         self.data, self.stateful, self.step = data, stateful, 0
         self.devices: list[Coordinate] = list(product(*(range(sizes[a]) for a in schedule.axes)))
@@ -109,9 +116,9 @@ class Reference:
         }
 
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
-        """The optimizer: gradient descent, with momentum if it keeps state."""
+        """Gradient descent; with state, momentum with weight decay, so that all depends on all."""
         if self.stateful:
-            return momentum(weight, moment, gradient, 1, 1)
+            return momentum(weight, moment, gradient + weight, 1, 1)
         return sgd(weight, gradient, 1), 0
 
     def update(
@@ -134,13 +141,15 @@ def run(
     elements: int | None = None,
     data: Data = primes,
     stateful: bool = True,
+    master: bool = True,
 ) -> Iterator[Divergence]:
     """Compare every resting copy with the single device's value, step by step.
 
-    Yields every comparison, in order; those that differ are the divergences.
+    Yields every comparison, in order; those that differ are the divergences. `stateful`: the
+    optimizer keeps a moment; `master`: and a copy of the weights.
     """
     elements = elements or max(2, group_size(sizes, schedule.axes))
-    world = Reference(schedule, sizes, elements, data, stateful)
+    world = Reference(schedule, sizes, elements, data, stateful, master)
     theta = [data("start", j) for j in range(elements)]
     omega: list[Any] = [0] * elements
     store = initial(schedule, world, world.constant(theta.__getitem__), world.nothing)
@@ -167,11 +176,12 @@ def _compare(
     """Each resting copy beside the single device's value."""
     kept = [
         (State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "parameters", theta),
-        (State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, "master weights", theta),
     ]
+    if world.master:
+        kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, "master weights", theta))
     if world.stateful:
         kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "optimizer state", omega))
-    if not any(schedule.rest(state).stored for state, *_ in kept):
+    if not any(schedule.rest(s).stored for s, _, _, _, single in kept if single is theta):
         for j, weight in enumerate(theta):
             yield Divergence(world.step, world.owner[j], j, "parameters", None, weight)
     for state, buffer, part, words, single in kept:

@@ -33,6 +33,7 @@ class Domain(Protocol):
     """A kind of value that operations act on."""
 
     nothing: Any
+    master: bool  # whether the optimizer state contains a copy of the weights
 
     def sum(self, value: Any, axis: str) -> Any:
         """The sum over the group along `axis`, on every device."""
@@ -61,7 +62,7 @@ def initial(schedule: Schedule, domain: Domain, weight: Any, moment: Any) -> Sto
     store: Store = {}
     for state, content, extra in (
         (State.PARAMETERS, weight, None),
-        (State.OPTIMIZER, weight, moment),
+        (State.OPTIMIZER, weight if domain.master else domain.nothing, moment),
         (State.GRADIENTS, domain.nothing, None),
     ):
         rest = schedule.rest(state)
@@ -141,15 +142,19 @@ def _update(
     read: Callable[..., Any],
     write: Callable[..., None],
 ) -> None:
-    """The optimizer's own weights and moments move on, and with them the parameters beside them."""
+    """The optimizer's weights and moments move on, and with them the parameters beside them.
+
+    The weights are the optimizer's own copy, if it has one, else the resting parameters.
+    """
     host = updates_on_host(op, schedule)
     weight, moment = domain.update(
-        read(op.target, host),
+        read(op.target if domain.master else Buffer.PARAMETERS, host),
         read(op.target, host, MOMENT),
         read(op.source, host),
         op.within,
     )
-    write(op.target, host, weight, CONTENT, op.within)
+    if domain.master:
+        write(op.target, host, weight, CONTENT, op.within)
     write(op.target, host, moment, MOMENT, op.within)
     theta: Rest = schedule.rest(State.PARAMETERS)
     if theta.stored and theta.host is host:
@@ -185,8 +190,9 @@ class Devices:
         total: Total,
         select: Callable[[Any, Any, Any], Any],
         settle: Callable[[Value], Value],
+        master: bool = True,
     ) -> None:
-        self.mesh, self.owner = mesh, owner
+        self.mesh, self.owner, self.master = mesh, owner, master
         self.total, self.select, self.settle = total, select, settle
         self.nothing: Value = nothing
 

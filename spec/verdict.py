@@ -88,6 +88,7 @@ class Forms:
         self.axes = tuple(a for a in axes if not _is_one(mesh[a]))
         self.sizes = tuple(mesh[a] for a in self.axes)
         self.micro_steps, self.policy, self.same = micro_steps, policy, same
+        self.master = policy.master
         self.step, self.op_index = 0, 0
         self.op: Op | None = None
         self.faults: dict[Symbol, Rejected] = {}
@@ -223,10 +224,11 @@ class Forms:
     def require_agreed(self, store: Store, schedule: Schedule) -> None:
         """Every resting copy is the updated one, on every device that keeps it."""
         kept = [(State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "weight")]
-        kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, "weight"))
+        if self.master:
+            kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, "weight"))
         if self.policy.k > 0:
             kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "moment"))
-        if not any(schedule.rest(state).stored for state, *_ in kept):
+        if not any(schedule.rest(s).stored for s, _, _, kind in kept if kind == "weight"):
             raise Rejected("agreed", "no copy of the parameters is kept", "one to continue from", None)
         for state, buffer, part, kind in kept:
             rest = schedule.rest(state)

@@ -24,7 +24,12 @@ def agree(schedule, sizes, micro_steps, policy=POLICIES["mixed-adam"]):
     """The verdict and the reference run say the same; returns whether it is accepted."""
     verdict = check(schedule, sizes, micro_steps, policy)
     divergence = first_divergence(
-        schedule, sizes, steps=4, micro_steps=micro_steps, stateful=policy.k > 0
+        schedule,
+        sizes,
+        steps=4,
+        micro_steps=micro_steps,
+        stateful=policy.k > 0,
+        master=policy.master,
     )
     assert verdict.accepted == (divergence is None), f"{verdict.reason} / {divergence}"
     return verdict.accepted
@@ -93,6 +98,20 @@ def broken(draw):
 @given(broken())
 def test_broken_schedules_are_rejected_exactly_when_they_diverge(case):
     agree(*case)
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_without_a_master_copy_parameters_cannot_be_materialized_from_it(devices):
+    no_copy = POLICIES["fp32-adam"]
+    accepted = [q for q in PLACEMENTS if agree(derive(on_batch(*q)), {"batch": devices}, 1, no_copy)]
+    assert ("R", "S", "S", "S") in accepted
+    assert all(q[0] != "M" for q in accepted)
+
+
+def test_a_host_update_of_device_parameters_needs_a_master_copy():
+    offload = derive(STRATEGIES["zero-offload"])
+    assert agree(offload, {"batch": 3}, 2, POLICIES["mixed-adam"])
+    assert not agree(offload, {"batch": 3}, 2, POLICIES["fp32-adam"])
 
 
 def test_a_rejection_says_what_there_is_and_what_is_needed():
