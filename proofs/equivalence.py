@@ -5,9 +5,9 @@ from __future__ import annotations
 import z3
 
 from proofs.kernel import Kernel, Theorem
-from proofs.runs import INT, REAL, Distributed, Parameters
+from proofs.runs import INT, REAL, Distributed, Parameters, implied
 from proofs.sums import total
-from spec import training
+from spec import conditions, training
 
 
 def sufficiency(k: Kernel) -> tuple[Theorem, ...]:
@@ -169,7 +169,7 @@ def _usual_optimizers_are_jointly_injective(k: Kernel) -> tuple[Theorem, ...]:
 
 
 def necessity_for_all_models(k: Kernel) -> tuple[Theorem, ...]:
-    """A schedule that matches for every model, data and optimizer has integrity and fresh reads.
+    """A schedule that matches for every model, data and optimizer is whole and reads fresh.
 
     Whatever a schedule applies to an element is a combination of the gradients its devices computed,
     with coefficients that are its own. If it matches for every model, then each sample's gradient at
@@ -309,8 +309,13 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
     )
     read_fresh = k.prove(
         "what_is_used_was_read_fresh",
-        seen(r0) == theta,
-        given=[r0 >= 0, r0 < reads, share(r0) != 0],
+        implied(conditions.freshness(share(r0) != 0, seen(r0), theta)),
+        given=[r0 >= 0, r0 < reads],
         uses=[alone.at(i=reads), fresh.at(at=seen(r0), sample=of(r0))],
     )
-    return once, fresh, read_fresh
+    integrity = k.prove(
+        "what_is_applied_is_every_sample_once",
+        implied(conditions.gradient_integrity(z3.BoolVal(True), applied(reads), whole(batch))),
+        uses=[matches],
+    )
+    return once, fresh, read_fresh, integrity

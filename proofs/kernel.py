@@ -115,7 +115,7 @@ class Kernel:
         """A new function and its equation name(params) = body."""
         params, body = self._parameters(params), own(body)
         self._closed(body, params)
-        self._known([body])
+        self._said([body])
         f = self._declare(name, [p.sort() for p in params], body.sort())
         return f, self._issue(name, "definition", (), f(*params) == body)
 
@@ -134,12 +134,12 @@ class Kernel:
         params, base = self._parameters(params), own(base)
         (index,) = self._parameters([index])
         self._closed(base, params)
-        self._known([base])
+        self._said([base])
         f = self._new(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
         # f is not declared yet: nothing the step defines on its way can mention it
         body = own(step(lambda *args: f(*args, index)))
         self._closed(body, (*params, index))
-        self._known([body], f)
+        self._said([body], f)
         for use in smtlib.applications(body, f):
             if not use.arg(use.num_args() - 1).eq(index):
                 raise KernelError(f"{name}: the step may use the value before it only")
@@ -160,7 +160,7 @@ class Kernel:
         params, body = self._parameters(params), own(body)
         (witness,) = self._parameters([witness])
         self._closed(body, (*params, witness))
-        self._known([body])
+        self._said([body])
         sorts = [p.sort() for p in params]
         holds = self._declare(name, sorts, z3.BoolSort())
         found = self._declare(f"{name}_witness", sorts, witness.sort())
@@ -191,17 +191,14 @@ class Kernel:
             raise KernelError(f"{function} is not a function that nothing is said of")
         self._parameters(variables)
         formula = assumption.formula(function, *symbols)
-        self._arbitrary.discard(function.name())
         return self._assume(name, variables, formula, assumption.name)
 
     def _assume(
         self, name: str, variables: Sequence[Term], formula: Bool, axiom: str | None
     ) -> Theorem:
         variables, formula = self._parameters(variables), own(formula)
-        self._known([formula])
-        occurring = summary([formula])
-        fixed = (self._variables & occurring.constants) - {name_of(v) for v in variables}
-        self._arbitrary -= {symbol for symbol, _ in occurring.symbols}
+        self._said([formula])
+        fixed = (self._variables & summary([formula]).constants) - {name_of(v) for v in variables}
         under = frozenset([Hypothesis(name, frozenset(fixed), axiom)])
         return self._issue(name, "axiom" if axiom else "hypothesis", (), formula, under=under)
 
@@ -397,6 +394,11 @@ class Kernel:
             if not expected and not self._is_declared(symbol):
                 raise KernelError(f"{name} is not declared in this kernel")
 
+    def _said(self, formulas: Sequence[Term], besides: z3.FuncDeclRef | None = None) -> None:
+        """Known symbols; in a definition, a hypothesis or an axiom they are no longer arbitrary."""
+        self._known(formulas, besides)
+        self._arbitrary -= {name for name, _ in summary(formulas).symbols}
+
     def _is_declared(self, symbol: z3.FuncDeclRef) -> bool:
         declared = self._symbols.get(symbol.name())
         return declared is not None and bool(declared.eq(symbol))
@@ -439,7 +441,7 @@ def _put(
 
 def _decide(text: str) -> tuple[z3.CheckSatResult, z3.Solver]:
     solver = z3.Solver(ctx=z3.Context())
-    solver.set("rlimit", RESOURCE_LIMIT)
-    solver.set("random_seed", SEED)
+    # an interrupt is the caller's: it must not look like an answer
+    solver.set(rlimit=RESOURCE_LIMIT, random_seed=SEED, ctrl_c=False)
     solver.from_string(text)
     return solver.check(), solver

@@ -16,7 +16,7 @@ from proofs.encoding import Symbolic, realisable_placements
 from proofs.kernel import Kernel, Theorem
 from spec.arithmetic import DIVISIBLE
 from spec.derive import derive
-from spec.memory import Sizes, held, ledger, moments, total_resting
+from spec.memory import Sizes, held, ledger, moments, total_resting, transient
 from spec.placement import BATCH
 from spec.schedule import Op, Schedule
 from spec.states import BytePolicy, State
@@ -154,7 +154,39 @@ def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
     For every realisable placement of a batch axis and every named strategy; and after the step
     everything that was taken has been given back. (Claim M9; design 2.3)
     """
-    return _maximum_of_a_shifted_list(k.part("maximum")), _ledger_balances(k.part("ledger"))
+    return (
+        _maximum_of_a_shifted_list(k.part("maximum")),
+        _ledger_balances(k.part("ledger")),
+        _named_strategies_hold(k.part("named")),
+    )
+
+
+def _named_strategies_hold(k: Kernel) -> Theorem:
+    """What passes through a device at the fullest moment, for the named strategies.
+
+    DP and ZeRO-1 reduce in place; sharded gradients take a unit of them, as they are produced;
+    sharded parameters a unit of them, as they are gathered, or all of them if they are held.
+    """
+    psi, unit, n, w, g, opt = k.reals("psi unit n w g opt")
+    most = {
+        "dp": 0 * psi,
+        "zero1": 0 * psi,
+        "zero2": g * unit,
+        "zero3": (w + g) * unit,
+        "fsdp": (w + g) * unit,
+        "fsdp-hold": w * psi + g * unit,
+        "hsdp": (w + g) * unit,
+        "zero-offload": g * unit,
+        "fused-update": g * unit,
+    }
+    claims = []
+    for name, formula in most.items():
+        placement = STRATEGIES[name]
+        mesh = dict.fromkeys(placement.axes, n)
+        sizes = Sizes(psi, mesh, BytePolicy(w, g, opt), unit, Symbolic())
+        claims.append(transient(derive(placement), sizes) == formula)
+    positive = [psi > 0, unit > 0, n >= 1, w > 0, g > 0]
+    return k.prove("named_strategies_hold_their_units", z3.And(*claims), given=positive)
 
 
 def _maximum_of_a_shifted_list(k: Kernel) -> Theorem:

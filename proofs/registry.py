@@ -13,6 +13,7 @@ from typing import Any
 
 from proofs.kernel import RESOURCE_LIMIT, SEED, Kernel, KernelError, Obligation, Theorem
 
+NOT_PROVED = ("hypothesis", "axiom", "definition", "instance")
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = ROOT / "claims.toml"
 
@@ -61,9 +62,14 @@ class Result:
         return sorted(frozenset().union(*(t.axioms for t in self.theorems)))
 
     @property
+    def hypotheses(self) -> list[str]:
+        return sorted(frozenset().union(*(t.hypotheses for t in self.theorems)))
+
+    @property
     def counterexamples(self) -> dict[str, dict[str, str]]:
         """By theorem name, the values that refute."""
-        return {t.name: dict(t.counterexample) for t in self.theorems if t.counterexample}
+        found = ((t.name, t.counterexample) for t in self.theorems)
+        return {name: dict(values) for name, values in found if values is not None}
 
     def json(self) -> dict[str, Any]:
         """The claim's entry of the report."""
@@ -75,6 +81,7 @@ class Result:
             "obligations": len(self.obligations),
             "seconds": round(self.seconds, 6),
             "axioms": self.axioms,
+            "hypotheses": self.hypotheses,
         }
         if self.counterexamples:
             entry["counterexample"] = self.counterexamples
@@ -99,6 +106,7 @@ def select(ids: Sequence[str]) -> list[Claim]:
     Raises UnknownClaim with the nearest id.
     """
     known = {claim.id: claim for claim in claims()}
+    ids = [given.upper() if given.upper() in known else given for given in ids]
     for given in ids:
         if given not in known:
             near = get_close_matches(given.upper(), known, n=1, cutoff=0.0)
@@ -116,7 +124,11 @@ def prove(claim: Claim) -> Result:
         theorems = claim.function()(kernel)
         if not theorems:
             raise KernelError(f"{claim.id}: no theorem")
-        verdict, failure = "refuted" if theorems[0].counterexample else "proved", ""
+        for theorem in theorems:
+            if theorem not in kernel.theorems or theorem.rule in NOT_PROVED:
+                raise KernelError(f"{claim.id}: {theorem.name} is a {theorem.rule}, not proved here")
+        verdict = "proved" if theorems[0].counterexample is None else "refuted"
+        failure = ""
     except Exception as error:  # a proof that breaks down is no proof
         known = isinstance(error, KernelError)
         failure = str(error) if known else f"{type(error).__name__}: {error}"

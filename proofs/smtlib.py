@@ -19,7 +19,7 @@ class KernelError(Exception):
 
 def own(term: Term) -> Term:
     """The same term in a wrapper of its own: what others do to theirs does not change it."""
-    if not isinstance(term, z3.ExprRef):
+    if not isinstance(term, z3.ExprRef) or term.ctx != z3.main_ctx():
         raise KernelError(f"not a term: {term!r}")
     return z3.z3._to_expr_ref(term.as_ast(), z3.main_ctx())
 

@@ -245,7 +245,7 @@ def _positions(k: Kernel) -> tuple[Theorem, ...]:
 
 
 def accepted_schedules_match(k: Kernel) -> tuple[Theorem, ...]:
-    """Accepted implies gradient integrity and state consistency, and so Match at every step.
+    """What the verdict requires implies gradient integrity, and with E1 Match at every step.
 
     Accepted: what a device applies is every micro-step's contribution, summed over every axis, once;
     what is read is current, and resting copies agree. However the samples are assigned to devices

@@ -28,10 +28,17 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="psem")
-def psem() -> None:
+@click.pass_context
+def psem(context: click.Context) -> None:
     """Placement semantics for distributed deep learning: proved, predicted, explained."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 @psem.command()
@@ -139,6 +146,20 @@ def main(args: Sequence[str] | None = None) -> None:
     code: Any = 0
     try:
         code = psem.main(args=args, prog_name="psem", standalone_mode=False)
+    except click.NoSuchOption as error:
+        known = [o for p in _parameters(error) for o in p.opts]
+        near = get_close_matches(error.option_name, known, n=1, cutoff=0.0)
+        _complain(
+            f"option: given {error.option_name!r}; expected one of {', '.join(known)}; "
+            f"nearest: {near[0]}"
+        )
+        code = BAD_INPUT
+    except click.MissingParameter as error:
+        parameter = error.param
+        help_ = getattr(parameter, "help", None) or "a value"
+        name = parameter.opts[-1] if parameter is not None else "an argument"
+        _complain(f"{name}: missing; expected: {help_}")
+        code = BAD_INPUT
     except click.ClickException as error:
         _complain(error.format_message())
         code = BAD_INPUT
@@ -154,9 +175,15 @@ def main(args: Sequence[str] | None = None) -> None:
         _complain(str(error))
         code = BAD_INPUT
     except OSError as error:
-        _complain(f"cannot write {error.filename}: {error.strerror}")
+        _complain(f"cannot write {error.filename or 'the output'}: {error.strerror}")
         code = BAD_INPUT
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _parameters(error: click.UsageError) -> list[click.Parameter]:
+    """The options of the command that was called."""
+    found = error.ctx.command.params if error.ctx is not None else []
+    return [p for p in found if isinstance(p, click.Option)]
 
 
 def _complain(message: str) -> None:

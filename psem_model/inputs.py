@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
 
@@ -12,6 +13,9 @@ from spec.modes import Mode, O
 from spec.placement import BATCH, Placement, place
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
+
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
+LARGEST = 30  # decimal exponent of numbers that are taken
 
 
 class BadInput(ValueError):
@@ -34,16 +38,12 @@ def _choose(what: str, given: str, choices: Iterable[str]) -> str:
 
 
 def number(what: str, given: str) -> Fraction:
-    """An exact number from decimal text such as 7.5e9, or a fraction p/q."""
-    try:
-        if "/" in given:
-            return Fraction(given)
+    """An exact number from decimal text such as 7.5e9."""
+    if NUMBER.fullmatch(given):
         value = Decimal(given)
-        if not value.is_finite() or value.adjusted() > 1000:
-            raise ValueError
-        return Fraction(value)
-    except (InvalidOperation, ValueError, ZeroDivisionError):
-        raise BadInput(f"{what}: given {given!r}; expected a number such as 7.5e9") from None
+        if not value or abs(value.adjusted()) <= LARGEST:
+            return Fraction(value)
+    raise BadInput(f"{what}: given {given!r}; expected a number such as 7.5e9, below 1e{LARGEST}")
 
 
 def count(what: str, given: str, of: str) -> int:

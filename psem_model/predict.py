@@ -94,14 +94,36 @@ def predict(
 ) -> Prediction:
     """What a strategy, or a placement, needs and moves on `devices` (or a size for each axis).
 
-    `psi` parameters, gathered and reduced in units of `unit` (default: one unit of all). Bytes and
-    elements are per device; communication is per step of `micro_steps` micro-steps. Exact numbers.
-    Raises KeyError for an unknown strategy and NotRealisable for a placement that cannot be right.
+    One number of devices is the size of each axis. `psi` parameters are gathered and reduced in
+    units of `unit` (default: one unit of all). Bytes and elements are per device; communication is
+    per step of `micro_steps` micro-steps. Exact numbers. Raises KeyError for an unknown strategy,
+    ValueError for sizes that are not whole numbers from 1 on (or negative bytes), and NotRealisable
+    for a placement that cannot be right.
     """
     placement = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
-    mesh = {placement.axes[0]: devices} if isinstance(devices, int) else devices
+    mesh = dict.fromkeys(placement.axes, devices) if isinstance(devices, int) else devices
+    _require_sizes(placement, psi, mesh, policy, micro_steps, unit)
+    unit = None if unit is None else min(unit, psi)
     require_realisable(placement, mesh, micro_steps, policy)
     return evaluate(placement, Sizes(psi, mesh, policy, unit, arithmetic), micro_steps)
+
+
+def _require_sizes(
+    placement: Placement,
+    psi: Number,
+    mesh: Mapping[str, int],
+    policy: BytePolicy,
+    micro_steps: Number,
+    unit: Number | None,
+) -> None:
+    for axis in placement.axes:
+        if axis not in mesh:
+            raise ValueError(f"no number of devices along {axis}: given {dict(mesh)}")
+    for size in (psi, micro_steps, psi if unit is None else unit, *mesh.values()):
+        if size < 1 or size != int(size):
+            raise ValueError(f"expected a whole number of at least 1, given {size}")
+    if policy.w <= 0 or policy.g <= 0 or policy.k < 0:
+        raise ValueError(f"expected w > 0, g > 0 and K >= 0 bytes, given {policy}")
 
 
 def evaluate(placement: Placement, sizes: Sizes, micro_steps: Number = 1) -> Prediction:

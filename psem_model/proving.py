@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,24 +25,59 @@ BUILD = ROOT / "build"
 def run(ids: Sequence[str], as_json: bool) -> int:
     """Prove the selected claims and print them; 0 if every verdict is the expected one."""
     selected = select(ids)
+    whole = len(selected) == len(claims())
+    if whole:
+        require_writable(BUILD)
     start = time.perf_counter()
-    results = list(_with_progress(selected, quiet=as_json))
+    with interruptible() as check:
+        results = []
+        for result in _with_progress(selected, as_json, check):
+            results.append(result)
     document = report(results, time.perf_counter() - start)
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
         for line in totals(results, document["seconds"]):
             click.echo(line)
-    if len(selected) == len(claims()):
+    if whole:
         write_atomically(BUILD / "report.json", json.dumps(document, indent=2) + "\n")
     return 0 if all(result.as_expected for result in results) else 1
 
 
-def _with_progress(selected: Sequence[Claim], quiet: bool) -> Iterator[Result]:
+@contextmanager
+def interruptible() -> Iterator[Callable[[], None]]:
+    """Ctrl-C is noted, and raised where the yielded check is called: between claims.
+
+    Raised in the middle of a proof it could be taken for a failure, or be lost in a destructor.
+    """
+    noted: list[int] = []
+
+    def check() -> None:
+        if noted:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def require_writable(folder: Path) -> None:
+    """Raise OSError now rather than after the proofs."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
+
+
+def _with_progress(
+    selected: Sequence[Claim], quiet: bool, check: Callable[[], None]
+) -> Iterator[Result]:
     """Results one by one, each printed when it is there; a bar on a terminal, none in a pipe."""
     if not sys.stderr.isatty() or not sys.stdout.isatty():
         for claim in selected:
             result = prove(claim)
+            check()
             if not quiet:
                 click.echo(line_of(result))
             yield result
@@ -52,6 +89,7 @@ def _with_progress(selected: Sequence[Claim], quiet: bool) -> Iterator[Result]:
     with bar as pending:
         for claim in pending:
             results.append(prove(claim))
+            check()
     for result in results:
         if not quiet:
             click.echo(line_of(result))

@@ -63,9 +63,10 @@ class Shown:
                 "phase": move.op.phase.value,
                 "axes": list(move.op.axes) or [HOST],
                 "times": int(move.times),
-                "elements": quantity(move.elements),
-                "bytes": quantity(move.bytes),
-                "formula": text(formula.elements),
+                # what activations move is the model's, and is not counted here
+                "elements": quantity(move.elements) if move.op.state in MODEL_STATES else None,
+                "bytes": quantity(move.bytes) if move.op.state in MODEL_STATES else None,
+                "formula": text(formula.elements) if move.op.state in MODEL_STATES else None,
             }
             for move, formula in zip(p.moves, f.moves, strict=True)
         ]
@@ -79,6 +80,7 @@ class Shown:
                 "accumulate": p.micro_steps,
                 "unit": int(p.sizes.psi if p.sizes.unit is None else p.sizes.unit),
                 "padding": "exact" if self.padded else "divisible",
+                "hold": p.placement.hold,
             },
             "placement": {s.value: symbols_of(p.placement, s) for s in State},
             "schedule": [
@@ -127,6 +129,8 @@ class Shown:
             "",
             "placement    " + "  ".join(f"{s.value}={symbols_of(p.placement, s)}" for s in State),
         ]
+        if p.placement.hold:
+            out.append("  gathered parameters are held from forward to backward")
         used = {m for s in State for _, m in dict(p.placement.modes)[s]}
         out += [f"  {mode.value:<3} {MEANING[mode]}" for mode in Mode if mode in used]
         for part, ops in self._parts():
@@ -176,6 +180,8 @@ class Shown:
         )
         out += _table(moved)
         out += _table([("over the host link", *_bytes(p.host_bytes), text(f.host_bytes) + " bytes")])
+        if any(move.op.state is State.ACTIVATIONS for move in p.moves):
+            out.append("  activations move too; what they take and move is not counted here")
         out += ["", "formulas: memory in bytes, communication in elements"]
         return out + [f"  {symbol:<14} {words}" for symbol, words in self.legend.items()]
 

@@ -43,8 +43,12 @@ PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
         (["predict", *OK, "--placement", "parameters=R,optimizer=R"], "gradients", "missing"),
         (["predict", *OK, "--placement", PLACED.format("shard:R")], "optimizer", "shard"),
         (["predict", "zero3", *OK, "--hold"], "--hold", "fsdp-hold"),
-        (["predict", "zero3", "--psi", "1e9"], "--devices", "Missing"),
-        (["predict", "zero3", *OK, "--jsn"], "--jsn", "--json"),
+        (["predict", "zero3", "--psi", "1e9"], "--devices", "missing"),
+        (["predict", "zero3", *OK, "--jsn"], "--jsn", "nearest: --json"),
+        (["predict", "zero3", *OK, "--bogus"], "'--bogus'", "nearest"),
+        (["predict", "zero3", "--psi", "1e400", "--devices", "4"], "'1e400'", "below 1e30"),
+        (["predict", "zero3", "--psi", "1e-9999999999", "--devices", "4"], "1e-99", "7.5e9"),
+        (["predict", "zero3", "--psi", "7_500", "--devices", "4"], "'7_500'", "7.5e9"),
         (["prove", "E22"], "'E22'", "E2"),
         (["explain", "m10"], "'m10'", "M1"),
         (["explain", "C1", "--smt", "nothing"], "'nothing'", "nearest"),
@@ -133,6 +137,7 @@ def test_proofs_as_json_have_the_documented_shape(psem):
     assert set(report) == {"claims", "solver", "seconds"}
     c1, m8 = report["claims"]
     keys = {"id", "statement", "expected", "verdict", "obligations", "seconds", "axioms"}
+    keys |= {"hypotheses"}
     assert set(c1) == keys
     assert set(m8) == keys | {"counterexample"}
 
@@ -166,6 +171,60 @@ def test_explain_prints_one_obligation_as_smt_lib(psem):
     assert code == 0
     assert out.startswith("(set-logic QF_")
     assert out.rstrip().endswith("(check-sat)")
+
+
+def test_psem_alone_prints_its_help(psem):
+    code, out, _ = psem()
+    assert code == 0
+    assert "predict" in out
+    assert out.count("\n") > 5
+
+
+def test_claims_may_be_named_in_lower_case(psem):
+    code, out, _ = psem("prove", "m1")
+    assert code == 0
+    assert out.startswith("M1 ")
+
+
+def test_held_parameters_are_shown(psem, predicted):
+    assert predicted("fsdp-hold", psi=100, devices=4)["inputs"]["hold"] is True
+    _, out, _ = psem("predict", "fsdp-hold", *OK)
+    assert "held from forward to backward" in out
+
+
+def test_what_activations_move_is_not_given_as_zero(psem):
+    placed = "parameters=R,optimizer=R,gradients=R,activations=O"
+    _, out, _ = psem("predict", *OK, "--placement", placed)
+    assert "not counted" in out
+    _, out, _ = psem("predict", *OK, "--placement", placed, "--json")
+    moved = [o for o in json.loads(out)["communication"]["operations"] if o["state"] == "activations"]
+    assert [o["elements"] for o in moved] == [None, None]
+
+
+def test_an_interrupt_between_claims_stops_without_a_report(psem, monkeypatch, tmp_path):
+    import signal
+
+    from psem_model import proving
+
+    def interrupted(claim, prove=proving.prove):
+        signal.raise_signal(signal.SIGINT)
+        return prove(claim)
+
+    monkeypatch.setattr(proving, "prove", interrupted)
+    monkeypatch.setattr(proving, "BUILD", tmp_path)
+    code, _, err = psem("prove")
+    assert (code, err.strip()) == (130, "psem: interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unwritable_build_folder_is_one_line_before_any_proof(psem, monkeypatch, tmp_path):
+    from psem_model import proving
+
+    (tmp_path / "build").write_text("a file in the way")
+    monkeypatch.setattr(proving, "BUILD", tmp_path / "build")
+    code, out, err = psem("prove")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
 
 
 def test_help_needs_neither_solver_nor_sympy():

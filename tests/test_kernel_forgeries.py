@@ -4,6 +4,7 @@ import pytest
 import z3
 
 from proofs.kernel import Kernel, KernelError
+from spec.assumptions import DETERMINISM
 
 INT, REAL, BOOL, FALSE = z3.IntSort(), z3.RealSort(), z3.BoolSort(), z3.BoolVal(False)
 
@@ -219,3 +220,28 @@ def test_the_names_of_a_kernel_are_its_own():
     variables.add("c")
     with pytest.raises(KernelError):
         k.prove("no", FALSE, uses=[equation.at(c=6)])
+
+
+def test_an_axiom_is_not_about_a_function_that_a_definition_speaks_of(k):
+    d, x = k.integers("d x")
+    f = k.function("f", INT, INT, INT)
+    g, _ = k.define("g", [x], f(0, x) + 1)
+    with pytest.raises(KernelError):
+        k.axiom("no", DETERMINISM, f, g, d, x)
+
+
+def test_an_axiom_is_not_about_a_function_that_a_recursion_or_a_choice_speaks_of(k):
+    d, x, n = k.integers("d x n")
+    f, h = k.function("f", INT, INT, INT), k.function("h", INT, INT, INT)
+    g, _, _ = k.recursion("g", [x], n, z3.IntVal(0), lambda before: f(0, x) + before(x))
+    _, found, _, _ = k.choose("some", [x], n, h(0, x) + 1 == n)
+    with pytest.raises(KernelError):
+        k.axiom("no", DETERMINISM, f, g, d, x)
+    with pytest.raises(KernelError):
+        k.axiom("nor", DETERMINISM, h, found, d, x)
+
+
+def test_a_term_of_another_context_is_refused(k):
+    k.integers("x")
+    with pytest.raises(KernelError):
+        k.prove("no", z3.Int("x", z3.Context()) == 0)

@@ -74,6 +74,27 @@ MUTANTS = [
         "M9",
     ),
     (
+        "held parameters take a unit only",
+        "derive.py",
+        "Span.WHOLE if placement.hold else Span.UNIT",
+        "Span.UNIT if placement.hold else Span.UNIT",
+        "M9",
+    ),
+    (
+        "a gathered unit takes a shard",
+        "memory.py",
+        "devices = group_size(sizes.mesh, op.axes) if op.kind is Kind.ALL_GATHER else 1",
+        "devices = 1",
+        "M9",
+    ),
+    (
+        "fresh gradients take no room",
+        "derive.py",
+        "    span = Span.NONE if in_place else Span.UNIT\n    return Op(Kind.BACKWARD",
+        "    span = Span.NONE\n    return Op(Kind.BACKWARD",
+        "M9",
+    ),
+    (
         "accumulation is counted once",
         "communication.py",
         "((schedule.micro_step, micro_steps),",

@@ -79,6 +79,45 @@ def test_zero3_peaks_at_two_units_more():
     assert found.peak - found.total == 2 * padded + 2 * 200_000_001
 
 
+@pytest.mark.parametrize(
+    ("modes", "room"),
+    [
+        # what passes at the fullest moment, in bytes, with Psi = 1000, N = 4, U = 100, 2 + 2 + 12
+        (("M", "S", "S", "S"), 2 * 25 + 2 * 100 + 2 * 100),  # cast slice, gathered, fresh gradient
+        (("O", "S", "S", "S"), 2 * 100 + 2 * 100),  # fetched unit, fresh gradient
+        (("R", "R", "O", "S"), 2 * 1000),  # the whole gradient comes back for its all-reduce
+        (("R", "S*", "R", "S"), 12 * 100),  # a gathered unit of optimizer state
+        (("R", "S*+O", "R", "S"), 12 * 25 + 12 * 100),  # fetched slice, gathered
+        (("R", "R", "S*", "S"), 2 * 100),  # a gathered unit of gradient
+    ],
+)
+def test_unusual_placements_take_the_room_of_what_passes(modes, room):
+    found = predict(on_batch(*modes), 1000, 4, unit=100)
+    assert found.peak - found.total == room
+
+
+def test_a_unit_larger_than_the_model_is_the_model():
+    assert predict("zero3", 10, 4, unit=1000) == predict("zero3", 10, 4, unit=10)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"psi": -5},
+        {"psi": 2.5},
+        {"devices": 0},
+        {"devices": -3},
+        {"micro_steps": 0},
+        {"unit": 0},
+        {"policy": BytePolicy(2, 2, -1)},
+        {"devices": {"shard": 4}},
+    ],
+)
+def test_sizes_that_make_no_sense_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"expected|no number"):
+        predict("zero3", **{"psi": 10, "devices": 4, **wrong})
+
+
 def test_hsdp_shards_inside_and_reduces_across():
     found = predict("hsdp", 8 * 10**6, {"replica": 4, "shard": 8})
     shard = 10**6
