@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -103,6 +104,7 @@ def _features(term: z3.ExprRef, children: list[z3.ExprRef]) -> set[str]:
     return found
 
 
+_SHARED = re.compile(r"([?$]x)[0-9]+")
 _enumerations: dict[str, tuple[str, ...]] = {}
 _LOGIC = ("TRUE", "FALSE", "EQ", "DISTINCT", "ITE", "AND", "OR", "NOT", "IMPLIES", "XOR")
 _ARITHMETIC = ("ANUM", "LE", "GE", "LT", "GT", "ADD", "SUB", "UMINUS", "MUL", "DIV", "IDIV", "MOD")
@@ -124,15 +126,15 @@ _SORTS = {
 
 def applications(term: z3.ExprRef, symbol: z3.FuncDeclRef) -> list[z3.ExprRef]:
     """The subterms that apply `symbol`."""
-    name, seen, found, todo = symbol.name(), set(), [], [term]
-    while todo:
-        here = todo.pop()
+    name, seen, found, pending = symbol.name(), set(), [], [term]
+    while pending:
+        here = pending.pop()
         if here.get_id() in seen or all(n != name for n, _ in _summary(here).symbols):
             continue
         seen.add(here.get_id())
         if here.decl().eq(symbol):
             found.append(here)
-        todo.extend(here.children())
+        pending.extend(here.children())
     return found
 
 
@@ -147,11 +149,18 @@ def logic_of(terms: Iterable[z3.ExprRef]) -> str:
     return f"QF_{parts}{arithmetic}" if parts or arithmetic else "QF_UF"
 
 
-def standalone_text(assertions: list[z3.BoolRef]) -> str:
+def standalone_text(assertions: list[Bool]) -> str:
     """SMT-LIB 2 text that asks whether `assertions` can hold together."""
-    solver = z3.Solver()
-    solver.add(*assertions)
-    return f"(set-logic {logic_of(assertions)})\n{solver.sexpr()}(check-sat)\n"
+    *facts, last = (own(a) for a in assertions)
+    terms = (z3.Ast * len(facts))(*(fact.as_ast() for fact in facts))
+    context, logic = z3.main_ctx().ref(), logic_of(assertions)
+    text = z3.Z3_benchmark_to_smtlib_string(
+        context, "", logic, "unknown", "", len(facts), terms, last.as_ast()
+    )
+    _, _, body = text.split("\n", 2)  # without the title and the status, which say nothing
+    # shared subterms are numbered as they occur, not as they happened to be made
+    numbers: dict[str, str] = {}
+    return _SHARED.sub(lambda m: numbers.setdefault(m[0], f"{m[1]}{len(numbers)}"), body)
 
 
 def resource_count(solver: z3.Solver) -> int:

@@ -169,6 +169,8 @@ def explanation(given: str, smt: str | None) -> str:
 
 def _obligation(result: Result, name: str) -> str:
     texts = {o.name: o.text for o in result.obligations}
+    if not texts:
+        raise UnknownClaim(f"{result.claim.id} has no obligations: {result.failure}")
     if name not in texts:
         from psem_model.inputs import nearest
 
