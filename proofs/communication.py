@@ -65,7 +65,8 @@ VOLUMES = {
 def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
     """DP, ZeRO-1 and ZeRO-2 send 2(N-1)/N Psi elements per device and step, ZeRO-3 3(N-1)/N Psi.
 
-    With padding, ceil(Psi/N) in place of Psi/N. No realisable placement sends less than 2(N-1) such
+    With padding, ceil(Psi/N) in place of Psi/N. HSDP sends three passes inside a group of n_s and
+    two of what that leaves across n_r groups. No realisable placement sends less than 2(N-1) such
     shards, whichever modes it has. (Claim X1; ZeRO sections 7.1-7.2)
     """
     s = Symbols(k)
@@ -85,7 +86,21 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
         volume >= 2 * ((s.n - 1) * s.c),
         given=[realisable(states), (s.n - 1) * s.c >= 0],
     )
-    return exact, divisible, least
+    return exact, divisible, least, _hybrid(k.part("hybrid"))
+
+
+def _hybrid(k: Kernel) -> Theorem:
+    """HSDP sends ZeRO-3's three passes inside a group, and across groups two of what that leaves."""
+    psi, replica, shard = k.reals("psi replica shard")
+    placement = STRATEGIES["hsdp"]
+    mesh = {"replica": replica, "shard": shard}
+    sizes = Sizes(psi, mesh, BytePolicy(2, 2, 12), None, Symbolic())
+    elements = totals(moves(derive(placement), sizes))[0]
+    inside, across = (shard - 1) * (psi / shard), (replica - 1) * (psi / (shard * replica))
+    return k.prove(
+        "hybrid_sends_three_passes_inside_two_across",
+        elements == 3 * inside + 2 * across,
+    )
 
 
 def zero3_moves_half_as_much_again(k: Kernel) -> tuple[Theorem, ...]:
