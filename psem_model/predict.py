@@ -6,7 +6,7 @@ Everything is evaluated by the specification's own functions; nothing here is a 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +28,17 @@ SMALL = 3  # devices along an axis that show all there is to see (theorem T3)
 
 
 class NotRealisable(ValueError):
-    """The placement's schedule is rejected: the verdict, and a small run that diverges."""
+    """The placement's schedule is rejected: the verdict, and a small run that diverges.
 
-    def __init__(self, verdict: Verdict, divergence: Divergence | None) -> None:
+    `for_want_of_a_copy`: it would be accepted if the optimizer state had a copy of the weights.
+    """
+
+    def __init__(
+        self, verdict: Verdict, divergence: Divergence | None, for_want_of_a_copy: bool
+    ) -> None:
         super().__init__(verdict.reason)
         self.verdict, self.divergence = verdict, divergence
+        self.for_want_of_a_copy = for_want_of_a_copy
 
 
 @dataclass(frozen=True)
@@ -80,7 +86,9 @@ def require_realisable(
         small = dict(zip(placement.axes, sizes, strict=True))
         options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
         options["master"] = policy.master
-        raise NotRealisable(verdict, first_divergence(derive(placement), small, **options))
+        divergence = first_divergence(derive(placement), small, **options)
+        with_copy = verdict_of(placement, sizes, few, replace(policy, master=True))
+        raise NotRealisable(verdict, divergence, with_copy.accepted)
 
 
 def predict(

@@ -209,6 +209,8 @@ def _table(rows: list[tuple[str, ...]]) -> list[str]:
 def refusal(error: NotRealisable) -> list[str]:
     """Why a placement is refused, and the run that shows it."""
     lines = [f"not realisable: {error.verdict.reason}"]
+    if error.for_want_of_a_copy:
+        lines.append("the byte policy's optimizer state has no copy of the weights to update from")
     if error.divergence is not None:
         lines.append(f"a run that diverges: {error.divergence}")
     return lines

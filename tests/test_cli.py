@@ -71,6 +71,12 @@ def test_a_placement_that_cannot_be_right_is_refused_with_a_run(psem):
     assert "a run that diverges: after step" in err
 
 
+def test_a_policy_without_a_master_copy_says_so_where_that_is_why(psem):
+    code, _, err = psem("predict", "zero-offload", *OK, "--bytes", "fp32-adam")
+    assert code == 1
+    assert "no copy of the weights" in err
+
+
 def test_the_json_of_a_refusal_names_the_rule_and_the_run(psem):
     code, out, _ = psem("predict", *OK, "--json", "--placement", PLACED.format("S"))
     refusal = json.loads(out)
