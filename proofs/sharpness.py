@@ -328,8 +328,8 @@ def floats_are_not_a_ring(k: Kernel) -> tuple[Theorem, ...]:
             [small],
             lambda g: bool(same(1.0, g)),
             given=[
-                z3.fpGT(small, z3.FPVal(2.0**-54, double)),
-                z3.fpLT(small, z3.FPVal(2.0**-53, double)),
+                z3.fpGT(small, z3.FPVal(2.0**-53, double)),
+                z3.fpLT(small, z3.FPVal(2.0**-53 + 2.0**-73, double)),
             ],
             as_exact=_as_float,
         ),
