@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -135,12 +135,6 @@ def prove(claim: Claim) -> Result:
         theorems, verdict = (), "failed"
     seconds = time.perf_counter() - start
     return Result(claim, verdict, theorems, tuple(kernel.theorems), seconds, failure)
-
-
-def prove_all(selected: Sequence[Claim]) -> Iterator[Result]:
-    """Run several claims, one after the other."""
-    for claim in selected:
-        yield prove(claim)
 
 
 def table() -> str:

@@ -44,11 +44,6 @@ def total(k: Kernel, name: str, params: Sequence[Term], index: Term, term: Term)
     return Sum(symbol, tuple(params), index, term, start, then)
 
 
-def instance(s: Sum, **terms: Any) -> tuple[Theorem, Theorem]:
-    """The two equations of a sum, at other parameters."""
-    return s.start.at(**terms), s.next.at(**terms)
-
-
 def equal_terms(
     k: Kernel,
     name: str,

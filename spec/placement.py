@@ -36,12 +36,6 @@ class Placement:
         """The mode of `state` along `axis`; None on a host axis that it does not use."""
         return dict(dict(self.modes)[state]).get(axis)
 
-    def with_mode(self, state: State, axis: str, mode: Mode) -> Placement:
-        """The same placement but for one mode."""
-        changed = {s: dict(m) for s, m in self.modes}
-        changed[state][axis] = mode
-        return place(self.axes, changed, self.hold)
-
     def rest(self, state: State) -> Rest:
         """How `state` rests, over all axes together."""
         modes = dict(dict(self.modes)[state])

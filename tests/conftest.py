@@ -8,6 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import settings
 
+from proofs.kernel import Kernel
 from psem_model.cli import main
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
@@ -38,6 +39,24 @@ def predicted(psem):
         return json.loads(out)
 
     return run
+
+
+@pytest.fixture
+def k():
+    """A kernel to attack."""
+    return Kernel("attack")
+
+
+@pytest.fixture
+def x(k):
+    """A variable of it."""
+    return k.integers("x")
+
+
+@pytest.fixture
+def theorem(k, x):
+    """A theorem of it."""
+    return k.prove("less_is_at_most", x <= 5, given=[x < 5])
 
 
 def exact(quantity):

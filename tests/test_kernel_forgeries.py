@@ -9,11 +9,6 @@ from spec.assumptions import DETERMINISM
 INT, REAL, BOOL, FALSE = z3.IntSort(), z3.RealSort(), z3.BoolSort(), z3.BoolVal(False)
 
 
-@pytest.fixture
-def k():
-    return Kernel("attack")
-
-
 def false_is_not_provable(k, *facts):
     with pytest.raises(KernelError):
         k.prove("no", FALSE, uses=facts)

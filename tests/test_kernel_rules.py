@@ -14,21 +14,6 @@ FALSE = z3.BoolVal(False)
 refused = pytest.raises(KernelError)
 
 
-@pytest.fixture
-def k():
-    return Kernel("attack")
-
-
-@pytest.fixture
-def x(k):
-    return k.integers("x")
-
-
-@pytest.fixture
-def theorem(k, x):
-    return k.prove("less_is_at_most", x <= 5, given=[x < 5])
-
-
 def forged():
     return object.__new__(Theorem)
 

@@ -19,21 +19,6 @@ FALSE = z3.BoolVal(False)
 refused = pytest.raises(KernelError)
 
 
-@pytest.fixture
-def k():
-    return Kernel("attack")
-
-
-@pytest.fixture
-def x(k):
-    return k.integers("x")
-
-
-@pytest.fixture
-def theorem(k, x):
-    return k.prove("less_is_at_most", x <= 5, given=[x < 5])
-
-
 # ------------------------------------------------------------------ without assertions
 def test_the_refusals_do_not_depend_on_python_assertions():
     script = """
