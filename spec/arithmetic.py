@@ -27,6 +27,11 @@ def ceil_div(a: Number, b: Number) -> Number:
     return -(-a // b)
 
 
+def power(base: Number, exponent: int) -> Number:
+    """base ** exponent, exactly: a whole number becomes a fraction where it must."""
+    return (Fraction(base) if isinstance(base, int) and exponent < 0 else base) ** exponent
+
+
 class Exact:
     """Whole numbers: each unit is cut into equal chunks, the last ones padded."""
 

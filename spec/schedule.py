@@ -5,12 +5,15 @@ It is derived from a placement, or written by hand. Costs, verdicts and runs loo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from fractions import Fraction
 from functools import cached_property
 
+from spec.arithmetic import Number, power
 from spec.states import State
+from spec.training import PLAIN, Training
 
 
 class Buffer(Enum):
@@ -22,18 +25,28 @@ class Buffer(Enum):
     OPTIMIZER_VIEW = "optimizer view"
     GRADIENTS = "gradients"  # accumulated over the micro-steps
     FRESH = "fresh gradients"  # of one micro-step, as backward produces them
+    TIED = "tied gradients"  # of one micro-step, from the second place where parameters are used
     ACTIVATIONS = "activations"
+    STATISTICS = "statistics"  # not trained, but changed by forward: running means and the like
+    TOKENS = "tokens"  # how many there are in a micro-step's samples
+    TOTAL_TOKENS = "total tokens"  # accumulated over the micro-steps
+    NORM = "norm"  # the square of the gradient's norm
 
 
+B = Buffer
 STATE_OF: dict[Buffer, State] = {
-    Buffer.PARAMETERS: State.PARAMETERS,
-    Buffer.VIEW: State.PARAMETERS,
-    Buffer.OPTIMIZER: State.OPTIMIZER,
-    Buffer.OPTIMIZER_VIEW: State.OPTIMIZER,
-    Buffer.GRADIENTS: State.GRADIENTS,
-    Buffer.FRESH: State.GRADIENTS,
-    Buffer.ACTIVATIONS: State.ACTIVATIONS,
+    B.PARAMETERS: State.PARAMETERS,
+    B.VIEW: State.PARAMETERS,
+    B.OPTIMIZER: State.OPTIMIZER,
+    B.OPTIMIZER_VIEW: State.OPTIMIZER,
+    B.GRADIENTS: State.GRADIENTS,
+    B.FRESH: State.GRADIENTS,
+    B.TIED: State.GRADIENTS,
+    B.ACTIVATIONS: State.ACTIVATIONS,
 }
+WEIGHTS = (B.PARAMETERS, B.VIEW, B.OPTIMIZER, B.OPTIMIZER_VIEW)
+GRADIENTS = (B.GRADIENTS, B.FRESH, B.TIED)
+SCALARS = (B.TOKENS, B.TOTAL_TOKENS, B.NORM)  # one number on each device
 
 
 class Phase(Enum):
@@ -52,24 +65,58 @@ class Kind(Enum):
     ALL_GATHER = "all_gather"  # each device takes the owners' slices along the axes
     REDUCE_SCATTER = "reduce_scatter"  # sum along the axes, each device keeps its slice
     ALL_REDUCE = "all_reduce"  # sum along the axes
+    BROADCAST = "broadcast"  # each device takes the value of the first along the axes
     FETCH = "fetch"  # host to device
     OFFLOAD = "offload"  # device to host
     RECOMPUTE = "recompute"  # produce again what is not kept
     FORWARD = "forward"  # read `source`, run the model on the samples
-    BACKWARD = "backward"  # read `source`, produce the samples' gradients
+    BACKWARD = "backward"  # read `source`, produce the samples' gradients (added, if kept at once)
+    COUNT = "count"  # the tokens in the micro-step's samples
     ACCUMULATE = "accumulate"  # add `source` into `target`
+    SCALE = "scale"  # multiply by a number
+    DIVIDE = "divide"  # divide by a count of tokens
+    SQUARE_NORM = "square_norm"  # the sum of squares of what a device has in its slice
+    CLIP = "clip"  # scale down to the largest norm allowed, where `by` says what the norm is
     UPDATE = "update"  # apply the gradient in `source`, within each device's slice
     KEEP = "keep"  # each device keeps its own slice of `source` in `target`
     RESET = "reset"  # set to zero
     RELEASE = "release"  # drop the buffer
 
 
+COLLECTIVES = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.BROADCAST)
+SLICING = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER)
+REDUCTIONS = (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
+
+
 class Span(Enum):
     """How much room an operation's result takes for itself until it is released."""
 
-    NONE = "nothing"  # it stays in, or goes to, a resting place
+    NONE = "nothing"  # it stays in, or goes to, a place that is there already
     UNIT = "unit"  # one unit at a time
     WHOLE = "whole"  # all units at once
+
+
+MICRO_STEPS = "micro_steps"
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A number times powers of axis sizes, and of the number of micro-steps."""
+
+    number: Fraction = Fraction(1)
+    sizes: tuple[tuple[str, int], ...] = ()
+
+    def value(self, mesh: Mapping[str, Number], micro_steps: Number) -> Number:
+        """The factor on a mesh."""
+        result: Number = self.number
+        for name, exponent in self.sizes:
+            result = result * power(micro_steps if name == MICRO_STEPS else mesh[name], exponent)
+        return result
+
+    def __str__(self) -> str:
+        over = "".join(f"*{n}" * e for n, e in self.sizes if e > 0)
+        under = "".join(f"/{n}" * -e for n, e in self.sizes if e < 0)
+        return f"{self.number}{over}{under}"
 
 
 @dataclass(frozen=True)
@@ -81,12 +128,56 @@ class Rest:
     host: bool = False  # kept in the host's memory
 
 
+# what each kind may read, and what it may then write; in place wherever nothing else is named
+_STATES = ((WEIGHTS, WEIGHTS), (GRADIENTS, GRADIENTS))
+_MOVES = (*_STATES, ((B.ACTIVATIONS,), ()))
+_SUMS = (*_STATES, ((B.STATISTICS, *SCALARS), ()))
+_SCALES = ((GRADIENTS, ()),)
+TAKES: dict[Kind, tuple[tuple[tuple[Buffer, ...], tuple[Buffer, ...]], ...]] = {
+    Kind.ALL_GATHER: _MOVES,
+    Kind.REDUCE_SCATTER: _STATES,
+    Kind.ALL_REDUCE: _SUMS,
+    Kind.BROADCAST: _SUMS,
+    Kind.FETCH: _MOVES,
+    Kind.OFFLOAD: _MOVES,
+    Kind.KEEP: _STATES,
+    Kind.RECOMPUTE: ((WEIGHTS, WEIGHTS), ((B.PARAMETERS, B.VIEW), (B.ACTIVATIONS,))),
+    Kind.FORWARD: (((B.PARAMETERS, B.VIEW), (B.ACTIVATIONS,)),),
+    Kind.BACKWARD: (((B.PARAMETERS, B.VIEW), (B.GRADIENTS, B.FRESH)),),
+    Kind.COUNT: (((B.TOKENS,), ()),),
+    Kind.ACCUMULATE: ((GRADIENTS, GRADIENTS), ((B.TOKENS,), (B.TOTAL_TOKENS,))),
+    Kind.SCALE: _SCALES,
+    Kind.DIVIDE: _SCALES,
+    Kind.SQUARE_NORM: ((GRADIENTS, (B.NORM,)),),
+    Kind.CLIP: _SCALES,
+    Kind.UPDATE: ((GRADIENTS, (B.OPTIMIZER, B.OPTIMIZER_VIEW)),),
+    Kind.RESET: (((*GRADIENTS, *SCALARS), ()),),
+    Kind.RELEASE: ((tuple(Buffer), ()),),
+}
+BY: dict[Kind, tuple[Buffer, ...]] = {
+    Kind.SCALE: (),  # a number
+    Kind.DIVIDE: (B.TOKENS, B.TOTAL_TOKENS),
+    Kind.CLIP: (B.NORM,),
+}
+
+
+class MisfitError(ValueError):
+    """A field that does not fit the kind of operation."""
+
+    def __init__(self, kind: Kind, field: str, has: str, expected: str) -> None:
+        super().__init__(f"{kind.value}, {field}: given {has}; expected {expected}")
+        self.kind, self.field, self.has, self.expected = kind, field, has, expected
+
+
 @dataclass(frozen=True)
 class Op:
     """One operation: reads `source`, writes `target` (the same buffer if none is named).
 
     `axes`: the axes it acts along; for backward, those along which each device does all samples.
     `within`: the axes along which a device has only its slice, before and after.
+    `mean`: a reduction divides the sum by the number of devices.
+    `shift`: a device takes the slice of the one that many places further on for its own.
+    `by`: what it scales, divides or clips by.
     """
 
     kind: Kind
@@ -96,23 +187,62 @@ class Op:
     axes: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     span: Span = Span.NONE
+    mean: bool = False
+    shift: int = 0
+    by: Factor | Buffer | None = None
+
+    def __post_init__(self) -> None:
+        wrong = self._wrong()
+        if wrong:
+            raise MisfitError(self.kind, *wrong)
+
+    def _wrong(self) -> tuple[str, str, str] | None:
+        """The first field that does not fit this kind of operation, what it is, what fits."""
+        takes = TAKES[self.kind]
+        readable = [b for sources, _ in takes for b in sources]
+        writable = [b for sources, into in takes if self.source in sources for b in into]
+        by_names = " or ".join(b.value for b in BY.get(self.kind, ())) or "a number"
+        fits = self.by in BY.get(self.kind, ()) or isinstance(self.by, Factor)
+        both = [a for a in self.axes if a in self.within]
+        if self.source not in readable:
+            return "source", self.source.value, " or ".join(dict.fromkeys(b.value for b in readable))
+        if self.target not in (writable or [self.source]):
+            return "into", self.target.value, " or ".join(b.value for b in writable or [self.source])
+        if self.axes and self.kind not in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT):
+            return "axes", ", ".join(self.axes), "none"
+        if both:
+            return "within", both[0], "an axis that is not in axes"
+        if self.mean and self.kind not in REDUCTIONS:
+            return "mean", "true", "false: it does not sum along axes"
+        if self.kind in BY and not (self.by is not None and fits):
+            return "by", "nothing" if self.by is None else str(self.by), by_names
+        if self.kind not in BY and self.by is not None:
+            return "by", str(self.by), "nothing"
+        return None
 
     @property
     def target(self) -> Buffer:
         return self.into or self.source
 
     @property
-    def state(self) -> State:
-        return STATE_OF[self.target]
+    def state(self) -> State | None:
+        """The training state it writes; none if that is a number or is not trained."""
+        return STATE_OF.get(self.target)
 
     def __str__(self) -> str:
         words = [f"{self.kind.value:<14} {self.source.value}"]
         if self.into is not None and self.into is not self.source:
             words.append(f"-> {self.into.value}")
+        if self.by is not None:
+            words.append(f"by {self.by.value if isinstance(self.by, Buffer) else self.by}")
         if self.axes:
             words.append(f"over {' x '.join(self.axes)}")
+        if self.mean:
+            words.append("as a mean")
         if self.within:
             words.append(f"within each slice of {' x '.join(self.within)}")
+        if self.shift:
+            words.append(f"shifted by {self.shift}")
         if self.span is Span.UNIT:
             words.append("(unit by unit)")
         if self.span is Span.WHOLE:
@@ -122,16 +252,20 @@ class Op:
 
 @dataclass(frozen=True)
 class Schedule:
-    """One training step: `micro_step` once for each micro-batch, then `finish` once."""
+    """One training step: `micro_step` once for each micro-batch, then `finish` once.
+
+    `training`: what the single device does, which it must match.
+    """
 
     axes: tuple[str, ...]
     rests: tuple[tuple[State, Rest], ...]
     micro_step: tuple[Op, ...]
     finish: tuple[Op, ...]
+    training: Training = PLAIN
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.axes, self.rests, self.micro_step, self.finish))
+        return hash((self.axes, self.rests, self.micro_step, self.finish, self.training))
 
     def __hash__(self) -> int:  # schedules are looked up often, and long
         return self._hash
@@ -139,6 +273,16 @@ class Schedule:
     def rest(self, state: State) -> Rest:
         """Where `state` is between steps."""
         return next(rest for s, rest in self.rests if s is state)
+
+    @cached_property
+    def cut(self) -> tuple[str, ...]:
+        """The axes along which anything is ever sliced: each unit is cut along all of them."""
+        ops = self.micro_step + self.finish
+        states = [rest for state, rest in self.rests if state is not State.ACTIVATIONS]
+        sliced = [a for rest in states for a in rest.sharded]
+        sliced += [a for op in ops for a in op.within]
+        sliced += [a for op in ops if op.kind in SLICING for a in op.axes]
+        return tuple(a for a in self.axes if a in sliced)
 
     def flat(self, micro_steps: int) -> Iterator[tuple[int, Op]]:
         """Every operation in order, with the micro-step it belongs to (the last one, in finish)."""

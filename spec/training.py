@@ -7,9 +7,37 @@ parameters and optimizer state of an element are a function u of its own three v
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any
 
 from spec.arithmetic import Number
+
+
+class Loss(Enum):
+    """How the batch's loss is made of its samples' losses, each with its weight."""
+
+    SUM = "sum"
+    MEAN = "mean"  # over the devices' micro-batches, each of which is a mean itself
+    TOKEN_MEAN = "token mean"  # over all tokens, however many each micro-batch has
+
+
+@dataclass(frozen=True)
+class Training:
+    """What one step does on a single device, beside the optimizer's update.
+
+    `clip`: the gradient is clipped by its norm. `tied`: some parameters are used in two places, and
+    backward leaves each place's gradient by itself. `statistics`: forward changes a state that is
+    not trained, of which all devices must have the same.
+    """
+
+    loss: Loss = Loss.SUM
+    clip: bool = False
+    tied: bool = False
+    statistics: bool = False
+
+
+PLAIN = Training()
 
 
 def weighted(weight: Number, gradient: Number) -> Number:
