@@ -10,9 +10,9 @@ import z3
 
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import closed_form
-from proofs.type_system import AXIS, one_axis
+from proofs.type_system import AXIS, OPERATORS, kinds, name, one_axis
 from spec.derive import derive
-from spec.operators import READS, Operator, Source, Value
+from spec.operators import OTHER, SUM, Operator, Source, Value, reads
 from spec.placement import BATCH, on_batch
 from spec.reference import run
 from spec.schedule import Kind, Op, Schedule
@@ -28,7 +28,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     exist). For each rule of the verdict, schedules that break it are shown to diverge. (Claim T3)
     """
     return (
-        *(_probed(k.part(f"probe_{op.name}".lower()), op) for op in Operator),
+        *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
         _axes_factor(k.part("axes")),
         *(_diverges(k.part(f"broken{i}"), w) for i, w in enumerate(broken_schedules())),
     )
@@ -52,22 +52,23 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
             given=[p >= 0],
         )
         uses = [one.at(**{str(i): axis.n})]
-    kinds = {
-        Source.SELF: p == d,
-        Source.OWNER: z3.And(p == axis.owner, p != d),
-        Source.REST: z3.And(p != d, p != axis.owner),
-    }
+    named = (0, 1)
+    sources: dict[Any, Any] = {who: p == axis.place(who) for who in named}
+    elsewhere = z3.And(*(p != axis.place(who) for who in named))
+    sources |= {Source.SELF: z3.And(elsewhere, p == d), Source.REST: z3.And(elsewhere, p != d)}
     claims = [
         z3.Implies(
-            z3.And((d == axis.owner) == z3.BoolVal(owner), kinds[source]),
-            meaning == z3.RealVal(1 if source in READS[owner][operator] else 0),
+            z3.And(at, there),
+            meaning == z3.RealVal(1 if source in reads(operator, place, named) else 0),
         )
-        for owner in (True, False)
-        for source in Source
-        if not (owner and source is Source.OWNER)
+        for place, at in kinds(axis, d, named).items()
+        for source, there in sources.items()
+        if not (source is Source.SELF and place is not OTHER)
     ]
-    name = f"{operator.name}_shows_its_coefficients".lower()
-    return k.prove(name, z3.And(*claims), [p >= 0, p < axis.n] if uses else [], uses)
+    apart = [axis.owner != axis.other] if operator != SUM else []
+    inside = [p >= 0, p < axis.n] if uses else []
+    words = f"{name(operator)}_shows_its_coefficients"
+    return k.prove(words, z3.And(*claims), [*inside, *apart], uses)
 
 
 def _axes_factor(k: Kernel) -> Theorem:
@@ -79,7 +80,7 @@ def _axes_factor(k: Kernel) -> Theorem:
     value: Value = lambda v: x(v[AXIS])  # noqa: E731
     scaled: Value = lambda v: factor * x(v[AXIS])  # noqa: E731
     uses, claims = [], []
-    for operator in Operator:
+    for operator in OPERATORS:
         one = axis.meaning(operator, value)({AXIS: d})
         before = len(axis.sums)
         two = axis.meaning(operator, scaled)({AXIS: d})
@@ -89,7 +90,7 @@ def _axes_factor(k: Kernel) -> Theorem:
             uses.append(
                 closed_form(
                     k,
-                    f"{operator.name}_factors".lower(),
+                    f"{name(operator)}_factors",
                     second,
                     factor * first(i),
                     base=[first.start],
@@ -159,12 +160,12 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
         raise KernelError(f"{broken.name}: expected to break {broken.rule}, got {verdict}")
     unknowns: dict[str, Any] = {}
 
-    def name(what: str, *index: Any) -> str:
+    def symbol(what: str, *index: Any) -> str:
         flat = [n for part in index for n in (part if isinstance(part, tuple) else (part,))]
         return "_".join([what, *map(str, flat)])
 
     def unknown(what: str, *index: Any) -> Any:
-        key = name(what, *index)
+        key = symbol(what, *index)
         if key not in unknowns:
             unknowns[key] = k.reals(key)
         return unknowns[key]
@@ -175,7 +176,7 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
 
     def replay(**values: Fraction) -> bool:
         def known(what: str, *index: Any) -> Fraction:
-            return values[name(what, *index)]
+            return values[symbol(what, *index)]
 
         again = run(broken.schedule, sizes, data=known, **options)
         return all(c.has == c.single for c in again)

@@ -210,7 +210,7 @@ def _maximum_of_a_shifted_list(k: Kernel) -> Theorem:
 
 
 def _ledger_balances(k: Kernel) -> Theorem:
-    """After each operation of each schedule, the balance is what rests and what is held.
+    """During each operation of each schedule, the balance is what rests and what is held.
 
     After the last operation nothing is held. Whatever room each operation's result takes.
     """
@@ -227,7 +227,7 @@ def _ledger_balances(k: Kernel) -> Theorem:
     claims: dict[Any, None] = {}
     for schedule in dict.fromkeys(_without_activations(derive(p)) for p in placed):
         entries = ledger(schedule, rest, room_of)
-        for entry, moment in zip(entries, moments(schedule), strict=True):
+        for entry, moment in zip(entries[:-1], moments(schedule), strict=True):
             claims[entry == rest + held(moment, room_of)] = None
         claims[entries[-1] == rest] = None
     return k.prove("balances_are_resting_and_held", z3.And(*claims))

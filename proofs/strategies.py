@@ -207,7 +207,11 @@ class Execution(Devices):
         claim = self._is(value(self.device()), order, owned)
         return Known(value, order, owned, self.k.prove(self.name("value"), claim, uses=uses))
 
-    def gradient(self, view: Value, activations: Value, micro_step: int) -> Known:
+    def gradient(
+        self, view: Value, activations: Value, micro_step: int, axes: Axes, tied: bool = False
+    ) -> Known:
+        if axes or tied:
+            raise KernelError(f"{self.k.claim}: each device does its own samples, once")
         self.read += [view, activations]
         value: Value = lambda d: self.contribution(  # noqa: E731
             self.at[MICRO], *(d[a] for a in self.schedule.axes)
@@ -242,8 +246,8 @@ class Execution(Devices):
             self.sizes,
         )
 
-    def replace(self, old: Any, new: Any, axes: Axes) -> Any:
-        value = super().replace(old, new, axes)
+    def replace(self, old: Any, new: Any, axes: Axes, shift: int = 0) -> Any:
+        value = super().replace(old, new, axes, shift)
         if isinstance(new, Known):  # what was there before is nothing, but for the owners' slices
             owned = new.owned + tuple(a for a in axes if a not in new.owned)
             before = old.facts if isinstance(old, Known) else []

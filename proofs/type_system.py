@@ -14,7 +14,7 @@ from proofs.kernel import Kernel, Theorem
 from proofs.runs import Distributed
 from proofs.sums import Sum, closed_form, equal_terms, of_sums, partition, total
 from spec import operators as spec
-from spec.operators import KEEP, OWNER, SLICE, SUM, SUM_SLICE, Operator, Source, Value
+from spec.operators import ALL, KEEP, OTHER, OWNER, SLICE, SUM, SUM_SLICE, Operator, Source, Value
 
 AXIS = "axis"
 
@@ -26,6 +26,7 @@ class Axis:
     k: Kernel
     n: Any
     owner: Any
+    other: Any  # the device one place after the owner
     sizes: Theorem
     sums: list[Sum] = field(default_factory=list)
 
@@ -38,14 +39,18 @@ class Axis:
 
     def meaning(self, operator: Operator, value: Value) -> Value:
         """What an operator makes of a value: the specification's definition."""
-        if operator in (SUM, SUM_SLICE):
+        if operator == KEEP:
+            return value
+        if operator.of == ALL:
             everywhere = spec.summed(value, AXIS, self.n, self.total)({AXIS: self.owner})
             value = lambda device: everywhere  # noqa: E731
-        if operator is OWNER:
-            value = spec.owners(value, AXIS, self.owner)
-        if operator in (SLICE, SUM_SLICE):
-            value = spec.sliced(value, AXIS, self.owner, z3.If)
-        return value
+        else:
+            value = spec.owners(value, AXIS, self.place(operator.of))
+        return value if operator.to == ALL else spec.sliced(value, AXIS, self.place(operator.to), z3.If)
+
+    def place(self, who: spec.Who) -> Any:
+        """The device that a place is."""
+        return {0: self.owner, 1: self.other}[int(who)]
 
 
 def _real(term: Any) -> Any:
@@ -53,9 +58,22 @@ def _real(term: Any) -> Any:
 
 
 def one_axis(k: Kernel) -> Axis:
-    n, owner = k.fixed("n", z3.IntSort()), k.fixed("owner", z3.IntSort())
-    sizes = k.suppose("owner_is_one_of_n", [], z3.And(n >= 1, owner >= 0, owner < n))
-    return Axis(k, n, owner, sizes)
+    n, owner, other = (k.fixed(v, z3.IntSort()) for v in ("n", "owner", "other"))
+    are = z3.And(n >= 1, owner >= 0, owner < n, other >= 0, other < n)
+    return Axis(k, n, owner, other, k.suppose("owner_and_other_are_of_n", [], are))
+
+
+# one operator for each way in which two can meet: over all, at the owner, at another device
+LEFT = (SUM, OWNER, SLICE, SUM_SLICE)
+RIGHT = (*LEFT, Operator(1, 1), Operator(1, ALL), Operator(ALL, 1))
+OPERATORS = (KEEP, *RIGHT, Operator(0, 1), Operator(1, 0))
+
+
+def name(operator: Operator) -> str:
+    """An operator in a theorem's name."""
+    words = {0: "owner", 1: "other"}
+    to, of = (words.get(who, who) if isinstance(who, int) else who for who in operator)
+    return f"{to}_of_{of}"
 
 
 def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
@@ -65,20 +83,21 @@ def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
     values. What an operator comes to on the owner and elsewhere is as tabulated. (Claim T1)
     """
     products = tuple(
-        _product(k.part(f"{left.name}_{right.name}".lower()), left, right)
-        for left, right in pairs((SUM, OWNER, SLICE, SUM_SLICE), Operator)
-        if right is not KEEP
+        _product(k.part(f"{name(left)}_{name(right)}"), left, right)
+        for left, right in pairs(LEFT, RIGHT)
     )
     return (
         *products,
         *_linear(k.part("linear")),
         *_commute(k.part("commute")),
-        *_positions(k.part("positions")),
+        *_positions(k.part("positions"), (0,)),
+        *_positions(k.part("positions_told_apart"), (0, 1)),
+        *_parts_of_a_norm(k.part("norms")),
     )
 
 
 def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
-    """left after right is what the table says."""
+    """left after right is what the product says."""
     axis = one_axis(k)
     d = k.integers("d")
     x = k.function("x", z3.IntSort(), z3.RealSort())
@@ -88,20 +107,21 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
     twice = axis.meaning(left, inner)(here)
     factor, result = spec.product(left, right, axis.n)
     once = axis.meaning(result, value)(here)
-    facts = [axis.sizes] if axis.sums else []
-    if left in (SUM, SUM_SLICE):
-        # a sum of an even part and an owner's part
-        outer = axis.sums[-2] if result in (SUM, SUM_SLICE) else axis.sums[-1]
-        even = inner({AXIS: axis.owner - 1})
-        extra = inner({AXIS: axis.owner}) - even
-        base = [axis.sizes] if right in (SLICE, SUM_SLICE) else []
-        summed = outer.index * even + z3.If(axis.owner < outer.index, extra, z3.RealVal(0))
+    facts = [axis.sizes] if axis.sums and not _is_zero(factor) else []
+    if left.of == ALL:
+        # a sum of an even part and one device's part
+        outer = axis.sums[-2] if right.of == ALL else axis.sums[-1]
+        place = axis.owner if right.to == ALL else axis.place(right.to)
+        even = inner({AXIS: place - 1})
+        extra = inner({AXIS: place}) - even
+        base = [axis.sizes] if right.to != ALL else []
+        summed = outer.index * even + z3.If(place < outer.index, extra, z3.RealVal(0))
         facts.append(
             closed_form(k, "the_sum_over_devices", outer, summed, base=base).at(
                 **{str(outer.index): axis.n}
             )
         )
-    if len(axis.sums) > 1 and right in (SUM, SUM_SLICE):
+    if len(axis.sums) > 1 and right.of == ALL and not _is_zero(factor):
         first, again = axis.sums[0], axis.sums[-1]
         facts.append(
             closed_form(
@@ -113,7 +133,12 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
                 uses=[again.next.at(**{str(again.index): first.index})],
             ).at(**{str(first.index): axis.n})
         )
-    return k.prove(f"{left.name}_after_{right.name}".lower(), twice == factor * once, uses=facts)
+    apart = [axis.owner != axis.other] if _is_zero(factor) else []
+    return k.prove(f"{name(left)}_after_{name(right)}", twice == factor * once, apart, facts)
+
+
+def _is_zero(factor: Any) -> bool:
+    return isinstance(factor, int) and factor == 0
 
 
 def _linear(k: Kernel) -> tuple[Theorem, ...]:
@@ -142,14 +167,19 @@ def _linear(k: Kernel) -> tuple[Theorem, ...]:
             *(
                 axis.meaning(op, both)(here)
                 == a * axis.meaning(op, fx)(here) + b * axis.meaning(op, fy)(here)
-                for op in (OWNER, SLICE)
+                for op in (OWNER, SLICE, Operator(1, 0))
             )
         ),
     )
     replaced = k.prove(
         "replacing_a_slice_adds_the_difference",
-        spec.sliced(fx, AXIS, axis.owner, z3.If, fy)(here)
-        == fy(here) + axis.meaning(SLICE, lambda v: fx(v) - fy(v))(here),
+        z3.And(
+            *(
+                spec.sliced(fx, AXIS, axis.place(who), z3.If, fy)(here)
+                == fy(here) + axis.meaning(Operator(who, who), lambda v: fx(v) - fy(v))(here)
+                for who in (0, 1)
+            )
+        ),
     )
     return summed, owned, replaced
 
@@ -203,45 +233,107 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
     return sums, slices, owners, others
 
 
-def _positions(k: Kernel) -> tuple[Theorem, ...]:
+def kinds(axis: Axis, d: Any, named: tuple[int, ...]) -> dict[spec.Place, Any]:
+    """What it means for device d to be at a place, or at none that has a name."""
+    at: dict[spec.Place, Any] = {who: d == axis.place(who) for who in named}
+    return {**at, OTHER: z3.And(*(d != axis.place(who) for who in named))}
+
+
+def _positions(k: Kernel, named: tuple[int, ...]) -> tuple[Theorem, ...]:
     """What each operator comes to on a device: the values it sees, each once."""
     axis = one_axis(k)
     d, i = k.integers("d i")
     x = k.function("x", z3.IntSort(), z3.RealSort())
     value: Value = lambda device: x(device[AXIS])  # noqa: E731
+    zero, places = z3.RealVal(0), [axis.place(who) for who in named]
+    apart = [z3.Distinct(*places)] if len(places) > 1 else []
+    nameless = z3.And(*(i != p for p in (d, *places)))
     everyone = total(k, "everyone", [], i, x(i))
-    rest = total(k, "rest", [d], i, z3.If(z3.Or(i == d, i == axis.owner), z3.RealVal(0), x(i)))
+    rest = total(k, "rest", [d], i, z3.If(nameless, x(i), zero))
     split = k.induct(
-        "everyone_is_oneself_the_owner_and_the_rest",
+        "everyone_is_oneself_the_named_and_the_rest",
         i,
         everyone(i)
         == rest(d, i)
-        + z3.If(d < i, x(d), z3.RealVal(0))
-        + z3.If(z3.And(d != axis.owner, axis.owner < i), x(axis.owner), z3.RealVal(0)),
-        given=[d >= 0],
+        + z3.If(z3.And(d < i, kinds(axis, d, named)[OTHER]), x(d), zero)
+        + sum((z3.If(p < i, x(p), zero) for p in places), zero),
+        given=[d >= 0, *apart],
         base=[everyone.start, rest.start, axis.sizes],
         step=[everyone.next, rest.next],
     )
-    seen = {Source.SELF: x(d), Source.OWNER: x(axis.owner), Source.REST: rest(d, axis.n)}
-    found = []
-    for operator in Operator:
+    seen: dict[Any, Any] = {Source.SELF: x(d), Source.REST: rest(d, axis.n)}
+    seen |= {who: x(axis.place(who)) for who in named}
+    found = [_rest_is_as_many(k, axis, d, i, named, apart)]
+    for operator in OPERATORS:
+        if not {w for w in operator if isinstance(w, int)} <= set(named):
+            continue
         meaning = axis.meaning(operator, value)({AXIS: d})
-        same = None
-        if operator in (SUM, SUM_SLICE):
-            name = f"{operator.name}_is_everyone".lower()
+        uses, given = [], apart if isinstance(operator.to, int) else []
+        if operator.of == ALL:
             sum_ = axis.sums[-1]
-            same = equal_terms(k, name, sum_, everyone).at(**{str(sum_.index): axis.n})
-        for owner, words in ((True, "on_the_owner"), (False, "elsewhere")):
-            reads = sum((seen[s] for s in spec.READS[owner][operator]), z3.RealVal(0))
-            here = (d == axis.owner) == z3.BoolVal(owner)
-            anywhere = operator is KEEP or (operator is OWNER and not owner)
-            given, uses = [] if anywhere else [here], []
-            if same is not None and spec.READS[owner][operator]:
-                uses = [same, split.at(i=axis.n), axis.sizes]
-                given += [] if owner else [d >= 0, d < axis.n]
-            name = f"{operator.name}_{words}".lower()
-            found.append(k.prove(name, meaning == reads, given, uses))
+            same = equal_terms(k, f"{name(operator)}_is_everyone", sum_, everyone)
+            uses = [same.at(**{str(sum_.index): axis.n}), split.at(i=axis.n), axis.sizes]
+            given = [*apart, *([d >= 0, d < axis.n] if operator.to == ALL else [])]
+        claims = [
+            z3.Implies(at, meaning == sum((seen[s] for s in spec.reads(operator, place, named)), zero))
+            for place, at in kinds(axis, d, named).items()
+        ]
+        found.append(k.prove(f"what_{name(operator)}_reads", z3.And(*claims), given, uses))
     return tuple(found)
+
+
+def _rest_is_as_many(
+    k: Kernel, axis: Axis, d: Any, i: Any, named: tuple[int, ...], apart: list[Any]
+) -> Theorem:
+    """The rest of a group are as many as the specification says."""
+    places = [axis.place(who) for who in named]
+    one, zero = z3.RealVal(1), z3.RealVal(0)
+    nameless = z3.And(*(i != p for p in (d, *places)))
+    many = total(k, "many", [d], i, z3.If(nameless, one, zero))
+    passed = [z3.If(p < i, one, zero) for p in places]
+    passed.append(z3.If(z3.And(d < i, kinds(axis, d, named)[OTHER]), one, zero))
+    counted = k.induct(
+        "the_rest_up_to",
+        i,
+        many(d, i) == z3.ToReal(i) - sum(passed, zero),
+        given=[d >= 0, *apart],
+        base=[many.start, axis.sizes],
+        step=[many.next],
+    )
+    claims = [
+        z3.Implies(at, many(d, axis.n) == z3.ToReal(spec.rest(place, named, axis.n)))
+        for place, at in kinds(axis, d, named).items()
+    ]
+    facts = [counted.at(i=axis.n), axis.sizes]
+    return k.prove("the_rest_are_as_many", z3.And(*claims), [d >= 0, d < axis.n, *apart], facts)
+
+
+def _parts_of_a_norm(k: Kernel) -> tuple[Theorem, ...]:
+    """The square norms of the devices' own slices add up to the norm of the whole.
+
+    However the elements are assigned to the devices of an axis, each to one.
+    """
+    n, elements = k.fixed("n", z3.IntSort()), k.fixed("elements", z3.IntSort())
+    device, element = k.integers("device element")
+    owner = k.function("owner", z3.IntSort(), z3.IntSort())
+    value = k.function("value", z3.IntSort(), z3.RealSort())
+    owned = k.suppose(
+        "each_element_has_an_owner",
+        [element],
+        z3.And(owner(element) >= 0, owner(element) < n),
+    )
+    some = k.suppose("there_are_elements", [], elements >= 1)
+    _, parts, whole, one = partition(
+        k, "norm", device, element, owner, owned, n, value(element) * value(element), []
+    )
+    at = {"element": elements}
+    return (
+        k.prove(
+            "norms_of_slices_add_up",
+            parts(elements, n) == whole(elements),
+            uses=[one.at(**at), some],
+        ),
+    )
 
 
 def accepted_schedules_match(k: Kernel) -> tuple[Theorem, ...]:

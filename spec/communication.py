@@ -11,7 +11,8 @@ from spec.arithmetic import Number
 from spec.collectives import COLLECTIVES
 from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import group_size
-from spec.schedule import Kind, Op, Schedule
+from spec.schedule import COLLECTIVES as MOVING
+from spec.schedule import SCALARS, Kind, Op, Schedule
 
 HOST_TRANSFERS = (Kind.FETCH, Kind.OFFLOAD)
 
@@ -32,15 +33,19 @@ class Move:
 
 
 def elements_sent(op: Op, sizes: Sizes) -> Number:
-    """Elements one device sends in one execution of `op`; 0 if it moves nothing."""
-    if op.state not in MODEL_STATES:
+    """Elements one device sends in one execution of `op`; 0 if it moves nothing that is counted."""
+    if op.target in SCALARS:
+        chunk = whole = 1
+    elif op.state in MODEL_STATES:
+        chunk, whole = sizes.slice(op.within + op.axes), sizes.slice(op.within)
+    else:
         return 0 * sizes.psi
     if op.kind in HOST_TRANSFERS:
-        return sizes.slice(op.within)
-    collective = COLLECTIVES.get(op.kind.value)
-    if collective is None:
-        return 0 * sizes.psi
-    return collective.volume(group_size(sizes.mesh, op.axes), sizes.slice(op.within + op.axes))
+        return whole
+    devices = group_size(sizes.mesh, op.axes)
+    if op.kind is Kind.BROADCAST:  # along a chain: all but the last device send all of it
+        return whole if devices > 1 else 0
+    return COLLECTIVES[op.kind.value].volume(devices, chunk)
 
 
 def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Move]:
@@ -48,10 +53,9 @@ def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Mov
     found = []
     for ops, times in ((schedule.micro_step, micro_steps), (schedule.finish, 1)):
         for op in ops:
-            if op.kind in HOST_TRANSFERS or op.kind.value in COLLECTIVES:
+            if op.kind in (*HOST_TRANSFERS, *MOVING):
                 elements = times * elements_sent(op, sizes)
-                width = sizes.policy.of(op.state) if op.state in MODEL_STATES else 0
-                found.append(Move(op, times, elements, elements * width))
+                found.append(Move(op, times, elements, elements * sizes.width(op)))
     return found
 
 

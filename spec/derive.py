@@ -48,6 +48,11 @@ class _Step:
         gathered = self.placement.gathered(State.PARAMETERS)
         return self.theta.stored and not self.theta.host and not gathered
 
+    @property
+    def adds_in_place(self) -> bool:
+        """Whether backward adds to the resting gradients themselves."""
+        return self.grads.stored and not self.grads.host and not self.grads.sharded
+
 
 @lru_cache(maxsize=4096)
 def derive(placement: Placement) -> Schedule:
@@ -72,7 +77,8 @@ def derive(placement: Placement) -> Schedule:
     ]
     finish: list[Op] = []
     if grads.stored:
-        micro_step += [*_keep_gradient(grads), *_release_view(step, Phase.BACKWARD)]
+        keep = [] if step.adds_in_place else _keep_gradient(grads)
+        micro_step += [*keep, *_release_view(step, Phase.BACKWARD)]
         reduction, gradient = _reduce_kept(step)
         working_copy = [Op(Kind.RELEASE, Phase.UPDATE, gradient)]
         finish += [
@@ -168,10 +174,9 @@ def _backward(step: _Step, read: Buffer) -> Op:
     """
     modes = {a: step.placement.mode(State.ACTIVATIONS, a) for a in step.placement.axes}
     everyones = tuple(a for a, mode in modes.items() if mode in (R, GATHERED))
-    grads = step.grads
-    in_place = grads.stored and not grads.host and not grads.sharded
-    span = Span.NONE if in_place else Span.UNIT
-    return Op(Kind.BACKWARD, Phase.BACKWARD, read, Buffer.FRESH, everyones, span=span)
+    if step.adds_in_place:
+        return Op(Kind.BACKWARD, Phase.BACKWARD, read, Buffer.GRADIENTS, everyones)
+    return Op(Kind.BACKWARD, Phase.BACKWARD, read, Buffer.FRESH, everyones, span=Span.UNIT)
 
 
 # -------------------------------------------------------------------- gradients

@@ -1,21 +1,22 @@
 """The operator algebra: what a schedule can do to a per-device value along one axis of n devices.
 
-    1    keep: one's own value
-    S    sum: the sum over the group
-    E    owner: the owner's value
-    F    slice: one's own value if one is the owner, else nothing (zero)
-    FS   the sum, kept by the owner
+An operator says which devices get the sum of what which devices have; the others get nothing:
 
-all_reduce is S, all_gather is E, reduce_scatter is FS. Operators along different axes commute;
-accumulation adds. So every value is a combination of products of operators applied to the devices'
-original values: its normal form.
+    S    all get the sum over all             all_reduce
+    E    all get the owner's value            all_gather
+    F    the owner keeps its value            a slice
+    FS   the owner gets the sum over all      reduce_scatter
+
+Another device than the owner is named by how many places after it it is. Beside these there is 1:
+each keeps its own. Operators along different axes commute; accumulation adds. So every value is a
+combination of products of operators applied to the devices' original values: its normal form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from spec.arithmetic import Number
 from spec.mesh import Device
@@ -24,17 +25,22 @@ Value = Callable[[Device], Any]  # one element's value on each device
 Total = Callable[[Number, Callable[[Any], Any]], Any]  # total(n, f) = f(0) + ... + f(n - 1)
 
 
-class Operator(Enum):
-    """What happened to a value along one axis."""
-
-    KEEP = "1"
-    SUM = "S"
-    OWNER = "E"
-    SLICE = "F"
-    SUM_SLICE = "FS"
+Who = str | int  # all devices of the group, or the one that many places after the owner
+ALL = "all"
 
 
-KEEP, SUM, OWNER, SLICE, SUM_SLICE = Operator
+class Operator(NamedTuple):
+    """Devices `to` get the sum over devices `of`."""
+
+    to: Who
+    of: Who
+
+
+KEEP = Operator("each", "itself")
+SUM = Operator(ALL, ALL)
+OWNER = Operator(ALL, 0)
+SLICE = Operator(0, 0)
+SUM_SLICE = Operator(0, ALL)
 
 
 # -------------------------------------------------------------------- meaning
@@ -66,21 +72,15 @@ def sliced(
 
 # -------------------------------------------------------------------- algebra
 def product(left: Operator, right: Operator, n: Number) -> tuple[Number, Operator]:
-    """left after right, as a coefficient times one operator."""
-    if left is KEEP:
-        return 1, right
-    if right is KEEP:
-        return 1, left
-    if left is SUM_SLICE:
-        factor, middle = product(SUM, right, n)
-        return factor, product(SLICE, middle, n)[1]
-    has_sum = right in (SUM, SUM_SLICE)
-    if left is SUM:
-        factor = n if right in (SUM, OWNER) else 1
-        return factor, SUM if has_sum else OWNER
-    if left is OWNER:
-        return 1, SUM if has_sum else OWNER
-    return 1, SUM_SLICE if has_sum else SLICE
+    """left after right, as a coefficient times one operator.
+
+    The coefficient is how many devices get something from `right` that `left` reads.
+    """
+    if left == KEEP or right == KEEP:
+        return 1, right if left == KEEP else left
+    both = (left.of, right.to)
+    shared: Number = n if both == (ALL, ALL) else 1 if ALL in both else int(left.of == right.to)
+    return shared, Operator(left.to, right.of)
 
 
 Word = tuple[Operator, ...]  # one operator for each axis
@@ -92,6 +92,8 @@ def apply(operator: Operator, axis: int, form: NormalForm, n: Number) -> dict[An
     result: dict[Any, Number] = {}
     for (symbol, word), coefficient in form.items():
         factor, after = product(operator, word[axis], n)
+        if isinstance(factor, int) and factor == 0:
+            continue
         term = (symbol, (*word[:axis], after, *word[axis + 1 :]))
         result[term] = result.get(term, 0) + factor * coefficient
     return result
@@ -112,35 +114,33 @@ def add(form: NormalForm, other: NormalForm) -> dict[Any, Number]:
 
 # ------------------------------------------------- what it comes to on a device
 class Source(Enum):
-    """The devices of a group, as one of them sees them."""
+    """Devices of a group that have no name, as one of them sees them."""
 
     SELF = "itself"
-    OWNER = "the owner"
     REST = "each of the rest"
 
 
-READS: dict[bool, dict[Operator, tuple[Source, ...]]] = {
-    # on the owner itself
-    True: {
-        KEEP: (Source.SELF,),
-        SUM: (Source.SELF, Source.REST),
-        OWNER: (Source.SELF,),
-        SLICE: (Source.SELF,),
-        SUM_SLICE: (Source.SELF, Source.REST),
-    },
-    # on any other device
-    False: {
-        KEEP: (Source.SELF,),
-        SUM: (Source.SELF, Source.OWNER, Source.REST),
-        OWNER: (Source.OWNER,),
-        SLICE: (),
-        SUM_SLICE: (),
-    },
-}
+Place = int | None  # of a device: places after the owner, or none of those that have a name
+OTHER: Place = None
 
 
-def exists(owner: bool, source: Source, n: Number) -> bool:
-    """Whether a group of n has such a device. A symbolic n stands for every n >= 3."""
-    if source is Source.REST and isinstance(n, int):
-        return n >= (2 if owner else 3)
-    return True
+def reads(operator: Operator, device: Place, named: tuple[int, ...]) -> tuple[int | Source, ...]:
+    """The devices whose values a device gets the sum of, each once.
+
+    `named` are the places that are told apart; the rest of the group is one source.
+    """
+    itself = Source.SELF if device is None else device
+    if operator == KEEP:
+        return (itself,)
+    if operator.to not in (ALL, device):
+        return ()
+    if operator.of != ALL:
+        assert isinstance(operator.of, int)
+        return (operator.of,)
+    unnamed = (Source.SELF, Source.REST) if device is OTHER else (Source.REST,)
+    return (*named, *unnamed)
+
+
+def rest(device: Place, named: tuple[int, ...], n: Number) -> Number:
+    """How many devices of a group of n are neither named nor the one that looks."""
+    return n - len(named) - (1 if device is OTHER else 0)

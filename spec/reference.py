@@ -3,6 +3,7 @@
 Values may be fractions or terms: the run that refutes a schedule is found, and checked, with the
 same definitions. The model is small but reads everything: an element's gradient depends on its own
 activation and on another element's parameter, on every device and micro-step differently.
+Clipping divides by 1 + the square of the norm: any function of the norm will do.
 """
 
 from __future__ import annotations
@@ -15,23 +16,24 @@ from typing import Any
 
 from spec.arithmetic import ceil_div
 from spec.mesh import group_size
-from spec.schedule import Buffer, Schedule
+from spec.schedule import Buffer, Factor, Schedule
 from spec.semantics import CONTENT, MOMENT, Axes, Store, execute, initial
 from spec.states import State
-from spec.training import momentum, sgd
+from spec.training import Loss, momentum, sgd
 
 Coordinate = tuple[int, ...]
 Values = dict[tuple[int, Coordinate], Any]  # (element, device) -> value
-Data = Callable[
-    ..., Any
-]  # data(what, *index): "start" (element) or "sample" (step, micro, device, element)
+# data("start", element), data("sample" or "tied", step, micro-step, device, element), and
+# data("tokens" or "statistic", step, micro-step, device)
+Data = Callable[..., Any]
 
 
 def primes(what: str, *index: Any) -> Fraction:
     """Data that are all different: no sum of some is a sum of others."""
     flat = [n for part in index for n in (part if isinstance(part, tuple) else (part,))]
     code = sum((n + 1) * 7 ** (i + 1) for i, n in enumerate(flat))
-    return Fraction(code + (1 if what == "start" else 5), 1)
+    kinds = ("start", "sample", "tied", "tokens", "statistic")
+    return Fraction(code + (1, 5, 3, 2, 4)[kinds.index(what)], 1)
 
 
 @dataclass(frozen=True)
@@ -54,18 +56,19 @@ class Divergence:
 
 
 class Reference:
-    """The values that each device holds of each element."""
+    """The values that each device holds of each element; of a number, the same for each element."""
 
     def __init__(
         self,
         schedule: Schedule,
         sizes: dict[str, int],
+        micro_steps: int,
         elements: int,
         data: Data,
         stateful: bool,
         master: bool,
     ) -> None:
-        self.master = master
+        self.master, self.training, self.micro_steps = master, schedule.training, micro_steps
         self.axes, self.sizes, self.elements = schedule.axes, sizes, elements
         self.data, self.stateful, self.step = data, stateful, 0
         self.devices: list[Coordinate] = list(product(*(range(sizes[a]) for a in schedule.axes)))
@@ -79,41 +82,97 @@ class Reference:
         """The same value of an element on every device."""
         return {(j, d): value(j) for j in range(self.elements) for d in self.devices}
 
+    def group(self, d: Coordinate, axes: Axes) -> Iterator[Coordinate]:
+        """All devices that differ from one along some axes only."""
+        chosen = [
+            range(self.sizes[a]) if a in axes else (i,) for a, i in zip(self.axes, d, strict=True)
+        ]
+        return product(*chosen)
+
     def sum(self, value: Values, axis: str) -> Values:
+        return {(j, d): sum(value[j, other] for other in self.group(d, (axis,))) for j, d in value}
+
+    def taker(self, j: int, axis: str, shift: int) -> int:
+        """The coordinate of the device that takes the element's slice for its own."""
+        return (self.owner[j][self.axes.index(axis)] - shift) % self.sizes[axis]
+
+    def _at(self, d: Coordinate, axis: str, i: int) -> Coordinate:
         a = self.axes.index(axis)
+        return (*d[:a], i, *d[a + 1 :])
 
-        def group(d: Coordinate) -> Iterator[Coordinate]:
-            return ((*d[:a], i, *d[a + 1 :]) for i in range(self.sizes[axis]))
+    def owners(self, value: Values, axis: str, shift: int = 0) -> Values:
+        return {(j, d): value[j, self._at(d, axis, self.taker(j, axis, shift))] for j, d in value}
 
-        return {(j, d): sum(value[j, other] for other in group(d)) for j, d in value}
+    def first(self, value: Values, axis: str) -> Values:
+        return {(j, d): value[j, self._at(d, axis, 0)] for j, d in value}
 
-    def owners(self, value: Values, axis: str) -> Values:
-        a = self.axes.index(axis)
-        return {(j, d): value[j, (*d[:a], self.owner[j][a], *d[a + 1 :])] for j, d in value}
+    def owns(self, j: int, d: Coordinate, axes: Axes, shift: int = 0) -> bool:
+        """Whether a device takes an element for its own along all of some axes."""
+        return all(d[self.axes.index(a)] == self.taker(j, a, shift) for a in axes)
 
-    def owns(self, j: int, d: Coordinate, axes: Axes) -> bool:
-        """Whether a device owns an element along all of some axes."""
-        return all(d[a] == self.owner[j][a] for a in map(self.axes.index, axes))
-
-    def replace(self, old: Values, new: Values, axes: Axes) -> Values:
-        return {(j, d): (new if self.owns(j, d, axes) else old)[j, d] for j, d in old}
+    def replace(self, old: Values, new: Values, axes: Axes, shift: int = 0) -> Values:
+        return {(j, d): (new if self.owns(j, d, axes, shift) else old)[j, d] for j, d in old}
 
     def add(self, value: Values, other: Values) -> Values:
         return {key: value[key] + other[key] for key in value}
 
+    def scale(self, value: Values, factor: Factor) -> Values:
+        number = factor.value(self.sizes, self.micro_steps)
+        return {key: number * x for key, x in value.items()}
+
+    def divide(self, value: Values, count: Values) -> Values:
+        return {key: x / count[key] if _something(count[key]) else 0 for key, x in value.items()}
+
+    def square_norm(self, gradient: Values) -> Values:
+        norms = {d: sum(gradient[j, d] ** 2 for j in range(self.elements)) for d in self.devices}
+        return {(j, d): norms[d] for j, d in gradient}
+
+    def clip(self, gradient: Values, square_norm: Values) -> Values:
+        return {key: x / (1 + square_norm[key]) for key, x in gradient.items()}
+
     def forward(self, view: Values) -> Values:
         return view
 
-    def sample(self, micro_step: int, d: Coordinate, j: int, own: Any, other: Any) -> Any:
+    def sample(self, micro_step: int, d: Coordinate, j: int, own: Any, other: Any, tied: bool) -> Any:
         """The gradient of one device's sample in one micro-step."""
-        slope = 1 + self.devices.index(d)
-        return slope * own + 2 * other + self.data("sample", self.step, micro_step, d, j)
+        slope, what = (3, "tied") if tied else (1 + self.devices.index(d), "sample")
+        return slope * own + 2 * other + self.data(what, self.step, micro_step, d, j)
 
-    def gradient(self, view: Values, activations: Values, micro_step: int) -> Values:
-        return {
-            (j, d): self.sample(micro_step, d, j, activations[j, d], view[(j + 1) % self.elements, d])
-            for j, d in view
-        }
+    def gradient(
+        self, view: Values, activations: Values, micro_step: int, axes: Axes, tied: bool = False
+    ) -> Values:
+        def at(j: int, d: Coordinate) -> Any:
+            reads = activations[j, d], view[(j + 1) % self.elements, d]
+            return sum(self.sample(micro_step, e, j, *reads, tied) for e in self.group(d, axes))
+
+        return {(j, d): at(j, d) for j, d in view}
+
+    def tokens(self, micro_step: int) -> Values:
+        return {(j, d): self.data("tokens", self.step, micro_step, d) for j, d in self.nothing}
+
+    def statistic(self, micro_step: int) -> Values:
+        return {(j, d): self.data("statistic", self.step, micro_step, d) for j, d in self.nothing}
+
+    def single_gradient(self, theta: list[Any]) -> list[Any]:
+        """What a single device applies: all samples at its parameters, as the training says."""
+        training, micro_steps = self.training, range(self.micro_steps)
+        uses = (False, True) if training.tied else (False,)
+        whole = [
+            sum(
+                self.sample(m, d, j, theta[j], theta[(j + 1) % self.elements], tied)
+                for m in micro_steps
+                for d in self.devices
+                for tied in uses
+            )
+            for j in range(self.elements)
+        ]
+        if training.loss is Loss.MEAN:
+            whole = [g / Fraction(len(self.devices) * self.micro_steps) for g in whole]
+        if training.loss is Loss.TOKEN_MEAN:
+            count = sum(self.data("tokens", self.step, m, d) for m in micro_steps for d in self.devices)
+            whole = [g / count for g in whole]
+        square_norm = sum(g**2 for g in whole) if training.clip else 0
+        return [g / (1 + square_norm) for g in whole] if training.clip else whole
 
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
         """Gradient descent; with state, momentum with weight decay, so that all depends on all."""
@@ -149,7 +208,7 @@ def run(
     optimizer keeps a moment; `master`: and a copy of the weights.
     """
     elements = elements or max(2, group_size(sizes, schedule.axes))
-    world = Reference(schedule, sizes, elements, data, stateful, master)
+    world = Reference(schedule, sizes, micro_steps, elements, data, stateful, master)
     theta = [data("start", j) for j in range(elements)]
     omega: list[Any] = [0] * elements
     store = initial(schedule, world, world.constant(theta.__getitem__), world.nothing)
@@ -157,15 +216,8 @@ def run(
         world.step = step
         for m, op in schedule.flat(micro_steps):
             execute(op, schedule, world, store, m)
-        whole = [
-            sum(
-                world.sample(m, d, j, theta[j], theta[(j + 1) % elements])
-                for m in range(micro_steps)
-                for d in world.devices
-            )
-            for j in range(elements)
-        ]
-        after = [world.next(*state) for state in zip(theta, omega, whole, strict=True)]
+        single = zip(theta, omega, world.single_gradient(theta), strict=True)
+        after = [world.next(*state) for state in single]
         theta, omega = [w for w, _ in after], [m for _, m in after]
         yield from _compare(schedule, world, store, theta, omega)
 
@@ -184,6 +236,10 @@ def _compare(
     if not any(schedule.rest(s).stored for s, _, _, _, single in kept if single is theta):
         for j, weight in enumerate(theta):
             yield Divergence(world.step, world.owner[j], j, "parameters", None, weight)
+    if schedule.training.statistics:
+        _, seen = store[Buffer.STATISTICS, CONTENT]
+        for (j, d), has in seen.items():
+            yield Divergence(world.step, d, j, "statistics", has, seen[j, world.devices[0]])
     for state, buffer, part, words, single in kept:
         rest = schedule.rest(state)
         if not rest.stored:
@@ -193,6 +249,10 @@ def _compare(
         for (j, d), has in value.items():
             if world.owns(j, d, rest.sharded):
                 yield Divergence(world.step, d, j, words, has, single[j])
+
+
+def _something(count: Any) -> bool:
+    return not isinstance(count, int | Fraction) or count != 0
 
 
 def first_divergence(schedule: Schedule, sizes: dict[str, int], **options: Any) -> Divergence | None:

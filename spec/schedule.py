@@ -229,6 +229,11 @@ class Op:
         """The training state it writes; none if that is a number or is not trained."""
         return STATE_OF.get(self.target)
 
+    @property
+    def of_a_number(self) -> bool:
+        """Whether it reads or writes a number that a device has of all elements together."""
+        return bool({self.source, self.target, self.by} & {*SCALARS, Buffer.STATISTICS})
+
     def __str__(self) -> str:
         words = [f"{self.kind.value:<14} {self.source.value}"]
         if self.into is not None and self.into is not self.source:

@@ -12,7 +12,17 @@ from typing import Any, Protocol
 
 from spec.arithmetic import Number
 from spec.operators import Total, Value, nothing, owners, sliced, summed
-from spec.schedule import STATE_OF, Buffer, Kind, Op, Rest, Schedule
+from spec.schedule import (
+    COLLECTIVES,
+    REDUCTIONS,
+    STATE_OF,
+    Buffer,
+    Factor,
+    Kind,
+    Op,
+    Rest,
+    Schedule,
+)
 from spec.states import State
 
 Axes = tuple[str, ...]
@@ -25,12 +35,11 @@ _REST_OF = {
     State.OPTIMIZER: Buffer.OPTIMIZER,
     State.GRADIENTS: Buffer.GRADIENTS,
 }
-_COLLECTIVE = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
 
 
 class Domain(Protocol):
-    """A kind of value that operations act on."""
+    """A kind of value that operations act on. A number on each device is a value, too."""
 
     nothing: Any
     master: bool  # whether the optimizer state contains a copy of the weights
@@ -38,20 +47,50 @@ class Domain(Protocol):
     def sum(self, value: Any, axis: str) -> Any:
         """The sum over the group along `axis`, on every device."""
 
-    def owners(self, value: Any, axis: str) -> Any:
-        """The owner's value along `axis`, on every device."""
+    def owners(self, value: Any, axis: str, shift: int = 0) -> Any:
+        """The owner's value along `axis`, on every device.
 
-    def replace(self, old: Any, new: Any, axes: Axes) -> Any:
+        With a shift, devices take the slice of the one that many places further on for their own.
+        """
+
+    def first(self, value: Any, axis: str) -> Any:
+        """The value of the group's first device along `axis`, on every device."""
+
+    def replace(self, old: Any, new: Any, axes: Axes, shift: int = 0) -> Any:
         """`new` on the devices that own the element along `axes`, `old` elsewhere."""
 
     def add(self, value: Any, other: Any) -> Any:
         """The sum of two values on each device."""
 
+    def scale(self, value: Any, factor: Factor) -> Any:
+        """A multiple of a value."""
+
+    def divide(self, value: Any, count: Any) -> Any:
+        """A value over a number that each device has; nothing where there is no number."""
+
+    def square_norm(self, gradient: Any) -> Any:
+        """The sum of the squares of all elements that a device has."""
+
+    def clip(self, gradient: Any, square_norm: Any) -> Any:
+        """A gradient, scaled down where its norm is larger than allowed."""
+
     def forward(self, view: Any) -> Any:
         """Activations: all that backward needs of the parameters that forward read."""
 
-    def gradient(self, view: Any, activations: Any, micro_step: int) -> Any:
-        """What the samples of each device contribute in one micro-step."""
+    def gradient(
+        self, view: Any, activations: Any, micro_step: int, axes: Axes, tied: bool = False
+    ) -> Any:
+        """What a device's samples contribute in one micro-step.
+
+        Along `axes` a device has the samples of the whole group. `tied`: by way of the second place
+        where parameters are used.
+        """
+
+    def tokens(self, micro_step: int) -> Any:
+        """How many tokens there are in each device's samples of one micro-step."""
+
+    def statistic(self, micro_step: int) -> Any:
+        """What each device's samples of one micro-step add to the statistics."""
 
     def update(self, weight: Any, moment: Any, gradient: Any, axes: Axes) -> tuple[Any, Any]:
         """The next weight and moment, on the devices that own the element along `axes`."""
@@ -72,6 +111,8 @@ def initial(schedule: Schedule, domain: Domain, weight: Any, moment: Any) -> Sto
             if extra is not None:
                 kept = domain.replace(domain.nothing, extra, rest.sharded)
                 store[_REST_OF[state], MOMENT] = (rest.host, kept)
+    if schedule.training.statistics:
+        store[Buffer.STATISTICS, CONTENT] = (False, domain.nothing)
     return store
 
 
@@ -86,50 +127,70 @@ def updates_on_host(op: Op, schedule: Schedule) -> bool:
 def execute(op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step: int) -> None:
     """Run one operation on every device, in place."""
 
-    def read(buffer: Buffer, on_host: bool, part: str = CONTENT) -> Any:
+    def read(buffer: Buffer, on_host: bool = False, part: str = CONTENT) -> Any:
         host, value = store.get((buffer, part), (on_host, domain.nothing))
         return value if host is on_host else domain.nothing
 
-    def write(
-        buffer: Buffer, on_host: bool, value: Any, part: str = CONTENT, within: Axes = ()
-    ) -> None:
-        axes = within
-        if buffer in _REST_OF.values():  # a resting place has room for its own slices only
-            axes += tuple(a for a in schedule.rest(STATE_OF[buffer]).sharded if a not in axes)
+    def write(buffer: Buffer, value: Any, on_host: bool = False, part: str = CONTENT) -> None:
+        """Each device writes its own slices, and a resting place has room for its own only."""
         old = read(buffer, on_host, part)
-        store[buffer, part] = (on_host, domain.replace(old, value, axes) if axes else value)
+        if op.within:
+            value = domain.replace(old, value, op.within, op.shift)
+        if buffer in _REST_OF.values():
+            slices = schedule.rest(STATE_OF[buffer]).sharded
+            done = op.within if op.shift == 0 else ()
+            slices = tuple(a for a in slices if a not in done)
+            value = domain.replace(old, value, slices) if slices else value
+        store[buffer, part] = (on_host, value)
 
     source, target = op.source, op.target
-    if op.kind in _COLLECTIVE:
+    present = store.get((source, CONTENT), (False, None))[0]  # the side where the source is
+    if op.kind in COLLECTIVES:
         for part in _parts(source, target):
-            write(target, False, _collect(op, domain, read(source, False, part)), part)
+            write(target, _collect(op, domain, read(source, False, part)), False, part)
     elif op.kind is Kind.FORWARD or (target is Buffer.ACTIVATIONS and op.kind is Kind.RECOMPUTE):
-        write(target, False, domain.forward(read(source, False)))
+        write(target, domain.forward(read(source)))
+        if schedule.training.statistics and op.kind is Kind.FORWARD:
+            seen = domain.add(read(Buffer.STATISTICS), domain.statistic(micro_step))
+            store[Buffer.STATISTICS, CONTENT] = (False, seen)
+    elif op.kind is Kind.RECOMPUTE and source is target is Buffer.OPTIMIZER:
+        host = schedule.rest(State.PARAMETERS).host  # an optimizer without state has the weights
+        write(target, read(Buffer.PARAMETERS, host), host)
+        write(target, domain.nothing, host, MOMENT)
     elif op.kind in _COPY:
-        if source is target is Buffer.OPTIMIZER:  # produced again, by an optimizer without state
-            host = schedule.rest(State.PARAMETERS).host
-            write(target, host, read(Buffer.PARAMETERS, host), CONTENT, op.within)
-            write(target, host, domain.nothing, MOMENT, op.within)
-        else:
-            present = store.get((source, CONTENT), (False, None))[0]
-            here = {Kind.FETCH: True, Kind.OFFLOAD: False}.get(op.kind, present)
-            there = here if op.kind in (Kind.KEEP, Kind.RECOMPUTE) else not here
-            for part in _parts(source, target):
-                write(target, there, read(source, here, part), part, op.within)
+        here = {Kind.FETCH: True, Kind.OFFLOAD: False}.get(op.kind, present)
+        there = here if op.kind in (Kind.KEEP, Kind.RECOMPUTE) else not here
+        for part in _parts(source, target):
+            write(target, read(source, here, part), there, part)
     elif op.kind is Kind.BACKWARD:
-        activations = read(Buffer.ACTIVATIONS, False)
-        value = domain.gradient(read(source, False), activations, micro_step)
+        reads = read(source), read(Buffer.ACTIVATIONS), micro_step, op.axes
+        store.pop((Buffer.ACTIVATIONS, CONTENT), None)
+        value = domain.gradient(*reads)
+        if schedule.training.tied:
+            write(Buffer.TIED, domain.gradient(*reads, tied=True))
+        write(target, domain.add(read(target), value) if target is Buffer.GRADIENTS else value)
+    elif op.kind is Kind.COUNT:
+        value = domain.tokens(micro_step)
         for axis in op.axes:
             value = domain.sum(value, axis)
-        store.pop((Buffer.ACTIVATIONS, CONTENT), None)
-        write(target, False, value)
+        write(target, value)
     elif op.kind is Kind.ACCUMULATE:
-        host = schedule.rest(State.GRADIENTS).host
-        write(target, host, domain.add(read(target, host), read(source, host)))
+        host = STATE_OF.get(source) is not None and schedule.rest(State.GRADIENTS).host
+        write(target, domain.add(read(target, host), read(source, host)), host)
+    elif op.kind is Kind.SCALE and isinstance(op.by, Factor):
+        write(target, domain.scale(read(source, present), op.by), present)
+    elif op.kind is Kind.DIVIDE and isinstance(op.by, Buffer):
+        write(target, domain.divide(read(source, present), read(op.by)), present)
+    elif op.kind is Kind.SQUARE_NORM:
+        own = domain.replace(domain.nothing, read(source, present), op.within, op.shift)
+        store[target, CONTENT] = (False, domain.square_norm(own))
+    elif op.kind is Kind.CLIP and isinstance(op.by, Buffer):
+        write(target, domain.clip(read(source, present), read(op.by)), present)
     elif op.kind is Kind.UPDATE:
         _update(op, schedule, domain, read, write)
     elif op.kind is Kind.RESET:
-        store[target, CONTENT] = (schedule.rest(STATE_OF[target]).host, domain.nothing)
+        host = target in _REST_OF.values() and schedule.rest(STATE_OF[target]).host
+        store[target, CONTENT] = (host, domain.nothing)
     elif op.kind is Kind.RELEASE:
         store.pop((target, CONTENT), None)
         store.pop((target, MOMENT), None)
@@ -154,26 +215,32 @@ def _update(
         op.within,
     )
     if domain.master:
-        write(op.target, host, weight, CONTENT, op.within)
-    write(op.target, host, moment, MOMENT, op.within)
+        write(op.target, weight, host)
+    write(op.target, moment, host, MOMENT)
     theta: Rest = schedule.rest(State.PARAMETERS)
     if theta.stored and theta.host is host:
-        write(Buffer.PARAMETERS, host, weight, CONTENT, op.within)
+        write(Buffer.PARAMETERS, weight, host)
 
 
 def _collect(op: Op, domain: Domain, value: Any) -> Any:
     """What a collective leaves on each device."""
-    if op.target is Buffer.ACTIVATIONS:
-        return value
+    average = Factor(sizes=tuple((axis, -1) for axis in op.axes))
     for axis in op.axes:
-        value = domain.owners(value, axis) if op.kind is Kind.ALL_GATHER else domain.sum(value, axis)
+        if op.target is Buffer.ACTIVATIONS or op.kind in REDUCTIONS:
+            value = domain.sum(value, axis)
+        elif op.kind is Kind.BROADCAST:
+            value = domain.first(value, axis)
+        else:
+            value = domain.owners(value, axis, op.shift)
+    if op.mean or op.target is Buffer.ACTIVATIONS:  # gathered ones are as fresh as all of them
+        value = domain.scale(value, average)
     if op.kind is Kind.REDUCE_SCATTER:
-        value = domain.replace(domain.nothing, value, op.axes)
+        value = domain.replace(domain.nothing, value, op.axes, op.shift)
     return value
 
 
 def _parts(source: Buffer, target: Buffer) -> tuple[str, ...]:
-    both = {STATE_OF[source], STATE_OF[target]} == {State.OPTIMIZER}
+    both = STATE_OF.get(source) is STATE_OF.get(target) is State.OPTIMIZER
     return (CONTENT, MOMENT) if both else (CONTENT,)
 
 
@@ -191,22 +258,40 @@ class Devices:
         select: Callable[[Any, Any, Any], Any],
         settle: Callable[[Value], Value],
         master: bool = True,
+        micro_steps: Number = 1,
     ) -> None:
-        self.mesh, self.owner, self.master = mesh, owner, master
+        self.mesh, self.owner, self.master, self.micro_steps = mesh, owner, master, micro_steps
         self.total, self.select, self.settle = total, select, settle
         self.nothing: Value = nothing
 
     def sum(self, value: Value, axis: str) -> Value:
         return self.settle(summed(value, axis, self.mesh[axis], self.total))
 
-    def owners(self, value: Value, axis: str) -> Value:
-        return self.settle(owners(value, axis, self.owner[axis]))
+    def owners(self, value: Value, axis: str, shift: int = 0) -> Value:
+        return self.settle(owners(value, axis, self._taker(axis, shift)))
 
-    def replace(self, old: Value, new: Value, axes: Axes) -> Value:
+    def first(self, value: Value, axis: str) -> Value:
+        return self.settle(owners(value, axis, 0))
+
+    def replace(self, old: Value, new: Value, axes: Axes, shift: int = 0) -> Value:
         kept, rest = new, old
         for axis in axes:
-            kept = sliced(kept, axis, self.owner[axis], self.select, rest)
+            kept = sliced(kept, axis, self._taker(axis, shift), self.select, rest)
         return self.settle(kept)
+
+    def _taker(self, axis: str, shift: int) -> Any:
+        """The device that takes the element's slice for its own."""
+        owner = self.owner[axis]
+        return (owner - shift) % self.mesh[axis] if shift else owner
 
     def add(self, value: Value, other: Value) -> Value:
         return self.settle(lambda device: value(device) + other(device))
+
+    def scale(self, value: Value, factor: Factor) -> Value:
+        number = factor.value(self.mesh, self.micro_steps)
+        return self.settle(lambda device: number * value(device))
+
+    def _of_all_elements(self, *_: Any) -> Any:
+        raise ValueError("a norm, a count or a statistic is not a function of one element's values")
+
+    divide = square_norm = clip = tokens = statistic = _of_all_elements

@@ -90,8 +90,8 @@ MUTANTS = [
     (
         "fresh gradients take no room",
         "derive.py",
-        "    span = Span.NONE if in_place else Span.UNIT\n    return Op(Kind.BACKWARD",
-        "    span = Span.NONE\n    return Op(Kind.BACKWARD",
+        "Buffer.FRESH, everyones, span=Span.UNIT)",
+        "Buffer.FRESH, everyones)",
         "M9",
     ),
     (
@@ -104,8 +104,8 @@ MUTANTS = [
     (
         "a gather sends the whole",
         "communication.py",
-        "sizes.slice(op.within + op.axes))",
-        "sizes.slice(op.within))",
+        "chunk, whole = sizes.slice(op.within + op.axes), sizes.slice(op.within)",
+        "chunk = whole = sizes.slice(op.within)",
         "X1",
     ),
     (
@@ -139,9 +139,23 @@ MUTANTS = [
     (
         "a sum of equal values forgets n",
         "operators.py",
-        "factor = n if right in (SUM, OWNER) else 1",
-        "factor = 1",
+        "n if both == (ALL, ALL) else",
+        "1 if both == (ALL, ALL) else",
         "T1 T3",
+    ),
+    (
+        "another device's slice is the owner's",
+        "operators.py",
+        "int(left.of == right.to)",
+        "1",
+        "T1",
+    ),
+    (
+        "one device fewer is nameless",
+        "operators.py",
+        "return n - len(named) - (1 if",
+        "return n - len(named) - (2 if",
+        "T1",
     ),
     (
         "the owner is somebody else",
@@ -153,24 +167,22 @@ MUTANTS = [
     (
         "an operator is read wrongly elsewhere",
         "operators.py",
-        "        SUM: (Source.SELF, Source.OWNER, Source.REST),",
-        "        SUM: (Source.SELF, Source.REST),",
+        "    return (*named, *unnamed)",
+        "    return unnamed",
         "T1 T3",
     ),
     (
         "an update touches slices that are not its own",
         "semantics.py",
-        "    write(op.target, host, weight, CONTENT, op.within)\n"
-        "    write(op.target, host, moment, MOMENT, op.within)\n",
-        "    write(op.target, host, moment, CONTENT, op.within)\n"
-        "    write(op.target, host, moment, MOMENT, op.within)\n",
+        "            value = domain.replace(old, value, op.within, op.shift)\n",
+        "            pass\n",
         "E9",
     ),
     (
         "a gather reads another step's parameters",
         "semantics.py",
-        "            write(target, False, _collect(op, domain, read(source, False, part)), part)",
-        "            write(target, False, _collect(op, domain, read(target, False, part)), part)",
+        "write(target, _collect(op, domain, read(source, False, part)), False, part)",
+        "write(target, _collect(op, domain, read(target, False, part)), False, part)",
         "E9",
     ),
     (

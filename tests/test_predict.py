@@ -83,7 +83,7 @@ def test_zero3_peaks_at_two_units_more():
     ("modes", "room"),
     [
         # what passes at the fullest moment, in bytes, with Psi = 1000, N = 4, U = 100, 2 + 2 + 12
-        (("M", "S", "S", "S"), 2 * 25 + 2 * 100 + 2 * 100),  # cast slice, gathered, fresh gradient
+        (("M", "S", "S", "S"), 2 * 100 + 2 * 100),  # gathered from the cast slice; fresh gradient
         (("O", "S", "S", "S"), 2 * 100 + 2 * 100),  # fetched unit, fresh gradient
         (("R", "R", "O", "S"), 2 * 1000),  # the whole gradient comes back for its all-reduce
         (("R", "S*", "R", "S"), 12 * 100),  # a gathered unit of optimizer state

@@ -85,10 +85,12 @@ def broken(draw):
             part.insert(i, draw(st.sampled_from(everything)))
         elif action == "axes" and part[i].axes:
             some = [(), schedule.axes, schedule.axes[:1], schedule.axes[-1:]]
-            part[i] = replace(part[i], axes=draw(st.sampled_from(some)))
+            axes = tuple(a for a in draw(st.sampled_from(some)) if a not in part[i].within)
+            part[i] = replace(part[i], axes=axes)
         elif action == "within":
             some = [(), schedule.axes, schedule.axes[:1]]
-            part[i] = replace(part[i], within=draw(st.sampled_from(some)))
+            within = tuple(a for a in draw(st.sampled_from(some)) if a not in part[i].axes)
+            part[i] = replace(part[i], within=within)
     sizes = {axis: draw(st.integers(1, 3)) for axis in schedule.axes}
     made = replace(schedule, micro_step=tuple(parts[0]), finish=tuple(parts[1]))
     return made, sizes, draw(st.integers(1, 3))

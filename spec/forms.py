@@ -1,0 +1,401 @@
+"""The normal form of every buffer: the domain in which a schedule's verdict is found.
+
+A value is a combination of original values, each with one operator for each axis. Operations act on
+normal forms as they act on the devices' values (theorem T1), and forms that differ do different
+things (T3). Where a need is not met the result is a fault: a value like any other, that does no harm
+where nothing is made of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product as combinations
+from typing import Any, NamedTuple
+
+from spec.arithmetic import Number
+from spec.operators import (
+    ALL,
+    KEEP,
+    OTHER,
+    SUM,
+    NormalForm,
+    Operator,
+    Place,
+    Source,
+    Word,
+    add,
+    apply,
+    reads,
+    rest,
+    scale,
+)
+from spec.schedule import MICRO_STEPS, SLICING, Factor, Op, Schedule
+from spec.semantics import Axes
+from spec.states import BytePolicy
+from spec.training import Loss
+
+
+class Symbol(NamedTuple):
+    """An original value: of a step, and a micro-step or operation; times functions of numbers."""
+
+    kind: str  # weight | moment | gradient | tied | tokens | statistic | norm | scaled | fault
+    step: int
+    which: int = 0
+    factors: tuple[Any, ...] = ()
+
+
+SAME = ("weight", "moment")  # symbols that are the same on every device
+Position = tuple[Place, ...]  # where a device is along each axis, seen from the element's owner
+Need = tuple[str, NormalForm, NormalForm, str]  # (rule, what there is, what is needed, in words)
+
+
+class Rejected(Exception):
+    """A requirement that a schedule does not meet."""
+
+    def __init__(self, rule: str, has: str, needs: str, op: Op | None, index: int) -> None:
+        super().__init__(f"{has}; needs {needs}")
+        self.rule, self.has, self.needs, self.op, self.index = rule, has, needs, op, index
+
+
+class Forms:
+    """The domain of normal forms.
+
+    `roots`: how many places after the element's owner the first device is, along each axis.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        mesh: Mapping[str, Number],
+        micro_steps: int,
+        policy: BytePolicy,
+        same: Callable[[Number, Number], bool],
+        roots: Mapping[str, int],
+    ) -> None:
+        self.nothing: NormalForm = {}
+        # along an axis of one device every operator is the identity
+        self.axes = tuple(a for a in schedule.axes if not _is_one(mesh[a]))
+        self.sizes = tuple(mesh[a] for a in self.axes)
+        self.named = tuple(
+            tuple(dict.fromkeys((*takers(schedule, a, mesh[a]), roots.get(a, 0)))) for a in self.axes
+        )
+        self.mesh, self.micro_steps, self.policy, self.same = mesh, micro_steps, policy, same
+        self.roots, self.training = roots, schedule.training
+        self.master = policy.master
+        self.step, self.op_index = 0, 0
+        self.op: Op | None = None
+        self.faults: dict[Symbol, Rejected] = {}
+
+    def symbol(self, kind: str, step: int, micro_step: int = 0) -> NormalForm:
+        """A value in its original form."""
+        return {(Symbol(kind, step, micro_step), (KEEP,) * len(self.axes)): 1}
+
+    def _apply(self, operator_: Operator, axis: str, form: NormalForm) -> NormalForm:
+        if axis not in self.axes:
+            return form
+        i = self.axes.index(axis)
+        return apply(operator_, i, form, self.sizes[i])
+
+    # ------------------------------------------------------------ operations
+    def sum(self, value: NormalForm, axis: str) -> NormalForm:
+        return self._apply(SUM, axis, value)
+
+    def owners(self, value: NormalForm, axis: str, shift: int = 0) -> NormalForm:
+        return self._apply(Operator(ALL, taker(self.mesh[axis], shift)), axis, value)
+
+    def first(self, value: NormalForm, axis: str) -> NormalForm:
+        return self._apply(Operator(ALL, self.roots[axis]), axis, value)
+
+    def replace(self, old: NormalForm, new: NormalForm, axes: Axes, shift: int = 0) -> NormalForm:
+        change: NormalForm = add(new, scale(old, -1))
+        for axis in axes:
+            place = taker(self.mesh[axis], shift)
+            change = self._apply(Operator(place, place), axis, change)
+        return add(old, change)
+
+    def add(self, value: NormalForm, other: NormalForm) -> NormalForm:
+        return add(value, other)
+
+    def scale(self, value: NormalForm, factor: Factor) -> NormalForm:
+        return scale(value, factor.value(self.mesh, self.micro_steps))
+
+    def divide(self, value: NormalForm, count: NormalForm) -> NormalForm:
+        count = self.reduced(count)
+        return self._times("over", value, count) if count else {}
+
+    def clip(self, gradient: NormalForm, square_norm: NormalForm) -> NormalForm:
+        square_norm = self.reduced(square_norm)
+        return self._times("clip", gradient, square_norm) if square_norm else gradient
+
+    def square_norm(self, gradient: NormalForm) -> NormalForm:
+        """A symbol that stands for what each device's slice adds; all have the sum where all are.
+
+        Where devices have the same, each has the whole norm; where each has its own slice, a part.
+        """
+        gradient = self.reduced(gradient)
+        whole, sliced, norm = dict(gradient), [], []
+        for i in range(len(self.axes)):
+            to = {word[i].to for _, word in gradient}
+            sliced.append(len(to) == 1 and to.isdisjoint((ALL, KEEP.to)))
+            norm.append(SUM if to == {ALL} else KEEP)
+            if sliced[-1]:
+                whole = {(s, _with(w, i, Operator(ALL, w[i].of))): c for (s, w), c in whole.items()}
+        varies = tuple(op is KEEP and not part for op, part in zip(norm, sliced, strict=True))
+        symbol = Symbol("norm", self.step, 0, (_frozen(whole), varies))
+        return {(symbol, tuple(norm)): 1} if gradient else {}
+
+    def _times(self, function: str, value: NormalForm, number: NormalForm) -> NormalForm:
+        """A value times a function of a number on each device.
+
+        Along axes where the number is the same on all, that commutes with every operator. Along
+        others it is part of the symbol, with all that happened before but for what is a slice.
+        """
+        factor = (function, _frozen(number))
+        varies = [any(word[i] == KEEP for _, word in number) for i in range(len(self.axes))]
+        result: NormalForm = {}
+        for (symbol, word), coefficient in self.reduced(value).items():
+            inner, outer = list(word), list(word)
+            for i, (op, varying) in enumerate(zip(word, varies, strict=True)):
+                if not varying:
+                    inner[i] = KEEP
+                elif op == KEEP or op.to == ALL:
+                    outer[i] = KEEP
+                else:
+                    inner[i] = KEEP if op.of == op.to else Operator(ALL, op.of)
+                    outer[i] = Operator(op.to, op.to)
+            if all(op == KEEP for op in inner):
+                factors = tuple(sorted((*symbol.factors, factor), key=repr))
+                after = symbol._replace(factors=factors)
+            else:
+                after = Symbol("scaled", symbol.step, 0, (symbol, tuple(inner), factor))
+            result = add(result, {(after, tuple(outer)): coefficient})
+        return result
+
+    def reduced(self, form: NormalForm) -> dict[Any, Number]:
+        """The form without its terms that cancel."""
+        return {term: c for term, c in form.items() if not self.same(c, 0)}
+
+    def forward(self, view: NormalForm) -> NormalForm:
+        return view
+
+    def gradient(
+        self,
+        view: NormalForm,
+        activations: NormalForm,
+        micro_step: int,
+        axes: Axes,
+        tied: bool = False,
+    ) -> NormalForm:
+        current = self.symbol("weight", self.step)
+        needs = (
+            ("fresh", view, current, "the parameters it reads are"),
+            ("fresh", activations, current, "the parameters its activations come from are"),
+        )
+        computed = self.symbol("tied" if tied else "gradient", self.step, micro_step)
+        for axis in axes:
+            computed = self.sum(computed, axis)
+        return self._where_met(needs, computed)[0]
+
+    def tokens(self, micro_step: int) -> NormalForm:
+        return self.symbol("tokens", self.step, micro_step)
+
+    def statistic(self, micro_step: int) -> NormalForm:
+        return self.symbol("statistic", self.step, micro_step)
+
+    def whole(self) -> NormalForm:
+        """The gradient that a single device applies."""
+        word: Word = (SUM,) * len(self.axes)
+
+        def every(kind: str) -> NormalForm:
+            return {(Symbol(kind, self.step, m), word): 1 for m in range(self.micro_steps)}
+
+        form: NormalForm = every("gradient")
+        form = add(form, every("tied")) if self.training.tied else form
+        if self.training.loss is Loss.MEAN:
+            names = (*self.mesh, MICRO_STEPS)
+            form = self.scale(form, Factor(sizes=tuple((name, -1) for name in names)))
+        if self.training.loss is Loss.TOKEN_MEAN:
+            form = self.divide(form, every("tokens"))
+        return self.clip(form, self.square_norm(form)) if self.training.clip else form
+
+    def update(
+        self, weight: NormalForm, moment: NormalForm, gradient: NormalForm, axes: Axes
+    ) -> tuple[NormalForm, NormalForm]:
+        state = (("current", moment, self.symbol("moment", self.step), "the optimizer state is"),)
+        needs = (
+            ("current", weight, self.symbol("weight", self.step), "the weights it updates are"),
+            *(state if self.policy.k > 0 else ()),
+            ("whole", gradient, self.whole(), "the gradient it applies is"),
+        )
+        after = (self.symbol(kind, self.step + 1) for kind in ("weight", "moment"))
+        weight, moment = self._where_met(needs, *after)
+        return weight, moment
+
+    def _where_met(self, needs: Sequence[Need], *results: NormalForm) -> list[NormalForm]:
+        """The results on devices where the needs are met; elsewhere a fault, which says why not.
+
+        A fault is a value like any other: it does no harm where nothing is made of it.
+        """
+        faults = [(p, self.fault(p, needs)) for p in self.positions()]
+        if not any(fault for _, fault in faults):
+            return list(results)
+        found = []
+        for result in results:
+            form: NormalForm = {}
+            for position, fault in faults:
+                here: NormalForm = {(fault, (KEEP,) * len(self.axes)): 1} if fault else result
+                form = add(form, self._only_at(here, position))
+            found.append(form)
+        return found
+
+    def _only_at(self, form: NormalForm, position: Position) -> NormalForm:
+        """The value on devices of one kind, nothing elsewhere."""
+        for axis, named, place in zip(self.axes, self.named, position, strict=True):
+            if place is not None:
+                form = self._apply(Operator(place, place), axis, form)
+                continue
+            elsewhere = form
+            for other in named:
+                there = self._apply(Operator(other, other), axis, form)
+                elsewhere = add(elsewhere, scale(there, -1))
+            form = elsewhere
+        return form
+
+    def fault(self, position: Position, needs: Sequence[Need]) -> Symbol | None:
+        """The first need that is not met on such a device, as a symbol."""
+        for rule, has, expected, words in needs:
+            difference = self.at(add(has, scale(expected, -1)), position)
+            if difference:
+                inherited = next((s for s, _ in difference if s.kind == "fault"), None)
+                symbol = inherited or Symbol("fault", self.step, self.op_index)
+                if inherited is None:
+                    has_here = f"{words} {self.describe(has)}{self.describe_position(position)}"
+                    no = Rejected(rule, has_here, self.describe(expected), self.op, self.op_index)
+                    self.faults.setdefault(symbol, no)
+                return symbol
+        return None
+
+    # ---------------------------------------------------------- requirements
+    def positions(self, owned: Axes = ()) -> Iterator[Position]:
+        """The kinds of device there are; along the axes in `owned`, owners only."""
+        choices = []
+        for axis, named, n in zip(self.axes, self.named, self.sizes, strict=True):
+            others = [OTHER] if not isinstance(n, int) or n > len(named) else []
+            choices.append([0] if axis in owned else [*named, *others])
+        return combinations(*choices)
+
+    def at(self, form: NormalForm, position: Position) -> dict[Any, Number]:
+        """What a value comes to on a device: its coefficient on each original value it sees."""
+        seen: dict[Any, Number] = {}
+        for (symbol, word), coefficient in form.items():
+            per_axis = [
+                [s for s in reads(op, place, named) if s is not Source.REST or self._some(i, place)]
+                for i, (op, place, named) in enumerate(zip(word, position, self.named, strict=True))
+            ]
+            for sources in combinations(*per_axis):
+                key: Any = (symbol, sources)
+                factor: Number = 1
+                if symbol.kind in SAME:
+                    key, factor = (symbol, ()), self._devices(position, sources)
+                seen[key] = seen.get(key, 0) + factor * coefficient
+        return self.reduced(seen)
+
+    def _some(self, axis: int, place: Place) -> bool:
+        """Whether the rest of a group is anyone. A symbolic size is large enough."""
+        others = rest(place, self.named[axis], self.sizes[axis])
+        return not isinstance(others, int) or others > 0
+
+    def _devices(self, position: Position, sources: tuple[int | Source, ...]) -> Number:
+        count: Number = 1
+        for i, (place, source) in enumerate(zip(position, sources, strict=True)):
+            if source is Source.REST:
+                count = count * rest(place, self.named[i], self.sizes[i])
+        return count
+
+    # --------------------------------------------------------------- in words
+    def describe_position(self, position: Position) -> str:
+        """Which devices."""
+        others = [a for a, place in zip(self.axes, position, strict=True) if place is OTHER]
+        words = [f"do not own the element along {' and '.join(others)}"] if others else []
+        for axis, place in zip(self.axes, position, strict=True):
+            if place:
+                words.append(f"are {place} after its owner along {axis}")
+        return f" on devices that {' and '.join(words)}" if words else ""
+
+    def describe(self, form: NormalForm) -> str:
+        """A normal form in words."""
+        terms = [self._term(term, c) for term, c in form.items() if not self.same(c, 0)]
+        if len(terms) > 4:
+            terms = [*terms[:3], f"{len(terms) - 3} more terms"]
+        return " + ".join(terms) or "nothing"
+
+    def _term(self, term: tuple[Symbol, Word], coefficient: Number) -> str:
+        symbol, word = term
+        name = self._original(symbol, all(op == KEEP for op in word))
+        for axis, op in zip(self.axes, word, strict=True):
+            name += _in_words(op, axis)
+        return name if self.same(coefficient, 1) else f"{coefficient} x {name}"
+
+    def _original(self, symbol: Symbol, own: bool) -> str:
+        age = self.step - symbol.step
+        if symbol.kind == "fault":
+            return "what an earlier operation got wrong"
+        if symbol.kind == "norm":
+            return f"the square norm of ({self.describe(dict(symbol.factors[0]))})"
+        if symbol.kind == "scaled":
+            inside, word, factor = symbol.factors
+            return f"({self._term((inside, word), 1)}){self._factor(factor)}"
+        if symbol.kind in SAME:
+            when = {0: "current", -1: "updated"}.get(age, f"stale (by {age} steps)")
+            return f"the {when} {symbol.kind}"
+        what = {"gradient": "gradient", "tied": "gradient by the second use"}.get(
+            symbol.kind, symbol.kind
+        )
+        old = "" if age == 0 else f" of {age} steps ago"
+        mine = "the device's own " if own else ""
+        name = f"{mine}micro-step {symbol.which}'s {what}{old}"
+        return name + "".join(self._factor(f) for f in symbol.factors)
+
+    def _factor(self, factor: tuple[str, Any]) -> str:
+        function, number = factor
+        verb = {"over": "divided by", "clip": "clipped by"}[function]
+        return f" {verb} ({self.describe(dict(number))})"
+
+
+def _in_words(op: Operator, axis: str) -> str:
+    """What an operator did along an axis."""
+
+    def who(place: Any) -> str:
+        return "the owner" if place == 0 else f"the device {place} after the owner"
+
+    if op == KEEP:
+        return ""
+    if op.to == op.of != ALL:
+        return f" only on {who(op.to)} along {axis}"
+    took = f" summed over {axis}" if op.of == ALL else f" taken from {who(op.of)} along {axis}"
+    return took if op.to == ALL else f"{took}, only on {'its owner' if op.to == 0 else who(op.to)}"
+
+
+def _is_one(size: Number) -> bool:
+    return isinstance(size, int) and size == 1
+
+
+def taker(size: Number, shift: int) -> int:
+    """How many places after the owner the device is that takes its slice for its own."""
+    return -shift % size if isinstance(size, int) else -shift
+
+
+def takers(schedule: Schedule, axis: str, size: Number) -> Iterator[int]:
+    """The places after the owner that operations speak of along an axis: first the owner."""
+    yield 0
+    for op in schedule.micro_step + schedule.finish:
+        if axis in op.within or (axis in op.axes and op.kind in SLICING):
+            yield taker(size, op.shift)
+
+
+def _frozen(form: NormalForm) -> tuple[Any, ...]:
+    return tuple(sorted(form.items(), key=repr))
+
+
+def _with(word: Word, axis: int, op: Operator) -> Word:
+    return (*word[:axis], op, *word[axis + 1 :])
