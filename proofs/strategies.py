@@ -20,7 +20,7 @@ from proofs.sums import Sum, total
 from spec.derive import derive
 from spec.mesh import Device
 from spec.operators import Value
-from spec.schedule import Buffer, Schedule
+from spec.schedule import Buffer, Kind, Schedule
 from spec.semantics import CONTENT, MOMENT, Axes, Devices, Store, execute, initial
 from spec.states import State
 from spec.strategies import STRATEGIES
@@ -99,7 +99,7 @@ class Execution(Devices):
         self.next_moment = k.function("next_moment", REAL, REAL, REAL, REAL)
         self.nests: dict[tuple[str, ...], Sum] = {}
         self.read: list[Value] = []
-        self.applied: list[tuple[Known, Value, Value, Axes]] = []
+        self.applied: list[Known] = []
         self.names = 0
         super().__init__(
             {a: self.bound[a] for a in schedule.axes}, owner, self._no_total, z3.If, lambda v: v
@@ -263,8 +263,8 @@ class Execution(Devices):
         self.read.append(view)
         return view
 
-    def update(self, weight: Value, moment: Value, gradient: Any, axes: Axes) -> tuple[Value, Value]:
-        self.applied.append((gradient, weight, moment, axes))
+    def update(self, weight: Value, moment: Value, gradient: Any) -> tuple[Value, Value]:
+        self.applied.append(gradient)
 
         def after(function: Any) -> Value:
             return lambda d: function(weight(d), moment(d), gradient(d))
@@ -276,7 +276,9 @@ class Execution(Devices):
         """Fresh reads, whole gradients and agreeing copies, as one theorem."""
         store = self._executed()
         k, owned = self.k, self.schedule.axes
-        ((gradient, _, _, axes),) = self.applied
+        (gradient,) = self.applied
+        ops = self.schedule.micro_step + self.schedule.finish
+        (axes,) = (op.within for op in ops if op.kind is Kind.UPDATE)
         canonical = self.indices if self.schedule.finish else owned
         uses = gradient.facts
         order = gradient.order

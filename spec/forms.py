@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product as combinations
 from typing import Any, NamedTuple
 
-from spec.arithmetic import Number
+from spec.arithmetic import Number, power
 from spec.operators import (
     ALL,
     KEEP,
@@ -41,6 +41,7 @@ class Symbol(NamedTuple):
     kind: str  # weight | moment | gradient | tied | tokens | statistic | norm | scaled | fault
     step: int
     which: int = 0
+    inside: tuple[Any, ...] = ()  # what a norm, or a scaled value, is made of
     factors: tuple[Any, ...] = ()
 
 
@@ -121,7 +122,10 @@ class Forms:
 
     def divide(self, value: NormalForm, count: NormalForm) -> NormalForm:
         count = self.reduced(count)
-        return self._times("over", value, count) if count else {}
+        if not count:
+            return {}
+        multiple, count = _normalised(count)
+        return scale(self._times("over", value, count), power(multiple, -1))
 
     def clip(self, gradient: NormalForm, square_norm: NormalForm) -> NormalForm:
         square_norm = self.reduced(square_norm)
@@ -141,8 +145,11 @@ class Forms:
             if sliced[-1]:
                 whole = {(s, _with(w, i, Operator(ALL, w[i].of))): c for (s, w), c in whole.items()}
         varies = tuple(op is KEEP and not part for op, part in zip(norm, sliced, strict=True))
+        if not gradient:
+            return {}
+        multiple, whole = _normalised(whole)
         symbol = Symbol("norm", self.step, 0, (_frozen(whole), varies))
-        return {(symbol, tuple(norm)): 1} if gradient else {}
+        return {(symbol, tuple(norm)): multiple * multiple}
 
     def _times(self, function: str, value: NormalForm, number: NormalForm) -> NormalForm:
         """A value times a function of a number on each device.
@@ -194,7 +201,11 @@ class Forms:
         computed = self.symbol("tied" if tied else "gradient", self.step, micro_step)
         for axis in axes:
             computed = self.sum(computed, axis)
-        return self._where_met(needs, computed)[0]
+        # what is not fresh at one place is missing on every device, for some element of the model
+        unmet = self._open(needs)
+        faults = (self.fault(position, unmet) for position in self.positions() if unmet)
+        fault = next(filter(None, faults), None)
+        return {(fault, (KEEP,) * len(self.axes)): 1} if fault else computed
 
     def tokens(self, micro_step: int) -> NormalForm:
         return self.symbol("tokens", self.step, micro_step)
@@ -219,7 +230,7 @@ class Forms:
         return self.clip(form, self.square_norm(form)) if self.training.clip else form
 
     def update(
-        self, weight: NormalForm, moment: NormalForm, gradient: NormalForm, axes: Axes
+        self, weight: NormalForm, moment: NormalForm, gradient: NormalForm
     ) -> tuple[NormalForm, NormalForm]:
         state = (("current", moment, self.symbol("moment", self.step), "the optimizer state is"),)
         needs = (
@@ -236,7 +247,8 @@ class Forms:
 
         A fault is a value like any other: it does no harm where nothing is made of it.
         """
-        faults = [(p, self.fault(p, needs)) for p in self.positions()]
+        needs = self._open(needs)
+        faults = [(p, self.fault(p, needs)) for p in self.positions()] if needs else []
         if not any(fault for _, fault in faults):
             return list(results)
         found = []
@@ -247,6 +259,10 @@ class Forms:
                 form = add(form, self._only_at(here, position))
             found.append(form)
         return found
+
+    def _open(self, needs: Sequence[Need]) -> list[Need]:
+        """The needs that are not met on the face of it."""
+        return [n for n in needs if self.reduced(add(n[1], scale(n[2], -1)))]
 
     def _only_at(self, form: NormalForm, position: Position) -> NormalForm:
         """The value on devices of one kind, nothing elsewhere."""
@@ -266,7 +282,7 @@ class Forms:
         for rule, has, expected, words in needs:
             difference = self.at(add(has, scale(expected, -1)), position)
             if difference:
-                inherited = next((s for s, _ in difference if s.kind == "fault"), None)
+                inherited = next(filter(None, (_first_fault(s) for s, _ in difference)), None)
                 symbol = inherited or Symbol("fault", self.step, self.op_index)
                 if inherited is None:
                     has_here = f"{words} {self.describe(has)}{self.describe_position(position)}"
@@ -341,9 +357,9 @@ class Forms:
         if symbol.kind == "fault":
             return "what an earlier operation got wrong"
         if symbol.kind == "norm":
-            return f"the square norm of ({self.describe(dict(symbol.factors[0]))})"
+            return f"the square norm of ({self.describe(dict(symbol.inside[0]))})"
         if symbol.kind == "scaled":
-            inside, word, factor = symbol.factors
+            inside, word, factor = symbol.inside
             return f"({self._term((inside, word), 1)}){self._factor(factor)}"
         if symbol.kind in SAME:
             when = {0: "current", -1: "updated"}.get(age, f"stale (by {age} steps)")
@@ -360,6 +376,16 @@ class Forms:
         function, number = factor
         verb = {"over": "divided by", "clip": "clipped by"}[function]
         return f" {verb} ({self.describe(dict(number))})"
+
+
+def _first_fault(part: Any) -> Symbol | None:
+    """A fault in a symbol, or in what its factors are made of."""
+    if isinstance(part, Symbol) and part.kind == "fault":
+        return part._replace(factors=())
+    if isinstance(part, Symbol):
+        part = part.inside + part.factors
+    inner = part if isinstance(part, tuple) else ()
+    return next(filter(None, map(_first_fault, inner)), None)
 
 
 def _in_words(op: Operator, axis: str) -> str:
@@ -394,7 +420,13 @@ def takers(schedule: Schedule, axis: str, size: Number) -> Iterator[int]:
 
 
 def _frozen(form: NormalForm) -> tuple[Any, ...]:
-    return tuple(sorted(form.items(), key=repr))
+    return tuple(sorted(form.items(), key=lambda item: repr(item[0])))
+
+
+def _normalised(form: NormalForm) -> tuple[Number, dict[Any, Number]]:
+    """A form as a multiple of one whose first coefficient is 1."""
+    first: Number = _frozen(form)[0][1]
+    return first, scale(form, power(first, -1))
 
 
 def _with(word: Word, axis: int, op: Operator) -> Word:

@@ -23,7 +23,7 @@ from spec.training import Loss, momentum, sgd
 
 Coordinate = tuple[int, ...]
 Values = dict[tuple[int, Coordinate], Any]  # (element, device) -> value
-# data("start", element), data("sample" or "tied", step, micro-step, device, element), and
+# data("start" or "moment", element), data("sample" or "tied", step, micro-step, device, element), and
 # data("tokens" or "statistic", step, micro-step, device)
 Data = Callable[..., Any]
 
@@ -32,8 +32,8 @@ def primes(what: str, *index: Any) -> Fraction:
     """Data that are all different: no sum of some is a sum of others."""
     flat = [n for part in index for n in (part if isinstance(part, tuple) else (part,))]
     code = sum((n + 1) * 7 ** (i + 1) for i, n in enumerate(flat))
-    kinds = ("start", "sample", "tied", "tokens", "statistic")
-    return Fraction(code + (1, 5, 3, 2, 4)[kinds.index(what)], 1)
+    kinds = ("start", "tokens", "tied", "statistic", "sample", "moment")
+    return Fraction(code + kinds.index(what) + 1)
 
 
 @dataclass(frozen=True)
@@ -121,14 +121,14 @@ class Reference:
         return {key: number * x for key, x in value.items()}
 
     def divide(self, value: Values, count: Values) -> Values:
-        return {key: x / count[key] if _something(count[key]) else 0 for key, x in value.items()}
+        return {key: over(x, count[key]) for key, x in value.items()}
 
     def square_norm(self, gradient: Values) -> Values:
         norms = {d: sum(gradient[j, d] ** 2 for j in range(self.elements)) for d in self.devices}
         return {(j, d): norms[d] for j, d in gradient}
 
     def clip(self, gradient: Values, square_norm: Values) -> Values:
-        return {key: x / (1 + square_norm[key]) for key, x in gradient.items()}
+        return {key: over(x, 1 + square_norm[key]) for key, x in gradient.items()}
 
     def forward(self, view: Values) -> Values:
         return view
@@ -167,12 +167,12 @@ class Reference:
             for j in range(self.elements)
         ]
         if training.loss is Loss.MEAN:
-            whole = [g / Fraction(len(self.devices) * self.micro_steps) for g in whole]
+            whole = [over(g, len(self.devices) * self.micro_steps) for g in whole]
         if training.loss is Loss.TOKEN_MEAN:
             count = sum(self.data("tokens", self.step, m, d) for m in micro_steps for d in self.devices)
-            whole = [g / count for g in whole]
+            whole = [over(g, count) for g in whole]
         square_norm = sum(g**2 for g in whole) if training.clip else 0
-        return [g / (1 + square_norm) for g in whole] if training.clip else whole
+        return [over(g, 1 + square_norm) for g in whole] if training.clip else whole
 
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
         """Gradient descent; with state, momentum with weight decay, so that all depends on all."""
@@ -180,15 +180,8 @@ class Reference:
             return momentum(weight, moment, gradient + weight, 1, 1)
         return sgd(weight, gradient, 1), 0
 
-    def update(
-        self, weight: Values, moment: Values, gradient: Values, axes: Axes
-    ) -> tuple[Values, Values]:
-        pairs = {
-            key: self.next(weight[key], moment[key], gradient[key])
-            if self.owns(*key, axes)
-            else (weight[key], moment[key])
-            for key in weight
-        }
+    def update(self, weight: Values, moment: Values, gradient: Values) -> tuple[Values, Values]:
+        pairs = {key: self.next(weight[key], moment[key], gradient[key]) for key in weight}
         return {k: v[0] for k, v in pairs.items()}, {k: v[1] for k, v in pairs.items()}
 
 
@@ -210,8 +203,10 @@ def run(
     elements = elements or max(2, group_size(sizes, schedule.axes))
     world = Reference(schedule, sizes, micro_steps, elements, data, stateful, master)
     theta = [data("start", j) for j in range(elements)]
-    omega: list[Any] = [0] * elements
-    store = initial(schedule, world, world.constant(theta.__getitem__), world.nothing)
+    omega = [data("moment", j) if stateful else 0 for j in range(elements)]
+    store = initial(
+        schedule, world, world.constant(theta.__getitem__), world.constant(omega.__getitem__)
+    )
     for step in range(steps):
         world.step = step
         for m, op in schedule.flat(micro_steps):
@@ -237,7 +232,7 @@ def _compare(
         for j, weight in enumerate(theta):
             yield Divergence(world.step, world.owner[j], j, "parameters", None, weight)
     if schedule.training.statistics:
-        _, seen = store[Buffer.STATISTICS, CONTENT]
+        _, seen = store.get((Buffer.STATISTICS, CONTENT), (False, world.nothing))
         for (j, d), has in seen.items():
             yield Divergence(world.step, d, j, "statistics", has, seen[j, world.devices[0]])
     for state, buffer, part, words, single in kept:
@@ -251,8 +246,12 @@ def _compare(
                 yield Divergence(world.step, d, j, words, has, single[j])
 
 
-def _something(count: Any) -> bool:
-    return not isinstance(count, int | Fraction) or count != 0
+def over(value: Any, number: Any) -> Any:
+    """An exact quotient; nothing where there is no number to divide by."""
+    if isinstance(number, int | Fraction):
+        number = Fraction(number)
+        return value * (1 / number if number else number)
+    return value / number
 
 
 def first_divergence(schedule: Schedule, sizes: dict[str, int], **options: Any) -> Divergence | None:

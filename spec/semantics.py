@@ -35,6 +35,7 @@ _REST_OF = {
     State.OPTIMIZER: Buffer.OPTIMIZER,
     State.GRADIENTS: Buffer.GRADIENTS,
 }
+RESTING = tuple(_REST_OF.values())
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
 
 
@@ -92,8 +93,8 @@ class Domain(Protocol):
     def statistic(self, micro_step: int) -> Any:
         """What each device's samples of one micro-step add to the statistics."""
 
-    def update(self, weight: Any, moment: Any, gradient: Any, axes: Axes) -> tuple[Any, Any]:
-        """The next weight and moment, on the devices that own the element along `axes`."""
+    def update(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
+        """The next weight and moment."""
 
 
 def initial(schedule: Schedule, domain: Domain, weight: Any, moment: Any) -> Store:
@@ -136,7 +137,7 @@ def execute(op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step
         old = read(buffer, on_host, part)
         if op.within:
             value = domain.replace(old, value, op.within, op.shift)
-        if buffer in _REST_OF.values():
+        if buffer in RESTING:
             slices = schedule.rest(STATE_OF[buffer]).sharded
             done = op.within if op.shift == 0 else ()
             slices = tuple(a for a in slices if a not in done)
@@ -189,7 +190,7 @@ def execute(op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step
     elif op.kind is Kind.UPDATE:
         _update(op, schedule, domain, read, write)
     elif op.kind is Kind.RESET:
-        host = target in _REST_OF.values() and schedule.rest(STATE_OF[target]).host
+        host = target in RESTING and schedule.rest(STATE_OF[target]).host
         store[target, CONTENT] = (host, domain.nothing)
     elif op.kind is Kind.RELEASE:
         store.pop((target, CONTENT), None)
@@ -212,7 +213,6 @@ def _update(
         read(op.target if domain.master else Buffer.PARAMETERS, host),
         read(op.target, host, MOMENT),
         read(op.source, host),
-        op.within,
     )
     if domain.master:
         write(op.target, weight, host)

@@ -16,13 +16,14 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product as combinations
 from typing import Any
 
 from spec.arithmetic import Number
 from spec.forms import Forms, Rejected, Symbol, takers
-from spec.schedule import Buffer, Kind, Op, Schedule
-from spec.semantics import CONTENT, MOMENT, Store, execute, initial
+from spec.schedule import STATE_OF, Buffer, Kind, Op, Schedule
+from spec.semantics import CONTENT, MOMENT, RESTING, Store, execute, initial, updates_on_host
 from spec.states import MIXED_ADAM, BytePolicy, State
 
 SETTLED_WITHIN = 4  # steps after which an accepted schedule's state must have repeated
@@ -83,11 +84,69 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
                 _require_same_statistics(forms, store)
         except Rejected as no:
             return Verdict(False, no.rule, step, no.op, no.has, no.needs, no.index)
-        after = _relative(store, step + 1, forms.same)
+        kept = {
+            place: store[place] for place in store if place[0] in that_matter(schedule, forms.master)
+        }
+        after = _relative(kept, step + 1, forms.same)
         if after == before:
             return Verdict(True)
         before = after
     return Verdict(False, "agreed", step, None, "the state differs after every step", "a repeat")
+
+
+@lru_cache(maxsize=4096)
+def that_matter(schedule: Schedule, master: bool) -> frozenset[Buffer]:
+    """The buffers of which a later step may still read what a step leaves in them.
+
+    Found backwards: what must be right at the end, and what an operation reads to write such a
+    buffer, until nothing is added.
+    """
+    matter = frozenset({Buffer.PARAMETERS, Buffer.OPTIMIZER, Buffer.STATISTICS})
+    while True:
+        before = matter
+        for op in reversed(schedule.micro_step + schedule.finish):
+            written = _written(op, schedule)
+            if written & before:
+                before = before - _overwritten(op, written, schedule) | _read(op, master)
+        if before <= matter:
+            return matter
+        matter |= before
+
+
+def _written(op: Op, schedule: Schedule) -> frozenset[Buffer]:
+    theta = schedule.rest(State.PARAMETERS)
+    beside = theta.stored and theta.host is updates_on_host(op, schedule)
+    others = {
+        Kind.UPDATE: {Buffer.PARAMETERS} if beside else set(),
+        Kind.BACKWARD: {Buffer.TIED} if schedule.training.tied else set(),
+        Kind.FORWARD: {Buffer.STATISTICS} if schedule.training.statistics else set(),
+    }
+    return frozenset({op.target} | others.get(op.kind, set()))
+
+
+def _overwritten(op: Op, written: frozenset[Buffer], schedule: Schedule) -> frozenset[Buffer]:
+    """The buffers of which nothing is left that they had, but what the operation has read."""
+    if op.kind in (Kind.RESET, Kind.RELEASE):
+        return written
+
+    def room(buffer: Buffer) -> tuple[str, ...]:  # a resting place has room for its slices only
+        return schedule.rest(STATE_OF[buffer]).sharded if buffer in RESTING else ()
+
+    return frozenset(b for b in written if op.shift == 0 and set(op.within) <= set(room(b)))
+
+
+def _read(op: Op, master: bool) -> frozenset[Buffer]:
+    if op.kind in (Kind.RESET, Kind.RELEASE):
+        return frozenset()
+    others = {
+        Kind.UPDATE: {op.target} if master else {op.target, Buffer.PARAMETERS},
+        Kind.BACKWARD: {op.target, Buffer.ACTIVATIONS},
+        Kind.FORWARD: {Buffer.STATISTICS},
+        Kind.RECOMPUTE: {Buffer.PARAMETERS},
+        Kind.ACCUMULATE: {op.target},
+    }
+    by = {op.by} if isinstance(op.by, Buffer) else set()
+    return frozenset({op.source} | others.get(op.kind, set()) | by)
 
 
 def _roots(schedule: Schedule, mesh: Mapping[str, Number]) -> Iterator[dict[str, int]]:
@@ -120,9 +179,11 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
             continue
         host, value = store.get((buffer, part), (rest.host, forms.nothing))
         value = value if host is rest.host else forms.nothing
+        updated = forms.symbol(kind, forms.step + 1)
+        if value == updated:
+            continue
         for position in forms.positions(rest.sharded):
             words = f"what rests as {buffer.value} is"
-            updated = forms.symbol(kind, forms.step + 1)
             fault = forms.fault(position, [("agreed", value, updated, words)])
             if fault:
                 raise forms.faults[fault]
@@ -130,7 +191,7 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
 
 def _require_same_statistics(forms: Forms, store: Store) -> None:
     """Every device has the same statistics; what they are is the next step's beginning."""
-    _, value = store[Buffer.STATISTICS, CONTENT]
+    _, value = store.get((Buffer.STATISTICS, CONTENT), (False, {}))
     for axis in forms.axes:
         needs = [("agreed", value, forms.owners(value, axis), "the statistics are")]
         for position in forms.positions():
@@ -145,7 +206,8 @@ def _relative(store: Store, step: int, same: Callable[[Number, Number], bool]) -
 
     def back(part: Any) -> Any:
         if isinstance(part, Symbol):
-            return Symbol(part.kind, step - part.step, part.which, back(part.factors))
+            age = 0 if part.kind == "fault" else step - part.step  # what is wrong stays wrong
+            return Symbol(part.kind, age, part.which, back(part.inside), back(part.factors))
         return tuple(map(back, part)) if isinstance(part, tuple) else part
 
     return {
