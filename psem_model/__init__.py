@@ -1,1 +1,1 @@
-"""What runs: predictions from the specification, reports of the proofs, and the command line."""
+"""What runs: predictions, checks and simulations, reports of the proofs, and the command line."""

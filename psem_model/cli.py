@@ -1,4 +1,4 @@
-"""The command line. Solver and SymPy are imported only by the commands that use them."""
+"""The command line. Solver, SymPy and NumPy are imported only by the commands that use them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,21 @@ from typing import Any
 
 import click
 
-BAD_INPUT, REJECTED = 2, 1
+from psem_model import schedule_commands
+from psem_model.options import (
+    ACCUMULATE,
+    BAD_INPUT,
+    DEVICES,
+    HOLD,
+    JSON,
+    PLACEMENT,
+    POLICY,
+    PSI,
+    REJECTED,
+    STRATEGY,
+    UNIT,
+    options,
+)
 
 
 class Commands(click.Group):
@@ -36,33 +50,21 @@ class Commands(click.Group):
 @click.version_option(package_name="psem")
 @click.pass_context
 def psem(context: click.Context) -> None:
-    """Placement semantics for distributed deep learning: proved, predicted, explained."""
+    """Placement semantics for distributed deep learning: predicted, checked, simulated, proved."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 @psem.command()
-@click.argument("strategy", required=False)
-@click.option("--placement", help='A placement: "parameters=S*,optimizer=S,gradients=S,activations=S".')
-@click.option("--hold", is_flag=True, help="With --placement: keep gathered parameters for backward.")
-@click.option("--psi", required=True, help="Parameters of the model, such as 7.5e9.")
-@click.option("--devices", required=True, help="Devices, such as 64; 8x8 for two axes.")
-@click.option(
-    "--bytes",
-    "policy",
-    default="mixed-adam",
-    show_default=True,
-    help="Bytes per parameter: a named policy, or w,g,K.",
-)
-@click.option("--accumulate", default="1", show_default=True, help="Micro-steps per step.")
-@click.option("--unit", help="Elements gathered or reduced at a time (a layer). Default: all.")
+@options(STRATEGY, PLACEMENT, HOLD, click.option("--psi", required=True, help=PSI), DEVICES)
+@options(POLICY, ACCUMULATE, UNIT)
 @click.option(
     "--exact/--divisible",
     default=True,
     show_default=True,
     help="With padding, or as if N divided Psi.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+@JSON
 def predict(
     strategy: str | None,
     placement: str | None,
@@ -83,24 +85,14 @@ def predict(
     from psem_model.predict import NotRealisable
     from psem_model.predict import predict as predicted
     from spec.arithmetic import DIVISIBLE, EXACT
-    from spec.strategies import MEANING
 
-    if (strategy is None) == (placement is None):
-        raise inputs.BadInput(
-            "predict: expected a strategy or --placement, one of the two; nearest: predict zero3"
-        )
-    if strategy is not None:
-        if hold:
-            raise inputs.BadInput("--hold goes with --placement; expected fsdp-hold for FSDP")
-        placed, name = inputs.strategy(strategy), f"{strategy}: {MEANING[strategy]}"
-    else:
-        placed, name = inputs.placement(placement or "", hold), "placement"
+    placed, name = inputs.chosen("predict", strategy, placement, hold)
     size = inputs.count("--psi", psi, "parameters")
     try:
         found = predicted(
             placed,
             size,
-            inputs.mesh(devices, placed),
+            inputs.mesh(devices, placed.axes),
             inputs.policy(policy),
             inputs.count("--accumulate", accumulate, "micro-steps"),
             None if unit is None else min(size, inputs.count("--unit", unit, "elements")),
@@ -117,8 +109,13 @@ def predict(
 
     from psem_model.show import Shown
 
-    shown = Shown(name if not as_json else strategy or "placement", found, exact)
+    shown = Shown(name if strategy and not as_json else strategy or "placement", found, exact)
     click.echo(json.dumps(shown.json(), indent=2) if as_json else "\n".join(shown.lines()))
+
+
+psem.add_command(schedule_commands.derive)
+psem.add_command(schedule_commands.check)
+psem.add_command(schedule_commands.simulate)
 
 
 @psem.command()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
@@ -12,7 +12,7 @@ from spec.mesh import HOST
 from spec.modes import Mode, O
 from spec.placement import BATCH, Placement, place
 from spec.states import POLICIES, BytePolicy, State, custom_policy
-from spec.strategies import STRATEGIES
+from spec.strategies import MEANING, STRATEGIES
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 LARGEST = 30  # decimal exponent of numbers that are taken
@@ -27,7 +27,8 @@ def nearest(given: str, choices: Iterable[str]) -> str:
     return get_close_matches(given, list(choices), n=1, cutoff=0.0)[0]
 
 
-def _choose(what: str, given: str, choices: Iterable[str]) -> str:
+def choose(what: str, given: str, choices: Iterable[str]) -> str:
+    """One of some names."""
     names = list(choices)
     if given not in names:
         raise BadInput(
@@ -46,31 +47,31 @@ def number(what: str, given: str) -> Fraction:
     raise BadInput(f"{what}: given {given!r}; expected a number such as 7.5e9, below 1e{LARGEST}")
 
 
-def count(what: str, given: str, of: str) -> int:
-    """A whole number of at least 1."""
+def count(what: str, given: str, of: str, least: int = 1) -> int:
+    """A whole number of at least 1, or of another least one, of some things."""
     value = number(what, given)
-    if value.denominator != 1 or value < 1:
-        raise BadInput(f"{what}: given {given!r}; expected a whole number of {of}, at least 1")
+    if value.denominator != 1 or value < least:
+        things = f" of {of}" if of else ""
+        raise BadInput(f"{what}: given {given!r}; expected a whole number{things}, at least {least}")
     return int(value)
 
 
-def mesh(given: str, placement: Placement) -> dict[str, int]:
-    """Axis sizes: "64", or "8x8" for two axes, in the placement's order."""
+def mesh(given: str, axes: Sequence[str]) -> dict[str, int]:
+    """Axis sizes: "64", or "8x8" for two axes, in their order."""
     sizes = [count("--devices", part, "devices") for part in given.lower().split("x")]
-    if len(sizes) != len(placement.axes):
-        axes = " x ".join(placement.axes)
-        form = "x".join("8" for _ in placement.axes)
+    if len(sizes) != len(axes):
+        form = "x".join("8" for _ in axes)
         raise BadInput(
-            f"--devices: given {given!r}; expected {len(placement.axes)} sizes, one for each of "
-            f"{axes}, such as {form}"
+            f"--devices: given {given!r}; expected {len(axes)} sizes, one for each of "
+            f"{' x '.join(axes)}, such as {form}"
         )
-    return dict(zip(placement.axes, sizes, strict=True))
+    return dict(zip(axes, sizes, strict=True))
 
 
 def policy(given: str) -> BytePolicy:
     """A named byte policy, or "w,g,K" in bytes per parameter."""
     if "," not in given:
-        return POLICIES[_choose("--bytes", given, POLICIES)]
+        return POLICIES[choose("--bytes", given, POLICIES)]
     parts = given.split(",")
     if len(parts) != 3:
         raise BadInput(f"--bytes: given {given!r}; expected three numbers w,g,K such as 2,2,12")
@@ -82,7 +83,39 @@ def policy(given: str) -> BytePolicy:
 
 def strategy(given: str) -> Placement:
     """A named strategy's placement."""
-    return STRATEGIES[_choose("strategy", given, STRATEGIES)]
+    return STRATEGIES[choose("strategy", given, STRATEGIES)]
+
+
+def chosen(
+    command: str, strategy_: str | None, placement_: str | None, hold: bool
+) -> tuple[Placement, str]:
+    """A strategy's placement or the one that is given, and what it is called."""
+    if (strategy_ is None) == (placement_ is None):
+        raise BadInput(
+            f"{command}: expected a strategy or --placement, one of the two; nearest: {command} zero3"
+        )
+    if strategy_ is None:
+        placed = placement(placement_ or "", hold)
+        return placed, f"placement {spelled(placed)}"
+    if hold:
+        raise BadInput("--hold goes with --placement; expected fsdp-hold for FSDP")
+    return strategy(strategy_), f"{strategy_}: {MEANING[strategy_]}"
+
+
+def symbols_of(placement: Placement, state: State) -> str:
+    """The mode symbols of one state, as they are typed."""
+    axes = [placement.mode(state, axis) for axis in placement.axes]
+    modes = [mode.value for mode in axes if mode is not None]
+    if len(placement.axes) > 1:
+        modes = [f"{a}:{m}" for a, m in zip(placement.axes, modes, strict=True)]
+    host = "+O" if placement.mode(state, HOST) is Mode.OFFLOADED else ""
+    return "/".join(modes) + host
+
+
+def spelled(placed: Placement) -> str:
+    """A placement as it is typed."""
+    modes = ",".join(f"{state.value}={symbols_of(placed, state)}" for state in State)
+    return modes + (" --hold" if placed.hold else "")
 
 
 def placement(given: str, hold: bool) -> Placement:
@@ -97,7 +130,7 @@ def placement(given: str, hold: bool) -> Placement:
         name, equals, symbols = part.strip().partition("=")
         if not equals:
             raise BadInput(f"--placement: given {part!r}; expected state=mode, such as optimizer=S")
-        state = states[_choose("--placement, state", name.strip(), states)]
+        state = states[choose("--placement, state", name.strip(), states)]
         if state in modes:
             raise BadInput(f"--placement: {name} is given twice; expected each state once")
         modes[state] = _modes(symbols.strip())
@@ -129,7 +162,7 @@ def _modes(symbols: str) -> dict[str, Mode]:
             raise BadInput(f"--placement, axis: given {axis!r}; expected a name such as shard")
         if axis in found:
             raise BadInput(f"--placement: axis {axis} is given twice; expected each axis once")
-        found[axis] = valid[_choose("--placement, mode", symbol, valid)]
+        found[axis] = valid[choose("--placement, mode", symbol, valid)]
     if plus:
         if host != O.value:
             raise BadInput(f"--placement, host: given {host!r}; expected O (kept on the host)")

@@ -42,10 +42,9 @@ class NotRealisable(ValueError):
 
 
 @dataclass(frozen=True)
-class Prediction:
+class Costs:
     """Per device: bytes that rest, peak and are on the host; what each operation moves per step."""
 
-    placement: Placement
     schedule: Schedule
     sizes: Sizes
     micro_steps: Number
@@ -62,6 +61,13 @@ class Prediction:
         """Bytes of all model states between steps."""
         parameters, optimizer, gradients = self.resting.values()
         return parameters + optimizer + gradients
+
+
+@dataclass(frozen=True)
+class Prediction(Costs):
+    """The costs of a placement."""
+
+    placement: Placement
 
 
 @lru_cache(maxsize=4096)
@@ -136,12 +142,18 @@ def _require_sizes(
 
 def evaluate(placement: Placement, sizes: Sizes, micro_steps: Number = 1) -> Prediction:
     """The same for any kind of number, without asking whether the placement is realisable."""
-    schedule = derive(placement)
+    return Prediction(
+        **vars(predict_schedule(derive(placement), sizes, micro_steps)), placement=placement
+    )
+
+
+def predict_schedule(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> Costs:
+    """What a schedule needs and moves, whoever wrote it and whether it is right or not."""
+    sizes = replace(sizes, cut=schedule.cut)
     found = moves(schedule, sizes, micro_steps)
     rest = {state: resting(schedule, state, sizes) for state in MODEL_STATES}
     parameters, optimizer, gradients = (resting(schedule, s, sizes, True) for s in MODEL_STATES)
-    return Prediction(
-        placement,
+    return Costs(
         schedule,
         sizes,
         micro_steps,
@@ -179,8 +191,9 @@ def predict_many(
     """
     placement = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
     (axis,) = placement.axes
-    sizes = Sizes(psi, {axis: devices}, BytePolicy(w, g, k), None, Arrays())
     schedule = derive(placement)
+    policy = BytePolicy(w, g, k)
+    sizes = Sizes(psi, {axis: devices}, policy, None, Arrays(), schedule.cut)
     parameters, optimizer, gradients = (resting(schedule, s, sizes) for s in MODEL_STATES)
     elements, _, _ = totals(moves(schedule, sizes), 0)
     return {"resting": parameters + optimizer + gradients, "elements": elements}

@@ -5,32 +5,17 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from psem_model.figures import divergence_json, plain, quantity, table
+from psem_model.inputs import symbols_of
 from psem_model.predict import NotRealisable, Prediction
 from psem_model.symbolic import LEGEND, closed_form, peak_formula, text
 from spec.arithmetic import Number
 from spec.memory import MODEL_STATES
 from spec.mesh import HOST, group_size
 from spec.modes import MEANING, Mode
-from spec.placement import Placement
 from spec.states import State
 
 GB, GIB = 10**9, 2**30
-
-
-def quantity(value: Number) -> dict[str, Any]:
-    """An exact number, and the nearest float."""
-    exact = Fraction(value)
-    return {"exact": f"{exact.numerator}/{exact.denominator}", "value": float(exact)}
-
-
-def symbols_of(placement: Placement, state: State) -> str:
-    """The mode symbols of one state, as they are typed."""
-    axes = [placement.mode(state, axis) for axis in placement.axes]
-    modes = [mode.value for mode in axes if mode is not None]
-    if len(placement.axes) > 1:
-        modes = [f"{a}:{m}" for a, m in zip(placement.axes, modes, strict=True)]
-    host = "+O" if placement.mode(state, HOST) is Mode.OFFLOADED else ""
-    return "/".join(modes) + host
 
 
 class Shown:
@@ -59,7 +44,7 @@ class Shown:
         operations = [
             {
                 "operation": move.op.kind.value,
-                "state": move.op.state.value,
+                "state": (move.op.state or move.op.target).value,
                 "phase": move.op.phase.value,
                 "axes": list(move.op.axes) or [HOST],
                 "times": int(move.times),
@@ -152,7 +137,7 @@ class Shown:
             )
         )
         rows.append(("host", p.host, f.host, ""))
-        out += _table(
+        out += table(
             [(name, *_bytes(value), text(formula), words) for name, value, formula, words in rows]
         )
         out += ["", "communication per device and step"]
@@ -160,7 +145,7 @@ class Shown:
             (
                 f"{move.op.kind.value} {move.op.state.value}",
                 "over " + " x ".join(move.op.axes) if move.op.axes else "over the host link",
-                f"{_plain(move.elements)} elements",
+                f"{plain(move.elements)} elements",
                 *_bytes(move.bytes),
                 text(formula.elements),
                 f"{policy.of(move.op.state)} = {policy.provenance(move.op.state)}",
@@ -172,14 +157,14 @@ class Shown:
             (
                 "to other devices",
                 "",
-                f"{_plain(p.elements)} elements",
+                f"{plain(p.elements)} elements",
                 *_bytes(p.bytes),
                 text(f.elements),
                 "",
             )
         )
-        out += _table(moved)
-        out += _table([("over the host link", *_bytes(p.host_bytes), text(f.host_bytes) + " bytes")])
+        out += table(moved)
+        out += table([("over the host link", *_bytes(p.host_bytes), text(f.host_bytes) + " bytes")])
         if any(move.op.state is State.ACTIVATIONS for move in p.moves):
             out.append("  activations move too; what they take and move is not counted here")
         out += ["", "formulas: memory in bytes, communication in elements"]
@@ -189,21 +174,8 @@ class Shown:
 _PEAK = "resting + largest transient (unit: {})"
 
 
-def _plain(value: Number) -> str:
-    exact = Fraction(value)
-    return f"{exact.numerator:,}" if exact.denominator == 1 else f"{float(exact):,.2f}"
-
-
 def _bytes(value: Number) -> tuple[str, str]:
     return f"{float(Fraction(value) / GB):,.6g} GB", f"{float(Fraction(value) / GIB):,.6g} GiB"
-
-
-def _table(rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-    return [
-        ("  " + "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True))).rstrip()
-        for row in rows
-    ]
 
 
 def refusal(error: NotRealisable) -> list[str]:
@@ -218,19 +190,9 @@ def refusal(error: NotRealisable) -> list[str]:
 
 def refusal_json(error: NotRealisable) -> dict[str, Any]:
     """The same for a program."""
-    run = error.divergence
     return {
         "realisable": False,
         "rule": error.verdict.rule,
         "reason": error.verdict.reason,
-        "divergence": None
-        if run is None
-        else {
-            "step": run.step + 1,
-            "device": list(run.device),
-            "element": run.element,
-            "state": run.state,
-            "has": None if run.has is None else str(run.has),
-            "single_device": str(run.single),
-        },
+        "divergence": None if error.divergence is None else divergence_json(error.divergence),
     }

@@ -36,7 +36,7 @@ def elements_sent(op: Op, sizes: Sizes) -> Number:
     """Elements one device sends in one execution of `op`; 0 if it moves nothing that is counted."""
     if op.target in SCALARS:
         chunk = whole = 1
-    elif op.state in MODEL_STATES:
+    elif op.state in MODEL_STATES and not sizes.is_empty(op.state):
         chunk, whole = sizes.slice(op.within + op.axes), sizes.slice(op.within)
     else:
         return 0 * sizes.psi

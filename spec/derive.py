@@ -74,11 +74,11 @@ def derive(placement: Placement) -> Schedule:
         *([] if placement.hold else _see_parameters(step, Phase.BACKWARD, Span.UNIT)),
         *_restore_activations(step, read),
         _backward(step, read),
+        *_release_view(step, Phase.BACKWARD),
     ]
     finish: list[Op] = []
     if grads.stored:
-        keep = [] if step.adds_in_place else _keep_gradient(grads)
-        micro_step += [*keep, *_release_view(step, Phase.BACKWARD)]
+        micro_step += [] if step.adds_in_place else _keep_gradient(grads)
         reduction, gradient = _reduce_kept(step)
         working_copy = [Op(Kind.RELEASE, Phase.UPDATE, gradient)]
         finish += [
@@ -93,7 +93,6 @@ def derive(placement: Placement) -> Schedule:
             *_bring_to_host(Buffer.FRESH, Buffer.FRESH, step, Phase.BACKWARD),
             *_update(step, Buffer.FRESH),
             Op(Kind.RELEASE, Phase.BACKWARD, Buffer.FRESH),
-            *_release_view(step, Phase.BACKWARD),
         ]
     return Schedule(
         placement.axes, tuple(zip(State, rests, strict=True)), tuple(micro_step), tuple(finish)

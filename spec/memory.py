@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 
 from spec.arithmetic import EXACT, Arithmetic, Number
@@ -44,6 +45,11 @@ class Sizes:
         cells = group_size(self.mesh, axes + others)
         return group_size(self.mesh, others) * self.arithmetic.shard(elements, unit, cells)
 
+    def is_empty(self, state: State) -> bool:
+        """Whether the state has no elements: that of an optimizer without state."""
+        width = self.policy.of(state)
+        return isinstance(width, int | Fraction) and width == 0
+
     def width(self, op: Op) -> Number:
         """Bytes per element of what `op` writes; 0 for what is not counted in parameters."""
         if op.target in SCALARS:
@@ -72,19 +78,30 @@ def room(op: Op, sizes: Sizes) -> Number:
     return devices * sizes.slice(axes, op.span) * sizes.width(op)
 
 
-def takers_of_room(schedule: Schedule) -> Iterator[tuple[Op, tuple[Op, ...]]]:
-    """Each operation of a step, with those whose results take room from then on.
+def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tuple[Op, ...]]]:
+    """For each operation of a step, the results that take room from then on, and those that go after.
 
-    A buffer that is there unit by unit is there whole if it is not released, or if a number of the
-    whole gradient is needed before it is.
+    A result goes when its buffer is released, or replaced. What is held whole goes when all units
+    are done: when nothing is held unit by unit. A buffer that is there unit by unit is there whole if
+    it is not released, or if a number of the whole gradient is needed before it is.
     """
     ops = [op for _, op in schedule.flat(1)]
+    live: dict[Buffer, Op] = {}
+    waiting: list[Op] = []
     for i, op in enumerate(ops):
-        taken = [op] if op.span is not Span.NONE else []
+        results = [op] if op.span is not Span.NONE else []
         if op.kind is Kind.BACKWARD and schedule.training.tied:
             span = Span.WHOLE if op.span is Span.NONE else op.span
-            taken.append(Op(Kind.KEEP, op.phase, Buffer.FRESH, Buffer.TIED, span=span))
-        yield op, tuple(t if _unit_by_unit(t, ops[i + 1 :]) else _whole(t) for t in taken)
+            results.append(Op(Kind.KEEP, op.phase, Buffer.FRESH, Buffer.TIED, span=span))
+        come = tuple(r if _unit_by_unit(r, ops[i + 1 :]) else _whole(r) for r in results)
+        ended = [op.target] if op.kind is Kind.RELEASE else [r.target for r in come]
+        go = [live.pop(buffer) for buffer in ended if buffer in live]
+        live |= {result.target: result for result in come}
+        waiting += [result for result in go if result.span is Span.WHOLE]
+        go = [result for result in go if result.span is Span.UNIT]
+        if not any(result.span is Span.UNIT for result in live.values()):
+            go, waiting = go + waiting, []
+        yield come, tuple(go)
 
 
 def _whole(op: Op) -> Op:
@@ -102,17 +119,14 @@ def _unit_by_unit(op: Op, later: list[Op]) -> bool:
 
 @lru_cache(maxsize=4096)
 def moments(schedule: Schedule) -> tuple[tuple[Op, ...], ...]:
-    """While each operation runs, those whose results take room of their own.
-
-    A result replaces what was in its buffer, once it is there.
-    """
-    live: dict[Buffer, Op] = {}
+    """While each operation runs, the results that take room of their own."""
+    live: list[Op] = []
     found = []
-    for op, taken in takers_of_room(schedule):
-        if op.kind is Kind.RELEASE:
-            live.pop(op.target, None)
-        found.append((*live.values(), *taken))
-        live |= {t.target: t for t in taken}
+    for come, go in comings_and_goings(schedule):
+        live += come
+        found.append(tuple(live))
+        for result in go:
+            live.remove(result)
     return tuple(found)
 
 
@@ -129,23 +143,15 @@ def transient(schedule: Schedule, sizes: Sizes) -> Number:
 
 
 def ledger(schedule: Schedule, resting_: Number, room_of: RoomOf) -> list[Number]:
-    """Bytes on the device while each operation runs, and at the end of the step.
-
-    What a result takes is added; what it replaces, or is released, is taken off.
-    """
+    """Bytes on the device while each operation runs, and at the end of the step."""
     balance = resting_
-    owed: dict[Buffer, Number] = {}
     entries = []
-    for op, taken in takers_of_room(schedule):
-        if op.kind is Kind.RELEASE and op.target in owed:
-            balance = balance - owed.pop(op.target)
-        for result in taken:
+    for come, go in comings_and_goings(schedule):
+        for result in come:
             balance = balance + room_of(result)
         entries.append(balance)
-        for result in taken:
-            if result.target in owed:
-                balance = balance - owed.pop(result.target)
-            owed[result.target] = room_of(result)
+        for result in go:
+            balance = balance - room_of(result)
     return [*entries, balance]
 
 

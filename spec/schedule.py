@@ -47,6 +47,7 @@ STATE_OF: dict[Buffer, State] = {
 WEIGHTS = (B.PARAMETERS, B.VIEW, B.OPTIMIZER, B.OPTIMIZER_VIEW)
 GRADIENTS = (B.GRADIENTS, B.FRESH, B.TIED)
 SCALARS = (B.TOKENS, B.TOTAL_TOKENS, B.NORM)  # one number on each device
+NUMBERS = (*SCALARS, B.STATISTICS)  # not a value for each parameter
 
 
 class Phase(Enum):
@@ -131,7 +132,7 @@ class Rest:
 # what each kind may read, and what it may then write; in place wherever nothing else is named
 _STATES = ((WEIGHTS, WEIGHTS), (GRADIENTS, GRADIENTS))
 _MOVES = (*_STATES, ((B.ACTIVATIONS,), ()))
-_SUMS = (*_STATES, ((B.STATISTICS, *SCALARS), ()))
+_SUMS = (*_STATES, (NUMBERS, ()))
 _SCALES = ((GRADIENTS, ()),)
 TAKES: dict[Kind, tuple[tuple[tuple[Buffer, ...], tuple[Buffer, ...]], ...]] = {
     Kind.ALL_GATHER: _MOVES,
@@ -152,7 +153,7 @@ TAKES: dict[Kind, tuple[tuple[tuple[Buffer, ...], tuple[Buffer, ...]], ...]] = {
     Kind.CLIP: _SCALES,
     Kind.UPDATE: ((GRADIENTS, (B.OPTIMIZER, B.OPTIMIZER_VIEW)),),
     Kind.RESET: (((*GRADIENTS, *SCALARS), ()),),
-    Kind.RELEASE: ((tuple(Buffer), ()),),
+    Kind.RELEASE: ((tuple(b for b in Buffer if b is not B.STATISTICS), ()),),
 }
 BY: dict[Kind, tuple[Buffer, ...]] = {
     Kind.SCALE: (),  # a number
@@ -202,7 +203,9 @@ class Op:
         readable = [b for sources, _ in takes for b in sources]
         writable = [b for sources, into in takes if self.source in sources for b in into]
         by_names = " or ".join(b.value for b in BY.get(self.kind, ())) or "a number"
-        fits = self.by in BY.get(self.kind, ()) or isinstance(self.by, Factor)
+        fits = self.by in BY.get(self.kind, ()) or (
+            self.kind is Kind.SCALE and isinstance(self.by, Factor)
+        )
         both = [a for a in self.axes if a in self.within]
         if self.source not in readable:
             return "source", self.source.value, " or ".join(dict.fromkeys(b.value for b in readable))
@@ -212,9 +215,14 @@ class Op:
             return "axes", ", ".join(self.axes), "none"
         if both:
             return "within", both[0], "an axis that is not in axes"
+        unsliced = (*NUMBERS, Buffer.ACTIVATIONS)
+        if self.within and self.target in unsliced and self.kind is not Kind.SQUARE_NORM:
+            return "within", ", ".join(self.within), f"none: {self.target.value} have no slices"
+        if self.shift and not self.within and self.kind not in SLICING:
+            return "shift", str(self.shift), "0: it has no slices"
         if self.mean and self.kind not in REDUCTIONS:
             return "mean", "true", "false: it does not sum along axes"
-        if self.kind in BY and not (self.by is not None and fits):
+        if self.kind in BY and not fits:
             return "by", "nothing" if self.by is None else str(self.by), by_names
         if self.kind not in BY and self.by is not None:
             return "by", str(self.by), "nothing"
@@ -232,7 +240,7 @@ class Op:
     @property
     def of_a_number(self) -> bool:
         """Whether it reads or writes a number that a device has of all elements together."""
-        return bool({self.source, self.target, self.by} & {*SCALARS, Buffer.STATISTICS})
+        return bool({self.source, self.target, self.by} & {*NUMBERS})
 
     def __str__(self) -> str:
         words = [f"{self.kind.value:<14} {self.source.value}"]

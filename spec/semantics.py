@@ -176,7 +176,8 @@ def execute(op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step
             value = domain.sum(value, axis)
         write(target, value)
     elif op.kind is Kind.ACCUMULATE:
-        host = STATE_OF.get(source) is not None and schedule.rest(State.GRADIENTS).host
+        rests = target is Buffer.GRADIENTS
+        host = schedule.rest(State.GRADIENTS).host if rests else present
         write(target, domain.add(read(target, host), read(source, host)), host)
     elif op.kind is Kind.SCALE and isinstance(op.by, Factor):
         write(target, domain.scale(read(source, present), op.by), present)

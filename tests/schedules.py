@@ -12,8 +12,9 @@ from spec.placement import on_batch, place
 from spec.schedule import (
     COLLECTIVES,
     MICRO_STEPS,
+    NUMBERS,
     REDUCTIONS,
-    SCALARS,
+    SLICING,
     TAKES,
     Buffer,
     Factor,
@@ -33,6 +34,7 @@ SYMBOLS = [mode.value for mode in Mode]
 PLACEMENTS = list(product(SYMBOLS, repeat=4))
 REALISABLE = [q for q in PLACEMENTS if check(derive(on_batch(*q)), {"batch": 5}).accepted]
 AXES = ("a", "b")
+UNSLICED = (*NUMBERS, Buffer.ACTIVATIONS)
 
 
 @st.composite
@@ -65,7 +67,7 @@ def training(schedule, **what):
 
 
 def with_mean(schedule):
-    """The loss is a mean: each reduction takes the mean, and the update's gradient that of micro-steps."""
+    """The loss is a mean: each reduction takes one, and the micro-steps' is taken before the update."""
 
     def change(op):
         sums = op.kind in REDUCTIONS and op.state is State.GRADIENTS
@@ -96,7 +98,7 @@ def with_loss_scale(schedule, factor):
 
 
 def with_token_mean(schedule):
-    """The loss is a mean over tokens: counted, accumulated, summed, and divided by before the update."""
+    """The loss is a mean over tokens: counted, accumulated, summed, and divided by at last."""
     total, phase = Buffer.TOTAL_TOKENS, Phase.UPDATE
     counting = (
         Op(Kind.COUNT, Phase.FORWARD, Buffer.TOKENS),
@@ -148,23 +150,58 @@ def with_statistics(schedule, kind):
     return rewrite(training(schedule, statistics=True), change)
 
 
+PIECES = {
+    "plain": lambda schedule: schedule,
+    "mean": with_mean,
+    "token mean": with_token_mean,
+    "loss scale": lambda schedule: with_loss_scale(schedule, Fraction(1024)),
+    "clipping": with_clipping,
+    "tied parameters": with_tied_parameters,
+    "summed statistics": lambda schedule: with_statistics(schedule, Kind.ALL_REDUCE),
+    "broadcast statistics": lambda schedule: with_statistics(schedule, Kind.BROADCAST),
+}
+
+
 @st.composite
 def real_life(draw, schedule):
     """A schedule with some of the pieces that real training has."""
-    if draw(st.booleans()):
-        schedule = with_tied_parameters(schedule)
-    loss = draw(st.sampled_from(["sum", "mean", "tokens", "scaled"]))
-    if loss == "mean":
-        schedule = with_mean(schedule)
-    elif loss == "tokens":
-        schedule = with_token_mean(schedule)
-    elif loss == "scaled":
-        schedule = with_loss_scale(schedule, Fraction(draw(st.sampled_from([2, 1024]))))
-    if draw(st.booleans()):
-        schedule = with_clipping(schedule)
-    if draw(st.booleans()):
-        schedule = with_statistics(schedule, draw(st.sampled_from([Kind.ALL_REDUCE, Kind.BROADCAST])))
+    tied, loss, clipping, statistics = (
+        draw(st.sampled_from(["plain", *names]))
+        for names in (
+            ["tied parameters"],
+            ["mean", "token mean", "loss scale"],
+            ["clipping"],
+            ["summed statistics", "broadcast statistics"],
+        )
+    )
+    for piece in (tied, loss, clipping, statistics):
+        schedule = PIECES[piece](schedule)
     return schedule
+
+
+def with_one_fault(schedule):
+    """The schedule with one operation dropped, repeated, shifted or without some axis, for each."""
+    for name in ("micro_step", "finish"):
+        ops = getattr(schedule, name)
+        for i, op in enumerate(ops):
+            for instead in ((), (op, op), *((one,) for one in misdirected(op))):
+                yield replace(schedule, **{name: (*ops[:i], *instead, *ops[i + 1 :])})
+
+
+def misdirected(op):
+    """An operation that is wrong in one field."""
+    if op.within or op.kind in SLICING:
+        yield replace(op, shift=1)
+    for axis in op.within:
+        yield replace(op, within=tuple(a for a in op.within if a != axis), shift=0)
+    for axis in op.axes:
+        yield replace(op, axes=tuple(a for a in op.axes if a != axis))
+    if op.kind in REDUCTIONS:
+        yield replace(op, mean=not op.mean)
+    if op.kind is Kind.ALL_GATHER:
+        yield replace(op, kind=Kind.BROADCAST)
+    if op.kind is Kind.SCALE:
+        yield replace(op, by=Factor(Fraction(1, 3)))
 
 
 # ----------------------------------------------------------------------- damage
@@ -184,13 +221,18 @@ def some_axes(draw, axes, without=()):
 
 def redirected(draw, op, axes):
     """The same operation with one of its fields changed."""
-    choices = ["within", "shift"]
+    slices = op.target not in UNSLICED or op.kind is Kind.SQUARE_NORM
+    choices = ["within"] if slices else ["same"]
+    choices += ["shift"] if op.within or op.kind in SLICING else []
     choices += ["axes"] if op.kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else []
     choices += ["mean"] if op.kind in REDUCTIONS else []
     choices += ["by"] if op.kind in (Kind.SCALE, Kind.DIVIDE) else []
     choice = draw(st.sampled_from(choices))
+    if choice == "same":
+        return op
     if choice == "within":
-        return replace(op, within=some_axes(draw, axes, op.axes))
+        within = some_axes(draw, axes, op.axes)
+        return replace(op, within=within, shift=op.shift if within or op.kind in SLICING else 0)
     if choice == "axes":
         return replace(op, axes=some_axes(draw, axes, op.within))
     if choice == "shift":
@@ -254,7 +296,8 @@ def operations(draw, axes):
     source = draw(st.sampled_from(sources))
     into = draw(st.sampled_from(targets)) if targets else None
     along = some_axes(draw, axes) if kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else ()
-    within = some_axes(draw, axes, along)
+    slices = (into or source) not in UNSLICED or kind is Kind.SQUARE_NORM
+    within = some_axes(draw, axes, along) if slices else ()
     by = None
     if kind is Kind.SCALE:
         by = draw(st.sampled_from(FACTORS))
@@ -264,7 +307,7 @@ def operations(draw, axes):
         by = Buffer.NORM
     taken = (into or source) in (Buffer.VIEW, Buffer.FRESH, Buffer.OPTIMIZER_VIEW)
     mean = draw(st.booleans()) if kind in REDUCTIONS else False
-    shift = draw(st.sampled_from([0, 0, 0, 1]))
+    shift = draw(st.sampled_from([0, 0, 0, 1])) if within or kind in SLICING else 0
     span = draw(st.sampled_from([Span.UNIT, Span.WHOLE])) if taken else Span.NONE
     return Op(kind, draw(st.sampled_from(Phase)), source, into, along, within, span, mean, shift, by)
 
@@ -307,4 +350,4 @@ def schedules(draw):
     return schedule, sizes, draw(st.integers(1, 3))
 
 
-__all__ = ["SCALARS", "damaged", "made_up", "operations", "placements", "real_life", "schedules"]
+__all__ = ["damaged", "made_up", "operations", "placements", "real_life", "schedules"]

@@ -1,16 +1,22 @@
 """The commands for schedules: derive writes one, check judges one, simulate runs one."""
 
 import json
+import re
 import subprocess
 import sys
+from fractions import Fraction
 
 import pytest
 
+from psem_model import options
+from psem_model.figures import value_text
 from psem_model.schedules import line_of, loads
 from spec.derive import derive
 from spec.placement import on_batch
 from spec.strategies import STRATEGIES
+from tests.conftest import exact
 
+SIZE = ["--psi", 9, "--devices", 2]
 PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
 
 
@@ -161,6 +167,111 @@ def test_the_byte_policy_says_whether_there_is_a_master_copy(psem, written):
     assert psem("check", path, "--bytes", "fp32-adam")[0] == 1
 
 
+# -------------------------------------------------------------------- simulate
+FIGURES = {"parameters", "optimizer", "gradients", "resting", "peak", "host", "elements", "bytes"}
+FIGURES |= {"host_bytes"}
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("more", [[], ["--unit", 10, "--bytes", "fp32-momentum"], ["--steps", 3]])
+def test_a_simulated_strategy_takes_and_sends_what_is_predicted_and_matches(
+    name, more, psem, predicted
+):
+    if name == "zero-offload" and "--bytes" in more:  # it needs a master copy
+        more = [10 if m == 10 else "mixed-adam" if m == "fp32-momentum" else m for m in more]
+    devices = "2x3" if name == "hsdp" else "5"
+    code, out, err = psem("simulate", name, "--psi", 101, "--devices", devices, "--json", *more)
+    assert err == ""  # no progress in a pipe
+    found = json.loads(out)
+    assert set(found["figures"]) == FIGURES
+    assert [key for key, figure in found["figures"].items() if not figure["equal"]] == []
+    assert (code, found["matches"], found["divergence"], found["verdict"]) == (0, True, None, None)
+    unit = {"unit": 10} if "--unit" in more else {}
+    policy = {"bytes": more[more.index("--bytes") + 1]} if "--bytes" in more else {}
+    plan = predicted(name, psi=101, devices=devices, **unit, **policy)
+    simulated = {key: exact(figure["simulated"]) for key, figure in found["figures"].items()}
+    assert simulated["resting"] == exact(plan["memory"]["resting"]["total"])
+    assert simulated["peak"] == exact(plan["memory"]["peak"])
+    assert simulated["elements"] == exact(plan["communication"]["elements"])
+    assert simulated["host_bytes"] == exact(plan["communication"]["host_bytes"])
+
+
+def test_a_simulation_shows_both_sides_of_every_figure(psem):
+    code, out, _ = psem("simulate", "zero3", "--psi", 1000, "--devices", 8, "--steps", 3)
+    assert code == 0
+    assert out.startswith("zero3: ZeRO stage 3")
+    assert re.search(r"peak, bytes +6,000 +6,000  equal", out)
+    assert "every copy of every parameter is that of the single device after each of 3 steps" in out
+
+
+@pytest.mark.parametrize("arithmetic", ["modular", "exact", "float64"])
+def test_a_perceptron_is_simulated_layer_by_layer(arithmetic, psem):
+    args = ["--mlp", "3x4", "--devices", "2x2", "--steps", 2, "--accumulate", 2]
+    code, out, _ = psem("simulate", "hsdp", *args, "--arithmetic", arithmetic)
+    assert code == 0
+    assert "60 parameters (a perceptron of 3 layers of 4) in units of 20" in out
+    assert ("to a relative 1e-09" in out) == (arithmetic == "float64")
+
+
+def test_what_cannot_be_right_is_simulated_too_and_diverges_for_the_verdicts_reason(psem):
+    size = ["--psi", 10, "--devices", 2]
+    for args in (["fused-update", "--accumulate", 2], ["--placement", PLACED.format("S")]):
+        code, out, err = psem("simulate", *args, *size)
+        assert (code, err) == (1, "")
+        assert "the run diverges: after step 1, element " in out
+        assert "the verdict: " in out
+        code, out, _ = psem("simulate", *args, *size, "--json")
+        found = json.loads(out)
+        assert (code, found["matches"]) == (1, False)
+        assert found["divergence"]["has"] != found["divergence"]["single_device"]
+        assert found["verdict"]["rule"] in ("whole", "fresh")
+
+
+def test_a_schedule_in_a_file_is_simulated(psem, written):
+    path = written("hsdp")
+    args = ["simulate", "--schedule", path, "--psi", 100, "--devices", "2x2"]
+    code, out, _ = psem(*args)
+    assert code == 0
+    assert out.startswith(f"{path}\n")
+    path.write_text(without('"reduce_scatter"')(path.read_text()))
+    assert psem(*args)[0] == 1
+    path = written("zero3", without('op = "release", source = "view"', nth=1))
+    code, out, _ = psem("simulate", "--schedule", path, "--psi", 100, "--devices", 4)
+    assert code == 1  # it is right, but never gives the gathered parameters back
+    assert "differs" in out
+    assert "every copy of every parameter is that of the single device" in out
+
+
+def test_an_interrupted_simulation_is_one_line(psem, monkeypatch):
+    from psem_model import simulation
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulation, "simulate", interrupted)
+    code, out, err = psem("simulate", "zero3", "--psi", 100, "--devices", 4)
+    assert (code, out, err.strip()) == (130, "", "psem: interrupted")
+
+
+def test_a_bar_is_shown_at_a_terminal_only_and_only_if_it_takes_long(monkeypatch, capsys):
+    monkeypatch.setattr(options, "PATIENCE", 0.0)
+    for terminal, shown in ((False, False), (True, True)):
+        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal)
+        with options.ticker("simulating", 3) as progress:
+            for done in (1, 2, 3):
+                progress(done)
+        assert ("simulating" in capsys.readouterr().err) is shown
+        assert list(options.bar("checking")(range(options.LONG))) == list(range(options.LONG))
+        assert ("checking" in capsys.readouterr().err) is shown
+
+
+def test_long_values_are_shortened():
+    assert value_text(Fraction(3, 7)) == "3/7"
+    assert value_text(10**100) == f"1{'0' * 23}...{'0' * 12} (101 characters)"
+    assert value_text(10**9000) == "a number of about 8,969 digits"
+    assert value_text(Fraction(1, 10**9000)).startswith("a number of about")
+
+
 # --------------------------------------------------------------------- bad input
 @pytest.mark.parametrize(
     ("args", "given", "words"),
@@ -178,10 +289,38 @@ def test_the_byte_policy_says_whether_there_is_a_master_copy(psem, written):
         (["check", "FILE", "--accumulate", "x"], "'x'", "7.5e9"),
         (["check", "FILE", "--accumulate", "1e9"], "1,000,000,000", "at most"),
         (["check", "FILE", "--bytes", "mixed"], "'mixed'", "mixed-adam"),
+        (["simulate", "zero4", *SIZE], "'zero4'", "nearest: zero3"),
+        (["simulate", *SIZE], "--schedule", "nearest: simulate zero3"),
+        (["simulate", "zero3", "--schedule", "FILE", *SIZE], "one of the three", "--schedule alone"),
+        (["simulate", "--schedule", "FILE", "--hold", *SIZE], "one of the three", "--schedule alone"),
+        (["simulate", "--schedule", "FILE", "--psi", 9, "--devices", "2x2"], "'2x2'", "batch"),
+        (["simulate", "--schedule", "none.toml", *SIZE], "none.toml", "No such file"),
+        (["simulate", "zero3", "--psi", 9], "--devices", "missing"),
+        (["simulate", "zero3", "--devices", 2], "--psi or --mlp", "--psi 1000"),
+        (["simulate", "zero3", *SIZE, "--mlp", "2x2"], "--psi or --mlp", "--psi 1000"),
+        (["simulate", "zero3", "--mlp", "2", "--devices", 2], "'2'", "such as 4x16"),
+        (["simulate", "zero3", "--mlp", "0x2", "--devices", 2], "'0x2'", "such as 4x16"),
+        (["simulate", "zero3", "--mlp", "2x2", "--unit", 3, "--devices", 2], "--unit", "a layer"),
+        (["simulate", "--schedule", "BACKWARD", "--mlp", "2x2", "--devices", 2], "--mlp", "perceptron"),
+        (["simulate", "zero3", *SIZE, "--steps", 0], "'0'", "steps, at least 1"),
+        (["simulate", "zero3", *SIZE, "--seed", -1], "'-1'", "at least 0"),
+        (["simulate", "zero3", *SIZE, "--arithmetic", "float"], "'float'", "nearest: float64"),
+        (["simulate", "dp", "--psi", "1e9", "--devices", 64], "1,000,000,000", "at most 16 to"),
+        (["simulate", "dp", "--psi", 9, "--devices", "1e6"], "1,000,000", "at most 16 to"),
+        (["simulate", "dp", *SIZE, "--accumulate", "1e12"], "1,000,000,000,000", "at most 16 to"),
+        (
+            ["simulate", "dp", *SIZE, "--arithmetic", "exact", "--steps", 40],
+            "40 steps",
+            "at most 16 to",
+        ),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(psem, written, args, given, words):
-    code, out, err = psem(*[written("zero2") if arg == "FILE" else arg for arg in args])
+    files = {
+        "FILE": lambda: written("zero2"),
+        "BACKWARD": lambda: written("dp", without('op = "forward"')),
+    }
+    code, out, err = psem(*[files[arg]() if arg in files else arg for arg in args])
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert given in err

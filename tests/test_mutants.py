@@ -69,8 +69,8 @@ MUTANTS = [
     (
         "a released buffer is not given back",
         "memory.py",
-        "            balance = balance - owed.pop(op.target)",
-        "            owed.pop(op.target)",
+        "            balance = balance - room_of(result)\n",
+        "            pass\n",
         "M9",
     ),
     (
@@ -172,10 +172,10 @@ MUTANTS = [
         "T1 T3",
     ),
     (
-        "an update touches slices that are not its own",
+        "an update starts from the working copy",
         "semantics.py",
-        "            value = domain.replace(old, value, op.within, op.shift)\n",
-        "            pass\n",
+        "read(op.target if domain.master else Buffer.PARAMETERS, host)",
+        "read(Buffer.PARAMETERS, host)",
         "E9",
     ),
     (

@@ -22,6 +22,7 @@ from spec.schedule import (
     Buffer,
     Factor,
     Kind,
+    MisfitError,
     Op,
     Phase,
     Rest,
@@ -65,18 +66,19 @@ def operations(draw, axes):
     along = draw(some) if kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else []
     within = [a for a in draw(some) if a not in along]
     by = draw(st.sampled_from(BY[kind])) if BY.get(kind) else None
-    return Op(
-        kind,
-        draw(st.sampled_from(Phase)),
-        source,
-        target,
-        tuple(along),
-        tuple(within),
-        draw(st.sampled_from(Span)),
-        kind in REDUCTIONS and draw(st.booleans()),
-        draw(st.sampled_from([0, 0, 1, -2])),
-        draw(factors(axes)) if kind is Kind.SCALE else by,
-    )
+    fields = {
+        "axes": tuple(along),
+        "within": tuple(within),
+        "span": draw(st.sampled_from(Span)),
+        "mean": kind in REDUCTIONS and draw(st.booleans()),
+        "shift": draw(st.sampled_from([0, 0, 1, -2])),
+        "by": draw(factors(axes)) if kind is Kind.SCALE else by,
+    }
+    while True:
+        try:
+            return Op(kind, draw(st.sampled_from(Phase)), source, target, **fields)
+        except MisfitError as error:  # a field that is not for this kind of operation
+            del fields[error.field]
 
 
 @st.composite

@@ -165,7 +165,7 @@ def test_a_message_from_one_device_to_another_is_one_message(n, length, seed, da
 
 
 def test_one_device_sends_nothing():
-    cluster, group, network = world(1, 1, 1)
+    _, group, network = world(1, 1, 1)
     values = drawn(0, 1, 1, 1, 4)
     assert np.array_equal(ring.all_reduce(values, group, np.add, network), values)
     assert np.array_equal(ring.all_to_all(values, group, network), values)
@@ -284,7 +284,7 @@ def test_residues_compute_what_fractions_do_modulo_the_prime(a, b):
 @pytest.mark.parametrize("arithmetic", [Arithmetic(), Modular(), Floating()])
 def test_dividing_by_nothing_gives_nothing(arithmetic):
     assert not arithmetic.reciprocal(arithmetic.zeros((3, 1))).any()
-    assert not arithmetic.reciprocal(arithmetic.count(np.array([2, 4])))[0] == 0
+    assert arithmetic.reciprocal(arithmetic.count(np.array([2, 4]))).all()
 
 
 def test_adam_and_momentum_follow_their_definitions():

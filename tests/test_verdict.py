@@ -1,23 +1,17 @@
 """The verdict against the reference run: what is accepted matches, what is rejected diverges."""
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from spec.derive import derive
-from spec.modes import Mode
 from spec.placement import on_batch
 from spec.reference import first_divergence
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from spec.verdict import check
-
-SYMBOLS = [mode.value for mode in Mode]
-PLACEMENTS = list(product(SYMBOLS, repeat=4))
-REALISABLE = [q for q in PLACEMENTS if check(derive(on_batch(*q)), {"batch": 5}).accepted]
+from tests.schedules import PLACEMENTS, schedules
 
 
 def agree(schedule, sizes, micro_steps, policy=POLICIES["mixed-adam"]):
@@ -62,43 +56,9 @@ def test_named_strategies_match_but_for_accumulating_fused_updates(name, micro_s
         assert accepted == (name != "fused-update" or micro_steps == 1)
 
 
-@st.composite
-def broken(draw):
-    """A realisable schedule with a few operations dropped, repeated, moved or misdirected."""
-    placements = [on_batch(*q) for q in REALISABLE]
-    placement = draw(st.sampled_from([*placements, *[STRATEGIES["hsdp"]] * 40]))
-    schedule = derive(placement)
-    parts = [list(schedule.micro_step), list(schedule.finish)]
-    everything = parts[0] + parts[1]
-    for _ in range(draw(st.integers(1, 3))):
-        part = draw(st.sampled_from([p for p in parts if p] or [[everything[0]]]))
-        i = draw(st.integers(0, len(part) - 1))
-        action = draw(st.sampled_from(["drop", "repeat", "swap", "insert", "axes", "within"]))
-        if action == "drop":
-            del part[i]
-        elif action == "repeat":
-            part.insert(draw(st.integers(0, len(part))), part[i])
-        elif action == "swap":
-            j = draw(st.integers(0, len(part) - 1))
-            part[i], part[j] = part[j], part[i]
-        elif action == "insert":
-            part.insert(i, draw(st.sampled_from(everything)))
-        elif action == "axes" and part[i].axes:
-            some = [(), schedule.axes, schedule.axes[:1], schedule.axes[-1:]]
-            axes = tuple(a for a in draw(st.sampled_from(some)) if a not in part[i].within)
-            part[i] = replace(part[i], axes=axes)
-        elif action == "within":
-            some = [(), schedule.axes, schedule.axes[:1]]
-            within = tuple(a for a in draw(st.sampled_from(some)) if a not in part[i].axes)
-            part[i] = replace(part[i], within=within)
-    sizes = {axis: draw(st.integers(1, 3)) for axis in schedule.axes}
-    made = replace(schedule, micro_step=tuple(parts[0]), finish=tuple(parts[1]))
-    return made, sizes, draw(st.integers(1, 3))
-
-
-@settings(max_examples=1500)
-@given(broken())
-def test_broken_schedules_are_rejected_exactly_when_they_diverge(case):
+@settings(max_examples=1000)
+@given(schedules())
+def test_any_schedule_is_rejected_exactly_when_it_diverges(case):
     agree(*case)
 
 

@@ -1,0 +1,249 @@
+"""Checking a schedule in a file: the verdict, where it fails, and a small run that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from psem_model.figures import Divergence, counted, divergence_json
+from psem_model.inputs import BadInput
+from psem_model.schedule_keys import PARTS
+from psem_model.schedules import line_of, loads, text_of
+from spec.reference import first_divergence
+from spec.schedule import Schedule
+from spec.states import BytePolicy
+from spec.verdict import Verdict, check
+
+SIZES = (1, 2, 3, 1_000_003)  # devices along an axis: all that makes a difference, and many
+MICRO_STEPS = (1, 2, 3)
+FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
+STEPS = 4  # of such a run: those that the verdict looks at
+MANY = 1000  # micro-steps, with which a check takes seconds
+
+Mesh = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mesh and a number of micro-steps."""
+
+    mesh: Mesh
+    micro_steps: int
+
+    def __str__(self) -> str:
+        sizes = " x ".join(f"{axis} {size:,}" for axis, size in self.mesh.items())
+        return f"{sizes}, {counted(self.micro_steps, 'micro-step')}"
+
+    @property
+    def devices(self) -> int:
+        return prod(self.mesh.values())
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        return {"mesh": self.mesh, "micro_steps": self.micro_steps}
+
+
+@dataclass(frozen=True)
+class Run:
+    """A small run that diverges: in the specification's terms, and as the simulator replays it."""
+
+    case: Case
+    parameters: int
+    divergence: Divergence
+    simulated: Divergence | None
+
+    def lines(self) -> list[str]:
+        """In words."""
+        where = (
+            f"{counted(self.case.devices, 'device')}, {counted(self.parameters, 'parameter')}, "
+            f"{counted(self.case.micro_steps, 'micro-step')}"
+        )
+        replay = self.simulated or "every copy is as on a single device"
+        return [
+            f"a run that diverges, on {where}: {self.divergence}",
+            f"simulated on {where}: {replay}",
+        ]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A file, the cases that were looked at, and the first that fails."""
+
+    name: str
+    cases: tuple[Case, ...]
+    schedule: Schedule
+    verdict: Verdict
+    part: str | None = None  # micro_step or finish; none at the end of the step
+    index: int | None = None  # in that part, from 0 on
+    line: int | None = None
+    run: Run | None = None
+
+    def lines(self) -> list[str]:
+        """What was found, in words."""
+        if self.verdict.accepted:
+            return [f"{self.name}: accepted", f"  looked at {_summary(self.cases)}"]
+        verdict = self.verdict
+        where = self.name if self.line is None else f"{self.name}, line {self.line}"
+        what = "at the end of the step"
+        if verdict.op is not None and self.index is not None:
+            what = f"{self.part} {self.index + 1}: {' '.join(str(verdict.op).split())}"
+        found = [
+            f"{where}: rejected: {what}",
+            f"  rule   {verdict.rule}: {RULES[verdict.rule]}",
+            f"  has    {verdict.has}",
+            f"  needs  {verdict.needs}",
+            f"  with   {self.cases[-1]}, in step {verdict.step + 1}",
+        ]
+        return found + (self.run.lines() if self.run else ["no small run was found that diverges"])
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        verdict, run = self.verdict, self.run
+        rejection = {
+            "rule": verdict.rule,
+            "step": verdict.step + 1,
+            "operation": " ".join(str(verdict.op).split()) if verdict.op else None,
+            "part": self.part,
+            "index": self.index,
+            "line": self.line,
+            "has": verdict.has,
+            "needs": verdict.needs,
+            **self.cases[-1].json(),
+        }
+        return {
+            "file": self.name,
+            "accepted": verdict.accepted,
+            "cases": [case.json() for case in self.cases],
+            "rejection": None if verdict.accepted else rejection,
+            "divergence": divergence_json(run.divergence) | run.case.json() if run else None,
+            "simulated": divergence_json(run.simulated) if run and run.simulated else None,
+        }
+
+
+RULES = {
+    "fresh": "forward and backward read the current parameters, all of them, on every device",
+    "whole": "what a device applies is the gradient that a single device applies",
+    "current": "the weights and the optimizer state that it updates are the current ones",
+    "agreed": "after the step, every resting copy is the updated one",
+}
+
+
+def check_file(
+    name: str,
+    devices: Callable[[Sequence[str]], Mesh] | None,
+    micro_steps: int | None,
+    policy: BytePolicy,
+    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+) -> Checked:
+    """Check the schedule in a file, smallest meshes first, until one fails.
+
+    `devices` gives the sizes for its axes; without, every combination of 1, 2, 3 and very many is
+    looked at, and without micro-steps 1, 2 and 3. Raises BadInput with one line.
+    """
+    text = text_of(name)
+    schedule = loads(text, name)
+    cases = cases_of(schedule.axes, devices(schedule.axes) if devices else None, micro_steps)
+    looked_at = []
+    for case in progress(cases):
+        looked_at.append(case)
+        verdict = check(schedule, case.mesh, case.micro_steps, policy)
+        if not verdict.accepted:
+            part, index = place_of(schedule, verdict, case.micro_steps)
+            line = None if part is None or index is None else line_of(text, part, index)
+            run = small_run(schedule, case, policy)
+            return Checked(name, tuple(looked_at), schedule, verdict, part, index, line, run)
+    return Checked(name, tuple(looked_at), schedule, Verdict(True))
+
+
+def cases_of(axes: Sequence[str], mesh: Mesh | None, micro_steps: int | None) -> list[Case]:
+    """The cases to look at, the smallest first."""
+    if micro_steps is not None and micro_steps > MANY:
+        raise BadInput(f"--accumulate: given {micro_steps:,}; expected at most {MANY} to check")
+    sizes = product(SIZES, repeat=len(axes)) if mesh is None else [tuple(mesh[a] for a in axes)]
+    counts = MICRO_STEPS if micro_steps is None else (micro_steps,)
+    meshes = [dict(zip(axes, some, strict=True)) for some in sizes]
+    return _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
+
+
+def _smallest_first(cases: Iterable[Case]) -> list[Case]:
+    return sorted(cases, key=lambda c: (max(c.mesh.values()), c.devices, c.micro_steps))
+
+
+def place_of(schedule: Schedule, verdict: Verdict, micro_steps: int) -> tuple[str | None, int | None]:
+    """The part and the index there of the operation that a verdict names; none at a step's end."""
+    repeated = len(schedule.micro_step)
+    if verdict.index < 0:
+        return None, None
+    if verdict.index < micro_steps * repeated:
+        return PARTS[0], verdict.index % repeated
+    return PARTS[1], verdict.index - micro_steps * repeated
+
+
+def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | None:
+    """The smallest run that diverges: at the case that fails if that is small, else a smaller one."""
+    sizes = product(range(1, FEW_ALONG_AN_AXIS + 1), repeat=len(failed.mesh))
+    meshes = [dict(zip(failed.mesh, some, strict=True)) for some in sizes]
+    counts = range(1, max(MICRO_STEPS) + 1)
+    smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
+    is_small = max(failed.mesh.values()) <= FEW_ALONG_AN_AXIS and failed.micro_steps in counts
+    for case in [failed] * is_small + smaller:
+        if case.devices <= FEW_DEVICES:
+            divergence = _diverges(schedule, case, policy)
+            if divergence is not None:
+                parameters = max(2, case.devices)
+                replayed = _simulated(schedule, case, parameters, policy)
+                return Run(case, parameters, divergence, replayed)
+    return None
+
+
+def _diverges(schedule: Schedule, case: Case, policy: BytePolicy) -> Divergence | None:
+    return first_divergence(
+        schedule,
+        case.mesh,
+        steps=STEPS,
+        micro_steps=case.micro_steps,
+        stateful=policy.k > 0,
+        master=policy.master,
+    )
+
+
+def _simulated(
+    schedule: Schedule, case: Case, parameters: int, policy: BytePolicy
+) -> Divergence | None:
+    """Where the simulator sees the same run diverge, in fractions that start from small numbers."""
+    from psem_model.simulator import Arithmetic, simulate
+
+    class Small(Arithmetic):
+        def of(self, integers: Any) -> Any:
+            return super().of(1 + integers % 97)
+
+    for arithmetic in (Small(), "exact"):
+        run = simulate(
+            schedule,
+            case.mesh,
+            parameters,
+            steps=STEPS,
+            micro_steps=case.micro_steps,
+            policy=policy,
+            arithmetic=arithmetic,
+            stop_at_divergence=True,
+        )
+        if run.divergence is not None:
+            return run.divergence
+    return None
+
+
+def _summary(cases: Sequence[Case]) -> str:
+    """The cases in one line."""
+
+    def listed(values: Iterable[int]) -> str:
+        *first, last = [f"{value:,}" for value in sorted(set(values))]
+        return f"{', '.join(first)} and {last}" if first else last
+
+    axes: Mapping[str, int] = cases[0].mesh
+    sizes = " x ".join(f"{axis} {listed(c.mesh[axis] for c in cases)}" for axis in axes)
+    steps = listed(c.micro_steps for c in cases)
+    return f"{counted(len(cases), 'case')}: {sizes}; micro-steps {steps}"

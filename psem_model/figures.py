@@ -1,0 +1,89 @@
+"""Numbers, counts and divergences, as people and as programs read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Protocol
+
+from spec.arithmetic import Number
+
+LONGEST, LONGEST_BITS = 60, 10_000  # of values: characters to show in full, bits to show at all
+
+
+class Divergence(Protocol):
+    """Where a run first differs from the single device: the specification's, or the simulator's."""
+
+    @property
+    def step(self) -> int: ...
+    @property
+    def device(self) -> tuple[int, ...]: ...
+    @property
+    def element(self) -> int: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def has(self) -> Any: ...
+    @property
+    def single(self) -> Any: ...
+
+
+def divergence_text(run: Divergence) -> str:
+    """A divergence in words."""
+    if run.has is None:
+        return f"after step {run.step + 1}, no copy of the parameters is kept"
+    where = ",".join(map(str, run.device))
+    return (
+        f"after step {run.step + 1}, element {run.element} of the {run.state} on device ({where}) is "
+        f"{value_text(run.has)}; on a single device it is {value_text(run.single)}"
+    )
+
+
+def value_text(value: Any) -> str:
+    """A value of a run: long ones by their first and last digits, and how many there are."""
+    exact = isinstance(value, int | Fraction)
+    bits = max(value.numerator.bit_length(), value.denominator.bit_length()) if exact else 0
+    if bits > LONGEST_BITS:
+        return f"a number of about {bits * 3 // 10:,} digits"
+    text = str(value)
+    return text if len(text) <= LONGEST else f"{text[:24]}...{text[-12:]} ({len(text):,} characters)"
+
+
+def divergence_json(run: Divergence) -> dict[str, Any]:
+    """A divergence for a program."""
+    return {
+        "step": run.step + 1,
+        "device": list(run.device),
+        "element": run.element,
+        "state": run.state,
+        "has": None if run.has is None else value_text(run.has),
+        "single_device": value_text(run.single),
+    }
+
+
+def quantity(value: Number) -> dict[str, Any]:
+    """An exact number, and the nearest float."""
+    exact = Fraction(value)
+    return {"exact": f"{exact.numerator}/{exact.denominator}", "value": float(exact)}
+
+
+def plain(value: Number) -> str:
+    """A number with commas; two decimals if it is no whole number."""
+    exact = Fraction(value)
+    return f"{exact.numerator:,}" if exact.denominator == 1 else f"{float(exact):,.2f}"
+
+
+def counted(number: int, thing: str) -> str:
+    """A number of things."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def table(rows: Sequence[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:
+    """Rows of cells as lines with even columns; those in `right` are aligned to the right."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        padded = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(cells)]
+        lines.append(("  " + "  ".join(padded)).rstrip())
+    return lines

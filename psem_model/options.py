@@ -1,0 +1,77 @@
+"""Options that several commands take, and the bar that they show."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, TypeVar
+
+import click
+
+BAD_INPUT, REJECTED = 2, 1  # exit codes
+Function = TypeVar("Function", bound=Callable[..., None])
+Item = TypeVar("Item")
+LONG, PATIENCE = 50, 1.0  # items, or seconds, from which on a bar is worth the while
+
+STRATEGY = click.argument("strategy", required=False)
+PLACEMENT = click.option(
+    "--placement", help='A placement: "parameters=S*,optimizer=S,gradients=S,activations=S".'
+)
+HOLD = click.option(
+    "--hold", is_flag=True, help="With --placement: keep gathered parameters for backward."
+)
+PSI = "Parameters of the model, such as 7.5e9."
+DEVICES = click.option("--devices", required=True, help="Devices, such as 64; 8x8 for two axes.")
+POLICY = click.option(
+    "--bytes",
+    "policy",
+    default="mixed-adam",
+    show_default=True,
+    help="Bytes per parameter: a named policy, or w,g,K.",
+)
+ACCUMULATE = click.option("--accumulate", default="1", show_default=True, help="Micro-steps per step.")
+UNIT = click.option("--unit", help="Elements gathered or reduced at a time (a layer). Default: all.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
+
+
+def options(*decorators: Callable[[Function], Function]) -> Callable[[Function], Function]:
+    """Options of a command, in the order of its help."""
+
+    def decorate(function: Function) -> Function:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+def bar(label: str) -> Callable[[Sequence[Item]], Iterator[Item]]:
+    """Items one by one, with a bar if there are many and someone is at a terminal."""
+
+    def pass_through(items: Sequence[Item]) -> Iterator[Item]:
+        if len(items) < LONG or not sys.stderr.isatty():
+            yield from items
+            return
+        with click.progressbar(items, label=label, file=sys.stderr) as pending:
+            yield from pending
+
+    return pass_through
+
+
+@contextmanager
+def ticker(label: str, total: int) -> Iterator[Callable[[int], None]]:
+    """To be told how many of `total` are done; a bar if it takes long and someone is at a terminal."""
+    start = time.monotonic()
+    with ExitStack() as stack:
+        bars: list[Any] = []
+
+        def tell(done: int) -> None:
+            if not bars and sys.stderr.isatty() and time.monotonic() - start > PATIENCE:
+                shown = click.progressbar(length=total, label=label, file=sys.stderr)
+                bars.append(stack.enter_context(shown))
+            for shown in bars:
+                shown.update(done - shown.pos)
+
+        yield tell

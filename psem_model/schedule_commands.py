@@ -1,0 +1,184 @@
+"""The commands for schedules: derive one, check one that was written, simulate one."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+from psem_model.options import (
+    ACCUMULATE,
+    DEVICES,
+    HOLD,
+    JSON,
+    PLACEMENT,
+    POLICY,
+    PSI,
+    REJECTED,
+    STRATEGY,
+    UNIT,
+    bar,
+    options,
+    ticker,
+)
+
+
+@click.command()
+@options(STRATEGY, PLACEMENT, HOLD)
+def derive(strategy: str | None, placement: str | None, hold: bool) -> None:
+    """Print the schedule of a STRATEGY (or a placement) as TOML, to read, to change and to check.
+
+    \b
+      psem derive zero2 > my.toml
+      psem check my.toml
+
+    \b
+    Tables
+      axes        the mesh's axes: axes = ["batch"]
+      [training]  what a single device does: loss = "sum", "mean" or "token mean";
+                  clip, tied, statistics = true or false
+      [rest]      where parameters, optimizer, gradients and activations are between
+                  steps: { sharded = ["batch"], stored = true, host = false }
+      [step]      micro_step = [...] once for each micro-batch, finish = [...] once
+
+    \b
+    Keys of an operation, which is a table on a line of its own
+      op, source  what it does, and the buffer it reads
+      into        the buffer it writes; left out: in place
+      by          scale: "1/2", "1/batch", "3/2*batch/micro_steps";
+                  divide: "tokens" or "total tokens"; clip: "norm"
+      axes        the axes it acts along
+      within      the axes along which a device has only its slice
+      span        room for its result: "nothing", "unit" or "whole"; left out: nothing
+                  in place and where there is a place for the result, else unit
+      phase       forward, backward, reduce, update or publish; left out: as its name
+                  says, else that of the operation before
+      mean        a reduction divides the sum by the number of devices
+      shift       a device takes the slice of the one that many places further on
+    """
+    from psem_model import inputs
+    from psem_model.schedules import dumps
+    from spec.derive import derive as derived
+
+    placed, name = inputs.chosen("derive", strategy, placement, hold)
+    click.echo(dumps(derived(placed), name), nl=False)
+
+
+@click.command()
+@click.argument("file")
+@click.option(
+    "--devices",
+    help="Devices, such as 4; 2x4 for two axes. Default: 1, 2, 3 and many, along each axis.",
+)
+@click.option("--accumulate", help="Micro-steps per step. Default: 1, 2 and 3.")
+@options(POLICY, JSON)
+def check(file: str, devices: str | None, accumulate: str | None, policy: str, as_json: bool) -> None:
+    """Check the schedule in FILE: does it do what a single device does, whatever model and data?
+
+    `psem derive` writes such files. A rejection names the line of the operation that is wrong, what
+    it has and what it needs, and shows a small run that diverges. Exit code: 0 accepted, 1 rejected.
+    """
+    from psem_model import inputs
+    from psem_model.checking import check_file
+
+    found = check_file(
+        file,
+        None if devices is None else lambda axes: inputs.mesh(devices, axes),
+        None if accumulate is None else inputs.count("--accumulate", accumulate, "micro-steps"),
+        inputs.policy(policy),
+        bar("checking"),
+    )
+    click.echo(json.dumps(found.json(), indent=2) if as_json else "\n".join(found.lines()))
+    sys.exit(0 if found.verdict.accepted else REJECTED)
+
+
+@click.command()
+@options(STRATEGY, PLACEMENT, HOLD)
+@click.option("--schedule", metavar="FILE", help="A schedule in TOML, as psem derive prints one.")
+@click.option("--psi", help=PSI)
+@click.option("--mlp", metavar="LAYERSxWIDTH", help="In place of --psi: a perceptron, a layer a unit.")
+@DEVICES
+@click.option("--steps", default="1", show_default=True, help="Training steps.")
+@options(ACCUMULATE, UNIT, POLICY)
+@click.option(
+    "--arithmetic",
+    default="modular",
+    show_default=True,
+    help="modular (exact and fast), exact (fractions) or float64.",
+)
+@click.option("--seed", default="0", show_default=True, help="Of the model and its data.")
+@JSON
+def simulate(
+    strategy: str | None,
+    placement: str | None,
+    hold: bool,
+    schedule: str | None,
+    psi: str | None,
+    mlp: str | None,
+    devices: str,
+    steps: str,
+    accumulate: str,
+    unit: str | None,
+    policy: str,
+    arithmetic: str,
+    seed: str,
+    as_json: bool,
+) -> None:
+    """Run a STRATEGY, a placement or a schedule in a file on simulated devices.
+
+    What each device holds and sends is counted and set beside what is predicted, and after each step
+    every copy of every parameter is compared with training on a single device. Exit code: 0 if all
+    of it is equal, 1 if not.
+    """
+    from psem_model import inputs
+    from psem_model.schedules import read
+    from spec.derive import derive as derived
+
+    if schedule is None and strategy is None and placement is None:
+        raise inputs.BadInput(
+            "simulate: expected a strategy, --placement or --schedule; nearest: simulate zero3"
+        )
+    if schedule is not None and (strategy is not None or placement is not None or hold):
+        raise inputs.BadInput(
+            "simulate: expected a strategy, --placement or --schedule, one of the three; "
+            "nearest: --schedule alone"
+        )
+    if schedule is not None:
+        name = title = schedule
+        run = read(schedule)
+    else:
+        placed, title = inputs.chosen("simulate", strategy, placement, hold)
+        name = strategy or "placement"
+        run = derived(placed)
+    given = inputs.mesh(devices, run.axes)
+
+    from psem_model.simulation import ARITHMETICS, Inputs, layer_size, mlp_of, simulated
+
+    if (psi is None) == (mlp is None):
+        raise inputs.BadInput("simulate: expected --psi or --mlp, one of the two; nearest: --psi 1000")
+    shape = None if mlp is None else mlp_of(mlp)
+    if shape is not None:
+        if unit is not None:
+            raise inputs.BadInput("--unit: given with --mlp; expected no unit: it is a layer")
+        size, units = shape[0] * layer_size(shape[1]), layer_size(shape[1])
+    else:
+        size = inputs.count("--psi", psi or "", "parameters")
+        units = size if unit is None else min(size, inputs.count("--unit", unit, "elements"))
+    asked = Inputs(
+        run,
+        given,
+        size,
+        inputs.count("--steps", steps, "steps"),
+        inputs.count("--accumulate", accumulate, "micro-steps"),
+        units,
+        inputs.policy(policy),
+        inputs.choose("--arithmetic", arithmetic, ARITHMETICS),
+        inputs.count("--seed", seed, "", least=0),
+        shape,
+    )
+    asked.require_room()
+    with ticker("simulating", asked.passes) as progress:
+        found = simulated(name, title, asked, progress)
+    click.echo(json.dumps(found.json(), indent=2) if as_json else "\n".join(found.lines()))
+    sys.exit(0 if found.as_predicted else REJECTED)

@@ -1,0 +1,40 @@
+"""The keys of a schedule's TOML form, and what they are where they are left out."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from spec.schedule import SCALARS, Buffer, Kind, Phase, Span
+from spec.training import Training
+
+PARTS = ("micro_step", "finish")
+FIRST_PHASE = {"micro_step": Phase.FORWARD, "finish": Phase.REDUCE}
+KEYS = ("op", "source", "into", "by", "axes", "within", "span", "phase", "mean", "shift")
+REST_KEYS = ("sharded", "stored", "host")
+TRAINING_KEYS = tuple(field.name for field in fields(Training))
+_PHASE_OF = {
+    Kind.FORWARD: Phase.FORWARD,
+    Kind.BACKWARD: Phase.BACKWARD,
+    Kind.UPDATE: Phase.UPDATE,
+}
+_HAS_ROOM = (
+    Buffer.PARAMETERS,
+    Buffer.OPTIMIZER,
+    Buffer.GRADIENTS,
+    Buffer.ACTIVATIONS,
+    Buffer.STATISTICS,
+    *SCALARS,
+)
+
+
+def default_phase(kind: Kind, before: Phase) -> Phase:
+    """The phase of an operation that names none."""
+    return _PHASE_OF.get(kind, before)
+
+
+def default_span(kind: Kind, source: Buffer, into: Buffer | None) -> Span:
+    """The span of an operation that names none."""
+    in_place = into in (None, source) and kind is not Kind.ALL_GATHER
+    if in_place or kind is Kind.OFFLOAD or (into or source) in _HAS_ROOM:
+        return Span.NONE
+    return Span.UNIT

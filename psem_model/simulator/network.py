@@ -1,0 +1,124 @@
+"""The links between devices, and collectives as messages over them.
+
+Values are arrays (parts, devices, ...): each device's are its own. The parts of a record travel in
+one message, whose size is counted in elements of one part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.layout import Group
+from spec.states import State
+
+OpKey = tuple[str, int]  # the part of the schedule, and the index in it
+
+
+@dataclass
+class Network:
+    """Counts every message, in elements, by link, state and operation.
+
+    `links[state]` (devices, devices): from each sender to each receiver; the state is None for
+    numbers and statistics. `sent[op]` (devices,): by each sender. `hosted[state, to_host]` and
+    `hosted_by[op]`: by each device over its host link.
+    """
+
+    devices: int
+    links: dict[State | None, Array] = field(default_factory=dict)
+    sent: dict[OpKey, Array] = field(default_factory=dict)
+    hosted: dict[tuple[State | None, bool], int] = field(default_factory=dict)
+    hosted_by: dict[OpKey, int] = field(default_factory=dict)
+    messages: int = 0
+
+    def serve(self, op: OpKey, state: State | None) -> None:
+        """Count what follows as sent by an operation that writes a state."""
+        self._op, self._state = op, state
+
+    def move(self, payload: Array, senders: Array, receivers: Array) -> Array:
+        """What each sender has in `payload` (parts, devices, ...), as its receiver gets it.
+
+        One message for each pair; no device sends twice.
+        """
+        if self._op not in self.sent:
+            self.sent[self._op] = np.zeros(self.devices, np.int64)
+        if self._state not in self.links:
+            self.links[self._state] = np.zeros((self.devices, self.devices), np.int64)
+        elements = payload[0, 0].size
+        self.sent[self._op][senders] += elements
+        self.links[self._state][senders, receivers] += elements
+        self.messages += len(senders)
+        return payload.take(senders, 1)
+
+    def to_host(self, payload: Array, offload: bool) -> Array:
+        """What each device has in `payload`, on the other side of its host link."""
+        elements, key = payload[0, 0].size, (self._state, offload)
+        self.hosted[key] = self.hosted.get(key, 0) + elements
+        self.hosted_by[self._op] = self.hosted_by.get(self._op, 0) + elements
+        return payload
+
+
+Add = Callable[[Array, Array], Array]
+
+
+def reduce_scatter(chunks: Array, group: Group, add: Add, network: Network) -> Array:
+    """The sum over the group of each device's own chunk (parts, devices, size), around a ring.
+
+    `chunks` (parts, devices, n, size): chunk i is for the group's i-th device. A partial sum sets
+    out from the device after its owner and passes each of the others.
+    """
+    n, here = group.size, group.devices
+    partial = np.asarray(chunks[:, here, (group.position - 1) % n])
+    for step in range(2, n + 1):
+        received = network.move(partial, group.previous, here)
+        partial = add(received, chunks[:, here, (group.position - step) % n])
+    return partial
+
+
+def all_gather(own: Array, group: Group, network: Network) -> Array:
+    """Every member's `own` (parts, devices, size), on each device, around a ring.
+
+    Returns chunks (parts, devices, n, size), in the group's order.
+    """
+    n, here = group.size, group.devices
+    chunks = np.empty((*own.shape[:2], n, *own.shape[2:]), own.dtype)
+    chunks[:, here, group.position] = passing = own
+    for step in range(1, n):
+        passing = network.move(passing, group.previous, here)
+        chunks[:, here, (group.position - step) % n] = passing
+    return chunks
+
+
+def all_reduce(chunks: Array, group: Group, add: Add, network: Network) -> Array:
+    """The sum over the group of `chunks` (parts, devices, n, size), on each device."""
+    return all_gather(reduce_scatter(chunks, group, add, network), group, network)
+
+
+def all_to_all(chunks: Array, group: Group, network: Network) -> Array:
+    """Chunk i (parts, devices, n, size) of each device, on the group's i-th, in order of senders."""
+    n, here, position = group.size, group.devices, group.position
+    received = np.empty_like(chunks)
+    received[:, here, position] = chunks[:, here, position]
+    for step in range(1, n):
+        outgoing = chunks[:, here, (position + step) % n]
+        received[:, here, (position - step) % n] = network.move(outgoing, group.other(-step), here)
+    return received
+
+
+def broadcast(values: Array, group: Group, network: Network) -> Array:
+    """The value (parts, devices, ...) of the group's first device, passed on along a chain."""
+    result = values.copy()
+    for place in range(1, group.size):
+        receivers = np.flatnonzero(group.position == place)
+        result[:, receivers] = network.move(result, group.previous[receivers], receivers)
+    return result
+
+
+def point_to_point(values: Array, sender: int, receiver: int, network: Network) -> Array:
+    """The values with the sender's also on the receiver."""
+    result = values.copy()
+    result[:, [receiver]] = network.move(values, np.array([sender]), np.array([receiver]))
+    return result

@@ -1,0 +1,347 @@
+"""What each operation does to the devices' memories, unit by unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from psem_model.simulator import network as ring
+from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.layout import Group, Layout, Slice, meet
+from psem_model.simulator.models import STATISTICS, Data, Model
+from psem_model.simulator.network import Network
+from psem_model.simulator.passes import Pass
+from psem_model.simulator.store import ALL, RECORDS, Block, Piece, Store
+from spec.schedule import NUMBERS, Buffer, Factor, Kind, Op, Schedule
+from spec.states import BytePolicy, State
+
+NOTHING = slice(0, 0)
+CONTENT = slice(0, 1)  # an optimizer's weights, where it has a copy
+
+
+@dataclass(frozen=True)
+class Activations:
+    """One unit's, of every device's samples, each device's own along the axes not gathered."""
+
+    rows: Array
+    host: bool = False
+    gathered: frozenset[str] = frozenset()
+
+
+class Executor:
+    """Executes a schedule's passes on a store, over a network."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        mesh: Mapping[str, int],
+        micro_steps: int,
+        layouts: Sequence[Layout],
+        model: Model,
+        data: Data,
+        policy: BytePolicy,
+    ) -> None:
+        self.schedule, self.mesh, self.micro_steps = schedule, mesh, micro_steps
+        self.layouts, self.model, self.data = layouts, model, data
+        self.arithmetic, self.cluster = data.arithmetic, data.cluster
+        self.store = Store(schedule, layouts, data.arithmetic, policy)
+        self.network = Network(self.cluster.devices)
+        self.activations: dict[int, Activations] = {}
+        self.numbers: dict[Buffer, Array] = {}  # (devices, how many)
+        self.step, self.micro_step, self.first = 0, 0, True
+        self._execute: dict[Kind, Callable[[Op, int], None]] = {
+            Kind.ALL_GATHER: self._collective,
+            Kind.REDUCE_SCATTER: self._collective,
+            Kind.ALL_REDUCE: self._collective,
+            Kind.BROADCAST: self._collective,
+            Kind.FETCH: self._copy,
+            Kind.OFFLOAD: self._copy,
+            Kind.KEEP: self._copy,
+            Kind.RECOMPUTE: self._recompute,
+            Kind.FORWARD: self._forward,
+            Kind.BACKWARD: self._backward,
+            Kind.ACCUMULATE: self._accumulate,
+            Kind.SCALE: self._scale,
+            Kind.DIVIDE: self._scale,
+            Kind.CLIP: self._scale,
+            Kind.SQUARE_NORM: self._square_norm,
+            Kind.UPDATE: self._update,
+            Kind.RESET: self._reset,
+            Kind.RELEASE: self._release,
+        }
+
+    def execute(self, work: Pass, step: int) -> None:
+        """All operations of a pass for one unit, then for the next."""
+        self.step = step
+        units = range(len(self.layouts))
+        for i, unit in enumerate(
+            units[:1] if work.once else reversed(units) if work.descending else units
+        ):
+            self.first = i == 0
+            for key, self.micro_step, op, at_once in work.ops:
+                self.network.serve(key, op.state)
+                self.store.at_once = at_once
+                if work.once:
+                    self._number(op)
+                else:
+                    self._execute[op.kind](op, unit)
+        self.store.settle()
+
+    # ------------------------------------------------------------ collectives
+    def _within(self, op: Op, unit: int) -> Slice:
+        return self.layouts[unit].slice(op.within, op.shift)
+
+    def _parts(self, op: Op) -> tuple[slice, slice]:
+        """The parts of a record that an operation reads and writes."""
+        content = CONTENT if self.store.master else NOTHING
+        records = op.source in RECORDS, op.target in RECORDS
+        reads = content if records == (True, False) else ALL
+        return reads, content if records == (False, True) else ALL
+
+    def _collective(self, op: Op, unit: int) -> None:
+        if op.source is Buffer.ACTIVATIONS:
+            held = self.activations.pop(unit, None)
+            if held and not held.host:
+                self.activations[unit] = replace(held, gathered=held.gathered | {*op.axes})
+            return
+        reads, writes = self._parts(op)
+        if writes == NOTHING:
+            return
+        within, piece = self._within(op, unit), None
+        block = self.store.read(op.source, unit)
+        if block is not None and reads != NOTHING:
+            part = Block(block.array[reads], block.held, False)
+            piece = self._collected(op, self.layouts[unit], part, within)
+        self.store.write(op.target, unit, False, within, piece, writes)
+
+    def _collected(self, op: Op, layout: Layout, block: Block, within: Slice) -> Piece:
+        """What a collective leaves on each device of its slice."""
+        group = self.cluster.group(op.axes)
+        own = layout.slice(op.within + op.axes, op.shift)
+        if op.kind is Kind.ALL_GATHER and op.axes:
+            chunks = ring.all_gather(layout.take(block.array, block.held, own), group, self.network)
+            return Piece(layout.join(chunks, within, op.axes, op.shift), within, fresh=True)
+        rows = block.array if block.held == within else layout.take(block.array, block.held, within)
+        if op.kind is Kind.REDUCE_SCATTER and op.axes:
+            chunks = layout.split(rows, within, op.axes, op.shift)
+            return Piece(self._reduced(op, chunks, group), own, fresh=True)
+        rows = rows[..., : layout.size(within)]
+        if group.size == 1:
+            return Piece(rows, within)
+        if op.kind is Kind.BROADCAST:
+            return Piece(ring.broadcast(rows, group, self.network), within, fresh=True)
+        chunks = layout.split(rows, within, op.axes)
+        parts = layout.cut_cells(chunks, group.size // chunks.shape[2])
+        summed = self._reduced(op, parts, group)
+        whole = layout.join_cells(ring.all_gather(summed, group, self.network), chunks.shape)
+        everyone = layout.join(whole, within, op.axes)[..., : rows.shape[-1]]
+        return Piece(everyone, within, fresh=True)
+
+    def _reduced(self, op: Op, chunks: Array, group: Group) -> Array:
+        partial = ring.reduce_scatter(chunks, group, self.arithmetic.add, self.network)
+        if not op.mean:
+            return partial
+        return self.arithmetic.mul(partial, self.arithmetic.number(Fraction(1, group.size)))
+
+    def _of_numbers(self, op: Op, rows: Array, group: Group) -> Array:
+        """The sum, mean or first value on every device of rows (parts, devices, length)."""
+        if op.kind is Kind.BROADCAST:
+            return ring.broadcast(rows, group, self.network)
+        size = -(-rows.shape[-1] // group.size)
+        padded = np.zeros((*rows.shape[:2], group.size * size), rows.dtype)
+        padded[..., : rows.shape[-1]] = rows
+        chunks = padded.reshape(*rows.shape[:2], group.size, size)
+        whole = ring.all_gather(self._reduced(op, chunks, group), group, self.network)
+        return whole.reshape(padded.shape)[..., : rows.shape[-1]]
+
+    # ----------------------------------------------------------------- copies
+    def _copy(self, op: Op, unit: int) -> None:
+        crosses = op.kind in (Kind.FETCH, Kind.OFFLOAD)
+        if op.source is Buffer.ACTIVATIONS:
+            held = self.activations.pop(unit, None)
+            if held and held.host is (op.kind is Kind.FETCH):
+                self._keep(op, unit, replace(held, host=not held.host))
+            return
+        here = op.kind is Kind.FETCH if crosses else self.store.side(op.source, unit)
+        there = here is not crosses
+        reads, writes = self._parts(op)
+        if writes == NOTHING:
+            return
+        within, piece = self._within(op, unit), None
+        block = self.store.read(op.source, unit, here)
+        if block is not None and reads != NOTHING:
+            piece = Piece(block.array[reads], block.held)
+            wanted = meet(within, self.store.own(op.target, unit))
+            wanted = None if wanted is None else meet(wanted, block.held)
+            if crosses and wanted is not None:
+                taken = self.layouts[unit].take(piece.array, piece.held, wanted)
+                piece = Piece(self.network.to_host(taken, offload=there), wanted)
+        self.store.write(op.target, unit, there, within, piece, writes)
+
+    def _recompute(self, op: Op, unit: int) -> None:
+        if op.target is Buffer.ACTIVATIONS:
+            self._forward(op, unit)
+        elif op.source is op.target is Buffer.OPTIMIZER:
+            host, within = self.schedule.rest(State.PARAMETERS).host, self._within(op, unit)
+            record = self.store.empty(op.target, unit, within)
+            if self.store.master:
+                record[CONTENT] = self.store.slab(Buffer.PARAMETERS, unit, host, within)
+            self.store.write(op.target, unit, host, within, Piece(record, within, fresh=True))
+        else:
+            self._copy(op, unit)
+
+    # ------------------------------------------------------------------ model
+    def _view(self, op: Op, unit: int) -> Array:
+        """A unit's parameters as a device reads them (devices, elements); a row of zeros for none."""
+        if self.store.read(op.source, unit) is None:
+            return self.arithmetic.zeros((1, self.layouts[unit].length))
+        view: Array = self.store.slab(op.source, unit, False, ())[0]
+        return view
+
+    def _forward(self, op: Op, unit: int) -> None:
+        again = op.kind is Kind.RECOMPUTE
+        run = self.model.recompute if again else self.model.forward
+        rows = run(unit, self._view(op, unit), self.step, self.micro_step)
+        self._keep(op, unit, Activations(rows))
+        if self.first and self.schedule.training.statistics and not again:
+            seen = self.data.statistic(self.step, self.micro_step)
+            had = self.numbers.get(Buffer.STATISTICS, self.arithmetic.zeros(seen.shape))
+            self.numbers[Buffer.STATISTICS] = self.arithmetic.add(had, seen)
+
+    def _keep(self, op: Op, unit: int, new: Activations) -> None:
+        """Write activations; those that a model has for each element, within an operation's slices."""
+        layout, within = self.layouts[unit], self._within(op, unit)
+        if within and new.rows.ndim == 2:
+            old = self.activations.get(unit)
+            rows = self.arithmetic.zeros((1, self.cluster.devices, layout.length))
+            if old and old.host is new.host:
+                rows[0] = old.rows
+            values = np.broadcast_to(new.rows, rows.shape)
+            layout.put(rows, (), within, layout.take(values, (), within))
+            new = replace(new, rows=rows[0])
+        self.activations[unit] = new
+
+    def _backward(self, op: Op, unit: int) -> None:
+        held = self.activations.pop(unit, Activations(np.empty(0), host=True))
+        rows = None if held.host else held.rows
+        when = (self.step, self.micro_step)
+        gradients = self.model.backward(unit, self._view(op, unit), rows, when, op.axes, held.gathered)
+        within = self._within(op, unit)
+        own, *tied = (Piece(g[None], (), fresh=True) for g in gradients)
+        for piece in tied:
+            self.store.write(Buffer.TIED, unit, False, within, piece)
+        if op.target is Buffer.GRADIENTS:
+            self._add(op.target, unit, False, within, own)
+        else:
+            self.store.write(op.target, unit, False, within, own)
+
+    # -------------------------------------------------------------- gradients
+    def _add(self, target: Buffer, unit: int, host: bool, within: Slice, piece: Piece) -> None:
+        """Add a value to a slice of a buffer, of what it has on one side."""
+        layout, here = self.layouts[unit], self.store.read(target, unit, host)
+        if here is None:
+            self.store.write(target, unit, host, within, piece)
+            return
+        part = meet(within, piece.held)
+        part = None if part is None else meet(part, self.store.own(target, unit))
+        if part is not None:
+            had = layout.take(here.array, here.held, part)
+            both = self.arithmetic.add(had, layout.take(piece.array, piece.held, part))
+            self.store.write(target, unit, host, part, Piece(both, part, fresh=True))
+
+    def _accumulate(self, op: Op, unit: int) -> None:
+        rests = op.target is Buffer.GRADIENTS
+        at_rest = self.schedule.rest(State.GRADIENTS).host
+        host = at_rest if rests else self.store.side(op.source, unit)
+        source = self.store.read(op.source, unit, host)
+        if source is not None:
+            self._add(op.target, unit, host, self._within(op, unit), Piece(source.array, source.held))
+        elif self.store.side(op.target, unit) is not host:
+            self.store.write(op.target, unit, host, (), None)
+
+    def _scale(self, op: Op, unit: int) -> None:
+        layout, block = self.layouts[unit], self.store.blocks.get((op.source, unit))
+        part = None if block is None else meet(block.held, self._within(op, unit))
+        if block is None or part is None:
+            return
+        factor = self._factor(op)
+        if part == block.held:
+            block.array = self.arithmetic.mul(block.array, factor)
+        else:
+            scaled = self.arithmetic.mul(layout.take(block.array, block.held, part), factor)
+            layout.put(block.array, block.held, part, scaled)
+
+    def _factor(self, op: Op) -> Array:
+        """What each device multiplies its gradient by (devices, 1)."""
+        if isinstance(op.by, Factor):
+            value = self.arithmetic.number(op.by.value(self.mesh, self.micro_steps))
+            return np.full((1, 1), value, self.arithmetic.dtype)
+        assert op.by is not None
+        number = self._read(op.by)
+        if op.kind is Kind.CLIP:
+            return self.arithmetic.clip_factor(number)
+        return self.arithmetic.reciprocal(number)
+
+    def _square_norm(self, op: Op, unit: int) -> None:
+        if self.first:
+            self.numbers.pop(op.target, None)
+        block = self.store.blocks.get((op.source, unit))
+        part = None if block is None else meet(block.held, self._within(op, unit))
+        if block is not None and part is not None:
+            own = self.layouts[unit].take(block.array, block.held, part)[0]
+            squares = self.arithmetic.total(self.arithmetic.mul(own, own), 1, keepdims=True)
+            self.numbers[op.target] = self.arithmetic.add(self._read(op.target), squares)
+
+    # ----------------------------------------------------------------- update
+    def _update(self, op: Op, unit: int) -> None:
+        """The weights are the optimizer's own copy, if it has one, else the resting parameters."""
+        store, theta = self.store, self.schedule.rest(State.PARAMETERS)
+        omega = self.schedule.rest(State.OPTIMIZER)
+        host = (omega if omega.stored else theta).host and op.target is Buffer.OPTIMIZER
+        within = self._within(op, unit)
+        gradient = store.slab(op.source, unit, host, within)[0]
+        record = store.slab(op.target, unit, host, within)
+        weight = record[0] if store.master else store.slab(Buffer.PARAMETERS, unit, host, within)[0]
+        if store.parts:
+            moments = record[int(store.master) :]
+            weight, moments = self.arithmetic.next(weight, moments, gradient, self.step)
+            record = np.concatenate((weight[None], moments)) if store.master else moments
+        else:
+            weight = self.arithmetic.descend(weight, gradient)
+        store.write(op.target, unit, host, within, Piece(record, within, fresh=True))
+        if theta.stored and theta.host is host:
+            store.write(Buffer.PARAMETERS, unit, host, within, Piece(weight[None], within, fresh=True))
+
+    def _reset(self, op: Op, unit: int) -> None:
+        self.store.reset(op.target, unit)
+
+    def _release(self, op: Op, unit: int) -> None:
+        if op.target is Buffer.ACTIVATIONS:
+            self.activations.pop(unit, None)
+        else:
+            self.store.release(op.target, unit)
+
+    # ---------------------------------------------------------------- numbers
+    def _read(self, buffer: Buffer) -> Array:
+        """A number that each device has (devices, how many); zeros for none."""
+        width = STATISTICS if buffer is Buffer.STATISTICS else 1
+        return self.numbers.get(buffer, self.arithmetic.zeros((self.cluster.devices, width)))
+
+    def _number(self, op: Op) -> None:
+        """An operation on a number of each device."""
+        assert op.source in NUMBERS
+        group = self.cluster.group(op.axes)
+        if op.kind is Kind.COUNT:
+            counts = self.data.tokens(self.step, self.micro_step)
+            self.numbers[op.target] = self.cluster.total(counts, op.axes, self.arithmetic)
+        elif op.kind is Kind.ACCUMULATE:
+            both = self.arithmetic.add(self._read(op.target), self._read(op.source))
+            self.numbers[op.target] = both
+        elif op.kind in (Kind.RESET, Kind.RELEASE):
+            self.numbers.pop(op.target, None)
+        elif group.size > 1 and op.source in self.numbers:
+            rows = self._of_numbers(op, self.numbers[op.source][None], group)
+            self.numbers[op.target] = rows[0]

@@ -1,0 +1,248 @@
+"""Simulated runs: a schedule on many devices beside the same training on one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from psem_model.simulator.arithmetic import ARITHMETICS, Arithmetic, Array, Number
+from psem_model.simulator.layout import cluster_of, layout_of
+from psem_model.simulator.models import Data, Model, Polynomial
+from psem_model.simulator.network import Network, OpKey
+from psem_model.simulator.operations import Executor
+from psem_model.simulator.passes import passes
+from psem_model.simulator.single import Single
+from spec.schedule import Buffer, Schedule
+from spec.states import MIXED_ADAM, BytePolicy, State
+
+NUMBER_BYTES = 4  # of a norm, a count of tokens or a statistic
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """Where a run first differs from the single device."""
+
+    step: int
+    device: tuple[int, ...]
+    element: int
+    state: str
+    has: Any
+    single: Any
+
+    def __str__(self) -> str:
+        if self.has is None:
+            return f"after step {self.step + 1}, no copy of the parameters is kept"
+        where = ",".join(map(str, self.device))
+        return (
+            f"after step {self.step + 1}, element {self.element} of the {self.state} on device "
+            f"({where}) is {self.has}; on a single device it is {self.single}"
+        )
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run took, and where it first diverged. Bytes are of each device, or of its host part.
+
+    `resting`, `host`: after the last step. `peak`: at the fullest moment, made of `peak_parts`.
+    Blocks have rows of the same length on all devices, so that these are every device's. What
+    follows is the last step's. `sent_by_state` (None: numbers and statistics) and
+    `sent_by_operation`: elements that each device sends to others, as arrays (devices,);
+    `host_by_state` and `host_by_operation`: elements over its host link, the former by (state,
+    whether to the host). `links`: elements from each device to each, of each state.
+    """
+
+    devices: int
+    resting: dict[State, Number]
+    peak: Number
+    peak_parts: dict[State, Number]
+    host_parts: dict[State, Number]
+    sent_by_state: dict[State | None, Array]
+    sent_by_operation: dict[OpKey, Array]
+    host_by_state: dict[tuple[State | None, bool], int]
+    host_by_operation: dict[OpKey, int]
+    links_by_state: dict[State | None, Array]
+    messages: int
+    widths: dict[State | None, Number]
+    divergence: Divergence | None
+
+    @property
+    def matches(self) -> bool:
+        """Whether every resting copy was the single device's after every step."""
+        return self.divergence is None
+
+    @property
+    def host(self) -> Number:
+        """Bytes at rest on the host."""
+        return sum(self.host_parts.values())
+
+    @property
+    def sent_elements_per_device(self) -> Array:
+        """Elements that each device sends to others in a step (devices,)."""
+        return sum(self.sent_by_state.values(), start=np.zeros(self.devices, np.int64))
+
+    @property
+    def sent_per_device(self) -> Array:
+        """Bytes that each device sends to others in a step (devices,)."""
+        sums = (n * self.widths[state] for state, n in self.sent_by_state.items())
+        return sum(sums, start=np.zeros(self.devices, np.int64))
+
+    @property
+    def sent_elements(self) -> int:
+        """Elements sent in a step by the device that sends most."""
+        return int(self.sent_elements_per_device.max())
+
+    @property
+    def sent(self) -> Number:
+        """Bytes sent in a step by the device that sends most."""
+        most: Number = self.sent_per_device.max()
+        return int(most) if isinstance(most, np.integer) else most
+
+    def over_host_link(self, offloaded: bool) -> Number:
+        """Bytes from each device to its host in a step, or from its host."""
+        found = {s: n for (s, to_host), n in self.host_by_state.items() if to_host is offloaded}
+        return sum(n * self.widths[state] for state, n in found.items())
+
+    @property
+    def host_link(self) -> Number:
+        """Bytes over each device's host link in a step, both ways."""
+        return self.over_host_link(True) + self.over_host_link(False)
+
+    @property
+    def links(self) -> Array:
+        """Elements from each device to each in a step (devices, devices)."""
+        start = np.zeros((self.devices, self.devices), np.int64)
+        return sum(self.links_by_state.values(), start=start)
+
+
+def simulate(
+    schedule: Schedule,
+    mesh: Mapping[str, int],
+    psi: int,
+    *,
+    steps: int = 1,
+    micro_steps: int = 1,
+    unit: int | None = None,
+    policy: BytePolicy = MIXED_ADAM,
+    arithmetic: str | Arithmetic = "modular",
+    model: Model | None = None,
+    seed: int = 0,
+    progress: Callable[[int], None] | None = None,
+    stop_at_divergence: bool = False,
+) -> Run:
+    """Run a schedule for some steps, on `psi` parameters in units of `unit`, beside a single device.
+
+    `progress` is called with the number of passes done. Raises ValueError with one line if a size is
+    not a whole number from 1, the mesh does not have the schedule's axes, the arithmetic is unknown,
+    or the model does not fit.
+    """
+    unit = psi if unit is None else unit
+    _check(schedule, mesh, psi=psi, steps=steps, micro_steps=micro_steps, unit=unit)
+    if not isinstance(seed, int) or seed < 0:
+        raise ValueError(f"seed is {seed}; expected a whole number from 0")
+    cluster = cluster_of(tuple((a, mesh[a]) for a in schedule.axes))
+    lengths = [min(unit, psi - start) for start in range(0, psi, unit)]
+    layouts = [layout_of(cluster, schedule.cut, n) for n in lengths]
+    data = Data(seed, cluster, _arithmetic(arithmetic))
+    model = Polynomial() if model is None else model
+    model.start(data, lengths, micro_steps, schedule.training.tied)
+    weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
+    run = Executor(schedule, mesh, micro_steps, layouts, model, data, policy)
+    moments = [data.moments(unit, n, policy.k > 0) for unit, n in enumerate(lengths)]
+    run.store.start(weights, moments)
+    single = Single(schedule.training, model, data, weights, moments, micro_steps)
+    divergence, done = None, 0
+    with np.errstate(all="ignore"):
+        for step in range(steps):
+            run.network = Network(cluster.devices)
+            for work in passes(schedule, micro_steps):
+                run.execute(work, step)
+                done += 1
+                if progress is not None:
+                    progress(done)
+            single.step(step)
+            divergence = divergence or first_divergence(run, single, step)
+            if divergence and stop_at_divergence:
+                break
+    meter, network = run.store.meter, run.network
+    widths: dict[State | None, Number] = {None: NUMBER_BYTES, State.ACTIVATIONS: 0, **meter.widths}
+    return Run(
+        cluster.devices,
+        meter.bytes(False),
+        meter.peak,
+        meter.peak_parts,
+        meter.bytes(True),
+        {state: links.sum(1) for state, links in network.links.items()},
+        network.sent,
+        network.hosted,
+        network.hosted_by,
+        network.links,
+        network.messages,
+        widths,
+        divergence,
+    )
+
+
+def _check(schedule: Schedule, mesh: Mapping[str, int], **sizes: int) -> None:
+    if set(mesh) != set(schedule.axes):
+        given, needed = ", ".join(mesh) or "none", ", ".join(schedule.axes) or "none"
+        raise ValueError(f"the mesh's axes are {given}; the schedule's are {needed}")
+    sizes |= {f"axis {a}": n for a, n in mesh.items()}
+    for name, n in sizes.items():
+        if not isinstance(n, int) or n < 1:
+            raise ValueError(f"{name} is {n}; expected a whole number from 1")
+
+
+def _arithmetic(name: str | Arithmetic) -> Arithmetic:
+    if isinstance(name, Arithmetic):
+        return name
+    if name not in ARITHMETICS:
+        raise ValueError(f"arithmetic is {name}; expected {' or '.join(ARITHMETICS)}")
+    return ARITHMETICS[name]()
+
+
+def first_divergence(run: Executor, single: Single, step: int) -> Divergence | None:
+    """The first resting copy that is not the single device's, if any."""
+    store, cluster = run.store, run.cluster
+    theta, omega = run.schedule.rest(State.PARAMETERS), run.schedule.rest(State.OPTIMIZER)
+    nowhere = (0,) * len(cluster.shape)
+    if not theta.stored and not (omega.stored and store.master):
+        return Divergence(step, nowhere, 0, "parameters", None, single.weights[0][0, 0])
+    for buffer, rest in ((Buffer.PARAMETERS, theta), (Buffer.OPTIMIZER, omega)):
+        start = 0
+        for unit, layout in enumerate(run.layouts if rest.stored else ()):
+            held = store.own(buffer, unit)
+            has = store.slab(buffer, unit, rest.host, held)
+            for state, part, row in _expected(single, buffer, unit, store.master, len(has)):
+                padded = np.zeros(layout.padded, row.dtype)
+                padded[: layout.length] = row
+                expected = padded[layout.elements(held)] if held else row[None]
+                wrong = run.arithmetic.differs(has[part], expected)
+                if wrong.any():
+                    d, i = (int(n) for n in np.unravel_index(wrong.argmax(), wrong.shape))
+                    expected = np.broadcast_to(expected, wrong.shape)
+                    element = start + (int(layout.elements(held)[d, i]) if held else i)
+                    where = tuple(int(n) for n in np.unravel_index(d, cluster.shape))
+                    return Divergence(step, where, element, state, has[part][d, i], expected[d, i])
+            start += layout.length
+    seen = run.numbers.get(Buffer.STATISTICS)
+    if run.schedule.training.statistics and seen is not None:
+        wrong = run.arithmetic.differs(seen, seen[:1])
+        if wrong.any():
+            d, i = (int(n) for n in np.unravel_index(wrong.argmax(), wrong.shape))
+            where = tuple(int(n) for n in np.unravel_index(d, cluster.shape))
+            return Divergence(step, where, i, "statistics", seen[d, i], seen[0, i])
+    return None
+
+
+def _expected(
+    single: Single, buffer: Buffer, unit: int, master: bool, parts: int
+) -> list[tuple[str, int, Array]]:
+    """What a resting copy's parts must be, in words, and the single device's (elements,)."""
+    if buffer is Buffer.PARAMETERS:
+        return [("parameters", 0, single.weights[unit][0])]
+    found = [("master weights", 0, single.weights[unit][0])] if master else []
+    moments = single.moments[unit][: parts - master]
+    return found + [("optimizer state", master + i, m[0]) for i, m in enumerate(moments)]

@@ -1,0 +1,147 @@
+"""The specification beside the simulator: costs, training, verdicts. Run as a module, a quick look.
+
+`agree_on_costs` and `agree_on_the_verdict` raise AssertionError where the two differ.
+"""
+
+import sys
+from fractions import Fraction
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from psem_model.predict import predict_schedule
+from psem_model.simulator import simulate
+from spec.derive import derive
+from spec.memory import MODEL_STATES, Sizes
+from spec.schedule import Kind
+from spec.states import POLICIES, BytePolicy, State, custom_policy
+from spec.strategies import STRATEGIES
+from spec.verdict import check
+from tests.schedules import PIECES, placements, with_one_fault
+
+STEPS = 3
+
+
+def agree_on_costs(schedule, mesh, psi, unit, policy, micro_steps, steps=1):
+    """What the simulator counts is what the specification predicts; returns both."""
+    run = simulate(schedule, mesh, psi, unit=unit, policy=policy, micro_steps=micro_steps, steps=steps)
+    costs = predict_schedule(schedule, Sizes(psi, mesh, policy, unit), micro_steps)
+    assert {s: run.resting[s] for s in MODEL_STATES} == costs.resting
+    assert run.peak == costs.peak
+    assert run.host == costs.host
+    assert run.host_link == costs.host_bytes
+    counts = [op.kind for op in schedule.micro_step + schedule.finish]
+    if Kind.BROADCAST in counts:  # the last of a chain sends less than the others
+        assert (run.sent_elements, run.sent) == (costs.elements, costs.bytes)
+    else:
+        assert set(run.sent_elements_per_device) == {costs.elements}
+        assert set(run.sent_per_device) == {costs.bytes}
+    return run, costs
+
+
+def agree_on_the_verdict(schedule, mesh, micro_steps, policy=POLICIES["mixed-adam"], seed=0):
+    """The schedule is accepted exactly if its run matches the single device; returns whether."""
+    verdict = check(schedule, mesh, micro_steps, policy)
+    world = 1
+    for size in mesh.values():
+        world *= size
+    run = simulate(
+        schedule,
+        mesh,
+        2 * world + 1,  # elements for every device, and padding
+        steps=STEPS,
+        micro_steps=micro_steps,
+        policy=policy,
+        seed=seed,
+        stop_at_divergence=True,
+    )
+    assert verdict.accepted == run.matches, f"{verdict.reason} / {run.divergence}"
+    return verdict.accepted
+
+
+def policies():
+    """Byte policies: the named ones, and sizes that are not whole numbers."""
+    size = st.sampled_from([1, 2, 4, Fraction(1, 2), Fraction(3, 2)])
+    kept = st.sampled_from([0, 1, 4, 12, Fraction(5, 2)])
+    custom = st.builds(lambda w, g, k: custom_policy(*map(Fraction, (w, g, k))), size, size, kept)
+    return st.one_of(st.sampled_from(list(POLICIES.values())), custom)
+
+
+@st.composite
+def plans(draw):
+    """A placement that is realisable there, a mesh, Psi, unit, policy and micro-steps."""
+    axes = draw(st.sampled_from([1, 1, 2]))
+    named = st.sampled_from(list(STRATEGIES.values()))
+    placement = draw(st.one_of(placements(axes), named))
+    mesh = {axis: draw(st.integers(1, 4)) for axis in placement.axes}
+    micro_steps, policy = draw(st.integers(1, 3)), draw(policies())
+    psi = draw(st.integers(1, 60))
+    unit = draw(st.one_of(st.just(psi), st.integers(1, psi)))
+    return derive(placement), mesh, psi, unit, policy, micro_steps
+
+
+def accepted(plan):
+    schedule, mesh, _, _, policy, micro_steps = plan
+    return check(schedule, mesh, micro_steps, policy).accepted
+
+
+MOVED = {
+    # elements that each device sends, in (N - 1)/N Psi: Rajbhandari et al., arXiv 1910.02054, section
+    # 7; parameters that are held are gathered once only
+    "dp": 2,
+    "zero1": 2,
+    "zero2": 2,
+    "zero3": 3,
+    "fsdp": 3,
+    "fsdp-hold": 2,
+}
+
+
+def agree_on_named_strategies():
+    """Named strategies match, cost what is predicted, and move what is published."""
+    for name, placement in STRATEGIES.items():
+        schedule = derive(placement)
+        mesh = dict(zip(schedule.axes, (4, 3), strict=False))
+        for micro_steps in (1, 2) if schedule.finish else (1,):
+            policy = POLICIES["mixed-adam"]
+            run, _ = agree_on_costs(schedule, mesh, 48, 12, policy, micro_steps, steps=2)
+            assert run.matches, name
+            assert micro_steps > 1 or run.sent_elements == MOVED.get(name, 0) * 36 or name not in MOVED
+
+
+def agree_on_faults(names):
+    """Each piece of real training is right in each strategy; each single fault is judged alike."""
+    for name in names:
+        for piece, add in PIECES.items():
+            schedule = add(derive(STRATEGIES[name]))
+            mesh = dict.fromkeys(schedule.axes, 3)
+            assert agree_on_the_verdict(schedule, mesh, 2), (name, piece)
+            for faulty in with_one_fault(schedule):
+                agree_on_the_verdict(faulty, mesh, 2)
+
+
+def main(examples):
+    """A quick look, for copies of the project in which a rule is broken."""
+    agree_on_named_strategies()
+    agree_on_faults(["zero1", "zero3"])
+
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        phases=[Phase.generate],  # no shrinking
+    )
+    @given(plans())
+    def costs(plan):
+        if accepted(plan):
+            run, _ = agree_on_costs(*plan)
+            assert run.matches
+
+    costs()
+
+
+__all__ = ["BytePolicy", "State", "accepted", "agree_on_costs", "agree_on_the_verdict", "plans"]
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

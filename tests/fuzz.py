@@ -1,0 +1,76 @@
+"""`make fuzz`: random plans and schedules, for as long as one likes. Ctrl-C stops it.
+
+Prints its seed; `make fuzz SEED=...` starts from it again. A disagreement is shrunk, printed with the
+seed of its round, and ends it with exit code 1.
+"""
+
+import random
+import sys
+import time
+import traceback
+
+from hypothesis import HealthCheck, given, seed, settings
+
+from psem_model.schedules import dumps
+from tests.crosscheck import accepted, agree_on_costs, agree_on_the_verdict, plans
+from tests.schedules import schedules
+
+EXAMPLES = 500  # of each kind, in a round
+
+
+class Round:
+    """One round of random examples, of which the last is kept: the smallest, if one fails."""
+
+    def __init__(self, number):
+        self.number, self.done, self.last = number, 0, None
+        self.settings = settings(
+            max_examples=EXAMPLES,
+            database=None,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+        )
+
+    def search(self, strategy, check):
+        @seed(self.number)
+        @self.settings
+        @given(strategy)
+        def test(case):
+            self.done, self.last = self.done + 1, case
+            check(case)
+
+        test()
+
+
+def costs(plan):
+    if accepted(plan):
+        run, _ = agree_on_costs(*plan, steps=2)
+        assert run.matches, run.divergence
+
+
+def main(first):
+    """Rounds from a seed on; returns the exit code."""
+    print(f"seed {first}; Ctrl-C stops", flush=True)
+    start, total = time.monotonic(), 0
+    for number in range(first, sys.maxsize):
+        search = Round(number)
+        try:
+            search.search(plans(), costs)
+            search.search(schedules(), lambda case: agree_on_the_verdict(*case))
+        except KeyboardInterrupt:
+            print(
+                f"\n{total + search.done} examples in {time.monotonic() - start:.0f} s, no disagreement"
+            )
+            return 0
+        except Exception:
+            traceback.print_exc(limit=-1)
+            schedule, *rest = search.last
+            print(f"\n{dumps(schedule, 'a disagreement')}\nseed {number}: with {rest}")
+            return 1
+        total += search.done
+        print(f"{total} examples in {time.monotonic() - start:.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1] else random.randrange(10**9)))
