@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 READY := .venv/.ready
 
-.PHONY: help prove test lint bench clean
+.PHONY: help prove test fuzz lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,9 @@ prove: $(READY) ## prove every claim, one line each; build/report.json
 
 test: $(READY) ## run the tests
 	@$(PY) -m pytest -q -n 2
+
+fuzz: $(READY) ## random schedules until Ctrl-C, specification against simulator; SEED=...
+	@$(PY) -m tests.fuzz $(SEED)
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy

@@ -50,6 +50,11 @@ def holds(condition: conditions.Condition) -> Any:
     return some(*(no(p) for p in premises), then)
 
 
+def nonzero(*values: Any) -> list[Any]:
+    """None of them is zero: a counterexample that is not one by accident."""
+    return [no(value == 0) for value in values]
+
+
 SAMPLES = "slope0 offset0 slope1 offset1"
 
 
@@ -122,15 +127,19 @@ def conditions_are_independent(k: Kernel) -> tuple[Theorem, ...]:
 
     def stale(start: Any, a: Any, b: Any, c: Any, d: Any, seen: Any, applied: Any) -> Any:
         s = step(start, a, b, c, d, (start, start), (start, seen), (applied, applied))
-        return every(s.integrity, s.initial, s.agreement), some(s.freshness, s.match)
+        given = every(s.integrity, s.initial, s.agreement, *nonzero(a, c, seen, applied))
+        return given, some(s.freshness, s.match)
 
     def unpublished(start: Any, a: Any, b: Any, c: Any, d: Any, applied: Any) -> Any:
         s = step(start, a, b, c, d, (start, start), (start, start), (applied, 0), (True, False))
-        return every(s.integrity, s.initial, s.freshness), some(s.agreement, s.match)
+        given = every(s.integrity, s.initial, s.freshness, *nonzero(a, c, start, applied))
+        return given, some(s.agreement, s.match)
 
     def unsummed(start: Any, a: Any, b: Any, c: Any, d: Any, applied: Any) -> Any:
         s = step(start, a, b, c, d, (start, start), (start, start), (applied, applied))
-        return every(s.agreement, s.freshness, s.initial), some(s.integrity, s.match)
+        whole = a * start + b + c * start + d
+        given = every(s.agreement, s.freshness, s.initial, *nonzero(a, c, applied, whole))
+        return given, some(s.integrity, s.match)
 
     return (
         _refute(
@@ -156,7 +165,7 @@ def agreement_is_not_enough(k: Kernel) -> tuple[Theorem, ...]:
 
     def elsewhere(start: Any, a: Any, b: Any, c: Any, d: Any, copy: Any, applied: Any) -> Any:
         s = step(start, a, b, c, d, (copy, copy), (copy, copy), (applied, applied))
-        return every(s.integrity, s.agreement, s.freshness), s.match
+        return every(s.integrity, s.agreement, s.freshness, *nonzero(a, c, start)), s.match
 
     return (_refute(k, "consistent_from_another_start", f"start {SAMPLES} copy applied", elsewhere),)
 
@@ -184,7 +193,7 @@ def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
 
     def constant(start: Any, b: Any, d: Any, seen: Any, applied: Any) -> Any:
         s = step(start, 0 * start, b, 0 * start, d, (start, start), (start, seen), (applied, applied))
-        return every(s.match, s.initial, s.agreement), s.freshness
+        return every(s.match, s.initial, s.agreement, *nonzero(b, d, seen)), s.freshness
 
     weights = "weight whole applied"
     return (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from spec.schedule import SCALARS, Buffer, Kind, Phase, Span
+from spec.schedule import MAKING, SCALARS, Buffer, Kind, Phase, Span
 from spec.training import Training
 
 PARTS = ("micro_step", "finish")
@@ -35,6 +35,6 @@ def default_phase(kind: Kind, before: Phase) -> Phase:
 def default_span(kind: Kind, source: Buffer, into: Buffer | None) -> Span:
     """The span of an operation that names none."""
     in_place = into in (None, source) and kind is not Kind.ALL_GATHER
-    if in_place or kind is Kind.OFFLOAD or (into or source) in _HAS_ROOM:
+    if in_place or kind not in MAKING or (into or source) in _HAS_ROOM:
         return Span.NONE
     return Span.UNIT

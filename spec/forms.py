@@ -362,12 +362,12 @@ class Forms:
             inside, word, factor = symbol.inside
             return f"({self._term((inside, word), 1)}){self._factor(factor)}"
         if symbol.kind in SAME:
-            when = {0: "current", -1: "updated"}.get(age, f"stale (by {age} steps)")
+            when = {0: "current", -1: "updated"}.get(age, f"stale (by {_steps(age)})")
             return f"the {when} {symbol.kind}"
         what = {"gradient": "gradient", "tied": "gradient by the second use"}.get(
             symbol.kind, symbol.kind
         )
-        old = "" if age == 0 else f" of {age} steps ago"
+        old = "" if age == 0 else f" of {_steps(age)} ago"
         mine = "the device's own " if own else ""
         name = f"{mine}micro-step {symbol.which}'s {what}{old}"
         return name + "".join(self._factor(f) for f in symbol.factors)
@@ -376,6 +376,10 @@ class Forms:
         function, number = factor
         verb = {"over": "divided by", "clip": "clipped by"}[function]
         return f" {verb} ({self.describe(dict(number))})"
+
+
+def _steps(age: int) -> str:
+    return f"{age} step" if age == 1 else f"{age} steps"
 
 
 def _first_fault(part: Any) -> Symbol | None:

@@ -81,40 +81,56 @@ def room(op: Op, sizes: Sizes) -> Number:
 def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tuple[Op, ...]]]:
     """For each operation of a step, the results that take room from then on, and those that go after.
 
-    A result goes when its buffer is released, or replaced. What is held whole goes when all units
-    are done: when nothing is held unit by unit. A buffer that is there unit by unit is there whole if
-    it is not released, or if a number of the whole gradient is needed before it is.
+    A result goes when its buffer is released, replaced or offloaded. While a buffer is held unit by
+    unit, units take turns; what is held whole goes when all have had theirs. A number of the whole
+    gradient ends the turns: what is held then is held whole.
     """
     ops = [op for _, op in schedule.flat(1)]
     live: dict[Buffer, Op] = {}
+    by_unit: set[Buffer] = set()
     waiting: list[Op] = []
     for i, op in enumerate(ops):
-        results = [op] if op.span is not Span.NONE else []
-        if op.kind is Kind.BACKWARD and schedule.training.tied:
-            span = Span.WHOLE if op.span is Span.NONE else op.span
-            results.append(Op(Kind.KEEP, op.phase, Buffer.FRESH, Buffer.TIED, span=span))
-        come = tuple(r if _unit_by_unit(r, ops[i + 1 :]) else _whole(r) for r in results)
-        ended = [op.target] if op.kind is Kind.RELEASE else [r.target for r in come]
+        results = _results(op, schedule)
+        ended = {result.target for result in results} | ({op.target} if op.kind in _ENDS else set())
+        come = tuple(_as_held(result, ops[i + 1 :], by_unit) for result in results)
         go = [live.pop(buffer) for buffer in ended if buffer in live]
         live |= {result.target: result for result in come}
+        turned = ended if op.kind is not Kind.OFFLOAD else set()
+        by_unit = set() if op.of_a_number else by_unit - turned
+        by_unit |= {result.target for result in results if result.span is Span.UNIT}
         waiting += [result for result in go if result.span is Span.WHOLE]
         go = [result for result in go if result.span is Span.UNIT]
-        if not any(result.span is Span.UNIT for result in live.values()):
+        if not by_unit:
             go, waiting = go + waiting, []
         yield come, tuple(go)
 
 
-def _whole(op: Op) -> Op:
-    return replace(op, span=Span.WHOLE)
+_ENDS = (Kind.RELEASE, Kind.OFFLOAD)
 
 
-def _unit_by_unit(op: Op, later: list[Op]) -> bool:
-    for other in later:
-        if other.kind is Kind.RELEASE and other.target is op.target:
-            return True
-        if other.of_a_number:
-            return False
-    return False
+def _results(op: Op, schedule: Schedule) -> list[Op]:
+    """What takes room: an operation's result, and for backward the tied gradients beside it."""
+    found = [op] if op.span is not Span.NONE else []
+    if op.kind is Kind.BACKWARD and schedule.training.tied:
+        found.append(Op(Kind.KEEP, op.phase, Buffer.FRESH, Buffer.TIED, span=op.span))
+    return found
+
+
+def _as_held(result: Op, later: list[Op], by_unit: set[Buffer]) -> Op:
+    """A result as it is held: whole, if it is still there when units are no longer taken in turn.
+
+    That is when nothing is held by the unit, or a number of the whole gradient is needed.
+    """
+    by_unit = by_unit | ({result.target} if result.span is Span.UNIT else set())
+    whole = replace(result, span=Span.WHOLE)
+    for op in later if result.span is not Span.WHOLE else []:
+        if op.of_a_number or not by_unit:
+            return whole
+        if op.target is result.target and (op.kind in _ENDS or op.span is not Span.NONE):
+            return replace(result, span=Span.UNIT)
+        if op.kind is Kind.RELEASE:
+            by_unit.discard(op.target)
+    return whole
 
 
 @lru_cache(maxsize=4096)

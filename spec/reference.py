@@ -49,9 +49,10 @@ class Divergence:
 
     def __str__(self) -> str:
         where = ",".join(map(str, self.device))
+        beside = "on the first device" if self.state == "statistics" else "on a single device"
         return (
             f"after step {self.step + 1}, element {self.element} of the {self.state} on device "
-            f"({where}) is {self.has}; on a single device it is {self.single}"
+            f"({where}) is {self.has}; {beside} it is {self.single}"
         )
 
 
@@ -175,10 +176,11 @@ class Reference:
         return [over(g, 1 + square_norm) for g in whole] if training.clip else whole
 
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
-        """Gradient descent; with state, momentum with weight decay, so that all depends on all."""
-        if self.stateful:
-            return momentum(weight, moment, gradient + weight, 1, 1)
-        return sgd(weight, gradient, 1), 0
+        """Gradient descent, or momentum; with weight decay, so that no update is without effect."""
+        decayed = gradient + 2 * weight
+        return (
+            momentum(weight, moment, decayed, 1, 1) if self.stateful else (sgd(weight, decayed, 1), 0)
+        )
 
     def update(self, weight: Values, moment: Values, gradient: Values) -> tuple[Values, Values]:
         pairs = {key: self.next(weight[key], moment[key], gradient[key]) for key in weight}

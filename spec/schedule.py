@@ -86,6 +86,7 @@ class Kind(Enum):
 
 COLLECTIVES = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.BROADCAST)
 SLICING = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER)
+MAKING = (*COLLECTIVES, Kind.FETCH, Kind.KEEP, Kind.RECOMPUTE, Kind.BACKWARD)
 REDUCTIONS = (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
 
 
@@ -220,6 +221,8 @@ class Op:
             return "within", ", ".join(self.within), f"none: {self.target.value} have no slices"
         if self.shift and not self.within and self.kind not in SLICING:
             return "shift", str(self.shift), "0: it has no slices"
+        if self.span is not Span.NONE and self.kind not in MAKING:
+            return "span", self.span.value, f"{Span.NONE.value}: it works in place"
         if self.mean and self.kind not in REDUCTIONS:
             return "mean", "true", "false: it does not sum along axes"
         if self.kind in BY and not fits:

@@ -85,7 +85,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
         except Rejected as no:
             return Verdict(False, no.rule, step, no.op, no.has, no.needs, no.index)
         kept = {
-            place: store[place] for place in store if place[0] in that_matter(schedule, forms.master)
+            place: store[place] for place in store if place[0] in that_matter(schedule, forms.policy)
         }
         after = _relative(kept, step + 1, forms.same)
         if after == before:
@@ -95,19 +95,20 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
 
 
 @lru_cache(maxsize=4096)
-def that_matter(schedule: Schedule, master: bool) -> frozenset[Buffer]:
+def that_matter(schedule: Schedule, policy: BytePolicy) -> frozenset[Buffer]:
     """The buffers of which a later step may still read what a step leaves in them.
 
     Found backwards: what must be right at the end, and what an operation reads to write such a
     buffer, until nothing is added.
     """
-    matter = frozenset({Buffer.PARAMETERS, Buffer.OPTIMIZER, Buffer.STATISTICS})
+    matter = frozenset({Buffer.PARAMETERS, Buffer.STATISTICS})
+    matter |= {Buffer.OPTIMIZER} if policy.k > 0 else set()
     while True:
         before = matter
         for op in reversed(schedule.micro_step + schedule.finish):
             written = _written(op, schedule)
             if written & before:
-                before = before - _overwritten(op, written, schedule) | _read(op, master)
+                before = before - _overwritten(op, written, schedule) | _read(op, policy)
         if before <= matter:
             return matter
         matter |= before
@@ -135,11 +136,12 @@ def _overwritten(op: Op, written: frozenset[Buffer], schedule: Schedule) -> froz
     return frozenset(b for b in written if op.shift == 0 and set(op.within) <= set(room(b)))
 
 
-def _read(op: Op, master: bool) -> frozenset[Buffer]:
+def _read(op: Op, policy: BytePolicy) -> frozenset[Buffer]:
     if op.kind in (Kind.RESET, Kind.RELEASE):
         return frozenset()
     others = {
-        Kind.UPDATE: {op.target} if master else {op.target, Buffer.PARAMETERS},
+        Kind.UPDATE: ({op.target} if policy.k > 0 else set())
+        | (set() if policy.master else {Buffer.PARAMETERS}),
         Kind.BACKWARD: {op.target, Buffer.ACTIVATIONS},
         Kind.FORWARD: {Buffer.STATISTICS},
         Kind.RECOMPUTE: {Buffer.PARAMETERS},

@@ -6,11 +6,13 @@ import statistics
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 
 from proofs.registry import claims, prove
 from psem_model.predict import predict, predict_many
+from psem_model.simulator import simulate
 from spec.derive import derive
 from spec.strategies import STRATEGIES
 from spec.verdict import check
@@ -33,6 +35,15 @@ def command(*args):
             [sys.executable, "-m", "psem_model", *args], check=True, stdout=subprocess.DEVNULL
         )
     )
+
+
+def allocated(action):
+    """Bytes allocated at the fullest moment of an action."""
+    tracemalloc.start()
+    action()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
 
 
 def main():
@@ -68,6 +79,18 @@ def main():
 
     rate = 50 * len(schedules) / seconds(some_checks)
     print(f"verdicts of named strategies        {rate:8.0f} a second")
+
+    zero3 = derive(STRATEGIES["zero3"])
+
+    def simulated(devices, psi, unit):
+        return lambda: simulate(zero3, {"batch": devices}, psi, unit=unit, arithmetic="float64")
+
+    step = simulated(64, 1_000_000, 15_625)
+    print(f"simulated ZeRO-3 step, 64 devices   {seconds(step, 3):8.3f} s  Psi = 1e6, float64")
+    # parameters, gradients, master weights and two moments, of 8 bytes each
+    print(f"  its memory / bytes of the states  {allocated(step) / (5 * 8 * 1_000_000):8.2f}")
+    many = simulated(1024, 100_000, 4_096)
+    print(f"simulated ZeRO-3 step, 1,024        {seconds(many, 1):8.3f} s  Psi = 1e5, float64")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from spec.schedule import Kind
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
 from spec.verdict import check
-from tests.schedules import PIECES, placements, with_one_fault
+from tests.schedules import PIECES, placements, real_life, with_one_fault
 
 STEPS = 3
 
@@ -77,7 +77,10 @@ def plans(draw):
     micro_steps, policy = draw(st.integers(1, 3)), draw(policies())
     psi = draw(st.integers(1, 60))
     unit = draw(st.one_of(st.just(psi), st.integers(1, psi)))
-    return derive(placement), mesh, psi, unit, policy, micro_steps
+    schedule = derive(placement)
+    if draw(st.booleans()):
+        schedule = draw(real_life(schedule))
+    return schedule, mesh, psi, unit, policy, micro_steps
 
 
 def accepted(plan):

@@ -11,6 +11,7 @@ from spec.modes import Mode
 from spec.placement import on_batch, place
 from spec.schedule import (
     COLLECTIVES,
+    MAKING,
     MICRO_STEPS,
     NUMBERS,
     REDUCTIONS,
@@ -25,7 +26,7 @@ from spec.schedule import (
     Schedule,
     Span,
 )
-from spec.states import State
+from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
 from spec.training import Loss, Training
 from spec.verdict import check
@@ -305,7 +306,8 @@ def operations(draw, axes):
         by = draw(st.sampled_from([Buffer.TOKENS, Buffer.TOTAL_TOKENS]))
     elif kind is Kind.CLIP:
         by = Buffer.NORM
-    taken = (into or source) in (Buffer.VIEW, Buffer.FRESH, Buffer.OPTIMIZER_VIEW)
+    made = (into or source) in (Buffer.VIEW, Buffer.FRESH, Buffer.OPTIMIZER_VIEW)
+    taken = made and kind in MAKING
     mean = draw(st.booleans()) if kind in REDUCTIONS else False
     shift = draw(st.sampled_from([0, 0, 0, 1])) if within or kind in SLICING else 0
     span = draw(st.sampled_from([Span.UNIT, Span.WHOLE])) if taken else Span.NONE
@@ -333,7 +335,7 @@ def made_up(draw):
 
 @st.composite
 def schedules(draw):
-    """Any of these, with a mesh and a number of micro-steps."""
+    """Any of these, with a mesh, a number of micro-steps and a policy."""
     source = draw(st.sampled_from(["derived", "derived", "named", "two axes", "made up"]))
     if source == "made up":
         schedule = draw(made_up())
@@ -347,7 +349,8 @@ def schedules(draw):
         if draw(st.integers(0, 4)):
             schedule = draw(damaged(schedule))
     sizes = {axis: draw(st.integers(1, 3)) for axis in schedule.axes}
-    return schedule, sizes, draw(st.integers(1, 3))
+    policy = draw(st.sampled_from(["mixed-adam", "mixed-adam", "fp32-momentum", "fp32-sgd"]))
+    return schedule, sizes, draw(st.integers(1, 3)), POLICIES[policy]
 
 
 __all__ = ["damaged", "made_up", "operations", "placements", "real_life", "schedules"]

@@ -12,21 +12,36 @@ ALLOWED = {
     "psem_model": {"spec", "proofs", "psem_model", "z3", "sympy", "numpy", "click"},
 }
 OURS_OR_HEAVY = {"spec", "proofs", "psem_model", "z3", "sympy", "numpy", "click", "tests"}
-FILES = [path for package in ALLOWED for path in sorted((ROOT / package).glob("*.py"))]
+FILES = [path for package in ALLOWED for path in sorted((ROOT / package).rglob("*.py"))]
+SIMULATOR = sorted((ROOT / "psem_model" / "simulator").glob("*.py"))
 
 
-def imports(path):
+def modules(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[0] for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module.split(".")[0]
+            yield node.module
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_imports_point_one_way(path):
-    allowed = ALLOWED[path.parent.name]
-    assert {name for name in imports(path) if name in OURS_OR_HEAVY} <= allowed
+    allowed = ALLOWED[path.relative_to(ROOT).parts[0]]
+    names = {module.split(".")[0] for module in modules(path)}
+    assert names & OURS_OR_HEAVY <= allowed
+
+
+@pytest.mark.parametrize("path", SIMULATOR, ids=lambda p: p.stem)
+def test_the_simulator_knows_the_language_of_schedules_and_nothing_else_of_the_specification(path):
+    ours = {m for m in modules(path) if m.split(".")[0] in OURS_OR_HEAVY - {"numpy"}}
+    language = {"spec.schedule", "spec.states", "spec.training"}
+    assert {m for m in ours if not m.startswith("psem_model.simulator")} <= language
+
+
+def test_the_language_of_schedules_imports_no_rule_of_what_is_held_or_moved():
+    for name in ("schedule", "states", "training"):
+        ours = {m for m in modules(ROOT / "spec" / f"{name}.py") if m.startswith("spec.")}
+        assert ours <= {"spec.arithmetic", "spec.states", "spec.training"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")

@@ -87,6 +87,8 @@ def root(square):
 class Samples:
     """A model: for each step and micro-step (slopes, offsets), each with a row for each device."""
 
+    in_layers = False
+
     def __init__(self, steps, notes):
         self.steps, self.notes = steps, notes
 

@@ -21,6 +21,8 @@ class Mlp:
     the layers in order.
     """
 
+    in_layers = True
+
     def __init__(self, width: int) -> None:
         self.width = width
 

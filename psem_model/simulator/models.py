@@ -44,7 +44,12 @@ class Data:
 
 
 class Model(Protocol):
-    """A model in units: `view` is one unit's parameters (devices, elements), or one row for all."""
+    """A model in units: `view` is one unit's parameters (devices, elements), or one row for all.
+
+    `in_layers`: backward goes from the last unit to the first.
+    """
+
+    in_layers: bool
 
     def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
         """Begin a run. Raises ValueError where the model does not fit its units."""
@@ -83,6 +88,7 @@ class Polynomial:
     """Each element's gradient is a random polynomial of its neighbours and their activations."""
 
     TERMS = 5
+    in_layers = False
 
     def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
         self.data, self.micro_steps, self.places = data, micro_steps, 2 if tied else 1

@@ -34,15 +34,20 @@ class Network:
     hosted_by: dict[OpKey, int] = field(default_factory=dict)
     messages: int = 0
 
-    def serve(self, op: OpKey, state: State | None) -> None:
-        """Count what follows as sent by an operation that writes a state."""
-        self._op, self._state = op, state
+    def serve(self, op: OpKey, state: State | None, counted: bool = True) -> None:
+        """Count what follows as sent by an operation that writes a state.
+
+        What statistics move is not counted: how many there are is the model's matter.
+        """
+        self._op, self._state, self._counted = op, state, counted
 
     def move(self, payload: Array, senders: Array, receivers: Array) -> Array:
         """What each sender has in `payload` (parts, devices, ...), as its receiver gets it.
 
         One message for each pair; no device sends twice.
         """
+        if not self._counted:
+            return payload.take(senders, 1)
         if self._op not in self.sent:
             self.sent[self._op] = np.zeros(self.devices, np.int64)
         if self._state not in self.links:

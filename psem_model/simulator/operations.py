@@ -77,12 +77,11 @@ class Executor:
         """All operations of a pass for one unit, then for the next."""
         self.step = step
         units = range(len(self.layouts))
-        for i, unit in enumerate(
-            units[:1] if work.once else reversed(units) if work.descending else units
-        ):
+        back = work.descending and self.model.in_layers
+        for i, unit in enumerate(units[:1] if work.once else reversed(units) if back else units):
             self.first = i == 0
             for key, self.micro_step, op, at_once in work.ops:
-                self.network.serve(key, op.state)
+                self.network.serve(key, op.state, op.target is not Buffer.STATISTICS)
                 self.store.at_once = at_once
                 if work.once:
                     self._number(op)

@@ -38,7 +38,7 @@ def _acquired(op: Op, schedule: Schedule) -> set[Buffer]:
 def passes(schedule: Schedule, micro_steps: int) -> tuple[Pass, ...]:
     """One step, cut wherever no buffer is held for one unit at a time.
 
-    Operations on numbers of all units are passes of their own, whatever is held.
+    Operations on numbers of all units are passes of their own, and what is held then is held whole.
     """
     flat = [
         (("micro_step", i), m, op)
@@ -55,7 +55,7 @@ def passes(schedule: Schedule, micro_steps: int) -> tuple[Pass, ...]:
         if op.of_a_number:
             found += [Pass(tuple(run), False)] if run else []
             found.append(Pass((turn,), op.source in NUMBERS))
-            run = []
+            run, whole, by_unit = [], whole | by_unit, set()
             continue
         run.append(turn)
         buffers = _acquired(op, schedule)

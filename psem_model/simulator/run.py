@@ -18,7 +18,7 @@ from psem_model.simulator.single import Single
 from spec.schedule import Buffer, Schedule
 from spec.states import MIXED_ADAM, BytePolicy, State
 
-NUMBER_BYTES = 4  # of a norm, a count of tokens or a statistic
+NUMBER_BYTES = 4  # of a norm, or a count of tokens
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,10 @@ class Divergence:
         if self.has is None:
             return f"after step {self.step + 1}, no copy of the parameters is kept"
         where = ",".join(map(str, self.device))
+        beside = "on the first device" if self.state == "statistics" else "on a single device"
         return (
             f"after step {self.step + 1}, element {self.element} of the {self.state} on device "
-            f"({where}) is {self.has}; on a single device it is {self.single}"
+            f"({where}) is {self.has}; {beside} it is {self.single}"
         )
 
 
@@ -143,7 +144,8 @@ def simulate(
     if not isinstance(seed, int) or seed < 0:
         raise ValueError(f"seed is {seed}; expected a whole number from 0")
     cluster = cluster_of(tuple((a, mesh[a]) for a in schedule.axes))
-    lengths = [min(unit, psi - start) for start in range(0, psi, unit)]
+    smaller = [psi % unit] if psi % unit else []  # the first unit, if any is
+    lengths = [*smaller, *[unit] * (psi // unit)]
     layouts = [layout_of(cluster, schedule.cut, n) for n in lengths]
     data = Data(seed, cluster, _arithmetic(arithmetic))
     model = Polynomial() if model is None else model
