@@ -83,6 +83,14 @@ def product(left: Operator, right: Operator, n: Number) -> tuple[Number, Operato
     return shared, Operator(left.to, right.of)
 
 
+def transpose(operator: Operator) -> Operator:
+    """What the backward pass does where the forward pass did `operator`.
+
+    all_reduce is its own transpose; those of all_gather and reduce_scatter are each other.
+    """
+    return operator if operator == KEEP else Operator(operator.of, operator.to)
+
+
 Word = tuple[Operator, ...]  # one operator for each axis
 NormalForm = Mapping[tuple[Any, Word], Number]  # (symbol, word) -> coefficient
 

@@ -16,6 +16,8 @@ import pytest
 from proofs.registry import claims, prove, select
 from proofs.sharpness import RATE, choose
 from psem_model.simulator import Arithmetic, Floating, simulate
+from psem_model.simulator.layout import Cluster
+from psem_model.simulator.network import Network, all_reduce
 from psem_model.simulator.store import Store
 from spec import training
 from spec.derive import derive
@@ -294,6 +296,33 @@ def test_floating_point_sums_in_another_order_diverge_in_the_last_bit(values):
     assert abs(divergence.has - divergence.single) == np.spacing(1.0)
     exactly = [[([[0], [0]], [[Fraction(x)] for (x,) in offsets]) for offsets in order]]
     assert_right(DP, exactly, Noted(Fraction(0)))
+
+
+NONLINEAR = {
+    "squares_of_terms": lambda x: x * x,
+    "rectified_terms": lambda x: np.maximum(x, 0),
+    "products_of_terms": lambda x: x[:, :1] * x[:, 1:],
+}
+
+
+@executes("R4", *NONLINEAR)
+def test_a_function_of_terms_reduces_to_something_else_than_that_of_the_reduced(values, request):
+    function = NONLINEAR[request.node.callspec.id]
+    arithmetic, group = Arithmetic(), Cluster(((BATCH, 2),)).group((BATCH,))
+
+    def reduced(terms):
+        network = Network(2)
+        network.serve(("finish", 0), None)
+        padded = np.pad(terms, ((0, 0), (0, terms.shape[1] % 2)))
+        chunks = padded.reshape(1, 2, 2, -1)
+        return all_reduce(chunks, group, arithmetic.add, network).reshape(padded.shape)
+
+    rows = [[v for name, v in values.items() if name.endswith(d)] for d in "01"]
+    terms = np.array(rows, object)  # each device's
+    whole = reduced(terms)[:, : terms.shape[1]]
+    assert (whole == terms.sum(0)).all()
+    of_terms, of_whole = reduced(function(terms))[:, :1], function(whole)[:, :1]
+    assert (of_terms != of_whole).any()
 
 
 def test_every_counterexample_of_every_refuted_claim_is_executed():
