@@ -14,9 +14,10 @@ from proofs.type_system import AXIS, OPERATORS, kinds, name, one_axis
 from spec.derive import derive
 from spec.operators import OTHER, SUM, Operator, Source, Value, reads
 from spec.placement import BATCH, on_batch
-from spec.reference import run
+from spec.reference import primes, run
 from spec.schedule import Kind, Op, Schedule
 from spec.strategies import STRATEGIES
+from spec.training import Loss, Training
 from spec.verdict import check
 
 
@@ -128,6 +129,11 @@ def twice(schedule: Schedule, kind: Kind) -> Schedule:
     return replace(schedule, finish=tuple(finish))
 
 
+def meant(schedule: Schedule, **training: Any) -> Schedule:
+    """The schedule, where a single device trains in another way."""
+    return replace(schedule, training=Training(**training))
+
+
 def broken_schedules() -> tuple[Broken, ...]:
     """For each rule, schedules that break it: real bugs, and modes that leave a need unmet."""
     dp, zero1, zero2, zero3 = (derive(STRATEGIES[s]) for s in ("dp", "zero1", "zero2", "zero3"))
@@ -149,6 +155,11 @@ def broken_schedules() -> tuple[Broken, ...]:
         Broken("optimizer_state_is_not_kept", "current", derive(on_batch("R", "M", "R", "S")), steps=2),
         Broken("parameters_are_not_published", "agreed", without(zero1, Kind.ALL_GATHER)),
         Broken("nothing_is_updated", "agreed", without(dp, Kind.UPDATE)),
+        Broken("a_sum_is_not_a_mean", "whole", meant(dp, loss=Loss.MEAN)),
+        Broken("tokens_are_not_counted", "whole", meant(dp, loss=Loss.TOKEN_MEAN)),
+        Broken("nothing_is_clipped", "whole", meant(dp, clip=True)),
+        Broken("tied_gradients_are_not_added", "whole", meant(dp, tied=True)),
+        Broken("statistics_are_each_devices_own", "agreed", meant(dp, statistics=True)),
     )
 
 
@@ -160,11 +171,16 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
         raise KernelError(f"{broken.name}: expected to break {broken.rule}, got {verdict}")
     unknowns: dict[str, Any] = {}
 
+    def tokens(*index: Any) -> Fraction:
+        return primes("tokens", *index)
+
     def symbol(what: str, *index: Any) -> str:
         flat = [n for part in index for n in (part if isinstance(part, tuple) else (part,))]
         return "_".join([what, *map(str, flat)])
 
     def unknown(what: str, *index: Any) -> Any:
+        if what == "tokens":  # a count is a whole number
+            return z3.RealVal(tokens(*index).numerator)
         key = symbol(what, *index)
         if key not in unknowns:
             unknowns[key] = k.reals(key)
@@ -176,7 +192,7 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
 
     def replay(**values: Fraction) -> bool:
         def known(what: str, *index: Any) -> Fraction:
-            return values[symbol(what, *index)]
+            return tokens(*index) if what == "tokens" else values[symbol(what, *index)]
 
         again = run(broken.schedule, sizes, data=known, **options)
         return all(c.has == c.single for c in again)

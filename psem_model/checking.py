@@ -12,12 +12,14 @@ from psem_model.figures import Divergence, counted, divergence_json
 from psem_model.inputs import BadInput
 from psem_model.schedule_keys import PARTS
 from psem_model.schedules import line_of, loads, text_of
+from spec.reference import Divergence as Reference
 from spec.reference import first_divergence
 from spec.schedule import Schedule
 from spec.states import BytePolicy
 from spec.verdict import Verdict, check
 
-SIZES = (1, 2, 3, 1_000_003)  # devices along an axis: all that makes a difference, and many
+SIZES, MANY_DEVICES = (1, 2, 3), 1_000_003  # along an axis: all that makes a difference, and many
+MOST_AXES = 4  # of which every combination of sizes is looked at
 MICRO_STEPS = (1, 2, 3)
 FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
 STEPS = 4  # of such a run: those that the verdict looks at
@@ -145,7 +147,7 @@ def check_file(
     """
     text = text_of(name)
     schedule = loads(text, name)
-    cases = cases_of(schedule.axes, devices(schedule.axes) if devices else None, micro_steps)
+    cases = cases_of(schedule, devices(schedule.axes) if devices else None, micro_steps)
     looked_at = []
     for case in progress(cases):
         looked_at.append(case)
@@ -158,14 +160,31 @@ def check_file(
     return Checked(name, tuple(looked_at), schedule, Verdict(True))
 
 
-def cases_of(axes: Sequence[str], mesh: Mesh | None, micro_steps: int | None) -> list[Case]:
+def cases_of(schedule: Schedule, mesh: Mesh | None, micro_steps: int | None) -> list[Case]:
     """The cases to look at, the smallest first."""
+    axes = schedule.axes
     if micro_steps is not None and micro_steps > MANY:
         raise BadInput(f"--accumulate: given {micro_steps:,}; expected at most {MANY} to check")
-    sizes = product(SIZES, repeat=len(axes)) if mesh is None else [tuple(mesh[a] for a in axes)]
+    if mesh is None and len(axes) > MOST_AXES:
+        example = "x".join("2" for _ in axes)
+        raise BadInput(
+            f"--devices: given nothing for {len(axes)} axes; expected sizes such as {example} to check "
+            f"more than {MOST_AXES} axes"
+        )
+    tried = [tuple(mesh[a] for a in axes)] if mesh else product(sizes_of(schedule), repeat=len(axes))
     counts = MICRO_STEPS if micro_steps is None else (micro_steps,)
-    meshes = [dict(zip(axes, some, strict=True)) for some in sizes]
+    meshes = [dict(zip(axes, some, strict=True)) for some in tried]
     return _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
+
+
+def sizes_of(schedule: Schedule) -> tuple[int, ...]:
+    """How many devices to look at along an axis.
+
+    Many are more than twice any shift: a shift by a multiple of a size is none, and two shifts are
+    the same if they differ by one.
+    """
+    farthest = max(abs(op.shift) for op in (*schedule.micro_step, *schedule.finish))
+    return (*SIZES, max(MANY_DEVICES, 2 * farthest + 3))
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
@@ -184,56 +203,33 @@ def place_of(schedule: Schedule, verdict: Verdict, micro_steps: int) -> tuple[st
 
 def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | None:
     """The smallest run that diverges: at the case that fails if that is small, else a smaller one."""
-    sizes = product(range(1, FEW_ALONG_AN_AXIS + 1), repeat=len(failed.mesh))
-    meshes = [dict(zip(failed.mesh, some, strict=True)) for some in sizes]
+    meshes: list[Mesh] = [{}]
+    for axis in failed.mesh:
+        more = (m | {axis: n} for m in meshes for n in range(1, FEW_ALONG_AN_AXIS + 1))
+        meshes = [m for m in more if prod(m.values()) <= FEW_DEVICES]
     counts = range(1, max(MICRO_STEPS) + 1)
     smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
-    is_small = max(failed.mesh.values()) <= FEW_ALONG_AN_AXIS and failed.micro_steps in counts
-    for case in [failed] * is_small + smaller:
-        if case.devices <= FEW_DEVICES:
-            divergence = _diverges(schedule, case, policy)
-            if divergence is not None:
-                parameters = max(2, case.devices)
-                replayed = _simulated(schedule, case, parameters, policy)
-                return Run(case, parameters, divergence, replayed)
-    return None
-
-
-def _diverges(schedule: Schedule, case: Case, policy: BytePolicy) -> Divergence | None:
-    return first_divergence(
-        schedule,
-        case.mesh,
-        steps=STEPS,
-        micro_steps=case.micro_steps,
-        stateful=policy.k > 0,
-        master=policy.master,
-    )
-
-
-def _simulated(
-    schedule: Schedule, case: Case, parameters: int, policy: BytePolicy
-) -> Divergence | None:
-    """Where the simulator sees the same run diverge, in fractions that start from small numbers."""
-    from psem_model.simulator import Arithmetic, simulate
-
-    class Small(Arithmetic):
-        def of(self, integers: Any) -> Any:
-            return super().of(1 + integers % 97)
-
-    for arithmetic in (Small(), "exact"):
-        run = simulate(
+    for case in [failed] * (failed in smaller) + smaller:
+        divergence = first_divergence(
             schedule,
             case.mesh,
-            parameters,
             steps=STEPS,
             micro_steps=case.micro_steps,
-            policy=policy,
-            arithmetic=arithmetic,
-            stop_at_divergence=True,
+            stateful=policy.k > 0,
+            master=policy.master,
         )
-        if run.divergence is not None:
-            return run.divergence
+        if divergence is not None:
+            return _replayed(schedule, case, policy, divergence)
     return None
+
+
+def _replayed(schedule: Schedule, case: Case, policy: BytePolicy, found: Reference) -> Run:
+    """The same run in the simulator."""
+    from psem_model.replay import replay
+
+    elements = max(2, case.devices)  # as the reference has
+    again = replay(schedule, case.mesh, case.micro_steps, elements, policy, STEPS, found)
+    return Run(case, elements, found, again)
 
 
 def _summary(cases: Sequence[Case]) -> str:

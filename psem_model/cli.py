@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -25,6 +26,11 @@ from psem_model.options import (
     UNIT,
     options,
 )
+
+ARGUMENTS = {  # what is expected of them
+    "file": "a schedule in TOML, as `psem derive zero2` prints one",
+    "claim": "a claim's name, such as C1",
+}
 
 
 class Commands(click.Group):
@@ -140,6 +146,8 @@ def explain(claim: str, smt: str | None) -> None:
 
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line; one line and exit code 2 for bad input."""
+    if args is None and hasattr(signal, "SIGPIPE"):  # as a program: end silently with its reader
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     code: Any = 0
     try:
         code = psem.main(args=args, prog_name="psem", standalone_mode=False)
@@ -152,9 +160,9 @@ def main(args: Sequence[str] | None = None) -> None:
         )
         code = BAD_INPUT
     except click.MissingParameter as error:
-        parameter = error.param
-        help_ = getattr(parameter, "help", None) or "a value"
-        name = parameter.opts[-1] if parameter is not None else "an argument"
+        parameter = error.param or click.Argument(["argument"])
+        help_ = getattr(parameter, "help", None) or ARGUMENTS.get(parameter.name or "", "a value")
+        name = parameter.human_readable_name if parameter.name in ARGUMENTS else parameter.opts[-1]
         _complain(f"{name}: missing; expected: {help_}")
         code = BAD_INPUT
     except click.ClickException as error:

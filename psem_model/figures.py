@@ -73,6 +73,15 @@ def plain(value: Number) -> str:
     return f"{exact.numerator:,}" if exact.denominator == 1 else f"{float(exact):,.2f}"
 
 
+def memory(size: int) -> str:
+    """Bytes, in the largest unit that there are some of."""
+    units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    power = min((size.bit_length() - 1) // 10, len(units) - 1)
+    amount = size / 1024**power
+    form = ".1f" if amount < 10 else ",.0f" if amount < 10_000 else ".0e"
+    return f"{amount:{form}} {units[power]}"
+
+
 def counted(number: int, thing: str) -> str:
     """A number of things."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

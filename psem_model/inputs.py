@@ -47,6 +47,15 @@ def number(what: str, given: str) -> Fraction:
     raise BadInput(f"{what}: given {given!r}; expected a number such as 7.5e9, below 1e{LARGEST}")
 
 
+def _ratio(what: str, given: str) -> Fraction:
+    """A number, or one over another, such as 1/2."""
+    above, slash, below = given.partition("/")
+    under = number(what, below) if slash else Fraction(1)
+    if not under:
+        raise BadInput(f"{what}: given {given!r}; expected a number such as 1/2, without division by 0")
+    return number(what, above) / under
+
+
 def count(what: str, given: str, of: str, least: int = 1) -> int:
     """A whole number of at least 1, or of another least one, of some things."""
     value = number(what, given)
@@ -60,10 +69,14 @@ def mesh(given: str, axes: Sequence[str]) -> dict[str, int]:
     """Axis sizes: "64", or "8x8" for two axes, in their order."""
     sizes = [count("--devices", part, "devices") for part in given.lower().split("x")]
     if len(sizes) != len(axes):
-        form = "x".join("8" for _ in axes)
+        one = len(axes) == 1
+        sizes_, form = (
+            ("1 size, for", "8")
+            if one
+            else (f"{len(axes)} sizes, one for each of", "x".join("8" for _ in axes))
+        )
         raise BadInput(
-            f"--devices: given {given!r}; expected {len(axes)} sizes, one for each of "
-            f"{' x '.join(axes)}, such as {form}"
+            f"--devices: given {given!r}; expected {sizes_} {' x '.join(axes)}, such as {form}"
         )
     return dict(zip(axes, sizes, strict=True))
 
@@ -74,8 +87,10 @@ def policy(given: str) -> BytePolicy:
         return POLICIES[choose("--bytes", given, POLICIES)]
     parts = given.split(",")
     if len(parts) != 3:
-        raise BadInput(f"--bytes: given {given!r}; expected three numbers w,g,K such as 2,2,12")
-    w, g, k = (number("--bytes", part) for part in parts)
+        raise BadInput(
+            f"--bytes: given {given!r}; expected three numbers w,g,K such as 2,2,12 or 1/2,2,12"
+        )
+    w, g, k = (_ratio("--bytes", part) for part in parts)
     if w <= 0 or g <= 0 or k < 0:
         raise BadInput(f"--bytes: given {given!r}; expected w > 0, g > 0 and K >= 0")
     return custom_policy(w, g, k)

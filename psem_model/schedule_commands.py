@@ -26,38 +26,50 @@ from psem_model.options import (
 
 @click.command()
 @options(STRATEGY, PLACEMENT, HOLD)
-def derive(strategy: str | None, placement: str | None, hold: bool) -> None:
+@click.option(
+    "--language", is_flag=True, help="Print what a schedule may say: every table, key and operation."
+)
+def derive(strategy: str | None, placement: str | None, hold: bool, language: bool) -> None:
     """Print the schedule of a STRATEGY (or a placement) as TOML, to read, to change and to check.
 
     \b
       psem derive zero2 > my.toml
       psem check my.toml
+      psem derive --language
 
     \b
     Tables
       axes        the mesh's axes: axes = ["batch"]
-      [training]  what a single device does: loss = "sum", "mean" or "token mean";
-                  clip, tied, statistics = true or false
-      [rest]      where parameters, optimizer, gradients and activations are between
-                  steps: { sharded = ["batch"], stored = true, host = false }
-      [step]      micro_step = [...] once for each micro-batch, finish = [...] once
+      [training]  what a single device does: loss, clip, tied, statistics; may be left out
+      [rest]      where each state is between steps: sharded, stored, host; may be left out
+      [step]      micro_step = [...] once for each micro-batch, finish = [...] once;
+                  finish may be left out
 
     \b
     Keys of an operation, which is a table on a line of its own
       op, source  what it does, and the buffer it reads
       into        the buffer it writes; left out: in place
-      by          scale: "1/2", "1/batch", "3/2*batch/micro_steps";
-                  divide: "tokens" or "total tokens"; clip: "norm"
-      axes        the axes it acts along
+      by          what it scales, divides or clips by
+      axes        the axes it acts along; for backward and count, along which each
+                  device has the samples of the whole group
       within      the axes along which a device has only its slice
-      span        room for its result: "nothing", "unit" or "whole"; left out: nothing
-                  in place and where there is a place for the result, else unit
-      phase       forward, backward, reduce, update or publish; left out: as its name
-                  says, else that of the operation before
+      span        room for its result: "nothing", "unit" or "whole"
+      phase       forward, backward, reduce, update or publish
       mean        a reduction divides the sum by the number of devices
       shift       a device takes the slice of the one that many places further on
+
+    `psem derive --language` has all of it: what each operation does, reads and writes, and what each
+    key is where it is left out.
     """
     from psem_model import inputs
+
+    if language:
+        from psem_model.language import language as lines
+
+        if strategy is not None or placement is not None or hold:
+            raise inputs.BadInput("--language: given with something to derive; expected it alone")
+        click.echo("\n".join(lines()))
+        return
     from psem_model.schedules import dumps
     from spec.derive import derive as derived
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from spec.schedule import MAKING, SCALARS, Buffer, Kind, Phase, Span
+from spec.schedule import MAKING, PASSING, Buffer, Kind, Phase, Span
 from spec.training import Training
 
 PARTS = ("micro_step", "finish")
@@ -17,14 +17,6 @@ _PHASE_OF = {
     Kind.BACKWARD: Phase.BACKWARD,
     Kind.UPDATE: Phase.UPDATE,
 }
-_HAS_ROOM = (
-    Buffer.PARAMETERS,
-    Buffer.OPTIMIZER,
-    Buffer.GRADIENTS,
-    Buffer.ACTIVATIONS,
-    Buffer.STATISTICS,
-    *SCALARS,
-)
 
 
 def default_phase(kind: Kind, before: Phase) -> Phase:
@@ -34,7 +26,6 @@ def default_phase(kind: Kind, before: Phase) -> Phase:
 
 def default_span(kind: Kind, source: Buffer, into: Buffer | None) -> Span:
     """The span of an operation that names none."""
-    in_place = into in (None, source) and kind is not Kind.ALL_GATHER
-    if in_place or kind not in MAKING or (into or source) in _HAS_ROOM:
-        return Span.NONE
-    return Span.UNIT
+    in_place = into in (None, source) and kind not in (Kind.ALL_GATHER, Kind.FETCH)
+    makes = kind in MAKING and (into or source) in PASSING and not in_place
+    return Span.UNIT if makes else Span.NONE

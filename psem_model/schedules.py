@@ -18,7 +18,7 @@
     ]
     finish = []                       # once, after the last of them; optional
 
-Keys of an operation (`spec/schedule.py` says what each operation does, and what it may read):
+Keys of an operation (`psem_model/language.py` says what each operation does, and what it may read):
 
     op      all_gather, reduce_scatter, forward, update, ...
     source  the buffer it reads: parameters, view, optimizer, gradients, fresh gradients, ...
@@ -27,8 +27,8 @@ Keys of an operation (`spec/schedule.py` says what each operation does, and what
     axes    the axes it acts along; collectives must name them
     within  the axes along which a device has only its slice, before and after
     span    room that its result takes until it is released: "nothing", "unit" or "whole".
-            Left out: "nothing" in place (but for all_gather), for offload, and into parameters,
-            optimizer, gradients, activations, statistics or a number; else "unit"
+            Left out: "nothing" in place (but for all_gather and fetch), for offload, and into
+            parameters, optimizer, gradients, activations, statistics or a number; else "unit"
     phase   forward, backward, reduce, update or publish. Left out: that of the same name for
             forward, backward and update; else that of the operation before (the first one:
             forward in micro_step, reduce in finish)
@@ -137,7 +137,7 @@ HEADER = (
     "#   psem simulate --schedule FILE --devices 4 --psi 1000   what it holds and sends",
     "# Keys of an operation: op, source, into, by, axes, within, span, phase, mean, shift. Left out:",
     "# into: in place; span: nothing in place and where there is a place for it, else unit;",
-    "# phase: that of the operation before. `psem derive --help` has more.",
+    "# phase: that of the operation before. `psem derive --language` has more.",
     "",
 )
 

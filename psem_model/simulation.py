@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from psem_model.checking import MANY
-from psem_model.figures import counted, divergence_json, divergence_text, plain, quantity, table
+from psem_model.figures import counted, divergence_json, divergence_text, memory, plain, quantity, table
 from psem_model.inputs import BadInput
 from psem_model.predict import predict_schedule
 from psem_model.simulator import Floating, Mlp, Run, simulate
@@ -24,6 +24,8 @@ LARGEST = 16 * 2**30  # bytes of all devices' arrays
 MODULAR, EXACT, FLOAT = ARITHMETICS = ("modular", "exact", "float64")
 PER_ELEMENT, PER_FRACTION, GROWTH = 100, 150, 2.5  # bytes at the fullest moment; per step, fractions
 PER_UNIT, PER_LINK, PER_OPERATION, PER_BATCH = 5000, 32, 500, 400  # bytes beside them
+NOT_COUNTED = "not counted: activations, statistics and samples, whose size is the model's"
+LIKELY = "likely a buffer that is never released, or a span that is not what its operation does"
 MLP = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
 
 
@@ -68,7 +70,7 @@ class Inputs:
                 f"--devices, --psi: given {counted(self.devices, 'device')} with "
                 f"{counted(self.psi, 'parameter')} each, {counted(self.steps, 'step')} of "
                 f"{counted(self.micro_steps, 'micro-step')} in {self.arithmetic} arithmetic, which "
-                f"take about {takes / 2**30:,.0f} GiB; expected at most {LARGEST // 2**30} to simulate"
+                f"take about {memory(takes)}; expected at most {memory(LARGEST)} to simulate"
             )
 
 
@@ -118,6 +120,7 @@ class Simulated:
             f"  {counted(i.steps, 'step')} in {i.arithmetic} arithmetic, seed {i.seed}",
             "",
             *table(rows, right=(1, 2)),
+            f"  {NOT_COUNTED}",
             "",
             *self._comparison(),
         ]
@@ -128,7 +131,9 @@ class Simulated:
             nearly = (
                 f", to a relative {Floating.tolerance:g}" if self.inputs.arithmetic == FLOAT else ""
             )
-            return [f"every copy of every parameter is that of the single device after {after}{nearly}"]
+            same = f"every copy of every parameter is that of the single device after {after}{nearly}"
+            wrong = [figure.words for figure in self.figures if not figure.equal]
+            return [same] + ([f"but not as predicted: {'; '.join(wrong)}; {LIKELY}"] if wrong else [])
         lines = [f"the run diverges: {divergence_text(self.run.divergence)}"]
         return lines + ([f"the verdict: {self.verdict.reason}"] if self.verdict else [])
 

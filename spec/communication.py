@@ -32,7 +32,7 @@ class Move:
         return self.op.kind in HOST_TRANSFERS
 
 
-def elements_sent(op: Op, sizes: Sizes) -> Number:
+def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
     """Elements one device sends in one execution of `op`; 0 if it moves nothing that is counted."""
     if op.target in SCALARS:
         chunk = whole = 1
@@ -40,8 +40,9 @@ def elements_sent(op: Op, sizes: Sizes) -> Number:
         chunk, whole = sizes.slice(op.within + op.axes), sizes.slice(op.within)
     else:
         return 0 * sizes.psi
-    if op.kind in HOST_TRANSFERS:
-        return whole
+    if op.kind in HOST_TRANSFERS:  # what there is, as far as there is room for it
+        slices = (*op.within, *schedule.slices(op.source), *schedule.slices(op.target))
+        return sizes.slice(tuple(dict.fromkeys(slices))) if op.target not in SCALARS else whole
     devices = group_size(sizes.mesh, op.axes)
     if op.kind is Kind.BROADCAST:  # along a chain: all but the last device send all of it
         return whole if devices > 1 else 0
@@ -54,7 +55,7 @@ def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Mov
     for ops, times in ((schedule.micro_step, micro_steps), (schedule.finish, 1)):
         for op in ops:
             if op.kind in (*HOST_TRANSFERS, *MOVING):
-                elements = times * elements_sent(op, sizes)
+                elements = times * elements_sent(op, schedule, sizes)
                 found.append(Move(op, times, elements, elements * sizes.width(op)))
     return found
 

@@ -80,11 +80,11 @@ def derive(placement: Placement) -> Schedule:
     if grads.stored:
         micro_step += [] if step.adds_in_place else _keep_gradient(grads)
         reduction, gradient = _reduce_kept(step)
-        working_copy = [Op(Kind.RELEASE, Phase.UPDATE, gradient)]
+        copied = gradient is Buffer.FRESH
         finish += [
             *reduction,
             *_update(step, gradient),
-            *(working_copy if gradient is Buffer.FRESH else []),
+            *([Op(Kind.RELEASE, Phase.UPDATE, gradient)] if copied else []),
             Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS),
         ]
     else:

@@ -38,7 +38,7 @@ from spec.training import Loss
 class Symbol(NamedTuple):
     """An original value: of a step, and a micro-step or operation; times functions of numbers."""
 
-    kind: str  # weight | moment | gradient | tied | tokens | statistic | norm | scaled | fault
+    kind: str  # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault or unknown
     step: int
     which: int = 0
     inside: tuple[Any, ...] = ()  # what a norm, or a scaled value, is made of
@@ -99,7 +99,18 @@ class Forms:
 
     # ------------------------------------------------------------ operations
     def sum(self, value: NormalForm, axis: str) -> NormalForm:
-        return self._apply(SUM, axis, value)
+        return self._forget_places(self._apply(SUM, axis, value))
+
+    def _forget_places(self, form: NormalForm) -> NormalForm:
+        """Parts of a norm add up to the same, whichever slices devices took for their own."""
+        found: dict[Any, Number] = {}
+        for (symbol, word), coefficient in form.items():
+            if symbol.kind == "norm":
+                whole, varies, places = symbol.inside
+                left = tuple(0 if op.of == ALL else p for op, p in zip(word, places, strict=True))
+                symbol = symbol._replace(inside=(whole, varies, left))
+            found[symbol, word] = found.get((symbol, word), 0) + coefficient
+        return found
 
     def owners(self, value: NormalForm, axis: str, shift: int = 0) -> NormalForm:
         return self._apply(Operator(ALL, taker(self.mesh[axis], shift)), axis, value)
@@ -137,18 +148,19 @@ class Forms:
         Where devices have the same, each has the whole norm; where each has its own slice, a part.
         """
         gradient = self.reduced(gradient)
-        whole, sliced, norm = dict(gradient), [], []
+        whole, norm, varies, places = dict(gradient), [], [], []
         for i in range(len(self.axes)):
             to = {word[i].to for _, word in gradient}
-            sliced.append(len(to) == 1 and to.isdisjoint((ALL, KEEP.to)))
+            place = next(iter(to)) if len(to) == 1 and to.isdisjoint((ALL, KEEP.to)) else None
             norm.append(SUM if to == {ALL} else KEEP)
-            if sliced[-1]:
+            varies.append(place is None and to != {ALL})
+            places.append(place or 0)
+            if place is not None:
                 whole = {(s, _with(w, i, Operator(ALL, w[i].of))): c for (s, w), c in whole.items()}
-        varies = tuple(op is KEEP and not part for op, part in zip(norm, sliced, strict=True))
         if not gradient:
             return {}
         multiple, whole = _normalised(whole)
-        symbol = Symbol("norm", self.step, 0, (_frozen(whole), varies))
+        symbol = Symbol("norm", self.step, 0, (_frozen(whole), tuple(varies), tuple(places)))
         return {(symbol, tuple(norm)): multiple * multiple}
 
     def _times(self, function: str, value: NormalForm, number: NormalForm) -> NormalForm:
@@ -202,7 +214,7 @@ class Forms:
         for axis in axes:
             computed = self.sum(computed, axis)
         # what is not fresh at one place is missing on every device, for some element of the model
-        unmet = self._open(needs)
+        unmet = self.unmet(*needs)
         faults = (self.fault(position, unmet) for position in self.positions() if unmet)
         fault = next(filter(None, faults), None)
         return {(fault, (KEEP,) * len(self.axes)): 1} if fault else computed
@@ -223,7 +235,7 @@ class Forms:
         form: NormalForm = every("gradient")
         form = add(form, every("tied")) if self.training.tied else form
         if self.training.loss is Loss.MEAN:
-            names = (*self.mesh, MICRO_STEPS)
+            names = (*self.axes, MICRO_STEPS)
             form = self.scale(form, Factor(sizes=tuple((name, -1) for name in names)))
         if self.training.loss is Loss.TOKEN_MEAN:
             form = self.divide(form, every("tokens"))
@@ -247,8 +259,8 @@ class Forms:
 
         A fault is a value like any other: it does no harm where nothing is made of it.
         """
-        needs = self._open(needs)
-        faults = [(p, self.fault(p, needs)) for p in self.positions()] if needs else []
+        unmet = self.unmet(*needs)
+        faults = [(p, self.fault(p, unmet)) for p in self.positions()] if unmet else []
         if not any(fault for _, fault in faults):
             return list(results)
         found = []
@@ -260,9 +272,10 @@ class Forms:
             found.append(form)
         return found
 
-    def _open(self, needs: Sequence[Need]) -> list[Need]:
-        """The needs that are not met on the face of it."""
-        return [n for n in needs if self.reduced(add(n[1], scale(n[2], -1)))]
+    def unmet(self, *needs: Need) -> list[tuple[Need, NormalForm]]:
+        """The needs that are not met everywhere, each with what is too much or missing."""
+        found = [(need, self.reduced(add(need[1], scale(need[2], -1)))) for need in needs]
+        return [(need, difference) for need, difference in found if difference]
 
     def _only_at(self, form: NormalForm, position: Position) -> NormalForm:
         """The value on devices of one kind, nothing elsewhere."""
@@ -277,17 +290,17 @@ class Forms:
             form = elsewhere
         return form
 
-    def fault(self, position: Position, needs: Sequence[Need]) -> Symbol | None:
+    def fault(self, position: Position, unmet: Sequence[tuple[Need, NormalForm]]) -> Symbol | None:
         """The first need that is not met on such a device, as a symbol."""
-        for rule, has, expected, words in needs:
-            difference = self.at(add(has, scale(expected, -1)), position)
-            if difference:
-                inherited = next(filter(None, (_first_fault(s) for s, _ in difference)), None)
+        for (rule, has, expected, words), difference in unmet:
+            here = self.at(difference, position)
+            if here:
+                inherited = next(filter(None, (_first_fault(s) for s, _ in here)), None)
                 symbol = inherited or Symbol("fault", self.step, self.op_index)
-                if inherited is None:
+                if symbol not in self.faults:
                     has_here = f"{words} {self.describe(has)}{self.describe_position(position)}"
                     no = Rejected(rule, has_here, self.describe(expected), self.op, self.op_index)
-                    self.faults.setdefault(symbol, no)
+                    self.faults[symbol] = no
                 return symbol
         return None
 
@@ -354,8 +367,8 @@ class Forms:
 
     def _original(self, symbol: Symbol, own: bool) -> str:
         age = self.step - symbol.step
-        if symbol.kind == "fault":
-            return "what an earlier operation got wrong"
+        if symbol.kind in ("fault", "unknown"):
+            return "what an earlier operation got wrong" if symbol.kind == "fault" else "what was left"
         if symbol.kind == "norm":
             return f"the square norm of ({self.describe(dict(symbol.inside[0]))})"
         if symbol.kind == "scaled":

@@ -125,7 +125,9 @@ class Reference:
         return {key: over(x, count[key]) for key, x in value.items()}
 
     def square_norm(self, gradient: Values) -> Values:
-        norms = {d: sum(gradient[j, d] ** 2 for j in range(self.elements)) for d in self.devices}
+        norms = {
+            d: sum(gradient[j, d] * gradient[j, d] for j in range(self.elements)) for d in self.devices
+        }
         return {(j, d): norms[d] for j, d in gradient}
 
     def clip(self, gradient: Values, square_norm: Values) -> Values:
@@ -172,7 +174,7 @@ class Reference:
         if training.loss is Loss.TOKEN_MEAN:
             count = sum(self.data("tokens", self.step, m, d) for m in micro_steps for d in self.devices)
             whole = [over(g, count) for g in whole]
-        square_norm = sum(g**2 for g in whole) if training.clip else 0
+        square_norm = sum(g * g for g in whole) if training.clip else 0
         return [over(g, 1 + square_norm) for g in whole] if training.clip else whole
 
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:

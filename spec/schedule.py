@@ -46,6 +46,8 @@ STATE_OF: dict[Buffer, State] = {
 }
 WEIGHTS = (B.PARAMETERS, B.VIEW, B.OPTIMIZER, B.OPTIMIZER_VIEW)
 GRADIENTS = (B.GRADIENTS, B.FRESH, B.TIED)
+RESTING = (B.PARAMETERS, B.OPTIMIZER, B.GRADIENTS)
+PASSING = (B.VIEW, B.OPTIMIZER_VIEW, B.FRESH, B.TIED)  # they take room until they are released
 SCALARS = (B.TOKENS, B.TOTAL_TOKENS, B.NORM)  # one number on each device
 NUMBERS = (*SCALARS, B.STATISTICS)  # not a value for each parameter
 
@@ -154,7 +156,7 @@ TAKES: dict[Kind, tuple[tuple[tuple[Buffer, ...], tuple[Buffer, ...]], ...]] = {
     Kind.CLIP: _SCALES,
     Kind.UPDATE: ((GRADIENTS, (B.OPTIMIZER, B.OPTIMIZER_VIEW)),),
     Kind.RESET: (((*GRADIENTS, *SCALARS), ()),),
-    Kind.RELEASE: ((tuple(b for b in Buffer if b is not B.STATISTICS), ()),),
+    Kind.RELEASE: (((*PASSING, *SCALARS, B.ACTIVATIONS), ()),),
 }
 BY: dict[Kind, tuple[Buffer, ...]] = {
     Kind.SCALE: (),  # a number
@@ -221,8 +223,15 @@ class Op:
             return "within", ", ".join(self.within), f"none: {self.target.value} have no slices"
         if self.shift and not self.within and self.kind not in SLICING:
             return "shift", str(self.shift), "0: it has no slices"
-        if self.span is not Span.NONE and self.kind not in MAKING:
+        if self.span is not Span.NONE and not self.makes:
             return "span", self.span.value, f"{Span.NONE.value}: it works in place"
+        on_host = self.kind in (Kind.KEEP, Kind.RECOMPUTE)  # perhaps
+        if self.span is Span.NONE and self.makes and not on_host:
+            return (
+                "span",
+                self.span.value,
+                f"{Span.UNIT.value} or {Span.WHOLE.value}: it makes a buffer",
+            )
         if self.mean and self.kind not in REDUCTIONS:
             return "mean", "true", "false: it does not sum along axes"
         if self.kind in BY and not fits:
@@ -230,6 +239,12 @@ class Op:
         if self.kind not in BY and self.by is not None:
             return "by", str(self.by), "nothing"
         return None
+
+    @property
+    def makes(self) -> bool:
+        """Whether its result takes room of its own, where it is on the device."""
+        in_place = self.target is self.source and self.kind not in (Kind.ALL_GATHER, Kind.FETCH)
+        return self.kind in MAKING and self.target in PASSING and not in_place
 
     @property
     def target(self) -> Buffer:
@@ -289,6 +304,10 @@ class Schedule:
     def rest(self, state: State) -> Rest:
         """Where `state` is between steps."""
         return next(rest for s, rest in self.rests if s is state)
+
+    def slices(self, buffer: Buffer) -> tuple[str, ...]:
+        """The axes along which a resting buffer has room for its slices only; none for others."""
+        return self.rest(STATE_OF[buffer]).sharded if buffer in RESTING else ()
 
     @cached_property
     def cut(self) -> tuple[str, ...]:

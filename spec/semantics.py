@@ -15,6 +15,7 @@ from spec.operators import Total, Value, nothing, owners, sliced, summed
 from spec.schedule import (
     COLLECTIVES,
     REDUCTIONS,
+    RESTING,
     STATE_OF,
     Buffer,
     Factor,
@@ -35,7 +36,6 @@ _REST_OF = {
     State.OPTIMIZER: Buffer.OPTIMIZER,
     State.GRADIENTS: Buffer.GRADIENTS,
 }
-RESTING = tuple(_REST_OF.values())
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
 
 
@@ -137,11 +137,9 @@ def execute(op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step
         old = read(buffer, on_host, part)
         if op.within:
             value = domain.replace(old, value, op.within, op.shift)
-        if buffer in RESTING:
-            slices = schedule.rest(STATE_OF[buffer]).sharded
-            done = op.within if op.shift == 0 else ()
-            slices = tuple(a for a in slices if a not in done)
-            value = domain.replace(old, value, slices) if slices else value
+        done = op.within if op.shift == 0 else ()
+        slices = tuple(a for a in schedule.slices(buffer) if a not in done)
+        value = domain.replace(old, value, slices) if slices else value
         store[buffer, part] = (on_host, value)
 
     source, target = op.source, op.target

@@ -32,6 +32,10 @@ class BytePolicy:
     parts: tuple[tuple[tuple[Number, str], ...], ...] = ()
     master: bool = True
 
+    def __post_init__(self) -> None:
+        if isinstance(self.k, int | Fraction) and self.k == 0:  # no state, so no copy in it
+            object.__setattr__(self, "master", False)
+
     def of(self, state: State) -> Number:
         """Bytes per parameter of `state`; activations are not counted in parameters."""
         sizes = {State.PARAMETERS: self.w, State.GRADIENTS: self.g, State.OPTIMIZER: self.k}

@@ -7,8 +7,9 @@ The schedule is executed on normal forms instead of values. Four things are requ
     current    the optimizer state it applies it to is the current one
     agreed     after the step, every resting copy is the updated one
 
-It is accepted when all hold in every step. Theorems: T1 the transfer of every operation, T2 accepted
-schedules match the single device, T3 a rejected one has a run that does not.
+It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 the
+operators are what operations do, T2 what is required implies Match, T3 forms that differ do different
+things, and each requirement has a run that breaks it and diverges.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import product as combinations
 from typing import Any
 
 from spec.arithmetic import Number
 from spec.forms import Forms, Rejected, Symbol, takers
-from spec.schedule import STATE_OF, Buffer, Kind, Op, Schedule
-from spec.semantics import CONTENT, MOMENT, RESTING, Store, execute, initial, updates_on_host
+from spec.schedule import Buffer, Kind, Op, Schedule
+from spec.semantics import CONTENT, MOMENT, Place, Store, execute, initial
 from spec.states import MIXED_ADAM, BytePolicy, State
 
-SETTLED_WITHIN = 4  # steps after which an accepted schedule's state must have repeated
+SETTLED_WITHIN = 4  # steps after which what has not repeated may be anything
+Relative = dict[Place, tuple[bool, dict[Any, str]]]
 
 
 @dataclass(frozen=True)
@@ -58,9 +59,13 @@ def check(
     """Accept a schedule, or say which operation is wrong and why.
 
     A symbolic mesh size stands for every size that is larger than the number of devices told apart
-    (the owner, and those a shift or a broadcast names); `same` compares coefficients. Raises
-    nothing: a schedule that reads what is not there is rejected.
+    (the owner, and those a shift or a broadcast names); `same` compares coefficients. A schedule that
+    reads what is not there is rejected. Raises ValueError for a mesh that is not one.
     """
+    for axis in schedule.axes:
+        size = mesh.get(axis)
+        if size is None or isinstance(size, float) or (isinstance(size, int) and size < 1):
+            raise ValueError(f"{axis}: given {size} devices; expected a whole number of at least 1")
     for roots in _roots(schedule, mesh):
         forms = Forms(schedule, mesh, micro_steps, policy, same, roots)
         verdict = _check(schedule, forms)
@@ -70,10 +75,17 @@ def check(
 
 
 def _check(schedule: Schedule, forms: Forms) -> Verdict:
+    """Steps are executed until the state repeats. What never does may be anything: if the next step
+    is right whatever it is, and leaves the rest as it was, so is every later one.
+    """
     store = initial(schedule, forms, forms.symbol("weight", 0), forms.symbol("moment", 0))
-    before = None
-    for step in range(SETTLED_WITHIN):
+    before: Relative = {}
+    loose: set[Place] = set()
+    for step in range(SETTLED_WITHIN + 2 * len(Buffer)):
         forms.step = step
+        if step >= SETTLED_WITHIN:
+            for i, place in enumerate(sorted(loose, key=repr)):
+                store[place] = (store[place][0], forms.symbol("unknown", 0, i))
         for index, (m, op) in enumerate(schedule.flat(forms.micro_steps)):
             forms.op_index, forms.op = index, op
             execute(op, schedule, forms, store, m)
@@ -84,71 +96,14 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
                 _require_same_statistics(forms, store)
         except Rejected as no:
             return Verdict(False, no.rule, step, no.op, no.has, no.needs, no.index)
-        kept = {
-            place: store[place] for place in store if place[0] in that_matter(schedule, forms.policy)
-        }
-        after = _relative(kept, step + 1, forms.same)
-        if after == before:
+        after = _relative(store, step + 1, forms.same)
+        differ = {p for p in after.keys() | before.keys() if after.get(p) != before.get(p)} - loose
+        if not differ:
             return Verdict(True)
+        if step + 1 >= SETTLED_WITHIN:
+            loose |= differ & store.keys()
         before = after
-    return Verdict(False, "agreed", step, None, "the state differs after every step", "a repeat")
-
-
-@lru_cache(maxsize=4096)
-def that_matter(schedule: Schedule, policy: BytePolicy) -> frozenset[Buffer]:
-    """The buffers of which a later step may still read what a step leaves in them.
-
-    Found backwards: what must be right at the end, and what an operation reads to write such a
-    buffer, until nothing is added.
-    """
-    matter = frozenset({Buffer.PARAMETERS, Buffer.STATISTICS})
-    matter |= {Buffer.OPTIMIZER} if policy.k > 0 else set()
-    while True:
-        before = matter
-        for op in reversed(schedule.micro_step + schedule.finish):
-            written = _written(op, schedule)
-            if written & before:
-                before = before - _overwritten(op, written, schedule) | _read(op, policy)
-        if before <= matter:
-            return matter
-        matter |= before
-
-
-def _written(op: Op, schedule: Schedule) -> frozenset[Buffer]:
-    theta = schedule.rest(State.PARAMETERS)
-    beside = theta.stored and theta.host is updates_on_host(op, schedule)
-    others = {
-        Kind.UPDATE: {Buffer.PARAMETERS} if beside else set(),
-        Kind.BACKWARD: {Buffer.TIED} if schedule.training.tied else set(),
-        Kind.FORWARD: {Buffer.STATISTICS} if schedule.training.statistics else set(),
-    }
-    return frozenset({op.target} | others.get(op.kind, set()))
-
-
-def _overwritten(op: Op, written: frozenset[Buffer], schedule: Schedule) -> frozenset[Buffer]:
-    """The buffers of which nothing is left that they had, but what the operation has read."""
-    if op.kind in (Kind.RESET, Kind.RELEASE):
-        return written
-
-    def room(buffer: Buffer) -> tuple[str, ...]:  # a resting place has room for its slices only
-        return schedule.rest(STATE_OF[buffer]).sharded if buffer in RESTING else ()
-
-    return frozenset(b for b in written if op.shift == 0 and set(op.within) <= set(room(b)))
-
-
-def _read(op: Op, policy: BytePolicy) -> frozenset[Buffer]:
-    if op.kind in (Kind.RESET, Kind.RELEASE):
-        return frozenset()
-    others = {
-        Kind.UPDATE: ({op.target} if policy.k > 0 else set())
-        | (set() if policy.master else {Buffer.PARAMETERS}),
-        Kind.BACKWARD: {op.target, Buffer.ACTIVATIONS},
-        Kind.FORWARD: {Buffer.STATISTICS},
-        Kind.RECOMPUTE: {Buffer.PARAMETERS},
-        Kind.ACCUMULATE: {op.target},
-    }
-    by = {op.by} if isinstance(op.by, Buffer) else set()
-    return frozenset({op.source} | others.get(op.kind, set()) | by)
+    return Verdict(False, "agreed", step, None, "what is kept is another after every step", "the same")
 
 
 def _roots(schedule: Schedule, mesh: Mapping[str, Number]) -> Iterator[dict[str, int]]:
@@ -181,34 +136,32 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
             continue
         host, value = store.get((buffer, part), (rest.host, forms.nothing))
         value = value if host is rest.host else forms.nothing
-        updated = forms.symbol(kind, forms.step + 1)
-        if value == updated:
-            continue
-        for position in forms.positions(rest.sharded):
-            words = f"what rests as {buffer.value} is"
-            fault = forms.fault(position, [("agreed", value, updated, words)])
-            if fault:
-                raise forms.faults[fault]
+        words, updated = f"what rests as {buffer.value} is", forms.symbol(kind, forms.step + 1)
+        unmet = forms.unmet(("agreed", value, updated, words))
+        faults = (forms.fault(position, unmet) for position in forms.positions(rest.sharded) if unmet)
+        fault = next(filter(None, faults), None)
+        if fault:
+            raise forms.faults[fault]
 
 
 def _require_same_statistics(forms: Forms, store: Store) -> None:
     """Every device has the same statistics; what they are is the next step's beginning."""
     _, value = store.get((Buffer.STATISTICS, CONTENT), (False, {}))
     for axis in forms.axes:
-        needs = [("agreed", value, forms.owners(value, axis), "the statistics are")]
-        for position in forms.positions():
-            if forms.fault(position, needs):
-                words = f"the statistics are {forms.describe(value)}"
-                raise Rejected("agreed", words, f"the same on every device of {axis}", None, -1)
+        unmet = forms.unmet(("agreed", value, forms.owners(value, axis), "the statistics are"))
+        if any(forms.fault(position, unmet) for position in forms.positions() if unmet):
+            words = f"the statistics are {forms.describe(value)}"
+            raise Rejected("agreed", words, f"the same on every device of {axis}", None, -1)
     store[Buffer.STATISTICS, CONTENT] = (False, {})
 
 
-def _relative(store: Store, step: int, same: Callable[[Number, Number], bool]) -> Any:
+def _relative(store: Store, step: int, same: Callable[[Number, Number], bool]) -> Relative:
     """A store with steps counted back from `step`, to compare one step's end with the next's."""
 
     def back(part: Any) -> Any:
         if isinstance(part, Symbol):
-            age = 0 if part.kind == "fault" else step - part.step  # what is wrong stays wrong
+            known = part.kind not in ("fault", "unknown")  # what is wrong stays wrong
+            age = step - part.step if known else 0
             return Symbol(part.kind, age, part.which, back(part.inside), back(part.factors))
         return tuple(map(back, part)) if isinstance(part, tuple) else part
 

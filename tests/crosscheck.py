@@ -13,13 +13,14 @@ from psem_model.predict import predict_schedule
 from psem_model.simulator import simulate
 from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes
-from spec.schedule import Kind
+from spec.schedule import PASSING, RESTING, SCALARS, STATE_OF, Buffer, Kind
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
 from spec.verdict import check
 from tests.schedules import PIECES, placements, real_life, with_one_fault
 
 STEPS = 3
+NUMBERING = (Kind.COUNT, Kind.SQUARE_NORM, Kind.ACCUMULATE)  # they make a number, if they write one
 
 
 def agree_on_costs(schedule, mesh, psi, unit, policy, micro_steps, steps=1):
@@ -86,6 +87,28 @@ def plans(draw):
 def accepted(plan):
     schedule, mesh, _, _, policy, micro_steps = plan
     return check(schedule, mesh, micro_steps, policy).accepted
+
+
+def orderly(schedule):
+    """Whether every operation reads what is there, and what is made is released before made again.
+
+    What others hold and send is not predicted.
+    """
+    there = {b for b in RESTING if schedule.rest(STATE_OF[b]).stored} | {Buffer.OPTIMIZER}
+    for _, op in schedule.flat(2):
+        perhaps_on_host = op.kind in (Kind.RECOMPUTE, Kind.KEEP) and op.target in PASSING
+        made = {op.target} if op.makes or perhaps_on_host else set()
+        made |= {Buffer.TIED} if op.kind is Kind.BACKWARD and schedule.training.tied else set()
+        read = {op.source, op.by} & {*RESTING, *PASSING, *SCALARS}
+        if op.kind in NUMBERING and op.target in SCALARS:
+            made, read = {op.target}, read - {op.target}
+        elif made & there - {op.source}:
+            return False
+        if not read <= there or not {op.target} & {*RESTING, *PASSING} <= there | made:
+            return False
+        gone = op.kind is Kind.RELEASE or (op.kind is Kind.RESET and op.target in SCALARS)
+        there = (there | made) - ({op.target} if gone else set())
+    return not there & {*PASSING}
 
 
 MOVED = {

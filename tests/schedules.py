@@ -14,6 +14,7 @@ from spec.schedule import (
     MAKING,
     MICRO_STEPS,
     NUMBERS,
+    PASSING,
     REDUCTIONS,
     SLICING,
     TAKES,
@@ -306,8 +307,8 @@ def operations(draw, axes):
         by = draw(st.sampled_from([Buffer.TOKENS, Buffer.TOTAL_TOKENS]))
     elif kind is Kind.CLIP:
         by = Buffer.NORM
-    made = (into or source) in (Buffer.VIEW, Buffer.FRESH, Buffer.OPTIMIZER_VIEW)
-    taken = made and kind in MAKING
+    in_place = into in (None, source) and kind not in (Kind.ALL_GATHER, Kind.FETCH)
+    taken = (into or source) in PASSING and kind in MAKING and not in_place
     mean = draw(st.booleans()) if kind in REDUCTIONS else False
     shift = draw(st.sampled_from([0, 0, 0, 1])) if within or kind in SLICING else 0
     span = draw(st.sampled_from([Span.UNIT, Span.WHOLE])) if taken else Span.NONE

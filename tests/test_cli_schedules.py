@@ -8,13 +8,20 @@ from fractions import Fraction
 
 import pytest
 
+from proofs.registry import ROOT
 from psem_model import options
-from psem_model.figures import value_text
-from psem_model.schedules import line_of, loads
+from psem_model.figures import memory, value_text
+from psem_model.replay import replay
+from psem_model.schedule_keys import KEYS
+from psem_model.schedules import line_of, loads, read
 from spec.derive import derive
 from spec.placement import on_batch
+from spec.reference import first_divergence
+from spec.schedule import Buffer, Kind
+from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from tests.conftest import exact
+from tests.schedules import PIECES, with_one_fault
 
 SIZE = ["--psi", 9, "--devices", 2]
 PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
@@ -129,6 +136,64 @@ def test_an_acceptance_as_json_names_the_cases(psem, written):
     assert found["rejection"] is found["divergence"] is found["simulated"] is None
 
 
+ONE_AXIS = [p for p in sorted((ROOT / "examples").glob("*.toml")) if len(read(str(p)).axes) == 1]
+ONE_AXIS = [p.name for p in ONE_AXIS if p.read_text().startswith("# expected: rejected")]
+
+
+@pytest.mark.parametrize("name", ONE_AXIS)
+def test_the_simulator_replays_the_same_run_with_the_same_numbers(name, psem):
+    path = ROOT / "examples" / name
+    found = json.loads(psem("check", path, "--json")[1])
+    shown = {key: found["divergence"][key] for key in found["simulated"]}
+    assert found["simulated"] == shown
+    *_, reference, simulated = psem("check", path)[1].splitlines()
+    assert reference.removeprefix("a run that diverges, ") == simulated.removeprefix("simulated ")
+
+
+@pytest.mark.parametrize("policy", ["mixed-adam", "fp32-adam", "fp32-sgd"])
+@pytest.mark.parametrize("name", ["dp", "zero3", "zero-offload", "hsdp"])
+def test_any_fault_is_replayed_and_on_one_axis_with_the_same_numbers(name, policy):
+    bytes_ = POLICIES[policy]
+    for add in PIECES.values():
+        for faulty in with_one_fault(add(derive(STRATEGIES[name]))):
+            mesh = dict.fromkeys(faulty.axes, 2)
+            elements, steps = 2 ** len(mesh), 2
+            kept = {"stateful": bytes_.k > 0, "master": bytes_.master}
+            has = first_divergence(faulty, mesh, steps=steps, micro_steps=2, **kept)
+            if has is not None:
+                again = replay(faulty, mesh, 2, elements, bytes_, steps, has)
+                assert again is not None
+                assert len(mesh) > 1 or vars(again) == vars(has)
+
+
+def test_a_run_that_is_right_is_not_replayed_as_one_that_diverges():
+    right, wrong = (read(str(ROOT / "examples" / f"{n}.toml")) for n in ("ddp_mean", "mean_twice"))
+    has = first_divergence(wrong, {"batch": 2})
+    assert replay(right, {"batch": 2}, 1, 2, POLICIES["mixed-adam"], 3, has) is None
+
+
+def test_a_shift_by_a_multiple_of_every_usual_size_is_rejected(psem, tmp_path):
+    path, shift = tmp_path / "my.toml", 6 * 1_000_003
+    text = (ROOT / "examples" / "shard_offset.toml").read_text()
+    assert "shift = 1" in text
+    path.write_text(text.replace("shift = 1", f"shift = {shift}"))
+    code, out, _ = psem("check", path)
+    assert code == 1
+    assert f"batch {2 * shift + 3:,}, 1 micro-step" in out
+
+
+def test_on_many_axes_sizes_must_be_given(psem, written):
+    names = [f"a{i}" for i in range(12)]
+    axes = ", ".join(f'"{name}"' for name in names)
+    path = written("dp", lambda text: text.replace('"batch"', axes))
+    code, out, err = psem("check", path)
+    assert (code, out) == (2, "")
+    assert "given nothing for 12 axes; expected sizes such as 2x2x" in err
+    assert psem("check", path, "--devices", "x".join("1" for _ in names))[0] == 0
+    path.write_text(without('op = "all_reduce"')(path.read_text()))
+    assert psem("check", path, "--devices", "x".join(["2", *("1" for _ in names[1:])]))[0] == 1
+
+
 def test_a_step_that_ends_wrong_is_rejected_at_its_end(psem, written):
     path = written("zero2", without('phase = "publish"'))
     code, out, _ = psem("check", path)
@@ -227,6 +292,12 @@ def test_what_cannot_be_right_is_simulated_too_and_diverges_for_the_verdicts_rea
         assert found["verdict"]["rule"] in ("whole", "fresh")
 
 
+def test_what_is_not_counted_is_said(psem):
+    out = psem("simulate", "dp", *SIZE)[1]
+    assert "  not counted: activations, statistics and samples, whose size is the model's\n" in out
+    assert "but not as predicted" not in out
+
+
 def test_a_schedule_in_a_file_is_simulated(psem, written):
     path = written("hsdp")
     args = ["simulate", "--schedule", path, "--psi", 100, "--devices", "2x2"]
@@ -239,7 +310,9 @@ def test_a_schedule_in_a_file_is_simulated(psem, written):
     code, out, _ = psem("simulate", "--schedule", path, "--psi", 100, "--devices", 4)
     assert code == 1  # it is right, but never gives the gathered parameters back
     assert "differs" in out
-    assert "every copy of every parameter is that of the single device" in out
+    same, but = out.splitlines()[-2:]
+    assert same.startswith("every copy of every parameter is that of the single device")
+    assert but.startswith("but not as predicted: parameters at rest, bytes; all at rest, by")
 
 
 def test_an_interrupted_simulation_is_one_line(psem, monkeypatch):
@@ -265,6 +338,15 @@ def test_a_bar_is_shown_at_a_terminal_only_and_only_if_it_takes_long(monkeypatch
         assert ("checking" in capsys.readouterr().err) is shown
 
 
+def test_memory_is_told_in_units_of_its_size():
+    told = {1: "1.0 bytes", 1023: "1,023 bytes", 3 * 2**29: "1.5 GiB", 2**44: "16 TiB"}
+    assert {size: memory(size) for size in told} == told
+
+
+def test_bytes_may_be_ratios(psem, written):
+    assert psem("check", written("zero2"), "--bytes", "1/2,0.5,12")[0] == 0
+
+
 def test_long_values_are_shortened():
     assert value_text(Fraction(3, 7)) == "3/7"
     assert value_text(10**100) == f"1{'0' * 23}...{'0' * 12} (101 characters)"
@@ -282,10 +364,13 @@ def test_long_values_are_shortened():
         (["derive", "--placement", PLACED.format("Q")], "'Q'", "nearest"),
         (["derive", "zero3", "--hold"], "--hold", "fsdp-hold"),
         (["derive", "zero3", "--hld"], "'--hld'", "nearest: --hold"),
-        (["check"], "file", "missing"),
+        (["check"], "FILE", "missing; expected: a schedule in TOML, as `psem derive zero2` prints"),
+        (["derive", "zero3", "--language"], "--language", "alone"),
         (["check", "none.toml"], "none.toml", "No such file"),
         (["check", "FILE", "--devices", "0"], "'0'", "at least 1"),
-        (["check", "FILE", "--devices", "2x2"], "'2x2'", "batch"),
+        (["check", "FILE", "--devices", "2x2"], "'2x2'", "expected 1 size, for batch, such as 8"),
+        (["check", "FILE", "--bytes", "1/0,2,2"], "'1/0'", "without division by 0"),
+        (["check", "FILE", "--bytes", "1/,2,2"], "''", "a number such as"),
         (["check", "FILE", "--accumulate", "x"], "'x'", "7.5e9"),
         (["check", "FILE", "--accumulate", "1e9"], "1,000,000,000", "at most"),
         (["check", "FILE", "--bytes", "mixed"], "'mixed'", "mixed-adam"),
@@ -305,13 +390,14 @@ def test_long_values_are_shortened():
         (["simulate", "zero3", *SIZE, "--steps", 0], "'0'", "steps, at least 1"),
         (["simulate", "zero3", *SIZE, "--seed", -1], "'-1'", "at least 0"),
         (["simulate", "zero3", *SIZE, "--arithmetic", "float"], "'float'", "nearest: float64"),
-        (["simulate", "dp", "--psi", "1e9", "--devices", 64], "1,000,000,000", "at most 16 to"),
-        (["simulate", "dp", "--psi", 9, "--devices", "1e6"], "1,000,000", "at most 16 to"),
-        (["simulate", "dp", *SIZE, "--accumulate", "1e12"], "1,000,000,000,000", "at most 16 to"),
+        (["simulate", "dp", "--psi", "1e9", "--devices", 64], "1,000,000,000", "at most 16 GiB to"),
+        (["simulate", "dp", "--psi", "1e30", "--devices", 4], "about 3e+14 EiB", "at most 16 GiB to"),
+        (["simulate", "dp", "--psi", 9, "--devices", "1e6"], "1,000,000", "at most 16 GiB to"),
+        (["simulate", "dp", *SIZE, "--accumulate", "1e12"], "1,000,000,000,000", "at most 16 GiB to"),
         (
             ["simulate", "dp", *SIZE, "--arithmetic", "exact", "--steps", 40],
             "40 steps",
-            "at most 16 to",
+            "at most 16 GiB to",
         ),
     ],
 )
@@ -340,7 +426,7 @@ def test_an_error_in_a_file_is_one_line_with_file_and_line(psem, written):
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("derive", ["psem derive zero2 > my.toml", "[rest]", "micro_step", "within", "shift"]),
+        ("derive", ["psem derive zero2 > my.toml", "[rest]", "micro_step", "within", "--language"]),
         ("check", ["FILE", "--devices", "--accumulate", "Exit code"]),
         ("simulate", ["--schedule", "--mlp", "--arithmetic", "--seed", "--steps", "Exit code"]),
     ],
@@ -350,6 +436,30 @@ def test_help_says_what_a_command_takes(command, words, psem):
     assert code == 0
     for word in words:
         assert word in out
+
+
+def test_the_language_names_every_table_key_buffer_operation_and_what_they_take(psem):
+    code, out, err = psem("derive", "--language")
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 100
+    lines = [line.strip() for line in out.splitlines()]
+    for name in (*KEYS, "axes", "[training]", "[rest]", "[step]"):
+        assert [line for line in lines if line.startswith(f"{name} ")], name
+    operations = out.split("Operations:")[1]
+    for thing in (*Buffer, *Kind):
+        text = operations if isinstance(thing, Kind) else out.split("Buffers")[1]
+        assert f"\n  {thing.value} " in text, thing
+    assert "gradients, fresh gradients or tied gradients -> norm" in out
+    for words in ("May be left out", "1/(1 + norm^2)", "min(1, 1/norm)", "negative", "whole group"):
+        assert words in out
+
+
+def test_a_reader_that_has_enough_ends_a_command_silently(written):
+    script = (
+        f"{sys.executable} -m psem_model check {written('zero2')} | head -n 0; exit ${{PIPESTATUS[0]}}"
+    )
+    ended = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    assert (ended.returncode in (0, 141), ended.stdout, ended.stderr) == (True, "", "")
 
 
 def test_derive_and_check_need_neither_solver_nor_sympy_nor_numpy(written):

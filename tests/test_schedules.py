@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from psem_model.inputs import BadInput
 from psem_model.lines import locate
+from psem_model.schedule_keys import default_span
 from psem_model.schedules import LARGEST_FILE, dumps, line_of, loads, read
 from spec.derive import derive
 from spec.modes import Mode
@@ -78,7 +79,10 @@ def operations(draw, axes):
         try:
             return Op(kind, draw(st.sampled_from(Phase)), source, target, **fields)
         except MisfitError as error:  # a field that is not for this kind of operation
-            del fields[error.field]
+            if error.field == "span":
+                fields["span"] = default_span(kind, source, target)
+            else:
+                del fields[error.field]
 
 
 @st.composite

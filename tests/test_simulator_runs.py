@@ -202,7 +202,7 @@ def test_a_shifted_slice_must_be_gathered_with_the_same_shift(kept):
         FORWARD,
         BACKWARD,
         op(K.REDUCE_SCATTER, B.FRESH, **shifted),
-        op(K.ALL_GATHER, B.FRESH, axes=("d",), shift=kept),
+        op(K.ALL_GATHER, B.FRESH, axes=("d",), shift=kept, span=Span.UNIT),
         ACCUMULATE,
         DROP,
     )

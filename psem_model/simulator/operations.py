@@ -82,7 +82,7 @@ class Executor:
             self.first = i == 0
             for key, self.micro_step, op, at_once in work.ops:
                 self.network.serve(key, op.state, op.target is not Buffer.STATISTICS)
-                self.store.at_once = at_once
+                self.store.at_once, self.store.anew = at_once, op.makes
                 if work.once:
                     self._number(op)
                 else:

@@ -83,6 +83,7 @@ class Store:
         self.meter = Meter(policy)
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
+        self.anew = False  # whether results are new blocks, even where there is room
         self.dropped: list[tuple[State, Block]] = []
         self.sides: dict[tuple[Buffer, int], bool] = {}
 
@@ -192,7 +193,7 @@ class Store:
             return
         fresh = piece.fresh or support != piece.held
         values = layout.take(piece.array, piece.held, support) if support != piece.held else piece.array
-        if here is not None and covers(here.held, support):
+        if here is not None and covers(here.held, support) and not self.anew:
             if region != support:
                 kept_apart = not np.may_share_memory(values, here.array)
                 values = values if kept_apart else values.copy()

@@ -1,0 +1,168 @@
+"""The specification's small run again, in the simulator: same start, samples, model and update rule.
+
+Only what moves and changes the values is the simulator's own: its buffers, rings and operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from psem_model.simulator import Arithmetic, Divergence
+from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.layout import Cluster, cluster_of, layout_of
+from psem_model.simulator.models import STATISTICS, Data
+from psem_model.simulator.operations import Executor
+from psem_model.simulator.passes import passes
+from psem_model.simulator.run import first_divergence
+from psem_model.simulator.single import Single
+from spec.reference import Divergence as Expected
+from spec.reference import Reference, Values, primes
+from spec.schedule import Buffer, Factor, Schedule
+from spec.states import BytePolicy, State
+from spec.training import Training
+
+
+class SameRule(Arithmetic):
+    """Fractions, and the update of `Reference.next`."""
+
+    rate, friction, decay = Fraction(1), Fraction(1), Fraction(2)
+
+
+class SameData(Data):
+    """The reference's weights, moments, tokens and statistics."""
+
+    def __init__(self, cluster: Cluster, world: Reference) -> None:
+        super().__init__(0, cluster, SameRule())
+        self.world = world
+
+    def of_elements(self, what: str, *shape: int) -> Array:
+        row = np.array([self.world.data(what, j) for j in range(self.world.elements)], object)
+        return np.broadcast_to(row, (*shape, len(row))).copy()
+
+    def moments(self, unit: int, length: int, stateful: bool) -> Array:
+        return self.of_elements("moment", int(stateful), 1)
+
+    def tokens(self, step: int, micro_step: int) -> Array:
+        counts = [[self.world.data("tokens", step, micro_step, d)] for d in self.world.devices]
+        return np.array(counts, object)
+
+    def statistic(self, step: int, micro_step: int) -> Array:
+        seen = [[self.world.data("statistic", step, micro_step, d)] for d in self.world.devices]
+        return np.repeat(np.array(seen, object), STATISTICS, axis=1)
+
+
+class SameModel:
+    """The reference's gradients of its samples, of one unit that is the whole model."""
+
+    in_layers = False
+
+    def __init__(self, world: Reference, tied: bool) -> None:
+        self.world, self.uses = world, (False, True) if tied else (False,)
+
+    def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
+        """Nothing: all of it is the world's."""
+
+    def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
+        return view
+
+    recompute = forward
+
+    def _values(self, rows: Array | None) -> Values:
+        if rows is None:
+            return self.world.nothing
+        each = np.broadcast_to(rows, (len(self.world.devices), self.world.elements))
+        return {
+            (j, d): value
+            for d, row in zip(self.world.devices, each, strict=True)
+            for j, value in enumerate(row)
+        }
+
+    def backward(
+        self,
+        unit: int,
+        view: Array,
+        activations: Array | None,
+        when: tuple[int, int],
+        everyones: tuple[str, ...],
+        gathered: Iterable[str],
+    ) -> list[Array]:
+        world, kept = self.world, self._values(activations)
+        for axis in gathered:  # the reference has their mean
+            kept = world.scale(world.sum(kept, axis), Factor(sizes=((axis, -1),)))
+        world.step, micro_step = when
+        found = []
+        for tied in self.uses:
+            sums = world.gradient(self._values(view), kept, micro_step, everyones, tied)
+            rows = [[sums[j, d] for j in range(world.elements)] for d in world.devices]
+            found.append(np.array(rows, object))
+        return found
+
+    def whole(self, weights: Sequence[Array], step: int) -> list[Array]:
+        self.world.step = step
+        return [np.array([self.world.single_gradient(list(row[0]))], object) for row in weights]
+
+
+def replay(
+    schedule: Schedule,
+    mesh: Mapping[str, int],
+    micro_steps: int,
+    elements: int,
+    policy: BytePolicy,
+    steps: int,
+    expected: Expected,
+) -> Divergence | None:
+    """Where the run of `spec.reference` with these sizes and `primes` diverges in the simulator.
+
+    At the copy that is `expected` to, if that differs there as well; else wherever it first does. (On
+    several axes the simulator cuts along those only along which anything is sliced, so that other
+    devices may own an element.)
+    """
+    sizes, stateful = {a: mesh[a] for a in schedule.axes}, bool(policy.k > 0)
+    tied = schedule.training.tied
+    sums = replace(schedule, training=Training(tied=tied))  # mean and clipping are the simulator's
+    world = Reference(sums, sizes, micro_steps, elements, primes, stateful, policy.master)
+    cluster = cluster_of(tuple(sizes.items()))
+    data, model = SameData(cluster, world), SameModel(world, tied)
+    layouts = [layout_of(cluster, schedule.cut, elements)]
+    weights = [data.of_elements("start", 1)]
+    moments = [data.moments(0, elements, stateful)]
+    run = Executor(schedule, sizes, micro_steps, layouts, model, data, policy)
+    run.store.start(weights, moments)
+    single = Single(schedule.training, model, data, weights, moments, micro_steps)
+    for step in range(steps):
+        for work in passes(schedule, micro_steps):
+            run.execute(work, step)
+        single.step(step)
+        found = _at(run, single, expected) if step == expected.step else None
+        found = found or first_divergence(run, single, step)
+        if found:
+            return found
+    return None
+
+
+def _at(run: Executor, single: Single, at: Expected) -> Divergence | None:
+    """The simulator's numbers where the reference diverges, if it has any there and they differ."""
+    if at.has is None:
+        return None
+    d, j = int(np.ravel_multi_index(at.device, run.cluster.shape)), at.element
+    if at.state == "statistics":
+        seen = run.numbers[Buffer.STATISTICS][:, 0]
+        has, alone = seen[d], seen[0]
+    else:
+        of_weights = at.state == "parameters"
+        buffer = Buffer.PARAMETERS if of_weights else Buffer.OPTIMIZER
+        rest = run.schedule.rest(State.PARAMETERS if of_weights else State.OPTIMIZER)
+        held = run.store.own(buffer, 0)
+        if held and j not in run.layouts[0].elements(held)[d]:
+            return None
+        of_moments = at.state == "optimizer state"
+        part = int(of_moments and run.store.master)
+        has = run.store.slab(buffer, 0, rest.host, ())[part][d, j]
+        alone = (single.moments[0][0] if of_moments else single.weights[0])[0, j]
+    if has == alone:
+        return None
+    return Divergence(at.step, at.device, j, at.state, has, alone)
