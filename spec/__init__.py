@@ -1,8 +1,8 @@
 """The specification: what is claimed, in definitions only.
 
 Read in this order: arithmetic, mesh, states, modes, layouts, collectives, training, schedule,
-placement, strategies, derive, memory, communication, conditions, operators, semantics, forms,
-verdict, reference, assumptions.
+placement, strategies, derive, memory, communication, conditions, operators, semantics, words,
+forms, verdict, reference, assumptions.
 
 Every rule is written once, over plain arithmetic, so the same definition is evaluated with whole
 numbers, fractions, NumPy arrays, SymPy symbols and Z3 terms.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product as combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 from spec.arithmetic import Number, power
 from spec.operators import (
@@ -33,20 +33,8 @@ from spec.schedule import MICRO_STEPS, SLICING, Factor, Op, Schedule
 from spec.semantics import Axes
 from spec.states import BytePolicy
 from spec.training import Loss
+from spec.words import SAME, Position, Symbol, Words
 
-
-class Symbol(NamedTuple):
-    """An original value: of a step, and a micro-step or operation; times functions of numbers."""
-
-    kind: str  # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault or unknown
-    step: int
-    which: int = 0
-    inside: tuple[Any, ...] = ()  # what a norm, or a scaled value, is made of
-    factors: tuple[Any, ...] = ()
-
-
-SAME = ("weight", "moment")  # symbols that are the same on every device
-Position = tuple[Place, ...]  # where a device is along each axis, seen from the element's owner
 Need = tuple[str, NormalForm, NormalForm, str]  # (rule, what there is, what is needed, in words)
 
 
@@ -58,7 +46,7 @@ class Rejected(Exception):
         self.rule, self.has, self.needs, self.op, self.index = rule, has, needs, op, index
 
 
-class Forms:
+class Forms(Words):
     """The domain of normal forms.
 
     `roots`: how many places after the element's owner the first device is, along each axis.
@@ -102,13 +90,13 @@ class Forms:
         return self._forget_places(self._apply(SUM, axis, value))
 
     def _forget_places(self, form: NormalForm) -> NormalForm:
-        """Parts of a norm add up to the same, whichever slices devices took for their own."""
+        """What is made of parts of a norm adds up to the same, whichever slices devices took."""
         found: dict[Any, Number] = {}
         for (symbol, word), coefficient in form.items():
-            if symbol.kind == "norm":
-                whole, varies, places = symbol.inside
-                left = tuple(0 if op.of == ALL else p for op, p in zip(word, places, strict=True))
-                symbol = symbol._replace(inside=(whole, varies, left))
+            for i, op in enumerate(word):
+                places = _places_of_parts(symbol, i) if op.of == ALL else {None}
+                if len(places) == 1 and None not in places:
+                    symbol = _at_the_owner(symbol, i)
             found[symbol, word] = found.get((symbol, word), 0) + coefficient
         return found
 
@@ -341,58 +329,29 @@ class Forms:
                 count = count * rest(place, self.named[i], self.sizes[i])
         return count
 
-    # --------------------------------------------------------------- in words
-    def describe_position(self, position: Position) -> str:
-        """Which devices."""
-        others = [a for a, place in zip(self.axes, position, strict=True) if place is OTHER]
-        words = [f"do not own the element along {' and '.join(others)}"] if others else []
-        for axis, place in zip(self.axes, position, strict=True):
-            if place:
-                words.append(f"are {place} after its owner along {axis}")
-        return f" on devices that {' and '.join(words)}" if words else ""
 
-    def describe(self, form: NormalForm) -> str:
-        """A normal form in words."""
-        terms = [self._term(term, c) for term, c in form.items() if not self.same(c, 0)]
-        if len(terms) > 4:
-            terms = [*terms[:3], f"{len(terms) - 3} more terms"]
-        return " + ".join(terms) or "nothing"
-
-    def _term(self, term: tuple[Symbol, Word], coefficient: Number) -> str:
-        symbol, word = term
-        name = self._original(symbol, all(op == KEEP for op in word))
-        for axis, op in zip(self.axes, word, strict=True):
-            name += _in_words(op, axis)
-        return name if self.same(coefficient, 1) else f"{coefficient} x {name}"
-
-    def _original(self, symbol: Symbol, own: bool) -> str:
-        age = self.step - symbol.step
-        if symbol.kind in ("fault", "unknown"):
-            return "what an earlier operation got wrong" if symbol.kind == "fault" else "what was left"
-        if symbol.kind == "norm":
-            return f"the square norm of ({self.describe(dict(symbol.inside[0]))})"
-        if symbol.kind == "scaled":
-            inside, word, factor = symbol.inside
-            return f"({self._term((inside, word), 1)}){self._factor(factor)}"
-        if symbol.kind in SAME:
-            when = {0: "current", -1: "updated"}.get(age, f"stale (by {_steps(age)})")
-            return f"the {when} {symbol.kind}"
-        what = {"gradient": "gradient", "tied": "gradient by the second use"}.get(
-            symbol.kind, symbol.kind
-        )
-        old = "" if age == 0 else f" of {_steps(age)} ago"
-        mine = "the device's own " if own else ""
-        name = f"{mine}micro-step {symbol.which}'s {what}{old}"
-        return name + "".join(self._factor(f) for f in symbol.factors)
-
-    def _factor(self, factor: tuple[str, Any]) -> str:
-        function, number = factor
-        verb = {"over": "divided by", "clip": "clipped by"}[function]
-        return f" {verb} ({self.describe(dict(number))})"
+def _places_of_parts(symbol: Symbol, axis: int) -> set[Any]:
+    """The places of the norms' parts by which a value differs between devices; None for all else."""
+    if symbol.kind == "norm":
+        return {symbol.inside[2][axis]}
+    if symbol.kind != "scaled" or symbol.inside[1][axis].to != ALL:
+        return {None}
+    numbers = [number for _, number in (symbol.inside[2], *symbol.factors)]
+    varying = [s for number in numbers for (s, word), _ in number if word[axis] == KEEP]
+    return {s.inside[2][axis] if s.kind == "norm" else None for s in varying}
 
 
-def _steps(age: int) -> str:
-    return f"{age} step" if age == 1 else f"{age} steps"
+def _at_the_owner(part: Any, axis: int) -> Any:
+    """The same with all parts of norms of the owner's own slices along an axis."""
+    if isinstance(part, Symbol) and part.kind == "norm":
+        whole, varies, places = part.inside
+        return part._replace(inside=(whole, varies, (*places[:axis], 0, *places[axis + 1 :])))
+    if isinstance(part, Symbol):
+        inside, factors = (_at_the_owner(p, axis) for p in (part.inside, part.factors))
+        return part._replace(inside=inside, factors=factors)
+    if type(part) is tuple:
+        return tuple(_at_the_owner(p, axis) for p in part)
+    return part
 
 
 def _first_fault(part: Any) -> Symbol | None:
@@ -403,20 +362,6 @@ def _first_fault(part: Any) -> Symbol | None:
         part = part.inside + part.factors
     inner = part if isinstance(part, tuple) else ()
     return next(filter(None, map(_first_fault, inner)), None)
-
-
-def _in_words(op: Operator, axis: str) -> str:
-    """What an operator did along an axis."""
-
-    def who(place: Any) -> str:
-        return "the owner" if place == 0 else f"the device {place} after the owner"
-
-    if op == KEEP:
-        return ""
-    if op.to == op.of != ALL:
-        return f" only on {who(op.to)} along {axis}"
-    took = f" summed over {axis}" if op.of == ALL else f" taken from {who(op.of)} along {axis}"
-    return took if op.to == ALL else f"{took}, only on {'its owner' if op.to == 0 else who(op.to)}"
 
 
 def _is_one(size: Number) -> bool:

@@ -21,10 +21,11 @@ from itertools import product as combinations
 from typing import Any
 
 from spec.arithmetic import Number
-from spec.forms import Forms, Rejected, Symbol, takers
+from spec.forms import Forms, Rejected, takers
 from spec.schedule import Buffer, Kind, Op, Schedule
 from spec.semantics import CONTENT, MOMENT, Place, Store, execute, initial
 from spec.states import MIXED_ADAM, BytePolicy, State
+from spec.words import Symbol
 
 SETTLED_WITHIN = 4  # steps after which what has not repeated may be anything
 Relative = dict[Place, tuple[bool, dict[Any, str]]]

@@ -210,6 +210,8 @@ def misdirected(op):
 FACTORS = [
     Factor(Fraction(1, 2)),
     Factor(Fraction(3)),
+    Factor(Fraction(-1)),
+    Factor(Fraction(0)),
     Factor(sizes=((MICRO_STEPS, -1),)),
     Factor(sizes=((MICRO_STEPS, 1),)),
 ]

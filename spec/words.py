@@ -1,0 +1,97 @@
+"""Normal forms in words: for the reader of a rejection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from spec.arithmetic import Number
+from spec.operators import ALL, KEEP, OTHER, NormalForm, Operator, Place, Word
+
+
+class Symbol(NamedTuple):
+    """An original value: of a step, and a micro-step or operation; times functions of numbers."""
+
+    kind: str  # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault or unknown
+    step: int
+    which: int = 0
+    inside: tuple[Any, ...] = ()  # what a norm, or a scaled value, is made of
+    factors: tuple[Any, ...] = ()
+
+
+SAME = ("weight", "moment")  # symbols that are the same on every device
+Position = tuple[Place, ...]  # where a device is along each axis, seen from the element's owner
+
+
+class Words:
+    """What a form is called, at one step of a schedule on some axes."""
+
+    axes: tuple[str, ...]
+    step: int
+    same: Callable[[Number, Number], bool]
+
+    def describe_position(self, position: Position) -> str:
+        """Which devices."""
+        others = [a for a, place in zip(self.axes, position, strict=True) if place is OTHER]
+        words = [f"do not own the element along {' and '.join(others)}"] if others else []
+        for axis, place in zip(self.axes, position, strict=True):
+            if place:
+                words.append(f"are {place} after its owner along {axis}")
+        return f" on devices that {' and '.join(words)}" if words else ""
+
+    def describe(self, form: NormalForm) -> str:
+        """A normal form in words."""
+        terms = [self._term(term, c) for term, c in form.items() if not self.same(c, 0)]
+        if len(terms) > 4:
+            terms = [*terms[:3], f"{len(terms) - 3} more terms"]
+        return " + ".join(terms) or "nothing"
+
+    def _term(self, term: tuple[Symbol, Word], coefficient: Number) -> str:
+        symbol, word = term
+        name = self._original(symbol, all(op == KEEP for op in word))
+        for axis, op in zip(self.axes, word, strict=True):
+            name += _in_words(op, axis)
+        return name if self.same(coefficient, 1) else f"{coefficient} x {name}"
+
+    def _original(self, symbol: Symbol, own: bool) -> str:
+        age = self.step - symbol.step
+        if symbol.kind in ("fault", "unknown"):
+            return "what an earlier operation got wrong" if symbol.kind == "fault" else "what was left"
+        if symbol.kind == "norm":
+            return f"the square norm of ({self.describe(dict(symbol.inside[0]))})"
+        if symbol.kind == "scaled":
+            inside, word, factor = symbol.inside
+            return f"({self._term((inside, word), 1)}){self._factor(factor)}"
+        if symbol.kind in SAME:
+            when = {0: "current", -1: "updated"}.get(age, f"stale (by {_steps(age)})")
+            return f"the {when} {symbol.kind}"
+        what = {"gradient": "gradient", "tied": "gradient by the second use"}.get(
+            symbol.kind, symbol.kind
+        )
+        old = "" if age == 0 else f" of {_steps(age)} ago"
+        mine = "the device's own " if own else ""
+        name = f"{mine}micro-step {symbol.which}'s {what}{old}"
+        return name + "".join(self._factor(f) for f in symbol.factors)
+
+    def _factor(self, factor: tuple[str, Any]) -> str:
+        function, number = factor
+        verb = {"over": "divided by", "clip": "clipped by"}[function]
+        return f" {verb} ({self.describe(dict(number))})"
+
+
+def _steps(age: int) -> str:
+    return f"{age} step" if age == 1 else f"{age} steps"
+
+
+def _in_words(op: Operator, axis: str) -> str:
+    """What an operator did along an axis."""
+
+    def who(place: Any) -> str:
+        return "the owner" if place == 0 else f"the device {place} after the owner"
+
+    if op == KEEP:
+        return ""
+    if op.to == op.of != ALL:
+        return f" only on {who(op.to)} along {axis}"
+    took = f" summed over {axis}" if op.of == ALL else f" taken from {who(op.of)} along {axis}"
+    return took if op.to == ALL else f"{took}, only on {'its owner' if op.to == 0 else who(op.to)}"
