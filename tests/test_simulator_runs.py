@@ -426,6 +426,12 @@ def test_progress_is_told_after_each_pass():
     assert told == list(range(1, len(told) + 1)) and len(told) > 2
 
 
+@pytest.mark.parametrize("psi", [True, 0, 2.0])
+def test_sizes_that_are_no_whole_numbers_are_refused(psi):
+    with pytest.raises(ValueError, match="psi is"):
+        simulate(derive(STRATEGIES["dp"]), {"batch": 2}, psi)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -83,6 +83,12 @@ def test_a_rejection_says_what_there_is_and_what_is_needed():
     assert verdict.needs == "the current weight"
 
 
+@pytest.mark.parametrize("mesh", [{}, {"batch": 0}, {"batch": 2.0}, {"other": 2}])
+def test_a_mesh_that_is_none_is_refused(mesh):
+    with pytest.raises(ValueError, match="batch: given"):
+        check(derive(STRATEGIES["dp"]), mesh)
+
+
 def test_useless_but_harmless_work_is_accepted():
     # a whole update from a gradient slice is wrong on the other devices, which then drop it
     assert agree(derive(on_batch("S*", "S*", "S", "S")), {"batch": 3}, 1)

@@ -141,9 +141,10 @@ def simulate(
     """
     unit = psi if unit is None else unit
     _check(schedule, mesh, psi=psi, steps=steps, micro_steps=micro_steps, unit=unit)
-    if not isinstance(seed, int) or seed < 0:
+    if not isinstance(seed, int) or isinstance(seed, bool) or seed < 0:
         raise ValueError(f"seed is {seed}; expected a whole number from 0")
     cluster = cluster_of(tuple((a, mesh[a]) for a in schedule.axes))
+    unit = min(unit, psi)
     smaller = [psi % unit] if psi % unit else []  # the first unit, if any is
     lengths = [*smaller, *[unit] * (psi // unit)]
     layouts = [layout_of(cluster, schedule.cut, n) for n in lengths]
@@ -193,7 +194,7 @@ def _check(schedule: Schedule, mesh: Mapping[str, int], **sizes: int) -> None:
         raise ValueError(f"the mesh's axes are {given}; the schedule's are {needed}")
     sizes |= {f"axis {a}": n for a, n in mesh.items()}
     for name, n in sizes.items():
-        if not isinstance(n, int) or n < 1:
+        if not isinstance(n, int) or isinstance(n, bool) or n < 1:
             raise ValueError(f"{name} is {n}; expected a whole number from 1")
 
 
