@@ -21,7 +21,7 @@ from psem_model.simulator.run import first_divergence
 from psem_model.simulator.single import Single
 from spec.reference import Divergence as Expected
 from spec.reference import Reference, Values, primes
-from spec.schedule import Buffer, Factor, Schedule
+from spec.schedule import Buffer, Schedule
 from spec.states import BytePolicy, State
 from spec.training import Training
 
@@ -90,9 +90,8 @@ class SameModel:
         everyones: tuple[str, ...],
         gathered: Iterable[str],
     ) -> list[Array]:
-        world, kept = self.world, self._values(activations)
-        for axis in gathered:  # the reference has their mean
-            kept = world.scale(world.sum(kept, axis), Factor(sizes=((axis, -1),)))
+        world = self.world
+        kept = world.of_group(world.forward(self._values(activations)), tuple(gathered))
         world.step, micro_step = when
         found = []
         for tied in self.uses:

@@ -73,7 +73,8 @@ class Forms(Words):
         self.master = policy.master
         self.step, self.op_index = 0, 0
         self.op: Op | None = None
-        self.faults: dict[Symbol, Rejected] = {}
+        self.reasons: dict[Symbol, Rejected] = {}  # of faults
+        self.made: dict[Any, Symbol] = {}  # faults, by what they are made of
 
     def symbol(self, kind: str, step: int, micro_step: int = 0) -> NormalForm:
         """A value in its original form."""
@@ -185,6 +186,13 @@ class Forms(Words):
     def forward(self, view: NormalForm) -> NormalForm:
         return view
 
+    def of_group(self, activations: NormalForm, axes: Axes) -> NormalForm:
+        needs = (self._fresh(activations, "the parameters the activations come from are"),)
+        return self._all_or_nothing(needs, activations, "activations", activations)
+
+    def _fresh(self, view: NormalForm, words: str) -> Need:
+        return "fresh", view, self.symbol("weight", self.step), words
+
     def gradient(
         self,
         view: NormalForm,
@@ -193,19 +201,31 @@ class Forms(Words):
         axes: Axes,
         tied: bool = False,
     ) -> NormalForm:
-        current = self.symbol("weight", self.step)
         needs = (
-            ("fresh", view, current, "the parameters it reads are"),
-            ("fresh", activations, current, "the parameters its activations come from are"),
+            self._fresh(view, "the parameters it reads are"),
+            self._fresh(activations, "the parameters its activations come from are"),
         )
         computed = self.symbol("tied" if tied else "gradient", self.step, micro_step)
         for axis in axes:
             computed = self.sum(computed, axis)
-        # what is not fresh at one place is missing on every device, for some element of the model
+        made_of = (computed, view, activations)
+        return self._all_or_nothing(needs, computed, "tied" if tied else "gradient", *made_of)
+
+    def _all_or_nothing(
+        self, needs: Sequence[Need], result: NormalForm, what: str, *made_of: NormalForm
+    ) -> NormalForm:
+        """A result that needs all elements: what is missing at one place is so on every device."""
         unmet = self.unmet(*needs)
-        faults = (self.fault(position, unmet) for position in self.positions() if unmet)
-        fault = next(filter(None, faults), None)
-        return {(fault, (KEEP,) * len(self.axes)): 1} if fault else computed
+        reasons = (self.reason(position, unmet) for position in self.positions() if unmet)
+        reason = next(filter(None, reasons), None)
+        return self._fault(reason, what, *made_of) if reason else result
+
+    def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
+        """What an operation makes of values that do not meet its needs: one value for each of them."""
+        key = (self.step, what, *map(_frozen, made_of))
+        symbol = self.made.setdefault(key, Symbol("fault", self.step, self.op_index, (what,)))
+        self.reasons.setdefault(symbol, reason)
+        return {(symbol, (KEEP,) * len(self.axes)): 1}
 
     def tokens(self, micro_step: int) -> NormalForm:
         return self.symbol("tokens", self.step, micro_step)
@@ -232,33 +252,27 @@ class Forms(Words):
     def update(
         self, weight: NormalForm, moment: NormalForm, gradient: NormalForm
     ) -> tuple[NormalForm, NormalForm]:
+        """The next ones on devices where the needs are met; elsewhere faults.
+
+        A fault is a value like any other: it does no harm where nothing is made of it.
+        """
         state = (("current", moment, self.symbol("moment", self.step), "the optimizer state is"),)
-        needs = (
+        unmet = self.unmet(
             ("current", weight, self.symbol("weight", self.step), "the weights it updates are"),
             *(state if self.policy.k > 0 else ()),
             ("whole", gradient, self.whole(), "the gradient it applies is"),
         )
-        after = (self.symbol(kind, self.step + 1) for kind in ("weight", "moment"))
-        weight, moment = self._where_met(needs, *after)
-        return weight, moment
+        next_weight, next_moment = (self.symbol(s, self.step + 1) for s in ("weight", "moment"))
+        reasons = [(p, self.reason(p, unmet)) for p in self.positions()] if unmet else []
 
-    def _where_met(self, needs: Sequence[Need], *results: NormalForm) -> list[NormalForm]:
-        """The results on devices where the needs are met; elsewhere a fault, which says why not.
-
-        A fault is a value like any other: it does no harm where nothing is made of it.
-        """
-        unmet = self.unmet(*needs)
-        faults = [(p, self.fault(p, unmet)) for p in self.positions()] if unmet else []
-        if not any(fault for _, fault in faults):
-            return list(results)
-        found = []
-        for result in results:
+        def where_met(right: NormalForm, what: str) -> NormalForm:
             form: NormalForm = {}
-            for position, fault in faults:
-                here: NormalForm = {(fault, (KEEP,) * len(self.axes)): 1} if fault else result
+            for position, no in reasons:
+                here = self._fault(no, what, weight, moment, gradient) if no else right
                 form = add(form, self._only_at(here, position))
-            found.append(form)
-        return found
+            return form if unmet else right
+
+        return where_met(next_weight, "weight"), where_met(next_moment, "moment")
 
     def unmet(self, *needs: Need) -> list[tuple[Need, NormalForm]]:
         """The needs that are not met everywhere, each with what is too much or missing."""
@@ -278,18 +292,16 @@ class Forms(Words):
             form = elsewhere
         return form
 
-    def fault(self, position: Position, unmet: Sequence[tuple[Need, NormalForm]]) -> Symbol | None:
-        """The first need that is not met on such a device, as a symbol."""
+    def reason(self, position: Position, unmet: Sequence[tuple[Need, NormalForm]]) -> Rejected | None:
+        """Why the first need that is not met on such a device is not: what first went wrong."""
         for (rule, has, expected, words), difference in unmet:
             here = self.at(difference, position)
             if here:
-                inherited = next(filter(None, (_first_fault(s) for s, _ in here)), None)
-                symbol = inherited or Symbol("fault", self.step, self.op_index)
-                if symbol not in self.faults:
-                    has_here = f"{words} {self.describe(has)}{self.describe_position(position)}"
-                    no = Rejected(rule, has_here, self.describe(expected), self.op, self.op_index)
-                    self.faults[symbol] = no
-                return symbol
+                fault = next(filter(None, (_first_fault(s) for s, _ in here)), None)
+                if fault:
+                    return self.reasons[fault]
+                has_here = f"{words} {self.describe(has)}{self.describe_position(position)}"
+                return Rejected(rule, has_here, self.describe(expected), self.op, self.op_index)
         return None
 
     # ---------------------------------------------------------- requirements

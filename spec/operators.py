@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from spec.arithmetic import Number
@@ -132,6 +133,7 @@ Place = int | None  # of a device: places after the owner, or none of those that
 OTHER: Place = None
 
 
+@lru_cache(maxsize=4096)
 def reads(operator: Operator, device: Place, named: tuple[int, ...]) -> tuple[int | Source, ...]:
     """The devices whose values a device gets the sum of, each once.
 

@@ -134,7 +134,18 @@ class Reference:
         return {key: over(x, 1 + square_norm[key]) for key, x in gradient.items()}
 
     def forward(self, view: Values) -> Values:
-        return view
+        """On each device the activations of each device's samples, should it work on them."""
+        return {(j, d): dict.fromkeys(self.devices, x) for (j, d), x in view.items()}
+
+    def of_group(self, activations: Values, axes: Axes) -> Values:
+        def source(d: Coordinate, e: Coordinate) -> Coordinate:  # the one of d's group that has e's
+            places = zip(self.axes, d, e, strict=True)
+            return tuple(there if axis in axes else here for axis, here, there in places)
+
+        return {
+            (j, d): {e: _of_samples(activations[j, source(d, e)], e) for e in self.devices}
+            for j, d in activations
+        }
 
     def sample(self, micro_step: int, d: Coordinate, j: int, own: Any, other: Any, tied: bool) -> Any:
         """The gradient of one device's sample in one micro-step."""
@@ -145,8 +156,11 @@ class Reference:
         self, view: Values, activations: Values, micro_step: int, axes: Axes, tied: bool = False
     ) -> Values:
         def at(j: int, d: Coordinate) -> Any:
-            reads = activations[j, d], view[(j + 1) % self.elements, d]
-            return sum(self.sample(micro_step, e, j, *reads, tied) for e in self.group(d, axes))
+            other, kept = view[(j + 1) % self.elements, d], activations[j, d]
+            return sum(
+                self.sample(micro_step, e, j, _of_samples(kept, e), other, tied)
+                for e in self.group(d, axes)
+            )
 
         return {(j, d): at(j, d) for j, d in view}
 
@@ -248,6 +262,11 @@ def _compare(
         for (j, d), has in value.items():
             if world.owns(j, d, rest.sharded):
                 yield Divergence(world.step, d, j, words, has, single[j])
+
+
+def _of_samples(activations: Any, device: Coordinate) -> Any:
+    """Those of a device's samples; nothing where there are none."""
+    return activations[device] if isinstance(activations, dict) else activations
 
 
 def over(value: Any, number: Any) -> Any:

@@ -2,7 +2,8 @@
 
 A store gives, for each buffer, its value on every device. What a device does not keep, or keeps on
 the other side of the host link, reads as nothing. `execute` is written over a domain of values, of
-which there are two: what the devices hold (`Devices`, below) and its normal form (`verdict.Forms`).
+which there are two: what the devices hold (`Devices`, below; `reference.Reference`, of few devices)
+and its normal form (`forms.Forms`).
 """
 
 from __future__ import annotations
@@ -31,11 +32,7 @@ CONTENT, MOMENT = "content", "moment"  # the optimizer's content is its weights,
 Place = tuple[Buffer, str]
 Store = dict[Place, tuple[bool, Any]]  # where -> (on the host, value)
 
-_REST_OF = {
-    State.PARAMETERS: Buffer.PARAMETERS,
-    State.OPTIMIZER: Buffer.OPTIMIZER,
-    State.GRADIENTS: Buffer.GRADIENTS,
-}
+_REST_OF = {STATE_OF[buffer]: buffer for buffer in RESTING}
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
 
 
@@ -77,6 +74,9 @@ class Domain(Protocol):
 
     def forward(self, view: Any) -> Any:
         """Activations: all that backward needs of the parameters that forward read."""
+
+    def of_group(self, activations: Any, axes: Axes) -> Any:
+        """The activations of all samples of a group, each as its own device's forward left them."""
 
     def gradient(
         self, view: Any, activations: Any, micro_step: int, axes: Axes, tied: bool = False
@@ -223,16 +223,17 @@ def _update(
 
 def _collect(op: Op, domain: Domain, value: Any) -> Any:
     """What a collective leaves on each device."""
-    average = Factor(sizes=tuple((axis, -1) for axis in op.axes))
+    if op.target is Buffer.ACTIVATIONS:
+        return domain.of_group(value, op.axes)
     for axis in op.axes:
-        if op.target is Buffer.ACTIVATIONS or op.kind in REDUCTIONS:
+        if op.kind in REDUCTIONS:
             value = domain.sum(value, axis)
         elif op.kind is Kind.BROADCAST:
             value = domain.first(value, axis)
         else:
             value = domain.owners(value, axis, op.shift)
-    if op.mean or op.target is Buffer.ACTIVATIONS:  # gathered ones are as fresh as all of them
-        value = domain.scale(value, average)
+    if op.mean:
+        value = domain.scale(value, Factor(sizes=tuple((axis, -1) for axis in op.axes)))
     if op.kind is Kind.REDUCE_SCATTER:
         value = domain.replace(domain.nothing, value, op.axes, op.shift)
     return value
@@ -291,6 +292,6 @@ class Devices:
         return self.settle(lambda device: number * value(device))
 
     def _of_all_elements(self, *_: Any) -> Any:
-        raise ValueError("a norm, a count or a statistic is not a function of one element's values")
+        raise ValueError("a norm, a count or a sample is not a function of one element's values")
 
-    divide = square_norm = clip = tokens = statistic = _of_all_elements
+    divide = square_norm = clip = tokens = statistic = of_group = _of_all_elements

@@ -139,10 +139,10 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
         value = value if host is rest.host else forms.nothing
         words, updated = f"what rests as {buffer.value} is", forms.symbol(kind, forms.step + 1)
         unmet = forms.unmet(("agreed", value, updated, words))
-        faults = (forms.fault(position, unmet) for position in forms.positions(rest.sharded) if unmet)
-        fault = next(filter(None, faults), None)
-        if fault:
-            raise forms.faults[fault]
+        for position in forms.positions(rest.sharded) if unmet else ():
+            no = forms.reason(position, unmet)
+            if no:
+                raise no
 
 
 def _require_same_statistics(forms: Forms, store: Store) -> None:
@@ -150,7 +150,7 @@ def _require_same_statistics(forms: Forms, store: Store) -> None:
     _, value = store.get((Buffer.STATISTICS, CONTENT), (False, {}))
     for axis in forms.axes:
         unmet = forms.unmet(("agreed", value, forms.owners(value, axis), "the statistics are"))
-        if any(forms.fault(position, unmet) for position in forms.positions() if unmet):
+        if any(forms.reason(position, unmet) for position in forms.positions() if unmet):
             words = f"the statistics are {forms.describe(value)}"
             raise Rejected("agreed", words, f"the same on every device of {axis}", None, -1)
     store[Buffer.STATISTICS, CONTENT] = (False, {})

@@ -170,8 +170,8 @@ BROKEN = [
     (
         "stale activations are fresh",
         "forms.py",
-        '("fresh", activations, current,',
-        '("fresh", current, current,',
+        'self._fresh(activations, "the parameters its activations come from are"),',
+        'self._fresh(view, "the parameters its activations come from are"),',
     ),
     ("a shift is ignored", "forms.py", "return -shift % size if", "return 0 * size if"),
     (
@@ -183,8 +183,8 @@ BROKEN = [
     (
         "statistics may differ",
         "verdict.py",
-        "        if any(forms.fault(position, unmet)",
-        "        if False and any(forms.fault(position, unmet)",
+        "        if any(forms.reason(position, unmet)",
+        "        if False and any(forms.reason(position, unmet)",
     ),
     (
         "a write reaches all slices",

@@ -9,14 +9,10 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import Arithmetic, Array, Number
 from psem_model.simulator.layout import Layout, Slice, common, covers, meet
-from spec.schedule import STATE_OF, Buffer, Schedule
+from spec.schedule import RESTING, STATE_OF, Buffer, Schedule
 from spec.states import BytePolicy, State
 
-RESTING = {
-    State.PARAMETERS: Buffer.PARAMETERS,
-    State.OPTIMIZER: Buffer.OPTIMIZER,
-    State.GRADIENTS: Buffer.GRADIENTS,
-}
+RESTS = {STATE_OF[buffer]: buffer for buffer in RESTING}
 RECORDS = (Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW)
 ALL = slice(None)
 
@@ -49,8 +45,8 @@ class Meter:
     """
 
     def __init__(self, policy: BytePolicy) -> None:
-        self.widths: dict[State | None, Number] = {state: policy.of(state) for state in RESTING}
-        self.live = {host: dict.fromkeys(RESTING, 0) for host in (False, True)}
+        self.widths: dict[State | None, Number] = {state: policy.of(state) for state in RESTS}
+        self.live = {host: dict.fromkeys(RESTS, 0) for host in (False, True)}
         self.peak: Number = 0
         self.peak_parts = self.bytes(False)
 
@@ -79,7 +75,7 @@ class Store:
         self.layouts, self.arithmetic = layouts, arithmetic
         self.master = bool(policy.master and policy.k > 0)
         self.parts = self.master + arithmetic.moments if policy.k > 0 else 0
-        self.rests = {RESTING[state]: schedule.rest(state) for state in RESTING}
+        self.rests = {buffer: schedule.rest(state) for state, buffer in RESTS.items()}
         self.meter = Meter(policy)
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
