@@ -187,8 +187,11 @@ class Forms(Words):
         return view
 
     def of_group(self, activations: NormalForm, axes: Axes) -> NormalForm:
+        along = tuple(a for a in axes if a in self.axes)
+        if not along:
+            return activations
         needs = (self._fresh(activations, "the parameters the activations come from are"),)
-        return self._all_or_nothing(needs, activations, "activations", activations)
+        return self._all_or_nothing(needs, activations, f"activations over {along}", activations)
 
     def _fresh(self, view: NormalForm, words: str) -> Need:
         return "fresh", view, self.symbol("weight", self.step), words

@@ -14,6 +14,9 @@ from psem_model.cli import main
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("ci")
 
+SIZE = ["--psi", 9, "--devices", 2]
+PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
+
 
 @pytest.fixture
 def psem(capsys):
@@ -42,6 +45,20 @@ def predicted(psem):
 
 
 @pytest.fixture
+def written(psem, tmp_path):
+    """written("zero2", lambda text: ...) -> the path of a strategy's schedule, perhaps changed."""
+
+    def write(strategy, change=lambda text: text):
+        code, out, err = psem("derive", strategy)
+        assert (code, err) == (0, "")
+        path = tmp_path / f"{strategy}.toml"
+        path.write_text(change(out))
+        return path
+
+    return write
+
+
+@pytest.fixture
 def k():
     """A kernel to attack."""
     return Kernel("attack")
@@ -62,3 +79,15 @@ def theorem(k, x):
 def exact(quantity):
     """The exact number of a JSON quantity."""
     return Fraction(quantity["exact"])
+
+
+def without(words, nth=0):
+    """Drops the nth line that contains some words."""
+
+    def change(text):
+        lines = text.split("\n")
+        found = [i for i, line in enumerate(lines) if words in line]
+        del lines[found[nth]]
+        return "\n".join(lines)
+
+    return change

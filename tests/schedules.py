@@ -336,6 +336,95 @@ def made_up(draw):
     return Schedule(axes, rests, parts[0], parts[1], Training(**draw(trainings())))
 
 
+def fresh_gradients(view=Buffer.PARAMETERS, axes=()):
+    """The operations that leave a micro-step's gradients, of what was read, in fresh gradients."""
+    phase, acts = Phase.BACKWARD, Buffer.ACTIVATIONS
+    return [
+        Op(Kind.FORWARD, phase, view, acts),
+        Op(Kind.BACKWARD, phase, view, Buffer.FRESH, axes, span=Span.UNIT),
+    ]
+
+
+def added(ops):
+    """Operations on fresh gradients, whose result is added to the gradients."""
+    keep = Op(Kind.ACCUMULATE, Phase.BACKWARD, Buffer.FRESH, Buffer.GRADIENTS)
+    return [*ops, keep, Op(Kind.RELEASE, Phase.BACKWARD, Buffer.FRESH)]
+
+
+@st.composite
+def changes_of_fresh_gradients(draw, axes):
+    """An operation on fresh gradients, and what it needs."""
+    fresh, phase = Buffer.FRESH, Phase.BACKWARD
+    along = some_axes(draw, axes)
+    within = some_axes(draw, axes, along)
+    shift = draw(st.sampled_from([0, 0, 1]))
+    what = draw(st.sampled_from(["sum", "slice", "gather", "first", "factor", "count", "norm"]))
+    if what == "sum":
+        return [Op(Kind.ALL_REDUCE, phase, fresh, None, along, within, mean=draw(st.booleans()))]
+    if what == "slice":
+        return [Op(Kind.REDUCE_SCATTER, phase, fresh, None, along, within, shift=shift)]
+    if what == "gather":
+        return [Op(Kind.ALL_GATHER, phase, fresh, None, along, within, Span.UNIT, shift=shift)]
+    if what == "first":
+        return [Op(Kind.BROADCAST, phase, fresh, None, along, within)]
+    if what == "factor":
+        return [Op(Kind.SCALE, phase, fresh, within=within, by=draw(st.sampled_from(FACTORS)))]
+    number = Buffer.TOKENS if what == "count" else Buffer.NORM
+    if what == "count":
+        ops = [Op(Kind.COUNT, phase, number, axes=draw(st.sampled_from([(), along])))]
+    else:
+        shift = shift if within else 0
+        ops = [Op(Kind.SQUARE_NORM, phase, fresh, number, within=within, shift=shift)]
+    together = draw(st.sampled_from([None, Kind.ALL_REDUCE, Kind.BROADCAST]))
+    ops += [Op(together, phase, number, None, some_axes(draw, axes))] if together else []
+    use = Kind.DIVIDE if what == "count" else Kind.CLIP
+    return [*ops, Op(use, phase, fresh, within=some_axes(draw, axes), by=number)]
+
+
+@st.composite
+def cancelled(draw):
+    """Data parallelism, with something added to the gradient and something like it taken off again.
+
+    It is right if the two are the same, whatever they are; the verdict may fail to see that they are.
+    """
+    axes = draw(st.sampled_from([("batch",), AXES]))
+    phase, view = Phase.FORWARD, Buffer.PARAMETERS
+    ops = []
+    if draw(st.booleans()):  # read something else than the parameters
+        view = Buffer.VIEW
+        kind = draw(st.sampled_from([Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.KEEP]))
+        along = () if kind is Kind.KEEP else some_axes(draw, axes)
+        within = some_axes(draw, axes, along)
+        ops = [Op(kind, phase, Buffer.PARAMETERS, view, along, within, Span.UNIT)]
+    ops += fresh_gradients(view, some_axes(draw, axes))
+    if draw(st.booleans()):
+        ops.insert(-1, Op(Kind.ALL_GATHER, phase, Buffer.ACTIVATIONS, axes=some_axes(draw, axes)))
+    for _ in range(draw(st.integers(0, 3))):
+        ops += draw(changes_of_fresh_gradients(axes))
+    like = list(ops)
+    for _ in range(draw(st.integers(0, 2))):
+        i, j = (draw(st.integers(0, len(like) - 1)) for _ in range(2))
+        if draw(st.booleans()):
+            like[i], like[j] = like[j], like[i]
+        else:
+            like[i] = redirected(draw, like[i], axes)
+    less = Op(Kind.SCALE, phase, Buffer.FRESH, by=Factor(Fraction(-1)))
+    tied = draw(st.booleans())
+    summed = Op(Kind.ALL_REDUCE, phase, Buffer.FRESH, None, axes)
+    both = [Op(Kind.ACCUMULATE, phase, Buffer.TIED, Buffer.FRESH)] if tied else []
+    whole = added([*fresh_gradients(), *both, summed])
+    finish = (
+        Op(Kind.UPDATE, Phase.UPDATE, Buffer.GRADIENTS, Buffer.OPTIMIZER),
+        Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS),
+    )
+    second = like
+    if tied and draw(st.booleans()):  # take off the other use's gradient instead
+        second = [*second, Op(Kind.RESET, phase, Buffer.FRESH), *both]
+    micro_step = (*whole, *added(ops), *added([*second, less]))
+    rests = tuple((state, Rest()) for state in State)
+    return Schedule(axes, rests, micro_step, finish, Training(tied=tied))
+
+
 @st.composite
 def schedules(draw):
     """Any of these, with a mesh, a number of micro-steps and a policy."""
@@ -356,4 +445,4 @@ def schedules(draw):
     return schedule, sizes, draw(st.integers(1, 3)), POLICIES[policy]
 
 
-__all__ = ["damaged", "made_up", "operations", "placements", "real_life", "schedules"]
+__all__ = ["cancelled", "damaged", "made_up", "operations", "placements", "real_life", "schedules"]

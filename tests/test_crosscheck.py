@@ -30,7 +30,7 @@ from tests.crosscheck import (
     orderly,
     plans,
 )
-from tests.schedules import damaged, placements, real_life, schedules
+from tests.schedules import cancelled, damaged, placements, real_life, schedules
 
 
 @settings(max_examples=3000)
@@ -45,6 +45,14 @@ def test_what_the_simulator_counts_is_what_is_predicted_and_training_matches(pla
 @given(schedules())
 def test_a_schedule_is_accepted_exactly_when_its_run_matches(case):
     agree_on_the_verdict(*case)
+
+
+@settings(max_examples=2000)
+@given(cancelled(), st.integers(1, 3), st.integers(1, 3))
+def test_what_cancels_is_accepted_only_if_its_run_matches(schedule, first, second):
+    mesh = dict(zip(schedule.axes, (first, second), strict=False))
+    if check(schedule, mesh, 1).accepted:
+        assert agree_on_the_verdict(schedule, mesh, 1)
 
 
 @settings(max_examples=2000)
