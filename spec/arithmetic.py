@@ -27,6 +27,11 @@ def ceil_div(a: Number, b: Number) -> Number:
     return -(-a // b)
 
 
+def quotient(a: Number, b: Number) -> Number:
+    """a over b: whole numbers rounded up, other numbers exactly."""
+    return ceil_div(a, b) if isinstance(a, int) and isinstance(b, int) else a / b
+
+
 def power(base: Number, exponent: int) -> Number:
     """base ** exponent, exactly: a whole number becomes a fraction where it must."""
     return (Fraction(base) if isinstance(base, int) and exponent < 0 else base) ** exponent

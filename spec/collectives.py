@@ -1,8 +1,8 @@
 """Collectives: layouts before and after, meaning, and what a device sends.
 
 The ring algorithms are given step by step. A buffer maps (device, chunk) to that chunk's content on
-that device; devices and chunks are numbered modulo n. In every step each device sends one chunk to
-device + 1. Volumes are the number of steps times the chunk, never postulated.
+that device; devices and chunks are numbered modulo n. In every step each device sends one chunk, in a
+ring to device + 1. Volumes are the number of steps times the chunk, never postulated.
 """
 
 from __future__ import annotations
@@ -50,6 +50,26 @@ def all_gather_step(buffer: Buffer, step: Number, same: SameChunk, select: Selec
     return after
 
 
+def all_to_all_sends(device: Number, step: Number) -> Number:
+    """The device that `device` sends its chunk to in `step` of an all-to-all: one further each step."""
+    return device + 1 + step
+
+
+def all_to_all_step(
+    sent: Buffer, received: Buffer, step: Number, same: SameChunk, select: Select
+) -> Buffer:
+    """After one step: the chunk that arrives takes the place numbered as the device it comes from.
+
+    What is sent stays in a buffer of its own; what is received begins as it.
+    """
+
+    def after(device: Number, chunk: Number) -> Number:
+        arrives = same(device, all_to_all_sends(chunk, step))
+        return select(arrives, sent(chunk, device), received(device, chunk))
+
+    return after
+
+
 def ring_steps(n: Number) -> Number:
     """Steps of one pass round a ring of n devices."""
     return n - 1
@@ -81,4 +101,12 @@ ALL_REDUCE = Collective(
     "every device receives the sum: reduce_scatter, then all_gather",
     lambda n: REDUCE_SCATTER.messages(n) + ALL_GATHER.messages(n),
 )
-COLLECTIVES = {c.name: c for c in (ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE)}
+# its chunk is 1/n of what a device has
+ALL_TO_ALL = Collective(
+    "all_to_all",
+    S,
+    S,
+    "every device receives every device's chunk for it: sharded along another index",
+    ring_steps,
+)
+COLLECTIVES = {c.name: c for c in (ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL)}

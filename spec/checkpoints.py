@@ -1,0 +1,40 @@
+"""Activation checkpoints: what a stage of layers keeps when it recomputes between checkpoints.
+
+Of l layers, c keep their input (size_in); the l/c layers of one segment at a time are recomputed and
+keep all that the backward pass needs (size_mid). (Narayanan et al., arXiv 2104.04473, section 3.5)
+"""
+
+from __future__ import annotations
+
+from math import isqrt
+
+from spec.arithmetic import DIVISIBLE, Arithmetic, Number
+
+
+def kept(
+    checkpoints: Number,
+    layers: Number,
+    size_in: Number,
+    size_mid: Number,
+    arithmetic: Arithmetic = DIVISIBLE,
+) -> Number:
+    """Elements (or bytes, as the sizes are) kept at most: c * size_in + (l/c) * size_mid.
+
+    Exact arithmetic takes ceil(l/c) layers for the largest segment.
+    """
+    segment = arithmetic.shard(layers, layers, checkpoints)
+    return checkpoints * size_in + segment * size_mid
+
+
+def best(layers: int, size_in: int, size_mid: int) -> int:
+    """The number of checkpoints in 1..layers that keeps least by the closed form; the least such.
+
+    It is next to the root c0^2 * size_in = layers * size_mid. Raises ValueError unless all are >= 1.
+    """
+    if min(layers, size_in, size_mid) < 1:
+        raise ValueError(
+            f"expected at least 1 of each, got {layers=}, {size_in=}, {size_mid=} (layers, elements)"
+        )
+    below = isqrt(layers * size_mid // size_in)
+    near = {min(max(count, 1), layers) for count in (below, below + 1)}
+    return min(sorted(near), key=lambda count: kept(count, layers, size_in, size_mid))

@@ -1,0 +1,225 @@
+"""Programs: a model's operations on several devices, with the moves between them, and their types.
+
+The type of a value is how it lies along each axis. A program is right if every operation does on
+slices and terms what it does on whole values, which the layout rule says, and if in the end every weight
+has its whole gradient where the weight is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from spec.layouts import (
+    PARTIAL,
+    WHOLE,
+    Contraction,
+    Layout,
+    LayoutError,
+    Lie,
+    along,
+    contract,
+    linear,
+    nonlinear,
+    normalised,
+)
+from spec.values import Does, Operation, Part, Role, Value
+
+Lies = dict[str, Lie]  # how a value lies along each axis
+R, S, P = Layout
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What one axis of the mesh cuts.
+
+    `weights`: indices; every weight that has one of them is cut along it.
+    `stream`: the index along which samples, and what layers hand on, are cut; "": each device has all.
+    `brought`: operations whose operands are brought to lie along an index, and which.
+    `held`: what is gathered in forward is kept for backward, rather than gathered again.
+    """
+
+    name: str
+    weights: tuple[str, ...] = ()
+    stream: str = ""
+    brought: tuple[tuple[str, str], ...] = ()
+    held: bool = False
+
+    def home(self, value: Value, part: Part) -> Lie:
+        """Along the stream's index, under whichever name the value has it."""
+        names = part.names_of(self.stream)
+        return next((along(i) for i in value.indices if i in names), WHOLE)
+
+    def rest(self, value: Value, part: Part) -> Lie:
+        """Where a weight is, or what a part takes."""
+        if value.role is not Role.WEIGHT:
+            return self.home(value, part)
+        return next((along(i) for i in value.indices if i in self.weights), WHOLE)
+
+
+@dataclass(frozen=True)
+class Move:
+    """A value, brought to lie otherwise along one axis."""
+
+    axis: str
+    value: Value
+    makes: Value
+    before: Lie
+    after: Lie
+
+    @property
+    def collective(self) -> str:
+        """Its name; "slice" where each device only forgets what is not its own."""
+        return COLLECTIVE[self.before.layout, self.after.layout]
+
+    def __str__(self) -> str:
+        return f"{self.makes} = {self.collective} over {self.axis} of {self.value.name}"
+
+
+COLLECTIVE = {
+    (S, R): "all_gather",
+    (P, R): "all_reduce",
+    (P, S): "reduce_scatter",
+    (S, S): "all_to_all",
+    (R, S): "slice",
+}
+Line = Operation | Move
+
+
+@dataclass(frozen=True)
+class Program:
+    """A part on several devices. `kept`: what is kept from forward to backward.
+
+    `backward` starts from the cotangent of what the part gives. `finish` runs once a step, on the
+    gradients that the micro-steps have summed.
+    """
+
+    part: Part
+    axes: tuple[Axis, ...]
+    forward: tuple[Line, ...]
+    backward: tuple[Line, ...]
+    finish: tuple[Line, ...]
+    gives: Value
+    seed: Value  # the cotangent of what it gives
+    returns: Value | None  # that of what it takes
+    gradients: Mapping[Value, Value]  # of each weight
+    kept: tuple[Value, ...]
+    lies: Mapping[Value, Lies]  # of constants, and of what each line makes
+
+    @property
+    def lines(self) -> tuple[Line, ...]:
+        return self.forward + self.backward + self.finish
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        return tuple(line for line in self.lines if isinstance(line, Move))
+
+    def without(self, move: Move) -> Program:
+        """The program that forgets a move: what it moved is used as it lies."""
+
+        def forget(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+            return tuple(_reading(line, move.makes, move.value) for line in lines if line != move)
+
+        def now(value: Value | None) -> Value | None:
+            return move.value if value == move.makes else value
+
+        return replace(
+            self,
+            forward=forget(self.forward),
+            backward=forget(self.backward),
+            finish=forget(self.finish),
+            gives=now(self.gives) or self.gives,
+            returns=now(self.returns),
+            gradients={weight: now(g) or g for weight, g in self.gradients.items()},
+            kept=tuple(dict.fromkeys(now(v) or v for v in self.kept)),
+        )
+
+
+def _reading(line: Line, old: Value, new: Value) -> Line:
+    if isinstance(line, Move):
+        return replace(line, value=new) if line.value == old else line
+    return replace(line, reads=tuple(new if value == old else value for value in line.reads))
+
+
+def of_cotangent(lies: Lies) -> Lies:
+    """How a cotangent must lie: as its value does; that of a partial sum is the same for each term."""
+    return {axis: WHOLE if lie == PARTIAL else lie for axis, lie in lies.items()}
+
+
+def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:
+    """How an operation's result lies along an axis. Raises LayoutError if it would not be right."""
+    does, first = operation.does, lies[0]
+    if does is Does.CONTRACT:
+        return contract(operation.contraction, *lies)
+    if does is Does.ADD:
+        return linear(*lies)
+    if does is Does.RENAME:
+        return _renamed(operation, axis, first)
+    if not operation.backward:
+        return normalised(first, operation.over)
+    # a cotangent times a derivative: linear in the one, not in what the other is computed from
+    if operation.over and along(operation.over) in lies:
+        raise LayoutError(f"{operation}: {operation.over} is needed whole, and is cut")
+    indices = operation.makes.indices
+    return contract(Contraction(indices, indices, indices), first, nonlinear(lies[1]))
+
+
+def _renamed(operation: Operation, axis: Axis, lie: Lie) -> Lie:
+    """Where several indices become one, the one that is cut is the axis's own."""
+    to = [new for old, new in operation.renamed if old == lie.index]
+    if not to:
+        return lie
+    return along(axis.stream if axis.stream in to else to[0])
+
+
+def check(program: Program) -> None:
+    """Raise LayoutError, with the line, if the program does not do what one device does."""
+    part, lies = program.part, {v: at for v, at in program.lies.items() if v.role is Role.CONSTANT}
+    for value in (*part.weights, *([part.takes] if part.takes else [])):
+        lies[value] = {axis.name: axis.rest(value, part) for axis in program.axes}
+    for line in program.forward:
+        lies[line.makes] = _made(program, line, lies)
+    home = {axis.name: axis.home(part.gives, part) for axis in program.axes}
+    _require(lies, program.gives, home)
+    # from here on there is what was kept, what is made again, and what can be had at any time
+    kept = {v: at for v, at in lies.items() if v in program.kept or _at_hand(v)}
+    lies = {**kept, program.seed: of_cotangent(home)}
+    for line in program.backward + program.finish:
+        lies[line.makes] = _made(program, line, lies)
+    if part.takes and program.returns:
+        home = {axis.name: axis.home(part.takes, part) for axis in program.axes}
+        _require(lies, program.returns, of_cotangent(home))
+    for weight, gradient in program.gradients.items():
+        _require(lies, gradient, lies[weight])
+
+
+def _at_hand(value: Value) -> bool:
+    return value.role in (Role.WEIGHT, Role.CONSTANT)
+
+
+def _made(program: Program, line: Line, lies: Mapping[Value, Lies]) -> Lies:
+    """How the result of a line lies."""
+    reads = (line.value,) if isinstance(line, Move) else line.reads
+    for value in reads:
+        if value not in lies:
+            raise LayoutError(f"{line}: {value.name} is not there")
+    if isinstance(line, Operation):
+        found = {}
+        for axis in program.axes:
+            try:
+                found[axis.name] = result(line, axis, *(lies[v][axis.name] for v in reads))
+            except LayoutError as error:
+                raise LayoutError(f"{line}, along {axis.name}: {error}") from None
+        return found
+    has = lies[line.value][line.axis]
+    if has != line.before or line.after.index not in ("", *line.value.indices):
+        raise LayoutError(f"{line}: lies {has}; {line.collective} takes {line.before}")
+    return {**lies[line.value], line.axis: line.after}
+
+
+def _require(lies: Mapping[Value, Lies], value: Value, needed: Lies) -> None:
+    if value not in lies:
+        raise LayoutError(f"{value.name} is not there")
+    for axis, lie in needed.items():
+        if lies[value][axis] != lie:
+            raise LayoutError(f"{value.name} is {lies[value][axis]} along {axis}; needs {lie}")

@@ -1,0 +1,210 @@
+"""A transformer as operations on values: embedding, layer, head.
+
+Indices: b samples, s positions, u positions of keys, h features, g groups of heads (those that share a
+key), r heads of a group, d features of a head, f features between the two products of an MLP, v words,
+w learned places, j experts to choose from, e experts, c slots of an expert: a token takes one in each
+expert that it is sent to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spec.arithmetic import Number, quotient
+from spec.values import Builder, Part, Role, Value
+
+FULL = 4  # bytes of an element of what the loss is computed from
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """The shape of a model. Numbers of layers, features, heads and so on."""
+
+    layers: Number
+    hidden: Number
+    heads: Number
+    kv_heads: Number
+    head_dim: Number
+    feed_forward: Number
+    vocabulary: Number
+    gated: bool = False
+    function: str = "gelu"
+    norm: str = "layer_norm"  # with an offset; or "rms_norm", without
+    biases: frozenset[str] = frozenset({"qkv", "output", "mlp"})
+    positions: Number = 0  # learned ones; 0: angles
+    tied: bool = False  # the head's words are the embedding's
+    dropout: bool = False
+    experts: Number = 0  # 0: one MLP for all tokens
+    chosen: Number = 0  # experts that a token is sent to
+
+    def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
+        """How many values each index has. Slots: tokens spread evenly over the experts."""
+        sent = micro_batch * sequence * self.chosen
+        slots = quotient(sent, self.experts) if self.experts else 0
+        return {
+            "b": micro_batch,
+            "s": sequence,
+            "u": sequence,
+            "h": self.hidden,
+            "g": self.kv_heads,
+            "r": quotient(self.heads, self.kv_heads),
+            "d": self.head_dim,
+            "x": self.head_dim,
+            "f": self.feed_forward,
+            "v": self.vocabulary,
+            "w": self.positions,
+            "j": self.experts,
+            "e": self.experts,
+            "c": slots,
+        }
+
+
+def _stream(name: str) -> Value:
+    return Value(name, ("b", "s", "h"), Role.STREAM)
+
+
+def _weight(name: str, *indices: str) -> Value:
+    return Value(name, indices, Role.WEIGHT)
+
+
+def _constant(name: str, *indices: str, width: int = 0) -> Value:
+    return Value(name, indices, Role.CONSTANT, width)
+
+
+def _biased(part: Builder, value: Value, *indices: str) -> Value:
+    """The value, with an offset that does not depend on the sample: one for each of `indices`."""
+    others = tuple(i for i in value.indices if i not in indices)
+    bias, ones = _weight(f"{value.name}_bias", *indices), _constant("ones", *others)
+    spread = part.contract(bias, ones, Value(f"{value.name}_offset", value.indices))
+    return part.add(value, spread, Value(f"{value.name}_biased", value.indices))
+
+
+def _norm(part: Builder, model: Transformer, name: str, x: Value) -> Value:
+    """Each token's features, normalised, scaled, and shifted."""
+    unit = part.normalise(model.norm, "h", x, Value(f"{name}_unit", x.indices))
+    y = part.contract(unit, _weight(f"{name}_scale", "h"), Value(name, x.indices))
+    return _biased(part, y, "h") if model.norm == "layer_norm" else y
+
+
+def _dropped(part: Builder, model: Transformer, x: Value) -> Value:
+    if not model.dropout:
+        return x
+    mask = _constant(f"{x.name}_mask", *x.indices, width=1)
+    return part.contract(x, mask, Value(f"{x.name}_dropped", x.indices))
+
+
+def _projected(part: Builder, model: Transformer, y: Value, name: str, *kept: str) -> Value:
+    """One of queries, keys and values."""
+    out = part.contract(y, _weight(f"{name}_weight", "h", *kept), Value(name, ("b", "s", *kept)))
+    return _biased(part, out, *kept) if "qkv" in model.biases else out
+
+
+def _turned(part: Builder, model: Transformer, x: Value) -> Value:
+    """Queries or keys, turned by the angle of their position."""
+    if model.positions:
+        return x
+    angles = _constant("angles", "s", "d", "x")
+    indices = tuple("x" if i == "d" else i for i in x.indices)
+    return part.contract(x, angles, Value(f"{x.name}_turned", indices))
+
+
+def _attention(part: Builder, model: Transformer, y: Value) -> Value:
+    def of_keys(name: str, x: Value) -> Value:
+        indices = tuple("u" if i == "s" else i for i in x.indices)
+        return part.rename(x, Value(name, indices), ("s", "u"))
+
+    q = _turned(part, model, _projected(part, model, y, "query", "g", "r", "d"))
+    k = of_keys("keys", _turned(part, model, _projected(part, model, y, "key", "g", "d")))
+    v = of_keys("values", _projected(part, model, y, "value", "g", "d"))
+    pairs = ("b", "g", "r", "s", "u")
+    scores = part.contract(q, k, Value("scores", pairs))
+    seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
+    shares = _dropped(part, model, part.normalise("softmax", "u", seen, Value("shares", pairs)))
+    context = part.contract(shares, v, Value("context", ("b", "s", "g", "r", "d")))
+    weight = _weight("output_weight", "g", "r", "d", "h")
+    out = part.contract(context, weight, Value("output", ("b", "s", "h")))
+    out = _biased(part, out, "h") if "output" in model.biases else out
+    return _dropped(part, model, out)
+
+
+def _mlp(part: Builder, model: Transformer, y: Value, expert: tuple[str, ...] = ()) -> Value:
+    """The MLP of all tokens, or of each expert."""
+    tokens = tuple(i for i in y.indices if i not in ("h", *expert))
+    wide = (*expert, *tokens, "f")
+    biased = "mlp" in model.biases
+
+    def widened(name: str) -> Value:
+        out = part.contract(y, _weight(f"{name}_weight", *expert, "h", "f"), Value(name, wide))
+        return _biased(part, out, *expert, "f") if biased else out
+
+    if model.gated:
+        gate = part.apply(model.function, widened("gate"), Value("gate_open", wide))
+        inner = part.contract(gate, widened("up"), Value("gated", wide))
+    else:
+        inner = part.apply(model.function, widened("up"), Value("active", wide))
+    weight = _weight("down_weight", *expert, "f", "h")
+    out = part.contract(inner, weight, Value("down", y.indices))
+    return _biased(part, out, *expert, "h") if biased else out
+
+
+def _experts(part: Builder, model: Transformer, y: Value) -> Value:
+    """Each token is sent to the experts it chooses, and their results are summed as it weighs them."""
+    choices = Value("choices", ("b", "s", "j"), width=FULL)
+    chosen = part.contract(y, _weight("router_weight", "h", "j"), choices)
+    shares = part.normalise("softmax", "j", chosen, Value("odds", ("b", "s", "j"), width=FULL))
+    to_slots, to_tokens = (("b", "c"), ("s", "c")), (("c", "b"), ("c", "s"))
+    odds = part.rename(shares, Value("slot_odds", ("e", "c"), width=FULL), *to_slots)
+    sent = part.rename(y, Value("sent", ("e", "c", "h")), *to_slots)
+    out = _mlp(part, model, sent, ("e",))
+    weighed = part.contract(odds, out, Value("weighed", ("e", "c", "h")))
+    return part.rename(weighed, Value("returned", ("b", "s", "h")), *to_tokens)
+
+
+def layer(model: Transformer) -> Part:
+    """Attention and MLP, each on normalised features, each added to what comes in."""
+    x = _stream("layer_in")
+    part = Builder("layer", x)
+    attended = _attention(part, model, _norm(part, model, "attention_norm", x))
+    middle = part.add(x, attended, _stream("middle"))
+    y = _norm(part, model, "mlp_norm", middle)
+    mixed = _experts(part, model, y) if model.experts else _mlp(part, model, y)
+    mixed = _dropped(part, model, mixed)
+    return part.part(part.add(middle, mixed, _stream("layer_out")))
+
+
+WORDS = "word_weight"
+
+
+def embedding(model: Transformer) -> Part:
+    """Each token's word, and its place."""
+    part = Builder("embedding")
+    tokens = _constant("tokens", "b", "s", "v")
+    x = part.contract(tokens, _weight(WORDS, "v", "h"), _stream("words"))
+    if model.positions:
+        at = part.contract(
+            _constant("places", "b", "s", "w"), _weight("place_weight", "w", "h"), _stream("placed")
+        )
+        x = part.add(x, at, _stream("embedded"))
+    return part.part(_dropped(part, model, x))
+
+
+def head(model: Transformer) -> Part:
+    """The loss of each token: log of the sum of exp of all words' scores, less the next word's."""
+    x = _stream("layers_out")
+    part = Builder("head", x)
+    y = _norm(part, model, "final_norm", x)
+    words = _weight(WORDS if model.tied else "head_weight", "v", "h")
+    scores = part.contract(y, words, Value("logits", ("b", "s", "v"), width=FULL))
+    of_token = ("b", "s")
+    raised = part.apply("exp", scores, Value("raised", ("b", "s", "v"), width=FULL))
+    total = part.contract(raised, _constant("ones", "v"), Value("total", of_token, width=FULL))
+    log = part.apply("log", total, Value("log_total", of_token, width=FULL))
+    lost = part.contract(
+        scores, _constant("next_words", "b", "s", "v"), Value("lost", of_token, width=FULL)
+    )
+    return part.part(part.add(log, lost, Value("loss", of_token, Role.STREAM, FULL)))
+
+
+def parts(model: Transformer) -> tuple[Part, Part, Part]:
+    """Embedding, layer and head."""
+    return embedding(model), layer(model), head(model)

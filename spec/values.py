@@ -1,0 +1,129 @@
+"""A model as operations on values, as one device does it, before anything is placed.
+
+A value has named indices. There are five operations; what each does backward is made of the same five.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from spec.layouts import Contraction
+
+
+class Role(Enum):
+    """What a value is to training."""
+
+    ACTIVATION = "activation"
+    STREAM = "stream"  # an activation that lies where the axis says: what layers hand on
+    WEIGHT = "weight"
+    CONSTANT = "constant"  # has no gradient: samples, masks, angles, ones
+
+
+@dataclass(frozen=True)
+class Value:
+    """A tensor. `width`: bytes an element takes when it is kept for backward; 0: made again."""
+
+    name: str
+    indices: tuple[str, ...]
+    role: Role = Role.ACTIVATION
+    width: int = 2
+
+    def __str__(self) -> str:
+        return f"{self.name}[{' '.join(self.indices)}]"
+
+
+class Does(Enum):
+    """What an operation does."""
+
+    CONTRACT = "contract"  # sums products of two values over the indices that the result lacks
+    ADD = "add"
+    APPLY = "apply"  # a function of each element
+    NORMALISE = "normalise"  # a function of all elements along one index: softmax, norms
+    RENAME = "rename"  # the same elements, under other indices: keys are tokens, slots are tokens
+
+
+@dataclass(frozen=True)
+class Operation:
+    """makes = does(reads).
+
+    `function`: what is applied, or normalised by. `over`: the index that it needs all of.
+    `renamed`: pairs of indices, from and to.
+    `backward`: the same backward: reads a cotangent first, then what the function was computed from.
+    """
+
+    does: Does
+    reads: tuple[Value, ...]
+    makes: Value
+    function: str = ""
+    over: str = ""
+    renamed: tuple[tuple[str, str], ...] = ()
+    backward: bool = False
+
+    @property
+    def contraction(self) -> Contraction:
+        left, right = self.reads
+        return Contraction(left.indices, right.indices, self.makes.indices)
+
+    def __str__(self) -> str:
+        what = " ".join(word for word in (self.does.value, self.function) if word)
+        return f"{self.makes} = {what}({', '.join(v.name for v in self.reads)})"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Operations in order, from what comes in to what goes out: an embedding, a layer, a head."""
+
+    name: str
+    operations: tuple[Operation, ...]
+    takes: Value | None  # none: it starts from samples
+    gives: Value
+
+    @property
+    def weights(self) -> tuple[Value, ...]:
+        """The weights, each once."""
+        read = (value for op in self.operations for value in op.reads)
+        return tuple(dict.fromkeys(v for v in read if v.role is Role.WEIGHT))
+
+    def names_of(self, index: str) -> tuple[str, ...]:
+        """An index, and what it is renamed to."""
+        renamed = (pair for operation in self.operations for pair in operation.renamed)
+        return tuple(dict.fromkeys((index, *(new for old, new in renamed if old == index))))
+
+
+class Builder:
+    """Writes a part, an operation a line."""
+
+    def __init__(self, name: str, takes: Value | None = None) -> None:
+        self.name, self.takes = name, takes
+        self.operations: list[Operation] = []
+
+    def _make(
+        self, does: Does, reads: tuple[Value, ...], makes: Value, function: str = "", over: str = ""
+    ) -> Value:
+        self.operations.append(Operation(does, reads, makes, function, over))
+        return makes
+
+    def contract(self, left: Value, right: Value, makes: Value) -> Value:
+        """The sum of products over the indices that `makes` lacks."""
+        return self._make(Does.CONTRACT, (left, right), makes)
+
+    def add(self, left: Value, right: Value, makes: Value) -> Value:
+        """An elementwise sum."""
+        return self._make(Does.ADD, (left, right), makes)
+
+    def apply(self, function: str, value: Value, makes: Value) -> Value:
+        """A function of each element."""
+        return self._make(Does.APPLY, (value,), makes, function)
+
+    def normalise(self, function: str, over: str, value: Value, makes: Value) -> Value:
+        """A function of all elements along `over`."""
+        return self._make(Does.NORMALISE, (value,), makes, function, over)
+
+    def rename(self, value: Value, makes: Value, *renamed: tuple[str, str]) -> Value:
+        """The same elements under other indices."""
+        self.operations.append(Operation(Does.RENAME, (value,), makes, renamed=renamed))
+        return makes
+
+    def part(self, gives: Value) -> Part:
+        return Part(self.name, tuple(self.operations), self.takes, gives)
