@@ -11,13 +11,14 @@ from typing import Any
 
 import click
 
-from psem_model import schedule_commands
+from psem_model import model_commands, schedule_commands
 from psem_model.options import (
     ACCUMULATE,
     BAD_INPUT,
     DEVICES,
     HOLD,
     JSON,
+    MODEL,
     PLACEMENT,
     POLICY,
     PSI,
@@ -62,8 +63,9 @@ def psem(context: click.Context) -> None:
 
 
 @psem.command()
-@options(STRATEGY, PLACEMENT, HOLD, click.option("--psi", required=True, help=PSI), DEVICES)
+@options(STRATEGY, PLACEMENT, HOLD, click.option("--psi", help=PSI), DEVICES)
 @options(POLICY, ACCUMULATE, UNIT)
+@options(*MODEL)
 @click.option(
     "--exact/--divisible",
     default=True,
@@ -75,25 +77,34 @@ def predict(
     strategy: str | None,
     placement: str | None,
     hold: bool,
-    psi: str,
+    psi: str | None,
     devices: str,
     policy: str,
     accumulate: str,
     unit: str | None,
     exact: bool,
     as_json: bool,
+    **model: Any,
 ) -> None:
     """What a STRATEGY (or a placement) needs in memory and moves, per device.
 
-    Strategies: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload, fused-update.
+    Of the training states: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload,
+    fused-update. Of the model, whose shape must be given: tp, tp+sp, pp, cp, cp-all-to-all, ep, and
+    products such as "dp*tp*pp" with --devices 2x8x4.
     """
-    from psem_model import inputs
+    from psem_model import inputs, model_inputs
+
+    if model_inputs.is_on_model_axes(strategy):
+        model_commands.predict(
+            strategy or "", devices, policy, accumulate, hold, as_json, psi, placement, unit, **model
+        )
+        return
     from psem_model.predict import NotRealisable
     from psem_model.predict import predict as predicted
     from spec.arithmetic import DIVISIBLE, EXACT
 
     placed, name = inputs.chosen("predict", strategy, placement, hold)
-    size = inputs.count("--psi", psi, "parameters")
+    size = model_commands.parameters(psi, model)
     try:
         found = predicted(
             placed,

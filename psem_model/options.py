@@ -35,6 +35,40 @@ ACCUMULATE = click.option("--accumulate", default="1", show_default=True, help="
 UNIT = click.option("--unit", help="Elements gathered or reduced at a time (a layer). Default: all.")
 JSON = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
 
+BLOCK = click.option(
+    "--block", default="gpt", show_default=True, help="The kind of layer: gpt or llama."
+)
+RECOMPUTE = click.option(
+    "--recompute",
+    default="none",
+    show_default=True,
+    help="Activations made again for backward: none, attention, all.",
+)
+PROGRAM = (
+    click.option("--part", default="layer", show_default=True, help="embedding, layer or head."),
+    BLOCK,
+    click.option("--experts", is_flag=True, help="With experts in place of one MLP."),
+    RECOMPUTE,
+)
+MODEL = (
+    click.option("--config", help="The model's shape: a Hugging Face config.json."),
+    click.option("--layers", help="Layers of the model, where there is no --config."),
+    click.option("--hidden", help="Features of a token between layers."),
+    click.option("--heads", help="Heads of attention."),
+    click.option("--kv-heads", help="Heads of keys and values. Default: as many as heads."),
+    click.option("--head-dim", help="Features of a head. Default: hidden / heads."),
+    click.option("--feed-forward", help="Features inside the MLP. Default: 4 x hidden."),
+    click.option("--vocabulary", help="Words. Default: no embedding and no head."),
+    click.option("--experts", help="Experts in each layer."),
+    click.option("--chosen", help="Experts that each token is sent to."),
+    BLOCK,
+    click.option("--sequence", help="Tokens of a sample."),
+    click.option("--micro-batch", default="1", show_default=True, help="Samples of a micro-batch."),
+    RECOMPUTE,
+    click.option("--schedule", help="Of pp: 1f1b (the default), gpipe, interleaved."),
+    click.option("--chunks", help="Of pp: chunks of layers in a stage, interleaved."),
+)
+
 
 def options(*decorators: Callable[[Function], Function]) -> Callable[[Function], Function]:
     """Options of a command, in the order of its help."""

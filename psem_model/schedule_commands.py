@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import click
 
@@ -14,6 +15,7 @@ from psem_model.options import (
     JSON,
     PLACEMENT,
     POLICY,
+    PROGRAM,
     PSI,
     REJECTED,
     STRATEGY,
@@ -29,8 +31,14 @@ from psem_model.options import (
 @click.option(
     "--language", is_flag=True, help="Print what a schedule may say: every table, key and operation."
 )
-def derive(strategy: str | None, placement: str | None, hold: bool, language: bool) -> None:
+@options(*PROGRAM)
+def derive(
+    strategy: str | None, placement: str | None, hold: bool, language: bool, **program: Any
+) -> None:
     """Print the schedule of a STRATEGY (or a placement) as TOML, to read, to change and to check.
+
+    Of a strategy that cuts the model (tp, tp+sp, cp, cp-all-to-all, ep, products such as "dp*tp"):
+    the program of one layer, how each value lies, and the collectives that follow.
 
     \b
       psem derive zero2 > my.toml
@@ -69,6 +77,15 @@ def derive(strategy: str | None, placement: str | None, hold: bool, language: bo
         if strategy is not None or placement is not None or hold:
             raise inputs.BadInput("--language: given with something to derive; expected it alone")
         click.echo("\n".join(lines()))
+        return
+    from psem_model.model_inputs import is_on_model_axes
+
+    if is_on_model_axes(strategy):
+        from psem_model.model_derive import program as lines_of
+
+        if placement is not None or hold:
+            raise inputs.BadInput(f"--placement, --hold: given with {strategy}; expected it alone")
+        click.echo("\n".join(lines_of(strategy or "", **program)))
         return
     from psem_model.schedules import dumps
     from spec.derive import derive as derived

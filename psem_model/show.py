@@ -138,7 +138,7 @@ class Shown:
         )
         rows.append(("host", p.host, f.host, ""))
         out += table(
-            [(name, *_bytes(value), text(formula), words) for name, value, formula, words in rows]
+            [(name, *in_bytes(value), text(formula), words) for name, value, formula, words in rows]
         )
         out += ["", "communication per device and step"]
         moved: list[tuple[str, ...]] = [
@@ -146,7 +146,7 @@ class Shown:
                 f"{move.op.kind.value} {move.op.state.value}",
                 "over " + " x ".join(move.op.axes) if move.op.axes else "over the host link",
                 f"{plain(move.elements)} elements",
-                *_bytes(move.bytes),
+                *in_bytes(move.bytes),
                 text(formula.elements),
                 f"{policy.of(move.op.state)} = {policy.provenance(move.op.state)}",
             )
@@ -158,13 +158,13 @@ class Shown:
                 "to other devices",
                 "",
                 f"{plain(p.elements)} elements",
-                *_bytes(p.bytes),
+                *in_bytes(p.bytes),
                 text(f.elements),
                 "",
             )
         )
         out += table(moved)
-        out += table([("over the host link", *_bytes(p.host_bytes), text(f.host_bytes) + " bytes")])
+        out += table([("over the host link", *in_bytes(p.host_bytes), text(f.host_bytes) + " bytes")])
         if any(move.op.state is State.ACTIVATIONS for move in p.moves):
             out.append("  activations move too; what they take and move is not counted here")
         out += ["", "formulas: memory in bytes, communication in elements"]
@@ -174,7 +174,8 @@ class Shown:
 _PEAK = "resting + largest transient (unit: {})"
 
 
-def _bytes(value: Number) -> tuple[str, str]:
+def in_bytes(value: Number) -> tuple[str, str]:
+    """Bytes in GB and in GiB."""
     return f"{float(Fraction(value) / GB):,.6g} GB", f"{float(Fraction(value) / GIB):,.6g} GiB"
 
 

@@ -9,11 +9,11 @@ One rule orders all three schedules (`runs_forward`); they differ in the length 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from fractions import Fraction
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any, NamedTuple
 
 from spec.arithmetic import EXACT, Arithmetic, Number
@@ -81,7 +81,7 @@ def runs_forward(pipe: Pipeline, stage: Number, forwards: Number, backwards: Num
 
 
 def forward_unit(pipe: Pipeline, group: Number, chunk: Number, place: Number) -> Number:
-    """The stage's how manieth forward is that of micro-batch group p + place through a chunk.
+    """The number, from 0, of micro-batch group p + place through a chunk among a stage's forwards.
 
     Micro-batches go in groups of p: a group passes chunk 0, then chunk 1, before the next group.
     """
@@ -89,40 +89,48 @@ def forward_unit(pipe: Pipeline, group: Number, chunk: Number, place: Number) ->
 
 
 def backward_unit(pipe: Pipeline, group: Number, chunk: Number, place: Number) -> Number:
-    """The stage's how manieth backward: a group comes back through the last chunk first."""
+    """Its number among the stage's backwards: a group comes back through the last chunk first."""
     return forward_unit(pipe, group, pipe.chunks - 1 - chunk, place)
 
 
 def order(pipe: Pipeline, stage: int) -> list[Work]:
     """All work of a stage. Raises ValueError for a pipeline that has no such schedule."""
-    p, m, v = pipe.stages, pipe.micro_batches, pipe.chunks
-    if min(p, m, v) < 1:
-        raise ValueError(f"{p} stages, {m} micro-batches, {v} chunks: each must be at least 1")
-    if not 0 <= stage < p:
-        raise ValueError(f"stage {stage}: expected one of 0 to {p - 1}")
-    if pipe.kind is not Kind.INTERLEAVED and v > 1:
-        raise ValueError(f"{pipe.kind.value} has one chunk per stage, not {v}")
-    if pipe.kind is Kind.INTERLEAVED and m % p:
-        raise ValueError(f"{m} micro-batches are no whole number of groups of {p}, one per stage")
-    forwards, backwards = [], []
-    for micro_batch in range(m):
-        group, place = divmod(micro_batch, p)
-        for chunk in range(v):
-            done = (Phase.FORWARD, micro_batch, chunk), (Phase.BACKWARD, micro_batch, chunk)
-            forwards.append((forward_unit(pipe, group, chunk, place), Work(*done[0])))
-            backwards.append((backward_unit(pipe, group, chunk, place), Work(*done[1])))
-    next_forward = [work for _, work in sorted(forwards, key=lambda unit: unit[0])]
-    next_backward = [work for _, work in sorted(backwards, key=lambda unit: unit[0])]
+    _require_schedule(pipe)
+    if not 0 <= stage < pipe.stages:
+        raise ValueError(f"stage {stage}: expected one of 0 to {pipe.stages - 1}")
+    forwards = _in_turn(pipe, Phase.FORWARD, forward_unit)
+    backwards = _in_turn(pipe, Phase.BACKWARD, backward_unit)
     f = b = 0
     found = []
     while b < pipe.units:
         if all(runs_forward(pipe, stage, f, b)):
-            found.append(next_forward[f])
+            found.append(forwards[f])
             f += 1
         else:
-            found.append(next_backward[b])
+            found.append(backwards[b])
             b += 1
     return found
+
+
+def _in_turn(pipe: Pipeline, phase: Phase, number: Callable[..., Number]) -> list[Work]:
+    """A stage's forwards, or its backwards, by their numbers."""
+    p, numbered = pipe.stages, []
+    for micro_batch, chunk in product(range(pipe.micro_batches), range(pipe.chunks)):
+        at = number(pipe, micro_batch // p, chunk, micro_batch % p)
+        numbered.append((at, Work(phase, micro_batch, chunk)))
+    return [work for _, work in sorted(numbered, key=lambda pair: pair[0])]
+
+
+def _require_schedule(pipe: Pipeline) -> None:
+    p, m, v = pipe.stages, pipe.micro_batches, pipe.chunks
+    if min(p, m, v) < 1:
+        raise ValueError(f"{p} stages, {m} micro-batches, {v} chunks: each must be at least 1")
+    if min(pipe.forward, pipe.backward) <= 0:
+        raise ValueError(f"times {pipe.forward} and {pipe.backward}: each must be more than 0")
+    if pipe.kind is not Kind.INTERLEAVED and v > 1:
+        raise ValueError(f"{pipe.kind.value} has one chunk per stage, not {v}")
+    if pipe.kind is Kind.INTERLEAVED and m % p:
+        raise ValueError(f"{m} micro-batches do not make whole groups of {p}, one per stage")
 
 
 # ------------------------------------------------------------ what follows from the dependencies
@@ -193,7 +201,8 @@ def execute(
 
 
 def timeline(pipe: Pipeline) -> Timeline:
-    """A pipeline's orders, executed."""
+    """A pipeline's orders, executed. Raises ValueError for one that has no such schedule."""
+    _require_schedule(pipe)
     orders = [order(pipe, stage) for stage in range(pipe.stages)]
     return execute(orders, pipe.chunks, pipe.forward, pipe.backward)
 
@@ -202,36 +211,40 @@ def timeline(pipe: Pipeline) -> Timeline:
 def forward_start(
     pipe: Pipeline, stage: Number, unit: Number, arithmetic: Arithmetic = EXACT
 ) -> Number:
-    """When a stage starts its `unit`th forward: a timetable that keeps every order and dependency."""
-    hop = stage + unit
+    """When a stage starts forward number `unit`, in a timetable that keeps all orders.
+
+    Nothing in GPipe can start earlier, and in 1F1B only the warm-up (`warm_up_start`). Interleaved,
+    some work can, but the step cannot end earlier.
+    """
+    turn = stage + unit
     if pipe.kind is Kind.ONE_F_ONE_B:
         return stage * pipe.forward + unit * (pipe.forward + pipe.backward)
     if pipe.kind is Kind.GPIPE:
-        return hop * pipe.forward
+        return turn * pipe.forward
     # once the first micro-batch has come through, backwards go between
-    between = arithmetic.maximum(0, hop - (pipe.virtual_stages - 1))
-    return hop * pipe.forward + between * pipe.backward
+    between = arithmetic.maximum(0, turn - (pipe.virtual_stages - 1))
+    return turn * pipe.forward + between * pipe.backward
 
 
 def warm_up_start(pipe: Pipeline, stage: Number, unit: Number) -> Number:
-    """When the forwards before a stage's first backward can start: for 1F1B those of unit < p - k."""
+    """When the forwards before a stage's first backward can start: in 1F1B those below p - k."""
     return (stage + unit) * pipe.forward
 
 
 def backward_start(
     pipe: Pipeline, stage: Number, unit: Number, arithmetic: Arithmetic = EXACT
 ) -> Number:
-    """When a stage starts its `unit`th backward, in the same timetable."""
+    """When a stage starts backward number `unit`, in the same timetable."""
     stages_after = pipe.stages - 1 - stage
-    hop = stages_after + unit
+    turn = stages_after + unit
     if pipe.kind is Kind.ONE_F_ONE_B:
         forwards = pipe.stages + unit
     elif pipe.kind is Kind.GPIPE:
         forwards = pipe.stages - 1 + pipe.units
     else:
         # no forward goes between any more, once they are all done
-        forwards = _minimum(arithmetic, hop + pipe.virtual_stages, pipe.stages - 1 + pipe.units)
-    return forwards * pipe.forward + hop * pipe.backward
+        forwards = _minimum(arithmetic, turn + pipe.virtual_stages, pipe.stages - 1 + pipe.units)
+    return forwards * pipe.forward + turn * pipe.backward
 
 
 def ideal(pipe: Pipeline) -> Number:
@@ -284,9 +297,8 @@ def sends(pipe: Pipeline, stage: int) -> int:
     """
     if pipe.stages == 1:
         return 0
-    last, first = stage == pipe.stages - 1, stage == 0
-    found: int = pipe.micro_batches * (2 * pipe.chunks - last - first)
-    return found
+    ends = (stage == 0) + (stage == pipe.stages - 1)
+    return int(pipe.micro_batches * (2 * pipe.chunks - ends))
 
 
 def _minimum(arithmetic: Arithmetic, first: Number, second: Number) -> Number:

@@ -1,8 +1,8 @@
 """Programs: a model's operations on several devices, with the moves between them, and their types.
 
 The type of a value is how it lies along each axis. A program is right if every operation does on
-slices and terms what it does on whole values, which the layout rule says, and if in the end every weight
-has its whole gradient where the weight is.
+slices and terms what it does on whole values, which the layout rule says, and if in the end every
+weight has its whole gradient where the weight is.
 """
 
 from __future__ import annotations

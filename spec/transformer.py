@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from spec.arithmetic import Number, quotient
 from spec.values import Builder, Part, Role, Value
 
+EMBEDDING, LAYER, HEAD = "embedding", "layer", "head"
 FULL = 4  # bytes of an element of what the loss is computed from
 
 
@@ -163,7 +164,7 @@ def _experts(part: Builder, model: Transformer, y: Value) -> Value:
 def layer(model: Transformer) -> Part:
     """Attention and MLP, each on normalised features, each added to what comes in."""
     x = _stream("layer_in")
-    part = Builder("layer", x)
+    part = Builder(LAYER, x)
     attended = _attention(part, model, _norm(part, model, "attention_norm", x))
     middle = part.add(x, attended, _stream("middle"))
     y = _norm(part, model, "mlp_norm", middle)
@@ -177,7 +178,7 @@ WORDS = "word_weight"
 
 def embedding(model: Transformer) -> Part:
     """Each token's word, and its place."""
-    part = Builder("embedding")
+    part = Builder(EMBEDDING)
     tokens = _constant("tokens", "b", "s", "v")
     x = part.contract(tokens, _weight(WORDS, "v", "h"), _stream("words"))
     if model.positions:
@@ -191,7 +192,7 @@ def embedding(model: Transformer) -> Part:
 def head(model: Transformer) -> Part:
     """The loss of each token: log of the sum of exp of all words' scores, less the next word's."""
     x = _stream("layers_out")
-    part = Builder("head", x)
+    part = Builder(HEAD, x)
     y = _norm(part, model, "final_norm", x)
     words = _weight(WORDS if model.tied else "head_weight", "v", "h")
     scores = part.contract(y, words, Value("logits", ("b", "s", "v"), width=FULL))
@@ -205,6 +206,8 @@ def head(model: Transformer) -> Part:
     return part.part(part.add(log, lost, Value("loss", of_token, Role.STREAM, FULL)))
 
 
-def parts(model: Transformer) -> tuple[Part, Part, Part]:
-    """Embedding, layer and head."""
+def parts(model: Transformer) -> tuple[Part, ...]:
+    """Embedding, layer and head; of a model without words, the layer alone."""
+    if not model.vocabulary:
+        return (layer(model),)
     return embedding(model), layer(model), head(model)
