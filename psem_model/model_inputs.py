@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from psem_model import inputs
 from psem_model.inputs import BadInput
 from psem_model.model_predict import PIPE, ModelPlan
-from spec.distribute import ALL, NOTHING, PAIRS
+from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.mesh import group_size
 from spec.model_strategies import MODEL_AXES
 from spec.pipeline import Kind, Pipeline
@@ -17,7 +17,7 @@ from spec.transformer import Transformer
 
 PIPELINE = "pp"
 MODEL_STRATEGIES = (*MODEL_AXES, PIPELINE)
-RECOMPUTE = {"none": NOTHING, "attention": PAIRS, "all": ALL}
+RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
 SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary")
 EXPERTS = ("experts", "chosen")
 

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
-from spec.arithmetic import Number, quotient
+from psem_model.configurations import parameters
+from spec import checkpoints
+from spec.arithmetic import EXACT, Number, quotient
 from spec.collectives import ALL_REDUCE
-from spec.distribute import NOTHING, distribute
+from spec.distribute import ALL, NOTHING, distribute
 from spec.mesh import group_size
 from spec.model_costs import Indices, elements, elements_sent, kept_bytes, weights
 from spec.pipeline import Kind, Phase, Pipeline, in_flight, order
@@ -59,23 +61,23 @@ class ModelPlan:
             found[part.name] = PartCosts(distribute(part, self.axes, again), self)
         return found
 
-    @cached_property
-    def psi(self) -> Number:
-        """Parameters of the whole model; words that are shared once."""
-        return sum(self.parameters.values())
+    def checkpoints(self, layers: int) -> tuple[int, Number]:
+        """How many layers should keep their input, the rest made again, and the bytes kept then."""
+        size_in, size_mid = (
+            replace(self, again=again).costs[LAYER].activations for again in (ALL, NOTHING)
+        )
+        count = checkpoints.best(layers, size_in, size_mid)
+        return count, checkpoints.kept(count, layers, size_in, size_mid, EXACT)
 
     @cached_property
-    def parameters(self) -> dict[tuple[str, str], Number]:
-        """Elements of each weight, of all layers together."""
-        one = dict.fromkeys(self.mesh, 1)
-        found = {}
-        for name, costs in self.costs.items():
-            times = self.model.layers if name == LAYER else 1
-            for weight, size in weights(costs.program, self.indices, one).items():
-                shared = self.model.tied and name == HEAD and (EMBEDDING, weight.name) in found
-                if not shared:
-                    found[name, weight.name] = times * size
-        return found
+    def parameters(self) -> dict[str, Number]:
+        """Elements of each weight of the whole model."""
+        return parameters(self.model)
+
+    @cached_property
+    def psi(self) -> Number:
+        """Parameters of the whole model."""
+        return sum(self.parameters.values())
 
     @cached_property
     def placed(self) -> tuple[Piece, ...]:
@@ -118,7 +120,7 @@ class PartCosts:
     def traffic(self) -> tuple[Traffic, ...]:
         """Every move that sends anything; those of gradients once a step."""
         program = self.program
-        done = {line for line in program.forward if isinstance(line, Move)}
+        made = {line.makes for line in program.forward} | {program.part.takes}
         phases: list[tuple[str, tuple[Line, ...]]] = [
             (FORWARD, program.forward),
             (BACKWARD, program.backward),
@@ -128,7 +130,7 @@ class PartCosts:
         for phase, lines in phases:
             for line in lines:
                 if isinstance(line, Move) and line.collective != "slice":
-                    again = phase == BACKWARD and line in done
+                    again = phase == BACKWARD and line.makes in made
                     sent = elements_sent(line, program, self.plan.indices, self.plan.mesh)
                     width = self.plan.policy.g if phase == FINISH else line.value.width
                     found.append(Traffic(line, AGAIN if again else phase, sent, sent * width))

@@ -74,9 +74,10 @@ class ModelShown:
                 "bytes": quantity(busiest.bytes),
                 "operations": [_operation(moved) for moved in busiest.moved],
             },
+            "checkpoints": self._checkpoints(),
             "stages": [self._stage(stage) for stage in self.stages],
             **({"pipeline": self._pipeline()} if PIPE in plan.mesh else {}),
-            "parameters": {f"{part}.{name}": size for (part, name), size in plan.parameters.items()},
+            "parameters": plan.parameters,
             "formulas": {
                 part: {
                     name: per_token(form) if name == "activations" else text(form)
@@ -129,6 +130,12 @@ class ModelShown:
             ],
         }
 
+    def _checkpoints(self) -> dict[str, Any]:
+        """The number of layers of a stage that best keep their input, the others made again."""
+        layers = self.fullest.layers
+        count, size = self.plan.checkpoints(layers)
+        return {"layers": layers, "best": count, "activations": quantity(size)}
+
     def _stage(self, stage: StageCosts) -> dict[str, Any]:
         return {
             "stage": stage.number,
@@ -175,6 +182,11 @@ class ModelShown:
         rows.append(("activations", *in_bytes(self.fullest.activations), "kept for backward"))
         rows.append(("total", *in_bytes(self.fullest.total), ""))
         out += table(rows)
+        count, size = plan.checkpoints(self.fullest.layers)
+        out.append(
+            f"  if {count} of its {self.fullest.layers} layers keep their input, and the others are "
+            f"made again: {in_bytes(size)[0]} of activations for a micro-batch"
+        )
         out += ["", f"communication per device and step (stage {self.busiest.number})"]
         out += table([_moved(m) for m in _together(self.busiest.moved)] + [_total(self.busiest)])
         if not model.vocabulary:

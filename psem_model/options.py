@@ -42,7 +42,7 @@ RECOMPUTE = click.option(
     "--recompute",
     default="none",
     show_default=True,
-    help="Activations made again for backward: none, attention, all.",
+    help="Made again for backward: none, attention, all, sliced (all, from what is kept in slices).",
 )
 PROGRAM = (
     click.option("--part", default="layer", show_default=True, help="embedding, layer or head."),

@@ -16,14 +16,16 @@ from spec.values import Does, Operation, Part, Role, Value
 
 # moves in the order in which they are made: those that leave less first
 ORDER = ("slice", "reduce_scatter", "all_to_all", "all_reduce", "all_gather")
-NOTHING, PAIRS, ALL = "none", "attention", "all"  # what is made again for backward, rather than kept
+# what is made again for backward, rather than kept
+NOTHING, PAIRS, ALL, FROM_SLICES = "none", "attention", "all", "sliced"
+POSITIONS = "s"
 
 
 def distribute(part: Part, axes: Iterable[Axis], again: str = NOTHING) -> Program:
     """The part, forward and backward, with the moves that the layout rule asks for.
 
     `again`: what backward computes again from what is kept: nothing but norms; what has an element
-    for each pair of tokens; or everything, from what the part takes.
+    for each pair of tokens; everything, from what the part takes; or that, kept in slices.
     """
     work = _Work(part, tuple(axes), again)
     work.go_forward()
@@ -174,9 +176,10 @@ class _Work:
     # ----------------------------------------------------------------------- backward
     def go_backward(self) -> None:
         self.lines = self.backward
-        if self.again == ALL:
-            self.backward += self.forward
-            self.kept = dict.fromkeys((self.part.takes,) if self.part.takes else ())
+        if self.again in (ALL, FROM_SLICES) and self.part.takes:
+            forward = list(self.forward)
+            self.keep_what_it_takes(self.part.takes)
+            self.backward += forward
         gives = self.now[self.part.gives]
         self.seed = replace(gives, name=f"d {gives.name}", role=Role.ACTIVATION)
         self.lies[self.seed] = of_cotangent(self.lies[gives])
@@ -194,6 +197,19 @@ class _Work:
         self.returns = self.settled(takes, of_cotangent(self.lies[takes])) if takes else None
         for weight in self.part.weights:
             self.gradients[weight] = self.settled(weight, self.lies[weight], self.finish)
+
+    def keep_what_it_takes(self, takes: Value) -> None:
+        """All that is kept: whole, or each device its slice, gathered again for backward."""
+        kept = takes
+        for axis in self.axes if self.again == FROM_SLICES else ():
+            if self.lies[takes][axis.name] == WHOLE:
+                self.lines = self.forward
+                sliced = self.bring(kept, {**self.lies[kept], axis.name: along(POSITIONS)})
+                gathered = Move(axis.name, sliced, kept, along(POSITIONS), WHOLE)
+                self.backward.insert(0, gathered)
+                kept = sliced
+        self.lines = self.backward
+        self.kept = {kept: None}
 
     def contribute(self, value: Value, cotangent: Value) -> None:
         if value.role is not Role.CONSTANT:
@@ -256,7 +272,7 @@ class _Work:
     # --------------------------------------------------------- what backward reads again
     def restored(self, value: Value) -> Value:
         """A value of forward, in backward: kept, or made again from what is kept."""
-        if value.role is Role.WEIGHT or self.again == ALL or value in self.back:
+        if value.role is Role.WEIGHT or self.again in (ALL, FROM_SLICES) or value in self.back:
             return value
         line = self.made_by.get(value)
         if isinstance(line, Move) and line.collective == "all_gather" and not self.holds(line):

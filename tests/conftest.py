@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -36,7 +37,8 @@ def predicted(psem):
     """predicted("zero3", psi=..., devices=...) -> the JSON of psem predict."""
 
     def run(strategy, **options):
-        args = [x for key, value in options.items() for x in (f"--{key}", value)]
+        given = ((f"--{key}", value) for key, value in options.items())
+        args = [x for pair in given for x in pair if x is not None]
         code, out, err = psem("predict", strategy, "--json", *args)
         assert code == 0, err
         return json.loads(out)
@@ -91,3 +93,10 @@ def without(words, nth=0):
         return "\n".join(lines)
 
     return change
+
+
+@pytest.fixture(scope="session")
+def published():
+    """Published values by name."""
+    path = Path(__file__).parent / "published.json"
+    return {entry["id"]: entry["value"] for entry in json.loads(path.read_text())}

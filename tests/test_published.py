@@ -10,6 +10,12 @@ from pathlib import Path
 import pytest
 
 from spec.collectives import COLLECTIVES
+from spec.communication import elements_sent
+from spec.derive import derive
+from spec.memory import Sizes
+from spec.schedule import Buffer, Kind, Op, Phase
+from spec.states import POLICIES
+from spec.strategies import STRATEGIES
 from tests.conftest import exact
 
 PUBLISHED = json.loads((Path(__file__).parent / "published.json").read_text())
@@ -120,15 +126,30 @@ def test_megatrons_bytes_per_parameter_are_reproduced(entry, predicted):
     assert exact(found["memory"]["resting"]["total"]) / 6400 == Fraction(entry["value"])
 
 
-@pytest.mark.parametrize("entry", entries("nccl.factor"))
+@pytest.mark.parametrize("entry", entries("nccl.factor.A", "nccl.factor.R"))
 def test_nccl_tests_bus_factors_are_the_rings(entry):
-    words = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter"}
+    words = {
+        "AllReduce": "all_reduce",
+        "AllGather": "all_gather",
+        "ReduceScatter": "reduce_scatter",
+        "AlltoAll": "all_to_all",
+    }
     collective = COLLECTIVES[words[entry["strategy"]]]
     n = entry["inputs"]["n"]
     for devices in range(1, 70) if n == "n" else [n]:
         formula = entry["value"] if n == "n" else repr(entry["value"])
         factor = eval(formula, {"n": Fraction(devices)})
         assert collective.volume(devices, Fraction(1, devices)) == factor
+
+
+@pytest.mark.parametrize("entry", entries("nccl.factor.B"))
+def test_nccl_tests_bus_factor_of_a_broadcast_is_the_chains(entry):
+    op = Op(Kind.BROADCAST, Phase.PUBLISH, Buffer.PARAMETERS, axes=("batch",))
+    n = entry["inputs"]["n"]
+    for devices in range(2, 70) if n == "n" else [n]:
+        sizes = Sizes(1000, {"batch": devices}, POLICIES["mixed-adam"])
+        sent = elements_sent(op, derive(STRATEGIES["dp"]), sizes)
+        assert sent == Fraction(entry["value"]) * 1000
 
 
 def test_zero_offload_on_one_device_keeps_two_bytes_and_moves_four(predicted):
