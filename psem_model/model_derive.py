@@ -16,8 +16,13 @@ from spec.values import Role, Value
 PARTS = (EMBEDDING, LAYER, HEAD)
 
 
-def program(strategy: str, block: str, experts: bool, part: str, recompute: str) -> list[str]:
-    """The derived program of one part of a model on the axes of a strategy such as tp or dp*tp."""
+def program(
+    strategy: str, block: str, experts: bool, part: str, recompute: str, moves: bool
+) -> list[str]:
+    """The derived program of one part of a model on the axes of a strategy such as tp or dp*tp.
+
+    `moves`: only where values are moved.
+    """
     names = [name.strip() for name in strategy.split("*")]
     for name in names:
         choose("strategy", name, MODEL_STRATEGIES)
@@ -35,14 +40,18 @@ def program(strategy: str, block: str, experts: bool, part: str, recompute: str)
     out = [
         f"{strategy}, {part}: " + "; ".join(MODEL_MEANING[name] for name in names),
         "R whole on each device, S(i) cut along i, P a term of a sum",
+        "b samples, s positions, u those of keys, h features, g r d heads, f the MLP's, v words",
     ]
     for title, lines in (
         ("forward", derived.forward),
         ("backward", derived.backward),
         ("finish, once a step", derived.finish),
     ):
-        if lines:
-            out += ["", title, *table([_row(derived, line) for line in lines])]
+        rows = [_row(derived, line) for line in lines if isinstance(line, Move) or not moves]
+        if rows:
+            out += ["", title, *table(rows)]
+    if moves:
+        return out
     kept = [f"{_shown(value)} {_lies(derived, value)}".rstrip() for value in derived.kept]
     return [*out, "", "kept for backward", *(f"  {line}" for line in kept)]
 

@@ -68,7 +68,7 @@ def symbolic(plan: ModelPlan) -> ModelPlan:
 def text(formula: Any) -> str:
     """A formula as one line of plain text, expanded or factored, whichever is shorter."""
     expression = sympy.sympify(formula)
-    forms = (sympy.expand(expression), sympy.factor(expression))
+    forms = (sympy.factor(expression), sympy.expand(expression))
     return min((str(form) for form in forms), key=len)
 
 

@@ -49,6 +49,7 @@ PROGRAM = (
     BLOCK,
     click.option("--experts", is_flag=True, help="With experts in place of one MLP."),
     RECOMPUTE,
+    click.option("--moves", is_flag=True, help="Only the collectives."),
 )
 MODEL = (
     click.option("--config", help="The model's shape: a Hugging Face config.json."),

@@ -8,7 +8,8 @@ import pytest
 from proofs.registry import ROOT, claims, table
 
 README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"```(\w+)\n(.*?)```", README, re.DOTALL)
+PAGES = [README, *(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))]
+BLOCKS = [b for page in PAGES for b in re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL)]
 COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if line]
 CONSOLE = [text for kind, text in BLOCKS if kind == "console"]
 
