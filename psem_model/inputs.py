@@ -9,12 +9,14 @@ from difflib import get_close_matches
 from fractions import Fraction
 
 from spec.mesh import HOST
+from spec.model_strategies import MODEL_MEANING
 from spec.modes import Mode, O
 from spec.placement import BATCH, Placement, place
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import MEANING, STRATEGIES
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
+CUT_THE_MODEL = ("predict", "derive")  # commands that take strategies which cut the model
 LARGEST = 30  # decimal exponent of numbers that are taken
 
 
@@ -96,9 +98,9 @@ def policy(given: str) -> BytePolicy:
     return custom_policy(w, g, k)
 
 
-def strategy(given: str) -> Placement:
-    """A named strategy's placement."""
-    return STRATEGIES[choose("strategy", given, STRATEGIES)]
+def strategy(given: str, others: Iterable[str] = ()) -> Placement:
+    """A named strategy's placement. `others`: names that would do as well, but are not given."""
+    return STRATEGIES[choose("strategy", given, (*STRATEGIES, *others))]
 
 
 def chosen(
@@ -114,7 +116,9 @@ def chosen(
         return placed, f"placement {spelled(placed)}"
     if hold:
         raise BadInput("--hold goes with --placement; expected fsdp-hold for FSDP")
-    return strategy(strategy_), f"{strategy_}: {MEANING[strategy_]}"
+    others = [name for name in MODEL_MEANING if name not in STRATEGIES]
+    placed = strategy(strategy_, others if command in CUT_THE_MODEL else ())
+    return placed, f"{strategy_}: {MEANING[strategy_]}"
 
 
 def symbols_of(placement: Placement, state: State) -> str:

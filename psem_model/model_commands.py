@@ -52,6 +52,7 @@ def predict(
             raise BadInput(f"{name}: given with {strategy}, which cuts the model; expected its shape")
     from psem_model import model_inputs
 
+    model_inputs.names_of(strategy)
     found = model_inputs.plan(
         strategy,
         devices,

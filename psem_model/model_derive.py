@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psem_model.figures import table
 from psem_model.inputs import BadInput, choose
-from psem_model.model_inputs import MODEL_STRATEGIES, PIPELINE, RECOMPUTE
+from psem_model.model_inputs import PIPELINE, RECOMPUTE, names_of
 from psem_model.model_predict import plain_name
 from spec.distribute import distribute
 from spec.layouts import WHOLE
@@ -23,15 +23,11 @@ def program(
 
     `moves`: only where values are moved.
     """
-    names = [name.strip() for name in strategy.split("*")]
-    for name in names:
-        choose("strategy", name, MODEL_STRATEGIES)
-        if name == PIPELINE:
-            raise BadInput(
-                "strategy: pp cuts between layers, and leaves each as it is; expected another, as tp"
-            )
-    if len({MODEL_AXES[name].name for name in names}) < len(names):
-        raise BadInput(f"strategy: given {strategy!r}, which cuts an axis twice; expected each once")
+    names = names_of(strategy)
+    if PIPELINE in names:
+        raise BadInput(
+            "strategy: pp cuts between layers, and leaves each as it is; expected another, as tp"
+        )
     axes = tuple(MODEL_AXES[name] for name in names)
     again = RECOMPUTE[choose("--recompute", recompute, RECOMPUTE)]
     of_name = {found.name: found for found in parts(shape(block, experts))}

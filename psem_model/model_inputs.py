@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from psem_model import inputs
+from psem_model.figures import counted
 from psem_model.inputs import BadInput
 from psem_model.model_predict import PIPE, ModelPlan
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.mesh import group_size
 from spec.model_strategies import MODEL_AXES
 from spec.pipeline import Kind, Pipeline
-from spec.programs import Axis
 from spec.strategies import STRATEGIES
 from spec.transformer import Transformer
 
@@ -28,9 +29,21 @@ def is_on_model_axes(strategy: str | None) -> bool:
     return len(names) > 1 or (names[0] in MODEL_STRATEGIES and names[0] not in STRATEGIES)
 
 
-def is_given(shape: Mapping[str, str | None]) -> bool:
-    """Whether anything of a model's shape is given."""
-    return any(value is not None for value in shape.values())
+def names_of(strategy: str) -> list[str]:
+    """The strategies of a product."""
+    names = [name.strip() for name in strategy.split("*")]
+    for name in names:
+        inputs.choose("strategy", name, MODEL_STRATEGIES)
+    named = [axis_of(name) for name in names]
+    twice = next((name for name in named if named.count(name) > 1), None)
+    if twice:
+        raise BadInput(f"strategy: given {strategy!r}, which cuts {twice} twice; expected each once")
+    return names
+
+
+def axis_of(name: str) -> str:
+    """The axis of the mesh that a strategy is about."""
+    return PIPE if name == PIPELINE else MODEL_AXES[name].name
 
 
 def transformer(
@@ -121,17 +134,11 @@ def plan(
     chunks: str | None,
 ) -> ModelPlan:
     """A model, cut along the axes of a strategy such as tp or dp*tp*pp."""
+    names = names_of(strategy)
     if sequence is None:
         raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
-    names = [name.strip() for name in strategy.split("*")]
-    for name in names:
-        inputs.choose("strategy", name, MODEL_STRATEGIES)
-    axes = [_axis(name, held) for name in names if name != PIPELINE]
-    named = [PIPE if name == PIPELINE else MODEL_AXES[name].name for name in names]
-    twice = next((name for name in named if named.count(name) > 1), None)
-    if twice:
-        raise BadInput(f"strategy: given {strategy!r}, which cuts {twice} twice; expected each once")
-    mesh = inputs.mesh(devices, named)
+    axes = [replace(MODEL_AXES[name], held=held) for name in names if name != PIPELINE]
+    mesh = inputs.mesh(devices, [axis_of(name) for name in names])
     micro_batches = inputs.count("--accumulate", accumulate, "micro-batches")
     pipe = _pipeline(model, mesh.get(PIPE, 1), micro_batches, schedule, chunks)
     found = ModelPlan(
@@ -146,12 +153,6 @@ def plan(
     )
     _require_divisible(found)
     return found
-
-
-def _axis(name: str, held: bool) -> Axis:
-    from dataclasses import replace
-
-    return replace(MODEL_AXES[name], held=held)
 
 
 def _pipeline(
@@ -170,17 +171,17 @@ def _pipeline(
         )
     if stages * v > model.layers:
         raise BadInput(
-            f"--devices: {stages} stages of {v} chunks for {model.layers} layers; expected at most "
-            f"{model.layers} in all"
+            f"--devices: given {stages} stages, of {counted(v, 'chunk')} each; expected at most "
+            f"{model.layers} in all, one for each layer"
         )
     return Pipeline(kind, stages, micro_batches, v)
 
 
 NAMES = {
-    "g": "--kv-heads (key-value heads, each with its query heads)",
-    "f": "--feed-forward",
-    "s": "--sequence",
-    "e": "--experts",
+    "g": "the key-value heads",
+    "f": "the features inside the MLP",
+    "s": "the tokens of a sample",
+    "e": "the experts",
 }
 
 
@@ -197,8 +198,8 @@ def _require_divisible(found: ModelPlan) -> None:
             raise BadInput("strategy: given 'ep'; expected a model with --experts")
         if size % devices:
             raise BadInput(
-                f"--devices: {devices} along {' x '.join(axes)}, for {size:,} of "
-                f"{NAMES[index]}; expected a divisor"
+                f"--devices: given {devices} along {' x '.join(axes)}; expected a divisor of "
+                f"{size:,}, {NAMES[index]}"
             )
     if found.model.experts:
         tokens = found.micro_batch * found.sequence * found.model.chosen

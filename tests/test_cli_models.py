@@ -1,0 +1,194 @@
+"""`psem predict` and `psem derive` for strategies that cut the model."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from proofs.registry import ROOT
+from psem_model.configurations import read
+from psem_model.model_inputs import MODEL_STRATEGIES
+from spec.model_strategies import MODEL_AXES
+from tests.conftest import exact
+
+CONFIGURATIONS = sorted((ROOT / "tests" / "configurations").glob("*.json"))
+COUNTS = {
+    "llama-2-7b": 6_738_415_616,
+    "llama-3-8b": 8_030_261_248,
+    "llama-3-70b": 70_553_706_496,
+    "gpt2": 124_439_808,
+    "mixtral-8x7b-v0.1": 46_702_792_704,
+}
+SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
+WITH_EXPERTS = ["--experts", 4, "--chosen", 2]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_published_parameter_counts_come_from_the_configuration(name, predicted):
+    path = ROOT / "tests" / "configurations" / f"{name}.json"
+    found = predicted("dp", devices=8, config=path)
+    assert found["inputs"]["psi"] == COUNTS[name]
+    assert exact(found["memory"]["resting"]["total"]) == 16 * COUNTS[name]
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda p: p.stem)
+def test_every_configuration_is_cut_along_every_axis_that_fits(path, predicted):
+    shape = read(str(path))[1]
+    by_heads = () if shape.kv_heads % 2 == 0 else ("tp", "tp+sp", "cp-all-to-all")
+    for name in MODEL_STRATEGIES:
+        if name not in ("dp", *by_heads) and (name != "ep" or shape.experts):
+            found = predicted(name, devices=2, config=path, sequence=1024)
+            assert sum(found["parameters"].values()) == found["inputs"]["psi"]
+
+
+@pytest.mark.parametrize("product", ["tp", "tp+sp*pp", "dp*cp*tp", "ep*tp+sp*pp", "cp-all-to-all*pp"])
+def test_totals_are_the_sums_of_what_is_listed(product, predicted):
+    sizes = "x".join("2" for _ in product.split("*"))
+    more = {"experts": 4, "chosen": 2} if "ep" in product else {}
+    shape = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32, "vocabulary": 96}
+    found = predicted(product, devices=sizes, accumulate=4, **shape, **more)
+    sent = found["communication"]
+    for unit in ("elements", "bytes"):
+        assert exact(sent[unit]) == sum(exact(o[unit]) for o in sent["operations"])
+    memory = found["memory"]
+    states = sum(exact(memory["resting"][s]) for s in ("parameters", "optimizer", "gradients"))
+    assert exact(memory["resting"]["total"]) == states
+    assert exact(memory["total"]) == states + exact(memory["activations"])
+    for part in found["parts"].values():
+        listed = sum(exact(move["elements"]) for move in part["moves"])
+        phases = ("forward", "backward", "again", "finish")
+        assert listed == sum(exact(part["elements"][phase]) for phase in phases)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_formulas_give_the_numbers_beside_them(predicted, data):
+    import sympy
+
+    names = data.draw(st.lists(st.sampled_from(sorted(MODEL_AXES)), min_size=1, max_size=3))
+    assume(names != ["dp"])  # which cuts no part of the model
+    by_axis = {MODEL_AXES[name].name: name for name in names}
+    sizes = {axis: data.draw(st.sampled_from([1, 2, 4])) for axis in by_axis}
+    experts = "ep" in names or data.draw(st.booleans())
+    shape = {
+        "layers": data.draw(st.integers(1, 5)),
+        "heads": 16 * data.draw(st.integers(1, 2)),
+        "sequence": 32 * data.draw(st.integers(1, 3)),
+        "micro-batch": data.draw(st.integers(1, 3)),
+        "block": data.draw(st.sampled_from(["gpt", "llama"])),
+        "vocabulary": 64,
+    }
+    shape["hidden"] = shape["heads"] * data.draw(st.integers(1, 4))
+    if experts:
+        shape |= {"experts": 4, "chosen": 2}
+    found = predicted(
+        "*".join(by_axis.values()),
+        devices="x".join(map(str, sizes.values())),
+        recompute=data.draw(st.sampled_from(["none", "attention", "all", "sliced"])),
+        **shape,
+    )
+    i, letters = found["inputs"], {"tensor": "t", "context": "c", "expert": "e", "batch": "n"}
+    values = {letters[axis]: size for axis, size in sizes.items()} | {
+        "b": i["micro_batch"],
+        "s": i["sequence"],
+        "h": i["hidden"],
+        "a": i["heads"],
+        "V": i["vocabulary"],
+        "L": i["layers"],
+        "P": i["positions"],
+        "E": i["experts"],
+        "k": i["chosen"],
+    }
+    symbols = {name: sympy.Symbol(name) for name in values}
+
+    def value(formula):
+        found = sympy.sympify(formula, locals=symbols).subs(values)
+        return Fraction(int(found.p), int(found.q))
+
+    for name, part in found["parts"].items():
+        forms = found["formulas"][name]
+        assert value(forms["parameters"]) == part["parameters"]
+        assert value(forms["activations"]) == exact(part["activations"])
+        for phase in ("forward", "backward", "again", "finish"):
+            sent = exact(part["elements"][phase])
+            # all-reduces send whole chunks: small odd gradients are padded
+            assert value(forms[phase]) == sent or phase == "finish"
+            assert value(forms[phase]) <= sent
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["tp", *SHAPE, "--devices", 3], "expected a divisor of 8, the key-value heads"),
+        (["tp", *SHAPE, "--devices", "2x2"], "expected 1 size, for tensor"),
+        (["tp*tp+sp", *SHAPE, "--devices", "2x2"], "cuts tensor twice"),
+        (["tpp", *SHAPE, "--devices", 2], "nearest: tp"),
+        (["dp*zero3*tp", *SHAPE, "--devices", "2x2x2"], "given 'zero3'"),
+        (["ep", *SHAPE, "--devices", 2], "expected a model with --experts"),
+        (["ep", *SHAPE, "--devices", 3, *WITH_EXPERTS], "expected a divisor of 4, the experts"),
+        (["tp", *SHAPE, "--experts", 4, "--devices", 2], "--experts and --chosen go together"),
+        (["tp", *SHAPE, "--experts", 2, "--chosen", 4, "--devices", 2], "at most --experts 2"),
+        (["pp", *SHAPE, "--devices", 16], "expected at most 8 in all"),
+        (["pp", *SHAPE, "--devices", 2, "--chunks", 2, "--accumulate", 3], "multiple of the 2"),
+        (["pp", *SHAPE, "--devices", 2, "--schedule", "1f2b"], "nearest: 1f1b"),
+        (["pp", *SHAPE, "--devices", 2, "--chunks", 2, "--schedule", "gpipe"], "interleaved"),
+        (["tp", *SHAPE, "--devices", 2, "--recompute", "some"], "expected one of none, attention"),
+        (["tp", *SHAPE, "--devices", 2, "--block", "bert"], "expected one of gpt, llama"),
+        (["tp", *SHAPE, "--devices", 2, "--psi", 3], "--psi: given with tp"),
+        (["tp", *SHAPE, "--devices", 2, "--unit", 3], "--unit: given with tp"),
+        (["tp", *SHAPE[:6], "--devices", 2], "--sequence: missing"),
+        (["tp", "--devices", 2], "--layers: missing"),
+        (["tp", *SHAPE, "--devices", 2, "--kv-heads", 3], "expected a divisor of --heads 8"),
+        (["tp", *SHAPE[:4], "--heads", 7, "--sequence", 4, "--devices", 7], "--hidden 64"),
+        (["tp", *SHAPE, "--devices", 2, "--config", "x.json"], "given with --config"),
+        (["tp", "--devices", 2, "--config", "no/such.json"], "no/such.json"),
+        (["zero3", *SHAPE, "--psi", 4, "--devices", 2], "one of the two"),
+        (["zero3", "--devices", 2], "one of the two"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(args, words, psem):
+    code, out, err = psem("predict", *args)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert words in err
+
+
+def test_unknown_architectures_name_the_supported_ones(psem, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "falcon"}))
+    code, _, err = psem("predict", "tp", "--devices", 2, "--sequence", 8, "--config", path)
+    assert code == 2
+    assert all(name in err for name in ("falcon", "llama", "mistral", "qwen2", "gpt2", "mixtral"))
+
+
+def test_the_four_all_reduces_of_a_layer_are_derived(psem):
+    _, out, _ = psem("derive", "tp", "--moves")
+    assert out.count("all_reduce") == out.count(">") - out.count("->") == 4
+
+
+@pytest.mark.parametrize("name", sorted({*MODEL_AXES} - {"dp"}))
+@pytest.mark.parametrize("part", ["embedding", "layer", "head"])
+def test_programs_are_printed_with_every_weights_gradient(name, part, psem):
+    code, out, _ = psem("derive", name, "--part", part, "--experts")
+    assert code == 0
+    assert out.count("_weight[") >= 1
+
+
+def test_pipelines_have_no_program_of_their_own(psem):
+    code, _, err = psem("derive", "tp*pp")
+    assert code == 2
+    assert "pp cuts between layers" in err
+
+
+def test_recomputation_keeps_less_and_sends_more(predicted):
+    shape = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32, "devices": 4}
+    found = [predicted("tp", recompute=r, **shape) for r in ("none", "attention", "all", "sliced")]
+    kept = [exact(f["memory"]["activations"]) for f in found]
+    sent = [exact(f["communication"]["elements"]) for f in found]
+    assert kept == sorted(kept, reverse=True)
+    assert sent == sorted(sent)
+    assert len({*kept}) == 4
