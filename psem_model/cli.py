@@ -15,10 +15,10 @@ from psem_model import model_commands, schedule_commands
 from psem_model.options import (
     ACCUMULATE,
     BAD_INPUT,
-    DEVICES,
     HOLD,
     JSON,
     MODEL,
+    OF_DEVICES,
     PLACEMENT,
     POLICY,
     PSI,
@@ -63,7 +63,8 @@ def psem(context: click.Context) -> None:
 
 
 @psem.command()
-@options(STRATEGY, PLACEMENT, HOLD, click.option("--psi", help=PSI), DEVICES)
+@options(STRATEGY, PLACEMENT, HOLD, click.option("--psi", help=PSI))
+@options(click.option("--devices", help=f"{OF_DEVICES} Not where the strategy says its sizes."))
 @options(POLICY, ACCUMULATE, UNIT)
 @options(*MODEL)
 @click.option(
@@ -89,27 +90,33 @@ def predict(
     """What a STRATEGY (or a placement) needs in memory and moves, per device.
 
     Of the training states: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload,
-    fused-update. Of the model, whose shape must be given: tp, tp+sp, pp, cp, cp-all-to-all, ep, and
-    products such as "dp*tp*pp" with --devices 2x8x4.
+    fused-update. Of the model, whose shape must be given: tp, tp+sp, pp, cp, cp-all-to-all, ep. And
+    products: "zero1(dp=16) * tp(8) * pp(4)", or "zero1*tp*pp" with --devices 16x8x4.
     """
     from psem_model import inputs, model_inputs
-
-    if model_inputs.is_on_model_axes(strategy):
-        model_commands.predict(
-            strategy or "", devices, policy, accumulate, hold, as_json, psi, placement, unit, **model
-        )
-        return
+    from psem_model.expressions import parsed
     from psem_model.predict import NotRealisable
     from psem_model.predict import predict as predicted
     from spec.arithmetic import DIVISIBLE, EXACT
+    from spec.strategies import STRATEGIES
 
-    placed, name = inputs.chosen("predict", strategy, placement, hold)
-    size = model_commands.parameters(psi, model)
+    found = parsed(strategy)
     try:
-        found = predicted(
+        if found is not None and (not found.is_of_states or model_commands.has_samples(model)):
+            step = {"policy": policy, "accumulate": accumulate, "held": hold, "unit": unit}
+            model_commands.predict(found, devices, psi, placement, as_json, model, **step)
+            return
+        if found is None or found.text in STRATEGIES or placement is not None:
+            placed, name = inputs.chosen("predict", strategy, placement, hold)
+            sizes = inputs.mesh(model_inputs.required(devices), placed.axes)
+        else:
+            placed, name = found.product.states, found.text
+            sizes = model_inputs.mesh(found, devices)
+        size = model_commands.parameters(psi, model)
+        prediction = predicted(
             placed,
             size,
-            inputs.mesh(devices, placed.axes),
+            sizes,
             inputs.policy(policy),
             inputs.count("--accumulate", accumulate, "micro-steps"),
             None if unit is None else min(size, inputs.count("--unit", unit, "elements")),
@@ -126,7 +133,8 @@ def predict(
 
     from psem_model.show import Shown
 
-    shown = Shown(name if strategy and not as_json else strategy or "placement", found, exact)
+    title = name if strategy and not as_json else strategy or "placement"
+    shown = Shown(title, prediction, exact)
     click.echo(json.dumps(shown.json(), indent=2) if as_json else "\n".join(shown.lines()))
 
 

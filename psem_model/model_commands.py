@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from psem_model.inputs import BadInput, count
+
+if TYPE_CHECKING:
+    from psem_model.expressions import Expression
 
 STEP = ("sequence", "micro_batch", "recompute", "schedule", "chunks")  # of a step, not of the model
 
@@ -28,45 +31,41 @@ def parameters(psi: str | None, model: dict[str, Any]) -> int:
     if psi is not None:
         return count("--psi", psi, "parameters")
     from psem_model import model_inputs
-    from psem_model.model_predict import ModelPlan
+    from psem_model.configurations import count as count_parameters
 
     found = model_inputs.transformer(model["config"], model["block"], shape, model["sequence"])
-    return int(ModelPlan(found, (), {}, 1, 1).psi)
+    return count_parameters(found)
+
+
+def has_samples(model: dict[str, Any]) -> bool:
+    """Whether the model's shape and its samples are given, so that activations have a size."""
+    shape = model["config"] is not None or any(v is not None for v in _shape(model).values())
+    return shape and model["sequence"] is not None
 
 
 def predict(
-    strategy: str,
-    devices: str,
-    policy: str,
-    accumulate: str,
-    hold: bool,
-    as_json: bool,
+    found: Expression,
+    devices: str | None,
     psi: str | None,
     placement: str | None,
-    unit: str | None,
-    **model: Any,
+    as_json: bool,
+    model: dict[str, Any],
+    **step: Any,
 ) -> None:
-    """Print what a strategy that cuts the model needs and moves."""
-    for name, given in (("--psi", psi), ("--placement", placement), ("--unit", unit)):
+    """Print what a product of strategies needs and moves."""
+    for name, given in (("--psi", psi), ("--placement", placement)):
         if given is not None:
-            raise BadInput(f"{name}: given with {strategy}, which cuts the model; expected its shape")
+            raise BadInput(f"{name}: given with {found.text!r}; expected the model's shape")
     from psem_model import model_inputs
 
-    model_inputs.names_of(strategy)
-    found = model_inputs.plan(
-        strategy,
-        devices,
-        model_inputs.transformer(model["config"], model["block"], _shape(model), model["sequence"]),
-        model["sequence"],
-        model["micro_batch"],
-        accumulate,
-        policy,
-        model["recompute"],
-        hold,
-        model["schedule"],
-        model["chunks"],
-    )
+    sizes = model_inputs.mesh(found, devices)
+    shaped = model_inputs.transformer(model["config"], model["block"], _shape(model), model["sequence"])
+    of_model = {name: model[name] for name in STEP}
+    plan = model_inputs.plan(found, sizes, shaped, model_inputs.Step(**step, **of_model))
     from psem_model.model_show import ModelShown
+    from psem_model.predict import require_realisable
 
-    shown = ModelShown(strategy, found)
+    states = plan.product.states
+    require_realisable(states, sizes, plan.pipe.micro_batches, plan.policy)
+    shown = ModelShown(found, plan)
     click.echo(json.dumps(shown.json(), indent=2) if as_json else "\n".join(shown.lines()))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from psem_model.expressions import Expression
 from psem_model.figures import table
 from psem_model.inputs import BadInput, choose
-from psem_model.model_inputs import PIPELINE, RECOMPUTE, names_of
+from psem_model.model_inputs import RECOMPUTE
 from psem_model.model_predict import plain_name
 from spec.distribute import distribute
 from spec.layouts import WHOLE
-from spec.model_strategies import MODEL_AXES, MODEL_MEANING
 from spec.programs import Line, Move, Program
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
 from spec.values import Role, Value
@@ -17,24 +17,24 @@ PARTS = (EMBEDDING, LAYER, HEAD)
 
 
 def program(
-    strategy: str, block: str, experts: bool, part: str, recompute: str, moves: bool
+    found: Expression, block: str, experts: bool, part: str, recompute: str, moves: bool
 ) -> list[str]:
-    """The derived program of one part of a model on the axes of a strategy such as tp or dp*tp.
+    """The derived program of one part of a model on the axes of a product such as tp or cp*tp.
 
     `moves`: only where values are moved.
     """
-    names = names_of(strategy)
-    if PIPELINE in names:
+    axes = found.product.cuts
+    if not axes or len(axes) < len(found.product.factors):
         raise BadInput(
-            "strategy: pp cuts between layers, and leaves each as it is; expected another, as tp"
+            f"derive: given {found.text!r}; expected strategies that cut the model, such as tp: what "
+            "places the training states is derived alone, and pp leaves each part as it is"
         )
-    axes = tuple(MODEL_AXES[name] for name in names)
     again = RECOMPUTE[choose("--recompute", recompute, RECOMPUTE)]
     of_name = {found.name: found for found in parts(shape(block, experts))}
     chosen = of_name[choose("--part", part, PARTS)]
     derived = distribute(chosen, axes, again if part == LAYER else RECOMPUTE["none"])
     out = [
-        f"{strategy}, {part}: " + "; ".join(MODEL_MEANING[name] for name in names),
+        f"{found.text}, {part}: " + "; ".join(found.meanings),
         "R whole on each device, S(i) cut along i, P a term of a sum",
         "b samples, s positions, u those of keys, h features, g r d heads, f the MLP's, v words",
     ]

@@ -3,47 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from psem_model import inputs
+from psem_model.expressions import Expression
 from psem_model.figures import counted
 from psem_model.inputs import BadInput
-from psem_model.model_predict import PIPE, ModelPlan
+from psem_model.model_predict import ModelPlan
+from psem_model.options import OF_DEVICES
+from spec.compose import Product
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.mesh import group_size
-from spec.model_strategies import MODEL_AXES
 from spec.pipeline import Kind, Pipeline
-from spec.strategies import STRATEGIES
 from spec.transformer import Transformer
 
-PIPELINE = "pp"
-MODEL_STRATEGIES = (*MODEL_AXES, PIPELINE)
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
-SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary")
-EXPERTS = ("experts", "chosen")
-
-
-def is_on_model_axes(strategy: str | None) -> bool:
-    """Whether a strategy cuts the model, not only its states: tp, or a product such as dp*tp."""
-    names = (strategy or "").split("*")
-    return len(names) > 1 or (names[0] in MODEL_STRATEGIES and names[0] not in STRATEGIES)
-
-
-def names_of(strategy: str) -> list[str]:
-    """The strategies of a product."""
-    names = [name.strip() for name in strategy.split("*")]
-    for name in names:
-        inputs.choose("strategy", name, MODEL_STRATEGIES)
-    named = [axis_of(name) for name in names]
-    twice = next((name for name in named if named.count(name) > 1), None)
-    if twice:
-        raise BadInput(f"strategy: given {strategy!r}, which cuts {twice} twice; expected each once")
-    return names
-
-
-def axis_of(name: str) -> str:
-    """The axis of the mesh that a strategy is about."""
-    return PIPE if name == PIPELINE else MODEL_AXES[name].name
 
 
 def transformer(
@@ -120,39 +94,71 @@ BLOCKS = {
 }
 
 
-def plan(
-    strategy: str,
-    devices: str,
-    model: Transformer,
-    sequence: str | None,
-    micro_batch: str,
-    accumulate: str,
-    policy: str,
-    recompute: str,
-    held: bool,
-    schedule: str | None,
-    chunks: str | None,
-) -> ModelPlan:
-    """A model, cut along the axes of a strategy such as tp or dp*tp*pp."""
-    names = names_of(strategy)
-    if sequence is None:
+def mesh(found: Expression, devices: str | None) -> dict[str, int]:
+    """Sizes of a product's axes: from the expression, or else from --devices, in the axes' order."""
+    axes = found.product.axes
+    missing = [axis for axis in axes if axis not in found.sizes]
+    if not missing:
+        if devices is not None:
+            raise BadInput(
+                "--devices: given with a strategy that says its sizes; expected one of the two"
+            )
+        return {axis: found.sizes[axis] for axis in axes}
+    if found.sizes:
+        raise BadInput(
+            f"strategy: given {found.text!r}, without a size for {missing[0]}; expected one for each "
+            "axis, such as tp(8), or none and --devices"
+        )
+    return inputs.mesh(required(devices), axes)
+
+
+def required(devices: str | None) -> str:
+    """The number of devices, if it is given."""
+    if devices is None:
+        raise BadInput(f"--devices: missing; expected: {OF_DEVICES}")
+    return devices
+
+
+@dataclass(frozen=True)
+class Step:
+    """What was typed of a step, as it was typed."""
+
+    sequence: str | None
+    micro_batch: str
+    accumulate: str
+    policy: str
+    recompute: str
+    held: bool
+    schedule: str | None
+    chunks: str | None
+    unit: str | None
+
+
+def plan(found: Expression, sizes: dict[str, int], model: Transformer, step: Step) -> ModelPlan:
+    """A model on the axes of a product of strategies."""
+    if step.sequence is None:
         raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
-    axes = [replace(MODEL_AXES[name], held=held) for name in names if name != PIPELINE]
-    mesh = inputs.mesh(devices, [axis_of(name) for name in names])
-    micro_batches = inputs.count("--accumulate", accumulate, "micro-batches")
-    pipe = _pipeline(model, mesh.get(PIPE, 1), micro_batches, schedule, chunks)
-    found = ModelPlan(
-        model,
-        tuple(axes),
-        mesh,
-        inputs.count("--micro-batch", micro_batch, "samples"),
-        inputs.count("--sequence", sequence, "tokens"),
-        pipe,
-        inputs.policy(policy),
-        RECOMPUTE[inputs.choose("--recompute", recompute, RECOMPUTE)],
+    product = Product(
+        tuple(
+            replace(factor, cuts=factor.cuts and replace(factor.cuts, held=step.held))
+            for factor in found.product.factors
+        )
     )
-    _require_divisible(found)
-    return found
+    micro_batches = inputs.count("--accumulate", step.accumulate, "micro-batches")
+    stages = sizes[product.pipe] if product.pipe else 1
+    planned = ModelPlan(
+        model,
+        product,
+        sizes,
+        inputs.count("--micro-batch", step.micro_batch, "samples"),
+        inputs.count("--sequence", step.sequence, "tokens"),
+        _pipeline(model, stages, micro_batches, step.schedule, step.chunks),
+        inputs.policy(step.policy),
+        RECOMPUTE[inputs.choose("--recompute", step.recompute, RECOMPUTE)],
+        None if step.unit is None else inputs.count("--unit", step.unit, "elements"),
+    )
+    _require_divisible(planned)
+    return planned
 
 
 def _pipeline(

@@ -6,45 +6,56 @@ Everything is evaluated by the specification's own functions on the derived prog
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 
 from psem_model.configurations import parameters
+from psem_model.figures import counted
+from psem_model.predict import Costs, predict_schedule
 from spec import checkpoints
-from spec.arithmetic import EXACT, Number, quotient
-from spec.collectives import ALL_REDUCE
+from spec.arithmetic import EXACT, Number
+from spec.compose import Product
+from spec.derive import derive
 from spec.distribute import ALL, NOTHING, distribute
+from spec.memory import Sizes
 from spec.mesh import group_size
 from spec.model_costs import Indices, elements, elements_sent, kept_bytes, weights
 from spec.pipeline import Kind, Phase, Pipeline, in_flight, order
-from spec.programs import Axis, Line, Move, Program
+from spec.programs import Axis, Move, Program
 from spec.stages import Piece, pieces, sends, to_sum
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
 from spec.values import Value
 
-PIPE = "pipe"  # the axis along which layers are cut
-FORWARD, BACKWARD, AGAIN, FINISH = "forward", "backward", "again", "finish"
-PHASES = (FORWARD, BACKWARD, AGAIN, FINISH)
+FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
+PHASES = (FORWARD, BACKWARD, AGAIN)
+STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model, what each axis of a mesh cuts, and a step of `pipe.micro_batches` micro-batches.
+    """A model, strategies on the axes of a mesh, and a step of `pipe.micro_batches` micro-batches.
 
-    `micro_batch`: samples of a micro-batch, on each slice of the axes that cut samples.
+    `micro_batch`: samples of a micro-batch, on each device of the axes that cut samples.
+    `unit`: elements gathered and reduced at a time; those of a layer, if it is not given.
     """
 
     model: Transformer
-    axes: tuple[Axis, ...]
+    product: Product
     mesh: Mapping[str, Number]
     micro_batch: Number
     sequence: Number
     pipe: Pipeline = field(default_factory=lambda: Pipeline(Kind.ONE_F_ONE_B, 1, 1))
     policy: BytePolicy = MIXED_ADAM
     again: str = NOTHING
+    unit: Number | None = None
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """What the model is cut along."""
+        return self.product.cuts
 
     @cached_property
     def indices(self) -> Indices:
@@ -83,6 +94,11 @@ class ModelPlan:
     def placed(self) -> tuple[Piece, ...]:
         return pieces(self.model, self.pipe.stages, self.pipe.chunks)
 
+    @cached_property
+    def shared(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        """Weights that several stages use, and which."""
+        return to_sum(self.placed)
+
     def stage(self, number: int) -> StageCosts:
         """What the devices of one stage hold and send. Whole numbers only."""
         return StageCosts(self, number)
@@ -118,21 +134,16 @@ class PartCosts:
 
     @cached_property
     def traffic(self) -> tuple[Traffic, ...]:
-        """Every move that sends anything; those of gradients once a step."""
+        """Every move of a micro-batch that sends anything."""
         program = self.program
         made = {line.makes for line in program.forward} | {program.part.takes}
-        phases: list[tuple[str, tuple[Line, ...]]] = [
-            (FORWARD, program.forward),
-            (BACKWARD, program.backward),
-            (FINISH, program.finish),
-        ]
         found = []
-        for phase, lines in phases:
+        for phase, lines in ((FORWARD, program.forward), (BACKWARD, program.backward)):
             for line in lines:
                 if isinstance(line, Move) and line.collective != "slice":
                     again = phase == BACKWARD and line.makes in made
                     sent = elements_sent(line, program, self.plan.indices, self.plan.mesh)
-                    width = self.plan.policy.g if phase == FINISH else line.value.width
+                    width = line.value.width
                     found.append(Traffic(line, AGAIN if again else phase, sent, sent * width))
         return tuple(found)
 
@@ -152,14 +163,24 @@ class PartCosts:
 class Moved:
     """What a stage's devices send in a step, for one reason."""
 
-    what: str  # the value, or the weight whose gradient it is
+    what: str  # the value, or the training state
     collective: str
-    axis: str
-    phase: str
-    part: str
+    axes: tuple[str, ...]
+    when: str
+    of: str  # which part, or which weights
     times: Number
     elements: Number  # in all
     bytes: Number
+    to_host: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Weights of a stage whose gradients come out partial along the same axes: one schedule."""
+
+    summed: tuple[str, ...]
+    weights: tuple[str, ...]
+    costs: Costs
 
 
 @dataclass(frozen=True)
@@ -177,22 +198,57 @@ class StageCosts:
     def layers(self) -> int:
         return sum(p.part.name == LAYER for p in self.pieces)
 
+    # --------------------------------------------------------------------- training states
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The stage's weights by the axes along which their gradients are summed."""
+        sizes: dict[tuple[str, ...], dict[tuple[str, int], Number]] = {}
+        for piece in self.pieces:
+            costs = self.plan.costs[piece.part.name]
+            for weight in piece.part.weights:
+                summed = costs.program.summed(weight)
+                if piece.owns(weight) in self.plan.shared and self.plan.product.pipe:
+                    summed += (self.plan.product.pipe,)
+                found = sizes.setdefault(summed, {})
+                found[piece.owns(weight)] = costs.parameters[weight.name]
+        return tuple(self._group(summed, found) for summed, found in sizes.items())
+
+    def _group(self, summed: tuple[str, ...], found: dict[tuple[str, int], Number]) -> Group:
+        plan, psi = self.plan, sum(found.values())
+        of_layers = Counter[int]()
+        for (_, layer), size in found.items():
+            of_layers[layer] += size
+        unit = min(psi, max(of_layers.values()) if plan.unit is None else plan.unit)
+        mesh = {axis: plan.mesh[axis] for axis in plan.product.states.axes + summed}
+        if plan.product.pipe in summed:  # only some stages have these words
+            (stages,) = {*plan.shared.values()}
+            mesh[plan.product.pipe] = len(stages)
+        schedule = derive(plan.product.states_of(summed))
+        sizes = Sizes(psi, mesh, plan.policy, unit)
+        costs = predict_schedule(schedule, sizes, plan.pipe.micro_batches)
+        return Group(summed, tuple(dict.fromkeys(name for name, _ in found)), costs)
+
     @cached_property
     def parameters(self) -> Number:
-        """Elements, words that the stage uses twice once."""
-        found: dict[tuple[str, str, int], Number] = {}
-        for piece in self.pieces:
-            for name, size in self.plan.costs[piece.part.name].parameters.items():
-                shared = self.plan.model.tied and piece.part.name != LAYER
-                found[(name, "" if shared else piece.part.name, piece.number)] = size
-        return sum(found.values())
+        """Elements that a device computes with; where they rest, the states say."""
+        return sum(group.costs.sizes.psi for group in self.groups)
 
     @cached_property
     def resting(self) -> dict[State, Number]:
         """Bytes of each model state between steps."""
-        states = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
-        return {state: self.parameters * self.plan.policy.of(state) for state in states}
+        return {state: sum(g.costs.resting[state] for g in self.groups) for state in STATES}
 
+    @property
+    def host(self) -> Number:
+        """Bytes in the host's memory."""
+        return sum(group.costs.host for group in self.groups)
+
+    @property
+    def transient(self) -> Number:
+        """Bytes of states that pass, at the fullest moment of each group."""
+        return sum(group.costs.peak - group.costs.total for group in self.groups)
+
+    # ------------------------------------------------------------------------- activations
     @cached_property
     def in_flight(self) -> Number:
         """Micro-batches, each of one chunk, whose activations it keeps at the fullest moment."""
@@ -220,33 +276,34 @@ class StageCosts:
 
     @property
     def total(self) -> Number:
+        """Bytes of states between steps, and of activations at their fullest."""
         return sum(self.resting.values()) + self.activations
 
+    @property
+    def peak(self) -> Number:
+        """And of what passes: an upper bound, as if all were there at once."""
+        return self.total + self.transient
+
+    # ----------------------------------------------------------------------- communication
     @cached_property
     def moved(self) -> tuple[Moved, ...]:
         """Everything its devices send in a step."""
-        plan, micro_batches = self.plan, self.plan.pipe.micro_batches
-        found = []
-        for name, count in Counter(piece.part.name for piece in self.pieces).items():
-            for t in plan.costs[name].traffic:
-                times = count * (1 if t.phase == FINISH else micro_batches)
-                found.append(
-                    Moved(
-                        plain_name(t.move.value),
-                        t.move.collective,
-                        t.move.axis,
-                        t.phase,
-                        name,
-                        times,
-                        times * t.elements,
-                        times * t.bytes,
-                    )
-                )
-        return (*found, *self._sends(), *self._shared())
+        return (*self._of_model(), *self._between_stages(), *self._of_states())
 
-    def _sends(self) -> list[Moved]:
+    def _of_model(self) -> Iterator[Moved]:
+        """Activations and cotangents, where they lie otherwise than they are needed."""
+        for name, count in Counter(piece.part.name for piece in self.pieces).items():
+            times = count * self.plan.pipe.micro_batches
+            for t in self.plan.costs[name].traffic:
+                what, axes = plain_name(t.move.value), (t.move.axis,)
+                sent = times * t.elements, times * t.bytes
+                yield Moved(what, t.move.collective, axes, t.phase, name, times, *sent)
+
+    def _between_stages(self) -> Iterator[Moved]:
         """Activations to the next virtual stage, cotangents to the one before."""
-        plan, found = self.plan, []
+        plan = self.plan
+        if plan.product.pipe is None:
+            return
         crossings = sends(plan.placed)
         forward = [a for a, _ in crossings if a.stage == self.number]
         backward = [a for a, b in crossings if b.stage == self.number]
@@ -256,37 +313,40 @@ class StageCosts:
                 times = count * plan.pipe.micro_batches
                 sent = times * plan.costs[name].handed_on
                 what = plain_name(value) if phase == FORWARD else f"d {plain_name(value)}"
-                found.append(Moved(what, "send", PIPE, phase, name, times, sent, sent * value.width))
-        return found
+                axes = (plan.product.pipe,)
+                yield Moved(what, "send", axes, phase, name, times, sent, sent * value.width)
 
-    def _shared(self) -> list[Moved]:
-        """Gradients of weights that other stages use as well."""
-        plan, found = self.plan, []
-        for (name, _), stages in to_sum(plan.placed).items():
-            if self.number in stages:
-                size = plan.costs[EMBEDDING].parameters[name]
-                sent = ALL_REDUCE.volume(len(stages), quotient(size, len(stages)))
-                found.append(
-                    Moved(
-                        f"d {name}",
-                        ALL_REDUCE.name,
-                        PIPE,
-                        FINISH,
-                        HEAD,
-                        1,
-                        sent,
-                        sent * plan.policy.g,
+    def _of_states(self) -> Iterator[Moved]:
+        """Parameters and gradients, as the schedule of each group of weights moves them."""
+        for group in self.groups:
+            for move in group.costs.moves:
+                if move.op.state in STATES and move.elements:
+                    yield Moved(
+                        move.op.state.value,
+                        move.op.kind.value,
+                        move.op.axes,
+                        move.op.phase.value,
+                        counted(len(group.weights), "weight"),
+                        move.times,
+                        move.elements,
+                        move.bytes,
+                        move.to_host,
                     )
-                )
-        return found
 
     @property
     def elements(self) -> Number:
-        return sum((m.elements for m in self.moved), 0)
+        """Elements that a device sends to others."""
+        return sum((m.elements for m in self.moved if not m.to_host), 0)
 
     @property
     def bytes(self) -> Number:
-        return sum((m.bytes for m in self.moved), 0)
+        """Bytes that a device sends to others."""
+        return sum((m.bytes for m in self.moved if not m.to_host), 0)
+
+    @property
+    def host_bytes(self) -> Number:
+        """Bytes over the host link, both ways."""
+        return sum((m.bytes for m in self.moved if m.to_host), 0)
 
 
 def plain_name(value: Value) -> str:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from psem_model.expressions import Expression
 from psem_model.figures import plain, quantity, table
 from psem_model.model_predict import (
     AGAIN,
     BACKWARD,
-    FINISH,
     FORWARD,
     PHASES,
-    PIPE,
+    STATES,
     ModelPlan,
     Moved,
     PartCosts,
@@ -24,24 +23,20 @@ from psem_model.model_predict import (
 from psem_model.model_symbolic import forms, legend, per_token, text
 from psem_model.show import in_bytes
 from spec.arithmetic import Number
-from spec.model_strategies import MODEL_MEANING
 from spec.pipeline import bubble_of_ideal, bubble_of_span
-from spec.states import State
 from spec.transformer import EMBEDDING, HEAD, LAYER
 
-STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 SAYS = {
     FORWARD: "sent forward",
     BACKWARD: "sent backward",
     AGAIN: "gathered or made again",
-    FINISH: "of gradients, once a step",
 }
 
 
 class ModelShown:
     """A plan's prediction beside its closed forms."""
 
-    def __init__(self, strategy: str, plan: ModelPlan) -> None:
+    def __init__(self, strategy: Expression, plan: ModelPlan) -> None:
         self.strategy, self.plan = strategy, plan
         self.forms = forms(plan)
         last = plan.pipe.stages - 1
@@ -55,7 +50,7 @@ class ModelShown:
         plan, fullest, busiest = self.plan, self.fullest, self.busiest
         resting = {state.value: fullest.resting[state] for state in STATES}
         return {
-            "strategy": self.strategy,
+            "strategy": self.strategy.text,
             "inputs": self._inputs(),
             "parts": {name: self._part(name, costs) for name, costs in plan.costs.items()},
             "memory": {
@@ -64,19 +59,23 @@ class ModelShown:
                     **{name: quantity(size) for name, size in resting.items()},
                     "total": quantity(sum(resting.values())),
                 },
+                "host": quantity(fullest.host),
+                "transient": quantity(fullest.transient),
                 "activations": quantity(fullest.activations),
                 "activations_of_layers": quantity(fullest.activations_of(LAYER)),
                 "total": quantity(fullest.total),
+                "peak": quantity(fullest.peak),
             },
             "communication": {
                 "stage": busiest.number,
                 "elements": quantity(busiest.elements),
                 "bytes": quantity(busiest.bytes),
+                "host_bytes": quantity(busiest.host_bytes),
                 "operations": [_operation(moved) for moved in busiest.moved],
             },
             "checkpoints": self._checkpoints(),
             "stages": [self._stage(stage) for stage in self.stages],
-            **({"pipeline": self._pipeline()} if PIPE in plan.mesh else {}),
+            **({"pipeline": self._pipeline()} if plan.product.pipe else {}),
             "parameters": plan.parameters,
             "formulas": {
                 part: {
@@ -161,7 +160,7 @@ class ModelShown:
         """The prediction as text."""
         plan, model = self.plan, self.plan.model
         mesh = " x ".join(f"{axis} {size:,}" for axis, size in plan.mesh.items())
-        out = [f"{self.strategy}: " + "; ".join(_meaning(self.strategy))]
+        out = [f"{self.strategy.text}: " + "; ".join(self.strategy.meanings)]
         out += [
             f"  Psi = {plan.psi:,} parameters; {mesh}; {model.layers:,} layers of {model.hidden:,}, "
             f"{model.heads:,} heads",
@@ -171,7 +170,7 @@ class ModelShown:
         for name in plan.costs:
             out += ["", f"{_ONE[name]}, on a device, of a micro-batch", *self._part_lines(name)]
         out += ["", *self._stage_lines()]
-        if PIPE in plan.mesh:
+        if plan.product.pipe:
             out += ["", "pipeline", *self._pipeline_lines()]
         out += ["", f"memory per device (stage {self.fullest.number}; GB = 1e9, GiB = 2^30 bytes)"]
         policy = plan.policy
@@ -181,6 +180,11 @@ class ModelShown:
         ]
         rows.append(("activations", *in_bytes(self.fullest.activations), "kept for backward"))
         rows.append(("total", *in_bytes(self.fullest.total), ""))
+        if self.fullest.transient:
+            words = f"gathered or fresh, {self._unit()} at a time: an upper bound, all at once"
+            rows.append(("peak", *in_bytes(self.fullest.peak), words))
+        if self.fullest.host:
+            rows.append(("host", *in_bytes(self.fullest.host), "in the host's memory"))
         out += table(rows)
         count, size = plan.checkpoints(self.fullest.layers)
         out.append(
@@ -188,7 +192,7 @@ class ModelShown:
             f"made again: {in_bytes(size)[0]} of activations for a micro-batch"
         )
         out += ["", f"communication per device and step (stage {self.busiest.number})"]
-        out += table([_moved(m) for m in _together(self.busiest.moved)] + [_total(self.busiest)])
+        out += table([_moved(m) for m in self.busiest.moved] + [_total(self.busiest)])
         if not model.vocabulary:
             out += ["  without embedding and head: give --vocabulary"]
         out += ["", "formulas: parameters and what is sent in elements, activations in bytes"]
@@ -208,6 +212,9 @@ class ModelShown:
                 words = ", ".join(f"{n} {collective}" for collective, n in counts.items())
                 rows.append((SAYS[phase], plain(sent), words, text(found[phase])))
         return table(rows)
+
+    def _unit(self) -> str:
+        return "a layer" if self.plan.unit is None else f"{self.plan.unit:,} elements"
 
     def _stage_lines(self) -> list[str]:
         head = ("stage", "layers", "parameters", "in flight", "resting", "activations", "sent")
@@ -244,37 +251,17 @@ class ModelShown:
 _ONE = {EMBEDDING: "the embedding", LAYER: "a layer", HEAD: "the head"}
 
 
-def _meaning(strategy: str) -> list[str]:
-    return [MODEL_MEANING[name.strip()] for name in strategy.split("*")]
-
-
 def _share(value: Number) -> str:
     exact = Fraction(value)
     return f"{exact} = {float(exact):.4g}"
 
 
-def _together(moved: tuple[Moved, ...]) -> list[Moved]:
-    """What is sent, the gradients of a part as one."""
-    found: dict[object, list[Moved]] = {}
-    for number, m in enumerate(moved):
-        key = (m.part, m.axis, m.collective) if m.phase == FINISH else number
-        found.setdefault(key, []).append(m)
-    return [
-        replace(
-            same[0],
-            what=same[0].what if len(same) == 1 else f"{len(same)} gradients",
-            elements=sum(m.elements for m in same),
-            bytes=sum(m.bytes for m in same),
-        )
-        for same in found.values()
-    ]
-
-
 def _moved(moved: Moved) -> tuple[str, ...]:
+    over = " x ".join(moved.axes) if moved.axes else "the host link"
     return (
         f"{moved.collective} {moved.what}",
-        f"over {moved.axis}",
-        f"{moved.part}, {SAYS[moved.phase]}",
+        f"over {over}",
+        f"{moved.of}, {SAYS.get(moved.when, moved.when)}",
         f"{plain(moved.times)} times",
         f"{plain(moved.elements)} elements",
         *in_bytes(moved.bytes),
@@ -296,9 +283,9 @@ def _operation(moved: Moved) -> Mapping[str, Any]:
     return {
         "operation": moved.collective,
         "value": moved.what,
-        "axis": moved.axis,
-        "part": moved.part,
-        "phase": moved.phase,
+        "axes": list(moved.axes),
+        "of": moved.of,
+        "phase": moved.when,
         "times": moved.times,
         "elements": quantity(moved.elements),
         "bytes": quantity(moved.bytes),

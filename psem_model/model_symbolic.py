@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from psem_model.model_predict import PHASES, PIPE, ModelPlan
+from psem_model.model_predict import PHASES, ModelPlan
 from spec import pipeline
 from spec.transformer import LAYER
 
@@ -27,12 +27,17 @@ LEGEND = {
     "m": "micro-batches of a step",
     "v": "chunks of layers in a stage",
 }
-AXIS_SYMBOLS = {"tensor": "t", "context": "c", "expert": "e", "batch": "n", PIPE: "p"}
+AXIS_SYMBOLS = {"tensor": "t", "context": "c", "expert": "e", "batch": "n", "pipe": "p"}
 
 
 def symbol(name: str) -> Any:
     """A positive number."""
     return sympy.Symbol(name, positive=True)
+
+
+def axis_symbol(axis: str) -> str:
+    """What the number of devices along an axis is called."""
+    return AXIS_SYMBOLS.get(axis, f"N_{axis}")
 
 
 def symbolic(plan: ModelPlan) -> ModelPlan:
@@ -53,10 +58,10 @@ def symbolic(plan: ModelPlan) -> ModelPlan:
         experts=symbol("E") if model.experts else 0,
         chosen=symbol("k") if model.chosen else 0,
     )
-    mesh = {axis: symbol(AXIS_SYMBOLS[axis]) for axis in plan.mesh}
+    mesh = {axis: symbol(axis_symbol(axis)) for axis in plan.mesh}
     pipe = replace(
         plan.pipe,
-        stages=mesh.get(PIPE, 1),
+        stages=mesh[plan.product.pipe] if plan.product.pipe else 1,
         micro_batches=symbol("m"),
         chunks=symbol("v") if plan.pipe.chunks > 1 else 1,
     )
@@ -89,7 +94,7 @@ def forms(plan: ModelPlan) -> dict[str, dict[str, Any]]:
         }
         for name, costs in closed.costs.items()
     }
-    if PIPE in plan.mesh:
+    if plan.product.pipe:
         found["pipeline"] = {
             "bubble_of_ideal": pipeline.bubble_of_ideal(closed.pipe),
             "bubble_of_total": pipeline.bubble_of_span(closed.pipe),
@@ -100,7 +105,7 @@ def forms(plan: ModelPlan) -> dict[str, dict[str, Any]]:
 
 def legend(plan: ModelPlan, found: dict[str, dict[str, Any]]) -> dict[str, str]:
     """What the symbols of some formulas mean."""
-    axes = {AXIS_SYMBOLS[axis]: f"devices along {axis}" for axis in plan.mesh}
+    axes = {axis_symbol(axis): f"devices along {axis}" for axis in plan.mesh}
     formulas = [sympy.sympify(form) for part in found.values() for form in part.values()]
     used = {str(name) for formula in formulas for name in formula.free_symbols}
     return {name: words for name, words in {**LEGEND, **axes}.items() if name in used}

@@ -23,7 +23,8 @@ HOLD = click.option(
     "--hold", is_flag=True, help="With --placement: keep gathered parameters for backward."
 )
 PSI = "Parameters of the model, such as 7.5e9."
-DEVICES = click.option("--devices", required=True, help="Devices, such as 64; 8x8 for two axes.")
+OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
+DEVICES = click.option("--devices", required=True, help=OF_DEVICES)
 POLICY = click.option(
     "--bytes",
     "policy",

@@ -78,19 +78,24 @@ def derive(
             raise inputs.BadInput("--language: given with something to derive; expected it alone")
         click.echo("\n".join(lines()))
         return
-    from psem_model.model_inputs import is_on_model_axes
+    from psem_model.expressions import parsed
 
-    if is_on_model_axes(strategy):
+    found = parsed(strategy)
+    if found is not None and not found.is_of_states:
         from psem_model.model_derive import program as lines_of
 
         if placement is not None or hold:
             raise inputs.BadInput(f"--placement, --hold: given with {strategy}; expected it alone")
-        click.echo("\n".join(lines_of(strategy or "", **program)))
+        click.echo("\n".join(lines_of(found, **program)))
         return
     from psem_model.schedules import dumps
     from spec.derive import derive as derived
+    from spec.strategies import STRATEGIES
 
-    placed, name = inputs.chosen("derive", strategy, placement, hold)
+    if found is not None and found.text not in STRATEGIES and placement is None:
+        placed, name = found.product.states, found.text
+    else:
+        placed, name = inputs.chosen("derive", strategy, placement, hold)
     click.echo(dumps(derived(placed), name), nl=False)
 
 

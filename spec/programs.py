@@ -114,6 +114,15 @@ class Program:
     def moves(self) -> tuple[Move, ...]:
         return tuple(line for line in self.lines if isinstance(line, Move))
 
+    def summed(self, weight: Value) -> tuple[str, ...]:
+        """The axes along which a weight's gradient comes out partial."""
+        parts, axes = {self.gradients[weight]}, []
+        for line in reversed(self.finish):
+            if line.makes in parts:
+                parts |= {line.value} if isinstance(line, Move) else {*line.reads}
+                axes += [line.axis] if isinstance(line, Move) else []
+        return tuple(axis.name for axis in self.axes if axis.name in axes)
+
     def without(self, move: Move) -> Program:
         """The program that forgets a move: what it moved is used as it lies."""
 

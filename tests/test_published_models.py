@@ -115,7 +115,7 @@ def test_megatrons_volume_of_a_stage_is_that_of_its_layers(gpt, published):
     assert published["ptdp.formula.tp_comm_stage"] == "l_stage*8*b*s*h*(t-1)/t"
     found = gpt("tp*pp", "2x2", L=6, accumulate=5)
     stage = found["stages"][0]
-    layer = [o for o in found["communication"]["operations"] if o["axis"] == "tensor"]
+    layer = [o for o in found["communication"]["operations"] if o["axes"] == ["tensor"]]
     per_step = stage["layers"] * 8 * 1024 * 1024 * Fraction(1, 2) * 5
     assert sum(exact(o["elements"]) for o in layer) == per_step
 

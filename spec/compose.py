@@ -1,0 +1,133 @@
+"""Composition: a strategy over several axes is a product of strategies, each on axes of its own.
+
+A factor says how the training states are placed along its axes, or what it cuts of the model, or that
+it cuts the layers. The product says all of it. What no factor places along an axis is replicated there,
+and its gradient is summed there if it comes out partial: so every axis that cuts samples or tokens, and
+not a weight, is to that weight's states what data parallelism is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from spec.model_strategies import MODEL_AXES
+from spec.modes import Mode, R, S
+from spec.placement import Placement, place
+from spec.programs import Axis
+from spec.states import State
+from spec.strategies import STRATEGIES
+
+PIPELINE = "pp"
+REPLICATED = dict(zip(State, (R, R, R, S), strict=True))  # the batch cut, everything else replicated
+
+
+class OverlapError(ValueError):
+    """Two factors on one axis: both would reduce, or cut, along it."""
+
+    def __init__(self, axis: str, factor: int) -> None:
+        super().__init__(f"axis {axis} is in two factors")
+        self.axis, self.factor = axis, factor  # the second of the two, counted from 0
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One strategy on axes of its own: of the training states, of the model, or of the layers."""
+
+    name: str
+    axes: tuple[str, ...]
+    states: Placement | None = None
+    cuts: Axis | None = None
+
+    def __mul__(self, other: Factor | Product) -> Product:
+        return Product((self,)) * other
+
+
+@dataclass(frozen=True)
+class Product:
+    """Strategies on different axes. Raises OverlapError if they are not.
+
+    The order of the factors is that in which shards are nested, the first outermost; it changes nothing
+    else.
+    """
+
+    factors: tuple[Factor, ...]
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for number, factor in enumerate(self.factors):
+            for axis in factor.axes:
+                if axis in seen:
+                    raise OverlapError(axis, number)
+                seen.add(axis)
+
+    def __mul__(self, other: Factor | Product) -> Product:
+        more = (other,) if isinstance(other, Factor) else other.factors
+        return Product(self.factors + more)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        return tuple(axis for factor in self.factors for axis in factor.axes)
+
+    @property
+    def states(self) -> Placement:
+        """How the training states are placed along the axes that some factor places them on."""
+        return merge(factor.states for factor in self.factors if factor.states)
+
+    @property
+    def cuts(self) -> tuple[Axis, ...]:
+        return tuple(factor.cuts for factor in self.factors if factor.cuts)
+
+    @property
+    def pipe(self) -> str | None:
+        """The axis along which layers are cut."""
+        return next((factor.axes[0] for factor in self.factors if factor.name == PIPELINE), None)
+
+    def states_of(self, summed: tuple[str, ...]) -> Placement:
+        """The placement of weights whose gradients come out partial along `summed` as well."""
+        return merge((self.states, *(replicated(axis) for axis in summed)))
+
+
+def merge(placements: Iterable[Placement]) -> Placement:
+    """Placements on different axes, as one: each state has its modes along each axis."""
+    axes: tuple[str, ...] = ()
+    modes: dict[State, dict[str, Mode]] = {state: {} for state in State}
+    hold = False
+    for placement in placements:
+        axes += placement.axes
+        hold = hold or placement.hold
+        for state, found in placement.modes:
+            modes[state] |= dict(found)
+    return place(axes, modes, hold)
+
+
+def replicated(axis: str) -> Placement:
+    """Data parallelism along an axis."""
+    return place((axis,), {state: {axis: mode} for state, mode in REPLICATED.items()})
+
+
+def factor(name: str, *axes: str) -> Factor:
+    """A named strategy on these axes, or on axes of its usual names. Raises KeyError, ValueError."""
+    if name == PIPELINE:
+        return Factor(name, _named(name, axes, ("pipe",)))
+    if name in STRATEGIES:
+        placement = STRATEGIES[name]
+        named = _named(name, axes, placement.axes)
+        return Factor(name, named, _on(placement, dict(zip(placement.axes, named, strict=True))))
+    cuts = MODEL_AXES[name]
+    (axis,) = _named(name, axes, (cuts.name,))
+    return Factor(name, (axis,), cuts=replace(cuts, name=axis))
+
+
+def _named(name: str, given: tuple[str, ...], usual: tuple[str, ...]) -> tuple[str, ...]:
+    if given and len(given) != len(usual):
+        raise ValueError(f"{name} has {len(usual)} axes, not {len(given)}")
+    return given or usual
+
+
+def _on(placement: Placement, names: Mapping[str, str]) -> Placement:
+    """The same placement on axes of other names."""
+    modes = {
+        state: {names.get(axis, axis): mode for axis, mode in found} for state, found in placement.modes
+    }
+    return place(tuple(names[axis] for axis in placement.axes), modes, placement.hold)
