@@ -1,7 +1,7 @@
 """Every assumption the theorems rest on, each with its reason. There are no others.
 
-Two are about arithmetic and come with the proof rules; two are about training and are stated as
-formulas.
+Two are about arithmetic and come with the proof rules; two are about training, and one about the
+softmax, and are stated as formulas.
 """
 
 from __future__ import annotations
@@ -46,7 +46,13 @@ DETERMINISM = Assumption(
         on_device(device, *arguments) == function(*arguments)
     ),
 )
+EXPONENTIAL = Assumption(
+    "exponential",
+    "exp turns sums into products and is positive; nothing else is known of it, so that what is "
+    "proved holds for every base of the softmax",
+    lambda exp, a, b: (exp(a + b) == exp(a) * exp(b)) & (exp(a) > 0),
+)
 
 ASSUMPTIONS = MappingProxyType(
-    {a.name: a for a in (INDUCTION, REAL_ARITHMETIC, LINEARITY, DETERMINISM)}
+    {a.name: a for a in (INDUCTION, REAL_ARITHMETIC, LINEARITY, DETERMINISM, EXPONENTIAL)}
 )

@@ -65,7 +65,7 @@ class Contraction:
 
 def contract(contraction: Contraction, left: Lie, right: Lie) -> Lie:
     """The layout rule. Raises LayoutError where slices do not meet, or a product is not linear."""
-    lies = {contraction.left: left, contraction.right: right}
+    lies = ((contraction.left, left), (contraction.right, right))
     if PARTIAL in (left, right):
         if WHOLE not in (left, right):
             raise LayoutError(f"{contraction}: {left} times {right} is not a term of the product")
@@ -74,7 +74,7 @@ def contract(contraction: Contraction, left: Lie, right: Lie) -> Lie:
     if len(cut) > 1:
         raise LayoutError(f"{contraction}: one axis cuts {' and '.join(sorted(cut))}")
     for index in cut:
-        for indices, lie in lies.items():
+        for indices, lie in lies:
             if index in indices and lie == WHOLE:
                 raise LayoutError(f"{contraction}: {index} is cut in one operand only")
         return along(index) if index in contraction.out else PARTIAL

@@ -1,21 +1,21 @@
 """Attention over keys that come block by block: the online softmax.
 
-One query's attention is the mean of the keys' values, weighted by exp(score). Of a block of keys it is
-enough to keep a reference m (its largest score), l = the sum of exp(x - m) and o = the sum of
+A query's attention is the mean of the keys' values, weighted by exp(score). Of a block of keys it is
+enough to know a reference m (the largest score), l = the sum of exp(x - m) and o = the sum of
 exp(x - m) * value; two such partial results merge into that of both blocks. (M. Milakov and
-N. Gimelshein, arXiv 1805.02867; ring attention: H. Liu et al., arXiv 2310.01889)
+N. Gimelshein, arXiv 1805.02867; context parallelism: H. Liu et al., ring attention, arXiv 2310.01889)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import exp
-from typing import Any, NamedTuple
+from functools import reduce
+from typing import NamedTuple
 
 from spec.arithmetic import Number
-
-Condition = Any  # bool or a Z3 term
 
 
 @dataclass(frozen=True)
@@ -24,56 +24,58 @@ class Reals:
 
     exp: Callable[[Number], Number]
     maximum: Callable[[Number, Number], Number]
-    select: Callable[[Condition, Any, Any], Any]  # (condition, then, otherwise)
 
 
-FLOATS = Reals(exp, max, lambda condition, then, otherwise: then if condition else otherwise)
+FLOATS = Reals(math.exp, max)
 
 
 class Partial(NamedTuple):
-    """What one query's attention needs of a block of keys."""
+    """What a query's attention needs to know of a block of keys."""
 
-    some: Condition  # whether the query sees any key of the block
-    reference: Number  # m, at least every score, so that no exponential overflows
+    reference: Number  # m: any number will do; the largest score, and no exponential overflows
     total: Number  # l: the sum of the keys' weights
-    weighted: Number  # o: the sum of weight * value; a number or a vector over the head dimension
+    weighted: Number  # o: the sum of weight * value, a number or a vector of the head's size
 
     @property
     def output(self) -> Number:
-        """The attention over the block; there is none without keys."""
+        """The attention over the block: there is none without keys."""
         return self.weighted / self.total
 
 
-NOTHING = Partial(False, 0, 0, 0)  # no key, or all of them masked
+def nothing(reference: Number = -sys.float_info.max) -> Partial:
+    """The partial result of no keys: a block that is empty, or hidden from the query by the mask."""
+    return Partial(reference, 0, 0)
 
 
 def weight(score: Number, reference: Number, reals: Reals) -> Number:
-    """exp(x - m). With the log-sum-exp of all scores as reference it is the softmax itself."""
+    """exp(x - m). With the log of the sum of all exp(x) as reference, it is the softmax itself."""
     return reals.exp(score - reference)
 
 
-def of_key(score: Number, value: Number) -> Partial:
-    """The partial result of one visible key."""
-    return Partial(True, score, 1, value)
+def of_block(scores: Sequence[Number], values: Sequence[Number], reals: Reals) -> Partial:
+    """The partial result of a block's visible keys: their scores and, alike, their values."""
+    none = nothing()
+    reference = reduce(reals.maximum, scores, none.reference)
+    weights = [weight(score, reference, reals) for score in scores]
+    weighted = sum((w * v for w, v in zip(weights, values, strict=True)), none.weighted)
+    return Partial(reference, sum(weights, none.total), weighted)
 
 
 def merge(first: Partial, second: Partial, reals: Reals) -> Partial:
     """The partial result of both blocks: rescaled to the larger reference, and added."""
     reference = reals.maximum(first.reference, second.reference)
-    scale, other_scale = (weight(p.reference, reference, reals) for p in (first, second))
-    both = Partial(
-        True,
+    one, other = (weight(p.reference, reference, reals) for p in (first, second))
+    return Partial(
         reference,
-        first.total * scale + second.total * other_scale,
-        first.weighted * scale + second.weighted * other_scale,
+        first.total * one + second.total * other,
+        first.weighted * one + second.weighted * other,
     )
-    return _select(first.some, _select(second.some, both, first, reals), second, reals)
 
 
-def _select(condition: Condition, then: Partial, otherwise: Partial, reals: Reals) -> Partial:
-    return Partial(*(reals.select(condition, a, b) for a, b in zip(then, otherwise, strict=True)))
+def score_gradient(probability: Number, with_value: Number, with_output: Number) -> Number:
+    """The loss's derivative by a score, from p = weight(x, log-sum-exp) of that key.
 
-
-def of_block(keys: Iterable[tuple[Number, Number]], reals: Reals) -> Partial:
-    """The partial result of a block's visible keys, each a (score, value), all at once."""
-    ...
+    `with_value` and `with_output`: the products of the output's gradient with the key's value and
+    with the output. (T. Dao, arXiv 2307.08691, section 2.3)
+    """
+    return probability * (with_value - with_output)

@@ -21,6 +21,7 @@ from psem_model.simulator.network import Network, all_reduce
 from psem_model.simulator.store import Store
 from spec import training
 from spec.derive import derive
+from spec.online_softmax import Reals, merge, of_block
 from spec.placement import BATCH
 from spec.schedule import Buffer, Factor, Kind, Op, Phase
 from spec.states import POLICIES, custom_policy
@@ -305,24 +306,45 @@ NONLINEAR = {
 }
 
 
+def reduced(terms):
+    """Each device's row, after an all-reduce along the ring."""
+    network, group = Network(2), Cluster(((BATCH, 2),)).group((BATCH,))
+    network.serve(("finish", 0), None)
+    padded = np.pad(terms, ((0, 0), (0, terms.shape[1] % 2)))
+    chunks = padded.reshape(1, 2, 2, -1)
+    return all_reduce(chunks, group, Arithmetic().add, network).reshape(padded.shape)
+
+
 @executes("R4", *NONLINEAR)
 def test_a_function_of_terms_reduces_to_something_else_than_that_of_the_reduced(values, request):
     function = NONLINEAR[request.node.callspec.id]
-    arithmetic, group = Arithmetic(), Cluster(((BATCH, 2),)).group((BATCH,))
-
-    def reduced(terms):
-        network = Network(2)
-        network.serve(("finish", 0), None)
-        padded = np.pad(terms, ((0, 0), (0, terms.shape[1] % 2)))
-        chunks = padded.reshape(1, 2, 2, -1)
-        return all_reduce(chunks, group, arithmetic.add, network).reshape(padded.shape)
-
     rows = [[v for name, v in values.items() if name.endswith(d)] for d in "01"]
     terms = np.array(rows, object)  # each device's
     whole = reduced(terms)[:, : terms.shape[1]]
     assert (whole == terms.sum(0)).all()
     of_terms, of_whole = reduced(function(terms))[:, :1], function(whole)[:, :1]
     assert (of_terms != of_whole).any()
+
+
+BLOCKS = {
+    "sums_without_rescaling": ([0], [1], lambda block: [block.total, block.weighted]),
+    "averages_of_outputs": ([0], [0, 0], lambda block: [Fraction(1, 2), block.output / 2]),
+}
+
+
+@executes("F5", *BLOCKS)
+def test_blocks_of_keys_reduced_as_they_are_give_another_output_than_merged(values, request):
+    first, second, sent = BLOCKS[request.node.callspec.id]
+    reals = Reals(lambda power: values["base"] ** power, max)
+    blocks = [
+        of_block(scores, [values[v]] * len(scores), reals)
+        for scores, v in ((first, "v0"), (second, "v1"))
+    ]
+    whole = merge(*blocks, reals).output
+    keys = [values["v0"]] * len(first) + [values["v1"]] * len(second)
+    assert whole == of_block([*first, *second], keys, reals).output
+    total, weighted = reduced(np.array([sent(block) for block in blocks], object))[0]
+    assert weighted / total != whole
 
 
 def test_every_counterexample_of_every_refuted_claim_is_executed():

@@ -1,0 +1,297 @@
+"""F2: attention over blocks of keys, merged in any order, is attention over all keys.
+
+Scores and mask are those of any one query; values are one component of the keys' value vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from proofs.kernel import Bool, Kernel, Theorem
+from proofs.online_softmax import Softmax, equal, softmax, softmax_from_the_log_sum_exp
+from proofs.sums import Sum, closed_form, total
+from spec.collectives import all_gather_sends
+from spec.online_softmax import Partial, merge, nothing, weight
+
+BOOL, INT, REAL = z3.BoolSort(), z3.IntSort(), z3.RealSort()
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Any number of keys with scores, some hidden by the mask, cut into n blocks in any way.
+
+    Each block has a turn on each device: blocks come in any order. A span of turns, `lo` to before
+    `hi`, stands for the keys of those blocks.
+    """
+
+    s: Softmax
+    n: Any
+    size: Any  # how many keys there are
+    sized: Theorem
+    device: Any
+    key: Any
+    lo: Any
+    mid: Any
+    hi: Any
+    m: Any
+    r: Any
+    visible: Bool  # whether the query sees the key
+    score: Any  # the key's
+    turns: Theorem
+    in_span: Bool  # the key is visible, and its block's turn is in the span
+    seen: Any  # seen(device, lo, hi, keys): any of the keys is
+    none_yet: Theorem
+    then: Theorem
+
+    def weight(self, reference: Any) -> Any:
+        return weight(self.score, reference, self.s.reals)
+
+
+def _keys(k: Kernel) -> Keys:
+    device, key, c, lo, mid, hi = k.integers("device key c lo mid hi")
+    m, r = k.reals("at_m at_r")
+    n, size = k.fixed("n", INT), k.fixed("size", INT)
+    sized = k.suppose("there_are_some_keys_or_none", [], size >= 0)
+    block, turn = k.function("block", INT, INT), k.function("turn", INT, INT, INT)
+    score, visible = k.function("score", INT, REAL), k.function("visible", INT, BOOL)
+    turns = k.suppose(
+        "each_block_has_its_turn", [device, c], z3.And(turn(device, c) >= 0, turn(device, c) < n)
+    )
+    span = (device, key, lo, mid, hi, m, r)
+    turn_of_key = turn(device, block(key))
+    in_span = z3.And(visible(key), turn_of_key >= lo, turn_of_key < hi)
+    seen = k.recursion(
+        "seen",
+        [device, lo, hi],
+        key,
+        z3.BoolVal(False),
+        lambda before: z3.Or(before(device, lo, hi), in_span),
+    )
+    of_key = (visible(key), score(key), turns.at(c=block(key)), in_span)
+    return Keys(softmax(k), n, size, sized, *span, *of_key, *seen)
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """A field of partial results: the sum of visible keys' weights, or of weighted values."""
+
+    field: str
+    of: Sum  # of(device, lo, hi, reference; keys): in a span of turns
+    plain: Sum  # of all visible keys, with exp(score) as weights
+    rescaled: Theorem
+    union: Theorem
+    none: Theorem
+    all: Theorem
+    hidden: Theorem
+
+
+def _weighted(x: Keys, field: str, value: Any) -> Weighted:
+    k, key, lo, mid, hi, m, r = x.s.k, x.key, x.lo, x.mid, x.hi, x.m, x.r
+    zero = z3.RealVal(0)
+    of = total(k, field, [x.device, lo, hi, m], key, z3.If(x.in_span, x.weight(m) * value, zero))
+    unscaled = x.s.reals.exp(x.score) * value
+    plain = total(k, f"plain_{field}", [], key, z3.If(x.visible, unscaled, zero))
+    joined = closed_form(
+        k,
+        f"{field}_of_two_spans_adds_up",
+        of,
+        of(x.device, lo, mid, m, key) + of(x.device, mid, hi, m, key),
+        given=[lo <= mid, mid <= hi],
+        base=[of.start.at(hi=mid), of.start.at(lo=mid)],
+        uses=[of.next.at(hi=mid), of.next.at(lo=mid)],
+    )
+    rescaled = k.induct(
+        f"{field}_at_another_reference",
+        key,
+        of.upto(key) * weight(m, r, x.s.reals) == of(x.device, lo, hi, r, key),
+        base=[of.start, of.start.at(at_m=r)],
+        step=[of.next, of.next.at(at_m=r), x.s.rescaled(value, x.score, m, r)],
+    )
+    both = merge(
+        Partial(m, *2 * [of(x.device, lo, mid, m, key)]),
+        Partial(r, *2 * [of(x.device, mid, hi, r, key)]),
+        x.s.reals,
+    )
+    union = k.prove(
+        f"merged_{field}_is_that_of_the_union",
+        getattr(both, field) == of(x.device, lo, hi, both.reference, key),
+        given=[lo <= mid, mid <= hi, key >= 0],
+        uses=[
+            joined.at(at_m=both.reference),
+            rescaled.at(hi=mid, at_r=both.reference),
+            rescaled.at(lo=mid, at_m=r, at_r=both.reference),
+        ],
+    )
+    every = {"lo": z3.IntVal(0), "hi": x.n, "at_m": zero}
+    return Weighted(
+        field,
+        of,
+        plain,
+        rescaled,
+        union,
+        none=closed_form(k, f"{field}_of_no_turn_is_nothing", of, zero, given=[hi <= lo]),
+        all=k.induct(
+            f"{field}_of_all_turns_is_plain",
+            key,
+            of(x.device, 0, x.n, zero, key) == plain.upto(key),
+            base=[of.start.at(**every), plain.start],
+            step=[of.next.at(**every), plain.next, x.turns],
+        ),
+        hidden=closed_form(
+            k,
+            f"{field}_of_hidden_keys_is_nothing",
+            of,
+            zero,
+            given=[z3.Not(x.seen(x.device, lo, hi, key))],
+            uses=[x.then],
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Order:
+    """Blocks' partial results, merged in the order of their turns on each device."""
+
+    t: Any
+    block: Any  # block(device, t): at which reference the block of turn t comes
+    reference: Any  # reference(device, t): after t turns
+    then: Theorem
+
+
+def _order(x: Keys) -> Order:
+    k, t = x.s.k, x.s.k.integers("t")
+    block = k.function("block_reference", INT, INT, REAL)
+
+    def step(before: Callable[[Any], Any]) -> Any:
+        merged = merge(nothing(before(x.device)), nothing(block(x.device, t)), x.s.reals)
+        return merged.reference
+
+    lowest = nothing(k.fixed("lowest", REAL)).reference
+    reference, _, then = k.recursion("reference", [x.device], t, lowest, step)
+    return Order(t, block, reference, then)
+
+
+def _merged(x: Keys, order: Order, w: Weighted) -> tuple[Any, Theorem]:
+    """A field of what the device has at last, and: rescaled, it is the plain sum."""
+    k, t, device = x.s.k, order.t, x.device
+    m, r = order.reference(device, t), order.block(device, t)
+    arriving = Partial(r, *2 * [w.of(device, t, t + 1, r, x.size)])
+
+    def step(before: Callable[[Any], Any]) -> Any:
+        return getattr(merge(Partial(m, *2 * [before(device)]), arriving, x.s.reals), w.field)
+
+    begin = z3.RealVal(getattr(nothing(), w.field))
+    merged, begins, then = k.recursion(f"merged_{w.field}", [device], t, begin, step)
+    first, last, zero = order.reference(device, 0), order.reference(device, x.n), z3.RealVal(0)
+    so_far = k.induct(
+        f"{w.field}_is_that_of_the_blocks_so_far",
+        t,
+        merged(device, t) == w.of(device, 0, t, m, x.size),
+        base=[begins, w.none.at(lo=0, hi=0, at_m=first, key=x.size), x.sized],
+        step=[
+            then,
+            order.then,
+            w.union.at(lo=0, mid=t, hi=t + 1, at_m=m, at_r=r, key=x.size),
+            x.sized,
+        ],
+    )
+    done = k.prove(
+        f"{w.field}_of_all_blocks",
+        merged(device, x.n) * weight(last, zero, x.s.reals) == w.plain(x.size),
+        uses=[
+            so_far.at(t=x.n),
+            w.rescaled.at(lo=0, hi=x.n, at_m=last, at_r=zero, key=x.size),
+            w.all.at(key=x.size),
+            x.turns,
+            x.sized,
+        ],
+    )
+    return merged(device, x.n), done
+
+
+def _positive(x: Keys, w: Weighted) -> Theorem:
+    """Where the query sees a key, the weights add up to more than nothing."""
+    of = w.of.upto(x.key)
+    return x.s.k.induct(
+        "weights_seen_add_up_to_more_than_nothing",
+        x.key,
+        z3.And(of >= 0, z3.Implies(x.seen(x.device, x.lo, x.hi, x.key), of > 0)),
+        base=[w.of.start, x.none_yet],
+        step=[w.of.next, x.then, x.s.positive.at(x=x.score, m=x.m)],
+    )
+
+
+def _attention(k: Kernel) -> tuple[Theorem, ...]:
+    """Whatever the blocks, their order and their references, the output is the plain softmax's."""
+    x = _keys(k)
+    value = k.function("value", INT, REAL)
+    totals, values = both = (
+        _weighted(x, "total", z3.RealVal(1)),
+        _weighted(x, "weighted", value(x.key)),
+    )
+    positive = _positive(x, totals)
+
+    def span(reference: Any) -> Partial:
+        """The partial result of a span's blocks."""
+        return Partial(reference, *(w.of(x.device, x.lo, x.hi, reference, x.key) for w in both))
+
+    seen = x.seen(x.device, x.lo, x.hi, x.key)
+    any_reference = k.prove(
+        "the_reference_does_not_matter",
+        span(x.m).output == span(x.r).output,
+        given=[seen, x.key >= 0],
+        uses=[*(w.rescaled for w in both), positive.at(at_m=x.r)],
+    )
+    hidden = k.prove(
+        "hidden_blocks_are_nothing",
+        equal(span(x.m), nothing(x.m)),
+        given=[z3.Not(seen), x.key >= 0],
+        uses=[w.hidden for w in both],
+    )
+    order, zero = _order(x), z3.RealVal(0)
+    (l, all_totals), (o, all_values) = (_merged(x, order, w) for w in both)
+    plain = Partial(zero, totals.plain(x.size), values.plain(x.size))
+    whole = k.prove(
+        "merged_blocks_give_the_attention_over_all_keys",
+        Partial(order.reference(x.device, x.n), l, o).output == plain.output,
+        given=[x.seen(x.device, 0, x.n, x.size)],
+        uses=[
+            all_totals,
+            all_values,
+            totals.all.at(key=x.size),
+            positive.at(lo=0, hi=x.n, at_m=zero, key=x.size),
+            x.sized,
+        ],
+    )
+    return whole, *(w.union for w in both), any_reference, hidden
+
+
+def _ring_order(k: Kernel) -> Theorem:
+    """Blocks round a ring, as in its all-gather: each has one turn on each device, of n."""
+    d, c, s = k.integers("d c s")
+    n = k.fixed("n", INT)
+    here = all_gather_sends(d, s)  # the block that the device has in step s
+    turn = z3.If(c <= d, d - c, d - c + n)
+    return k.prove(
+        "a_ring_gives_each_block_a_turn_on_each_device",
+        z3.And(turn >= 0, turn < n, z3.Or(here == c, here + n == c) == (s == turn)),
+        given=[d >= 0, d < n, c >= 0, c < n, s >= 0, s < n],
+    )
+
+
+def blocks_in_any_order_give_the_whole_attention(k: Kernel) -> tuple[Theorem, ...]:
+    """Partial results merged in any order, on each device another, give the attention over all keys.
+
+    For any keys, mask, cut into n blocks and references; blocks that the mask hides are nothing. A
+    ring is such an order on each device. The backward pass finds the same softmax, block by block,
+    from the saved log-sum-exp. (Claim F2; arXiv 2310.01889, section 3)
+    """
+    return (
+        *_attention(k.part("blocks")),
+        _ring_order(k.part("ring")),
+        softmax_from_the_log_sum_exp(k.part("backward")),
+    )

@@ -1,0 +1,218 @@
+"""X6-X8, A1: what the derived programs of the model axes send and keep, in closed form.
+
+The specification's costs, evaluated on symbols: b samples and s positions of a micro-batch, h features,
+a heads, kv key heads, d features of a head, f features inside the MLP, v words, n devices along the
+axis. Volumes are elements that one device sends; activations are bytes that one device keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from proofs.kernel import Bool, Kernel, Theorem
+from proofs.programs import GPT, LLAMA
+from spec.distribute import ALL, NOTHING, PAIRS, distribute
+from spec.model_costs import elements_sent, kept_bytes, weights
+from spec.model_strategies import EXPERTS, MODEL_AXES
+from spec.programs import Line, Move, Program
+from spec.transformer import Transformer, head, layer
+from spec.values import Part
+
+Volumes = Mapping[str, tuple[Program, Iterable[Line], Any]]
+MODELS = (("gpt", GPT), ("llama", LLAMA))
+
+
+class Symbols:
+    """A model of any sizes, on n devices, as real variables: the divisible case.
+
+    `square`: a key for every head, heads that share the h features, and an MLP 4h wide.
+    """
+
+    def __init__(self, k: Kernel, model: Transformer, square: bool = False) -> None:
+        self.k = k
+        self.b, self.s, self.h, self.a, self.v, self.n = k.reals("b s h a v n")
+        if square:
+            self.kv, self.d, self.f = self.a, self.h / self.a, 4 * self.h
+        else:
+            self.kv, self.d, self.f = k.reals("kv d f")
+        self.shape = replace(
+            model,
+            hidden=self.h,
+            heads=self.a,
+            kv_heads=self.kv,
+            head_dim=self.d,
+            feed_forward=self.f,
+            vocabulary=self.v,
+        )
+        self.sizes: dict[str, Any] = self.shape.sizes(self.b, self.s)
+        self.passed = (self.n - 1) / self.n  # of a value, what each device sends round a ring
+        self.devices, self.heads = self.n >= 1, self.kv >= 1
+
+    def program(
+        self, strategy: str, again: str = NOTHING, held: bool = False, part: Part | None = None
+    ) -> Program:
+        """The derived program of a layer, or of another part; of one device without a strategy."""
+        axes = (replace(MODEL_AXES[strategy], held=held),) if strategy else ()
+        return distribute(part or layer(self.shape), axes, again)
+
+    def mesh(self, program: Program) -> dict[str, Any]:
+        return {axis.name: self.n for axis in program.axes}
+
+    def sent(self, program: Program, lines: Iterable[Line]) -> Any:
+        """Elements that a device sends in some lines of a program."""
+        mesh = self.mesh(program)
+        moves = (line for line in lines if isinstance(line, Move))
+        return sum(elements_sent(move, program, self.sizes, mesh) for move in moves)
+
+    def gradients(self, program: Program, but: str = "") -> Any:
+        """What all-reducing the gradients of all weights sends, but of those cut along an index."""
+        found = weights(program, self.sizes, self.mesh(program))
+        return 2 * self.passed * sum(e for w, e in found.items() if but not in w.indices)
+
+    def kept(self, program: Program) -> Any:
+        """Bytes that a device keeps from forward to backward."""
+        return kept_bytes(program, self.sizes, self.mesh(program))
+
+    def sends(self, volumes: Volumes, *given: Bool) -> list[Theorem]:
+        """In these lines of these programs a device sends so many elements."""
+        return [
+            self.k.prove(name, self.sent(program, lines) == volume, given)
+            for name, (program, lines, volume) in volumes.items()
+        ]
+
+
+def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
+    """Tensor parallelism moves 4bsh(n-1)/n forward and as much backward, per layer and micro-batch.
+
+    With sequence parallelism the same if what is gathered is held, and 2bsh(n-1)/n more backward if
+    it is gathered again. Recomputing everything adds a forward, recomputing attention nothing. Of
+    gradients, nothing without sequence parallelism; with it those of what is on every device: norms'
+    scales and shifts, and the offsets after the two row-parallel products. (Claim X6; Megatron-LM
+    1909.08053 section 3, 2205.05198 section 4.2.2)
+    """
+    found: list[Theorem] = []
+    for name, model in MODELS:
+        x = Symbols(k.part(name), model)
+        tp, tp_sp, held = x.program("tp"), x.program("tp+sp"), x.program("tp+sp", held=True)
+        twice = 4 * x.passed * (x.b * x.s * x.h)  # two all-reduces, or two gathers and two scatters
+        on_every_device = (6 if model is GPT else 2) * x.h
+        again = {(s, how): x.program(s, how) for s in ("tp", "tp+sp") for how in (PAIRS, ALL)}
+        volumes = {
+            "tp_forward": (tp, tp.forward, twice),
+            "tp_backward": (tp, tp.backward + tp.finish, twice),
+            "tp_sp_forward": (tp_sp, tp_sp.forward, twice),
+            "tp_sp_backward": (tp_sp, tp_sp.backward, twice + twice / 2),
+            "tp_sp_held_backward": (held, held.backward, twice),
+            "tp_sp_gradients": (tp_sp, tp_sp.finish, 2 * x.passed * on_every_device),
+        }
+        for (strategy, how), program in again.items():
+            backward = 2 * twice if how == ALL else volumes[f"{strategy}_backward".replace("+", "_")][2]
+            words = f"{strategy}_{how}_again_backward".replace("+", "_")
+            volumes[words] = (program, program.backward, backward)
+        found += x.sends(volumes, x.devices)
+    return tuple(found)
+
+
+def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
+    """Ring attention moves 2bs kv d(n-1)/n elements forward, and twice that backward.
+
+    Backward passes keys and values round again, and their gradients; as much as forward if keys and
+    values are held. By all-to-all it is bs(2ad + 2 kv d)(n-1)/n^2, forward and backward: 4bsh(n-1)/n^2
+    with a key for each head, an n-th of tensor and sequence parallelism's. All gradients of weights
+    are all-reduced, once a step. (Claim X7; Ring Attention 2310.01889, Ulysses 2309.14509 section 3.2)
+    """
+    found: list[Theorem] = []
+    for name, model in MODELS:
+        x = Symbols(k.part(name), model)
+        ring, held = x.program("cp"), x.program("cp", held=True)
+        swap = x.program("cp-all-to-all")
+        keys = 2 * x.passed * (x.b * x.s * x.kv * x.d)
+        both = x.passed * (x.b * x.s / x.n) * (2 * x.a * x.d + 2 * x.kv * x.d)
+        volumes = {
+            "ring_forward": (ring, ring.forward, keys),
+            "ring_backward": (ring, ring.backward, 2 * keys),
+            "ring_held_backward": (held, held.backward, keys),
+            "ring_gradients": (ring, ring.finish, x.gradients(ring)),
+            "all_to_all_gradients": (swap, swap.finish, x.gradients(swap)),
+        }
+        found += x.sends(volumes, x.devices)
+        all_to_all = {
+            "all_to_all_forward": (swap, swap.forward, both),
+            "all_to_all_backward": (swap, swap.backward, both),
+        }
+        found += x.sends(all_to_all, x.devices, x.heads)
+        square = Symbols(k.part(f"{name}_a_key_for_each_head"), model, square=True)
+        tp_sp, n = square.program("tp+sp"), square.n
+        sent = square.sent(swap, swap.forward)
+        few = 4 * (square.b * square.s * square.h) * (n - 1) / (n * n)
+        given = [square.devices, square.heads]
+        found += [
+            square.k.prove("all_to_all_of_all_features", sent == few, given),
+            square.k.prove(
+                "an_nth_of_tensor_parallelism", n * sent == square.sent(tp_sp, tp_sp.forward), given
+            ),
+        ]
+    return tuple(found)
+
+
+def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
+    """Two all-to-alls forward and two backward, each of (b/n)s chosen h(n-1)/n elements.
+
+    Each token is sent to `chosen` experts: the slots of all experts are b s chosen. Gradients of all
+    weights but the experts' are all-reduced, once a step. Where tensor and sequence parallelism cut
+    each expert instead, slots are gathered and scattered in place of tokens: 2bsh(1 + chosen)(n-1)/n
+    forward. (Claim X8; GShard 2006.16668 section 3.2)
+    """
+    x = Symbols(k, replace(LLAMA, experts=4, chosen=2))
+    experts, slots, chosen = k.reals("experts slots chosen")
+    x.sizes |= {"j": experts, "e": experts, "c": slots}
+    ep, cut = x.program("ep"), x.program("tp+sp")
+    each = x.passed * (x.b / x.n) * x.s * chosen * x.h
+    tokens = {
+        "tokens_forward": (ep, ep.forward, 2 * each),
+        "tokens_backward": (ep, ep.backward, 2 * each),
+        "cut_experts_forward": (cut, cut.forward, 2 * x.passed * x.b * x.s * x.h * (1 + chosen)),
+    }
+    gradients = {"gradients": (ep, ep.finish, x.gradients(ep, but=EXPERTS))}
+    evenly = experts * slots == x.b * x.s * chosen
+    return (*x.sends(tokens, x.devices, evenly), *x.sends(gradients, x.devices))
+
+
+def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
+    """A layer keeps sbh(34 + 5as/h) bytes, and sbh(10 + 24/n + 5as/(hn)) with tensor parallelism.
+
+    With sequence parallelism an n-th of the whole; without attention's pairs, sbh(10 + 24/n) and
+    34sbh/n; recomputing everything, 2sbh and 2sbh/n. Gathered features that are held are whole:
+    sbh(4 + 30/n) of 34sbh/n. The head keeps 4sbh, 4sbv and 4sb, of which tensor parallelism divides
+    the words' by n, and sequence parallelism all. (Claim A1; 2205.05198 sections 4.1-4.3, 5, table 2)
+    """
+    x = Symbols(k, GPT, square=True)
+    sbh, pairs, n = x.s * x.b * x.h, 5 * x.a * x.s * x.s * x.b, x.n
+    tokens, words = x.s * x.b, x.s * x.b * x.v
+    last = head(x.shape)
+    one, many, heads = [x.devices], [x.devices, x.heads], [x.heads]
+    rows = {
+        "one_device": (x.program(""), 34 * sbh + pairs, heads),
+        "attention_again": (x.program("", PAIRS), 34 * sbh, heads),
+        "all_again": (x.program("", ALL), 2 * sbh, []),
+        "tp": (x.program("tp"), sbh * (10 + 24 / n) + pairs / n, many),
+        "tp_attention_again": (x.program("tp", PAIRS), sbh * (10 + 24 / n), many),
+        "tp_all_again": (x.program("tp", ALL), 2 * sbh, []),
+        "tp_sp": (x.program("tp+sp"), (34 * sbh + pairs) / n, many),
+        "tp_sp_held": (x.program("tp+sp", held=True), sbh * (4 + 30 / n) + pairs / n, many),
+        "tp_sp_attention_again": (x.program("tp+sp", PAIRS), 34 * sbh / n, many),
+        "tp_sp_all_again": (x.program("tp+sp", ALL), 2 * sbh / n, one),
+        "head": (x.program("", part=last), 4 * sbh + 4 * words + 4 * tokens, []),
+        "tp_head": (x.program("tp", part=last), 4 * sbh + 4 * words / n + 4 * tokens, one),
+        "tp_sp_head": (
+            x.program("tp+sp", part=last),
+            (4 * sbh + 4 * words + 4 * tokens) / n,
+            one,
+        ),
+    }
+    return tuple(
+        k.prove(f"{name}_keeps", x.kept(program) == formula, given)
+        for name, (program, formula, given) in rows.items()
+    )

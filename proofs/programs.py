@@ -1,0 +1,257 @@
+"""E10, F1: what `check` accepts does on devices what one device does, and so does recomputation.
+
+Each line does one of a few things along each axis, whatever the names of its indices: its rules,
+each of them a theorem. Axes compose: with the coordinates on other axes fixed, what a device has is
+any value, so what holds along one axis holds of what the other axes leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+import z3
+
+from proofs.kernel import Kernel, KernelError, Theorem
+from proofs.program_lines import (
+    ADD,
+    BOTH,
+    CONTRACT,
+    FUNCTION,
+    INT,
+    LEFT,
+    NAMED,
+    NO,
+    REAL,
+    RENAME,
+    RIGHT,
+    ROWS,
+    SUMMED,
+    R,
+    Rule,
+    S,
+    contractions_have_transposes,
+    proved,
+)
+from proofs.program_values import Terms, computed, differentiated, given_to
+from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along
+from spec.model_strategies import MODEL_AXES
+from spec.programs import COLLECTIVE, Axis, Move, Program, check, of_cotangent, result
+from spec.transformer import Transformer, parts
+from spec.values import Does, Operation, Part, Value
+
+# one of each kind; sizes do not matter to what is derived
+GPT = Transformer(1, 8, 4, 4, 2, 32, 16, positions=4, dropout=True)
+LLAMA = Transformer(
+    1, 8, 4, 2, 2, 32, 16, gated=True, function="silu", norm="rms_norm", biases=frozenset()
+)
+MODELS = (GPT, LLAMA, *(replace(model, experts=4, chosen=2) for model in (GPT, LLAMA)))
+AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
+
+
+# ------------------------------------------------------------------------- which rules
+def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -> set[Rule]:
+    """What an operation needs to be right along an axis. Raises KernelError for other forms."""
+    values = (*operation.reads, operation.makes)
+    for value, lie in zip(values, (*lies, made), strict=True):
+        if lie.index not in ("", *value.indices):
+            raise KernelError(f"{operation}: {value} cannot lie {lie}")
+    if operation.does is Does.RENAME:
+        return {_rule_of_rename(operation, axis, lies[0], made)}
+    cut = {lie.index for lie in (*lies, made)} - {""}
+    if len(cut) > 1:
+        raise KernelError(f"{operation}: one axis cuts {' and '.join(sorted(cut))}")
+    index, layouts = "".join(cut), tuple(lie.layout for lie in lies)
+    if operation.does is Does.CONTRACT:
+        part_of = {i: _part(operation.contraction, i) for value in values for i in value.indices}
+        return {Rule(CONTRACT, part_of[index] if index else NO, layouts, made.layout)}
+    if len({frozenset(value.indices) for value in values}) > 1:
+        raise KernelError(f"{operation}: not element by element")
+    if operation.does is Does.ADD:
+        return {Rule(ADD, BOTH if index else NO, layouts, made.layout)}
+    cut_in = ROWS if index and index == operation.over else BOTH
+    known = layouts[-1]  # what the function, or its derivative, is computed from
+    function = Rule(FUNCTION, cut_in if known is S else NO, (known,), known)
+    if not operation.backward:
+        return {replace(function, result=made.layout)}
+    return {function, Rule(CONTRACT, cut_in if index else NO, layouts, made.layout)}
+
+
+def _part(contraction: Contraction, index: str) -> str:
+    """The part of an index in a contraction."""
+    sides = (contraction.left, contraction.right, contraction.out)
+    found = tuple(index in side for side in sides)
+    known = {(1, 0, 1): LEFT, (0, 1, 1): RIGHT, (1, 1, 1): BOTH, (1, 1, 0): SUMMED}
+    if found not in known:
+        raise KernelError(f"{contraction}: {index} is neither kept nor summed over")
+    return known[found]
+
+
+def _rule_of_rename(operation: Operation, axis: Axis, lie: Lie, made: Lie) -> Rule:
+    """A rename is linear: an element is one of the value's, or the sum of those of several slots."""
+    renamed = operation.renamed
+    if lie.layout is S and lie != made:
+        olds, news = ({pair[side] for pair in renamed} for side in (0, 1))
+        # where several indices become one, or one several, owners are those of the axis's own
+        known = len(olds) == len(news) or axis.stream in (lie.index, made.index)
+        if (lie.index, made.index) not in renamed or not known:
+            raise KernelError(f"{operation}: {lie} does not become {made}")
+        return Rule(RENAME, NAMED, (S,), made.layout)
+    return Rule(CONTRACT, RIGHT if lie.layout is S else NO, (R, lie.layout), made.layout)
+
+
+def rules_in(program: Program) -> set[Rule]:
+    """Those of every line of a program, along every axis, of values that lie as the program says."""
+    found: set[Rule] = set()
+    part, lies = program.part, program.lies
+    starts = {v: {a.name: a.rest(v, part) for a in program.axes} for v in given_to(part)}
+    starts[program.seed] = of_cotangent(lies[program.gives])
+    if any(lies[value] != start for value, start in starts.items()):
+        raise KernelError(f"{part.name}: starts from values that lie otherwise")
+    for line in program.lines:
+        if isinstance(line, Move):
+            before = lies[line.value]
+            moved = before[line.axis] == line.before != line.after
+            if not moved or lies[line.makes] != {**before, line.axis: line.after}:
+                raise KernelError(f"{line}: does not move it there")
+            found.add(Rule(line.collective, NO, (line.before.layout,), line.after.layout))
+            continue
+        for axis in program.axes:
+            reads = [lies[value][axis.name] for value in line.reads]
+            made = result(line, axis, *reads)
+            if lies[line.makes][axis.name] != made:
+                raise KernelError(f"{line}: is said to lie {lies[line.makes][axis.name]}, not {made}")
+            found |= rules_of(line, axis, reads, made)
+    return found
+
+
+def accepted_rules() -> set[Rule]:
+    """All moves, and all that is accepted of an operation of each kind with an index in each part."""
+
+    def of(*indices: str) -> Value:
+        return Value("value", indices)
+
+    row = of("b", "i")
+    operations = [
+        Operation(Does.CONTRACT, (of("l", "b", "i"), of("r", "b", "i")), of("l", "r", "b")),
+        Operation(Does.CONTRACT, (row, row), of("b")),
+        Operation(Does.ADD, (row, row), row),
+        Operation(Does.APPLY, (row,), row, "f"),
+        Operation(Does.NORMALISE, (row,), row, "f", "i"),
+        Operation(Does.APPLY, (row, row), row, "f", backward=True),
+        Operation(Does.NORMALISE, (row, row), row, "f", "i", backward=True),
+        Operation(Does.RENAME, (row,), of("u", "i"), renamed=(("b", "u"),)),
+    ]
+    found = {Rule(name, NO, (before,), after) for (before, after), name in COLLECTIVE.items()}
+    for operation in operations:
+        choices = [(WHOLE, PARTIAL, *map(along, value.indices)) for value in operation.reads]
+        for lies in product(*choices):
+            try:
+                made = result(operation, Axis("axis"), *lies)
+            except LayoutError:
+                continue
+            found |= rules_of(operation, Axis("axis"), lies, made)
+    return found
+
+
+# ------------------------------------------------------------------------------ claims
+def derived(part: Part, axes: Sequence[tuple[Axis, ...]]) -> Iterator[Program]:
+    """The programs of a part on meshes of some axes, with and without recomputation."""
+    for mesh in axes:
+        for again in (NOTHING, PAIRS, ALL, FROM_SLICES):
+            yield distribute(part, mesh, again)
+
+
+def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
+    """The rules of the derived programs: accepted, with the results and gradients of one device."""
+    terms, found = Terms(), set[Rule]()
+    alone = differentiated(part, terms)
+    for program in derived(part, axes):
+        check(program)
+        if computed(program, terms) != alone:
+            raise KernelError(f"{part.name} on {program.axes}: not what one device computes")
+        found |= rules_in(program)
+    return found
+
+
+def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
+    """Derived programs are accepted, and every line does on devices what it does on whole values.
+
+    Of embedding, layer and head, on every model axis, with and without recomputation; and whatever
+    the typing rule accepts of an operation is right. On whole values they are the model and its
+    gradients by the chain rule. A copy's gradient sums over the outputs of its uses: where these are
+    cut it is partial, by the rule of summed indices, and the all-reduce of its terms is the whole
+    gradient. (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
+    """
+    needed = accepted_rules()
+    for model in MODELS:
+        for part in parts(model):
+            needed |= checked(part, [(), *((axis,) for axis in AXES)])
+    return (
+        *(proved(k.part(str(rule)), rule) for rule in sorted(needed, key=str)),
+        contractions_have_transposes(k.part("transposes")),
+    )
+
+
+def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
+    """What backward makes again from what is kept, by forward's own lines, is what forward made.
+
+    For any number of lines, any operations, and any choice of what is kept. The derived programs with
+    recomputation are accepted, make again by forward's lines, and find the gradients that the
+    programs without it find. (Claim F1; 1604.06174, 2205.05198 section 5)
+    """
+    for model in MODELS:
+        for part in parts(model):
+            for axis in AXES:
+                _same_gradients(part, axis)
+    return (_made_again(k),)
+
+
+def _same_gradients(part: Part, axis: Axis) -> None:
+    terms = Terms()
+    plain, *others = derived(part, [(axis,)])
+    gradients = computed(plain, terms)
+    for program in others:
+        check(program)
+        made = {line.makes: line for line in program.forward}
+        if any(line != made.get(line.makes, line) for line in program.backward):
+            raise KernelError(f"{part.name} on {axis.name}: made again by another line")
+        if computed(program, terms) != gradients:
+            raise KernelError(f"{part.name} on {axis.name}: other gradients with recomputation")
+
+
+def _made_again(k: Kernel) -> Theorem:
+    """Lines read what earlier lines made; what comes in is a line that is kept."""
+    line, other = k.integers("line other")
+    does = k.function("does", INT, REAL, REAL, REAL)
+    made, again = (k.function(name, INT, REAL) for name in ("made", "again"))
+    reads = [k.function(name, INT, INT)(line) for name in ("first", "second")]
+    kept = k.function("kept", INT, z3.BoolSort())(line)
+    before = z3.And(*(z3.And(read >= 0, read < line) for read in reads))
+    earlier = k.suppose("lines_read_earlier_ones", [line], z3.Or(kept, before))
+    forward = k.suppose(
+        "forward", [line], z3.Or(kept, made(line) == does(line, *(made(read) for read in reads)))
+    )
+    anew = does(line, *(again(read) for read in reads))
+    backward = k.suppose("backward", [line], again(line) == z3.If(kept, made(line), anew))
+    same = again(line) == made(line)
+    alike, start, then = k.recursion(
+        "alike", [], line, z3.BoolVal(True), lambda previous: z3.And(previous(), same)
+    )
+    one = k.induct(
+        "one_of_those",
+        line,
+        z3.Implies(z3.And(alike(line), other >= 0, other < line), again(other) == made(other)),
+        step=[then],
+    )
+    of_reads = [one.at(other=read) for read in reads]
+    all_alike = k.induct(
+        "all_before_are_alike",
+        line,
+        alike(line),
+        base=[start],
+        step=[then, *of_reads, earlier, forward, backward],
+    )
+    return k.prove("made_again_is_made", same, [line >= 0], [all_alike.at(line=line + 1), then])

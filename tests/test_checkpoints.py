@@ -1,0 +1,79 @@
+"""The best number of checkpoints beside trying all, and broken rules that its proof must notice."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import proofs.checkpoints as proof
+from proofs.kernel import Kernel, KernelError
+from spec.arithmetic import EXACT
+from spec.checkpoints import best, kept
+
+layers_ = st.integers(1, 300)
+sizes = st.integers(1, 10**12)
+
+
+@given(layers_, sizes, sizes)
+def test_the_best_number_of_checkpoints_is_that_of_trying_all(layers, size_in, size_mid):
+    def of(count):
+        return kept(count, layers, size_in, size_mid)
+
+    assert best(layers, size_in, size_mid) == min(range(1, layers + 1), key=of)
+
+
+@given(st.integers(1, 10**15), sizes, sizes)
+def test_the_best_number_is_exact_for_any_size(layers, size_in, size_mid):
+    found = best(layers, size_in, size_mid)
+    least = kept(found, layers, size_in, size_mid)
+    near = [n for n in (found - 1, found + 1) if 1 <= n <= layers]
+    assert all(kept(n, layers, size_in, size_mid) >= least for n in near)
+
+
+@given(layers_, layers_, sizes, sizes)
+def test_layers_cut_into_equal_segments_keep_what_the_closed_form_says(
+    count, length, size_in, size_mid
+):
+    layers = count * length
+    exactly = kept(count, layers, size_in, size_mid, EXACT)
+    assert exactly == kept(count, layers, size_in, size_mid) == count * size_in + length * size_mid
+
+
+@given(layers_, layers_, sizes, sizes)
+def test_unequal_segments_keep_at_most_one_layer_more(count, layers, size_in, size_mid):
+    more = kept(count, layers, size_in, size_mid, EXACT) - kept(count, layers, size_in, size_mid)
+    assert 0 <= more < size_mid
+
+
+@pytest.mark.parametrize("given_", [(0, 1, 1), (1, 0, 1), (1, 1, -1)])
+def test_sizes_that_are_none_are_refused(given_):
+    with pytest.raises(ValueError, match="at least 1"):
+        best(*given_)
+
+
+def test_the_proof_holds():
+    assert proof.least_is_kept_at_the_square_root(Kernel("A5"))
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        lambda c, layers, size_in, size_mid, _: c * size_in + layers * size_mid,
+        lambda c, layers, size_in, size_mid, _: size_in / c + c * size_mid / layers,
+        lambda c, layers, size_in, size_mid, _: c * size_mid + layers / c * size_in,
+        lambda c, layers, size_in, size_mid, _: 2 * c * size_in + layers / c * size_mid,
+    ],
+    ids=["all layers are kept", "upside down", "the sizes change places", "inputs are kept twice"],
+)
+def test_a_broken_rule_is_noticed(broken, monkeypatch):
+    monkeypatch.setattr(proof, "kept", broken)
+    monkeypatch.setattr("proofs.kernel.RESOURCE_LIMIT", 1_000_000)
+    with pytest.raises(KernelError, match="not proved"):
+        proof.least_is_kept_at_the_square_root(Kernel("A5"))
+
+
+@given(layers_, st.fractions(min_value=Fraction(1, 9), max_value=9))
+def test_sizes_may_be_in_any_unit(layers, unit):
+    whole = kept(1, layers, 6, 35)
+    assert kept(1, layers, 6 * unit, 35 * unit) == whole * unit

@@ -1,0 +1,242 @@
+"""Costs of derived programs: the proved forms in numbers, and broken rules that X6-X8, A1 notice."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proofs.kernel import Kernel, KernelError
+from proofs.model_costs import MODELS, Symbols
+from proofs.programs import GPT
+from spec.distribute import ALL, NOTHING, PAIRS, distribute
+from spec.model_costs import elements_sent, kept_bytes, weights
+from spec.model_strategies import MODEL_AXES
+from spec.programs import Move
+from spec.transformer import Transformer, layer
+from tests.test_programs import notices
+
+counts = st.integers(1, 6)
+
+
+@st.composite
+def sizes(draw, **kind):
+    """A model, a micro-batch and a number of devices that divides whatever is cut; as fractions."""
+    n, b, s, r, d, h, f = (draw(counts) for _ in range(7))
+    kv, sequence, batch = n * draw(counts), n * s, n * b
+    numbers = (1, h, kv * r, kv, d, n * f, n * draw(counts))
+    exact = [Fraction(number) for number in numbers]
+    return replace(Transformer(*exact), **kind), Fraction(batch), Fraction(sequence), Fraction(n)
+
+
+def sent(program, lines, indices, n):
+    mesh = {axis.name: n for axis in program.axes}
+    moves = [line for line in lines if isinstance(line, Move)]
+    return sum(elements_sent(move, program, indices, mesh) for move in moves)
+
+
+def program_of(model, strategy, again=NOTHING):
+    return distribute(layer(model), (MODEL_AXES[strategy],), again)
+
+
+@given(sizes())
+def test_ulysses_sends_an_nth_of_what_sequence_parallelism_gathers_and_scatters(drawn):
+    model, b, s, n = drawn
+    model = replace(model, kv_heads=model.heads, hidden=model.heads * model.head_dim)
+    indices = model.sizes(b, s)
+    swap, tp_sp = program_of(model, "cp-all-to-all"), program_of(model, "tp+sp")
+    assert n * sent(swap, swap.forward, indices, n) == sent(tp_sp, tp_sp.forward, indices, n)
+
+
+@given(sizes(), st.sampled_from(["tp", "tp+sp"]))
+def test_whole_numbers_that_divide_give_the_closed_form(drawn, strategy):
+    model, b, s, n = drawn
+    program = program_of(model, strategy)
+    assume(not int(b * s * model.hidden) % int(n))
+    whole = {index: int(size) for index, size in model.sizes(b, s).items()}
+    found = sent(program, program.forward, whole, int(n))
+    assert found == 4 * b * s * model.hidden * (n - 1) / n
+
+
+@given(sizes(gated=True, norm="rms_norm", biases=frozenset(), experts=6, chosen=2))
+def test_experts_have_a_slot_for_each_token_they_are_chosen_for(drawn):
+    model, b, s, n = drawn
+    indices = model.sizes(b, s)
+    assert indices["e"] * indices["c"] == b * s * 2
+    program = program_of(model, "ep")
+    each = b * s * 2 * model.hidden / n * (n - 1) / n
+    assert sent(program, program.forward, indices, n) == 2 * each
+
+
+@given(sizes())
+def test_one_device_sends_nothing(drawn):
+    model, b, s, _ = drawn
+    for strategy in MODEL_AXES:
+        program = program_of(model, strategy)
+        assert sent(program, program.lines, model.sizes(b, s), Fraction(1)) == 0
+
+
+@given(sizes(), st.sampled_from(sorted(MODEL_AXES)))
+def test_recomputing_more_keeps_less(drawn, strategy):
+    model, b, s, n = drawn
+    indices, mesh = model.sizes(b, s), {MODEL_AXES[strategy].name: n}
+    kept = [
+        kept_bytes(program_of(model, strategy, again), indices, mesh) for again in (NOTHING, PAIRS, ALL)
+    ]
+    assert kept[0] > kept[1] > kept[2]
+
+
+@given(sizes())
+def test_tensor_parallelism_cuts_all_weights_but_those_of_the_features_alone(drawn):
+    model, b, s, n = drawn
+    program = program_of(model, "tp")
+    indices = model.sizes(b, s)
+    on_one, on_many = (weights(program, indices, {"tensor": at}) for at in (Fraction(1), n))
+    for weight, elements in on_one.items():
+        assert on_many[weight] == (elements if weight.indices == ("h",) else elements / n)
+
+
+# ------------------------------------------------------------------- formulas that are not
+@pytest.mark.parametrize(
+    ("strategy", "formula"),
+    [
+        ("tp", lambda x: 4 * x.b * x.s * x.h),  # without (n - 1)/n
+        ("tp", lambda x: 2 * x.passed * x.b * x.s * x.h),  # all-reduces of one ring
+        ("tp+sp", lambda x: 4 * x.passed * x.b * x.s * x.h / x.n),  # slices of slices
+        ("cp", lambda x: 2 * x.passed * x.b * x.s * x.a * x.d),  # keys for every head
+        ("cp-all-to-all", lambda x: 4 * x.passed * x.b * x.s * x.h / x.n),  # a key for every head
+    ],
+)
+def test_a_wrong_volume_is_not_proved(strategy, formula):
+    for name, model in MODELS:
+        x = Symbols(Kernel(f"twin_{name}"), model)
+        program = x.program(strategy)
+        with pytest.raises(KernelError, match="not proved"):
+            x.sends({"wrong": (program, program.forward, formula(x))}, x.devices, x.heads)
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda sbh, pairs, n: sbh * (10 + 24 / n) + pairs,  # pairs on every device
+        lambda sbh, pairs, n: (34 * sbh + pairs) / n,  # norms' inputs cut
+        lambda sbh, pairs, n: sbh * (8 + 24 / n) + pairs / n,  # no masks
+    ],
+)
+def test_a_wrong_size_of_activations_is_not_proved(formula):
+    x = Symbols(Kernel("twin"), GPT, square=True)
+    sbh, pairs = x.s * x.b * x.h, 5 * x.a * x.s * x.s * x.b
+    with pytest.raises(KernelError, match="not proved"):
+        x.k.prove("wrong", x.kept(x.program("tp")) == formula(sbh, pairs, x.n), [x.devices, x.heads])
+
+
+# -------------------------------------------------------------------------------- mutants
+TENSOR, CONTEXT, EXPERT, KEPT = (
+    "tensor_parallelism_moves_eight_of_a_layer",
+    "context_parallelism_moves_keys_or_heads",
+    "expert_parallelism_moves_tokens_twice",
+    "layers_keep_these_activations",
+)
+MUTANTS = [
+    # (what is wrong, file, the rule, the broken rule, claims that must notice)
+    (
+        "a collective sends one chunk",
+        "model_costs.py",
+        "return COLLECTIVES[move.collective].volume(n, chunk)",
+        "return chunk",
+        f"{TENSOR} {CONTEXT} {EXPERT}",
+    ),
+    (
+        "a chunk is all that a device has",
+        "model_costs.py",
+        'has if move.collective == "all_gather" else quotient(has, n)',
+        "has",
+        f"{TENSOR} {CONTEXT} {EXPERT}",
+    ),
+    (
+        "slices are as large as the whole",
+        "model_costs.py",
+        "devices = devices * mesh[axis]",
+        "devices = 1",
+        f"{TENSOR} {CONTEXT} {EXPERT} {KEPT}",
+    ),
+    (
+        "every element takes two bytes",
+        "model_costs.py",
+        "value.width * elements",
+        "2 * elements",
+        KEPT,
+    ),
+    (
+        "masks are not kept",
+        "distribute.py",
+        "elif value.role is not Role.CONSTANT or (",
+        "elif value.role is not Role.CONSTANT and (",
+        KEPT,
+    ),
+    (
+        "norms are kept",
+        "distribute.py",
+        'norm = line.does is Does.NORMALISE and line.function != "softmax"',
+        "norm = False",
+        KEPT,
+    ),
+    (
+        "what is gathered is always held",
+        "distribute.py",
+        'line.collective == "all_gather" and not self.holds(line)',
+        "False",
+        f"{TENSOR} {CONTEXT} {KEPT}",
+    ),
+    (
+        "heads are not brought",
+        "distribute.py",
+        "if brought:",
+        "if False:",
+        CONTEXT,
+    ),
+    (
+        "what layers hand on is on every device",
+        "programs.py",
+        "names = part.names_of(self.stream)",
+        "names = ()",
+        f"{TENSOR} {CONTEXT} {EXPERT} {KEPT}",
+    ),
+    (
+        "slots lie on every device",
+        "programs.py",
+        "names = part.names_of(self.stream)",
+        "names = (self.stream,)",
+        EXPERT,
+    ),
+    (
+        "heads stay whole",
+        "model_strategies.py",
+        "TENSOR = (HEADS, INNER, WORDS)",
+        "TENSOR = (INNER, WORDS)",
+        f"{TENSOR} {KEPT}",
+    ),
+    (
+        "experts are on every device",
+        "model_strategies.py",
+        '"ep": Axis("expert", (EXPERTS,), SAMPLES)',
+        '"ep": Axis("expert", (), SAMPLES)',
+        EXPERT,
+    ),
+    (
+        "a mask takes two bytes",
+        "transformer.py",
+        "*x.indices, width=1)",
+        "*x.indices, width=2)",
+        KEPT,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "file", "rule", "broken", "claims"), MUTANTS, ids=[m[0] for m in MUTANTS]
+)
+def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
+    for function in claims.split():
+        assert notices(tmp_path, "proofs.model_costs", function, file, rule, broken), function
