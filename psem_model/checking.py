@@ -148,15 +148,27 @@ def check_file(
     text = text_of(name)
     schedule = loads(text, name)
     cases = cases_of(schedule, devices(schedule.axes) if devices else None, micro_steps)
+    return check_schedule(name, schedule, cases, policy, lambda *at: line_of(text, *at), progress)
+
+
+def check_schedule(
+    name: str,
+    schedule: Schedule,
+    cases: Sequence[Case],
+    policy: BytePolicy,
+    line: Callable[[str, int], int | None] = lambda *_: None,
+    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+) -> Checked:
+    """Check a schedule in each case, until one fails. `line`: where an operation of a part stands."""
     looked_at = []
     for case in progress(cases):
         looked_at.append(case)
         verdict = check(schedule, case.mesh, case.micro_steps, policy)
         if not verdict.accepted:
             part, index = place_of(schedule, verdict, case.micro_steps)
-            line = None if part is None or index is None else line_of(text, part, index)
+            where = None if part is None or index is None else line(part, index)
             run = small_run(schedule, case, policy)
-            return Checked(name, tuple(looked_at), schedule, verdict, part, index, line, run)
+            return Checked(name, tuple(looked_at), schedule, verdict, part, index, where, run)
     return Checked(name, tuple(looked_at), schedule, Verdict(True))
 
 
@@ -240,6 +252,8 @@ def _summary(cases: Sequence[Case]) -> str:
         return f"{', '.join(first)} and {last}" if first else last
 
     axes: Mapping[str, int] = cases[0].mesh
+    if not axes:
+        return "one device"
     sizes = " x ".join(f"{axis} {listed(c.mesh[axis] for c in cases)}" for axis in axes)
     steps = listed(c.micro_steps for c in cases)
     return f"{counted(len(cases), 'case')}: {sizes}; micro-steps {steps}"

@@ -56,7 +56,7 @@ def shape(block: str, experts: bool) -> Transformer:
     """A model of some kind; how large it is makes no difference to what is derived."""
     llama = choose("--block", block, ("gpt", "llama")) == "llama"
     return Transformer(
-        layers=1,
+        layers=4,
         hidden=8,
         heads=2,
         kv_heads=2,
@@ -68,6 +68,7 @@ def shape(block: str, experts: bool) -> Transformer:
         norm="rms_norm" if llama else "layer_norm",
         biases=frozenset() if llama else frozenset({"qkv", "output", "mlp"}),
         positions=0 if llama else 4,
+        tied=not llama,
         dropout=not llama,
         experts=4 if experts else 0,
         chosen=2 if experts else 0,

@@ -52,8 +52,9 @@ PROGRAM = (
     RECOMPUTE,
     click.option("--moves", is_flag=True, help="Only the collectives."),
 )
+CONFIG = click.option("--config", help="The model's shape: a Hugging Face config.json.")
 MODEL = (
-    click.option("--config", help="The model's shape: a Hugging Face config.json."),
+    CONFIG,
     click.option("--layers", help="Layers of the model, where there is no --config."),
     click.option("--hidden", help="Features of a token between layers."),
     click.option("--heads", help="Heads of attention."),

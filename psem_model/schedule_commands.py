@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
 from psem_model.options import (
     ACCUMULATE,
+    BLOCK,
+    CONFIG,
     DEVICES,
     HOLD,
     JSON,
@@ -99,23 +102,83 @@ def derive(
     click.echo(dumps(derived(placed), name), nl=False)
 
 
+def looks_like_a_product(text: str) -> bool:
+    """Whether it is a strategy or a product of strategies, rather than a file's name."""
+    from psem_model.expressions import NAMES
+
+    return not Path(text).exists() and (text in NAMES or "*" in text or "(" in text)
+
+
+def check_a_product(
+    text: str,
+    devices: str | None,
+    accumulate: str | None,
+    policy: str,
+    config: str | None,
+    block: str,
+    as_json: bool,
+) -> NoReturn:
+    """Check a product of strategies, and exit."""
+    from psem_model import inputs, model_inputs
+    from psem_model.expressions import parse
+    from psem_model.model_derive import shape
+    from psem_model.product_check import check_product
+
+    found = parse(text)
+    given = devices is not None or found.sizes
+    sizes = model_inputs.mesh(found, devices) if given else None
+    experts = any("e" in axis.weights for axis in found.product.cuts)
+    if config is None:
+        model = shape(block, experts)
+    else:
+        from psem_model.configurations import read
+
+        model = read(config)[1]
+    checked = check_product(
+        found,
+        model,
+        sizes,
+        None if accumulate is None else inputs.count("--accumulate", accumulate, "micro-steps"),
+        inputs.policy(policy),
+        bar("checking"),
+    )
+    click.echo(json.dumps(checked.json(), indent=2) if as_json else "\n".join(checked.lines()))
+    sys.exit(0 if checked.accepted else REJECTED)
+
+
 @click.command()
-@click.argument("file")
+@click.argument("file", metavar="FILE|STRATEGY")
 @click.option(
     "--devices",
     help="Devices, such as 4; 2x4 for two axes. Default: 1, 2, 3 and many, along each axis.",
 )
 @click.option("--accumulate", help="Micro-steps per step. Default: 1, 2 and 3.")
-@options(POLICY, JSON)
-def check(file: str, devices: str | None, accumulate: str | None, policy: str, as_json: bool) -> None:
+@options(POLICY, CONFIG, BLOCK, JSON)
+def check(
+    file: str,
+    devices: str | None,
+    accumulate: str | None,
+    policy: str,
+    config: str | None,
+    block: str,
+    as_json: bool,
+) -> None:
     """Check the schedule in FILE: does it do what a single device does, whatever model and data?
 
     `psem derive` writes such files. A rejection names the line of the operation that is wrong, what
     it has and what it needs, and shows a small run that diverges. Exit code: 0 accepted, 1 rejected.
+
+    In place of a file, a strategy or a product of strategies: "zero1(dp=16) * tp(8) * pp(4)". Then the
+    programs of a transformer are checked (of --config, or --block), the stages, and the schedule of
+    every weight.
     """
     from psem_model import inputs
     from psem_model.checking import check_file
 
+    if looks_like_a_product(file):
+        check_a_product(file, devices, accumulate, policy, config, block, as_json)
+    if config is not None:
+        raise inputs.BadInput("--config: given with a file; expected it with a strategy, such as tp(8)")
     found = check_file(
         file,
         None if devices is None else lambda axes: inputs.mesh(devices, axes),
