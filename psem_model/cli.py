@@ -138,6 +138,7 @@ def predict(
     click.echo(json.dumps(shown.json(), indent=2) if as_json else "\n".join(shown.lines()))
 
 
+psem.add_command(model_commands.compare)
 psem.add_command(schedule_commands.derive)
 psem.add_command(schedule_commands.check)
 psem.add_command(schedule_commands.simulate)

@@ -22,6 +22,7 @@ PLACEMENT = click.option(
 HOLD = click.option(
     "--hold", is_flag=True, help="With --placement: keep gathered parameters for backward."
 )
+HELD = click.option("--hold", is_flag=True, help="Keep what is gathered for backward.")
 PSI = "Parameters of the model, such as 7.5e9."
 OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
 DEVICES = click.option("--devices", required=True, help=OF_DEVICES)
