@@ -41,11 +41,12 @@ def named_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     for name, placement in STRATEGIES.items():
         schedule = derive(placement)
         if schedule not in proved:
-            proved[schedule] = _accepted(k.part(name.replace("-", "_")), schedule)
+            proved[schedule] = accepted(k.part(name.replace("-", "_")), schedule)
     return tuple(proved.values())
 
 
-def _accepted(k: Kernel, schedule: Schedule) -> Theorem:
+def accepted(k: Kernel, schedule: Schedule) -> Theorem:
+    """A schedule is accepted, and satisfies the conditions for every mesh size."""
     micro_steps = (1, 2, 3) if schedule.finish else (1,)
     for sizes in product((1, 2, ANY_SIZE), repeat=len(schedule.axes)):
         for m in micro_steps:
@@ -195,6 +196,41 @@ class Execution(Devices):
             uses=[moved.at(**{ai: self.bound[a]}), same.at(**{bi: self.bound[b]}), self.sizes],
         )
 
+    def reordered(self, order: tuple[str, ...], target: tuple[str, ...]) -> Theorem:
+        """Nested sums are the same in any order: each of `target` in turn is moved outwards."""
+        k, outer = self.k, order[0]
+        name = "_".join(("of", *order, "to", *target))
+        if outer == target[0]:
+            return self._under(order, target, self.reordered(order[1:], target[1:]))
+        uses, here = [], order
+        if order[1] != target[0]:
+            others = tuple(i for i in order[1:] if i != target[0])
+            here = (outer, target[0], *others)
+            uses.append(self._under(order, here, self.reordered(order[1:], here[1:])))
+        uses.append(self.exchanged(here))
+        here = (here[1], outer, *here[2:])
+        if here != target:
+            uses.append(self.reordered(here, target))
+        return k.prove(f"reordered_{name}", self.nest(order) == self.nest(target), uses=uses)
+
+    def _under(self, order: tuple[str, ...], target: tuple[str, ...], inner: Theorem) -> Theorem:
+        """Sums of terms that are the same are the same."""
+        k, i = self.k, self.at[order[0]]
+        old, new = self.nest_sum(order), self.nest_sum(target)
+        name = "_".join((*order, "as", *target))
+        same = k.induct(
+            f"alike_{name}",
+            i,
+            old.upto(i) == new.upto(i),
+            base=[old.start, new.start],
+            step=[old.next, new.next, inner],
+        )
+        return k.prove(
+            f"whole_{name}",
+            self.nest(order) == self.nest(target),
+            uses=[same.at(**{str(i): self.bound[order[0]]}), self.sizes],
+        )
+
     # -------------------------------------------------------------------- values
     def _owns(self, axes: Axes, device: Device) -> Any:
         return z3.And(*(device[a] == self.owner[a] for a in axes))
@@ -250,9 +286,14 @@ class Execution(Devices):
         value = super().replace(old, new, axes, shift)
         if isinstance(new, Known):  # what was there before is nothing, but for the owners' slices
             owned = new.owned + tuple(a for a in axes if a not in new.owned)
-            before = old.facts if isinstance(old, Known) else []
+            before = old.facts if isinstance(old, Known) and not self._nothing(old, axes) else []
             return self.known(value, new.order, owned, *new.facts, *before)
         return value
+
+    def _nothing(self, value: Value, axes: Axes) -> bool:
+        """Whether a value is plainly nothing on devices that do not own the element."""
+        owners = [(self.at[a] == self.owner[a], z3.BoolVal(False)) for a in axes]
+        return z3.simplify(z3.substitute(value(self.device()), *owners)).eq(z3.RealVal(0))
 
     def add(self, value: Any, other: Any) -> Any:
         assert isinstance(other, Known)
@@ -285,9 +326,7 @@ class Execution(Devices):
         if sorted(order) != sorted(canonical):
             raise KernelError(f"{k.claim}: applies a sum over {order}, not over {canonical}")
         if order != canonical:
-            uses.append(self.exchanged(order))
-            if (order[1], order[0], *order[2:]) != canonical:
-                raise KernelError(f"{k.claim}: an order of sums that is not supported: {order}")
+            uses.append(self.reordered(order, canonical))
         device = self.device()
         whole = k.prove(
             "applied_gradients_are_whole",

@@ -49,7 +49,8 @@ class _Work:
     """A program while it is written. `now` is the form in which a value is at hand."""
 
     def __init__(self, part: Part, axes: tuple[Axis, ...], again: str) -> None:
-        self.part, self.axes, self.again = part, axes, again
+        self.part, self.axes = part, axes
+        self.again = again if part.takes or again == PAIRS else NOTHING  # from samples, nothing is
         self.forward: list[Line] = []
         self.backward: list[Line] = []
         self.finish: list[Line] = []

@@ -194,6 +194,8 @@ def check(program: Program) -> None:
     kept = {v: at for v, at in lies.items() if v in program.kept or _at_hand(v)}
     lies = {**kept, program.seed: of_cotangent(home)}
     for line in program.backward + program.finish:
+        if isinstance(line, Operation) and line in program.forward:  # and its masks drawn again
+            lies |= {v: program.lies[v] for v in line.reads if v.role is Role.CONSTANT}
         lies[line.makes] = _made(program, line, lies)
     if part.takes and program.returns:
         home = {axis.name: axis.home(part.takes, part) for axis in program.axes}
@@ -203,7 +205,7 @@ def check(program: Program) -> None:
 
 
 def _at_hand(value: Value) -> bool:
-    return value.role in (Role.WEIGHT, Role.CONSTANT)
+    return value.role is Role.WEIGHT or (value.role is Role.CONSTANT and not value.width)
 
 
 def _made(program: Program, line: Line, lies: Mapping[Value, Lies]) -> Lies:

@@ -3,63 +3,102 @@
 A stage has some of the model's pieces, in order. A piece reads what the piece before it gives: if that
 is on another stage, it is sent, and its cotangent comes back. A weight's gradient sums over the pieces
 that use it: pieces on several stages each leave a term of it, as the layout rule says of any index that
-is cut and summed over.
+is cut and summed over. Parameters change only between steps, when all work of a stage is done.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, product
+from typing import Any
 
+from spec.arithmetic import Number
 from spec.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
 from spec.values import Part, Value
 
+OUTSIDE = -1  # the number of what is no layer: the embedding and the head
+BY_USE = Contraction(("use",), ("use",), ())  # a weight's gradient, from the pieces that use it
+
 
 @dataclass(frozen=True)
 class Piece:
-    """A part of the model, and where it runs: chunk c of stage k is virtual stage c p + k."""
+    """A part of the model, and where it runs. `number`: of the layer, from 0, or OUTSIDE."""
 
     part: Part
-    number: int  # of the layer; 0 for the embedding and the head
-    stage: int
-    chunk: int
+    number: Number
+    stage: Number
+    chunk: Number
 
-    def owns(self, weight: Value) -> tuple[str, int]:
-        """What tells its weights from those of other pieces: words may be shared."""
-        layer = self.part.name == LAYER
-        return (weight.name, self.number if layer else -1)
+    def owns(self, weight: Value) -> tuple[str, Number]:
+        """What tells a weight from those of other pieces: only words have two uses."""
+        return (weight.name, self.number)
 
-
-def pieces(model: Transformer, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
-    """The whole model in order: layers as evenly over virtual stages as they go."""
-    by_name = {part.name: part for part in parts(model)}
-    found = []
-    for number in range(model.layers):
-        chunk, stage = divmod(number * stages * chunks // model.layers, stages)
-        found.append(Piece(by_name[LAYER], number, stage, chunk))
-    if EMBEDDING in by_name:
-        found.insert(0, Piece(by_name[EMBEDDING], 0, 0, 0))
-        found.append(Piece(by_name[HEAD], 0, stages - 1, chunks - 1))
-    return tuple(found)
+    def __str__(self) -> str:
+        name = self.part.name
+        return f"{name} {self.number}" if name == LAYER else name
 
 
-def sends(placed: Iterable[Piece]) -> list[tuple[Piece, Piece]]:
-    """Neighbours on different stages: what the first gives is sent, and its cotangent sent back."""
-    placed = list(placed)
-    return [(before, after) for before, after in pairwise(placed) if before.stage != after.stage]
+# ------------------------------------------------------------------------------------ the rules
+def virtual_stage(stage: Number, chunk: Number, stages: Number) -> Number:
+    """The place of a stage's chunk among all chunks, in the order that a micro-batch passes them.
+
+    (arXiv 2104.04473, section 2.2.2)
+    """
+    return chunk * stages + stage
+
+
+def has_layer(
+    virtual: Number, number: Number, layers: Number, virtual_stages: Number
+) -> tuple[Any, Any]:
+    """The two bounds that say a virtual stage has a layer (both must hold).
+
+    number * virtual_stages // layers == virtual: as far among the stages as the layer among layers.
+    """
+    here = number * virtual_stages
+    return virtual * layers <= here, here < (virtual + 1) * layers
+
+
+def is_sent(before: Piece, after: Piece) -> Any:
+    """Whether what a piece gives has to be sent to the next, and its cotangent sent back."""
+    return before.stage != after.stage
 
 
 def gradient_lie(stages: Collection[int]) -> Lie:
     """How the gradient of a weight that is used on some stages comes out: it sums over its uses."""
-    by_use = Contraction(("use",), ("use",), ())
-    return contract(by_use, along("use"), along("use")) if len(stages) > 1 else WHOLE
+    return contract(BY_USE, along("use"), along("use")) if len(stages) > 1 else WHOLE
 
 
-def to_sum(placed: Iterable[Piece]) -> dict[tuple[str, int], tuple[int, ...]]:
+def may_update(works: Number, units: Number) -> Any:
+    """A flush: a stage updates after so many works, all its forwards and backwards of the step."""
+    return works >= 2 * units
+
+
+# ------------------------------------------------------------------------------- of a whole model
+def pieces(model: Transformer, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
+    """The whole model in order: layers as evenly over virtual stages as they go."""
+    by_name = {part.name: part for part in parts(model)}
+    found = []
+    for chunk, stage in product(range(chunks), range(stages)):
+        virtual = virtual_stage(stage, chunk, stages)
+        for number in range(model.layers):
+            if all(has_layer(virtual, number, model.layers, stages * chunks)):
+                found.append(Piece(by_name[LAYER], number, stage, chunk))
+    if EMBEDDING in by_name:
+        found.insert(0, Piece(by_name[EMBEDDING], OUTSIDE, 0, 0))
+        found.append(Piece(by_name[HEAD], OUTSIDE, stages - 1, chunks - 1))
+    return tuple(found)
+
+
+def sends(placed: Iterable[Piece]) -> list[tuple[Piece, Piece]]:
+    """Neighbours on different stages."""
+    return [(before, after) for before, after in pairwise(placed) if is_sent(before, after)]
+
+
+def to_sum(placed: Iterable[Piece]) -> dict[tuple[str, Number], tuple[int, ...]]:
     """Weights whose gradients must be summed over stages, and over which."""
-    stages: dict[tuple[str, int], set[int]] = {}
+    stages: dict[tuple[str, Number], set[int]] = {}
     for piece in placed:
         for weight in piece.part.weights:
             stages.setdefault(piece.owns(weight), set()).add(piece.stage)
@@ -69,16 +108,16 @@ def to_sum(placed: Iterable[Piece]) -> dict[tuple[str, int], tuple[int, ...]]:
 def check_stages(
     placed: Iterable[Piece],
     sent: Iterable[tuple[Piece, Piece]],
-    summed: Iterable[tuple[str, int]],
+    summed: Iterable[tuple[str, Number]],
 ) -> None:
     """Raise LayoutError if a piece has not what it reads, or a gradient is only one of its terms."""
-    placed, sent, summed = list(placed), list(sent), list(summed)
-    for before, after in pairwise(placed):
-        if before.stage != after.stage and (before, after) not in sent:
+    placed, sent, summed = tuple(placed), tuple(sent), tuple(summed)
+    for before, after in sends(placed):
+        if (before, after) not in sent:
             raise LayoutError(
-                f"{after.part.name} {after.number} on stage {after.stage} reads what "
-                f"{before.part.name} {before.number} gives, which is on stage {before.stage}"
+                f"{after} on stage {after.stage} reads what {before} gives, "
+                f"on stage {before.stage}: it is not sent"
             )
-    for weight, stages in to_sum(placed).items():
-        if weight not in summed:
-            raise LayoutError(f"the gradient of {weight[0]} is {PARTIAL} over stages {stages}; needs R")
+    for (weight, number), stages in to_sum(placed).items():
+        if (weight, number) not in summed:
+            raise LayoutError(f"the gradient of {weight} is {PARTIAL} over stages {stages}; needs R")

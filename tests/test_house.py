@@ -32,9 +32,10 @@ def test_imports_point_one_way(path):
 
 
 @pytest.mark.parametrize("path", SIMULATOR, ids=lambda p: p.stem)
-def test_the_simulator_knows_the_language_of_schedules_and_nothing_else_of_the_specification(path):
+def test_the_simulator_knows_the_languages_of_schedules_and_programs_and_no_rule(path):
     ours = {m for m in modules(path) if m.split(".")[0] in OURS_OR_HEAVY - {"numpy"}}
     language = {"spec.schedule", "spec.states", "spec.training"}
+    language |= {"spec.values", "spec.programs", "spec.layouts", "spec.transformer", "spec.pipeline"}
     assert {m for m in ours if not m.startswith("psem_model.simulator")} <= language
 
 

@@ -1,0 +1,93 @@
+"""K5: products of strategies on different axes are accepted, for every mesh size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from proofs.kernel import Kernel, KernelError, Theorem
+from proofs.strategies import accepted
+from spec.compose import Product, factor
+from spec.derive import derive
+from spec.distribute import distribute
+from spec.model_strategies import MODEL_AXES
+from spec.programs import check
+from spec.schedule import Rest, Schedule
+from spec.stages import check_stages, pieces, sends, to_sum
+from spec.strategies import STRATEGIES
+from spec.transformer import Transformer, parts
+
+OTHERS = "others"  # the axes that cut samples or tokens, and not a weight, as one (claim K2)
+STATES = [name for name in STRATEGIES if len(STRATEGIES[name].axes) == 1 and name != "fused-update"]
+GPT = Transformer(4, 8, 2, 2, 4, 32, 16, positions=4, tied=True, dropout=True)
+EXPERTS = replace(GPT, experts=4, chosen=2)
+MODELS = {
+    "tp": [("tp",), ("tp", "pp"), ("pp",)],
+    "tp+sp": [("tp+sp",), ("tp+sp", "pp"), ("tp+sp", "cp", "pp"), ("tp+sp", "ep", "cp", "pp")],
+    "cp": [("cp",), ("cp-all-to-all",), ("tp", "cp-all-to-all", "pp")],
+    "ep": [("ep",), ("ep", "tp", "pp")],
+}
+
+
+def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
+    """Any strategy of the states times TP, SP, PP, CP and EP is accepted, for all sizes. (Claim K5)
+
+    Along the axes that do not cut a weight, that weight's gradient is partial and its states are
+    replicated. So its schedule is that of the strategy times data parallelism, which is executed on
+    symbols; the programs and the stages are typed.
+    """
+    proved = []
+    with_data_parallelism: dict[str, Schedule] = {}
+    dp = factor("dp", OTHERS)
+    for name in STATES:
+        schedule = derive((factor(name, "shard") * dp).states)
+        with_data_parallelism[name] = schedule
+        proved.append(accepted(k.part(name.replace("-", "_")), schedule))
+    for cuts in (cut for group in MODELS.values() for cut in group):
+        model = Product(tuple(factor(name) for name in cuts))
+        summed = _accepted_programs(k, model)
+        for name in STATES:
+            product = factor(name, "shard") * model
+            for axes in summed - {()}:  # a weight that all axes cut is as it is alone (E9)
+                _like(k, derive(product.states_of(axes)), with_data_parallelism[name], axes)
+    return tuple(proved)
+
+
+def _accepted_programs(k: Kernel, model: Product) -> set[tuple[str, ...]]:
+    """The axes along which some weight's gradient is summed, once programs and stages are accepted."""
+    shape = EXPERTS if any(MODEL_AXES["ep"].name == axis for axis in model.axes) else GPT
+    placed = pieces(shape, 2 if model.pipe else 1)
+    check_stages(placed, sends(placed), to_sum(placed))
+    shared = {name for name, _ in to_sum(placed)}
+    found = set()
+    for part in parts(shape):
+        program = distribute(part, model.cuts)
+        check(program)
+        for weight in part.weights:
+            axes = program.summed(weight)
+            pipe = (model.pipe,) if model.pipe and weight.name in shared else ()
+            found.add(axes + pipe)
+    if not found:
+        raise KernelError(f"{k.claim}: no weights in {model}")
+    return found
+
+
+def _like(k: Kernel, schedule: Schedule, proved: Schedule, axes: tuple[str, ...]) -> None:
+    """A schedule is the one that is proved, with some axes in place of the one for all of them."""
+
+    def named(found: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(a for axis in found for a in (axes if axis == OTHERS else (axis,)))
+
+    def rest(found: Rest) -> Rest:
+        return replace(found, sharded=named(found.sharded))
+
+    expected = replace(
+        proved,
+        axes=named(proved.axes),
+        rests=tuple((state, rest(found)) for state, found in proved.rests),
+        micro_step=tuple(
+            replace(op, axes=named(op.axes), within=named(op.within)) for op in proved.micro_step
+        ),
+        finish=tuple(replace(op, axes=named(op.axes), within=named(op.within)) for op in proved.finish),
+    )
+    if schedule != expected:
+        raise KernelError(f"{k.claim}: {schedule.axes} is not scheduled as {proved.axes}")

@@ -1,0 +1,173 @@
+"""Programs, executed: a part of a model on a mesh of devices, each with its own slices and terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.functions import Functions
+from psem_model.simulator.moves import move
+from psem_model.simulator.network import Network
+from psem_model.simulator.routes import to_slots, to_tokens
+from psem_model.simulator.slices import Grid, Slices, cut
+from psem_model.simulator.tables import Moment, Tables
+from spec.programs import Line, Move, Program
+from spec.values import Does, Operation, Role, Value
+
+Values = dict[Value, Slices]
+
+
+@dataclass(frozen=True)
+class Devices:
+    """A mesh, what its devices compute with, and what they send."""
+
+    grid: Grid
+    tables: Tables
+    network: Network
+
+    @property
+    def numbers(self) -> Functions:
+        return self.tables.numbers
+
+
+class Block:
+    """One part: an embedding, one of the layers, or a head. `sums`: what backward leaves for finish."""
+
+    def __init__(self, program: Program, layer: int, devices: Devices) -> None:
+        self.program, self.layer, self.devices = program, layer, devices
+        self.forward_lines = frozenset(program.forward)
+        made = {line.makes for line in program.finish}
+        reads = (value for line in program.finish for value in _reads(line))
+        self.summed = tuple(dict.fromkeys((*reads, *program.gradients.values())))
+        self.summed = tuple(value for value in self.summed if value not in made)
+        self.sums: Values = {}
+
+    @property
+    def name(self) -> str:
+        return self.program.part.name
+
+    def place(self, value: Value, table: Array) -> Slices:
+        """A weight's or a constant's slices, as the program says that it lies."""
+        grid = self.devices.grid
+        if not value.indices:
+            raise ValueError(f"{value}: a number of no index")
+        return cut(table, value.indices, grid.where(value.indices, self.program.lies[value]))
+
+    def forward(
+        self, weights: Mapping[Value, Slices], takes: Slices | None, moment: Moment
+    ) -> tuple[Slices, Values]:
+        """What the part gives, and what is kept for backward: nothing but that."""
+        has = dict(weights)
+        if self.program.part.takes and takes:
+            has[self.program.part.takes] = takes
+        self.run("forward", has, moment)
+        kept = {value: self.value(value, "backward", has) for value in self.program.kept}
+        return self.value(self.program.gives, "what follows", has), kept
+
+    def backward(
+        self, weights: Mapping[Value, Slices], kept: Values, cotangent: Slices, moment: Moment
+    ) -> Slices | None:
+        """The cotangent of what the part takes, from what was kept. Adds to `sums`."""
+        has = {**weights, **kept, self.program.seed: cotangent}
+        self.run("backward", has, moment)
+        for value in self.summed:
+            found, had = self.value(value, "the step's end", has), self.sums.get(value)
+            self.sums[value] = found if had is None else self.added(had, found)
+        returns = self.program.returns
+        return self.value(returns, "what comes before", has) if returns else None
+
+    def finish(self, moment: Moment) -> Values:
+        """Each weight's gradient, of all micro-batches."""
+        has, self.sums = self.sums, {}
+        self.run("finish", has, moment)
+        gradients = self.program.gradients.items()
+        return {weight: self.value(value, "the update", has) for weight, value in gradients}
+
+    @staticmethod
+    def bytes_kept(kept: Values) -> int:
+        """Bytes on each device of what is kept."""
+        return sum(value.width * slices.elements for value, slices in kept.items())
+
+    # ------------------------------------------------------------------------- lines
+    def run(self, phase: str, has: Values, moment: Moment) -> None:
+        """Execute a phase's lines on what the devices have."""
+        lines: tuple[Line, ...] = getattr(self.program, phase)
+        for number, line in enumerate(lines):
+            reads = [self.read(value, line, has, moment) for value in _reads(line)]
+            if isinstance(line, Move):
+                network = self.devices.network
+                network.serve((f"{self.name} {phase}", number), None)
+                has[line.makes] = move(line, reads[0], self.devices.grid, self.devices.numbers, network)
+            else:
+                has[line.makes] = self.do(line, reads, moment)
+
+    def read(self, value: Value, line: Line, has: Values, moment: Moment) -> Slices:
+        """A value that devices have, or a constant that they make.
+
+        One that takes room is made where forward makes it; backward has it if it is kept.
+        """
+        if value in has or value.role is not Role.CONSTANT:
+            return self.value(value, line, has)
+        if value.width and line not in self.forward_lines:
+            raise ValueError(f"{line}: {value.name} is not kept")
+        name = value.name.partition("|")[0]
+        table = self.devices.tables.constant(name, value.indices, self.layer, moment)
+        has[value] = self.place(value, table)
+        return has[value]
+
+    def value(self, value: Value, reader: str | Line, has: Values) -> Slices:
+        if value not in has:
+            raise ValueError(f"{reader} reads {value.name}, which is not there")
+        return has[value]
+
+    def do(self, line: Operation, reads: list[Slices], moment: Moment) -> Slices:
+        """What each device makes of its own arrays. Raises ValueError where slices do not meet."""
+        numbers, makes, first = self.devices.numbers, line.makes.indices, reads[0]
+        where = _met(line, reads)
+        if line.does is Does.CONTRACT:
+            left, right = ("".join(r.indices) for r in reads)
+            subscripts = f"D{left},D{right}->D{''.join(makes)}"
+            found = numbers.einsum(subscripts, first.array, reads[1].array)
+        elif line.does is Does.ADD:
+            return self.added(first, reads[1])
+        elif line.does is Does.RENAME:
+            return self.renamed(line, first, moment)
+        elif line.does is Does.APPLY:
+            arrays = [r.array for r in reads]
+            function = numbers.apply_backward if line.backward else numbers.apply
+            found = function(line.function, *arrays)
+        elif line.backward:
+            known, axis = reads[1].array, first.axis(line.over)
+            found = numbers.normalise_backward(line.function, first.array, known, axis)
+        else:
+            found = numbers.normalise(line.function, first.array, first.axis(line.over))
+        return Slices(makes, found, {i: where[i] for i in makes})
+
+    def added(self, left: Slices, right: Slices) -> Slices:
+        return Slices(left.indices, self.devices.numbers.add(left.array, right.array), left.where)
+
+    def renamed(self, line: Operation, value: Slices, moment: Moment) -> Slices:
+        makes, new = line.makes.indices, dict(line.renamed)
+        if set(new.values()) == {"c"}:
+            return to_slots(value, makes, self.devices.tables.slots(self.layer, moment))
+        if set(new) == {"c"}:
+            slots = self.devices.tables.slots(self.layer, moment)
+            return to_tokens(value, makes, slots, self.devices.numbers)
+        return Slices(makes, value.array, {new.get(i, i): at for i, at in value.where.items()})
+
+
+def _reads(line: Line) -> tuple[Value, ...]:
+    return (line.value,) if isinstance(line, Move) else line.reads
+
+
+def _met(line: Operation, reads: list[Slices]) -> dict[str, Array]:
+    """The positions of all operands. Raises ValueError unless they have the same of each index."""
+    found: dict[str, Array] = {}
+    for slices in reads:
+        for index, at in slices.where.items():
+            if not np.array_equal(found.setdefault(index, at), at):
+                raise ValueError(f"{line}: its operands have different positions of {index}")
+    return found

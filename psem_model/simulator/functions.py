@@ -1,0 +1,147 @@
+"""The functions of a transformer, with their derivatives: real ones, and stand-ins in residues.
+
+The layout rule holds for every function, so exact runs use rational functions of the same kind: what is
+applied to each element is nonlinear, what normalises needs all elements along an index, and backward
+reads what the real ones read: softmax its result, the others their argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array, Floating, Modular
+
+Elementwise = Callable[[Array], Array]
+
+
+class Functions(Arithmetic):
+    """Sums of products, functions of each element, and functions of all elements along an index.
+
+    `elementwise[name]`: the function and its derivative.
+    """
+
+    elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]]
+
+    def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
+        """The sum of products over the indices that the result lacks."""
+        raise NotImplementedError
+
+    def centred(self, x: Array, axis: int) -> Array:
+        """A linear map that is its own transpose."""
+        raise NotImplementedError
+
+    def scale(self, square: Array, size: int) -> tuple[Array, Array]:
+        """What a norm multiplies by, given a sum of `size` squares, and its derivative."""
+        raise NotImplementedError
+
+    def softmax(self, x: Array, axis: int) -> Array:
+        raise NotImplementedError
+
+    def softmax_backward(self, cotangent: Array, y: Array, axis: int) -> Array:
+        raise NotImplementedError
+
+    def apply(self, name: str, x: Array) -> Array:
+        """A function of each element."""
+        return self.reduce(self.elementwise[name][0](x))
+
+    def apply_backward(self, name: str, cotangent: Array, x: Array) -> Array:
+        return self.mul(cotangent, self.reduce(self.elementwise[name][1](x)))
+
+    def normalise(self, name: str, x: Array, axis: int) -> Array:
+        """softmax, layer_norm or rms_norm along an axis; norms without scale and offset."""
+        if name == "softmax":
+            return self.softmax(x, axis)
+        z = self.centred(x, axis) if name == "layer_norm" else x
+        square = self.total(self.mul(z, z), axis, keepdims=True)
+        return self.mul(z, self.scale(square, x.shape[axis])[0])
+
+    def normalise_backward(self, name: str, cotangent: Array, known: Array, axis: int) -> Array:
+        """`known`: the result of softmax, the argument of a norm."""
+        if name == "softmax":
+            return self.softmax_backward(cotangent, known, axis)
+        z = self.centred(known, axis) if name == "layer_norm" else known
+        square = self.total(self.mul(z, z), axis, keepdims=True)
+        scale, slope = self.scale(square, z.shape[axis])
+        along = self.total(self.mul(cotangent, z), axis, keepdims=True)
+        by_scale = self.mul(self.mul(self.add(z, z), slope), along)
+        found = self.add(self.mul(cotangent, scale), by_scale)
+        return self.centred(found, axis) if name == "layer_norm" else found
+
+
+def _sigmoid(x: Array) -> Array:
+    return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def _gelu_inner(x: Array) -> Array:
+    return np.asarray(np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def _gelu_slope(x: Array) -> Array:
+    t, inner = _gelu_inner(x), np.sqrt(2 / np.pi) * (1 + 3 * 0.044715 * x * x)
+    return np.asarray((1 + t) / 2 + x * (1 - t * t) * inner / 2)
+
+
+class Real(Functions, Floating):
+    """Double precision. gelu by tanh (arXiv 1606.08415, section 2)."""
+
+    epsilon_of_norms = 1e-5
+    elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]] = {
+        "gelu": (lambda x: x * (1 + _gelu_inner(x)) / 2, _gelu_slope),
+        "silu": (lambda x: x * _sigmoid(x), lambda x: _sigmoid(x) * (1 + x * (1 - _sigmoid(x)))),
+        "relu": (lambda x: np.maximum(x, 0), lambda x: (x > 0) * 1.0),
+        "exp": (np.exp, np.exp),
+        "log": (np.log, np.reciprocal),
+    }
+
+    def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
+        return np.asarray(np.einsum(subscripts, left, right))
+
+    def centred(self, x: Array, axis: int) -> Array:
+        return np.asarray(x - x.mean(axis, keepdims=True))
+
+    def scale(self, square: Array, size: int) -> tuple[Array, Array]:
+        variance = square / size + self.epsilon_of_norms
+        return variance**-0.5, -0.5 * variance**-1.5 / size
+
+    def softmax(self, x: Array, axis: int) -> Array:
+        raised = np.exp(x - x.max(axis, keepdims=True))
+        return np.asarray(raised / raised.sum(axis, keepdims=True))
+
+    def softmax_backward(self, cotangent: Array, y: Array, axis: int) -> Array:
+        return np.asarray(y * (cotangent - (cotangent * y).sum(axis, keepdims=True)))
+
+
+class Residues(Functions, Modular):
+    """Residues modulo a prime, with stand-ins: polynomials and quotients of them."""
+
+    elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]] = {
+        "gelu": (lambda x: x * x % PRIME * x + x, lambda x: x * x % PRIME * 3 + 1),
+        "silu": (lambda x: x * x + 3 * x, lambda x: 2 * x + 3),
+        "relu": (lambda x: x * x, lambda x: 2 * x),
+        "exp": (lambda x: x * x + x + 1, lambda x: 2 * x + 1),
+        "log": (lambda x: x * x % PRIME * x, lambda x: x * x % PRIME * 3),
+    }
+
+    def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
+        # halves of 16 bits, so that 2^16 products can be summed in 64
+        high = self.reduce(np.einsum(subscripts, left >> 16, right))
+        low = np.einsum(subscripts, left & 0xFFFF, right)
+        return self.reduce((high << 16) + low)
+
+    def centred(self, x: Array, axis: int) -> Array:
+        return self.reduce(x - x.sum(axis, keepdims=True))
+
+    def scale(self, square: Array, size: int) -> tuple[Array, Array]:
+        inverse = self.reciprocal(self.reduce(square + 1))
+        return inverse, self.reduce(-self.mul(inverse, inverse))
+
+    def softmax(self, x: Array, axis: int) -> Array:
+        """y = 1 / (x + the sum of all x): of its kind, one that its result tells the derivative of."""
+        return self.reciprocal(self.add(x, self.total(x, axis, keepdims=True)))
+
+    def softmax_backward(self, cotangent: Array, y: Array, axis: int) -> Array:
+        each = self.mul(cotangent, self.mul(y, y))
+        return self.reduce(-each - self.total(each, axis, keepdims=True))

@@ -1,0 +1,115 @@
+"""Moves of a value along one axis: its slices as messages round the axis's rings."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from psem_model.simulator import network as ring
+from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.functions import Functions
+from psem_model.simulator.layout import Group
+from psem_model.simulator.network import Network
+from psem_model.simulator.slices import Grid, Slices, take
+from spec.programs import Move
+
+
+def move(line: Move, value: Slices, grid: Grid, numbers: Functions, network: Network) -> Slices:
+    """What each device has after a move. Raises ValueError where slices do not meet."""
+    axis, before, after = line.axis, line.before.index, line.after.index
+    match line.collective:
+        case "all_gather":
+            return _all_gather(value, axis, before, grid, network)
+        case "reduce_scatter":
+            return _reduce_scatter(value, axis, after, grid, numbers, network)
+        case "all_reduce":
+            return _all_reduce(value, axis, grid, numbers, network)
+        case "all_to_all":
+            return _all_to_all(value, axis, before, after, grid, network)
+    return _slice(value, axis, after, grid)
+
+
+def _parts(value: Slices, axis: str, index: str, grid: Grid) -> Array:
+    """Where, along an index, each device has what each member of its group will own.
+
+    (devices, members, n): places in the device's own array.
+    """
+    owners = grid.owner(index, axis, value.where[index])
+    n = grid.cluster.sizes[axis]
+    if any((np.bincount(row, minlength=n) * n != len(row)).any() for row in owners):
+        raise ValueError(f"{index} is not whole along {axis}")
+    return np.argsort(owners, axis=1, kind="stable").reshape(len(owners), n, -1)
+
+
+def _chunks(value: Slices, index: str, parts: Array) -> Array:
+    """Each device's array in parts (1, devices, members, ...)."""
+    return np.stack(
+        [take(value.array, value.axis(index), parts[:, i]) for i in range(parts.shape[1])], 1
+    )[None]
+
+
+def _own(value: Slices, axis: str, index: str, parts: Array, grid: Grid) -> dict[str, Array]:
+    """The positions, with those along an index that are the device's own."""
+    mine = parts[np.arange(len(parts)), grid.cluster.coordinates[axis]]
+    return {**value.where, index: np.take_along_axis(value.where[index], mine, 1)}
+
+
+def _merged(chunks: Array, value: Slices, index: str, places: Array) -> Slices:
+    """Chunks (devices, members, ...) side by side along an index, in order of position.
+
+    `places` (devices, members, n): their positions.
+    """
+    dimension = value.axis(index)
+    side = np.moveaxis(chunks, 1, dimension)
+    shape = side.shape
+    side = side.reshape(*shape[:dimension], -1, *shape[dimension + 2 :])
+    positions = places.reshape(len(places), -1)
+    order = np.argsort(positions, axis=1, kind="stable")
+    where = {**value.where, index: np.take_along_axis(positions, order, 1)}
+    return Slices(value.indices, take(side, dimension, order), where)
+
+
+def _all_gather(value: Slices, axis: str, index: str, grid: Grid, network: Network) -> Slices:
+    group = grid.cluster.group((axis,))
+    chunks = ring.all_gather(value.array[None], group, network)[0]
+    return _merged(chunks, value, index, value.where[index][group.members])
+
+
+def _reduce_scatter(
+    value: Slices, axis: str, index: str, grid: Grid, numbers: Functions, network: Network
+) -> Slices:
+    parts = _parts(value, axis, index, grid)
+    group, chunks = grid.cluster.group((axis,)), _chunks(value, index, parts)
+    found = ring.reduce_scatter(chunks, group, numbers.add, network)[0]
+    return Slices(value.indices, found, _own(value, axis, index, parts, grid))
+
+
+def _all_reduce(value: Slices, axis: str, grid: Grid, numbers: Functions, network: Network) -> Slices:
+    group = grid.cluster.group((axis,))
+    found = sum_over(value.array, group, numbers, network)
+    return Slices(value.indices, found, value.where)
+
+
+def sum_over(array: Array, group: Group, numbers: Functions, network: Network) -> Array:
+    """The sum over the group of each device's array (devices, ...), in equal chunks round a ring."""
+    flat = array.reshape(len(array), -1)
+    padding = -flat.shape[1] % group.size
+    chunks = np.pad(flat, ((0, 0), (0, padding))).reshape(1, len(flat), group.size, -1)
+    total = ring.all_reduce(chunks, group, numbers.add, network).reshape(len(flat), -1)
+    return total[:, : flat.shape[1]].reshape(array.shape)
+
+
+def _all_to_all(
+    value: Slices, axis: str, before: str, after: str, grid: Grid, network: Network
+) -> Slices:
+    parts = _parts(value, axis, after, grid)
+    group, chunks = grid.cluster.group((axis,)), _chunks(value, after, parts)
+    received = ring.all_to_all(chunks, group, network)[0]
+    own = Slices(value.indices, value.array, _own(value, axis, after, parts, grid))
+    return _merged(received, own, before, value.where[before][group.members])
+
+
+def _slice(value: Slices, axis: str, index: str, grid: Grid) -> Slices:
+    parts = _parts(value, axis, index, grid)
+    mine = parts[np.arange(len(parts)), grid.cluster.coordinates[axis]]
+    found = take(value.array, value.axis(index), mine)
+    return Slices(value.indices, found, _own(value, axis, index, parts, grid))

@@ -1,0 +1,168 @@
+"""What a model is given, whole: weights to start from, samples, masks, angles, and routes.
+
+All of it depends on a seed and on where it is in the model and in training, never on a mesh; but for
+routes, which are balanced: each device's tokens are spread evenly over all experts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from psem_model.simulator.arithmetic import PRIME, Array, Floating
+from psem_model.simulator.functions import Functions
+from spec.transformer import Transformer
+
+Cell = tuple[Array, Array]  # samples and positions of the tokens that one device has
+OUTSIDE = -1  # the layer of what is in no layer
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One micro-batch of one step."""
+
+    step: int
+    micro_batch: int
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The experts that tokens are sent to.
+
+    `choices` (samples, positions, chosen): each token's experts. `sample`, `position` (experts, slots):
+    the token in each slot. Slots of the first device's tokens come first, then the next one's.
+    """
+
+    choices: Array
+    sample: Array
+    position: Array
+
+
+def route(cells: Sequence[Cell], experts: int, chosen: int, rng: np.random.Generator) -> Slots:
+    """Each cell's tokens in a random order, dealt to the experts in turn.
+
+    Raises ValueError where a cell's tokens cannot be spread evenly.
+    """
+    shape = tuple(1 + max(int(cell[i].max()) for cell in cells) for i in range(2))
+    choices = np.zeros((*shape, chosen), np.int64)
+    blocks = []
+    for samples, positions in cells:
+        grid = np.stack(np.meshgrid(samples, positions, indexing="ij"), -1)
+        tokens = rng.permutation(grid.reshape(-1, 2))
+        if len(tokens) * chosen % experts:
+            raise ValueError(f"{len(tokens)} tokens, each to {chosen} of {experts} experts: not even")
+        dealt = rng.permutation(experts)[np.arange(len(tokens) * chosen) % experts]
+        dealt = dealt.reshape(-1, chosen)
+        choices[tokens[:, 0], tokens[:, 1]] = dealt
+        blocks.append(np.stack([tokens[(dealt == e).any(1)] for e in range(experts)]))
+    slots = np.concatenate(blocks, 1)
+    return Slots(choices, slots[..., 0], slots[..., 1])
+
+
+class Tables:
+    """A model's weights and constants, whole. `cells`: the tokens of each device, for routes."""
+
+    def __init__(
+        self,
+        numbers: Functions,
+        model: Transformer,
+        micro_batch: int,
+        sequence: int,
+        seed: int = 0,
+        cells: Sequence[Cell] | None = None,
+    ) -> None:
+        self.numbers, self.model, self.seed = numbers, model, seed
+        self.sizes: dict[str, int] = model.sizes(micro_batch, sequence)
+        everything = (np.arange(micro_batch), np.arange(sequence))
+        self.cells = [everything] if cells is None else cells
+        self._last: tuple[int, Moment, Slots] | None = None
+
+    def rng(self, what: str, *where: int) -> np.random.Generator:
+        return np.random.default_rng((self.seed, *what.encode(), *(w + 1 for w in where)))
+
+    def shape(self, indices: Sequence[str]) -> tuple[int, ...]:
+        return tuple(self.sizes[i] for i in indices)
+
+    def random(self, rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+        return self.numbers.of(rng.integers(1, PRIME, size=shape))
+
+    def weight(self, name: str, indices: Sequence[str], layer: int) -> Array:
+        """What a weight is before the first step."""
+        return self.random(self.rng(name, layer), self.shape(indices))
+
+    def words(self, moment: Moment) -> Array:
+        """Word numbers (samples, positions + 1): each position's word is the next of that before it."""
+        rng, (b, s) = self.rng("words", moment.step, moment.micro_batch), self.shape("bs")
+        return rng.integers(0, self.sizes["v"], size=(b, s + 1))
+
+    def mask(self, name: str, indices: Sequence[str], layer: int, moment: Moment) -> Array:
+        """0 or 2 with equal odds: a dropout of one half."""
+        rng = self.rng(name, layer, moment.step, moment.micro_batch)
+        return self.numbers.count(2 * rng.integers(0, 2, size=self.shape(indices)))
+
+    def turns(self) -> tuple[Array, Array]:
+        """Cosines and sines (positions, half of a head's features); in residues any numbers.
+
+        Angles: position / 10000^(2 i / d) (arXiv 2104.09864, section 3.2.2).
+        """
+        s, half = self.sizes["s"], self.sizes["d"] // 2
+        if not isinstance(self.numbers, Floating):
+            return self.random(self.rng("cos"), (s, half)), self.random(self.rng("sin"), (s, half))
+        angles = np.arange(s)[:, None] / 10000.0 ** (np.arange(half) / half)
+        return np.cos(angles), np.sin(angles)
+
+    def causal(self) -> Array:
+        """What is added to scores (positions, positions of keys): far less than 0 for later keys.
+
+        In residues, which have no order, any numbers.
+        """
+        s = self.sizes["s"]
+        if not isinstance(self.numbers, Floating):
+            return self.random(self.rng("causal"), (s, s))
+        return np.triu(np.full((s, s), -1e5), 1)
+
+    def slots(self, layer: int, moment: Moment) -> Slots:
+        """The routes of a layer's tokens; those asked for last are kept."""
+        if self._last is None or self._last[:2] != (layer, moment):
+            rng = self.rng("slots", layer, moment.step, moment.micro_batch)
+            found = route(self.cells, self.sizes["e"], self.model.chosen, rng)
+            self._last = layer, moment, found
+        return self._last[2]
+
+    def constant(self, name: str, indices: tuple[str, ...], layer: int, moment: Moment) -> Array:
+        """A constant of `spec.transformer`, whole. Raises ValueError for a name that it has not."""
+        shape = self.shape(indices)
+        if name.endswith("_mask"):
+            return self.mask(name, indices, layer, moment)
+        match name:
+            case "ones":
+                found = np.ones(shape, np.int64)
+            case "tokens":
+                found = _one_hot(self.words(moment)[:, :-1], shape[-1])
+            case "next_words":
+                found = -_one_hot(self.words(moment)[:, 1:], shape[-1])
+            case "places":
+                found = _one_hot(np.broadcast_to(np.arange(shape[1]), shape[:2]), shape[-1])
+            case "angles":
+                return self._angles(shape)
+            case "causal":
+                return np.broadcast_to(self.causal(), shape)
+            case _:
+                raise ValueError(f"{name}: not a constant of a transformer")
+        return self.numbers.count(found)
+
+    def _angles(self, shape: tuple[int, ...]) -> Array:
+        """Matrices (positions, features, turned features) that turn feature i with i + half."""
+        cos, sin = self.turns()
+        half = cos.shape[1]
+        found, first = self.numbers.zeros(shape), np.arange(half)
+        found[:, first, first] = found[:, first + half, first + half] = cos
+        found[:, first, first + half] = sin
+        found[:, first + half, first] = self.numbers.reduce(-sin)
+        return found
+
+
+def _one_hot(places: Array, size: int) -> Array:
+    return np.asarray(places[..., None] == np.arange(size), np.int64)

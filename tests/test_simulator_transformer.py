@@ -1,0 +1,334 @@
+"""Transformers on meshes beside one device, and what they hold and send beside what is predicted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import gcd, prod
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from psem_model.simulator.functions import Real, Residues
+from psem_model.simulator.stages import ONE_STAGE, DistributedTransformer
+from psem_model.simulator.transformer import SingleDevice
+from spec import pipeline, stages
+from spec.distribute import distribute
+from spec.layouts import LayoutError
+from spec.model_costs import elements, elements_sent, kept_bytes, weights
+from spec.model_strategies import MODEL_AXES
+from spec.pipeline import Kind, Phase, Pipeline
+from spec.programs import Axis, Move, check
+from spec.transformer import WORDS, Transformer, parts
+
+AGAIN = ["none", "attention", "all", "sliced"]
+PHASES = ("forward", "backward", "finish")
+
+
+class Plan(NamedTuple):
+    """A model, the axes of a mesh, and the sizes of both and of a micro-batch."""
+
+    model: Transformer
+    axes: tuple
+    mesh: dict
+    again: str
+    micro_batch: int
+    sequence: int
+
+    @property
+    def programs(self):
+        """An embedding takes nothing from which it could be made again: what it needs is kept."""
+        return tuple(
+            distribute(part, self.axes, self.again if part.takes else "none")
+            for part in parts(self.model)
+        )
+
+    @property
+    def indices(self):
+        return self.model.sizes(self.micro_batch, self.sequence)
+
+    @property
+    def without_dropout(self):
+        """Where a mask may drop all tokens that a device has, nothing of them is missed."""
+        return self._replace(model=replace(self.model, dropout=False))
+
+    def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1):
+        """The model trained on the mesh, and on one device."""
+        found = DistributedTransformer(
+            self.model,
+            programs or self.programs,
+            self.mesh,
+            self.micro_batch,
+            self.sequence,
+            numbers or Residues(),
+            pipe,
+        )
+        single = SingleDevice(found.tables)
+        for _ in range(steps):
+            found.step()
+            single.step(pipe.micro_batches)
+        return found, single
+
+    def differs(self, **options):
+        found, single = self.run(**options)
+        return found.differs_from(single)
+
+
+@st.composite
+def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
+    """Any model on any mesh of up to three axes, of sizes that the axes divide; but for words."""
+    if names is None:
+        names = draw(
+            st.lists(st.sampled_from([*MODEL_AXES]), max_size=3, unique_by=lambda n: MODEL_AXES[n].name)
+        )
+    axes = tuple(replace(MODEL_AXES[name], held=draw(st.booleans())) for name in names)
+    mesh = {axis.name: draw(st.integers(least, most if len(axes) < 3 else 2)) for axis in axes}
+    again = draw(st.sampled_from(AGAIN))
+
+    def devices(cut):
+        return prod(mesh[axis.name] for axis in axes if cut(axis))
+
+    tensor = devices(lambda axis: axis.name == "tensor")
+    by_heads = devices(lambda axis: "g" in axis.weights or axis.brought)
+    cells = {i: devices(lambda axis, i=i: axis.stream == i) for i in "bs"}
+    cells["s"] *= devices(lambda axis: not axis.stream) if again == "sliced" else 1
+    samples, positions = (draw(st.integers(1, 2)) for _ in range(2))
+    has_experts = draw(st.booleans()) if experts is None else experts
+    if has_experts:
+        expert = devices(lambda axis: "e" in axis.weights)
+        experts = expert * draw(st.integers(1, 2))
+        chosen = draw(st.integers(1, min(2, experts)))
+        samples *= experts // gcd(experts, samples * positions * chosen)
+    kv_heads = by_heads * draw(st.integers(1, 2))
+    sequence = cells["s"] * positions
+    model = Transformer(
+        layers=draw(st.integers(1, layers)),
+        hidden=draw(st.integers(2, 4)),
+        heads=kv_heads * draw(st.integers(1, 2)),
+        kv_heads=kv_heads,
+        head_dim=2 * draw(st.integers(1, 2)),
+        feed_forward=tensor * draw(st.integers(1, 2)),
+        vocabulary=draw(st.integers(2, 9)),
+        gated=draw(st.booleans()),
+        function=draw(st.sampled_from(["gelu", "silu", "relu"])),
+        norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
+        biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
+        positions=draw(st.sampled_from([0, sequence, sequence + 1])),
+        tied=draw(st.booleans()),
+        dropout=draw(st.booleans()),
+        experts=experts if has_experts else 0,
+        chosen=chosen if has_experts else 0,
+    )
+    return Plan(model, axes, mesh, again, cells["b"] * samples, sequence)
+
+
+# ------------------------------------------------------------------- beside one device
+@settings(max_examples=60)
+@given(plans(), st.sampled_from([Residues(), Real(), Real(adam=False)]), st.integers(1, 2))
+def test_a_transformer_on_a_mesh_trains_as_on_one_device(plan, numbers, micro_batches):
+    pipe = replace(ONE_STAGE, micro_batches=micro_batches)
+    found, single = plan.run(numbers=numbers, pipe=pipe, steps=2)
+    assert found.differs_from(single) == []
+    assert found.stages[0].gradients.keys() == single.gradients.keys() == single.weights.keys()
+
+
+@pytest.mark.parametrize("name", [None, *MODEL_AXES])
+@settings(max_examples=6)
+@given(st.data())
+def test_each_axis_alone_trains_as_on_one_device(name, data):
+    experts = True if name == "ep" else None
+    plan = data.draw(plans([name] if name else [], 2, 4, experts))
+    assert plan.differs() == []
+
+
+CUT_ALONE = st.lists(st.sampled_from("gfve"), unique=True).map(tuple)
+BY_HEADS = (("scores", "g"), ("context", "g"))
+
+
+@settings(max_examples=40)
+@given(CUT_ALONE, st.sampled_from(["", "b", "s"]), st.booleans(), st.booleans(), st.data())
+def test_an_axis_that_cuts_anything_trains_as_one_device(cut, stream, by_heads, experts, data):
+    axis = Axis("any", cut, stream, BY_HEADS if by_heads else ())
+    other = data.draw(st.sampled_from([(), (MODEL_AXES["dp"],), (MODEL_AXES["cp"],)]))
+    model = Transformer(1, 3, 4, 4, 2, 4, 5, experts=2 * experts, chosen=int(experts))
+    mesh = {"any": 2, "batch": 2, "context": 2}
+    again = data.draw(st.sampled_from(AGAIN))
+    assert Plan(model, (axis, *other), mesh, again, 4, 8).differs() == []
+
+
+# -------------------------------------------------------------- beside what is predicted
+def times_of(plan, part, phase, micro_batches, steps):
+    """How often one of a part's lines is executed, on one stage."""
+    layers = plan.model.layers if part.name == "layer" else 1
+    return layers * steps * (1 if phase == "finish" else micro_batches)
+
+
+@settings(max_examples=50)
+@given(plans(most=4), st.integers(1, 2))
+def test_devices_send_what_is_predicted_in_each_move(plan, micro_batches):
+    pipe = replace(ONE_STAGE, micro_batches=micro_batches)
+    found, _ = plan.run(pipe=pipe)
+    sent = found.stages[0].devices.network.sent
+    counted = 0
+    for program in plan.programs:
+        for phase in PHASES:
+            for number, line in enumerate(getattr(program, phase)):
+                key = (f"{program.part.name} {phase}", number)
+                if not isinstance(line, Move):
+                    assert key not in sent
+                    continue
+                each = elements_sent(line, program, plan.indices, plan.mesh)
+                times = times_of(plan, program.part, phase, micro_batches, 1)
+                has = sent[key].tolist() if key in sent else [0] * found.inner
+                assert has == [each * times] * found.inner
+                counted += key in sent
+    assert counted == len(sent)
+
+
+@settings(max_examples=40)
+@given(plans())
+def test_devices_keep_and_hold_what_is_predicted(plan):
+    stage = plan.run()[0].stages[0]
+    owned = {}
+    for program in plan.programs:
+        name, layers = program.part.name, plan.model.layers if program.part.name == "layer" else 1
+        kept = kept_bytes(program, plan.indices, plan.mesh)
+        assert (stage.peak[name], stage.held[name]) == (layers * kept, 0)
+        for weight, has in weights(program, plan.indices, plan.mesh).items():
+            owned |= {(i if name == "layer" else -1, weight.name): has for i in range(layers)}
+    assert {key: slices.elements for key, slices in stage.weights.items()} == owned
+
+
+# ----------------------------------------------------------------------- forgotten moves
+def outcome(plan, programs, **options):
+    """Whether a run cannot be, or differs from one device."""
+    try:
+        return "diverges" if plan.differs(programs=programs, **options) else "matches"
+    except ValueError:
+        return "fails"
+
+
+@settings(max_examples=60)
+@given(plans(least=2, layers=1).filter(lambda plan: plan.axes), st.data())
+def test_a_forgotten_move_is_rejected_and_its_run_fails_or_diverges(plan, data):
+    plan = plan.without_dropout
+    programs = list(plan.programs)
+    number = data.draw(st.sampled_from([i for i, program in enumerate(programs) if program.moves]))
+    move = data.draw(st.sampled_from(programs[number].moves))
+    programs[number] = programs[number].without(move)
+    with pytest.raises(LayoutError):
+        check(programs[number])
+    assert outcome(plan, tuple(programs)) in ("fails", "diverges")
+
+
+@pytest.mark.parametrize(
+    ("name", "phase", "words"),
+    [
+        ("tp", "forward", "all_reduce over tensor of output"),
+        ("tp", "backward", "all_reduce over tensor of d mlp_norm"),
+        ("tp+sp", "finish", "all_reduce over tensor of d mlp_norm_scale"),
+        ("dp", "finish", "all_reduce over batch of d query_weight"),
+    ],
+)
+@settings(max_examples=5)
+@given(st.data())
+def test_a_forgotten_all_reduce_changes_no_shape_but_the_training(name, phase, words, data):
+    plan = data.draw(plans([name], 2, experts=False)).without_dropout
+    before, program, after = plan.programs
+    move = next(line for line in getattr(program, phase) if words in str(line))
+    assert outcome(plan, (before, program.without(move), after)) == "diverges"
+
+
+# ------------------------------------------------------------------------------ pipelines
+@st.composite
+def pipelines(draw):
+    """A pipeline, and a model on a mesh in each stage, with a layer at least for each chunk."""
+    kind = draw(st.sampled_from(list(Kind)))
+    count = draw(st.integers(1, 3))
+    chunks = draw(st.integers(1, 2)) if kind is Kind.INTERLEAVED else 1
+    micro_batches = (
+        count * draw(st.integers(1, 2)) if kind is Kind.INTERLEAVED else draw(st.integers(1, 4))
+    )
+    names = draw(st.sampled_from([(), ("tp",), ("tp+sp",), ("dp", "tp"), ("cp",), ("ep",)]))
+    plan = draw(plans(names, most=2))
+    layers = count * chunks + draw(st.integers(0, 2))
+    plan = plan._replace(model=replace(plan.model, layers=layers))
+    return plan, Pipeline(kind, count, micro_batches, chunks)
+
+
+@settings(max_examples=20)
+@given(pipelines(), st.sampled_from([Residues(), Real()]))
+def test_a_pipeline_trains_as_one_device(planned, numbers):
+    plan, pipe = planned
+    found, single = plan.run(numbers=numbers, pipe=pipe, steps=2)
+    assert found.differs_from(single) == []
+    assert {k for stage in found.stages for k in stage.gradients} == single.gradients.keys()
+
+
+@settings(max_examples=25)
+@given(pipelines())
+def test_stages_send_what_is_predicted(planned):
+    plan, pipe = planned
+    found, _ = plan.run(pipe=pipe)
+    placed = stages.pieces(plan.model, pipe.stages, pipe.chunks)
+    _, layer, _ = plan.programs
+    boundary = elements(layer.gives, layer.lies[layer.gives], plan.indices, plan.mesh)
+    sent = found.boundary.sent.get(("boundary", 0), [0] * found.boundary.devices)
+    for k in range(pipe.stages):
+        crossings = sum((a.stage == k) + (b.stage == k) for a, b in stages.sends(placed))
+        assert crossings * pipe.micro_batches == pipeline.sends(pipe, k)
+        own = list(sent[k * found.inner : (k + 1) * found.inner])
+        assert own == [pipeline.sends(pipe, k) * boundary] * found.inner
+    summed = stages.to_sum(placed)
+    assert {(name, layer) for layer, name in found.copies} == summed.keys()
+    for (layer_number, name), network in found.copies.items():
+        each = found.stages[0].weights[layer_number, name].elements
+        copies = len(summed[name, layer_number])
+        assert set(network.sent["copies", 0]) == {2 * (copies - 1) * -(-each // copies)}
+
+
+@settings(max_examples=25)
+@given(pipelines())
+def test_a_stage_holds_at_most_its_units_in_flight(planned):
+    plan, pipe = planned
+    plan = plan._replace(model=replace(plan.model, layers=2 * pipe.virtual_stages))
+    found, _ = plan.run(pipe=pipe)
+    kept = [kept_bytes(program, plan.indices, plan.mesh) for program in plan.programs]
+    for k, stage in enumerate(found.stages):
+        units = pipeline.in_flight(pipe, k)
+        assert stage.peak["layer"] == units * 2 * kept[1]
+        assert not any(stage.held.values())
+        # the parts outside layers are of one chunk only
+        for name, at, chunk, has in (("embedding", 0, 0, kept[0]), ("head", -1, -1, kept[2])):
+            if stage is found.stages[at]:
+                own = chunk % pipe.chunks
+                works = [work for work in pipeline.order(pipe, k) if work.chunk == own]
+                signs = [1 if work.phase is Phase.FORWARD else -1 for work in works]
+                most = max(sum(signs[:i]) for i in range(len(signs) + 1))
+                assert stage.peak[name] == most * has
+                assert pipe.chunks > 1 or most == units
+
+
+@settings(max_examples=10)
+@given(plans(["tp"]), st.integers(2, 3))
+def test_tied_words_that_are_not_summed_over_stages_change_the_training(plan, count):
+    plan = plan._replace(model=replace(plan.model, tied=True, layers=count, dropout=False))
+    pipe = Pipeline(Kind.ONE_F_ONE_B, count, 2)
+    found, single = plan.run(pipe=pipe)
+    assert found.differs_from(single) == []
+    assert {name for _, name in found.copies} == {WORDS}
+    placed = stages.pieces(plan.model, count)
+    with pytest.raises(LayoutError, match="gradient of word_weight"):
+        stages.check_stages(placed, stages.sends(placed), ())
+
+    class Forgetful(DistributedTransformer):
+        def sum_copies(self):
+            """Each stage keeps its own term."""
+
+    sizes = (plan.micro_batch, plan.sequence, Residues())
+    forgetful = Forgetful(plan.model, plan.programs, plan.mesh, *sizes, pipe)
+    forgetful.step()
+    assert set(forgetful.differs_from(single)) == {
+        f"{w} (-1, '{WORDS}')" for w in ("gradient of", "weight")
+    }

@@ -1,0 +1,386 @@
+"""Stages: which layers they have, what they send and sum; and pipelines executed beside one device."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proofs import registry, stage_placing, stage_runs, stages
+from proofs.kernel import Kernel, KernelError
+from spec import pipeline
+from spec.layouts import PARTIAL, WHOLE, LayoutError
+from spec.pipeline import Kind, Phase, Pipeline, order, timeline
+from spec.stages import (
+    OUTSIDE,
+    check_stages,
+    gradient_lie,
+    has_layer,
+    may_update,
+    pieces,
+    sends,
+    to_sum,
+    virtual_stage,
+)
+from spec.transformer import EMBEDDING, HEAD, LAYER, WORDS, Transformer
+
+PRIME = 10_007  # values are whole numbers modulo a prime: exact, and small
+
+
+def transformer(layers, vocabulary=16, tied=False):
+    return Transformer(layers, 8, 2, 2, 4, 16, vocabulary, tied=tied)
+
+
+@st.composite
+def pipelines(draw, kinds=tuple(Kind)):
+    kind = draw(st.sampled_from(kinds))
+    stages, some = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    interleaved = kind is Kind.INTERLEAVED
+    micro_batches = some * stages if interleaved else some
+    return Pipeline(kind, stages, micro_batches, draw(st.integers(1, 3)) if interleaved else 1)
+
+
+@st.composite
+def placements(draw):
+    """A pipeline, and a model of at least one layer for each chunk of each stage, in pieces."""
+    pipe = draw(pipelines())
+    layers = pipe.virtual_stages + draw(st.integers(0, 6))
+    vocabulary = draw(st.sampled_from((0, 16)))
+    model = transformer(layers, vocabulary, draw(st.booleans()) and vocabulary > 0)
+    return pipe, model, pieces(model, pipe.stages, pipe.chunks)
+
+
+def layers_of(placed):
+    return [piece for piece in placed if piece.part.name == LAYER]
+
+
+# ------------------------------------------------------------------------------- where layers are
+@given(placements())
+def test_every_layer_is_on_the_virtual_stage_that_is_as_far(drawn):
+    pipe, model, placed = drawn
+    assert [piece.number for piece in layers_of(placed)] == list(range(model.layers))
+    for piece in layers_of(placed):
+        virtual = virtual_stage(piece.stage, piece.chunk, pipe.stages)
+        assert virtual == piece.number * pipe.virtual_stages // model.layers
+
+
+@given(placements())
+def test_layers_are_spread_evenly(drawn):
+    pipe, model, placed = drawn
+    counts = Counter((piece.stage, piece.chunk) for piece in layers_of(placed))
+    each = model.layers // pipe.virtual_stages
+    assert len(counts) == pipe.virtual_stages
+    assert set(counts.values()) <= {each, each + 1}
+
+
+@given(placements())
+def test_a_model_begins_on_the_first_stage_and_ends_on_the_last(drawn):
+    pipe, model, placed = drawn
+    ends = [(piece.stage, piece.chunk) for piece in (placed[0], placed[-1])]
+    assert ends == [(0, 0), (pipe.stages - 1, pipe.chunks - 1)]
+    if model.vocabulary:
+        assert [(placed[i].part.name, placed[i].number) for i in (0, -1)] == [
+            (EMBEDDING, OUTSIDE),
+            (HEAD, OUTSIDE),
+        ]
+
+
+# -------------------------------------------------------------------- what is sent, and summed
+@given(placements())
+def test_stages_send_what_their_order_of_work_needs(drawn):
+    pipe, _, placed = drawn
+    sent = Counter()
+    for before, after in sends(placed):
+        sent[before.stage] += pipe.micro_batches  # what it gives
+        sent[after.stage] += pipe.micro_batches  # its cotangent
+    for stage in range(pipe.stages):
+        assert sent[stage] == pipeline.sends(pipe, stage)
+
+
+@given(placements())
+def test_each_boundary_is_crossed_once_and_by_one_stage_alone_never(drawn):
+    pipe, _, placed = drawn
+    assert len(sends(placed)) == (pipeline.boundaries(pipe) if pipe.stages > 1 else 0)
+
+
+@given(placements())
+def test_only_words_of_two_stages_are_summed(drawn):
+    pipe, model, placed = drawn
+    shared = {(WORDS, OUTSIDE): (0, pipe.stages - 1)} if model.tied and pipe.stages > 1 else {}
+    assert to_sum(placed) == shared
+
+
+@given(st.sets(st.integers(0, 9), min_size=1))
+def test_a_gradient_is_partial_over_the_stages_that_use_the_weight(used_on):
+    assert gradient_lie(used_on) == (WHOLE if len(used_on) == 1 else PARTIAL)
+
+
+@given(placements())
+def test_what_is_derived_is_accepted(drawn):
+    _, _, placed = drawn
+    check_stages(placed, sends(placed), to_sum(placed))
+
+
+@given(placements(), st.data())
+def test_a_missing_send_is_rejected(drawn, data):
+    _, _, placed = drawn
+    sent = sends(placed)
+    assume(sent)
+    before, after = sent.pop(data.draw(st.integers(0, len(sent) - 1)))
+    with pytest.raises(LayoutError) as told:
+        check_stages(placed, sent, to_sum(placed))
+    assert str(told.value) == (
+        f"{after} on stage {after.stage} reads what {before} gives, "
+        f"on stage {before.stage}: it is not sent"
+    )
+
+
+@given(st.integers(2, 5), st.integers(1, 3))
+def test_words_that_are_not_summed_are_rejected(stages, chunks):
+    placed = pieces(transformer(stages * chunks, tied=True), stages, chunks)
+    with pytest.raises(LayoutError, match=rf"gradient of {WORDS} is P over stages \(0, {stages - 1}\)"):
+        check_stages(placed, sends(placed), [])
+
+
+# --------------------------------------------------------------- pipelines beside one device
+def gives(weight, x):
+    return (weight * x + x * x + weight) % PRIME
+
+
+def derivatives(weight, x):
+    """With respect to the weight, and to x."""
+    return x + 1, weight + 2 * x
+
+
+def weights_of(placed):
+    """A number for each piece's weight: the embedding's and the head's are the same."""
+    return [(piece.part.name if piece.part.name == LAYER else WORDS, piece.number) for piece in placed]
+
+
+def one_device(placed, weights, samples):
+    """The gradient of each weight, over all samples."""
+    gradient = Counter()
+    for x in samples:
+        kept = []
+        for name in weights_of(placed):
+            kept.append((name, x))
+            x = gives(weights[name], x)
+        cotangent = 1
+        for name, x in reversed(kept):
+            of_weight, of_x = derivatives(weights[name], x)
+            gradient[name] = (gradient[name] + cotangent * of_weight) % PRIME
+            cotangent = cotangent * of_x % PRIME
+    return gradient
+
+
+class Devices:
+    """Stages with copies of their weights, each doing its work in its order."""
+
+    def __init__(self, placed, pipe, weights, samples, sent):
+        self.placed, self.pipe, self.names, self.sent = placed, pipe, weights_of(placed), sent
+        self.copies = {
+            (p.stage, name): weights[name] for p, name in zip(placed, self.names, strict=True)
+        }
+        self.gradient = Counter()  # of a copy
+        self.has = {(placed[0].stage, 0, b): x for b, x in enumerate(samples)}
+        end = placed[-1].stage, len(placed)
+        self.gets = {(*end, b): 1 for b in range(pipe.micro_batches)}
+        self.done = Counter()
+
+    def run(self, after_work=lambda devices, stage: None):
+        starts = [
+            (start, stage, work)
+            for stage, started in enumerate(timeline(self.pipe).starts)
+            for work, start in started.items()
+        ]
+        for _, stage, work in sorted(starts, key=lambda found: found[:2]):
+            self.do(stage, work)
+            self.done[stage] += 1
+            after_work(self, stage)
+
+    def do(self, stage, work):
+        mine = [i for i, p in enumerate(self.placed) if (p.stage, p.chunk) == (stage, work.chunk)]
+        if work.phase is Phase.FORWARD:
+            for i in mine:
+                x = self.has[stage, i, work.micro_batch]
+                self.give(self.has, gives(self.copies[stage, self.names[i]], x), i, i + 1, i + 1, work)
+        else:
+            for i in reversed(mine):
+                copy = stage, self.names[i]
+                cotangent = self.gets[stage, i + 1, work.micro_batch]
+                x = self.has[stage, i, work.micro_batch]
+                of_weight, of_x = derivatives(self.copies[copy], x)
+                self.gradient[copy] = (self.gradient[copy] + cotangent * of_weight) % PRIME
+                self.give(self.gets, cotangent * of_x % PRIME, i, i - 1, i, work)
+
+    def give(self, values, value, piece, to, number, work):
+        """To the piece's own stage, and to that of its neighbour if it is sent."""
+        values[self.placed[piece].stage, number, work.micro_batch] = value
+        if not 0 <= to < len(self.placed):
+            return
+        pair = tuple(self.placed[i] for i in sorted((piece, to)))
+        if pair in self.sent:
+            values[self.placed[to].stage, number, work.micro_batch] = value
+
+    def sum_over_stages(self, summed):
+        for name, users in summed.items():
+            whole = sum(self.gradient[stage, name] for stage in users) % PRIME
+            for stage in users:
+                self.gradient[stage, name] = whole
+
+
+def numbers(data, count):
+    return data.draw(st.lists(st.integers(1, PRIME - 1), min_size=count, max_size=count))
+
+
+def trained(data, drawn):
+    pipe, _, placed = drawn
+    names = sorted(set(weights_of(placed)))
+    weights = dict(zip(names, numbers(data, len(names)), strict=True))
+    samples = numbers(data, pipe.micro_batches)
+    return Devices(placed, pipe, weights, samples, sends(placed)), one_device(placed, weights, samples)
+
+
+@given(placements(), st.data())
+def test_every_copy_gets_the_gradient_of_one_device(drawn, data):
+    _, model, placed = drawn
+    devices, single = trained(data, drawn)
+    devices.run()
+    if model.vocabulary:  # both ends read one weight
+        devices.sum_over_stages({(WORDS, OUTSIDE): {placed[0].stage, placed[-1].stage}})
+    assert {copy: single[copy[1]] for copy in devices.copies} == dict(devices.gradient)
+
+
+@given(placements(), st.data())
+def test_terms_of_a_tied_weight_add_up_to_its_gradient(drawn, data):
+    _, model, placed = drawn
+    assume(model.vocabulary and placed[0].stage != placed[-1].stage)
+    devices, single = trained(data, drawn)
+    devices.run()
+    terms = [devices.gradient[stage, (WORDS, OUTSIDE)] for stage in (placed[0].stage, placed[-1].stage)]
+    assert sum(terms) % PRIME == single[WORDS, OUTSIDE]
+
+
+@given(placements(), st.data())
+def test_without_a_send_the_next_stage_has_nothing_to_read(drawn, data):
+    devices, _ = trained(data, drawn)
+    assume(devices.sent)
+    devices.sent = devices.sent[:-1]
+    with pytest.raises(KeyError):
+        devices.run()
+
+
+def test_copies_of_a_tied_weight_part_without_their_sum():
+    placed = pieces(transformer(2), 2)
+    pipe = Pipeline(Kind.GPIPE, 2, 1)
+    weights = dict.fromkeys(weights_of(placed), 3)
+    devices = Devices(placed, pipe, weights, [5], sends(placed))
+    devices.run()
+    words = [devices.gradient[stage, (WORDS, OUTSIDE)] for stage in (0, 1)]
+    assert words[0] != words[1]
+    assert one_device(placed, weights, [5])[WORDS, OUTSIDE] not in words
+
+
+def update(devices, stage):
+    """A stage applies the gradients that it has."""
+    for copy in devices.copies:
+        if copy[0] == stage:
+            devices.copies[copy] = (devices.copies[copy] - devices.gradient.pop(copy, 0)) % PRIME
+
+
+def test_an_update_before_the_last_backward_makes_stale_reads():
+    placed = pieces(transformer(2, vocabulary=0), 2)
+    pipe = Pipeline(Kind.ONE_F_ONE_B, 2, 3)
+    weights, samples = {(LAYER, 0): 3, (LAYER, 1): 4}, [5, 6, 7]
+
+    def after_batches(*batches):
+        """One device's weights, updated after each."""
+        trained = weights
+        for batch in batches:
+            gradient = one_device(placed, trained, batch)
+            trained = {name: (trained[name] - gradient[name]) % PRIME for name in trained}
+        return trained
+
+    def flushed(devices, stage):
+        if may_update(devices.done[stage], pipe.units):
+            update(devices, stage)
+
+    def at_once(devices, stage):
+        if devices.done[stage] > 1:  # as soon as there is a gradient
+            update(devices, stage)
+
+    found = {}
+    for rule in (flushed, at_once):
+        devices = Devices(placed, pipe, weights, samples, sends(placed))
+        devices.run(rule)
+        found[rule] = {name: value for (_, name), value in devices.copies.items()}
+    assert found[flushed] == after_batches(samples)
+    # neither one step nor three
+    assert found[at_once] not in (after_batches(samples), after_batches(*([x] for x in samples)))
+
+
+@given(pipelines())
+def test_a_stage_may_update_after_all_its_work_and_not_before(pipe):
+    for stage in range(pipe.stages):
+        works = len(order(pipe, stage))
+        assert [may_update(done, pipe.units) for done in range(works + 1)] == [False] * works + [True]
+
+
+# ------------------------------------------------------------------------ the claim, and wrong rules
+def test_the_claim_is_proved():
+    kernel = Kernel("E11")
+    found = stages.pipelines_compute_what_one_device_does(kernel)
+    assert all(theorem.rule not in registry.NOT_PROVED for theorem in found)
+    refuted = [t.name for t in kernel.theorems if t.counterexample is not None]
+    assert refuted == ["copies_agree_without_the_sum"]
+    assert found[0].counterexample is None
+
+
+MUTANTS = {
+    "a layer is on two virtual stages": (
+        "has_layer",
+        lambda s, i, layers, n: (s * layers <= i * n, i * n <= (s + 1) * layers),
+    ),
+    "a layer is on none": (
+        "has_layer",
+        lambda s, i, layers, n: (s * layers < i * n, i * n < (s + 1) * layers),
+    ),
+    "layers begin on the second virtual stage": (
+        "has_layer",
+        lambda s, i, layers, n: has_layer(s - 1, i, layers, n),
+    ),
+    "chunks overlap": ("virtual_stage", lambda stage, chunk, stages: chunk * (stages - 1) + stage),
+    "a stage has its chunks in a row": (
+        "virtual_stage",
+        lambda stage, chunk, stages: stage * stages + chunk,
+    ),
+    "nothing is sent": ("is_sent", lambda before, after: False),
+    "one stage sends to itself": ("is_sent", lambda before, after: before.stage == before.stage),
+    "only later stages are sent to": (
+        "is_sent",
+        lambda before, after: before.stage < after.stage,
+    ),
+    "updates wait for half the work": ("may_update", lambda works, units: works >= units),
+    "updates miss the last backward": ("may_update", lambda works, units: works >= 2 * units - 1),
+    "backwards of a chunk share a number": (
+        "backward_unit",
+        lambda pipe, group, chunk, place: group * pipe.virtual_stages + chunk * pipe.stages,
+    ),
+    "a boundary too many": ("boundaries", lambda pipe: pipe.virtual_stages),
+}
+
+
+@pytest.mark.parametrize(("name", "wrong"), MUTANTS.values(), ids=MUTANTS.keys())
+def test_wrong_rules_are_not_proved(monkeypatch, name, wrong):
+    for module in (stages, stage_runs, stage_placing):
+        if hasattr(module, name):
+            monkeypatch.setattr(module, name, wrong)
+    with pytest.raises(KernelError, match="the solver says sat"):
+        stages.pipelines_compute_what_one_device_does(Kernel("E11"))
+
+
+@pytest.mark.parametrize("lie", [WHOLE, PARTIAL])
+def test_other_rules_of_which_gradients_are_summed_are_not_proved(monkeypatch, lie):
+    monkeypatch.setattr(stages, "gradient_lie", lambda used_on: lie)
+    with pytest.raises(KernelError, match="other gradients are summed"):
+        stages.pipelines_compute_what_one_device_does(Kernel("E11"))
