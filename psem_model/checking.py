@@ -183,7 +183,11 @@ def cases_of(schedule: Schedule, mesh: Mesh | None, micro_steps: int | None) -> 
             f"--devices: given nothing for {len(axes)} axes; expected sizes such as {example} to check "
             f"more than {MOST_AXES} axes"
         )
-    tried = [tuple(mesh[a] for a in axes)] if mesh else product(sizes_of(schedule), repeat=len(axes))
+    tried = (
+        [tuple(mesh[a] for a in axes)]
+        if mesh is not None
+        else product(sizes_of(schedule), repeat=len(axes))
+    )
     counts = MICRO_STEPS if micro_steps is None else (micro_steps,)
     meshes = [dict(zip(axes, some, strict=True)) for some in tried]
     return _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
@@ -200,7 +204,7 @@ def sizes_of(schedule: Schedule) -> tuple[int, ...]:
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
-    return sorted(cases, key=lambda c: (max(c.mesh.values()), c.devices, c.micro_steps))
+    return sorted(cases, key=lambda c: (max(c.mesh.values(), default=1), c.devices, c.micro_steps))
 
 
 def place_of(schedule: Schedule, verdict: Verdict, micro_steps: int) -> tuple[str | None, int | None]:
