@@ -51,8 +51,10 @@ def main():
     zero3 = ("predict", "zero3", "--psi", "7.5e9", "--devices", "64")
     print(f"psem predict zero3                  {command(*zero3):8.3f} s")
     shape = ("--layers", "126", "--hidden", "16384", "--heads", "128", "--sequence", "8192")
-    plan = ("predict", "dp*tp+sp*cp*pp", "--devices", "16x8x8x16", *shape)
-    print(f"psem predict dp*tp+sp*cp*pp, 16,384 {command(*plan):8.3f} s")
+    for dp in (1, 64, 2**17):  # 8, 512 and 2^20 devices
+        plan = f"zero1(dp={dp}) * tp+sp(2) * cp(2) * pp(2)"
+        print(f"psem predict, 4D on {8 * dp:>9,}      {command('predict', plan, *shape):8.3f} s")
+        print(f"psem check, 4D on {8 * dp:>9,}        {command('check', plan):8.3f} s")
     print(f"psem prove, all claims, one process {command('prove'):8.3f} s")
 
     obligations = [o for claim in claims() for o in prove(claim).obligations]
