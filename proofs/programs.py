@@ -7,8 +7,9 @@ any value, so what holds along one axis holds of what the other axes leave.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 
 import z3
@@ -157,18 +158,17 @@ def accepted_rules() -> set[Rule]:
 
 
 # ------------------------------------------------------------------------------ claims
-def derived(part: Part, axes: Sequence[tuple[Axis, ...]]) -> Iterator[Program]:
-    """The programs of a part on meshes of some axes, with and without recomputation."""
-    for mesh in axes:
-        for again in (NOTHING, PAIRS, ALL, FROM_SLICES):
-            yield distribute(part, mesh, again)
+@lru_cache(maxsize=256)
+def derived(part: Part, mesh: tuple[Axis, ...]) -> tuple[Program, ...]:
+    """The programs of a part on some axes, without and with recomputation."""
+    return tuple(distribute(part, mesh, again) for again in (NOTHING, PAIRS, ALL, FROM_SLICES))
 
 
 def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
     """The rules of the derived programs: accepted, with the results and gradients of one device."""
     terms, found = Terms(), set[Rule]()
     alone = differentiated(part, terms)
-    for program in derived(part, axes):
+    for program in (program for mesh in axes for program in derived(part, tuple(mesh))):
         check(program)
         if computed(program, terms) != alone:
             raise KernelError(f"{part.name} on {program.axes}: not what one device computes")
@@ -211,7 +211,7 @@ def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
 
 def _same_gradients(part: Part, axis: Axis) -> None:
     terms = Terms()
-    plain, *others = derived(part, [(axis,)])
+    plain, *others = derived(part, (axis,))
     gradients = computed(plain, terms)
     for program in others:
         check(program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import z3
@@ -13,7 +14,7 @@ from spec.pipeline import Kind, Pipeline, boundaries
 from spec.stages import has_layer, is_sent, virtual_stage
 
 
-def layers_are_placed_in_order(k: Kernel) -> tuple[Theorem, ...]:
+def layers_are_placed_in_order(k: Kernel) -> Sequence[Theorem]:
     """Layers are on virtual stages 0 to p v - 1 in turn: as many on each, or one more.
 
     So each of the p v - 1 boundaries is crossed once: by a message if p >= 2, else by none.

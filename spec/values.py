@@ -29,6 +29,9 @@ class Value:
     role: Role = Role.ACTIVATION
     width: int = 2
 
+    def __hash__(self) -> int:  # values are looked up often
+        return hash((self.name, self.indices))
+
     def __str__(self) -> str:
         return f"{self.name}[{' '.join(self.indices)}]"
 

@@ -18,6 +18,7 @@ from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from tests.crosscheck import agree_on_costs, agree_on_the_verdict
 from tests.schedules import rewrite, with_clipping
+from tests.test_unsafe import UNSAFE
 
 GALLERY = ROOT / "examples"
 FILES = sorted(path.name for path in GALLERY.glob("*.toml"))
@@ -45,6 +46,7 @@ TWINS = {
     "unsynchronised_statistics.toml": "synchronised_statistics.toml",
     "updated_twice.toml": derive(STRATEGIES["dp"]),
 }
+TWINS |= {f"unsafe_{name}.toml": f"safe_{twin}.toml" for name, (_, _, twin) in UNSAFE.items()}
 # where a fault can be seen; with fewer devices or micro-steps some are harmless
 DEVICES, FEW_STEPS = 3, 2
 

@@ -27,12 +27,13 @@ from spec.schedule import Buffer, Factor, Kind, Op, Phase
 from spec.states import POLICIES, custom_policy
 from spec.strategies import STRATEGIES
 from spec.verdict import check
+from tests import test_unsafe
 
 B, K, UPDATE = Buffer, Kind, Phase.UPDATE
 MESH = {BATCH: 2}
 SGD, ADAM = POLICIES["fp32-sgd"], POLICIES["fp32-adam"]
 DP, ZERO1, ZERO2, ZERO3 = (derive(STRATEGIES[name]) for name in ("dp", "zero1", "zero2", "zero3"))
-EXECUTED: set[tuple[str, str]] = set()
+EXECUTED: set[tuple[str, str]] = set(test_unsafe.EXECUTED)
 
 
 @cache

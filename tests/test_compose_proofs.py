@@ -1,0 +1,247 @@
+"""Devices on several axes beside the simulator's; and broken rules that the proofs must notice."""
+
+from dataclasses import replace
+from itertools import product
+from math import prod
+
+import pytest
+import z3
+from hypothesis import given
+from hypothesis import strategies as st
+
+import proofs.compose as compose
+import proofs.hierarchy as hierarchy
+import proofs.mesh as mesh
+import proofs.unsafe as unsafe
+from proofs.kernel import Kernel, KernelError
+from proofs.runs import Distributed
+from psem_model.simulator import simulate
+from psem_model.simulator.layout import Cluster
+from spec import conditions, operators
+from spec.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
+from spec.communication import elements_sent
+from spec.hierarchy import (
+    HIERARCHICAL,
+    INNER,
+    ONE_AFTER_THE_OTHER,
+    OPERATORS,
+    OUTER,
+    OUTER_FIRST,
+    next_stride,
+    number,
+    volumes,
+)
+from spec.memory import Sizes
+from spec.operators import KEEP, SUM, Operator, apply
+from spec.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
+from spec.states import State
+from spec.verdict import check
+
+K1 = mesh.device_numbers_are_a_bijection
+K2 = hierarchy.reduction_over_two_axes_is_over_their_product
+C6 = hierarchy.hierarchical_all_reduce_is_an_all_reduce
+C7 = hierarchy.order_of_levels_does_not_matter_to_a_link
+K3, K4 = compose.conditions_compose, compose.costs_compose
+K6 = compose.composition_of_any_groups_is_safe
+CLAIMS = {"K1": K1, "K2": K2, "K3": K3, "K4": K4, "K6": K6, "C6": C6, "C7": C7}
+STAGES = {"inner first": HIERARCHICAL, "outer first": OUTER_FIRST, "in turn": ONE_AFTER_THE_OTHER}
+some = st.integers(1, 4)
+summed, owners, sliced = operators.summed, operators.owners, Sizes.slice
+
+
+def numbered(coordinates, sizes):
+    """A device's number, from its coordinates and the sizes of the axes, innermost first."""
+    found, stride = 0, 1
+    for coordinate, size in zip(coordinates, sizes, strict=True):
+        found, stride = number(found, coordinate, stride), next_stride(stride, size)
+    return found
+
+
+@given(st.lists(some, min_size=1, max_size=4))
+def test_device_numbers_are_those_of_the_simulator(sizes):
+    names = [str(axis) for axis in range(len(sizes))]
+    cluster = Cluster(tuple(zip(reversed(names), reversed(sizes), strict=True)))
+    coordinates = zip(*(cluster.coordinates[name].tolist() for name in names), strict=True)
+    assert [numbered(c, sizes) for c in coordinates] == list(range(prod(sizes)))
+
+
+@given(st.lists(some, min_size=2, max_size=4), st.data())
+def test_groups_are_of_one_first_device_and_partition_the_mesh(sizes, data):
+    group = data.draw(st.sets(st.integers(0, len(sizes) - 1)))
+    found = {}
+    for device in product(*map(range, sizes)):
+        first = tuple(0 if axis in group else c for axis, c in enumerate(device))
+        found.setdefault(numbered(first, sizes), []).append(device)
+    assert {len(devices) for devices in found.values()} == {prod(sizes[axis] for axis in group)}
+    for devices in found.values():
+        assert all(len({d[a] for d in devices}) == 1 for a in range(len(sizes)) if a not in group)
+
+
+def in_stages(stages):
+    """Data parallelism on two levels, whose gradients are reduced in stages."""
+    levels = (OUTER, INNER)
+    ops, cut = [], ()
+    for level, collective in stages:
+        within = tuple(a for a in cut if a != level)
+        kind = Kind(collective.name)
+        ops.append(Op(kind, Phase.REDUCE, Buffer.GRADIENTS, axes=(level,), within=within))
+        cut = (*cut, level) if collective is REDUCE_SCATTER else within
+    rests = {state: Rest() for state in State} | {State.ACTIVATIONS: Rest(sharded=levels)}
+    micro_step = (
+        Op(Kind.FORWARD, Phase.FORWARD, Buffer.PARAMETERS, Buffer.ACTIVATIONS),
+        Op(Kind.BACKWARD, Phase.BACKWARD, Buffer.PARAMETERS, Buffer.GRADIENTS),
+    )
+    update = Op(Kind.UPDATE, Phase.UPDATE, Buffer.GRADIENTS, Buffer.OPTIMIZER)
+    reset = Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS)
+    return Schedule(levels, tuple(rests.items()), micro_step, (*ops, update, reset))
+
+
+@pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)
+@given(n=some, m=some, cell=st.integers(1, 3))
+def test_an_all_reduce_in_stages_matches_and_sends_what_is_said_on_each_level(stages, n, m, cell):
+    schedule, sizes = in_stages(stages), {OUTER: m, INNER: n}
+    assert check(schedule, sizes).accepted
+    run = simulate(schedule, sizes, n * m * cell, steps=2)
+    assert run.matches
+    sent = dict.fromkeys(sizes, 0)
+    for index, (level, _) in enumerate(stages):
+        counted = run.sent_by_operation.get(("finish", index))
+        sent[level] += 0 if counted is None else int(counted.max())
+    assert sent == volumes(stages, sizes, cell)
+
+
+@given(st.permutations(["node", "rack", "hall"]), st.data())
+def test_levels_of_any_number_and_order_send_in_sum_what_a_flat_all_reduce_does(order, data):
+    sizes = {level: data.draw(some) for level in order}
+    *inside, outermost = order
+    scatter = [(level, REDUCE_SCATTER) for level in inside]
+    gather = [(level, ALL_GATHER) for level in reversed(inside)]
+    stages = (*scatter, (outermost, ALL_REDUCE), *gather)
+    flat = ALL_REDUCE.volume(prod(sizes.values()), 5)
+    assert sum(volumes(stages, sizes, 5).values()) == flat
+    form = {("x", (KEEP,) * 3): 1}
+    for level, collective in stages:
+        form = apply(OPERATORS[collective.name], order.index(level), form, sizes[level])
+    assert form == {("x", (SUM,) * 3): 1}
+
+
+# --------------------------------------------------------------------- mutants
+def test_the_proofs_hold_and_what_is_refuted_has_counterexamples():
+    for name, claim in CLAIMS.items():
+        refuted = {t.counterexample is not None for t in claim(Kernel(name))}
+        assert refuted == {name in ("K6", "C7")}
+
+
+def test_what_composes_is_what_sufficiency_supposes():
+    r = Distributed(Kernel("E1"))
+    supposed = r.suppose_integrity(), r.suppose_agreement(), r.suppose_freshness()
+    for has, needs in zip(K3(Kernel("K3")), supposed, strict=True):
+        assert not has.given
+        assert has.goal.eq(needs.goal)
+
+
+def counted_twice(value, axis, n, total):
+    return lambda device: 2 * summed(value, axis, n, total)(device)
+
+
+def without_within(op, schedule, sizes):
+    return elements_sent(replace(op, within=()), schedule, sizes)
+
+
+def integrity_of_doubles(updates, applied, whole):
+    return updates, applied == whole + whole
+
+
+ONE_DEVICE_HAS_THE_SUM = OPERATORS | {ALL_REDUCE.name: Operator(0, "all")}
+NO_GATHER = HIERARCHICAL[:2]
+OTHER_GATHER = (*NO_GATHER, (OUTER, ALL_GATHER))
+MUTANTS = [
+    ("coordinates are added", "number", lambda inside, c, stride: inside + c, "K1 K2 C6"),
+    ("strides leave a gap", "number", lambda inside, c, stride: inside + c * (stride + 1), "K1 K2 C6"),
+    ("numbers begin at one", "number", lambda inside, c, stride: inside + c * stride + 1, "K1 K2 C6"),
+    ("strides add up", "next_stride", lambda stride, size: stride + size, "K1"),
+    ("strides stay as they are", "next_stride", lambda stride, size: stride, "K1"),
+    ("slices begin late", "first_element", lambda d, c: d * c + 1, "K1 K2"),
+    ("sums are counted twice", "summed", counted_twice, "K2 C6"),
+    (
+        "the first device is the owner",
+        "owners",
+        lambda value, axis, o: owners(value, axis, 0 * o),
+        "K2 C6",
+    ),
+    ("no gather inside", "HIERARCHICAL", NO_GATHER, "C6"),
+    ("a gather on the wrong level", "HIERARCHICAL", OTHER_GATHER, "C6"),
+    ("one device has the sum", "OPERATORS", ONE_DEVICE_HAS_THE_SUM, "K2 C6"),
+    ("a level sends the whole", "volumes", lambda stages, n, cell: flat_each(n, cell), "C6 C7"),
+    ("the whole is twice as much", "gradient_integrity", integrity_of_doubles, "K3"),
+    ("the second axis cuts nothing", "slice", lambda self, axes, *_: sliced(self, axes[:1]), "K4"),
+    ("the rest is not smaller", "elements_sent", without_within, "K4"),
+]
+
+
+def flat_each(sizes, cell):
+    return {level: ALL_REDUCE.volume(n, cell) for level, n in sizes.items()}
+
+
+PLACES = (mesh, hierarchy, compose, operators, conditions, Sizes)
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken", "claim"),
+    [(rule, broken, claim) for _, rule, broken, claims in MUTANTS for claim in claims.split()],
+    ids=[f"{words}: {claim}" for words, _, _, claims in MUTANTS for claim in claims.split()],
+)
+def test_a_broken_rule_is_noticed(rule, broken, claim, monkeypatch):
+    for place in PLACES:
+        if hasattr(place, rule):
+            monkeypatch.setattr(place, rule, broken)
+    monkeypatch.setattr("proofs.kernel.RESOURCE_LIMIT", 1_000_000)
+    with pytest.raises(KernelError, match=r"not proved|no counterexample"):
+        CLAIMS[claim](Kernel(claim))
+
+
+NEEDED = [
+    (claim, name)
+    for claim in ("K1", "K2", "K3", "C6")
+    for name in sorted(frozenset().union(*(t.hypotheses for t in CLAIMS[claim](Kernel(claim)))))
+]
+
+
+@pytest.mark.parametrize(("claim", "hypothesis"), NEEDED)
+def test_no_hypothesis_can_be_dropped(claim, hypothesis, monkeypatch):
+    def suppose(kernel, name, variables, formula):
+        dropped = z3.BoolVal(True) if name == hypothesis else formula
+        return supposed(kernel, name, variables, dropped)
+
+    supposed = Kernel.suppose
+    monkeypatch.setattr(Kernel, "suppose", suppose)
+    monkeypatch.setattr("proofs.kernel.RESOURCE_LIMIT", 1_000_000)
+    with pytest.raises(KernelError, match="not proved"):
+        CLAIMS[claim](Kernel(claim))
+
+
+def axes_of(*names):
+    """Whatever axes are named, the sums go over these."""
+    over = unsafe._over
+    return lambda value, *_: over(value, *names)
+
+
+@pytest.mark.parametrize("name", ["wrong_group", "double_reduction"])
+def test_what_is_summed_along_each_axis_once_has_no_counterexample(name, monkeypatch):
+    monkeypatch.setattr(unsafe, "_over", axes_of(unsafe.A, unsafe.B))
+    with pytest.raises(KernelError, match=f"{name}: no counterexample"):
+        compose._refuted(Kernel("K6"), name, *unsafe.UNSAFE[name])
+
+
+def test_norms_and_counts_of_both_axes_have_no_counterexample(monkeypatch):
+    claim, unknowns = unsafe.UNSAFE["counts_along_one_axis"]
+    monkeypatch.setattr(unsafe, "_over", axes_of(unsafe.A, unsafe.B))
+    with pytest.raises(KernelError, match="no counterexample"):
+        compose._refuted(Kernel("K6"), "counts_along_one_axis", claim, unknowns)
+
+
+def test_what_is_gathered_along_its_own_axis_has_no_counterexample(monkeypatch):
+    monkeypatch.setattr(unsafe, "owners", lambda value, _, owner: owners(value, unsafe.B, owner))
+    name = "gathered_along_the_other_axis"
+    with pytest.raises(KernelError, match="no counterexample"):
+        compose._refuted(Kernel("K6"), name, *unsafe.UNSAFE[name])
