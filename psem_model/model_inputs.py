@@ -195,8 +195,8 @@ def _require_divisible(found: ModelPlan) -> None:
     """What is cut must be cut evenly, but for words, which are padded."""
     cut: dict[str, list[str]] = {}
     for axis in found.axes:
-        by_heads = [index for _, index in axis.brought]
-        for index in {*axis.weights, axis.stream, *by_heads} & {*NAMES}:
+        indices = (*axis.weights, axis.stream, *(index for _, index in axis.brought))
+        for index in dict.fromkeys(i for i in indices if i in NAMES):
             cut.setdefault(index, []).append(axis.name)
     for index, axes in cut.items():
         devices, size = group_size(found.mesh, axes), found.indices[index]

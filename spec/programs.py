@@ -70,7 +70,10 @@ class Move:
     @property
     def collective(self) -> str:
         """Its name; "slice" where each device only forgets what is not its own."""
-        return COLLECTIVE[self.before.layout, self.after.layout]
+        kinds = self.before.layout, self.after.layout
+        if kinds not in COLLECTIVE:
+            raise LayoutError(f"{self.value.name}: nothing brings {self.before} to {self.after}")
+        return COLLECTIVE[kinds]
 
     def __str__(self) -> str:
         return f"{self.makes} = {self.collective} over {self.axis} of {self.value.name}"
@@ -174,10 +177,13 @@ def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:
 
 
 def _renamed(operation: Operation, axis: Axis, lie: Lie) -> Lie:
-    """Where several indices become one, the one that is cut is the axis's own."""
+    """Where several indices become one, or one several, the one that is cut is the axis's own."""
     to = [new for old, new in operation.renamed if old == lie.index]
     if not to:
         return lie
+    become_one = [old for old, new in operation.renamed if new == to[0]]
+    if len(become_one) > 1 and lie.index != axis.stream:
+        raise LayoutError(f"{operation}: {axis.name} cuts {lie.index}, and its own is {axis.stream}")
     return along(axis.stream if axis.stream in to else to[0])
 
 
