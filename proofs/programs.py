@@ -144,16 +144,19 @@ def accepted_rules() -> set[Rule]:
         Operation(Does.APPLY, (row, row), row, "f", backward=True),
         Operation(Does.NORMALISE, (row, row), row, "f", "i", backward=True),
         Operation(Does.RENAME, (row,), of("u", "i"), renamed=(("b", "u"),)),
+        Operation(Does.RENAME, (of("b", "s", "j"),), of("e", "c"), renamed=(("b", "c"), ("s", "c"))),
+        Operation(Does.RENAME, (of("e", "c"),), of("b", "s"), renamed=(("c", "b"), ("c", "s"))),
     ]
     found = {Rule(name, NO, (before,), after) for (before, after), name in COLLECTIVE.items()}
-    for operation in operations:
+    axes = [Axis("axis", stream=index) for index in ("", "b", "s")]
+    for operation, axis in product(operations, axes):
         choices = [(WHOLE, PARTIAL, *map(along, value.indices)) for value in operation.reads]
         for lies in product(*choices):
             try:
-                made = result(operation, Axis("axis"), *lies)
+                made = result(operation, axis, *lies)
             except LayoutError:
                 continue
-            found |= rules_of(operation, Axis("axis"), lies, made)
+            found |= rules_of(operation, axis, lies, made)
     return found
 
 

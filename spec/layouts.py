@@ -105,6 +105,7 @@ def normalised(lie: Lie, index: str) -> Lie:
 def cotangent(lie: Lie) -> Lie:
     """How the gradient with respect to a value comes out, each device differentiating its own copy.
 
-    That of a copy is a term of the whole one; that of a term is the whole one.
+    That of a copy is a term of the whole one, which is summed before it is used (see
+    `programs.of_cotangent`); that of a term is the whole one.
     """
     return {WHOLE: PARTIAL, PARTIAL: WHOLE}.get(lie, lie)

@@ -154,7 +154,10 @@ def _reading(line: Line, old: Value, new: Value) -> Line:
 
 
 def of_cotangent(lies: Lies) -> Lies:
-    """How a cotangent must lie: as its value does; that of a partial sum is the same for each term."""
+    """How a cotangent must lie: as its value does; that of a partial sum is the same for each term.
+
+    `layouts.cotangent` says how it comes out, before devices have summed what their copies add to it.
+    """
     return {axis: WHOLE if lie == PARTIAL else lie for axis, lie in lies.items()}
 
 
@@ -166,7 +169,7 @@ def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:
     if does is Does.ADD:
         return linear(*lies)
     if does is Does.RENAME:
-        return _renamed(operation, axis, first)
+        return _require_index(operation, _renamed(operation, axis, first))
     if not operation.backward:
         return normalised(first, operation.over)
     # a cotangent times a derivative: linear in the one, not in what the other is computed from
@@ -182,9 +185,16 @@ def _renamed(operation: Operation, axis: Axis, lie: Lie) -> Lie:
     if not to:
         return lie
     become_one = [old for old, new in operation.renamed if new == to[0]]
-    if len(become_one) > 1 and lie.index != axis.stream:
-        raise LayoutError(f"{operation}: {axis.name} cuts {lie.index}, and its own is {axis.stream}")
-    return along(axis.stream if axis.stream in to else to[0])
+    own = axis.stream in to if len(to) > 1 else axis.stream == lie.index
+    if len(to) + len(become_one) > 2 and not own:
+        raise LayoutError(f"{operation}: {axis.name} cuts {lie.index}, and not what is its own")
+    return along(axis.stream if len(to) > 1 else to[0])
+
+
+def _require_index(operation: Operation, lie: Lie) -> Lie:
+    if lie.index and lie.index not in operation.makes.indices:
+        raise LayoutError(f"{operation}: {lie.index} is cut, and the result has none")
+    return lie
 
 
 def check(program: Program) -> None:
@@ -230,7 +240,9 @@ def _made(program: Program, line: Line, lies: Mapping[Value, Lies]) -> Lies:
         return found
     has = lies[line.value][line.axis]
     if has != line.before or line.after.index not in ("", *line.value.indices):
-        raise LayoutError(f"{line}: lies {has}; {line.collective} takes {line.before}")
+        raise LayoutError(f"{line.value.name}: lies {has}, and is moved from {line.before}")
+    if not line.collective or line.before == line.after:
+        raise LayoutError(f"{line.value.name}: is moved from {line.before} to {line.after}")
     return {**lies[line.value], line.axis: line.after}
 
 

@@ -256,7 +256,7 @@ MUTANTS = [
     (
         "slots lie along the first name of their tokens",
         "programs.py",
-        "return along(axis.stream if axis.stream in to else to[0])",
+        "return along(axis.stream if len(to) > 1 else to[0])",
         "return along(to[0])",
         "derived_programs_do_what_one_device_does",
     ),

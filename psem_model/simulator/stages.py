@@ -34,7 +34,8 @@ ONE_STAGE = Pipeline(Kind.ONE_F_ONE_B, 1, 1)
 class Stage:
     """Devices that have some of the parts, in chunks, and what they hold.
 
-    `held`, `peak`: bytes kept from forward to backward on each device, by the name of the part.
+    `held`, `peak`: bytes kept from forward to backward on each device, by the name of the part;
+    `fullest`: of all parts together, at the fullest moment.
     """
 
     devices: Devices
@@ -47,6 +48,7 @@ class Stage:
     losses: dict[int, Slices] = field(default_factory=dict)
     held: dict[str, int] = field(default_factory=dict)
     peak: dict[str, int] = field(default_factory=dict)
+    fullest: int = 0
 
     def start(self) -> None:
         """Each weight's slice, once, however many parts read it; no optimizer state yet."""
@@ -64,6 +66,7 @@ class Stage:
     def hold(self, block: Block, kept: Values, sign: int) -> None:
         self.held[block.name] = self.held.get(block.name, 0) + sign * block.bytes_kept(kept)
         self.peak[block.name] = max(self.peak.get(block.name, 0), self.held[block.name])
+        self.fullest = max(self.fullest, sum(self.held.values()))
 
     def forward(self, work: Work, takes: Slices | None, step: int) -> Slices:
         """One micro-batch through one chunk."""
@@ -113,6 +116,8 @@ class DistributedTransformer:
     Layers are cut as evenly as they go. Raises ValueError where slices do not meet.
     """
 
+    kind_of_stage: type[Stage] = Stage
+
     def __init__(
         self,
         model: Transformer,
@@ -144,7 +149,7 @@ class DistributedTransformer:
             if virtual == pipe.virtual_stages - 1:
                 chunk.append(Block(programs[2], OUTSIDE, devices))
             chunks.append(chunk)
-        stage = Stage(devices, chunks, order(pipe, k))
+        stage = self.kind_of_stage(devices, chunks, order(pipe, k))
         stage.start()
         return stage
 
@@ -165,12 +170,16 @@ class DistributedTransformer:
             for k, work in ready:
                 self._do(k, work, inbox)
                 now[k] = next(left[k], None)
+        self.finish()
+        self.steps += 1
+
+    def finish(self) -> None:
+        """The whole gradients, and the update."""
         for stage in self.stages:
             stage.finish(self.steps)
         self.sum_copies()
         for stage in self.stages:
             stage.update(self.steps)
-        self.steps += 1
 
     def _virtual(self, k: int, work: Work) -> int:
         return int(work.chunk * self.pipe.stages + k)

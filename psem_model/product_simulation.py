@@ -1,0 +1,297 @@
+"""Products of strategies, simulated beside what is predicted, stage by stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from psem_model.figures import counted, memory, plain, quantity, table
+from psem_model.inputs import BadInput
+from psem_model.model_predict import Group, ModelPlan, StageCosts
+from psem_model.simulation import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Figure
+from psem_model.simulator import Floating
+from psem_model.simulator.functions import Functions, Real, Residues
+from psem_model.simulator.placed import Difference
+from psem_model.simulator.placing import Placing
+from psem_model.simulator.products import PlacedTransformer, RealDescent, ResiduesOfDescent
+from spec.arithmetic import Number
+from spec.distribute import NOTHING, distribute
+from spec.memory import MODEL_STATES
+from spec.programs import Axis, Move, Program
+from spec.schedule import Schedule
+from spec.transformer import LAYER, parts
+
+ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
+    (MODULAR, True): Residues,
+    (MODULAR, False): ResiduesOfDescent,
+    (FLOAT, True): Real,
+    (FLOAT, False): RealDescent,
+}
+PER_ACTIVATION = 20  # bytes at the fullest moment for each byte that is kept
+NOT_COUNTED = "not counted: gathered parameters and gradients, as they pass"
+
+
+@dataclass(frozen=True)
+class ProductRun:
+    """A run beside its prediction: figures of each stage, per device; where it first differs."""
+
+    plan: ModelPlan
+    steps: int
+    arithmetic: str
+    seed: int
+    stages: tuple[tuple[Figure, ...], ...]
+    difference: Difference | None
+
+    @property
+    def matches(self) -> bool:
+        """Whether every resting copy was the single device's after every step."""
+        return self.difference is None
+
+    @property
+    def as_predicted(self) -> bool:
+        """Whether it matches, and every figure is the predicted one."""
+        return self.matches and not self.unequal
+
+    @property
+    def unequal(self) -> list[tuple[int, Figure]]:
+        """Figures that are not as predicted, with their stage."""
+        return [(k, f) for k, figures in enumerate(self.stages) for f in figures if not f.equal]
+
+    @property
+    def name(self) -> str:
+        mesh, factors = self.plan.mesh, self.plan.product.factors
+        return " * ".join(f"{f.name}({', '.join(f'{a}={mesh[a]}' for a in f.axes)})" for f in factors)
+
+    def lines(self) -> list[str]:
+        """In words."""
+        plan, m = self.plan, self.plan.pipe.micro_batches
+        out = [
+            self.name,
+            f"  {plan.psi:,} parameters; {counted(prod(plan.mesh.values()), 'device')}; "
+            f"{m:,} micro-batch{'' if m == 1 else 'es'} a step",
+            f"  {counted(self.steps, 'step')} in {self.arithmetic} arithmetic, seed {self.seed}",
+            "",
+        ]
+        for number, figures in enumerate(self.stages):
+            of = f"per device of stage {number}" if len(self.stages) > 1 else "per device"
+            rows = [(of, "simulated", "predicted", "")]
+            for f in figures:
+                words = "equal" if f.equal else "differs"
+                rows.append((f.words, plain(f.simulated), plain(f.predicted), words))
+            out += [*table(rows, right=(1, 2)), ""]
+        return [*out, f"  {NOT_COUNTED}", "", *self._comparison()]
+
+    def _comparison(self) -> list[str]:
+        if self.difference:
+            return [f"the run diverges: {self.difference}"]
+        after = "the step" if self.steps == 1 else f"each of {self.steps:,} steps"
+        nearly = f", to a relative {Floating.tolerance:g}" if self.arithmetic == FLOAT else ""
+        wrong = [f"stage {k}: {figure.words}" for k, figure in self.unequal]
+        return [
+            f"every copy of every parameter is that of the single device after {after}{nearly}",
+            *([f"but not as predicted: {'; '.join(wrong)}"] if wrong else []),
+        ]
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        plan, difference = self.plan, self.difference
+        return {
+            "strategy": self.name,
+            "inputs": {
+                "psi": plan.psi,
+                "mesh": dict(plan.mesh),
+                "micro_batch": plan.micro_batch,
+                "sequence": plan.sequence,
+                "accumulate": plan.pipe.micro_batches,
+                "steps": self.steps,
+                "arithmetic": self.arithmetic,
+                "seed": self.seed,
+            },
+            "stages": [
+                {
+                    f.key: {
+                        "simulated": quantity(f.simulated),
+                        "predicted": quantity(f.predicted),
+                        "equal": f.equal,
+                    }
+                    for f in figures
+                }
+                for figures in self.stages
+            ],
+            "matches": self.matches,
+            "divergence": None
+            if difference is None
+            else {
+                "step": difference.step + 1,
+                "stage": difference.stage,
+                "device": list(difference.device),
+                "weight": difference.weight[1],
+                "layer": None if difference.weight[0] < 0 else difference.weight[0],
+                "state": difference.state,
+                "has": str(difference.has),
+                "single_device": str(difference.single),
+            },
+        }
+
+
+def simulate_product(
+    plan: ModelPlan,
+    steps: int,
+    arithmetic: str,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+) -> ProductRun:
+    """Simulate a model on a product of strategies, beside one device, and predict it.
+
+    `progress` is called with the number of works done, of `works`. Raises BadInput for a model that
+    cannot be simulated, or not at these sizes.
+    """
+    require_fit(plan)
+    done = 0
+
+    def tell() -> None:
+        nonlocal done
+        done += 1
+        if progress:
+            progress(done)
+
+    try:
+        run = transformer(plan, arithmetic, seed)
+        run.told = tell
+        for _ in range(steps):
+            run.step()
+    except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
+        raise BadInput(f"these sizes cannot be simulated: {error}") from None
+    figures = tuple(tuple(_figures(run, plan.stage(k))) for k in range(plan.pipe.stages))
+    difference = run.differences[0] if run.differences else None
+    return ProductRun(plan, steps, arithmetic, seed, figures, difference)
+
+
+def works(plan: ModelPlan, steps: int) -> int:
+    """How often a run's progress is told: of each chunk, forward and backward of each micro-batch."""
+    return int(steps * 2 * plan.pipe.units * plan.pipe.stages)
+
+
+def require_fit(plan: ModelPlan) -> None:
+    """Raise BadInput for a model that has no words, or too few places, or does not fit in memory."""
+    if not plan.model.vocabulary:
+        raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
+    if 0 < plan.model.positions < plan.sequence:
+        raise BadInput(
+            f"--sequence: given {plan.sequence:,}; expected at most {plan.model.positions:,}, the "
+            "places that the model learns"
+        )
+    inner = prod(size for axis, size in plan.mesh.items() if axis != plan.product.pipe)
+    takes = PER_ELEMENT * plan.psi
+    for stage in map(plan.stage, range(plan.pipe.stages)):
+        takes += inner * int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.activations)
+    if takes > LARGEST:
+        raise BadInput(
+            f"--devices: given {counted(prod(plan.mesh.values()), 'device')} and a model of "
+            f"{counted(plan.psi, 'parameter')}, which take about {memory(takes)}; expected at most "
+            f"{memory(LARGEST)} to simulate"
+        )
+
+
+# --------------------------------------------------------------------- what the simulator needs
+def transformer(
+    plan: ModelPlan,
+    arithmetic: str = MODULAR,
+    seed: int = 0,
+    schedule_of: Callable[[Group], Schedule] = lambda group: group.costs.schedule,
+) -> PlacedTransformer:
+    """The devices of a plan, and the single device."""
+    batch = plan.product.states.axes
+    return PlacedTransformer(
+        plan.model,
+        programs(plan),
+        {axis: plan.mesh[axis] for axis in (*batch, *(cut.name for cut in plan.axes))},
+        plan.indices["b"] * prod(plan.mesh[axis] for axis in batch),
+        plan.sequence,
+        ARITHMETICS[arithmetic, plan.policy.k > 0](),
+        placings(plan, schedule_of),
+        plan.policy,
+        plan.pipe,
+        seed,
+    )
+
+
+def programs(plan: ModelPlan) -> tuple[Program, Program, Program]:
+    """Of embedding, layer and head, with samples cut along the axes of the training states, too."""
+    batch = [Axis(name, stream="b") for name in plan.product.states.axes]
+    embedding, layer, head = (
+        distribute(part, (*batch, *plan.axes), plan.again if part.name == LAYER else NOTHING)
+        for part in parts(plan.model)
+    )
+    return embedding, layer, head
+
+
+def placings(plan: ModelPlan, schedule_of: Callable[[Group], Schedule]) -> list[Placing]:
+    """The groups of all stages; one that several stages have, once."""
+    found = []
+    for stage in map(plan.stage, range(plan.pipe.stages)):
+        owned = {piece.owns(w) for piece in stage.pieces for w in piece.part.weights}
+        for group in stage.groups:
+            keys = sorted((number, name) for name, number in owned if name in group.weights)
+            pipe = next((axis for axis in group.summed if axis == plan.product.pipe), "")
+            stages = plan.shared[keys[0][::-1]] if pipe else (stage.number,)
+            sizes = group.costs.sizes
+            unit = sizes.psi if sizes.unit is None else sizes.unit
+            found.append(Placing(schedule_of(group), tuple(keys), unit, stages, pipe))
+    return [*dict.fromkeys(found)]
+
+
+# ------------------------------------------------------------------------------------- figures
+def _figures(run: PlacedTransformer, costs: StageCosts) -> Iterator[Figure]:
+    """What is counted of a stage, per device, and what is predicted for it."""
+    stage, k = run.stages[costs.number], costs.number
+    elements = sum(placed.elements for placed in stage.placed)
+    yield Figure("computes_with", "parameters computed with, elements", elements, costs.parameters)
+    resting = run.resting(k)
+    for state in MODEL_STATES:
+        words = f"{state.value} at rest, bytes"
+        yield Figure(state.value, words, resting[state], costs.resting[state])
+    yield Figure("host", "on the host, bytes", sum(run.resting(k, True).values()), costs.host)
+    words = "activations at their fullest, bytes"
+    yield Figure("activations", words, stage.fullest, costs.activations)
+    has, needs = sent(run, costs), Counter[tuple[str, ...]]()
+    for moved in costs.moved:
+        if not moved.to_host:
+            needs[moved.axes] += moved.elements
+    for axes in dict.fromkeys([*needs, *has]):
+        words = f"sent along {' x '.join(axes)} per step, elements"
+        yield Figure(f"sent along {' x '.join(axes)}", words, has[axes], needs[axes])
+    yield Figure("elements", "sent per step, elements", has.total(), costs.elements)
+    yield Figure("host_bytes", "over the host link, bytes", over_host_link(run, k), costs.host_bytes)
+
+
+def sent(run: PlacedTransformer, costs: StageCosts) -> Counter[tuple[str, ...]]:
+    """Elements that the device of a stage that sends most sends in a step, by the axes."""
+    stage, found = run.stages[costs.number], Counter[tuple[str, ...]]()
+    of_parts = {block.name: block.program for chunk in stage.chunks for block in chunk}
+    for (where, number), elements in stage.devices.network.sent.items():
+        name, phase = where.split()
+        line = getattr(of_parts[name], phase)[number]
+        assert isinstance(line, Move)
+        found[line.axis,] += int(elements.max())
+    for placed in stage.placed:
+        own = placed.rows(costs.number)
+        for (where, number), elements in placed.run.network.sent.items():
+            op = getattr(placed.placing.schedule, where)[number]
+            found[op.axes] += int(elements[own].max())
+    for elements in run.boundary.sent.values():
+        own = slice(costs.number * run.inner, (costs.number + 1) * run.inner)
+        found[costs.plan.product.pipe or "",] += int(elements[own].max())
+    return found
+
+
+def over_host_link(run: PlacedTransformer, stage: int) -> Number:
+    """Bytes over each device's host link in a step, both ways."""
+    return sum(
+        elements * placed.run.store.meter.widths[state]
+        for placed in run.stages[stage].placed
+        for (state, _), elements in placed.run.network.hosted.items()
+    )

@@ -1,0 +1,229 @@
+"""Weights of a model that a schedule places: one vector on each device, in units.
+
+The schedule is about some axes of the mesh; along the others, devices have other weights, each its own
+vector. All of its operations run as they do in runs of a schedule alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from psem_model.simulator.arithmetic import Array, Number
+from psem_model.simulator.functions import Functions
+from psem_model.simulator.layout import cluster_of, layout_of
+from psem_model.simulator.models import Data
+from psem_model.simulator.network import Network
+from psem_model.simulator.operations import Executor
+from psem_model.simulator.passes import Pass
+from psem_model.simulator.placing import BACKWARD, Given, Halves, Ops, Placing
+from psem_model.simulator.slices import Slices, cut
+from psem_model.simulator.store import Block
+from psem_model.simulator.transformer import Key
+from spec.pipeline import Phase as Half
+from spec.schedule import PASSING, Buffer
+from spec.states import BytePolicy, State
+
+Turn = tuple[Half, int]  # forward or backward of a micro-batch
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A resting element that is not the single device's."""
+
+    step: int
+    stage: int
+    device: tuple[int, ...]
+    state: str
+    weight: Key
+    has: Number
+    single: Number
+
+    def __str__(self) -> str:
+        layer, name = self.weight
+        of = name if layer < 0 else f"{name} of layer {layer}"
+        where = ",".join(map(str, self.device))
+        return (
+            f"after step {self.step + 1}, an element of the {self.state} of {of} on device ({where}) "
+            f"of stage {self.stage} is {self.has}; on a single device it is {self.single}"
+        )
+
+
+class Placed:
+    """Some weights on all devices of the stages that have them; `users`: chunks that use them.
+
+    What comes before forward (or backward) runs on all those devices, for all units, when the first of
+    the users needs the weights; what comes after, when the last is done. What passes, each micro-batch
+    has for itself.
+    """
+
+    def __init__(
+        self,
+        placing: Placing,
+        slices: Mapping[Key, Slices],
+        mesh: Mapping[str, int],
+        users: int,
+        micro_batches: int,
+        numbers: Functions,
+        policy: BytePolicy,
+    ) -> None:
+        self.placing, self.users, self.numbers = placing, users, numbers
+        self.micro_batches, self.halves = micro_batches, Halves(placing.schedule)
+        pipe = {placing.pipe: len(placing.stages)} if placing.pipe else {}
+        self.cluster = cluster_of((*pipe.items(), *mesh.items()))
+        self.slices = {key: slices[key] for key in placing.weights}
+        ends = np.cumsum([found.elements for found in self.slices.values()]).tolist()
+        places = map(slice, [0, *ends], ends)
+        self.places = dict(zip(self.slices, places, strict=True))
+        self.elements: int = ends[-1]
+        smaller, unit = self.elements % placing.unit, placing.unit
+        lengths = [*([smaller] if smaller else []), *[unit] * (self.elements // unit)]
+        self.cuts = np.cumsum(lengths)[:-1]
+        layouts = [layout_of(self.cluster, placing.schedule.cut, length) for length in lengths]
+        self.given = Given()
+        self.run = Executor(
+            placing.schedule,
+            self.cluster.sizes,
+            micro_batches,
+            layouts,
+            self.given,
+            Data(0, self.cluster, numbers),
+            policy,
+        )
+        self.views: dict[Turn, Array] = {}
+        self.done: dict[Turn, int] = {}
+        self.gradients: dict[int, Array] = {}
+        self.passing: dict[int, dict[tuple[Buffer, int], Block]] = {}
+        weights = self.units(self.flat({key: found.array for key, found in self.slices.items()}))
+        moments = numbers.moments if policy.k > 0 else 0
+        self.run.store.start(weights, [numbers.zeros((moments, *row.shape)) for row in weights])
+
+    # ------------------------------------------------------------------ vectors and units
+    def flat(self, arrays: Mapping[Key, Array]) -> Array:
+        """A stage's arrays (devices, ...) as vectors (devices, elements), on all of the stages."""
+        parts = [arrays[key].reshape(len(found.array), -1) for key, found in self.slices.items()]
+        return np.concatenate([np.concatenate(parts, 1)] * len(self.placing.stages))
+
+    def units(self, vectors: Array) -> list[Array]:
+        return np.split(vectors, self.cuts, 1)
+
+    @property
+    def inner(self) -> int:
+        """Devices of a stage."""
+        return self.cluster.devices // len(self.placing.stages)
+
+    def rows(self, stage: int) -> slice:
+        """The devices of one of the stages."""
+        first = self.placing.stages.index(stage) * self.inner
+        return slice(first, first + self.inner)
+
+    # ---------------------------------------------------------------------------- a step
+    def see(self, turn: Turn, stage: int, step: int) -> dict[Key, Slices]:
+        """The weights as a stage's forward, or backward, reads them."""
+        half, micro_batch = turn
+        if turn not in self.views:
+            with self._passing_of(micro_batch):
+                self._execute(self.halves.before[half], step, micro_batch)
+                store, source = self.run.store, self.halves.reads[half]
+                every = range(len(self.run.layouts))
+                views = [store.slab(source, unit, False, ())[0] for unit in every]
+            self.views[turn], self.done[turn] = np.concatenate(views, 1), 0
+        own = self.views[turn][self.rows(stage)]
+        return {
+            key: replace(found, array=own[:, self.places[key]].reshape(found.array.shape))
+            for key, found in self.slices.items()
+        }
+
+    def add(self, micro_batch: int, stage: int, key: Key, term: Array) -> None:
+        """What a stage's backward adds to a weight's gradient: each device, of its own samples."""
+        if micro_batch not in self.gradients:
+            self.gradients[micro_batch] = self.numbers.zeros((self.cluster.devices, self.elements))
+        here = self.rows(stage), self.places[key]
+        had = self.gradients[micro_batch][here]
+        self.gradients[micro_batch][here] = self.numbers.add(had, term.reshape(had.shape))
+
+    def leave(self, turn: Turn, step: int) -> None:
+        """One of the users has done its forward, or backward."""
+        half, micro_batch = turn
+        self.done[turn] += 1
+        if self.done[turn] == self.users:
+            del self.views[turn], self.done[turn]
+            if half is BACKWARD:
+                self.given.units = self.units(self.gradients.pop(micro_batch))
+            with self._passing_of(micro_batch):
+                self._execute(self.halves.after[half], step, micro_batch)
+
+    def finish(self, step: int) -> None:
+        """What comes after all micro-batches."""
+        self._execute(self.halves.finish, step, self.micro_batches - 1)
+
+    def _execute(self, ops: Ops, step: int, micro_batch: int) -> None:
+        self.run.execute(Pass(tuple((key, micro_batch, op, False) for key, op in ops), False), step)
+
+    @contextmanager
+    def _passing_of(self, micro_batch: int) -> Iterator[None]:
+        """With what passes of one micro-batch, and of no other."""
+        blocks = self.run.store.blocks
+        blocks |= self.passing.pop(micro_batch, {})
+        yield
+        passing = [place for place in blocks if place[0] in PASSING]
+        self.passing[micro_batch] = {place: blocks.pop(place) for place in passing}
+
+    # --------------------------------------------------------------- what is held and sent
+    def count_anew(self) -> None:
+        """Count what is sent from here on."""
+        self.run.network = Network(self.cluster.devices)
+
+    def resting(self, host: bool = False) -> dict[State, Number]:
+        """Bytes of each state on a device, or on its part of the host."""
+        return self.run.store.meter.bytes(host)
+
+    # ------------------------------------------------------------------ beside one device
+    def differences(
+        self, weights: Mapping[Key, Array], moments: Mapping[Key, Array], step: int
+    ) -> Iterator[Difference]:
+        """Of each state that rests, the first element that is not one device's, if any."""
+        store, first = self.run.store, int(self.run.store.master)
+        states: list[tuple[str, Buffer, int, Mapping[Key, Array]]]
+        states = [("parameters", Buffer.PARAMETERS, 0, weights)]
+        states += [("master weights", Buffer.OPTIMIZER, 0, weights)] * first
+        for i in range(store.parts - first):
+            moment = {key: found[i] for key, found in moments.items()}
+            states.append(("optimizer state", Buffer.OPTIMIZER, first + i, moment))
+        for words, buffer, part, tables in states:
+            found = self._first_wrong(buffer, part, tables) if store.rests[buffer].stored else None
+            if found:
+                device, element, has, single = found
+                stage, place = divmod(device, self.inner)
+                shape = self.cluster.shape[1:] if self.placing.pipe else self.cluster.shape
+                where = tuple(int(n) for n in np.unravel_index(place, shape))
+                number = self.placing.stages[stage]
+                yield Difference(step, number, where, words, self._key(element), has, single)
+
+    def _first_wrong(
+        self, buffer: Buffer, part: int, tables: Mapping[Key, Array]
+    ) -> tuple[int, int, Number, Number] | None:
+        """Device and element, what it has and what one device has."""
+        store, largest = self.run.store, max(np.abs(table).max() for table in tables.values())
+        whole = {k: cut(tables[k], v.indices, v.where).array for k, v in self.slices.items()}
+        start = 0
+        for unit, rows in enumerate(self.units(self.flat(whole))):
+            layout, held = self.run.layouts[unit], store.own(buffer, unit)
+            has = store.slab(buffer, unit, store.rests[buffer].host, held)[part]
+            elements = np.broadcast_to(layout.elements(held), has.shape)
+            padded = np.pad(rows, ((0, 0), (0, layout.padded - layout.length)))
+            single = np.take_along_axis(padded, elements, 1)
+            # numbers are compared beside the largest of the state
+            wrong = self.numbers.differs(np.append(has, largest), np.append(single, largest))
+            if wrong.any():
+                d, i = (int(n) for n in np.unravel_index(wrong.argmax(), has.shape))
+                return d, start + int(elements[d, i]), has[d, i].item(), single[d, i].item()
+            start += layout.length
+        return None
+
+    def _key(self, element: int) -> Key:
+        """The weight that an element is of; padding is the last one's."""
+        return next((k for k, at in self.places.items() if element < at.stop), [*self.places][-1])

@@ -1,0 +1,83 @@
+"""Schedules of a model's weights, of which programs make the gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.models import Data
+from psem_model.simulator.network import OpKey
+from psem_model.simulator.transformer import Key
+from spec.pipeline import Phase as Half
+from spec.schedule import Buffer, Kind, Op, Phase, Schedule
+
+FORWARD, BACKWARD = Half
+Ops = list[tuple[OpKey, Op]]
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Weights, their schedule, its unit in elements, and the stages that have them.
+
+    `pipe`: the axis of those stages in the schedule, if it has one.
+    """
+
+    schedule: Schedule
+    weights: tuple[Key, ...]
+    unit: int
+    stages: tuple[int, ...]
+    pipe: str = ""
+
+
+class Given:
+    """An executor's model whose gradients are given: `units`, of each unit (devices, elements)."""
+
+    in_layers = False
+
+    def __init__(self) -> None:
+        self.units: list[Array] = []
+
+    def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
+        """Nothing has to be made."""
+
+    def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
+        return view
+
+    recompute = forward
+
+    def backward(
+        self,
+        unit: int,
+        view: Array,
+        activations: Array | None,
+        when: tuple[int, int],
+        everyones: tuple[str, ...],
+        gathered: Iterable[str],
+    ) -> list[Array]:
+        return [self.units[unit]]
+
+    def whole(self, weights: Sequence[Array], step: int) -> list[Array]:
+        return self.units
+
+
+class Halves:
+    """A schedule's operations before and after forward, and backward, of a micro-batch.
+
+    Raises ValueError where operations are about more than weights and their gradients.
+    """
+
+    def __init__(self, schedule: Schedule) -> None:
+        ops: Ops = [(("micro_step", i), op) for i, op in enumerate(schedule.micro_step)]
+        self.finish: Ops = [(("finish", i), op) for i, op in enumerate(schedule.finish)]
+        for _, op in ops + self.finish:
+            everyones = op.kind is Kind.BACKWARD and bool(op.axes)
+            kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
+            if everyones or kept or op.of_a_number:
+                raise ValueError(f"{op}: expected operations on weights and their gradients")
+        kinds = [op.kind for _, op in ops]
+        f, b = kinds.index(Kind.FORWARD), kinds.index(Kind.BACKWARD)
+        between = next(i for i, (_, op) in enumerate(ops) if i > f and op.phase is Phase.BACKWARD)
+        self.reads = {FORWARD: ops[f][1].source, BACKWARD: ops[b][1].source}
+        self.before = {FORWARD: ops[:f], BACKWARD: ops[between:b]}
+        self.after = {FORWARD: ops[f + 1 : between], BACKWARD: ops[b:]}
