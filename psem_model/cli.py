@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from psem_model import model_commands, schedule_commands, space_commands
+from psem_model import model_commands, schedule_commands, space_commands, table_commands
 from psem_model.options import (
     ACCUMULATE,
     BAD_INPUT,
@@ -143,6 +143,7 @@ psem.add_command(space_commands.space)
 psem.add_command(schedule_commands.derive)
 psem.add_command(schedule_commands.check)
 psem.add_command(schedule_commands.simulate)
+psem.add_command(table_commands.tables)
 
 
 @psem.command()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -98,5 +97,6 @@ def without(words, nth=0):
 @pytest.fixture(scope="session")
 def published():
     """Published values by name."""
-    path = Path(__file__).parent / "published.json"
-    return {entry["id"]: entry["value"] for entry in json.loads(path.read_text())}
+    from psem_model.published import published as entries
+
+    return {entry.id: entry.value for entry in entries()}

@@ -1,0 +1,128 @@
+"""Published values of training states and collectives: what predicts each."""
+
+from __future__ import annotations
+
+from decimal import ROUND_DOWN, ROUND_HALF_UP
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from psem_model.published import (
+    SYMBOLS,
+    Entry,
+    Reproduced,
+    form,
+    predicted,
+    resting,
+    rounded,
+    same,
+)
+from psem_model.symbolic import Closed
+from spec.collectives import COLLECTIVES
+from spec.communication import elements_sent
+from spec.derive import derive
+from spec.memory import Sizes
+from spec.schedule import Buffer, Kind, Op, Phase
+from spec.states import MIXED_ADAM
+from spec.strategies import STRATEGIES
+
+PSI, N, K = (SYMBOLS[name] for name in ("Psi", "N", "K"))
+# ------------------------------------------------------------------------------ training states
+STAGES = {"dp": "dp", "os": "zero1", "os+g": "zero2", "os+g+p": "zero3"}
+BASELINES = {"DP all-reduce": "dp", "ZeRO-3 baseline": "zero3"}
+MEGATRON = {"20": "mixed-adam-fp32-copy", "18": "mixed-adam-fp32-gradients", "16": "fp32-adam"}
+
+
+def stage(entry: Entry) -> str:
+    """The strategy that a source names."""
+    return BASELINES.get(entry.strategy) or STAGES[entry.strategy.split()[1]]
+
+
+def _memory(entry: Entry) -> Reproduced:
+    # the 7.5B column rounds half up; the 1T column is truncated, as its 4187(.5) and 15.6(25) show
+    psi, devices = entry.inputs["psi"], entry.inputs["N"]
+    gigabytes = resting(stage(entry), psi=repr(psi), devices=devices) / 10**9
+    rounding = ROUND_DOWN if psi == 1e12 else ROUND_HALF_UP
+    return Reproduced(gigabytes, entry.rounds_to(gigabytes, rounding))
+
+
+def largest_model(strategy: str) -> Fraction:
+    """Parameters, in 1e9, that fit 32 GB on 64 devices."""
+    return Fraction(32) / (resting(strategy, psi=64, devices=64) / 64)
+
+
+def _largest(entry: Entry) -> Reproduced:
+    # rows of model parallelism are MP times the ROUNDED value of one device; 512B is printed 0.5T
+    one, mp = largest_model(stage(entry)), entry.inputs["mp"]
+    value = mp * rounded(one, 0.1, ROUND_HALF_UP)
+    return Reproduced(mp * one, value == entry.printed or (value, entry.value) == (512, 500))
+
+
+def _divisible(strategy: str, *keys: str) -> Any:
+    """A closed form of one micro-step, as if N divided Psi."""
+    found = predicted(strategy, psi=64, devices=64, divisible=None)["formulas"]
+    return sum(form(found[key], m=1) for key in keys)
+
+
+def _passes(entry: Entry) -> Reproduced:
+    passes = sympy.simplify(_divisible(stage(entry), "elements") / (PSI * (N - 1) / N))
+    return Reproduced(passes, same(passes, entry.value))
+
+
+def _ratio(entry: Entry) -> Reproduced:
+    ratio = sympy.simplify(_divisible("zero3", "elements") / _divisible("dp", "elements"))
+    return Reproduced(ratio, same(ratio, sympy.Rational(entry.value)))
+
+
+def _reduction(entry: Entry) -> Reproduced:
+    ratio = _divisible("dp", "resting") / _divisible(stage(entry), "resting")
+    at = sympy.oo if entry.inputs["N"] == "inf" else entry.inputs["N"]
+    found = sympy.limit(ratio.subs(K, entry.inputs["K"]), N, at)
+    return Reproduced(found, same(found, entry.value))
+
+
+def _per_parameter(entry: Entry) -> Reproduced:
+    devices = entry.inputs.get("dp")
+    strategy, policy = "zero1" if devices else "dp", MEGATRON[entry.id.split(".")[2]]
+    found = resting(strategy, psi=6400, devices=devices or 1, bytes=policy) / 6400
+    return Reproduced(found, found == Fraction(entry.value))
+
+
+# ---------------------------------------------------------------------------------- collectives
+NCCL = {
+    "AllReduce": "all_reduce",
+    "AllGather": "all_gather",
+    "ReduceScatter": "reduce_scatter",
+    "AlltoAll": "all_to_all",
+}
+
+
+def _bus_factor(entry: Entry) -> Reproduced:
+    collective, n = COLLECTIVES[NCCL[entry.strategy]], form(str(entry.inputs["n"]))
+    factor = collective.volume(n, 1 / n)
+    return Reproduced(factor, same(factor, form(str(entry.value))))
+
+
+def _chain(entry: Entry) -> Reproduced:
+    op = Op(Kind.BROADCAST, Phase.PUBLISH, Buffer.PARAMETERS, axes=("batch",))
+    n = entry.inputs["n"]
+    devices = 2 + sympy.Symbol("more", nonnegative=True) if n == "n" else sympy.Integer(n)
+    sizes = Sizes(PSI, {"batch": devices}, MIXED_ADAM, None, Closed(padded=False))
+    factor = elements_sent(op, derive(STRATEGIES["dp"]), sizes) / PSI
+    return Reproduced(factor, same(factor, form(str(entry.value))))
+
+
+RULES = {  # by how an entry's name begins
+    "zero.fig1": _memory,
+    "zero.table1": _memory,
+    "zero.table2": _largest,
+    "zero.comm.dp": _passes,
+    "zero.comm.os": _passes,
+    "zpp.base": _passes,
+    "zero.comm.ratio": _ratio,
+    "zero.reduction": _reduction,
+    "megatron.distopt": _per_parameter,
+    "nccl.factor": _bus_factor,
+    "nccl.factor.Broadcast": _chain,
+}

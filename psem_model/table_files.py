@@ -1,0 +1,126 @@
+"""All tables: by name, as files of a folder, and as one document."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from psem_model import table_evidence, table_models, table_states
+from psem_model.proving import write_atomically
+from psem_model.table_writers import FORMATS, NEEDS
+from psem_model.tables import Style, Table
+
+TABLES: dict[str, Callable[[Style], Table]] = {
+    **table_states.TABLES,
+    **table_models.TABLES,
+    **table_evidence.TABLES,
+}
+DOCUMENT = "all"
+
+
+def build(name: str, style: Style) -> Table:
+    """A table, with the symbols of a style."""
+    return TABLES[name](style).renamed(style)
+
+
+def texts(style: Style, progress: Callable[[int], None] = lambda _: None) -> dict[str, str]:
+    """The files of all tables, in all formats, and of the document that includes them."""
+    found: dict[str, str] = {}
+    for done, name in enumerate(TABLES):
+        progress(done)
+        table = build(name, style)
+        found |= {name + form.suffix: form.write(table) for form in FORMATS.values()}
+    return {**found, f"{DOCUMENT}.tex": document()}
+
+
+def document() -> str:
+    """All tables, one after the other."""
+    inputs = "\n".join(rf"\input{{{name}}}" for name in TABLES)
+    return (
+        "\\documentclass[a4paper]{article}\n\\usepackage[margin=2cm]{geometry}\n"
+        f"\\usepackage{{{','.join(NEEDS)}}}\n\\raggedbottom\n"
+        f"\\begin{{document}}\n\\listoftables\n\\clearpage\n{inputs}\n\\end{{document}}\n"
+    )
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    """Each file as a whole. An older document is removed: it would be of other tables."""
+    (folder / f"{DOCUMENT}.pdf").unlink(missing_ok=True)
+    for name, text in files.items():
+        write_atomically(folder / name, text)
+
+
+# --------------------------------------------------------------------------------------- the PDF
+ENGINES = {
+    "pdflatex": ("-interaction=nonstopmode", "-no-shell-escape"),
+    "lualatex": ("-interaction=nonstopmode", "--no-shell-escape"),
+    "xelatex": ("-interaction=nonstopmode", "-no-shell-escape"),
+    "tectonic": ("--untrusted", "--keep-logs"),
+}
+PACKAGE = "texlive-latex-extra"  # of Debian and Ubuntu, with pdflatex and the packages that tables need
+RUNS, PATIENCE = 5, 120  # until references are settled; seconds
+SETTLED = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1", "max_print_line": "1000"}
+COMPLAINT = re.compile(
+    r"^(?:!|(?:LaTeX|Package|Class)[\w ]* Warning:|(?:Over|Under)full \\[hv]box).*", re.MULTILINE
+)
+RERUN = re.compile(r"Rerun to get|Rerun LaTeX|have changed")
+
+
+class LatexError(Exception):
+    """What LaTeX complains of, in one line."""
+
+
+def engine() -> str | None:
+    """A LaTeX engine that is installed."""
+    return next((name for name in ENGINES if shutil.which(name)), None)
+
+
+def typeset(folder: Path, program: str) -> None:
+    """Compile the document of a folder, in a folder of its own, and put the PDF beside it.
+
+    Raises LatexError for an error, a warning, an undefined reference or an overfull box.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        for path in folder.glob("*.tex"):
+            shutil.copy(path, scratch)
+        log = ""
+        for _ in range(RUNS):
+            log = _run(program, Path(scratch))
+            if not RERUN.search(log):
+                break
+        complaints = COMPLAINT.findall(log)
+        made = Path(scratch) / f"{DOCUMENT}.pdf"
+        if complaints or not made.exists():
+            raise LatexError(complaints[0] if complaints else f"{program} made no {DOCUMENT}.pdf")
+        part = folder / f"{DOCUMENT}.pdf.part"
+        try:
+            shutil.copy(made, part)
+            os.replace(part, folder / f"{DOCUMENT}.pdf")
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _run(program: str, scratch: Path) -> str:
+    """Run an engine once: its log."""
+    command = [program, *ENGINES[program], f"{DOCUMENT}.tex"]
+    environment, none = {**os.environ, **SETTLED}, subprocess.DEVNULL
+    try:
+        subprocess.run(
+            command,
+            cwd=scratch,
+            env=environment,
+            timeout=PATIENCE,
+            stdin=none,
+            stdout=none,
+            stderr=none,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise LatexError(f"{program} was not done after {PATIENCE} seconds") from None
+    log = scratch / f"{DOCUMENT}.log"
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""

@@ -1,0 +1,280 @@
+"""Tables of the training states: placements, modes, memory, communication, collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import sympy
+import z3
+
+from proofs.kernel import Theorem
+from proofs.registry import prove, select
+from psem_model.closed_models import plan
+from psem_model.inputs import symbols_of
+from psem_model.predict import Prediction
+from psem_model.symbolic import LEGEND, PSI, Closed, closed_form
+from psem_model.table_models import lies_of
+from psem_model.tables import Cell, Column, Style, Table, by_size
+from spec import modes, strategies
+from spec.collectives import COLLECTIVES, Collective
+from spec.communication import Move
+from spec.compose import PIPELINE
+from spec.derive import derive
+from spec.layouts import Layout
+from spec.memory import MODEL_STATES, transient
+from spec.mesh import HOST
+from spec.model_strategies import MODEL_MEANING
+from spec.modes import M, Mode
+from spec.placement import Placement, on_batch
+from spec.schedule import Kind
+from spec.space import REGIMES, verdict
+from spec.states import State
+
+N = sympy.Symbol("N", positive=True)
+
+
+def _policy(style: Style) -> str:
+    """What the bytes of a state are, in words."""
+    of = style.policy
+    weights, gradients = State.PARAMETERS, State.GRADIENTS
+    return (
+        f"Bytes of an element: {of.of(weights)} of a weight ({of.provenance(weights)}), "
+        f"{of.of(gradients)} of a gradient ({of.provenance(gradients)})."
+    )
+
+
+def _names(symbols: Iterable[Mode | Layout]) -> str:
+    return ", ".join(f"{symbol.value} {symbol.name.lower()}" for symbol in symbols)
+
+
+def _legend() -> dict[str, str]:
+    axes = {axis for placement in strategies.STRATEGIES.values() for axis in placement.axes}
+    return {**LEGEND, **{f"N_{axis}": f"devices along {axis}" for axis in sorted(axes)}}
+
+
+# ----------------------------------------------------------------------------- placements, modes
+def placements(style: Style) -> Table:
+    """Each strategy as the modes of the four states, or as what it cuts of the model."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, placed in strategies.STRATEGIES.items():
+        over = tuple(axis for axis in (*placed.axes, HOST) if _uses(placed, axis))
+        modes_ = [symbols_of(placed, state) for state in State]
+        rows.append((name, strategies.MEANING[name], over, *modes_))
+    for name, meaning in MODEL_MEANING.items():
+        if name not in strategies.STRATEGIES:
+            along = tuple(plan(name).mesh)
+            weights, kept = lies_of(name) if name != PIPELINE else (("S(layer)",),) * 2
+            rows.append((name, meaning, along, weights, weights, weights, kept))
+    states = [Column(state.value, 0.6) for state in State]
+    return Table(
+        "placements",
+        "Strategies as placements of the four training states",
+        (Column("strategy"), Column("what it is", 1.5), Column("along", 0.5), *states),
+        tuple(rows),
+        f"Modes: {_names(Mode)}. +O: kept on the host. Strategies that cut the model: how the weights "
+        "of a layer lie, and what backward reads of it; S(i) is cut along index i: g heads, f features "
+        "inside the MLP, e experts, c their slots, b samples, s positions, u those of keys.",
+    )
+
+
+def _uses(placed: Placement, axis: str) -> bool:
+    return any(placed.mode(state, axis) is not None for state in State)
+
+
+STAGE_1 = strategies.STRATEGIES["zero1"]
+AT_ONCE = (Kind.FORWARD, Kind.BACKWARD, Kind.UPDATE, Kind.RELEASE, Kind.RESET)  # in every step
+
+
+def mode_meanings(style: Style) -> Table:
+    """What each mode keeps, and what the derived step does to a state that is placed so."""
+    whole, shard = PSI, Closed(style.padded).shard(PSI, PSI, N)
+    rows = []
+    for mode in Mode:
+        cells = [_what_happens(state, mode) for state in State]
+        kept = sympy.sympify(modes.resting(mode, whole, shard))
+        rows.append((mode.value, mode.name.lower(), kept, modes.MEANING[mode], *cells))
+    return Table(
+        "modes",
+        "The five modes, and what the derived step does to each state",
+        (
+            Column("mode"),
+            Column(""),
+            Column("keeps"),
+            Column("rests as", 1.2),
+            *(Column(state.value) if not state else Column(state.value, 1) for state in State),
+        ),
+        tuple(rows),
+        "Along an axis that cuts the batch. Keeps: elements on a device, of a state with one for each "
+        "parameter. Of each state: operations of the derived step, when the others lie as in ZeRO "
+        "stage 1.",
+        _legend(),
+        long=True,
+    )
+
+
+def _what_happens(state: State, mode: Mode) -> Cell:
+    """Operations on a state in the step of ZeRO-1, but for the mode of this state."""
+    symbols = {s: symbols_of(STAGE_1, s) for s in State} | {state: mode.value}
+    parameters, optimizer, gradients, activations = (symbols[s] for s in State)
+    placed = on_batch(parameters, optimizer, gradients, activations)
+    if not any(verdict(placed, regime).accepted for regime in REGIMES):
+        return "not realisable"
+    schedule = derive(placed)
+    found = [modes.MATERIALIZED_FROM[state]] if mode is M else []
+    for ops, when in ((schedule.micro_step, "each micro-step"), (schedule.finish, "once")):
+        done = [op.kind.value for op in ops if op.state is state and op.kind not in AT_ONCE]
+        counted = [f"{done.count(k)} {k}" if done.count(k) > 1 else k for k in dict.fromkeys(done)]
+        found += [f"{', '.join(counted)} {when}"] if counted else []
+    return tuple(found) or "used where it is"
+
+
+# ---------------------------------------------------------------------------------------- memory
+def memory(style: Style) -> Table:
+    """Bytes that rest on a device between steps."""
+    rows = []
+    for name, placed in strategies.STRATEGIES.items():
+        found = closed_form(placed, style.policy, style.padded)
+        sizes = [found.resting[state] for state in MODEL_STATES]
+        rows.append((name, *(by_size(size) for size in (*sizes, found.total, found.host))))
+    states = [Column(state.value) for state in MODEL_STATES]
+    return Table(
+        "memory",
+        "Memory of the model states, in bytes per device, between steps",
+        (Column("strategy"), *states, Column("all"), Column("on the host")),
+        tuple(rows),
+        _policy(style),
+        _legend(),
+    )
+
+
+def peak(style: Style) -> Table:
+    """Bytes that pass through a device on top of what rests."""
+    rows = []
+    for name, placed in strategies.STRATEGIES.items():
+        found = closed_form(placed, style.policy, style.padded, with_unit=True)
+        passing = transient(found.schedule, found.sizes)
+        rows.append((name, by_size(found.total), by_size(passing)))
+    return Table(
+        "peak",
+        "Memory at the fullest moment of a step, in bytes per device: what rests and what passes",
+        (Column("strategy"), Column("rests"), Column("passes, at most")),
+        tuple(rows),
+        f"{_policy(style)} Their sum is the peak (claim M9).",
+        _legend(),
+    )
+
+
+# --------------------------------------------------------------------------------- communication
+def communication(style: Style) -> Table:
+    """Each operation that moves model states, and all along an axis together."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, placed in strategies.STRATEGIES.items():
+        found = closed_form(placed, style.policy, style.padded)
+        rows += [(name, *row) for row in _moves(found)]
+    return Table(
+        "communication",
+        "Communication of the model states, per device and step",
+        (
+            Column("strategy"),
+            Column("operation", 1),
+            Column("along"),
+            Column("elements"),
+            Column("bytes"),
+        ),
+        tuple(rows),
+        _policy(style),
+        _legend(),
+        long=True,
+    )
+
+
+def _moves(found: Prediction) -> Iterator[tuple[Cell, ...]]:
+    of_states = [move for move in found.moves if move.op.state in MODEL_STATES]
+    along: dict[tuple[str, ...], list[Move]] = {}
+    for move in of_states:
+        along.setdefault(move.op.axes, []).append(move)
+    for axes, moves in along.items():
+        yield from map(_moved, moves)
+        if len(moves) > 1:
+            elements, sent = sum(m.elements for m in moves), sum(m.bytes for m in moves)
+            yield ALL, axes or HOST_LINK, by_size(elements), by_size(sent)
+
+
+ALL, HOST_LINK = "all", "host link"
+
+
+def _moved(move: Move) -> tuple[Cell, ...]:
+    state = move.op.state
+    what = f"{move.op.kind.value} {state.value if state else ''}"
+    along: Cell = move.op.axes or HOST_LINK
+    return what, along, by_size(move.elements), by_size(move.bytes)
+
+
+# ----------------------------------------------------------------------------------- collectives
+OPTIMAL = "C5"  # the claim that no schedule sends less
+
+
+def collectives(style: Style) -> Table:
+    """Layouts, meaning, what the ring sends and what every schedule must send."""
+    bounds = dict(map(_bound, prove(select([OPTIMAL])[0]).theorems))
+    rows = []
+    for collective in COLLECTIVES.values():
+        layouts = f"{collective.before.value} -> {collective.after.value}"
+        bound = bounds.get(collective.name, "not claimed")
+        sent = by_size(_volume(collective, style))
+        rows.append((collective.name, layouts, collective.meaning, sent, bound))
+    return Table(
+        "collectives",
+        "Collectives along an axis: layouts, meaning, elements that each device sends",
+        (
+            Column("collective"),
+            Column("layouts"),
+            Column("meaning", 1),
+            Column("ring sends"),
+            Column("lower bound"),
+        ),
+        tuple(rows),
+        f"{_names(Layout)}. Lower bound: on what the busiest device sends, of indivisible elements "
+        f"(claim {OPTIMAL}).",
+        {"M": "elements of the whole value", **_legend()},
+    )
+
+
+def _volume(collective: Collective, style: Style) -> Any:
+    """What a device sends of a value of M elements: of all of it, or of its own slice of it."""
+    arithmetic, whole = Closed(style.padded), sympy.Symbol("M", positive=True)
+    chunk = arithmetic.shard(whole, whole, N)
+    if (collective.before, collective.after) == (Layout.SHARDED, Layout.SHARDED):
+        chunk = arithmetic.shard(chunk, chunk, N)
+    return collective.volume(N, chunk)
+
+
+def _bound(theorem: Theorem) -> tuple[str, Any]:
+    """A collective, and what some device sends at least: of n v >= messages, the right over n."""
+    names = {"n": N, "elements": sympy.Symbol("M", positive=True), "v": sympy.Symbol("v")}
+    least, messages = (_formula(side, names) for side in theorem.statement.children())
+    collective = theorem.name.removesuffix("_cannot_be_done_with_less")
+    return collective, by_size(sympy.factor(messages * names["v"] / least))
+
+
+def _formula(term: Any, names: dict[str, Any]) -> Any:
+    """A Z3 term of sums and products as a SymPy expression."""
+    if z3.is_int_value(term):
+        return sympy.Integer(term.as_long())
+    if z3.is_const(term):
+        return names[str(term)]
+    first, *others = (_formula(child, names) for child in term.children())
+    for other in others:
+        first = {"+": first + other, "-": first - other, "*": first * other}[str(term.decl())]
+    return first
+
+
+TABLES = {
+    "placements": placements,
+    "modes": mode_meanings,
+    "memory": memory,
+    "peak": peak,
+    "communication": communication,
+    "collectives": collectives,
+}
