@@ -171,7 +171,7 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
         raise KernelError(f"{broken.name}: expected to break {broken.rule}, got {verdict}")
     unknowns: dict[str, Any] = {}
 
-    def tokens(*index: Any) -> Fraction:
+    def tokens(*index: Any) -> int:
         return primes("tokens", *index)
 
     def symbol(what: str, *index: Any) -> str:
@@ -180,7 +180,7 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
 
     def unknown(what: str, *index: Any) -> Any:
         if what == "tokens":  # a count is a whole number
-            return z3.RealVal(tokens(*index).numerator)
+            return z3.RealVal(tokens(*index))
         key = symbol(what, *index)
         if key not in unknowns:
             unknowns[key] = k.reals(key)
@@ -191,7 +191,7 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
     claim = z3.And(*(c.has == c.single for c in compared))
 
     def replay(**values: Fraction) -> bool:
-        def known(what: str, *index: Any) -> Fraction:
+        def known(what: str, *index: Any) -> int | Fraction:
             return tokens(*index) if what == "tokens" else values[symbol(what, *index)]
 
         again = run(broken.schedule, sizes, data=known, **options)

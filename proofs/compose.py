@@ -246,14 +246,15 @@ def _everywhere(axes: tuple[str, ...], modes: Mapping[str, Mode]) -> Placement:
 
 
 def _memory_multiplies(k: Kernel) -> Theorem:
-    psi, w, g, opt = k.reals("psi w g k")
-    mesh = dict(zip(AXES, k.reals("n m"), strict=True))
+    cell, n, m, w, g, opt = k.reals("cell n m w g k")
+    psi, mesh = n * m * cell, {A: n, B: m}
+    shards = {AXES: cell, (A,): m * cell, (B,): n * cell}  # of psi, one for each device of these axes
     policy = BytePolicy(w, g, opt)
     claims: dict[Any, None] = {}
 
     def takes(state: State, modes: Mapping[str, Mode]) -> Any:
         axes = tuple(modes)
-        sizes = Sizes(psi, mesh, policy, None, Symbolic(), axes)
+        sizes = Sizes(psi, mesh, policy, None, Symbolic([(psi, shards[axes])]), axes)
         return resting(derive(_everywhere(axes, modes)), state, sizes)
 
     for state in MODEL_STATES:
@@ -261,9 +262,9 @@ def _memory_multiplies(k: Kernel) -> Theorem:
         for one, other in product(Mode, repeat=2):
             both = takes(state, {A: one, B: other}) * unsharded
             claims[both == takes(state, {A: one}) * takes(state, {B: other})] = None
-        both = takes(state, {A: Mode.SHARDED, B: Mode.SHARDED}) * (mesh[A] * mesh[B])
-        claims[both == unsharded] = None
-    return k.prove("memory_factors_multiply", z3.And(*claims), given=[mesh[A] >= 1, mesh[B] >= 1])
+        both = takes(state, {A: Mode.SHARDED, B: Mode.SHARDED})
+        claims[both * (n * m) == unsharded] = None
+    return k.prove("memory_factors_multiply", z3.And(*claims))
 
 
 def _volumes_of_the_rest(k: Kernel) -> tuple[Theorem, Theorem]:

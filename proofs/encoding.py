@@ -14,12 +14,11 @@ from typing import Any
 import z3
 
 from spec.collectives import COLLECTIVES, Collective
-from spec.derive import derive
 from spec.layouts import Layout
 from spec.modes import Mode
-from spec.placement import BATCH, Placement, place
+from spec.placement import Placement
+from spec.space import Kept, Regime, placement_of, verdict
 from spec.states import State
-from spec.verdict import check
 
 ModeSort, _modes = z3.EnumSort("Mode", [m.name.capitalize() for m in Mode])
 LayoutSort, _layouts = z3.EnumSort("Layout", [f"Is{x.name.capitalize()}" for x in Layout])
@@ -52,18 +51,14 @@ def lift(function: Callable[..., Any], choices: Sequence[tuple[Any, dict[Any, An
 @lru_cache(maxsize=1)
 def placements() -> dict[tuple[Mode, ...], Placement]:
     """All placements of the four states on one batch axis."""
-    return {
-        modes: place((BATCH,), {s: {BATCH: m} for s, m in zip(State, modes, strict=True)})
-        for modes in product(Mode, repeat=len(State))
-    }
+    return {modes: placement_of(modes) for modes in product(Mode, repeat=len(State))}
 
 
 @lru_cache(maxsize=1)
 def realisable_placements() -> dict[tuple[Mode, ...], Placement]:
-    """Those whose derived schedule is accepted."""
-    return {
-        modes: p for modes, p in placements().items() if check(derive(p), {BATCH: ANY_SIZE}).accepted
-    }
+    """Those whose derived schedule is accepted, with one micro-step and a copy of the weights."""
+    regime = Regime(Kept.COPY, several=False)
+    return {modes: p for modes, p in placements().items() if verdict(p, regime).accepted}
 
 
 def over_placements(states: Sequence[Any], value: Callable[[Placement], Any], otherwise: Any) -> Any:

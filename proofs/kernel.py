@@ -13,7 +13,7 @@ Free constants are its variables; function symbols stand for any function. Rules
     refute      a counterexample: an explicit model, evaluated again outside the solver
 
 Each obligation is exported to standalone SMT-LIB text first, and the solver decides that text in a
-context of its own, bounded by a resource count with a fixed seed. `unknown` is a failure.
+context of its own, once, bounded by a resource count with a fixed seed. `unknown` is a failure.
 """
 
 from __future__ import annotations
@@ -305,8 +305,7 @@ class Kernel:
         unknowns = self._parameters(unknowns)
         formula = implies(given, claim)
         self._known([formula])
-        asked, solver = _put(self.claim, name, "counterexample", given, claim, z3.sat)
-        model = solver.model()
+        asked, model = _put(self.claim, name, "counterexample", given, claim, z3.sat)
         values = {d.name(): model[d].translate(z3.main_ctx()) for d in model.decls() if not d.arity()}
         pairs = [(u, values.get(name_of(u), smtlib.default_value(u))) for u in unknowns]
         refuted = z3.substitute(formula, *pairs)
@@ -427,21 +426,18 @@ def _put(
     facts: tuple[Bool, ...],
     goal: Bool,
     expected: z3.CheckSatResult,
-) -> tuple[Obligation, z3.Solver]:
+) -> tuple[Obligation, Any]:
     """Put one question to the solver; any other answer than the expected one is a failure."""
     start = time.perf_counter()
     text = smtlib.standalone_text([*facts, z3.Not(goal)])
-    answer, solver = _decide(text)
+    answer, found = _decide(text)
     if answer != expected:
         what = "not proved" if expected == z3.unsat else "no counterexample"
         raise KernelError(f"{claim}: {name}: {what}: the solver says {answer}")
-    seconds, resources = time.perf_counter() - start, smtlib.resource_count(solver)
-    return Obligation(name, rule, text, facts, goal, str(expected), seconds, resources), solver
+    model, resources = found
+    seconds = time.perf_counter() - start
+    return Obligation(name, rule, text, facts, goal, str(expected), seconds, resources), model
 
 
-def _decide(text: str) -> tuple[z3.CheckSatResult, z3.Solver]:
-    solver = z3.Solver(ctx=z3.Context())
-    # an interrupt is the caller's: it must not look like an answer
-    solver.set(rlimit=RESOURCE_LIMIT, random_seed=SEED, ctrl_c=False)
-    solver.from_string(text)
-    return solver.check(), solver
+def _decide(text: str) -> tuple[z3.CheckSatResult, tuple[Any, int]]:
+    return smtlib.decided(text, RESOURCE_LIMIT, SEED)

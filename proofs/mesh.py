@@ -8,6 +8,7 @@ from typing import Any
 import z3
 
 from proofs.kernel import Kernel, Theorem
+from proofs.sums import products
 from spec.hierarchy import next_stride, number
 from spec.mesh import first_element
 
@@ -26,6 +27,15 @@ class _Mesh:
         self.stride, self.first, self.then = k.recursion(
             "stride", [], self.a, z3.IntVal(1), lambda before: next_stride(before(), size(self.a))
         )
+        self.products = products(k)
+        times, product = self.products.times, self.products.rule
+        here, a = self.stride(self.a), self.a
+        self.wider = k.prove(
+            "strides_are_products",
+            self.stride(a + 1) == times(size(a), here),
+            given=[a >= 0],
+            uses=[self.then, product.at(multiple=size(a), unit=here)],
+        )
 
     def numbered(self, name: str, at: Coordinate, on_mesh: Theorem, *params: Any) -> _Numbered:
         """The numbers of a device on its first so many axes: each is one of as many devices."""
@@ -33,14 +43,25 @@ class _Mesh:
         symbol, start, then = k.recursion(
             name, params, a, z3.IntVal(0), lambda before: number(before(*params), at(a), self.stride(a))
         )
+        laws, stride = self.products, self.stride(a)
+        places = k.prove(
+            f"{name}_is_places_of_a_stride",
+            symbol(*params, a + 1) == laws.times(at(a), stride) + symbol(*params, a),
+            given=[a >= 0],
+            uses=[then, laws.rule.at(multiple=at(a), unit=stride)],
+        )
         inside = k.induct(
             f"{name}_is_among_the_devices",
             a,
-            z3.And(symbol(*params, a) >= 0, symbol(*params, a) < self.stride(a)),
+            z3.And(symbol(*params, a) >= 0, symbol(*params, a) < stride),
             base=[start, self.first],
-            step=[then, self.then, on_mesh],
+            step=[
+                *(places, self.wider, on_mesh, laws.none.at(unit=stride)),
+                laws.in_order.at(multiple=at(a), larger=self.size(a), unit=stride),
+                laws.in_order.at(multiple=0, larger=at(a), unit=stride),
+            ],
         )
-        return _Numbered(lambda axes: symbol(*params, axes), start, then, inside)
+        return _Numbered(lambda axes: symbol(*params, axes), start, then, places, inside)
 
     def device(self, name: str) -> tuple[Coordinate, Theorem]:
         """Any device: a coordinate on each axis."""
@@ -52,8 +73,10 @@ class _Mesh:
 class _Numbered:
     """A device's number on its first so many axes."""
 
-    def __init__(self, upto: Callable[[Any], Any], start: Any, then: Any, inside: Any) -> None:
-        self.upto, self.start, self.then, self.inside = upto, start, then, inside
+    def __init__(
+        self, upto: Callable[[Any], Any], start: Any, then: Any, places: Any, inside: Any
+    ) -> None:
+        self.upto, self.start, self.then, self.places, self.inside = upto, start, then, places, inside
 
 
 def device_numbers_are_a_bijection(k: Kernel) -> tuple[Theorem, ...]:
@@ -85,11 +108,16 @@ def _one_to_one(k: Kernel, along: str | None) -> tuple[Theorem, ...]:
     one = mesh.numbered("number_here", at_first(here), on_mesh)
     two = mesh.numbered("number_there", at_first(there), also)
     here_is, there_is = at_first(here), at_first(there)
+    in_order = mesh.products.in_order.at(unit=mesh.stride(a))
     last = k.prove(
         "equal_numbers_have_equal_last_coordinates",
         here_is(a) == there_is(a),
         given=[a >= 0, one.upto(a + 1) == two.upto(a + 1)],
-        uses=[one.then, two.then, one.inside, two.inside],
+        uses=[
+            *(one.places, two.places, one.inside, two.inside),
+            in_order.at(multiple=here_is(a), larger=there_is(a)),
+            in_order.at(multiple=there_is(a), larger=here_is(a)),
+        ],
     )
     same = k.induct(
         "equal_numbers_have_equal_coordinates",

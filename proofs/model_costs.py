@@ -11,8 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import z3
+
 from proofs.kernel import Bool, Kernel, Theorem
 from proofs.programs import GPT, LLAMA
+from proofs.reciprocals import divisor
 from spec.distribute import ALL, NOTHING, PAIRS, distribute
 from spec.model_costs import elements_sent, kept_bytes, weights
 from spec.model_strategies import EXPERTS, MODEL_AXES
@@ -32,11 +35,15 @@ class Symbols:
 
     def __init__(self, k: Kernel, model: Transformer, square: bool = False) -> None:
         self.k = k
-        self.b, self.s, self.h, self.a, self.v, self.n = k.reals("b s h a v n")
+        self.b, self.s, self.d, self.v = k.reals("b s d v")
+        self.n, self.kv = divisor(k, "n"), k.reals("kv")
+        each = z3.RealVal(1) if square else k.reals("each")  # heads that share a key
+        self.a = self.kv * each
         if square:
-            self.kv, self.d, self.f = self.a, self.h / self.a, 4 * self.h
+            self.h = self.a * self.d
+            self.f = 4 * self.h
         else:
-            self.kv, self.d, self.f = k.reals("kv d f")
+            self.h, self.f = k.reals("h f")
         self.shape = replace(
             model,
             hidden=self.h,
@@ -46,9 +53,8 @@ class Symbols:
             feed_forward=self.f,
             vocabulary=self.v,
         )
-        self.sizes: dict[str, Any] = self.shape.sizes(self.b, self.s)
+        self.sizes: dict[str, Any] = self.shape.sizes(self.b, self.s) | {"r": each}
         self.passed = (self.n - 1) / self.n  # of a value, what each device sends round a ring
-        self.devices, self.heads = self.n >= 1, self.kv >= 1
 
     def program(
         self, strategy: str, again: str = NOTHING, held: bool = False, part: Part | None = None
@@ -111,7 +117,7 @@ def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
             backward = 2 * twice if how == ALL else volumes[f"{strategy}_backward".replace("+", "_")][2]
             words = f"{strategy}_{how}_again_backward".replace("+", "_")
             volumes[words] = (program, program.backward, backward)
-        found += x.sends(volumes, x.devices)
+        found += x.sends(volumes)
     return tuple(found)
 
 
@@ -137,21 +143,20 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
             "ring_gradients": (ring, ring.finish, x.gradients(ring)),
             "all_to_all_gradients": (swap, swap.finish, x.gradients(swap)),
         }
-        found += x.sends(volumes, x.devices)
+        found += x.sends(volumes)
         all_to_all = {
             "all_to_all_forward": (swap, swap.forward, both),
             "all_to_all_backward": (swap, swap.backward, both),
         }
-        found += x.sends(all_to_all, x.devices, x.heads)
+        found += x.sends(all_to_all)
         square = Symbols(k.part(f"{name}_a_key_for_each_head"), model, square=True)
         tp_sp, n = square.program("tp+sp"), square.n
         sent = square.sent(swap, swap.forward)
         few = 4 * (square.b * square.s * square.h) * (n - 1) / (n * n)
-        given = [square.devices, square.heads]
         found += [
-            square.k.prove("all_to_all_of_all_features", sent == few, given),
+            square.k.prove("all_to_all_of_all_features", sent == few),
             square.k.prove(
-                "an_nth_of_tensor_parallelism", n * sent == square.sent(tp_sp, tp_sp.forward), given
+                "an_nth_of_tensor_parallelism", sent == square.sent(tp_sp, tp_sp.forward) / n
             ),
         ]
     return tuple(found)
@@ -166,18 +171,18 @@ def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
     forward. (Claim X8; GShard 2006.16668 section 3.2)
     """
     x = Symbols(k, replace(LLAMA, experts=4, chosen=2))
-    experts, slots, chosen = k.reals("experts slots chosen")
-    x.sizes |= {"j": experts, "e": experts, "c": slots}
+    experts, chosen, samples = k.reals("experts chosen samples")  # samples for each expert
+    x.b, slots = experts * samples, samples * x.s * chosen
+    x.sizes |= {"b": x.b, "j": experts, "e": experts, "c": slots}
     ep, cut = x.program("ep"), x.program("tp+sp")
     each = x.passed * (x.b / x.n) * x.s * chosen * x.h
-    tokens = {
+    volumes = {
         "tokens_forward": (ep, ep.forward, 2 * each),
         "tokens_backward": (ep, ep.backward, 2 * each),
         "cut_experts_forward": (cut, cut.forward, 2 * x.passed * x.b * x.s * x.h * (1 + chosen)),
+        "gradients": (ep, ep.finish, x.gradients(ep, but=EXPERTS)),
     }
-    gradients = {"gradients": (ep, ep.finish, x.gradients(ep, but=EXPERTS))}
-    evenly = experts * slots == x.b * x.s * chosen
-    return (*x.sends(tokens, x.devices, evenly), *x.sends(gradients, x.devices))
+    return tuple(x.sends(volumes))
 
 
 def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
@@ -192,27 +197,25 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     sbh, pairs, n = x.s * x.b * x.h, 5 * x.a * x.s * x.s * x.b, x.n
     tokens, words = x.s * x.b, x.s * x.b * x.v
     last = head(x.shape)
-    one, many, heads = [x.devices], [x.devices, x.heads], [x.heads]
     rows = {
-        "one_device": (x.program(""), 34 * sbh + pairs, heads),
-        "attention_again": (x.program("", PAIRS), 34 * sbh, heads),
-        "all_again": (x.program("", ALL), 2 * sbh, []),
-        "tp": (x.program("tp"), sbh * (10 + 24 / n) + pairs / n, many),
-        "tp_attention_again": (x.program("tp", PAIRS), sbh * (10 + 24 / n), many),
-        "tp_all_again": (x.program("tp", ALL), 2 * sbh, []),
-        "tp_sp": (x.program("tp+sp"), (34 * sbh + pairs) / n, many),
-        "tp_sp_held": (x.program("tp+sp", held=True), sbh * (4 + 30 / n) + pairs / n, many),
-        "tp_sp_attention_again": (x.program("tp+sp", PAIRS), 34 * sbh / n, many),
-        "tp_sp_all_again": (x.program("tp+sp", ALL), 2 * sbh / n, one),
-        "head": (x.program("", part=last), 4 * sbh + 4 * words + 4 * tokens, []),
-        "tp_head": (x.program("tp", part=last), 4 * sbh + 4 * words / n + 4 * tokens, one),
+        "one_device": (x.program(""), 34 * sbh + pairs),
+        "attention_again": (x.program("", PAIRS), 34 * sbh),
+        "all_again": (x.program("", ALL), 2 * sbh),
+        "tp": (x.program("tp"), sbh * (10 + 24 / n) + pairs / n),
+        "tp_attention_again": (x.program("tp", PAIRS), sbh * (10 + 24 / n)),
+        "tp_all_again": (x.program("tp", ALL), 2 * sbh),
+        "tp_sp": (x.program("tp+sp"), (34 * sbh + pairs) / n),
+        "tp_sp_held": (x.program("tp+sp", held=True), sbh * (4 + 30 / n) + pairs / n),
+        "tp_sp_attention_again": (x.program("tp+sp", PAIRS), 34 * sbh / n),
+        "tp_sp_all_again": (x.program("tp+sp", ALL), 2 * sbh / n),
+        "head": (x.program("", part=last), 4 * sbh + 4 * words + 4 * tokens),
+        "tp_head": (x.program("tp", part=last), 4 * sbh + 4 * words / n + 4 * tokens),
         "tp_sp_head": (
             x.program("tp+sp", part=last),
             (4 * sbh + 4 * words + 4 * tokens) / n,
-            one,
         ),
     }
     return tuple(
-        k.prove(f"{name}_keeps", x.kept(program) == formula, given)
-        for name, (program, formula, given) in rows.items()
+        k.prove(f"{name}_keeps", x.kept(program) == formula)
+        for name, (program, formula) in rows.items()
     )

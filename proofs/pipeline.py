@@ -72,6 +72,11 @@ class Timetable:
         backward, backward_ends = self.backward, self.backward_ends
         work = self.n * (self.f + self.b)
         idle = backward_ends(0, self.n - 1) - work
+
+        def part(time: Any) -> Any:
+            """The idle part of a time: every stage idles for `bubble`."""
+            return bubble(self.pipe) / time
+
         return {
             "forwards_follow_the_stage_before": forward_ends(stage, unit) <= forward(stage + 1, unit),
             "backwards_follow_the_stage_after": (
@@ -92,12 +97,12 @@ class Timetable:
                 idle == (self.p - 1) * (self.f + self.b), idle == bubble(self.pipe)
             ),
             "idle_part_of_the_work": z3.And(
-                idle / work == (self.p - 1) / (self.v * self.m),
-                idle / work == bubble_of_ideal(self.pipe),
+                part(work) == (self.p - 1) / (self.v * self.m),
+                part(work) == bubble_of_ideal(self.pipe),
             ),
             "idle_part_of_the_whole": z3.And(
-                idle / span(self.pipe) == (self.p - 1) / (self.v * self.m + self.p - 1),
-                idle / span(self.pipe) == bubble_of_span(self.pipe),
+                part(span(self.pipe)) == (self.p - 1) / (self.v * self.m + self.p - 1),
+                part(span(self.pipe)) == bubble_of_span(self.pipe),
             ),
         }
 
@@ -250,7 +255,7 @@ def interleaved_idles(k: Kernel) -> tuple[Theorem, ...]:
         nothing_ends_after_the_span=[f, b, t.stage >= 0, t.back <= t.n - 1],
         the_span_is_taken=[t.p >= 1, chunks],
         every_stage_idles=[t.p >= 1, chunks],
-        idle_part_of_the_work=[f, b, several, chunks, t.p >= 1],
+        idle_part_of_the_work=[f, b, several, chunks],
         idle_part_of_the_whole=[f, b, several, chunks, t.p >= 1],
     )
     between_chunks = (

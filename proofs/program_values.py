@@ -72,7 +72,8 @@ def computed(program: Program, terms: Terms) -> dict[str, int]:
     known |= {value: terms.given(value) for value in given_to(program.part)}
     run(program.forward)
     found = {"gives": of(program.gives)}
-    known = {v: n for v, n in known.items() if v in program.kept or v.role is Role.WEIGHT}
+    kept = {*program.kept}
+    known = {v: n for v, n in known.items() if v in kept or v.role is Role.WEIGHT}
     known[program.seed] = terms.number(SEED)
     run(program.backward + program.finish)
     found |= {weight.name: of(gradient) for weight, gradient in program.gradients.items()}

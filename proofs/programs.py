@@ -49,6 +49,7 @@ LLAMA = Transformer(
     1, 8, 4, 2, 2, 32, 16, gated=True, function="silu", norm="rms_norm", biases=frozenset()
 )
 MODELS = (GPT, LLAMA, *(replace(model, experts=4, chosen=2) for model in (GPT, LLAMA)))
+PARTS = tuple(dict.fromkeys(part for model in MODELS for part in parts(model)))
 AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
 
 
@@ -66,8 +67,8 @@ def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -
         raise KernelError(f"{operation}: one axis cuts {' and '.join(sorted(cut))}")
     index, layouts = "".join(cut), tuple(lie.layout for lie in lies)
     if operation.does is Does.CONTRACT:
-        part_of = {i: _part(operation.contraction, i) for value in values for i in value.indices}
-        return {Rule(CONTRACT, part_of[index] if index else NO, layouts, made.layout)}
+        parts_of = _parts_of_indices(operation.contraction)
+        return {Rule(CONTRACT, parts_of[index] if index else NO, layouts, made.layout)}
     if len({frozenset(value.indices) for value in values}) > 1:
         raise KernelError(f"{operation}: not element by element")
     if operation.does is Does.ADD:
@@ -80,14 +81,19 @@ def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -
     return {function, Rule(CONTRACT, cut_in if index else NO, layouts, made.layout)}
 
 
-def _part(contraction: Contraction, index: str) -> str:
-    """The part of an index in a contraction."""
-    sides = (contraction.left, contraction.right, contraction.out)
-    found = tuple(index in side for side in sides)
+@lru_cache(maxsize=1024)
+def _parts_of_indices(contraction: Contraction) -> dict[str, str]:
+    """The part that each index has in a contraction. Raises KernelError for one that has none."""
+    # in left, in right, in the result
     known = {(1, 0, 1): LEFT, (0, 1, 1): RIGHT, (1, 1, 1): BOTH, (1, 1, 0): SUMMED}
-    if found not in known:
-        raise KernelError(f"{contraction}: {index} is neither kept nor summed over")
-    return known[found]
+    sides = (contraction.left, contraction.right, contraction.out)
+    found = {}
+    for index in (i for side in sides for i in side):
+        place = tuple(index in side for side in sides)
+        if place not in known:
+            raise KernelError(f"{contraction}: {index} is neither kept nor summed over")
+        found[index] = known[place]
+    return found
 
 
 def _rule_of_rename(operation: Operation, axis: Axis, lie: Lie, made: Lie) -> Rule:
@@ -163,8 +169,14 @@ def accepted_rules() -> set[Rule]:
 # ------------------------------------------------------------------------------ claims
 @lru_cache(maxsize=256)
 def derived(part: Part, mesh: tuple[Axis, ...]) -> tuple[Program, ...]:
-    """The programs of a part on some axes, without and with recomputation."""
-    return tuple(distribute(part, mesh, again) for again in (NOTHING, PAIRS, ALL, FROM_SLICES))
+    """The programs of a part on some axes, without and with recomputation: accepted, each once."""
+    found: list[Program] = []
+    for again in (NOTHING, PAIRS, ALL, FROM_SLICES):
+        program = distribute(part, mesh, again)
+        if program not in found:
+            check(program)
+            found.append(program)
+    return tuple(found)
 
 
 def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
@@ -172,7 +184,6 @@ def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
     terms, found = Terms(), set[Rule]()
     alone = differentiated(part, terms)
     for program in (program for mesh in axes for program in derived(part, tuple(mesh))):
-        check(program)
         if computed(program, terms) != alone:
             raise KernelError(f"{part.name} on {program.axes}: not what one device computes")
         found |= rules_in(program)
@@ -189,9 +200,8 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     gradient. (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
     needed = accepted_rules()
-    for model in MODELS:
-        for part in parts(model):
-            needed |= checked(part, [(), *((axis,) for axis in AXES)])
+    for part in PARTS:
+        needed |= checked(part, [(), *((axis,) for axis in AXES)])
     return (
         *(proved(k.part(str(rule)), rule) for rule in sorted(needed, key=str)),
         contractions_have_transposes(k.part("transposes")),
@@ -205,10 +215,8 @@ def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
     recomputation are accepted, make again by forward's lines, and find the gradients that the
     programs without it find. (Claim F1; 1604.06174, 2205.05198 section 5)
     """
-    for model in MODELS:
-        for part in parts(model):
-            for axis in AXES:
-                _same_gradients(part, axis)
+    for part, axis in product(PARTS, AXES):
+        _same_gradients(part, axis)
     return (_made_again(k),)
 
 
@@ -217,7 +225,6 @@ def _same_gradients(part: Part, axis: Axis) -> None:
     plain, *others = derived(part, (axis,))
     gradients = computed(plain, terms)
     for program in others:
-        check(program)
         made = {line.makes: line for line in program.forward}
         if any(line != made.get(line.makes, line) for line in program.backward):
             raise KernelError(f"{part.name} on {axis.name}: made again by another line")

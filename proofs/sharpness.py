@@ -245,20 +245,29 @@ def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:
         base=[second0, scaled_second0],
         step=[second1, scaled_second1],
     )
-    root, scaled_root, w = k.reals("root scaled_root w")
+    x, root, scaled_root, w = k.reals("moment root scaled_root w")
+    moved, adam = k.define("moved", [w, x, root], training.adam_weight(w, x, root, rate, 0))
+    unscaled = k.prove(
+        "scaling_moment_and_root_changes_nothing",
+        moved(w, x, root) == moved(w, c * x, c * root),
+        given=[c > 0, root > 0],
+        uses=[adam, adam.at(moment=c * x, root=c * root)],
+    )
+    is_root, rule = k.define("is_root", [root, x], z3.And(root > 0, root * root == x))
+    scales = k.prove(
+        "roots_scale",
+        z3.And(root > 0, scaled_root == c * root),
+        given=[c > 0, is_root(root, x), is_root(scaled_root, c * c * x)],
+        uses=[rule, rule.at(root=scaled_root, moment=c * c * x)],
+    )
     return k.prove(
         "adam_without_epsilon_moves_alike",
-        training.adam_weight(w, first(t), root, rate, 0)
-        == training.adam_weight(w, scaled_first(t), scaled_root, rate, 0),
+        moved(w, first(t), root) == moved(w, scaled_first(t), scaled_root),
         given=[
-            t >= 0,
-            c > 0,
-            root > 0,
-            scaled_root > 0,
-            root * root == second(t),
-            scaled_root * scaled_root == scaled_second(t),
+            *(t >= 0, c > 0),
+            *(is_root(root, second(t)), is_root(scaled_root, scaled_second(t))),
         ],
-        uses=[firsts, seconds],
+        uses=[firsts, seconds, unscaled.at(moment=first(t)), scales.at(moment=second(t))],
     )
 
 

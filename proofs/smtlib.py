@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -20,9 +20,14 @@ class KernelError(Exception):
 
 def own(term: Term) -> Term:
     """The same term in a wrapper of its own: what others do to theirs does not change it."""
+    return z3.z3._to_expr_ref(_bare(term), z3.main_ctx())
+
+
+def _bare(term: Term) -> Any:
+    """A term without its wrapper: z3's own functions read it at a tenth of the cost."""
     if not isinstance(term, z3.ExprRef) or term.ctx != z3.main_ctx():
         raise KernelError(f"not a term: {term!r}")
-    return z3.z3._to_expr_ref(term.as_ast(), z3.main_ctx())
+    return term.as_ast()
 
 
 @dataclass(frozen=True)
@@ -34,42 +39,59 @@ class Summary:
     features: frozenset[str]
 
 
-_summaries: dict[int, tuple[z3.ExprRef, Summary]] = {}  # by identity of a term that is kept alive
+_summaries: dict[int, Summary] = {}  # by z3's number of a term that is kept alive
+_declarations: dict[int, z3.FuncDeclRef] = {}  # likewise: one wrapper for each
 
 
 def summary(terms: Iterable[z3.ExprRef]) -> Summary:
     """What occurs in `terms`. A quantifier or a lambda is refused."""
-    found = [_summary(own(term)) for term in terms]
+    return _combined([_summary(_bare(term)) for term in terms])
+
+
+def _combined(parts: Sequence[Summary]) -> Summary:
+    if len(parts) == 1:
+        return parts[0]
     return Summary(
-        frozenset().union(*(s.symbols for s in found)),
-        frozenset().union(*(s.constants for s in found)),
-        frozenset().union(*(s.features for s in found)),
+        frozenset().union(*(part.symbols for part in parts)),
+        frozenset().union(*(part.constants for part in parts)),
+        frozenset().union(*(part.features for part in parts)),
     )
 
 
-def _summary(term: Term) -> Summary:
-    key = term.get_id()
+def _summary(bare: Any) -> Summary:
+    context = z3.main_ctx().ref()
+    key = z3.Z3_get_ast_id(context, bare)
     known = _summaries.get(key)
     if known is None:
-        if not z3.is_app(term):
+        if not z3.Z3_is_app(context, bare):
+            term = z3.z3._to_expr_ref(bare, z3.main_ctx())
             raise KernelError(f"obligations are quantifier-free: {term}")
-        children = term.children()
-        known = _summaries[key] = (term, _combined(term, children, [_summary(c) for c in children]))
-    return known[1]
+        count = z3.Z3_get_app_num_args(context, bare)
+        children = [z3.Z3_get_app_arg(context, bare, i) for i in range(count)]
+        known = _combined([_at_the_top(bare, children), *map(_summary, children)])
+        z3.Z3_inc_ref(context, bare)  # its number stays its own
+        _summaries[key] = known
+    return known
 
 
-def _combined(term: Term, children: list[Term], below: list[Summary]) -> Summary:
-    symbols = frozenset().union(*(s.symbols for s in below))
-    constants = frozenset().union(*(s.constants for s in below))
-    features = frozenset().union(*(s.features for s in below)) | _features(term, children)
-    declaration = term.decl()
-    _require_known(term, declaration, children)
-    if declaration.kind() == z3.Z3_OP_UNINTERPRETED:
-        name = declaration.name()
-        symbols |= {(name, declaration)}
-        if not children:
-            constants |= {name}
-    return Summary(symbols, constants, features)
+def _at_the_top(bare: Any, children: list[Any]) -> Summary:
+    """What an application adds to what occurs in its arguments."""
+    context = z3.main_ctx().ref()
+    applied = z3.Z3_get_app_decl(context, bare)
+    kind = z3.Z3_get_decl_kind(context, applied)
+    features = _features(bare, kind, children)
+    if kind not in _OPERATORS or kind == z3.Z3_OP_DT_CONSTRUCTOR:
+        term = z3.z3._to_expr_ref(bare, z3.main_ctx())
+        _require_known(term, term.decl(), term.children())
+    if kind != z3.Z3_OP_UNINTERPRETED:
+        return Summary(frozenset(), frozenset(), features)
+    key = z3.Z3_get_ast_id(context, applied)
+    if key not in _declarations:
+        _declarations[key] = z3.FuncDeclRef(applied, z3.main_ctx())
+    symbol = _declarations[key]
+    name = symbol.name()
+    constants = frozenset() if children else frozenset([name])
+    return Summary(frozenset([(name, symbol)]), constants, features)
 
 
 def _require_known(term: Term, declaration: z3.FuncDeclRef, children: list[Term]) -> None:
@@ -86,25 +108,24 @@ def _require_known(term: Term, declaration: z3.FuncDeclRef, children: list[Term]
             raise KernelError(f"the enumeration {sort.name()} is declared twice")
 
 
-def _features(term: z3.ExprRef, children: list[z3.ExprRef]) -> set[str]:
-    found = set()
-    sort = _SORTS.get(term.sort_kind())
-    if sort:
-        found.add(sort)
-    kind = term.decl().kind()
+def _features(bare: Any, kind: int, children: list[Any]) -> frozenset[str]:
+    context = z3.main_ctx().ref()
+    sort = _SORTS.get(z3.Z3_get_sort_kind(context, z3.Z3_get_sort(context, bare)))
+    found = {sort} if sort else set()
     if kind == z3.Z3_OP_UNINTERPRETED and children:
         found.add("UF")
-    if kind == z3.Z3_OP_MUL:
-        numbers = sum(bool(z3.is_rational_value(c) or z3.is_int_value(c)) for c in children)
-        if len(children) - numbers > 1:
-            found.add("N")
-    divides = kind in (z3.Z3_OP_DIV, z3.Z3_OP_IDIV, z3.Z3_OP_MOD)
-    if divides and not (z3.is_rational_value(children[1]) or z3.is_int_value(children[1])):
+    factors = children if kind == z3.Z3_OP_MUL else ()
+    if sum(not z3.Z3_is_numeral_ast(context, factor) for factor in factors) > 1:
         found.add("N")
-    return found
+    divides = kind in (z3.Z3_OP_DIV, z3.Z3_OP_IDIV, z3.Z3_OP_MOD)
+    if divides and not z3.Z3_is_numeral_ast(context, children[1]):
+        found.add("N")
+    return frozenset(found)
 
 
 _SHARED = re.compile(r"([?$]x)[0-9]+")
+_OF_ONE = re.compile(r"\((?:and|or) ([^\s()]+)\)")  # SMT-LIB has them of two or more
+_OF_NONE = re.compile(r"(?<!\()\b(?:and|or)\b")
 _enumerations: dict[str, tuple[str, ...]] = {}
 _LOGIC = ("TRUE", "FALSE", "EQ", "DISTINCT", "ITE", "AND", "OR", "NOT", "IMPLIES", "XOR")
 _ARITHMETIC = ("ANUM", "LE", "GE", "LT", "GT", "ADD", "SUB", "UMINUS", "MUL", "DIV", "IDIV", "MOD")
@@ -129,7 +150,7 @@ def applications(term: z3.ExprRef, symbol: z3.FuncDeclRef) -> list[z3.ExprRef]:
     name, seen, found, pending = symbol.name(), set(), [], [term]
     while pending:
         here = pending.pop()
-        if here.get_id() in seen or all(n != name for n, _ in _summary(here).symbols):
+        if here.get_id() in seen or all(n != name for n, _ in summary([here]).symbols):
             continue
         seen.add(here.get_id())
         if here.decl().eq(symbol):
@@ -140,13 +161,20 @@ def applications(term: z3.ExprRef, symbol: z3.FuncDeclRef) -> list[z3.ExprRef]:
 
 def logic_of(terms: Iterable[z3.ExprRef]) -> str:
     """The SMT-LIB name of the smallest usual logic that holds `terms`."""
-    features = summary(terms).features
+    found = summary(terms)
+    features = found.features.union(*(_theories(symbol.range()) for _, symbol in found.symbols))
     arithmetic = ""
     if features & {"I", "R"}:
         letters = "".join(x for x in "IR" if x in features)
         arithmetic = ("N" if "N" in features else "L") + letters + "A"
     parts = "".join(x for x in ("A", "UF", "DT", "FP") if x in features)
     return f"QF_{parts}{arithmetic}" if parts or arithmetic else "QF_UF"
+
+
+def _theories(sort: z3.SortRef) -> set[str]:
+    """Of a sort, and of an array what its indices and elements need."""
+    within = (sort.domain(), sort.range()) if sort.kind() == z3.Z3_ARRAY_SORT else ()
+    return {_SORTS[sort.kind()]}.union(*map(_theories, within)) if sort.kind() in _SORTS else set()
 
 
 def standalone_text(assertions: list[Bool]) -> str:
@@ -158,14 +186,34 @@ def standalone_text(assertions: list[Bool]) -> str:
         context, "", logic, "unknown", "", len(facts), terms, last.as_ast()
     )
     _, _, body = text.split("\n", 2)  # without the title and the status, which say nothing
+    body = _OF_ONE.sub(r"\1", body)
+    body = _OF_NONE.sub(lambda m: "true" if m[0] == "and" else "false", body)
     # shared subterms are numbered as they occur, not as they happened to be made
     numbers: dict[str, str] = {}
     return _SHARED.sub(lambda m: numbers.setdefault(m[0], f"{m[1]}{len(numbers)}"), body)
 
 
-def resource_count(solver: z3.Solver) -> int:
-    """The solver's own count of the work it did."""
-    return int(dict(iter(solver.statistics())).get("rlimit count", 0))
+_no_model: dict[tuple[str, int, int], int] = {}  # questions answered `unsat`, and the work it took
+
+
+def decided(text: str, limit: int, seed: int) -> tuple[z3.CheckSatResult, tuple[Any, int]]:
+    """The solver's answer to a text, then a model, if there is one, and its own count of the work.
+
+    In a context of its own, so it depends on nothing else: what is known to have no model is not
+    asked again.
+    """
+    question = text, limit, seed
+    if question in _no_model:
+        return z3.unsat, (None, _no_model[question])
+    solver = z3.Solver(ctx=z3.Context())
+    # an interrupt is the caller's: it must not look like an answer
+    solver.set(rlimit=limit, random_seed=seed, ctrl_c=False)
+    solver.from_string(text)
+    answer = solver.check()
+    work = int(dict(iter(solver.statistics())).get("rlimit count", 0))
+    if answer == z3.unsat:
+        _no_model[question] = work
+    return answer, (solver.model() if answer == z3.sat else None, work)
 
 
 def default_value(unknown: Term) -> Term:

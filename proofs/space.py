@@ -129,7 +129,8 @@ class Symbols:
 
     def __init__(self, k: Kernel, regime: Regime) -> None:
         self.kernel, self.regime = k, regime
-        self.costs: dict[CostForm, Cost] = {}
+        self.costs: dict[CostForm | str, Cost] = {}
+        self.dominances: dict[tuple[CostForm | str, CostForm | str], Any] = {}
         self.s, self.w, self.g = k.reals("s w g")
         self.m = k.reals("m") if regime.several else z3.RealVal(1)
         self.k = z3.RealVal(0) if regime.kept is Kept.NOTHING else k.reals("opt")
@@ -138,22 +139,29 @@ class Symbols:
         sizes += [] if regime.kept is Kept.NOTHING else [self.k > 0]
         self.given = [z3.And(*sizes)]
 
-    def cost(self, form: CostForm | str) -> Cost:
+    def cost(self, name: CostForm | str) -> Cost:
         """The cost of a class, or of one of its placements, for each parameter."""
-        form = form_of(form, self.regime) if isinstance(form, str) else form
-        if form not in self.costs:
+        if name not in self.costs:
+            form = form_of(name, self.regime) if isinstance(name, str) else name
             widths = (self.w, self.g, self.k)
-            self.costs[form] = form.at(Point(z3.RealVal(1), self.s, self.m, widths))
-        return self.costs[form]
+            self.costs[name] = form.at(Point(z3.RealVal(1), self.s, self.m, widths))
+        return self.costs[name]
 
     def assigned(self, values: Iterable[Fraction | int]) -> list[tuple[Any, Any]]:
         """Values for the slice, micro-steps and bytes."""
         symbols = (self.s, self.m, self.w, self.g, self.k)
         return [(x, z3.RealVal(v)) for x, v in zip(symbols, values, strict=True)]
 
+    def dominates(self, better: CostForm | str, form: CostForm | str) -> Any:
+        """That one class dominates another."""
+        if (better, form) not in self.dominances:
+            holds = _all(dominance(self.cost(better), self.cost(form)))
+            self.dominances[better, form] = holds
+        return self.dominances[better, form]
+
     def dominated(self, form: CostForm | str, by: Iterable[str]) -> Any:
         """That one of some classes dominates another."""
-        return z3.Or(*(_all(dominance(self.cost(b), self.cost(form))) for b in by))
+        return z3.Or(*(self.dominates(better, form) for better in by))
 
 
 def _all(claims: Iterable[Any]) -> Any:

@@ -9,7 +9,7 @@ import z3
 
 from proofs.kernel import Bool, Kernel, Theorem
 from proofs.stage_runs import INT, on_stage
-from proofs.sums import closed_form, total
+from proofs.sums import closed_form, products, total
 from spec.pipeline import Kind, Pipeline, boundaries
 from spec.stages import has_layer, is_sent, virtual_stage
 
@@ -48,6 +48,13 @@ class Placing:
         )
         has, self.rule = k.define("has", [s, i], z3.And(*has_layer(s, i, layers, virtual)))
         rule = self.rule
+        self.products = laws = products(k)
+        by, upto = laws.rule.at(unit=virtual), laws.rule.at(unit=layers)
+        self.between = between = k.prove(
+            "a_virtual_stage_has_layers_from_its_start_to_the_next",
+            has(s, i) == z3.And(self.starts(s) <= self.scaled(i), self.scaled(i) < self.starts(s + 1)),
+            uses=[rule, by.at(multiple=i), upto.at(multiple=s), upto.at(multiple=s + 1)],
+        )
         placed, self.at, shown, self.found = k.choose("is_placed", [i], s, has(s, i))
         here, next_ = self.at(i), self.at(i) + 1
         self.everywhere = k.induct(
@@ -76,7 +83,12 @@ class Placing:
             "the_next_layer_is_there_or_on_the_next",
             z3.Or(other == s, other == s + 1),
             given=[has(s, i), has(other, i + 1)],
-            uses=[rule, rule.at(virtual=other, layer=i + 1), sizes],
+            uses=[
+                *(between, between.at(virtual=other, layer=i + 1), sizes),
+                *(laws.next.at(unit=layers, multiple=other), laws.next.at(unit=virtual, multiple=i)),
+                laws.in_order.at(unit=layers, multiple=other, larger=s),
+                laws.in_order.at(unit=layers, multiple=s + 1, larger=other),
+            ],
         )
         self.ends = k.prove(
             "the_first_and_the_last_layer",
@@ -85,27 +97,50 @@ class Placing:
         )
         self.has = has
 
+    def scaled(self, layer: Any) -> Any:
+        """A layer's number, in units of which a layer takes p v, and a virtual stage L."""
+        return self.products.times(layer, self.virtual)
+
+    def starts(self, stage: Any) -> Any:
+        """Where a virtual stage starts, in the same units."""
+        return self.products.times(stage, self.layers)
+
     def evenly(self) -> tuple[Theorem, Theorem, Theorem]:
         """A virtual stage has layers from its first up to the next one's first: L/(p v) or one more."""
         k, i, s, layers, virtual = self.k, self.i, self.s, self.layers, self.virtual
         first, next_first, each = k.integers("first next_first each")
+        scaled, starts, laws = self.scaled, self.starts, self.products
+        by, one_more = laws.in_order.at(unit=virtual), laws.next.at(unit=layers, multiple=s)
 
         def begins(layer: Any, stage: Any) -> Bool:
-            at, start = layer * virtual, stage * layers
-            return z3.And(at >= start, at < start + virtual)
+            return z3.And(scaled(layer) >= starts(stage), scaled(layer) < starts(stage) + virtual)
 
-        a_run = [begins(first, s), begins(next_first, s + 1)]
+        a_run, size = [begins(first, s), begins(next_first, s + 1)], next_first - first
         run = k.prove(
             "the_layers_of_a_virtual_stage_are_a_run",
             self.has(s, i) == z3.And(first <= i, i < next_first),
             given=a_run,
-            uses=[self.rule],
+            uses=[
+                self.between,
+                *(by.at(multiple=i, larger=at) for at in (first, next_first)),
+                *(by.at(multiple=at, larger=i) for at in (first, next_first)),
+            ],
         )
-        some = k.prove("no_virtual_stage_is_empty", first < next_first, given=a_run, uses=[self.sizes])
+        some = k.prove(
+            "no_virtual_stage_is_empty",
+            first < next_first,
+            given=a_run,
+            uses=[self.sizes, one_more, by.at(multiple=next_first, larger=first)],
+        )
         evenly = k.prove(
             "layers_are_spread_evenly",
-            z3.Or(next_first - first == each, next_first - first == each + 1),
-            given=[*a_run, each * virtual <= layers, layers < (each + 1) * virtual],
+            z3.Or(size == each, size == each + 1),
+            given=[*a_run, scaled(each) <= layers, layers < scaled(each + 1)],
+            uses=[
+                *(one_more, laws.sums.at(multiple=first, larger=size, unit=virtual)),
+                by.at(multiple=size, larger=each),
+                by.at(multiple=each + 1, larger=size),
+            ],
         )
         return run, some, evenly
 
@@ -153,11 +188,20 @@ def _on_next_stage(k: Kernel, placing: Placing) -> tuple[Any, Theorem]:
         number(on, chunk) == number(0, chunk) + on,
         uses=[rule, rule.at(on=0)],
     )
+    laws = placing.products
+    start = k.prove(
+        "a_chunk_starts_after_a_round_for_each_before",
+        number(0, chunk) == laws.times(chunk, p),
+        uses=[rule.at(on=0), laws.rule.at(multiple=chunk, unit=p)],
+    )
     later = k.prove(
         "later_chunks_come_later",
         number(on, chunk) < number(other_on, other_chunk),
         given=[chunk < other_chunk, on < p, other_on >= 0, p >= 1],
-        uses=[rule, rule.at(**other)],
+        uses=[
+            *(within, within.at(**other), start, start.at(**other)),
+            laws.in_order.at(multiple=chunk, larger=other_chunk, unit=p),
+        ],
     )
     same = k.prove(
         "a_virtual_stage_is_on_one_stage",

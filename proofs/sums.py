@@ -1,4 +1,4 @@
-"""Sums over index ranges: the few facts about them that the theorems need, each proved where used.
+"""Sums over index ranges, and products: the few facts that theorems need, each proved where used.
 
 A sum is a function by recursion: total(params, 0) = 0, total(params, i + 1) = total(params, i) +
 term(params, i). The lemmas are schemas: each call proves one instance, by induction.
@@ -174,6 +174,55 @@ def partition(
         uses=[exchanged.at(**{str(part): parts}), same, placed],
     )
     return share, total_of, whole, done
+
+
+@dataclass(frozen=True)
+class Products:
+    """x y of whole numbers as a function, for proofs that need no more of it than these laws.
+
+    sums: (x + z) y = x y + z y. none: 0 y = 0. next: (x + 1) y = x y + y. in_order: for x < z and
+    y >= 0, x y + y <= z y. Their variables are multiple (x), larger (z) and unit (y).
+    """
+
+    times: Any
+    rule: Theorem
+    sums: Theorem
+    none: Theorem
+    next: Theorem
+    in_order: Theorem
+
+
+def products(k: Kernel) -> Products:
+    """Declare the function, and prove its laws."""
+    x, z, y, more = k.integers("multiple larger unit further")
+    times, rule = k.define("times", [x, y], x * y)
+    sums = k.prove(
+        "multiples_add_up",
+        times(x + z, y) == times(x, y) + times(z, y),
+        uses=[rule, rule.at(multiple=z), rule.at(multiple=x + z)],
+    )
+    none = k.prove("no_unit", times(0, y) == 0, uses=[rule.at(multiple=0)])
+    one = k.prove("once_a_unit", times(1, y) == y, uses=[rule.at(multiple=1)])
+    following = k.prove(
+        "one_more_is_a_unit_more",
+        times(x + 1, y) == times(x, y) + y,
+        uses=[sums.at(larger=1), one],
+    )
+    farther = k.induct(
+        "multiples_grow",
+        more,
+        times(x, y) + y <= times(x + more + 1, y),
+        given=[y >= 0],
+        base=[following],
+        step=[following.at(multiple=x + more + 1)],
+    )
+    in_order = k.prove(
+        "multiples_are_in_order",
+        times(x, y) + y <= times(z, y),
+        given=[y >= 0, x < z],
+        uses=[farther.at(further=z - x - 1)],
+    )
+    return Products(times, rule, sums, none, following, in_order)
 
 
 def named(variable: Term, term: Any) -> dict[str, Any]:

@@ -225,7 +225,7 @@ class Forms(Words):
 
     def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
         """What an operation makes of values that do not meet its needs: one value for each of them."""
-        key = (self.step, what, *map(_frozen, made_of))
+        key = (self.step, what, *(frozenset(form.items()) for form in made_of))
         symbol = self.made.setdefault(key, Symbol("fault", self.step, self.op_index, (what,)))
         self.reasons.setdefault(symbol, reason)
         return {(symbol, (KEEP,) * len(self.axes)): 1}
@@ -266,14 +266,19 @@ class Forms(Words):
             ("whole", gradient, self.whole(), "the gradient it applies is"),
         )
         next_weight, next_moment = (self.symbol(s, self.step + 1) for s in ("weight", "moment"))
-        reasons = [(p, self.reason(p, unmet)) for p in self.positions()] if unmet else []
+        reasons = {p: self.reason(p, unmet) for p in self.positions()} if unmet else {}
+        wrong = next(filter(None, reasons.values()), None)
 
         def where_met(right: NormalForm, what: str) -> NormalForm:
+            if wrong is None:
+                return right
+            fault = self._fault(wrong, what, weight, moment, gradient)
+            if all(reasons.values()):
+                return fault
             form: NormalForm = {}
-            for position, no in reasons:
-                here = self._fault(no, what, weight, moment, gradient) if no else right
-                form = add(form, self._only_at(here, position))
-            return form if unmet else right
+            for position, no in reasons.items():
+                form = add(form, self._only_at(fault if no else right, position))
+            return form
 
         return where_met(next_weight, "weight"), where_met(next_moment, "moment")
 

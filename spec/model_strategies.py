@@ -25,7 +25,7 @@ MODEL_MEANING: dict[str, str] = {
     "dp": "data parallelism: samples cut",
     "tp": "tensor parallelism: heads, MLP features and words cut; tokens on every device",
     "tp+sp": "tensor parallelism, with sequence parallelism: tokens cut where features are not",
-    "cp": "context parallelism by ring attention: tokens cut, keys and values passed round",
+    "cp": "context parallelism by ring attention: tokens cut, keys and values sent around a ring",
     "cp-all-to-all": "context parallelism by all-to-all: tokens cut, for attention heads instead",
     "ep": "expert parallelism: experts cut, samples cut; tokens sent to their experts and back",
     "pp": "pipeline parallelism: layers cut in stages",

@@ -284,12 +284,36 @@ def in_flight(pipe: Pipeline, stage: Number, arithmetic: Arithmetic = EXACT) -> 
     return _minimum(arithmetic, pipe.units, warm_up(pipe, stage) + 1)
 
 
+def fullest(pipe: Pipeline, stage: int, sizes: Sequence[int]) -> int:
+    """The most that a stage holds at once, if chunk i keeps `sizes[i]` of each micro-batch.
+
+    From the first forward with `in_flight` units on, each is held against the backward before it: more
+    or less only from where either comes to another chunk, every p units. The two ends of a step mirror
+    each other, so those where backwards do are enough; and it repeats from group to group.
+    """
+    full = in_flight(pipe, stage)
+    last = min(full + pipe.virtual_stages, pipe.units)
+    kept, given_back = ([0, *accumulate(of)] for of in (sizes, sizes[::-1]))
+    return max(
+        _of_units(pipe, forwards, kept) - _of_units(pipe, forwards - full, given_back)
+        for forwards in (*range(full, last, pipe.stages), last)
+    )
+
+
+def _of_units(pipe: Pipeline, units: int, before: Sequence[int]) -> int:
+    """The sizes of a stage's first so many units; `before`: those of the chunks before each, summed."""
+    groups, rest = divmod(units, pipe.virtual_stages)
+    turns, more = divmod(rest, pipe.stages)
+    of_chunk = before[turns + 1] - before[turns] if more else 0
+    return int(pipe.stages * (groups * before[-1] + before[turns]) + more * of_chunk)
+
+
 def boundaries(pipe: Pipeline) -> Number:
     """Boundaries that each micro-batch crosses, once forward and once backward."""
     return pipe.virtual_stages - 1
 
 
-def sends(pipe: Pipeline, stage: int) -> int:
+def boundary_sends(pipe: Pipeline, stage: int) -> int:
     """Boundary activations, and their cotangents, that a stage sends in a step.
 
     All but the last virtual stage send forward, all but the first backward; one stage alone sends

@@ -207,10 +207,11 @@ def check(program: Program) -> None:
     home = {axis.name: axis.home(part.gives, part) for axis in program.axes}
     _require(lies, program.gives, home)
     # from here on there is what was kept, what is made again, and what can be had at any time
-    kept = {v: at for v, at in lies.items() if v in program.kept or _at_hand(v)}
-    lies = {**kept, program.seed: of_cotangent(home)}
+    kept, forward = {*program.kept}, {line.makes: line for line in program.forward}
+    lies = {v: at for v, at in lies.items() if v in kept or _at_hand(v)}
+    lies[program.seed] = of_cotangent(home)
     for line in program.backward + program.finish:
-        if isinstance(line, Operation) and line in program.forward:  # and its masks drawn again
+        if isinstance(line, Operation) and forward.get(line.makes) == line:  # and masks drawn again
             lies |= {v: program.lies[v] for v in line.reads if v.role is Role.CONSTANT}
         lies[line.makes] = _made(program, line, lies)
     if part.takes and program.returns:

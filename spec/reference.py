@@ -28,12 +28,12 @@ Values = dict[tuple[int, Coordinate], Any]  # (element, device) -> value
 Data = Callable[..., Any]
 
 
-def primes(what: str, *index: Any) -> Fraction:
+def primes(what: str, *index: Any) -> int:
     """Data that are all different: no sum of some is a sum of others."""
     flat = [n for part in index for n in (part if isinstance(part, tuple) else (part,))]
-    code = sum((n + 1) * 7 ** (i + 1) for i, n in enumerate(flat))
+    code: int = sum((n + 1) * 7 ** (i + 1) for i, n in enumerate(flat))
     kinds = ("start", "tokens", "tied", "statistic", "sample", "moment")
-    return Fraction(code + kinds.index(what) + 1)
+    return code + kinds.index(what) + 1
 
 
 @dataclass(frozen=True)

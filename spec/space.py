@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 
 from spec.arithmetic import Exact, Number
@@ -99,12 +99,12 @@ def placement_of(modes: Modes) -> Placement:
     return on_batch(theta, omega, grads, acts)
 
 
+@lru_cache(maxsize=4096)
 def verdict(placement: Placement, regime: Regime) -> Verdict:
     """Whether a placement is realisable in a regime, and why not."""
     return check(derive(placement), {BATCH: DEVICES}, 2 if regime.several else 1, regime.policy)
 
 
-@cache
 def verdicts(regime: Regime, activations: tuple[Mode, ...] = tuple(Mode)) -> dict[Modes, Verdict]:
     """The verdict on each of the 5^4 placements, or on those with some modes of activations."""
     return {modes: verdict(placement_of(modes), regime) for modes in product(*[Mode] * 3, activations)}
@@ -220,6 +220,7 @@ def closed_form(placement: Placement) -> CostForm:
     return CostForm(*map(sum_of, found))
 
 
+@cache
 def classes(regime: Regime) -> dict[CostForm, list[Modes]]:
     """The classes of equal cost, each with its realisable placements of parameters, Omega and G."""
     found: dict[CostForm, list[Modes]] = {}

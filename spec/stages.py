@@ -8,12 +8,13 @@ is cut and summed over. Parameters change only between steps, when all work of a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
-from spec.arithmetic import Number
+from spec.arithmetic import Number, ceil_div
 from spec.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
 from spec.values import Part, Value
@@ -78,17 +79,57 @@ def may_update(works: Number, units: Number) -> Any:
 # ------------------------------------------------------------------------------- of a whole model
 def pieces(model: Transformer, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
     """The whole model in order: layers as evenly over virtual stages as they go."""
-    by_name = {part.name: part for part in parts(model)}
+    (layer,) = (part for part in parts(model) if part.name == LAYER)
     found = []
     for chunk, stage in product(range(chunks), range(stages)):
         virtual = virtual_stage(stage, chunk, stages)
         for number in range(model.layers):
             if all(has_layer(virtual, number, model.layers, stages * chunks)):
-                found.append(Piece(by_name[LAYER], number, stage, chunk))
-    if EMBEDDING in by_name:
-        found.insert(0, Piece(by_name[EMBEDDING], OUTSIDE, 0, 0))
-        found.append(Piece(by_name[HEAD], OUTSIDE, stages - 1, chunks - 1))
-    return tuple(found)
+                found.append(Piece(layer, number, stage, chunk))
+    around = ends(model, stages, chunks)
+    return (*around[:1], *found, *around[1:])
+
+
+def ends(model: Transformer, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
+    """The pieces that are no layers. Of all weights, only theirs may have two uses."""
+    by_name = {part.name: part for part in parts(model)}
+    places = ((EMBEDDING, 0, 0), (HEAD, stages - 1, chunks - 1))
+    return tuple(Piece(by_name[name], OUTSIDE, *at) for name, *at in places if name in by_name)
+
+
+# ------------------------------------------------------------------------ the same, counted
+def layers_before(virtual: int, layers: int, virtual_stages: int) -> int:
+    """How many layers are on earlier virtual stages, as `has_layer` spreads them."""
+    return ceil_div(virtual * layers, virtual_stages)  # type: ignore[no-any-return]
+
+
+def parts_of(model: Transformer, stage: int, stages: int, chunks: int = 1) -> list[Counter[str]]:
+    """How many pieces of each part a stage has, in each of its chunks, by the part's name."""
+    found = []
+    for chunk in range(chunks):
+        virtual = virtual_stage(stage, chunk, stages)
+        first, after = (layers_before(v, model.layers, stages * chunks) for v in (virtual, virtual + 1))
+        found.append(Counter({LAYER: after - first}))
+    for piece in ends(model, stages, chunks):
+        if piece.stage == stage:
+            found[piece.chunk][piece.part.name] += 1
+    return found
+
+
+def alike(layers: int, stages: int, chunks: int = 1) -> dict[int, int]:
+    """The first of each kind of stages, and how many there are of it.
+
+    Stages are of a kind if each chunk has as many layers, and neither begins or ends the model. They
+    hold and send the same, but for what is in flight: the first has most.
+    """
+    before = [layers_before(v, layers, stages * chunks) for v in range(stages * chunks + 1)]
+    counts = [b - a for a, b in pairwise(before)]
+    firsts: dict[tuple[int, ...], int] = {}
+    found = Counter[int]()
+    for stage in range(stages):
+        kind = (stage == 0, stage == stages - 1, *counts[stage::stages])
+        found[firsts.setdefault(kind, stage)] += 1
+    return found
 
 
 def sends(placed: Iterable[Piece]) -> list[tuple[Piece, Piece]]:

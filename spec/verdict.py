@@ -80,7 +80,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     is right whatever it is, and leaves the rest as it was, so is every later one.
     """
     store = initial(schedule, forms, forms.symbol("weight", 0), forms.symbol("moment", 0))
-    before: Relative = {}
+    before = _relative(store, 0, forms.same)
     loose: set[Place] = set()
     for step in range(SETTLED_WITHIN + 2 * len(Buffer)):
         forms.step = step

@@ -1,17 +1,15 @@
 """What the solver was asked, asked again: no vacuous premises, no unused ones, no unlisted claim."""
 
-import importlib
 import re
 from collections import Counter
 from functools import cache
-from inspect import getdoc, isfunction, signature
+from inspect import getdoc
 
 import pytest
-import z3
 
 from proofs import registry
-from proofs.kernel import RESOURCE_LIMIT, SEED
-from proofs.smtlib import standalone_text
+from psem_model.audit_questions import answer, registration, together, unused, without
+from psem_model.audit_questions import proved_theorems as proved
 
 CLAIMS = registry.claims()
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
@@ -23,72 +21,13 @@ def result_of(claim):
 
 
 def proved_theorems(claim):
-    """Theorems with obligations that the solver answered `unsat`: all but counterexamples."""
-    return [
-        theorem
-        for theorem in result_of(claim).listed
-        if theorem.obligations and theorem.rule != "counterexample"
-    ]
-
-
-@cache
-def answer(text):
-    solver = z3.Solver(ctx=z3.Context())
-    solver.set("rlimit", RESOURCE_LIMIT)
-    solver.set("random_seed", SEED)
-    solver.from_string(text)
-    return str(solver.check())
-
-
-def together(*formulas):
-    """Whether the formulas can hold together, asked in a context of its own."""
-    return answer(standalone_text(list(formulas))) if formulas else "sat"
-
-
-def without(obligation, index):
-    """The twin: the obligation with one fact dropped. `sat` means that the fact was needed."""
-    rest = [f for i, f in enumerate(obligation.facts) if i != index]
-    return together(*rest, z3.Not(obligation.goal))
-
-
-def entries(theorem):
-    """Where each fact comes from: the argument of the rule, then (obligation, index) per use.
-
-    An induction puts one `given` into its base and its step; it is used if either needs it.
-    The index being natural is the rule's own fact, and is left out.
-    """
-    found = {}
-    if theorem.rule == "smt":
-        (asked,) = theorem.obligations
-        uses = len(asked.facts) - len(theorem.given)
-        for i in range(len(asked.facts)):
-            label = f"uses[{i}]" if i < uses else f"given[{i - uses}]"
-            found[label] = [(asked, i)]
-        return found
-    base, step = theorem.obligations
-    given = len(theorem.given) - 1
-    of_base = len(base.facts) - given
-    of_step = len(theorem.parts) - of_base
-    for i in range(of_base):
-        found[f"base[{i}]"] = [(base, i)]
-    for i in range(of_step):
-        found[f"step[{i}]"] = [(step, i)]
-    for i in range(of_step + 1, len(step.facts) - given):
-        found[f"hypothesis[{i - of_step - 1}]"] = [(step, i)]
-    for i in range(given):
-        found[f"given[{i}]"] = [(base, of_base + i), (step, len(step.facts) - given + i)]
-    return found
-
-
-def brief(formula, length=100):
-    text = " ".join(str(formula).split())
-    return text if len(text) <= length else f"{text[:length]}..."
+    return proved(result_of(claim).listed)
 
 
 @every_claim
 def test_facts_of_every_obligation_can_hold_together(claim):
     answers = {
-        obligation.name: together(*obligation.facts)
+        obligation.name: together(obligation.facts)
         for theorem in proved_theorems(claim)
         for obligation in theorem.obligations
     }
@@ -97,14 +36,8 @@ def test_facts_of_every_obligation_can_hold_together(claim):
 
 @every_claim
 def test_no_fact_of_an_obligation_is_unused(claim):
-    unused = [
-        f"{claim.id} {theorem.name} {label} (fact {places[-1][1]} of {places[-1][0].name}): "
-        f"{brief(places[-1][0].facts[places[-1][1]])}"
-        for theorem in proved_theorems(claim)
-        for label, places in entries(theorem).items()
-        if all(without(obligation, index) != "sat" for obligation, index in places)
-    ]
-    assert not unused, "\n".join(["facts that can be dropped:", *unused])
+    found = [fact for theorem in proved_theorems(claim) for fact in unused(theorem)]
+    assert not found, "\n".join(["facts that can be dropped:", *found])
 
 
 @every_claim
@@ -158,17 +91,4 @@ def test_expected_verdicts_are_proved_or_refuted():
 
 
 def test_every_claim_function_is_registered_under_exactly_one_claim():
-    shape = "(k: Kernel) -> tuple[Theorem, ...]"
-    found = []
-    for path in sorted((registry.ROOT / "proofs").glob("*.py")):
-        module = importlib.import_module(f"proofs.{path.stem}")
-        for name, function in vars(module).items():
-            if name.startswith("_") or not isfunction(function):
-                continue
-            if function.__module__ == module.__name__ and written(function) == shape:
-                found.append(f"{module.__name__}.{name}")
-    assert sorted(found) == sorted(claim.theorem for claim in CLAIMS)
-
-
-def written(function):
-    return str(signature(function)).replace("'", "")
+    assert registration() == []

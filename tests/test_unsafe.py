@@ -190,6 +190,13 @@ EXECUTED: set[tuple[str, str]] = set()
 DEVICES = 4
 
 
+def executes(claim, *theorems):
+    """The test runs with the values of each counterexample; `psem audit` finds it by its id."""
+    cases = [(claim, theorem) for theorem in theorems]
+    EXECUTED.update(cases)
+    return pytest.mark.parametrize("theorem", theorems, ids=map("-".join, cases))
+
+
 @cache
 def counterexamples(claim):
     """By theorem name, the values that refute a claim."""
@@ -273,10 +280,9 @@ APPLIED = {
     "counts_along_one_axis": ("local_token_counts", lambda g, h, c: g.sum() / c.sum(0)),
     "norm_along_one_axis": ("norm_of_one_axis", lambda g, h, c: clipped(g)),
 }
-EXECUTED |= {("K6", theorem) for theorem in APPLIED}
 
 
-@pytest.mark.parametrize("theorem", APPLIED)
+@executes("K6", *APPLIED)
 def test_an_unsafe_composition_applies_what_its_counterexample_says_and_diverges(theorem, monkeypatch):
     values, (name, applied) = counterexamples("K6")[theorem], APPLIED[theorem]
     g, h, c = (
@@ -297,11 +303,9 @@ def test_an_unsafe_composition_applies_what_its_counterexample_says_and_diverges
         assert (notes.applied[0] == applied(g, h, c)).all() != right
 
 
-EXECUTED.add(("K6", "gathered_along_the_other_axis"))
-
-
-def test_what_is_gathered_along_the_other_axis_keeps_what_was_there():
-    values = counterexamples("K6")["gathered_along_the_other_axis"]
+@executes("K6", "gathered_along_the_other_axis")
+def test_what_is_gathered_along_the_other_axis_keeps_what_was_there(theorem):
+    values = counterexamples("K6")[theorem]
     change = np.full((2, 2), Fraction(0)) + np.array([[values["old"] - values["new"], 0], [0, 0]])
     name = "gathered_along_the_other_axis"
     for of, right in ((unsafe(name), True), (twin(name), False)):
@@ -314,11 +318,9 @@ def test_what_is_gathered_along_the_other_axis_keeps_what_was_there():
             assert (divergence.has, divergence.single) == (values["old"], values["new"])
 
 
-EXECUTED.add(("C7", "outside_first_sends_more_outside"))
-
-
-def test_reduced_outside_first_an_all_reduce_sends_more_outside():
-    values = counterexamples("C7")["outside_first_sends_more_outside"]
+@executes("C7", "outside_first_sends_more_outside")
+def test_reduced_outside_first_an_all_reduce_sends_more_outside(theorem):
+    values = counterexamples("C7")[theorem]
     n, m, cell = (int(values[v]) for v in ("n", "m", "cell"))
     sent = []
     for stages in (HIERARCHICAL, OUTER_FIRST):

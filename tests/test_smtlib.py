@@ -1,0 +1,44 @@
+"""Obligations as text: standard SMT-LIB, in a logic that holds what occurs in them."""
+
+import re
+
+import z3
+from hypothesis import given
+from hypothesis import strategies as st
+
+from proofs.kernel import Kernel
+from proofs.smtlib import logic_of, standalone_text
+
+
+@st.composite
+def formulas(draw, depth=3):
+    """Conjunctions and disjunctions of any number of formulas, none and one among them."""
+    if not depth or draw(st.booleans()):
+        return z3.Bool(draw(st.sampled_from(["candy", "orange", "a_and_b"])))
+    joined = draw(st.sampled_from([z3.And, z3.Or, lambda *of: z3.Not(z3.And(*of))]))
+    return joined(*draw(st.lists(formulas(depth=depth - 1), max_size=3)))
+
+
+def read(text):
+    """What a text asserts, once declared."""
+    return z3.And(*z3.parse_smt2_string(text))
+
+
+@given(formulas(), formulas())
+def test_conjunctions_and_disjunctions_are_written_with_two_members_or_more(fact, goal):
+    text = standalone_text([fact, goal])
+    assert not re.search(r"\((and|or) [^ ()]+\)", text)
+    assert not re.search(r"(?<!\()\b(and|or)\b", text)
+
+
+@given(formulas(), formulas())
+def test_the_text_says_what_the_formulas_say(fact, goal):
+    solver = z3.Solver()
+    solver.add(read(standalone_text([fact, goal])) != z3.And(fact, goal))
+    assert solver.check() == z3.unsat
+
+
+def test_the_logic_holds_the_elements_of_arrays():
+    k = Kernel("test")
+    array = k.function("array", z3.IntSort(), z3.ArraySort(z3.IntSort(), z3.RealSort()))
+    assert logic_of([array(0) == array(1)]) == "QF_AUFLIRA"
