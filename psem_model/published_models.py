@@ -8,7 +8,6 @@ from typing import Any
 import sympy
 
 from psem_model.closed_models import in_flight, plan
-from psem_model.configurations import count
 from psem_model.model_symbolic import symbol
 from psem_model.published import (
     GIB,
@@ -21,11 +20,11 @@ from psem_model.published import (
     predicted,
     same,
 )
+from psem_model.published_states import one_all_to_all
 from psem_model.symbolic import Closed
 from spec.checkpoints import kept
-from spec.collectives import COLLECTIVES
 from spec.pipeline import Kind as Order
-from spec.pipeline import Pipeline, bubble_of_ideal
+from spec.pipeline import Pipeline
 
 # ------------------------------------------------------------------------------ a layer's memory
 T, C = SYMBOLS["t"], SYMBOLS["c"]
@@ -143,8 +142,8 @@ def _by_gathering(entry: Entry) -> Reproduced:
 
 def _one_all_to_all(entry: Entry) -> Reproduced:
     P, M = SYMBOLS["P"], SYMBOLS["M"]
-    sent = COLLECTIVES["all_to_all"].volume(P, M / P**2)
-    return _of_ulysses(entry, sympy.simplify(sent * P / (P - 1)))
+    sent, own = (found.subs(C, P) for found in one_all_to_all())
+    return _of_ulysses(entry, sympy.simplify(sent / (own * P) * M * P / (P - 1)))
 
 
 def _of_both(entry: Entry) -> Reproduced:
@@ -160,7 +159,8 @@ def _idle(entry: Entry) -> Reproduced:
 
 def _idle_of_replicas(entry: Entry) -> Reproduced:
     n, d, samples = sympy.symbols("n d b_prime", positive=True)
-    derived = sympy.cancel(bubble_of_ideal(Pipeline(Order.ONE_F_ONE_B, n / d, samples / d)))
+    idle = _of_pipeline("bubble_of_ideal", L=8, accumulate=12)
+    derived = sympy.cancel(idle.subs({SYMBOLS["p"]: n / d, SYMBOLS["m"]: samples / d}))
     return Reproduced(derived, same(derived, form(entry.value, n=n, d=d, b_prime=samples)))
 
 
@@ -182,7 +182,7 @@ def _with_checkpoints(entry: Entry) -> Reproduced:
 
 
 def _parameters(entry: Entry) -> Reproduced:
-    derived = sympy.expand(sympy.sympify(count(plan("dp").model)))
+    derived = sympy.expand(sympy.sympify(plan("dp").psi))
     more = sympy.expand(derived - form(entry.value, l=SYMBOLS["L"], s=SYMBOLS["P"]))
     return Reproduced(derived, more == 0, "" if more == 0 else f"{more} more are predicted")
 

@@ -13,13 +13,13 @@ from psem_model.published import (
     Entry,
     Reproduced,
     form,
+    gpt,
     predicted,
     resting,
     rounded,
     same,
 )
 from psem_model.symbolic import Closed
-from spec.collectives import COLLECTIVES
 from spec.communication import elements_sent
 from spec.derive import derive
 from spec.memory import Sizes
@@ -90,18 +90,35 @@ def _per_parameter(entry: Entry) -> Reproduced:
 
 
 # ---------------------------------------------------------------------------------- collectives
-NCCL = {
-    "AllReduce": "all_reduce",
-    "AllGather": "all_gather",
-    "ReduceScatter": "reduce_scatter",
-    "AlltoAll": "all_to_all",
-}
+SENT_BY = {"all_reduce": "dp", "all_gather": "zero1", "reduce_scatter": "zero1"}
+NCCL = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter"}
 
 
 def _bus_factor(entry: Entry) -> Reproduced:
-    collective, n = COLLECTIVES[NCCL[entry.strategy]], form(str(entry.inputs["n"]))
-    factor = collective.volume(n, 1 / n)
+    found = predicted(SENT_BY[NCCL[entry.strategy]], psi=64, devices=64, divisible=None)
+    operations = found["communication"]["operations"]
+    (sent,) = (o["formula"] for o in operations if o["operation"] == NCCL[entry.strategy])
+    return _factor(entry, form(sent) / PSI)
+
+
+def _factor(entry: Entry, found: Any) -> Reproduced:
+    """What is sent of a value, for the devices of an entry."""
+    factor = sympy.simplify(found.subs(N, form(str(entry.inputs["n"]))))
     return Reproduced(factor, same(factor, form(str(entry.value))))
+
+
+def _exchanged(entry: Entry) -> Reproduced:
+    sent, own = one_all_to_all()
+    return _factor(entry, (sent / own).subs(SYMBOLS["c"], N))
+
+
+def one_all_to_all() -> tuple[Any, Any]:
+    """What a device sends of a layer's queries, and how much of them it has."""
+    found = gpt("cp-all-to-all", 8)
+    moves = found["parts"]["layer"]["moves"]
+    times = [move["phase"] for move in moves if move["operation"] == "all_to_all"].count("forward")
+    b, s, h, c = (SYMBOLS[name] for name in "bshc")
+    return form(found["formulas"]["layer"]["forward"]) / times, b * s * h / c
 
 
 def _chain(entry: Entry) -> Reproduced:
@@ -109,7 +126,7 @@ def _chain(entry: Entry) -> Reproduced:
     n = entry.inputs["n"]
     devices = 2 + sympy.Symbol("more", nonnegative=True) if n == "n" else sympy.Integer(n)
     sizes = Sizes(PSI, {"batch": devices}, MIXED_ADAM, None, Closed(padded=False))
-    factor = elements_sent(op, derive(STRATEGIES["dp"]), sizes) / PSI
+    factor = elements_sent(op, derive(STRATEGIES["dp"]), sizes) / PSI  # no strategy broadcasts
     return Reproduced(factor, same(factor, form(str(entry.value))))
 
 
@@ -124,5 +141,6 @@ RULES = {  # by how an entry's name begins
     "zero.reduction": _reduction,
     "megatron.distopt": _per_parameter,
     "nccl.factor": _bus_factor,
+    "nccl.factor.AlltoAll": _exchanged,
     "nccl.factor.Broadcast": _chain,
 }

@@ -79,6 +79,8 @@ def write_all(style: Style, given: str | None) -> None:
     from psem_model.proving import BUILD, interruptible, require_writable
 
     folder = BUILD / "tables" if given is None else Path(given)
+    shown = folder if given is not None else folder.relative_to(BUILD.parent)
+    pdf = f"{table_files.DOCUMENT}.pdf"
     require_writable(folder)
     with interruptible() as check, ticker("tables", len(table_files.TABLES)) as tell:
 
@@ -86,18 +88,19 @@ def write_all(style: Style, given: str | None) -> None:
             check()
             tell(done)
 
-        files = table_files.texts(style, progress)
+        files: dict[str, str | bytes] = {**table_files.texts(style, progress)}
+        program, wrong = table_files.engine(), None
+        if program is None:
+            said = f"no {pdf}: install {table_files.PACKAGE} for a LaTeX engine"
+        else:
+            try:
+                files[pdf], said = table_files.typeset(files, program), f"{shown / pdf}, by {program}"
+            except table_files.LatexError as error:
+                said, wrong = f"no {pdf}", error
         check()
-    table_files.write(folder, files)
-    shown = folder if given is not None else folder.relative_to(BUILD.parent)
+        table_files.write(folder, files)
     click.echo(f"{len(table_files.TABLES)} tables in {shown}: .tex, .md, .csv")
-    program = table_files.engine()
-    if program is None:
-        click.echo(f"no {table_files.DOCUMENT}.pdf: install {table_files.PACKAGE} for a LaTeX engine")
-        return
-    try:
-        table_files.typeset(folder, program)
-    except table_files.LatexError as error:
-        click.echo(f"psem: {table_files.DOCUMENT}.tex: {error}", err=True)
+    click.echo(said)
+    if wrong:
+        click.echo(f"psem: {table_files.DOCUMENT}.tex: {wrong}", err=True)
         sys.exit(REJECTED)
-    click.echo(f"{shown / table_files.DOCUMENT}.pdf, by {program}")

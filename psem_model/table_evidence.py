@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import sympy
 
 from proofs.registry import ROOT, claims
 from psem_model.checking import RULES, Checked, check_file
-from psem_model.published import published, reproduce
+from psem_model.published import Entry, published, reproduce
 from psem_model.tables import Column, Style, Table
 from spec.states import MIXED_ADAM
 
@@ -17,7 +18,9 @@ EXAMPLES = ROOT / "examples"
 
 def claims_table(style: Style) -> Table:
     """The registry."""
-    rows = tuple((c.id, c.statement, c.expected, "; ".join(c.caveats), c.source) for c in claims())
+    rows = tuple(
+        (c.id, c.statement, c.expected, "; ".join(c.caveats) or "none", c.source) for c in claims()
+    )
     return Table(
         "claims",
         "Claims, their verdicts and caveats",
@@ -84,38 +87,46 @@ def _said(text: str) -> str:
 
 def published_table(style: Style) -> Table:
     """Every published value beside what is predicted."""
-    rows = []
-    for entry in published():
+    rows, sources = [], [*dict.fromkeys(entry.source for entry in published())]
+    for entry in sorted(published(), key=lambda entry: sources.index(entry.source)):
         found = reproduce(entry)
         printed = entry.value if isinstance(entry.value, str) else entry.printed
         agrees = "yes" if found.agrees else "no"
         note = "; ".join(filter(None, (entry.rounding, found.note)))
         quantity = f"{entry.quantity}: {entry.strategy}, in {entry.unit}"
-        row = (entry.id, entry.source, quantity, printed, _cell(found.predicted), agrees, note)
-        rows.append(row)
+        given = ", ".join(f"{k}={_given(v)}" for k, v in entry.inputs.items() if v not in (k, None))
+        said = (entry.source, entry.id, quantity, given, printed)
+        rows.append((*said, _beside(entry, found.predicted), agrees, note))
     return Table(
         "published",
         "Published values beside predictions",
         (
-            Column("value", 0.75),
-            Column("source", 1.1),
-            Column("quantity", 1.15),
-            Column("published", 0.9),
-            Column("predicted", 1.35),
+            Column("source"),
+            Column("value", 0.95),
+            Column("quantity", 1.05),
+            Column("of", 0.9),
+            Column("published", 0.85),
+            Column("predicted", 1.45),
             Column("agrees"),
-            Column("note", 0.75),
+            Column("note", 0.85),
         ),
         tuple(rows),
-        "Published: as printed; predicted: exactly; agrees: rounded as the source rounds.",
+        "Published: as printed; predicted: exactly, in the source's symbols; agrees: rounded as the "
+        "source rounds.",
         long=True,
+        headed=True,
     )
 
 
-def _cell(predicted: Any) -> Any:
-    """Numbers as numbers."""
-    if isinstance(predicted, sympy.Rational):
-        return int(predicted) if predicted.is_Integer else predicted
-    return predicted
+def _given(value: Any) -> str:
+    """An input as it is typed."""
+    return f"{value:g}".replace("e+", "e") if isinstance(value, float) else str(value)
+
+
+def _beside(entry: Entry, predicted: Any) -> Any:
+    """A number beside a number, a formula beside a formula."""
+    is_number = isinstance(predicted, sympy.Rational) and not isinstance(entry.value, str)
+    return Fraction(int(predicted.p), int(predicted.q)) if is_number else predicted
 
 
 TABLES = {

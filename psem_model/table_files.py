@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from psem_model import table_evidence, table_models, table_states
-from psem_model.proving import write_atomically
 from psem_model.table_writers import FORMATS, NEEDS
 from psem_model.tables import Style, Table
 
@@ -43,16 +42,25 @@ def document() -> str:
     inputs = "\n".join(rf"\input{{{name}}}" for name in TABLES)
     return (
         "\\documentclass[a4paper]{article}\n\\usepackage[margin=2cm]{geometry}\n"
-        f"\\usepackage{{{','.join(NEEDS)}}}\n\\raggedbottom\n"
-        f"\\begin{{document}}\n\\listoftables\n\\clearpage\n{inputs}\n\\end{{document}}\n"
+        f"\\usepackage{{{','.join(NEEDS)}}}\n\\usepackage{{float}}\n"
+        "\\usepackage[font=footnotesize,labelfont=bf]{caption}\n\\raggedbottom\n\\floatplacement{table}{H}\n"
+        "\\title{Placement semantics: tables}\n\\author{}\n\\date{}\n"
+        f"\\begin{{document}}\n\\maketitle\n\\listoftables\n\\clearpage\n{inputs}\n\\end{{document}}\n"
     )
 
 
-def write(folder: Path, files: Mapping[str, str]) -> None:
-    """Each file as a whole. An older document is removed: it would be of other tables."""
-    (folder / f"{DOCUMENT}.pdf").unlink(missing_ok=True)
-    for name, text in files.items():
-        write_atomically(folder / name, text)
+def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """All files or none. An older document is removed: it would be of other tables."""
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".tables-") as scratch:
+        _put(Path(scratch), files)
+        (folder / f"{DOCUMENT}.pdf").unlink(missing_ok=True)
+        for name in files:
+            os.replace(Path(scratch) / name, folder / name)
+
+
+def _put(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    for name, content in files.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
 
 
 # --------------------------------------------------------------------------------------- the PDF
@@ -80,14 +88,13 @@ def engine() -> str | None:
     return next((name for name in ENGINES if shutil.which(name)), None)
 
 
-def typeset(folder: Path, program: str) -> None:
-    """Compile the document of a folder, in a folder of its own, and put the PDF beside it.
+def typeset(files: Mapping[str, str | bytes], program: str) -> bytes:
+    """The document of all tables as PDF, compiled in a folder of its own.
 
     Raises LatexError for an error, a warning, an undefined reference or an overfull box.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        for path in folder.glob("*.tex"):
-            shutil.copy(path, scratch)
+        _put(Path(scratch), files)
         log = ""
         for _ in range(RUNS):
             log = _run(program, Path(scratch))
@@ -97,12 +104,7 @@ def typeset(folder: Path, program: str) -> None:
         made = Path(scratch) / f"{DOCUMENT}.pdf"
         if complaints or not made.exists():
             raise LatexError(complaints[0] if complaints else f"{program} made no {DOCUMENT}.pdf")
-        part = folder / f"{DOCUMENT}.pdf.part"
-        try:
-            shutil.copy(made, part)
-            os.replace(part, folder / f"{DOCUMENT}.pdf")
-        finally:
-            part.unlink(missing_ok=True)
+        return made.read_bytes()
 
 
 def _run(program: str, scratch: Path) -> str:

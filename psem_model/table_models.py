@@ -9,8 +9,8 @@ import sympy
 
 from psem_model.closed_models import gpt, in_flight, plan
 from psem_model.expressions import parse
-from psem_model.model_predict import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.model_symbolic import AXIS_SYMBOLS, LEGEND, symbol
+from psem_model.part_costs import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.product_check import check_product
 from psem_model.tables import Cell, Column, Style, Table, shortest
 from spec.compose import PIPELINE

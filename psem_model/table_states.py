@@ -13,7 +13,7 @@ from proofs.registry import prove, select
 from psem_model.closed_models import plan
 from psem_model.inputs import symbols_of
 from psem_model.predict import Prediction
-from psem_model.symbolic import LEGEND, PSI, Closed, closed_form
+from psem_model.symbolic import LEGEND, MICRO, PSI, Closed, closed_form
 from psem_model.table_models import lies_of
 from psem_model.tables import Cell, Column, Style, Table, by_size
 from spec import modes, strategies
@@ -29,18 +29,38 @@ from spec.modes import M, Mode
 from spec.placement import Placement, on_batch
 from spec.schedule import Kind
 from spec.space import REGIMES, verdict
-from spec.states import State
+from spec.states import BytePolicy, State
+from spec.verdict import check
 
 N = sympy.Symbol("N", positive=True)
 
 
+def _steps(placed: Placement, policy: BytePolicy) -> Any:
+    """With how many micro-steps a placement is realisable: any number, one, or none."""
+    few = dict.fromkeys(placed.axes, 2)
+    for micro_steps, any_number in ((2, MICRO), (1, 1)):
+        if check(derive(placed), few, micro_steps, policy).accepted:
+            return any_number
+    return 0
+
+
+def _predictions(style: Style, with_unit: bool = False) -> Iterator[tuple[str, Prediction]]:
+    """Each strategy that is realisable, in symbols."""
+    for name, placed in strategies.STRATEGIES.items():
+        if steps := _steps(placed, style.policy):
+            yield name, closed_form(placed, style.policy, style.padded, with_unit, steps)
+
+
 def _policy(style: Style) -> str:
-    """What the bytes of a state are, in words."""
-    of = style.policy
+    """What the bytes of a state are, and which strategies that leaves."""
+    of, steps = style.policy, {n: _steps(p, style.policy) for n, p in strategies.STRATEGIES.items()}
+    limits = {"With one micro-step only": 1, "Not realisable without a copy of the weights": 0}
+    said = {words: [name for name in steps if steps[name] == few] for words, few in limits.items()}
     weights, gradients = State.PARAMETERS, State.GRADIENTS
     return (
         f"Bytes of an element: {of.of(weights)} of a weight ({of.provenance(weights)}), "
         f"{of.of(gradients)} of a gradient ({of.provenance(gradients)})."
+        + "".join(f" {words}: {', '.join(names)}." for words, names in said.items() if names)
     )
 
 
@@ -93,13 +113,12 @@ def mode_meanings(style: Style) -> Table:
     for mode in Mode:
         cells = [_what_happens(state, mode) for state in State]
         kept = sympy.sympify(modes.resting(mode, whole, shard))
-        rows.append((mode.value, mode.name.lower(), kept, modes.MEANING[mode], *cells))
+        rows.append((_names([mode]), kept, modes.MEANING[mode], *cells))
     return Table(
         "modes",
         "The five modes, and what the derived step does to each state",
         (
             Column("mode"),
-            Column(""),
             Column("keeps"),
             Column("rests as", 1.2),
             *(Column(state.value) if not state else Column(state.value, 1) for state in State),
@@ -133,8 +152,7 @@ def _what_happens(state: State, mode: Mode) -> Cell:
 def memory(style: Style) -> Table:
     """Bytes that rest on a device between steps."""
     rows = []
-    for name, placed in strategies.STRATEGIES.items():
-        found = closed_form(placed, style.policy, style.padded)
+    for name, found in _predictions(style):
         sizes = [found.resting[state] for state in MODEL_STATES]
         rows.append((name, *(by_size(size) for size in (*sizes, found.total, found.host))))
     states = [Column(state.value) for state in MODEL_STATES]
@@ -151,8 +169,7 @@ def memory(style: Style) -> Table:
 def peak(style: Style) -> Table:
     """Bytes that pass through a device on top of what rests."""
     rows = []
-    for name, placed in strategies.STRATEGIES.items():
-        found = closed_form(placed, style.policy, style.padded, with_unit=True)
+    for name, found in _predictions(style, with_unit=True):
         passing = transient(found.schedule, found.sizes)
         rows.append((name, by_size(found.total), by_size(passing)))
     return Table(
@@ -169,8 +186,7 @@ def peak(style: Style) -> Table:
 def communication(style: Style) -> Table:
     """Each operation that moves model states, and all along an axis together."""
     rows: list[tuple[Cell, ...]] = []
-    for name, placed in strategies.STRATEGIES.items():
-        found = closed_form(placed, style.policy, style.padded)
+    for name, found in _predictions(style):
         rows += [(name, *row) for row in _moves(found)]
     return Table(
         "communication",

@@ -5,11 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import sympy
+from sympy.printing.latex import LatexPrinter
 
 from psem_model.tables import Cell, Column, Table, parts, plain
 
@@ -53,6 +56,27 @@ def _meant(name: str, part: Callable[[Cell], str]) -> str:
 
 
 # ---------------------------------------------------------------------------------------- LaTeX
+class _Formulas(LatexPrinter):  # type: ignore[misc]
+    """Fractions as a / (b c), so that lines stay low; what is taken off comes last."""
+
+    def _print_Mul(self, expr: Any) -> str:
+        above, below = sympy.fraction(expr)
+        if below == 1:
+            return str(super()._print_Mul(expr))
+        under = self._print(below)
+        over = f"({self._print(above)})" if above.is_Add else self._print(above)
+        several = below.is_Mul or below.is_Add
+        return f"{over} / ({under})" if several else f"{over} / {under}"
+
+    def _print_Pow(self, expr: Any) -> str:
+        inverse = sympy.fraction(expr)[1] != 1
+        return self._print_Mul(expr) if inverse else str(super()._print_Pow(expr))
+
+    def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
+        terms = super()._as_ordered_terms(expr, order=order)
+        return sorted(terms, key=lambda term: bool(term.could_extract_minus_sign()))
+
+
 NEEDS = ("amsmath", "array", "booktabs", "tabularx", "xltabular")  # packages
 ESCAPED = {
     **{c: f"\\{c}" for c in "{}$&#%_"},
@@ -71,7 +95,8 @@ ESCAPED = {
     "Psi": r"$\Psi$",
 }
 SPECIAL = re.compile("|".join(map(re.escape, sorted(ESCAPED, key=len, reverse=True))))
-BREAKS = re.compile(r"(?<=[\w)])([_*/+.,=(-])(?=[\w(])")  # where a long word may be broken
+# where a long word may be broken
+BREAKS = re.compile(r"(?<=[\w)])([_*/+.,=(-])(?=[\w(])|(?<=[a-z])(?=[A-Z])")
 LONG_WORD = 12  # characters
 
 
@@ -82,14 +107,14 @@ def formula(expression: Any) -> str:
         base, _, index = str(symbol).partition("_")
         if index:
             names[symbol] = rf"{sympy.latex(sympy.Symbol(base))}_{{\mathrm{{{index}}}}}"
-    return str(sympy.latex(expression, symbol_names=names, fold_short_frac=True))
+    return str(_Formulas({"symbol_names": names, "fold_short_frac": True}).doprint(expression))
 
 
 def escaped(text: str) -> str:
     """Text in LaTeX, in which long words may be broken."""
     words = []
     for word in " ".join(text.split()).split(" "):
-        pieces = BREAKS.sub("\\1\0", word) if len(word) > LONG_WORD else word
+        pieces = BREAKS.sub("\\g<0>\0", word) if len(word) > LONG_WORD else word
         special = SPECIAL.sub(lambda found: ESCAPED[found[0]], pieces)
         words.append(special.replace("\0", r"\allowbreak{}"))
     return " ".join(words)
@@ -97,32 +122,40 @@ def escaped(text: str) -> str:
 
 def latex(table: Table) -> str:
     """A float, or where it is long a table over several pages, with caption and label."""
-
-    def part(given: Cell) -> str:
-        return f"${formula(given)}$" if isinstance(given, sympy.Basic) else escaped(plain(given))
-
-    def line(cells: Sequence[Cell]) -> str:
-        return " & ".join("; ".join(map(part, parts(cell))) for cell in cells) + r" \\"
-
-    title, said = part(table.title), [*map(part, parts(table.notes))]
-    said += [f"{_meant(name, part)}: {part(words)}." for name, words in table.meanings]
+    title, said = _part(table.title), [*map(_part, parts(table.notes))]
+    said += [f"{_meant(name, _part)}: {_part(words)}." for name, words in table.meanings]
     caption = rf"\caption[{title}]{{{' '.join([title + '.', *said])}}}\label{{{table.label}}}"
-    head = [r"\toprule", line([column.title for column in table.columns]), r"\midrule"]
-    rows = _spaced(table, [line(row) for row in table.rows])
-    laid = (_long if table.long else _short)(table.columns, caption, head, rows)
+    columns = table.columns[table.headed :]
+    head = [r"\toprule", _line([column.title for column in columns]), r"\midrule"]
+    laid = (_long if table.long else _short)(columns, caption, head, [*_rows(table)])
     return "\n".join([f"% \\usepackage{{{','.join(NEEDS)}}}", *laid]) + "\n"
 
 
-def _spaced(table: Table, lines: list[str]) -> list[str]:
-    """Rows, with room between groups of rows that begin alike."""
-    first = [row[0] for row in table.rows]
-    if len({*first}) == len(first):
-        return lines
-    starts = [i > 0 and first[i] != first[i - 1] for i in range(len(first))]
-    return [SPACE + text if new else text for new, text in zip(starts, lines, strict=True)]
+def _part(given: Cell) -> str:
+    return f"${formula(given)}$" if isinstance(given, sympy.Basic) else escaped(plain(given))
 
 
-SPACE = "\\addlinespace[3pt]\n"
+def _line(cells: Iterable[Cell], end: str = r"\\") -> str:
+    return f"{' & '.join('; '.join(map(_part, parts(cell))) for cell in cells)} {end}"
+
+
+def _rows(table: Table) -> Iterator[str]:
+    """Rows that begin alike stay together, and say once what they begin with."""
+    groups = [[*rows] for _, rows in groupby(table.rows, key=itemgetter(0))]
+    for number, rows in enumerate(groups):
+        if number and len(groups) < len(table.rows):
+            yield SPACE
+        (first, *cells), *others = rows
+        if table.headed:
+            yield rf"\multicolumn{{{len(cells)}}}{{@{{}}l@{{}}}}{{\itshape {_part(first)}}} \\*"
+            yield from (_line(row[1:]) for row in rows)
+        else:
+            lines = [(first, *cells), *(("", *row[1:]) for row in others)]
+            yield from (_line(line, r"\\*") for line in lines[:-1])
+            yield _line(lines[-1])
+
+
+SPACE = r"\addlinespace[3pt]"
 SMALL = r"\footnotesize\setlength{\tabcolsep}{4pt}\renewcommand{\arraystretch}{1.1}"
 
 
@@ -142,9 +175,9 @@ def _short(columns: Sequence[Column], caption: str, head: list[str], rows: list[
     wrapped = any(column.wide for column in columns)
     kind, width = ("tabularx", r"{\linewidth}") if wrapped else ("tabular", "")
     begin, end = rf"\begin{{{kind}}}{width}{{{_widths(columns)}}}", rf"\end{{{kind}}}"
-    skip = r"\setlength{\abovecaptionskip}{0pt}\setlength{\belowcaptionskip}{6pt}"
+    skip = r"\setlength{\abovecaptionskip}{4pt}\setlength{\belowcaptionskip}{4pt}"
     return [
-        r"\begin{table}[htbp]",
+        r"\begin{table}",
         rf"\centering{skip}{SMALL}",
         caption,
         begin,

@@ -52,6 +52,7 @@ class Table:
     """A table that can stand alone: `notes` and `legend` say what a reader needs to know of it.
 
     `legend`: what symbols and functions mean, by their names. `long`: it may take several pages.
+    `headed`: on a page, the first column becomes a heading above the rows that begin with it.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Table:
     notes: Cell = ""
     legend: Mapping[str, str] | None = None
     long: bool = False
+    headed: bool = False
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -86,7 +88,9 @@ class Table:
         return [(k, words) for k, words in (self.legend or {}).items() if k.split("(")[0] in used]
 
     def renamed(self, style: Style) -> Table:
-        """The same with the symbols of a style, in formulas and legend."""
+        """The same with the symbols of a style; without a legend they are others', and stay."""
+        if self.legend is None:
+            return self
 
         def cell(given: Cell) -> Cell:
             if isinstance(given, tuple):
@@ -95,7 +99,7 @@ class Table:
                 return given
             return given.xreplace({s: _named(s, style.symbol(str(s))) for s in given.free_symbols})
 
-        legend = {style.symbol(name): words for name, words in (self.legend or {}).items()}
+        legend = {style.symbol(name): words for name, words in self.legend.items()}
         rows = tuple(tuple(map(cell, row)) for row in self.rows)
         return replace(self, rows=rows, notes=cell(self.notes), legend=legend)
 

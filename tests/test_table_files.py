@@ -1,0 +1,311 @@
+"""`psem tables`: one clear line for what it cannot do; all files or none; every rule stands once."""
+
+import csv
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from proofs.registry import ROOT, claims
+from psem_model import table_files
+from psem_model.published import published
+from psem_model.table_files import TABLES, engine, texts
+from psem_model.tables import Style
+
+FILES = {name + ending for name in TABLES for ending in (".tex", ".md", ".csv")} | {"all.tex"}
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Only the tables that take no time."""
+    monkeypatch.setattr(table_files, "TABLES", {name: TABLES[name] for name in ("memory", "peak")})
+
+
+@pytest.fixture
+def latex(monkeypatch, tmp_path):
+    """latex(log, made): as if an engine were installed that writes this log, and a PDF or none."""
+
+    def install(log="", made=True):
+        script = f"#!/bin/sh\nprintf '%s\\n' '{log}' > all.log\n{'echo %PDF > all.pdf' * made}\n"
+        (tmp_path / "pdflatex").write_text(script)
+        (tmp_path / "pdflatex").chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    return install
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+# --------------------------------------------------------------------------------- what is given
+@pytest.mark.parametrize(
+    ("args", "given", "expected"),
+    [
+        (["memry"], "'memry'", "nearest: memory"),
+        (["memory", "--format", "html"], "'html'", "expected one of latex, markdown, csv"),
+        (["memory", "--symbols", "Phi,N"], "'Phi'", "expected one of Psi, P"),
+        (["memory", "--symbols", "P"], "'P'", "P,d"),
+        (["memory", "--symbols", "d,P"], "'d'", "expected one of Psi, P"),
+        (["memory", "--all"], "'memory'", "one of the two"),
+        (["memory", "--folder", "x"], "'x'", "both or none"),
+        (["memory", "--bytes", "mixed"], "'mixed'", "mixed-adam"),
+        (["memory", "--divisble"], "'--divisble'", "nearest: --divisible"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(psem, args, given, expected):
+    code, out, err = psem("tables", *args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert given in err
+    assert expected in err
+
+
+def test_without_a_name_there_is_a_line_for_each_table(psem):
+    code, out, err = psem("tables")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == [*TABLES]
+
+
+@pytest.mark.parametrize("form", ["latex", "markdown", "csv"])
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_table_is_printed_with_the_symbols_and_the_padding_asked_for(psem, form, padded):
+    args = ["--symbols", "P,d", "--exact" if padded else "--divisible"]
+    code, out, err = psem("tables", "memory", "--format", form, *args)
+    assert (code, err) == (0, "")
+    assert "Psi" not in out
+    assert ("ceil" in out) is padded
+
+
+def test_what_an_element_takes_is_what_was_asked_for(psem):
+    _, out, _ = psem("tables", "memory", "--bytes", "fp32-adam", "--format", "csv")
+    rows = {row["strategy"]: row for row in csv.DictReader(io.StringIO(out))}
+    assert rows["dp"]["parameters"] == "4*Psi"
+    assert "zero-offload" not in rows  # it updates a copy of the weights, and there is none
+    assert "zero-offload" in psem("tables", "memory", "--bytes", "fp32-adam")[1]
+
+
+# ------------------------------------------------------------------------------ all files or none
+def test_every_table_is_written_in_every_format_with_a_document_of_all(psem, tmp_path):
+    code, out, err = psem("tables", "--all", "--folder", tmp_path / "new" / "tables")
+    assert (code, err) == (0, ""), err
+    written = names(tmp_path / "new" / "tables")
+    if engine() is None:
+        assert "no all.pdf: install texlive-latex-extra for a LaTeX engine" in out
+        assert written == FILES
+    else:
+        assert written == FILES | {"all.pdf"}
+        assert (tmp_path / "new" / "tables" / "all.pdf").read_bytes().startswith(b"%PDF")
+    document = (tmp_path / "new" / "tables" / "all.tex").read_text()
+    assert all(rf"\input{{{name}}}" in document for name in TABLES)
+
+
+def test_without_an_engine_one_line_names_the_package_and_an_older_document_is_gone(
+    psem, few, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "all.pdf").write_text("of other tables")
+    code, out, err = psem("tables", "--all", "--folder", tmp_path)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1:] == ["no all.pdf: install texlive-latex-extra for a LaTeX engine"]
+    assert "all.pdf" not in names(tmp_path)
+    assert "memory.tex" in names(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        r"Overfull \hbox (1.8pt too wide) in paragraph at lines 146--146",
+        "LaTeX Warning: There were undefined references.",
+        "LaTeX Warning: Label `tab:psem-memory multiply defined.",
+        "Package xltabular Warning: something.",
+        "! Undefined control sequence.",
+    ],
+)
+def test_what_latex_complains_of_is_one_line_and_leaves_no_document(
+    psem, few, latex, tmp_path, complaint
+):
+    latex(f"This is a log\n{complaint}")
+    code, _, err = psem("tables", "--all", "--folder", tmp_path / "tables")
+    assert (code, err) == (1, f"psem: all.tex: {complaint}\n")
+    assert "memory.tex" in names(tmp_path / "tables")
+    assert "all.pdf" not in names(tmp_path / "tables")
+
+
+def test_an_engine_that_makes_no_document_is_one_line(psem, few, latex, tmp_path):
+    latex(made=False)
+    code, _, err = psem("tables", "--all", "--folder", tmp_path / "tables")
+    assert (code, err) == (1, "psem: all.tex: pdflatex made no all.pdf\n")
+
+
+def test_an_engine_that_does_not_end_is_one_line(psem, few, latex, monkeypatch, tmp_path):
+    latex()
+    (tmp_path / "pdflatex").write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(table_files, "PATIENCE", 0.2)
+    code, _, err = psem("tables", "--all", "--folder", tmp_path / "tables")
+    assert (code, err) == (1, "psem: all.tex: pdflatex was not done after 0.2 seconds\n")
+
+
+def test_an_interrupt_is_one_line_and_leaves_all_as_it_was(psem, few, monkeypatch, tmp_path):
+    (tmp_path / "memory.tex").write_text("before")
+
+    def interrupted(style):
+        signal.raise_signal(signal.SIGINT)
+        return TABLES["memory"](style)
+
+    monkeypatch.setitem(table_files.TABLES, "memory", interrupted)
+    code, out, err = psem("tables", "--all", "--folder", tmp_path)
+    assert (code, out, err.strip()) == (130, "", "psem: interrupted")
+    assert names(tmp_path) == {"memory.tex"}
+    assert (tmp_path / "memory.tex").read_text() == "before"
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(psem, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for folder in ("file", "file/tables"):
+        code, out, err = psem("tables", "--all", "--folder", tmp_path / folder)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "cannot write" in err
+    assert names(tmp_path) == {"file"}
+
+
+def test_a_file_that_cannot_be_written_leaves_all_as_it_was(tmp_path):
+    (tmp_path / "a.tex").write_text("before")
+    with pytest.raises(FileNotFoundError):
+        table_files.write(tmp_path, {"a.tex": "after", "no/folder/b.tex": ""})
+    assert names(tmp_path) == {"a.tex"}
+    assert (tmp_path / "a.tex").read_text() == "before"
+
+
+# ------------------------------------------------------------------------- every rule stands once
+MUTANTS = [
+    # (what is changed, file, what stands there, what is put there, table, row, column, before, after)
+    (
+        "states take twice as much",
+        "spec/memory.py",
+        "return sizes.slice(rest.sharded) * sizes.policy.of(state)",
+        "return 2 * sizes.slice(rest.sharded) * sizes.policy.of(state)",
+        ("memory", "zero1", "optimizer"),
+        ("K*ceil(Psi/N)", "2*K*ceil(Psi/N)"),
+    ),
+    (
+        "a ring goes one step further",
+        "spec/collectives.py",
+        "return n - 1",
+        "return n",
+        ("communication", "dp", "elements"),
+        ("2*(N - 1)*ceil(Psi/N)", "2*N*ceil(Psi/N)"),
+    ),
+    (
+        "a strategy is another placement",
+        "spec/strategies.py",
+        '"zero1": on_batch("R", "S", "R", "S")',
+        '"zero1": on_batch("R", "S+O", "R", "S")',
+        ("placements", "zero1", "optimizer"),
+        ("S", "S+O"),
+    ),
+    (
+        "a mode means something else",
+        "spec/modes.py",
+        '"a full copy on each device"',
+        '"two copies"',
+        ("modes", "R replicated", "rests as"),
+        ("a full copy on each device", "two copies"),
+    ),
+    (
+        "tensor parallelism leaves the MLP whole",
+        "spec/model_strategies.py",
+        "TENSOR = (HEADS, INNER, WORDS)",
+        "TENSOR = (HEADS, WORDS)",
+        ("layers", "tp", "collectives"),
+        ("2 all_reduce", "1 all_reduce"),
+    ),
+    (
+        "a claim is expected to be refuted",
+        "claims.toml",
+        'id = "C1"',
+        'id = "Q1"',
+        ("claims", "Q1", "verdict"),
+        (None, "proved"),
+    ),
+    (
+        "an unsafe schedule is mended",
+        "examples/unsafe_mean_twice.toml",
+        'by = "1/sequence/micro_steps"',
+        'by = "1/micro_steps"',
+        ("compositions", "unsafe_mean_twice", "verdict"),
+        ("rejected", "accepted"),
+    ),
+    (
+        "another value was published",
+        "psem_model/published.json",
+        '"value": 31.4,\n  "unit": "GB=1e9",\n  "rounding": "round half up"',
+        '"value": 31.5,\n  "unit": "GB=1e9",\n  "rounding": "round half up"',
+        ("published", "zero.fig1.os", "agrees"),
+        ("yes", "no"),
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    """A copy of the project, of which files may be changed."""
+    folder = tmp_path_factory.mktemp("copy")
+    for part in ("spec", "proofs", "psem_model", "examples"):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "claims.toml", folder)
+    return folder
+
+
+def cell(folder, name, key, column):
+    """A cell of a table of a project, by what its row begins with, or has second."""
+    command = [sys.executable, "-m", "psem_model", "tables", name, "--format", "csv"]
+    environment = {"PYTHONPATH": str(folder), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    found = [row for row in csv.DictReader(io.StringIO(done.stdout)) if key in [*row.values()][:2]]
+    return found[0][column] if found else None
+
+
+@pytest.mark.parametrize(("what", "file", "rule", "other", "where", "cells"), MUTANTS)
+def test_a_change_of_what_stands_once_is_seen_in_its_table(copy, what, file, rule, other, where, cells):
+    before, after = cells
+    text = (ROOT / file).read_text()
+    assert text.count(rule) == 1, "the rule has moved"
+    try:
+        (copy / file).write_text(text.replace(rule, other))
+        assert cell(copy, *where) == after, what
+    finally:
+        (copy / file).write_text(text)
+    assert before != after
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """Rows of the tables, read from CSV."""
+    found = texts(Style())
+    return {name: [*csv.DictReader(io.StringIO(found[f"{name}.csv"]))] for name in TABLES}
+
+
+def test_unchanged_tables_say_what_the_mutants_are_set_against(tables):
+    for *_, (name, key, column), (before, _) in MUTANTS:
+        found = [row for row in tables[name] if key in [*row.values()][:2]]
+        assert (found[0][column] if found else None) == before
+
+
+def test_every_claim_example_and_published_value_has_a_row(tables):
+    assert [row["claim"] for row in tables["claims"]] == [claim.id for claim in claims()]
+    assert {row["value"] for row in tables["published"]} == {entry.id for entry in published()}
+    examples = {path.stem for path in (ROOT / "examples").glob("*.toml")}
+    assert {row["schedule"] for row in tables["compositions"] + tables["schedules"]} == examples
+    assert all(row["reason"] for row in tables["compositions"] + tables["schedules"])
+
+
+def test_examples_have_the_verdict_that_their_first_line_expects(tables):
+    for row in tables["compositions"] + tables["schedules"]:
+        first = (ROOT / "examples" / f"{row['schedule']}.toml").read_text().splitlines()[0]
+        verdict, _, rule = first.removeprefix("# expected: ").partition(", ")
+        assert (row["verdict"], row["breaks"]) == (verdict, rule)
