@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from proofs.kernel import Theorem
+from proofs.kernel import Obligation, Theorem
 from proofs.registry import ROOT, Claim, Result, UnknownClaim, claims, prove, report, select
 
 BUILD = ROOT / "build"
@@ -163,7 +163,7 @@ def explanation(given: str, smt: str | None) -> str:
         lines += ["", result.failure]
     shown: set[int] = set()
     for theorem in result.theorems:
-        lines += ["", *_tree(theorem, 1, shown)]
+        lines += ["", *tree(theorem, 1, shown)]
     return "\n".join(lines)
 
 
@@ -181,8 +181,14 @@ def _obligation(result: Result, name: str) -> str:
     return texts[name].rstrip()
 
 
-def _tree(theorem: Theorem, depth: int, shown: set[int]) -> list[str]:
-    """A theorem, its obligations, and what it was made from."""
+def _cost(o: Obligation) -> str:
+    return f"{o.seconds * 1e3:.1f} ms, {o.resources} resources"
+
+
+def tree(
+    theorem: Theorem, depth: int, shown: set[int], note: Callable[[Obligation], str] = _cost
+) -> list[str]:
+    """A theorem, its obligations with a note on each, and what it was made from."""
     while theorem.rule == "instance":
         (theorem,) = theorem.parts
     pad = "  " * depth
@@ -193,15 +199,12 @@ def _tree(theorem: Theorem, depth: int, shown: set[int]) -> list[str]:
     if theorem.rule in ("hypothesis", "axiom", "definition"):
         lines[0] += f": {_one_line(theorem.statement)}"
     for o in theorem.obligations:
-        lines.append(
-            f"{pad}  - {o.name}: {o.rule}, {o.expected}, {o.seconds * 1e3:.1f} ms, "
-            f"{o.resources} resources"
-        )
+        lines.append(f"{pad}  - {o.name}: {o.rule}, {o.expected}, {note(o)}")
     if theorem.counterexample:
         values = ", ".join(f"{k} = {v}" for k, v in theorem.counterexample.items())
         lines.append(f"{pad}  counterexample: {values}")
     for part in theorem.parts:
-        lines += _tree(part, depth + 1, shown)
+        lines += tree(part, depth + 1, shown, note)
     return lines
 
 

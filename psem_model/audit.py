@@ -1,0 +1,227 @@
+"""The audit of the proofs: what z3 said, looked at in every way that does not rest on its word.
+
+Every claim is proved twice and its obligations are written to files; cvc5 decides each file again.
+What does not fit is a finding, in one line; a claim without findings is agreed.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from importlib import metadata, util
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from proofs.kernel import RESOURCE_LIMIT, SEED
+from proofs.registry import ROOT, Claim, claims
+from psem_model import audit_cvc5
+from psem_model.audit_counterexamples import executed
+from psem_model.audit_cvc5 import Answer, decide
+from psem_model.audit_evaluate import CannotEvaluate, holds
+from psem_model.audit_run import SEEDS, twice
+from psem_model.inputs import BadInput
+from psem_model.proving import write_atomically
+from spec.assumptions import ASSUMPTIONS
+
+Entry: TypeAlias = dict[str, Any]  # what audit_run.entry makes
+Tell: TypeAlias = Callable[[str, int, int], None]  # what is being done, how many of how many are done
+TRUSTED = ("kernel", "smtlib", "theorem")
+SAME = ("verdict", "failure", "axioms", "rules")  # in every run
+SAME_OF_EACH = ("name", "expected", "resources", "text")  # obligation
+
+
+def require_cvc5() -> None:
+    """Raise BadInput, in one line, now rather than after the proofs."""
+    if util.find_spec("cvc5") is None:
+        expected = "the package, as by pip install -c constraints.txt cvc5"
+        raise BadInput(f"the second solver: cvc5 is not installed; expected: {expected}")
+
+
+def audit(selected: Sequence[Claim], folder: Path, tell: Tell) -> dict[str, Any]:
+    """Audit claims, with their obligations written under a folder: the report."""
+    ids = [claim.id for claim in selected]
+    runs = twice(ids, lambda done: tell("z3", done, 2 * len(ids)))
+    paths = export(folder, runs)
+    answers = {}
+    for done, (path, answer) in enumerate(decide(paths), 1):
+        answers[Path(path).relative_to(folder).as_posix()] = answer
+        tell("cvc5", done, len(paths))
+    runs_of = executed([name for claim in selected for name in refutations(claim, runs[claim.id])])
+    found = [judged(claim, runs[claim.id], answers, runs_of) for claim in selected]
+    whole = len(selected) == len(claims())
+    return {
+        "claims": found,
+        "findings": _unregistered() if whole else [],
+        "solvers": solvers(),
+        "runs": {"hash_seeds": SEEDS, "orders": ["as registered", "reversed"]},
+        "closest": closest(found),
+        "trusted": trusted(found),
+    }
+
+
+def _unregistered() -> list[str]:
+    from psem_model.audit_questions import registration
+
+    return registration()
+
+
+# ---------------------------------------------------------------------------------------- files
+def export(folder: Path, runs: Mapping[str, Sequence[Entry]]) -> list[str]:
+    """Write every obligation, and values of which its facts are true; remove what is older."""
+    written = []
+    for name, (first, second) in runs.items():
+        texts = {}
+        for run in (first, second):
+            for o in run.get("obligations", ()):
+                texts[o["file"]] = o["text"]
+                if o.get("witness"):
+                    texts[facts_of(o["file"])] = o["witness"]
+        for file, text in texts.items():
+            write_atomically(folder / file, text)
+        for path in sorted((folder / name).glob("*.smt2")):
+            if f"{name}/{path.name}" not in texts:
+                path.unlink(missing_ok=True)
+        written += [str(folder / file) for file in texts]
+    return written
+
+
+def facts_of(file: str) -> str:
+    """The file of the facts alone, beside that of an obligation."""
+    return file.replace(".smt2", "-facts.smt2")
+
+
+# ------------------------------------------------------------------------------------- verdicts
+def refutations(claim: Claim, runs: Sequence[Entry]) -> list[str]:
+    """The counterexamples that a refuted claim rests on, each of which is to be run."""
+    if claim.expected != "refuted":
+        return []
+    return [f"{claim.id}-{o['name']}" for o in runs[0].get("obligations", ()) if o["values"]]
+
+
+def judged(
+    claim: Claim,
+    runs: Sequence[Entry],
+    answers: Mapping[str, Answer],
+    runs_of: Mapping[str, bool],
+) -> dict[str, Any]:
+    """The report's entry of a claim, with what is found to be wrong."""
+    first, second = runs
+    if not first or not second:
+        return {"claim": claim.id, "findings": ["a run ended before it"], "obligations": []}
+    findings = []
+    if first["verdict"] != claim.expected:
+        findings.append(f"{first['verdict']}, expected {claim.expected}: {first['failure']}")
+    findings += differences(first, second)
+    # one of the runs has asked about the facts
+    pairs = [{**a, **b} for a, b in zip(first["obligations"], second["obligations"], strict=False)]
+    rows = [_row(o, answers, findings) for o in pairs]
+    findings += [f"unused: {fact}" for run in runs for fact in run["unused"]]
+    for name in refutations(claim, runs):
+        if not runs_of.get(name, False):
+            what = "does not do what is said of it" if name in runs_of else "is executed by no test"
+            findings.append(f"simulator: the run of {name} {what}")
+    return {
+        **{key: first[key] for key in ("claim", "verdict", "axioms", "rules")},
+        "findings": findings,
+        "diverging_runs": sum(runs_of.get(name, False) for name in refutations(claim, runs)),
+        "obligations": rows,
+    }
+
+
+def differences(first: Entry, second: Entry) -> list[str]:
+    """What is not the same in two runs."""
+    found = [f"not reproducible: {key}" for key in SAME if first[key] != second[key]]
+    if len(first["obligations"]) != len(second["obligations"]):
+        found.append("not reproducible: the number of obligations")
+    for a, b in zip(first["obligations"], second["obligations"], strict=False):
+        found += [f"not reproducible: {key} of {a['name']}" for key in SAME_OF_EACH if a[key] != b[key]]
+    return found
+
+
+def _row(o: Entry, answers: Mapping[str, Answer], findings: list[str]) -> dict[str, Any]:
+    """The report's entry of an obligation."""
+    cvc5 = answers[o["file"]]
+    if cvc5.answer != o["expected"]:
+        findings.append(f"cvc5: {o['name']} ({o['file']}): expected {o['expected']}: {cvc5.answer}")
+    row = {key: o[key] for key in ("file", "name", "theorem", "rule", "expected")}
+    row["z3"] = {"answer": o["expected"], "seconds": o["seconds"], "resources": o["resources"]}
+    row["cvc5"] = asdict(cvc5)
+    if o.get("facts"):
+        row["facts"] = _facts(o, answers, findings)
+    if o["values"]:
+        row["counterexample"] = {"values": o["values"], "holds": _evaluated(o, findings)}
+    return row
+
+
+def _facts(o: Entry, answers: Mapping[str, Answer], findings: list[str]) -> dict[str, Any]:
+    z3 = "sat" if o["witness"] else "not sat"
+    cvc5 = answers.get(facts_of(o["file"]), Answer("not asked"))
+    if (z3, cvc5.answer) != ("sat", "sat"):
+        findings.append(f"vacuous: the facts of {o['name']}: z3 {z3}, cvc5 {cvc5.answer}")
+    return {"number": o["facts"], "z3": z3, "cvc5": cvc5.answer}
+
+
+def _evaluated(o: Entry, findings: list[str]) -> bool:
+    """Whether a counterexample's values make all true that its file asserts, by plain arithmetic."""
+    try:
+        if holds(o["text"], o["values"]):
+            return True
+        findings.append(f"counterexample: {o['name']}: its values do not satisfy {o['file']}")
+    except CannotEvaluate as error:
+        findings.append(f"counterexample: {o['name']}: {error}")
+    return False
+
+
+# ----------------------------------------------------------------------------- the trusted base
+def solvers() -> dict[str, Any]:
+    """Versions and options."""
+    import z3
+
+    return {
+        "python": platform.python_version(),
+        "z3": {
+            "version": z3.get_version_string(),
+            "options": {"rlimit": RESOURCE_LIMIT, "random_seed": SEED},
+        },
+        "cvc5": {
+            "version": metadata.version("cvc5"),
+            "options": audit_cvc5.options(),
+            "killed_after_seconds": audit_cvc5.SECONDS,
+            "killed_above_bytes": audit_cvc5.MEMORY,
+        },
+    }
+
+
+def trusted(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The kernel's size, the rules in use, and what is assumed, with the claims that rest on it."""
+    rules: Counter[str] = Counter()
+    for entry in found:
+        rules.update(entry.get("rules", {}))
+    return {
+        "lines": {
+            f"proofs/{name}.py": len((ROOT / "proofs" / f"{name}.py").read_text().splitlines())
+            for name in TRUSTED
+        },
+        "rules": dict(rules.most_common()),
+        "axioms": [
+            {
+                "name": axiom.name,
+                "reason": axiom.reason,
+                "claims": [e["claim"] for e in found if axiom.name in e.get("axioms", ())],
+            }
+            for axiom in ASSUMPTIONS.values()
+        ],
+    }
+
+
+def closest(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """By solver, the obligation closest to its resource bound."""
+    bounds = {"z3": RESOURCE_LIMIT, "cvc5": audit_cvc5.RESOURCES}
+    rows = [row for entry in found for row in entry["obligations"]]
+    return {
+        solver: {"file": most["file"], "name": most["name"], "share": most[solver]["resources"] / bound}
+        for solver, bound in bounds.items()
+        for most in sorted(rows, key=lambda row: row[solver]["resources"])[-1:]
+    }
