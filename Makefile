@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 READY := .venv/.ready
 
-.PHONY: help prove tables test fuzz lint bench clean
+.PHONY: help prove audit tables test fuzz lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ $(READY):
 
 prove: $(READY) ## prove every claim, one line each; build/report.json
 	@$(PY) -m psem_model prove
+
+audit: $(READY) ## decide every obligation again by cvc5, audit what is assumed; build/audit.json
+	@$(PY) -m psem_model audit
 
 tables: $(READY) ## formula tables as LaTeX, Markdown, CSV; build/tables
 	@$(PY) -m psem_model tables --all

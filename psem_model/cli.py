@@ -11,14 +11,14 @@ from typing import Any
 
 import click
 
-from psem_model import model_commands, schedule_commands, space_commands, table_commands
+from psem_model import audit_commands, model_commands, schedule_commands, space_commands, table_commands
 from psem_model.options import (
     ACCUMULATE,
     BAD_INPUT,
+    DEVICES,
     HOLD,
     JSON,
     MODEL,
-    OF_DEVICES,
     PLACEMENT,
     POLICY,
     PSI,
@@ -32,6 +32,7 @@ ARGUMENTS = {  # what is expected of them
     "file": "a schedule in TOML, as `psem derive zero2` prints one",
     "claim": "a claim's name, such as C1",
 }
+LONGEST = 60  # characters of what is repeated
 
 
 class Commands(click.Group):
@@ -64,9 +65,7 @@ def psem(context: click.Context) -> None:
 
 @psem.command()
 @options(STRATEGY, PLACEMENT, HOLD, click.option("--psi", help=PSI))
-@options(click.option("--devices", help=f"{OF_DEVICES} Not where the strategy says its sizes."))
-@options(POLICY, ACCUMULATE, UNIT)
-@options(*MODEL)
+@options(DEVICES, POLICY, ACCUMULATE, UNIT, *MODEL)
 @click.option(
     "--exact/--divisible",
     default=True,
@@ -79,7 +78,7 @@ def predict(
     placement: str | None,
     hold: bool,
     psi: str | None,
-    devices: str,
+    devices: str | None,
     policy: str,
     accumulate: str,
     unit: str | None,
@@ -98,20 +97,15 @@ def predict(
     from psem_model.predict import NotRealisable
     from psem_model.predict import predict as predicted
     from spec.arithmetic import DIVISIBLE, EXACT
-    from spec.strategies import STRATEGIES
 
     found = parsed(strategy)
     try:
-        if found is not None and (not found.is_of_states or model_commands.has_samples(model)):
+        if placement is None and found is not None and model_commands.is_of_model(found, model):
             step = {"policy": policy, "accumulate": accumulate, "held": hold, "unit": unit}
-            model_commands.predict(found, devices, psi, placement, as_json, model, **step)
+            model_commands.predict(found, devices, psi, exact, as_json, model, **step)
             return
-        if found is None or found.text in STRATEGIES or placement is not None:
-            placed, name = inputs.chosen("predict", strategy, placement, hold)
-            sizes = inputs.mesh(model_inputs.required(devices), placed.axes)
-        else:
-            placed, name = found.product.states, found.text
-            sizes = model_inputs.mesh(found, devices)
+        placed, name = model_inputs.placed("predict", found, strategy, placement, hold)
+        sizes = model_inputs.mesh_of(found, placed, devices)
         size = model_commands.parameters(psi, model)
         prediction = predicted(
             placed,
@@ -144,6 +138,7 @@ psem.add_command(schedule_commands.derive)
 psem.add_command(schedule_commands.check)
 psem.add_command(schedule_commands.simulate)
 psem.add_command(table_commands.tables)
+psem.add_command(audit_commands.audit)
 
 
 @psem.command()
@@ -174,7 +169,7 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         code = psem.main(args=args, prog_name="psem", standalone_mode=False)
     except click.NoSuchOption as error:
-        known = [o for p in _parameters(error) for o in p.opts]
+        known = [o for p in _parameters(error) for o in (*p.opts, *p.secondary_opts)]
         near = get_close_matches(error.option_name, known, n=1, cutoff=0.0)
         _complain(
             f"option: given {error.option_name!r}; expected one of {', '.join(known)}; "
@@ -188,7 +183,11 @@ def main(args: Sequence[str] | None = None) -> None:
         _complain(f"{name}: missing; expected: {help_}")
         code = BAD_INPUT
     except click.ClickException as error:
-        _complain(error.format_message())
+        message = error.format_message()
+        if "unexpected extra argument" in message:
+            more = message[message.find("(") :][:LONGEST]
+            message = f'arguments: given too many: {more}; a product is quoted: "zero1 * tp"'
+        _complain(message)
         code = BAD_INPUT
     except click.Abort:
         click.echo("psem: interrupted", err=True)

@@ -46,10 +46,7 @@ class Compared:
 
 def of_model(text: str, plan: ModelPlan, checked: CheckedProduct) -> Compared:
     """A plan for a model."""
-    last = plan.pipe.stages - 1
-    stages = [plan.stage(k) for k in dict.fromkeys((0, min(1, last), last))]
-    fullest = max(stages, key=lambda stage: stage.total)
-    busiest = max(stages, key=lambda stage: stage.bytes)
+    fullest, busiest = plan.fullest, plan.busiest
     sizes = {state.value: fullest.resting[state] for state in STATES}
     sizes |= {"activations": fullest.activations, "peak": fullest.peak, "host": fullest.host}
     sent: dict[str, Number] = {}
@@ -95,9 +92,11 @@ def lines(plans: list[Compared]) -> list[str]:
     rows += [row(name, [size(plan.bytes.get(name)) for plan in plans]) for name in kept]
     rows += [row(f"sent over {name}", [size(plan.sent.get(name)) for plan in plans]) for name in axes]
     rows.append(row("sent, all", [size(_all(plan)) or "0 GB" for plan in plans]))
+    words = []
     if any(plan.idle for plan in plans):
         rows.append(row("idle, of the step", [f"{float(plan.idle):.3g}" for plan in plans]))
-    return table(rows, right=tuple(range(1, len(plans) + 1)))
+        words = ["  idle time is as if all stages of a pipeline took equally long"]
+    return table(rows, right=tuple(range(1, len(plans) + 1))) + words
 
 
 def _all(plan: Compared) -> Number:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from psem_model.inputs import BadInput, count, nearest
-from spec.compose import Factor, OverlapError, Product, factor
+from psem_model.inputs import LARGEST, BadInput, count, nearest
+from spec.compose import PIPELINE, Factor, OverlapError, Product, factor
 from spec.mesh import HOST
 from spec.model_strategies import MODEL_MEANING
 from spec.strategies import MEANING
@@ -91,6 +91,9 @@ class _Reader:
                     f"another axis than {error.axis}, which is taken: name one, as in "
                     f"{factors[-1].name}({_other(error.axis)}=2)"
                 ) from None
+            if sum(f.name == PIPELINE for f in factors) > 1:
+                self.next = starts[-1]
+                raise self.wrong("one pipeline: pp is taken")
             if self.next == len(self.words):
                 return Expression(self.text.strip(), product, sizes)
             if self.take() != "*":
@@ -128,7 +131,8 @@ class _Reader:
         try:
             sizes[name] = count("size", given, "devices")
         except BadInput:
-            raise self.wrong("a whole number of devices, at least 1", back=1) from None
+            words = f"a whole number of devices, from 1 to 1e{LARGEST}"
+            raise self.wrong(words, back=1) from None
         return name
 
 

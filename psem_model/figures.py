@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
@@ -73,6 +74,11 @@ def plain(value: Number) -> str:
     return f"{exact.numerator:,}" if exact.denominator == 1 else f"{float(exact):,.2f}"
 
 
+def digits(value: Fraction, most: int = 6) -> str:
+    """A number by its first digits, without powers of ten."""
+    return f"{Decimal(f'{float(value):.{most}g}'):,f}"
+
+
 def memory(size: int) -> str:
     """Bytes, in the largest unit that there are some of."""
     units = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -84,7 +90,13 @@ def memory(size: int) -> str:
 
 def counted(number: int, thing: str) -> str:
     """A number of things."""
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+    ending = "es" if thing.endswith("ch") else "s"
+    return f"{number:,} {thing}{'' if number == 1 else ending}"
+
+
+def times(number: int) -> str:
+    """How often."""
+    return "once" if number == 1 else f"{number:,} times"
 
 
 def table(rows: Sequence[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:

@@ -16,7 +16,7 @@ from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import MEANING, STRATEGIES
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
-CUT_THE_MODEL = ("predict", "derive")  # commands that take strategies which cut the model
+CUT_THE_MODEL = ("predict", "derive", "simulate")  # commands that take strategies which cut the model
 LARGEST = 30  # decimal exponent of numbers that are taken
 
 
@@ -25,8 +25,9 @@ class BadInput(ValueError):
 
 
 def nearest(given: str, choices: Iterable[str]) -> str:
-    """The choice that is spelled most alike."""
-    return get_close_matches(given, list(choices), n=1, cutoff=0.0)[0]
+    """The choice that is spelled most alike, in small or capital letters."""
+    small = {choice.lower(): choice for choice in choices}
+    return small[get_close_matches(given.lower(), small, n=1, cutoff=0.0)[0]]
 
 
 def choose(what: str, given: str, choices: Iterable[str]) -> str:

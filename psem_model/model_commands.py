@@ -1,23 +1,31 @@
-"""What `psem predict` does with a model's shape: strategies that cut the model, and its parameters."""
+"""What commands do with a model's shape: strategies that cut the model, and its parameters."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from psem_model.inputs import BadInput, count
+from psem_model.inputs import BadInput, choose, count
 from psem_model.options import (
     ACCUMULATE,
+    DEVICES,
     HELD,
     JSON,
     MODEL,
-    OF_DEVICES,
     POLICY,
     PSI,
+    REJECTED,
     UNIT,
     options,
+    refuse,
+    require_few,
+    ticker,
+    typed,
 )
 
 SMALL = 3  # devices along an axis, or micro-steps, that show all there is to see
@@ -25,7 +33,9 @@ if TYPE_CHECKING:
     from psem_model.expressions import Expression
     from psem_model.model_predict import ModelPlan
 
-STEP = ("sequence", "micro_batch", "recompute", "schedule", "chunks")  # of a step, not of the model
+OF_PIPELINES = ("order", "chunks")
+# of a step, not of the model
+STEP = ("sequence", "micro_batch", "recompute", "offload_activations", *OF_PIPELINES)
 
 
 def _shape(model: dict[str, Any]) -> dict[str, str | None]:
@@ -42,7 +52,14 @@ def parameters(psi: str | None, model: dict[str, Any]) -> int:
             "--hidden and --heads), one of the two"
         )
     if psi is not None:
+        refuse((*STEP, "block"), "with --psi", "a model's shape in its place")
         return count("--psi", psi, "parameters")
+    if model["sequence"] is None:
+        refuse(STEP, "without --sequence", "both, for the activations")
+    else:
+        learns = model["config"] is None and model["block"] == "gpt" and model["vocabulary"]
+        others = [name for name in STEP if not (learns and name == "sequence")]  # its places
+        refuse(others, "with --placement", "a strategy, for the activations")
     from psem_model import model_inputs
     from psem_model.configurations import count as count_parameters
 
@@ -56,6 +73,11 @@ def has_samples(model: dict[str, Any]) -> bool:
     return shape and model["sequence"] is not None
 
 
+def is_of_model(found: Expression, model: dict[str, Any]) -> bool:
+    """Whether a strategy is one of the model's, with activations, or of the training states alone."""
+    return not found.is_of_states or has_samples(model)
+
+
 def planned(found: Expression, devices: str | None, model: dict[str, Any], **step: Any) -> ModelPlan:
     """A plan from what was typed."""
     from psem_model import model_inputs
@@ -67,9 +89,27 @@ def planned(found: Expression, devices: str | None, model: dict[str, Any], **ste
     return model_inputs.plan(found, sizes, shaped, model_inputs.Step(**step, **of_model))
 
 
+def require_effect(plans: Sequence[ModelPlan]) -> None:
+    """Raise BadInput for an option that was typed and changes nothing in any of the plans."""
+    if not any(plan.product.pipe for plan in plans):
+        refuse(OF_PIPELINES, "without pp", "a pipeline, as in tp(8) * pp(4)")
+    if typed(["hold"]) and not any(map(_keeps_gathered, plans)):
+        refuse(["hold"], "where backward gathers nothing again", "a strategy such as tp+sp")
+    if typed(["unit"]) and not any(g.costs.schedule.axes for p in plans for g in p.stage(0).groups):
+        refuse(["unit"], "where no weight or gradient is sent", "a product with dp, zero1 or the like")
+
+
+def _keeps_gathered(plan: ModelPlan) -> bool:
+    """Whether it keeps for backward what would be gathered again."""
+    from psem_model.model_inputs import held
+
+    again = replace(plan, product=held(plan.product, False)).costs
+    return any(costs.program.kept != again[name].program.kept for name, costs in plan.costs.items())
+
+
 @click.command()
 @click.argument("strategies", nargs=-1, metavar="STRATEGY STRATEGY ...")
-@options(click.option("--psi", help=PSI), click.option("--devices", help=OF_DEVICES))
+@options(click.option("--psi", help=PSI), DEVICES)
 @options(POLICY, ACCUMULATE, UNIT, HELD, *MODEL, JSON)
 def compare(
     strategies: tuple[str, ...],
@@ -97,11 +137,18 @@ def compare(
     if len(strategies) < 2:
         raise BadInput('compare: expected two strategies or more, such as "zero1(64)" "zero3(64)"')
     given = inputs.policy(policy)
+    expressions = [parse(text) for text in strategies]
+    plans = []
+    if has_samples(model) and psi is None:
+        step = {"policy": policy, "accumulate": accumulate, "held": hold, "unit": unit}
+        plans = [planned(expression, devices, model, **step) for expression in expressions]
+        require_effect(plans)
+    else:
+        refuse(["hold"], "without --sequence", "both, for the activations")
     found = []
-    for expression in map(parse, strategies):
-        if has_samples(model) and psi is None:
-            step = {"policy": policy, "accumulate": accumulate, "held": hold, "unit": unit}
-            plan = planned(expression, devices, model, **step)
+    for number, expression in enumerate(expressions):
+        if plans:
+            plan = plans[number]
             sizes, few = sides.small(plan.mesh), min(plan.pipe.micro_batches, SMALL)
             checked = check_product(expression, plan.model, sizes, few, given)
             found.append(sides.of_model(expression.text, plan, checked))
@@ -128,25 +175,46 @@ def predict(
     found: Expression,
     devices: str | None,
     psi: str | None,
-    placement: str | None,
+    exact: bool,
     as_json: bool,
     model: dict[str, Any],
     **step: Any,
 ) -> None:
     """Print what a product of strategies needs and moves."""
-    for name, given in (("--psi", psi), ("--placement", placement)):
-        if given is not None:
-            raise BadInput(f"{name}: given with {found.text!r}; expected the model's shape")
-    from psem_model import model_inputs
-
-    sizes = model_inputs.mesh(found, devices)
-    shaped = model_inputs.transformer(model["config"], model["block"], _shape(model), model["sequence"])
-    of_model = {name: model[name] for name in STEP}
-    plan = model_inputs.plan(found, sizes, shaped, model_inputs.Step(**step, **of_model))
+    refuse(["psi"], f"with {found.text!r}", "the model's shape in its place")
+    if not exact:
+        raise BadInput(f"--divisible: given with {found.text!r} and a model; expected it with --psi")
+    plan = planned(found, devices, model, **step)
+    require_effect([plan])
     from psem_model.model_show import ModelShown
     from psem_model.predict import require_realisable
 
-    states = plan.product.states
-    require_realisable(states, sizes, plan.pipe.micro_batches, plan.policy)
+    require_realisable(plan.product.states, plan.mesh, plan.pipe.micro_batches, plan.policy)
     shown = ModelShown(found, plan)
     click.echo(json.dumps(shown.json(), indent=2) if as_json else "\n".join(shown.lines()))
+
+
+def simulate(
+    found: Expression,
+    devices: str | None,
+    model: dict[str, Any],
+    steps: str,
+    arithmetic: str,
+    seed: str,
+    as_json: bool,
+    **step: Any,
+) -> NoReturn:
+    """Run a product of strategies beside what is predicted, and exit."""
+    refuse(["offload_activations"], "to simulate", "it with psem predict: they stay on the device")
+    plan = planned(found, devices, model, **step)
+    require_effect([plan])
+    from psem_model.product_simulation import ARITHMETICS, require_fit, simulate_product, works
+
+    numbers = choose("--arithmetic", arithmetic, dict.fromkeys(name for name, _ in ARITHMETICS))
+    many, first = count("--steps", steps, "steps"), count("--seed", seed, "", least=0)
+    require_few(works(plan, many))
+    require_fit(plan)
+    with ticker("simulating", works(plan, many)) as progress:
+        run = simulate_product(plan, many, numbers, first, progress)
+    click.echo(json.dumps(run.json(), indent=2) if as_json else "\n".join(run.lines()))
+    sys.exit(0 if run.as_predicted else REJECTED)

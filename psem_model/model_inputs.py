@@ -10,14 +10,18 @@ from psem_model.expressions import Expression
 from psem_model.figures import counted
 from psem_model.inputs import BadInput
 from psem_model.model_predict import ModelPlan
-from psem_model.options import OF_DEVICES
+from psem_model.options import OF_DEVICES, refuse
+from spec.arithmetic import Number
 from spec.compose import Product
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.mesh import group_size
 from spec.pipeline import Kind, Pipeline
+from spec.placement import Placement
+from spec.strategies import STRATEGIES
 from spec.transformer import Transformer
 
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
+RECOMPUTE |= {"selective": PAIRS, "full": ALL}  # as Megatron-LM calls them
 
 
 def transformer(
@@ -28,6 +32,7 @@ def transformer(
         given = next((name for name, value in shape.items() if value is not None), None)
         if given:
             raise BadInput(f"--{given.replace('_', '-')}: given with --config; expected one of the two")
+        refuse(["block"], "with --config", "one of the two")
         from psem_model.configurations import read
 
         return read(config)[1]
@@ -112,6 +117,23 @@ def mesh(found: Expression, devices: str | None) -> dict[str, int]:
     return inputs.mesh(required(devices), axes)
 
 
+def placed(
+    command: str, found: Expression | None, strategy: str | None, placement: str | None, hold: bool
+) -> tuple[Placement, str]:
+    """How training states are placed, by a strategy, a product of them or --placement; its title."""
+    if found is None or found.text in STRATEGIES or placement is not None:
+        return inputs.chosen(command, strategy, placement, hold)
+    refuse(["hold"], f"with {found.text!r}", "it with --placement")
+    return found.product.states, found.text
+
+
+def mesh_of(found: Expression | None, placement: Placement, devices: str | None) -> dict[str, int]:
+    """Sizes of its axes."""
+    if found is None:
+        return inputs.mesh(required(devices), placement.axes)
+    return mesh(found, devices)
+
+
 def required(devices: str | None) -> str:
     """The number of devices, if it is given."""
     if devices is None:
@@ -129,57 +151,66 @@ class Step:
     policy: str
     recompute: str
     held: bool
-    schedule: str | None
+    order: str | None
     chunks: str | None
     unit: str | None
+    offload_activations: bool
+
+
+def held(product: Product, is_held: bool) -> Product:
+    """The product, with what is gathered in forward kept for backward, or gathered again."""
+    return Product(
+        tuple(
+            replace(factor, cuts=factor.cuts and replace(factor.cuts, held=is_held))
+            for factor in product.factors
+        )
+    )
 
 
 def plan(found: Expression, sizes: dict[str, int], model: Transformer, step: Step) -> ModelPlan:
     """A model on the axes of a product of strategies."""
     if step.sequence is None:
         raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
-    product = Product(
-        tuple(
-            replace(factor, cuts=factor.cuts and replace(factor.cuts, held=step.held))
-            for factor in found.product.factors
-        )
-    )
     micro_batches = inputs.count("--accumulate", step.accumulate, "micro-batches")
-    stages = sizes[product.pipe] if product.pipe else 1
+    pipe = Pipeline(Kind.ONE_F_ONE_B, 1, micro_batches)
+    if found.product.pipe:
+        stages = sizes[found.product.pipe]
+        pipe = _pipeline(model, stages, micro_batches, step.order, step.chunks)
     planned = ModelPlan(
         model,
-        product,
+        held(found.product, step.held),
         sizes,
         inputs.count("--micro-batch", step.micro_batch, "samples"),
         inputs.count("--sequence", step.sequence, "tokens"),
-        _pipeline(model, stages, micro_batches, step.schedule, step.chunks),
+        pipe,
         inputs.policy(step.policy),
         RECOMPUTE[inputs.choose("--recompute", step.recompute, RECOMPUTE)],
         None if step.unit is None else inputs.count("--unit", step.unit, "elements"),
+        offload=step.offload_activations,
     )
-    _require_divisible(planned)
+    require_places(planned)
+    require_experts(planned.product, model.experts)
+    require_even(planned.product, sizes, planned.indices, planned.again == FROM_SLICES)
+    _require_even_slots(planned)
     return planned
 
 
 def _pipeline(
-    model: Transformer, stages: int, micro_batches: int, schedule: str | None, chunks: str | None
+    model: Transformer, stages: int, micro_batches: int, order: str | None, chunks: str | None
 ) -> Pipeline:
     v = 1 if chunks is None else inputs.count("--chunks", chunks, "chunks of layers in a stage")
     kinds = {kind.value: kind for kind in Kind}
-    name = schedule or (Kind.INTERLEAVED.value if v > 1 else Kind.ONE_F_ONE_B.value)
-    kind = kinds[inputs.choose("--schedule", name, kinds)]
+    usual = Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B
+    name = usual.value if order is None else order
+    kind = kinds[inputs.choose("--order", name, kinds)]
     if v > 1 and kind is not Kind.INTERLEAVED:
-        raise BadInput(f"--schedule: given {name!r} with --chunks {v}; expected interleaved")
+        raise BadInput(f"--order: given {name!r} with --chunks {v}; expected interleaved")
     if kind is Kind.INTERLEAVED and micro_batches % stages:
         raise BadInput(
             f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages, as "
             "interleaved stages need"
         )
-    if stages * v > model.layers:
-        raise BadInput(
-            f"--devices: given {stages} stages, of {counted(v, 'chunk')} each; expected at most "
-            f"{model.layers} in all, one for each layer"
-        )
+    require_layers(model, stages, v)
     return Pipeline(kind, stages, micro_batches, v)
 
 
@@ -191,22 +222,56 @@ NAMES = {
 }
 
 
-def _require_divisible(found: ModelPlan) -> None:
-    """What is cut must be cut evenly, but for words, which are padded."""
+def require_places(found: ModelPlan) -> None:
+    """A model that learns places has no more of them."""
+    if 0 < found.model.positions < found.sequence:
+        raise BadInput(
+            f"--sequence: given {found.sequence:,}; expected at most {found.model.positions:,}, the "
+            "places that the model learns"
+        )
+
+
+def require_experts(product: Product, experts: Number) -> None:
+    """What cuts experts needs some."""
+    for factor in product.factors:
+        if factor.cuts and "e" in factor.cuts.weights and not experts:
+            raise BadInput(f"strategy: given {factor.name!r}; expected a model with experts")
+
+
+def require_layers(model: Transformer, stages: int, chunks: int = 1) -> None:
+    """Every chunk of every stage has a layer."""
+    if stages * chunks > model.layers:
+        raise BadInput(
+            f"--devices: given {stages} stages, of {counted(chunks, 'chunk')} each; expected at most "
+            f"{model.layers} in all, one for each layer"
+        )
+
+
+def require_even(
+    product: Product, sizes: Mapping[str, int], indices: Mapping[str, Number], sliced: bool = False
+) -> None:
+    """What is cut is cut evenly, but for words, which are padded.
+
+    `sliced`: what layers take is kept in slices of the tokens, where it is not cut otherwise.
+    """
     cut: dict[str, list[str]] = {}
-    for axis in found.axes:
-        indices = (*axis.weights, axis.stream, *(index for _, index in axis.brought))
-        for index in dict.fromkeys(i for i in indices if i in NAMES):
+    for axis in product.cuts:
+        tokens = ["s"] if sliced and not axis.stream else []
+        found = [*axis.weights, axis.stream, *(index for _, index in axis.brought), *tokens]
+        for index in dict.fromkeys(i for i in found if i in NAMES and i in indices):
             cut.setdefault(index, []).append(axis.name)
     for index, axes in cut.items():
-        devices, size = group_size(found.mesh, axes), found.indices[index]
-        if index == "e" and not size:
-            raise BadInput("strategy: given 'ep'; expected a model with --experts")
+        devices, size = group_size(sizes, axes), indices[index]
         if size % devices:
+            in_slices = ", kept in slices" if index == "s" and sliced else ""
             raise BadInput(
                 f"--devices: given {devices} along {' x '.join(axes)}; expected a divisor of "
-                f"{size:,}, {NAMES[index]}"
+                f"{size:,}, {NAMES[index]}{in_slices}"
             )
+
+
+def _require_even_slots(found: ModelPlan) -> None:
+    """Tokens spread evenly over the experts."""
     if found.model.experts:
         tokens = found.micro_batch * found.sequence * found.model.chosen
         others = group_size(found.mesh, [a.name for a in found.axes if a.stream == "s"])
@@ -215,3 +280,11 @@ def _require_divisible(found: ModelPlan) -> None:
                 f"--micro-batch: {tokens:,} tokens sent on each device's slice; expected a multiple "
                 f"of {found.model.experts * others}, so that they spread evenly over the experts"
             )
+
+
+def require_cut(product: Product, sizes: Mapping[str, int], model: Transformer) -> None:
+    """A model's weights and layers are cut evenly; of samples and tokens nothing is known."""
+    weights = {name: size for name, size in model.sizes(1, 1).items() if name in ("g", "f", "e")}
+    require_even(product, sizes, weights)
+    if product.pipe:
+        require_layers(model, sizes[product.pipe])

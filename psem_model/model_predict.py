@@ -9,29 +9,31 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import accumulate
 
 from psem_model.configurations import parameters
 from psem_model.figures import counted
+from psem_model.inputs import BadInput
+from psem_model.part_costs import BACKWARD, FORWARD, PartCosts, plain_name
 from psem_model.predict import Costs, predict_schedule
 from spec import checkpoints
-from spec.arithmetic import EXACT, Number
+from spec.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.compose import Product
 from spec.derive import derive
 from spec.distribute import ALL, NOTHING, distribute
 from spec.memory import Sizes
 from spec.mesh import group_size
-from spec.model_costs import Indices, elements, elements_sent, kept_bytes, weights
-from spec.pipeline import Kind, Phase, Pipeline, in_flight, order
-from spec.programs import Axis, Move, Program
-from spec.stages import Piece, pieces, sends, to_sum
+from spec.model_costs import Indices
+from spec.model_strategies import WORDS
+from spec.pipeline import Kind, Pipeline, fullest, in_flight
+from spec.programs import Axis
+from spec.schedule import Kind as Does
+from spec.stages import OUTSIDE, Piece, alike, ends, parts_of, pieces, to_sum
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
-from spec.values import Value
 
-FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
-PHASES = (FORWARD, BACKWARD, AGAIN)
 STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
+PARTS = (EMBEDDING, LAYER, HEAD)
+MOST_CHUNKS = 100_000
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class ModelPlan:
 
     `micro_batch`: samples of a micro-batch, on each device of the axes that cut samples.
     `unit`: elements gathered and reduced at a time; those of a layer, if it is not given.
+    `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
     """
 
     model: Transformer
@@ -51,6 +54,7 @@ class ModelPlan:
     policy: BytePolicy = MIXED_ADAM
     again: str = NOTHING
     unit: Number | None = None
+    offload: bool = False
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
@@ -69,16 +73,28 @@ class ModelPlan:
         found = {}
         for part in parts(self.model):
             again = self.again if part.name == LAYER else NOTHING
-            found[part.name] = PartCosts(distribute(part, self.axes, again), self)
+            found[part.name] = PartCosts(distribute(part, self.axes, again), self.indices, self.mesh)
         return found
 
-    def checkpoints(self, layers: int) -> tuple[int, Number]:
-        """How many layers should keep their input, the rest made again, and the bytes kept then."""
-        size_in, size_mid = (
-            replace(self, again=again).costs[LAYER].activations for again in (ALL, NOTHING)
-        )
-        count = checkpoints.best(layers, size_in, size_mid)
-        return count, checkpoints.kept(count, layers, size_in, size_mid, EXACT)
+    @property
+    def padded_words(self) -> Number:
+        """Words, rounded up to as many on each device."""
+        devices = group_size(self.mesh, [axis.name for axis in self.axes if WORDS in axis.weights])
+        return devices * quotient(self.model.vocabulary, devices)
+
+    def checkpoints(self, layers: int) -> tuple[int, int, Number] | None:
+        """How many of so many layers best keep their input, all else made again, segment by segment.
+
+        And the layers of a segment, and the bytes kept of a micro-batch. None where that keeps no
+        less, or where something is made again, or kept on the host, anyway.
+        """
+        if self.again != NOTHING or self.offload:
+            return None
+        size_mid = self.costs[LAYER].activations
+        size_in = replace(self, again=ALL).costs[LAYER].activations
+        count = checkpoints.best_of_whole(layers, size_in, size_mid)
+        least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
+        return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
 
     @cached_property
     def parameters(self) -> dict[str, Number]:
@@ -91,72 +107,38 @@ class ModelPlan:
         return sum(self.parameters.values())
 
     @cached_property
-    def placed(self) -> tuple[Piece, ...]:
-        return pieces(self.model, self.pipe.stages, self.pipe.chunks)
-
-    @cached_property
     def shared(self) -> dict[tuple[str, int], tuple[int, ...]]:
         """Weights that several stages use, and which."""
-        return to_sum(self.placed)
+        return to_sum(ends(self.model, self.pipe.stages, self.pipe.chunks))
 
     def stage(self, number: int) -> StageCosts:
         """What the devices of one stage hold and send. Whole numbers only."""
         return StageCosts(self, number)
 
+    @cached_property
+    def stages(self) -> tuple[StageCosts, ...]:
+        """The first stage of each kind: no other holds more, or sends more.
 
-@dataclass(frozen=True)
-class Traffic:
-    """What one line sends, per device, each time it runs."""
-
-    move: Move
-    phase: str
-    elements: Number
-    bytes: Number
-
-
-@dataclass(frozen=True)
-class PartCosts:
-    """One embedding, layer or head, on one device."""
-
-    program: Program
-    plan: ModelPlan
+        Raises BadInput if there are more chunks than can be told apart in good time.
+        """
+        pipe = self.pipe
+        if pipe.virtual_stages > MOST_CHUNKS:
+            raise BadInput(
+                f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
+                f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
+            )
+        found = alike(self.model.layers, pipe.stages, pipe.chunks)
+        return tuple(StageCosts(self, number, count) for number, count in found.items())
 
     @cached_property
-    def parameters(self) -> dict[str, Number]:
-        """Elements of each weight."""
-        found = weights(self.program, self.plan.indices, self.plan.mesh)
-        return {weight.name: size for weight, size in found.items()}
+    def fullest(self) -> StageCosts:
+        """The stage that needs most memory."""
+        return max(self.stages, key=lambda stage: stage.peak)
 
     @cached_property
-    def activations(self) -> Number:
-        """Bytes kept from forward to backward, of one micro-batch."""
-        return kept_bytes(self.program, self.plan.indices, self.plan.mesh)
-
-    @cached_property
-    def traffic(self) -> tuple[Traffic, ...]:
-        """Every move of a micro-batch that sends anything."""
-        program = self.program
-        made = {line.makes for line in program.forward} | {program.part.takes}
-        found = []
-        for phase, lines in ((FORWARD, program.forward), (BACKWARD, program.backward)):
-            for line in lines:
-                if isinstance(line, Move) and line.collective != "slice":
-                    again = phase == BACKWARD and line.makes in made
-                    sent = elements_sent(line, program, self.plan.indices, self.plan.mesh)
-                    width = line.value.width
-                    found.append(Traffic(line, AGAIN if again else phase, sent, sent * width))
-        return tuple(found)
-
-    def sent(self, *phases: str) -> Number:
-        """Elements sent in some phases."""
-        return sum((t.elements for t in self.traffic if t.phase in phases), 0)
-
-    @property
-    def handed_on(self) -> Number:
-        """Elements a device has of what the part gives."""
-        program = self.program
-        lies = program.lies[program.gives]
-        return elements(program.gives, lies, self.plan.indices, self.plan.mesh)
+    def busiest(self) -> StageCosts:
+        """The stage that sends most bytes."""
+        return max(self.stages, key=lambda stage: stage.bytes)
 
 
 @dataclass(frozen=True)
@@ -189,36 +171,52 @@ class StageCosts:
 
     plan: ModelPlan
     number: int
+    alike: int = 1  # stages of its kind
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All that it has, listed."""
+        pipe = self.plan.pipe
+        placed = pieces(self.plan.model, pipe.stages, pipe.chunks)
+        return tuple(p for p in placed if p.stage == self.number)
 
     @cached_property
-    def pieces(self) -> tuple[Piece, ...]:
-        return tuple(p for p in self.plan.placed if p.stage == self.number)
+    def chunks(self) -> list[Counter[str]]:
+        """How many of each part, chunk by chunk."""
+        pipe = self.plan.pipe
+        return parts_of(self.plan.model, self.number, pipe.stages, pipe.chunks)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many of each part, in the order of the model."""
+        found = {name: sum(chunk[name] for chunk in self.chunks) for name in self.plan.costs}
+        return {name: count for name, count in found.items() if count}
 
     @property
     def layers(self) -> int:
-        return sum(p.part.name == LAYER for p in self.pieces)
+        return self.counts.get(LAYER, 0)
 
     # --------------------------------------------------------------------- training states
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The stage's weights by the axes along which their gradients are summed."""
-        sizes: dict[tuple[str, ...], dict[tuple[str, int], Number]] = {}
-        for piece in self.pieces:
-            costs = self.plan.costs[piece.part.name]
-            for weight in piece.part.weights:
-                summed = costs.program.summed(weight)
-                if piece.owns(weight) in self.plan.shared and self.plan.product.pipe:
+        sizes: dict[tuple[str, ...], tuple[dict[str, Number], dict[str, Number]]] = {}
+        for part in self.counts:
+            costs, is_layer = self.plan.costs[part], part == LAYER
+            for name, size in costs.parameters.items():
+                summed = costs.summed[name]
+                if (name, OUTSIDE) in self.plan.shared and self.plan.product.pipe:
                     summed += (self.plan.product.pipe,)
-                found = sizes.setdefault(summed, {})
-                found[piece.owns(weight)] = costs.parameters[weight.name]
-        return tuple(self._group(summed, found) for summed, found in sizes.items())
+                # tied words, if both of their uses are here, are one weight
+                sizes.setdefault(summed, ({}, {}))[is_layer][name] = size
+        return tuple(self._group(summed, *found) for summed, found in sizes.items())
 
-    def _group(self, summed: tuple[str, ...], found: dict[tuple[str, int], Number]) -> Group:
-        plan, psi = self.plan, sum(found.values())
-        of_layers = Counter[int]()
-        for (_, layer), size in found.items():
-            of_layers[layer] += size
-        unit = min(psi, max(of_layers.values()) if plan.unit is None else plan.unit)
+    def _group(
+        self, summed: tuple[str, ...], outside: dict[str, Number], of_layer: dict[str, Number]
+    ) -> Group:
+        plan, largest = self.plan, max(sum(outside.values()), sum(of_layer.values()))
+        psi = sum(outside.values()) + self.layers * sum(of_layer.values())
+        unit = min(psi, largest if plan.unit is None else plan.unit)
         mesh = {axis: plan.mesh[axis] for axis in plan.product.states.axes + summed}
         if plan.product.pipe in summed:  # only some stages have these words
             (stages,) = {*plan.shared.values()}
@@ -226,7 +224,7 @@ class StageCosts:
         schedule = derive(plan.product.states_of(summed))
         sizes = Sizes(psi, mesh, plan.policy, unit)
         costs = predict_schedule(schedule, sizes, plan.pipe.micro_batches)
-        return Group(summed, tuple(dict.fromkeys(name for name, _ in found)), costs)
+        return Group(summed, tuple(dict.fromkeys((*outside, *of_layer))), costs)
 
     @cached_property
     def parameters(self) -> Number:
@@ -240,59 +238,69 @@ class StageCosts:
 
     @property
     def host(self) -> Number:
-        """Bytes in the host's memory."""
-        return sum(group.costs.host for group in self.groups)
-
-    @property
-    def transient(self) -> Number:
-        """Bytes of states that pass, at the fullest moment of each group."""
-        return sum(group.costs.peak - group.costs.total for group in self.groups)
+        """Bytes in the host's memory: of states, and of activations at their fullest."""
+        offloaded = self.kept(*PARTS) if self.plan.offload else 0
+        return sum(group.costs.host for group in self.groups) + offloaded
 
     # ------------------------------------------------------------------------- activations
     @cached_property
     def in_flight(self) -> Number:
-        """Micro-batches, each of one chunk, whose activations it keeps at the fullest moment."""
+        """Micro-batches, each of one chunk, whose activations are kept at the fullest moment."""
         return in_flight(self.plan.pipe, self.number)
+
+    def kept(self, *names: str) -> Number:
+        """Bytes that some parts keep for backward, at their fullest moment, here or on the host."""
+        costs = self.plan.costs
+        of_chunks = [
+            sum(chunk[name] * costs[name].activations for name in names if name in costs)
+            for chunk in self.chunks
+        ]
+        return fullest(self.plan.pipe, self.number, of_chunks)
 
     @cached_property
     def activations(self) -> Number:
-        """Bytes of kept activations at the fullest moment of a step."""
-        return self.activations_of(EMBEDDING, LAYER, HEAD)
+        """Bytes that the device keeps for backward, at the fullest moment of a step."""
+        return self.activations_of(*PARTS)
 
     def activations_of(self, *names: str) -> Number:
         """Those of some parts alone, at their own fullest moment."""
-        per_chunk: Counter[int] = Counter()
-        for piece in self.pieces:
-            if piece.part.name in names:
-                per_chunk[piece.chunk] += self.plan.costs[piece.part.name].activations
-        pipe = self.plan.pipe
-        if pipe.kind is Kind.GPIPE:
-            return pipe.micro_batches * sum(per_chunk.values())
-        # what is in flight repeats from group to group: three show its most
-        few = min(pipe.micro_batches, 3 * pipe.stages)
-        work = order(Pipeline(pipe.kind, pipe.stages, few, pipe.chunks), self.number)
-        signs = ((1 if w.phase is Phase.FORWARD else -1) * per_chunk[w.chunk] for w in work)
-        return max(accumulate(signs))
+        return 0 if self.plan.offload else self.kept(*names)
 
+    # ------------------------------------------------------------------------- all together
     @property
     def total(self) -> Number:
         """Bytes of states between steps, and of activations at their fullest."""
         return sum(self.resting.values()) + self.activations
 
+    @cached_property
+    def transient(self) -> dict[str, Number]:
+        """Bytes of what passes, at its own fullest moment, by what it is.
+
+        States, unit by unit; what is made again for backward, and what is on its way to the host or
+        from it, a layer (embedding, head) at a time.
+        """
+        plan, here = self.plan, [self.plan.costs[name] for name in self.counts]
+        return {
+            "states": sum(group.costs.peak - group.costs.total for group in self.groups),
+            "made_again": 0 if plan.again == NOTHING else max(c.made_again for c in here),
+            "offloaded": max(c.activations for c in here) if plan.offload else 0,
+        }
+
     @property
     def peak(self) -> Number:
         """And of what passes: an upper bound, as if all were there at once."""
-        return self.total + self.transient
+        return self.total + sum(self.transient.values())
 
     # ----------------------------------------------------------------------- communication
     @cached_property
     def moved(self) -> tuple[Moved, ...]:
         """Everything its devices send in a step."""
-        return (*self._of_model(), *self._between_stages(), *self._of_states())
+        model, host = self._of_model(), self._to_host()
+        return (*model, *self._between_stages(), *host, *self._of_states())
 
     def _of_model(self) -> Iterator[Moved]:
         """Activations and cotangents, where they lie otherwise than they are needed."""
-        for name, count in Counter(piece.part.name for piece in self.pieces).items():
+        for name, count in self.counts.items():
             times = count * self.plan.pipe.micro_batches
             for t in self.plan.costs[name].traffic:
                 what, axes = plain_name(t.move.value), (t.move.axis,)
@@ -301,20 +309,30 @@ class StageCosts:
 
     def _between_stages(self) -> Iterator[Moved]:
         """Activations to the next virtual stage, cotangents to the one before."""
-        plan = self.plan
-        if plan.product.pipe is None:
+        plan, pipe, layer = self.plan, self.plan.pipe, self.plan.costs[LAYER]
+        if plan.product.pipe is None or pipe.stages == 1:
             return
-        crossings = sends(plan.placed)
-        forward = [a for a, _ in crossings if a.stage == self.number]
-        backward = [a for a, b in crossings if b.stage == self.number]
-        for phase, given in ((FORWARD, forward), (BACKWARD, backward)):
-            for name, count in Counter(piece.part.name for piece in given).items():
-                value = plan.costs[name].program.gives
-                times = count * plan.pipe.micro_batches
-                sent = times * plan.costs[name].handed_on
-                what = plain_name(value) if phase == FORWARD else f"d {plain_name(value)}"
-                axes = (plan.product.pipe,)
-                yield Moved(what, "send", axes, phase, name, times, sent, sent * value.width)
+        value, axes = layer.program.gives, (plan.product.pipe,)
+        forward, backward = plain_name(value), f"d {plain_name(value)}"
+        for phase, what, end in (
+            (FORWARD, forward, pipe.stages - 1),
+            (BACKWARD, backward, 0),
+        ):
+            # each chunk, but the one at which the model ends
+            times = (pipe.chunks - (self.number == end)) * pipe.micro_batches
+            sent = times * layer.handed_on
+            if times:
+                yield Moved(what, "send", axes, phase, LAYER, times, sent, sent * value.width)
+
+    def _to_host(self) -> Iterator[Moved]:
+        """What is kept for backward, to the host after forward, and back before backward."""
+        for name, count in self.counts.items() if self.plan.offload else ():
+            times, costs = count * self.plan.pipe.micro_batches, self.plan.costs[name]
+            sent = times * costs.kept_elements, times * costs.activations
+            for kind, phase in ((Does.OFFLOAD, FORWARD), (Does.FETCH, BACKWARD)):
+                if costs.kept_elements:
+                    what = State.ACTIVATIONS.value
+                    yield Moved(what, kind.value, (), phase, name, times, *sent, to_host=True)
 
     def _of_states(self) -> Iterator[Moved]:
         """Parameters and gradients, as the schedule of each group of weights moves them."""
@@ -347,8 +365,3 @@ class StageCosts:
     def host_bytes(self) -> Number:
         """Bytes over the host link, both ways."""
         return sum((m.bytes for m in self.moved if m.to_host), 0)
-
-
-def plain_name(value: Value) -> str:
-    """A value's name, without how it lies and which use it comes from."""
-    return value.name.split("|")[0].split(" of ")[0]

@@ -7,7 +7,8 @@ from typing import Any
 
 import sympy
 
-from psem_model.model_predict import PHASES, ModelPlan
+from psem_model.model_predict import ModelPlan
+from psem_model.part_costs import PHASES
 from spec import pipeline
 from spec.transformer import LAYER
 

@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 BAD_INPUT, REJECTED = 2, 1  # exit codes
 Function = TypeVar("Function", bound=Callable[..., None])
 Item = TypeVar("Item")
 LONG, PATIENCE = 50, 1.0  # items, or seconds, from which on a bar is worth the while
+LONGEST = 1_000_000  # passes of a run, of which each takes about a millisecond or more
 
 STRATEGY = click.argument("strategy", required=False)
 PLACEMENT = click.option(
     "--placement", help='A placement: "parameters=S*,optimizer=S,gradients=S,activations=S".'
 )
 HOLD = click.option(
-    "--hold", is_flag=True, help="With --placement: keep gathered parameters for backward."
+    "--hold",
+    is_flag=True,
+    help="Keep for backward what is gathered: activations, or parameters of --placement.",
 )
-HELD = click.option("--hold", is_flag=True, help="Keep what is gathered for backward.")
+HELD = click.option("--hold", is_flag=True, help="Keep gathered activations for backward.")
 PSI = "Parameters of the model, such as 7.5e9."
 OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
-DEVICES = click.option("--devices", required=True, help=OF_DEVICES)
+DEVICES = click.option("--devices", help=f"{OF_DEVICES} Not where the strategy says its sizes.")
 POLICY = click.option(
     "--bytes",
     "policy",
@@ -44,7 +48,8 @@ RECOMPUTE = click.option(
     "--recompute",
     default="none",
     show_default=True,
-    help="Made again for backward: none, attention, all, sliced (all, from what is kept in slices).",
+    help="Made again for backward: none, attention (or selective), all (or full), sliced (all, from "
+    "what is kept in slices).",
 )
 PROGRAM = (
     click.option("--part", default="layer", show_default=True, help="embedding, layer or head."),
@@ -69,7 +74,10 @@ MODEL = (
     click.option("--sequence", help="Tokens of a sample."),
     click.option("--micro-batch", default="1", show_default=True, help="Samples of a micro-batch."),
     RECOMPUTE,
-    click.option("--schedule", help="Of pp: 1f1b (the default), gpipe, interleaved."),
+    click.option(
+        "--offload-activations", is_flag=True, help="Kept on the host from forward to backward."
+    ),
+    click.option("--order", help="Of pp: 1f1b (the default), gpipe, interleaved."),
     click.option("--chunks", help="Of pp: chunks of layers in a stage, interleaved."),
 )
 
@@ -83,6 +91,32 @@ def options(*decorators: Callable[[Function], Function]) -> Callable[[Function],
         return function
 
     return decorate
+
+
+def typed(names: Iterable[str]) -> list[str]:
+    """Those of some options of the running command that were typed, as they are spelled."""
+    context = click.get_current_context()
+    spelled = {option.name: option.opts[-1] for option in context.command.params}
+    source = context.get_parameter_source
+    return [spelled[n] for n in names if n in spelled and source(n) is ParameterSource.COMMANDLINE]
+
+
+def refuse(names: Iterable[str], given: str, expected: str) -> None:
+    """Raise BadInput for the first of some options that was typed where it would change nothing."""
+    from psem_model.inputs import BadInput
+
+    for option in typed(names):
+        raise BadInput(f"{option}: given {given}; expected {expected}")
+
+
+def require_few(passes: int) -> None:
+    """Raise BadInput for a run that would not end."""
+    from psem_model.inputs import BadInput
+
+    if passes > LONGEST:
+        raise BadInput(
+            f"--steps, --accumulate: given {passes:,} passes in all; expected at most {LONGEST:,}"
+        )
 
 
 def bar(label: str) -> Callable[[Sequence[Item]], Iterator[Item]]:

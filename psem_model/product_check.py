@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psem_model.checking import Case, Checked, cases_of, check_schedule
@@ -87,12 +87,13 @@ def check_product(
 ) -> CheckedProduct:
     """Check a product of strategies for a kind of model.
 
-    Programs and stages do not depend on sizes. Schedules are looked at with `sizes`, or with 1, 2, 3
+    Programs do not depend on sizes, and what stages send and sum not on how many layers each has: a
+    layer for each of two shows it (claim E11). Schedules are looked at with `sizes`, or with 1, 2, 3
     and very many devices along each axis.
     """
     product = found.product
     stages = min(2, model.layers) if product.pipe else 1
-    placed = pieces(model, stages)
+    placed = pieces(replace(model, layers=stages), stages)
     shared = tuple(name for name, _ in to_sum(placed))
     lines_of, groups = {}, dict[tuple[str, ...], dict[str, None]]()
     try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from psem_model.figures import counted, memory, plain, quantity, table
 from psem_model.inputs import BadInput
+from psem_model.model_inputs import require_places
 from psem_model.model_predict import Group, ModelPlan, StageCosts
 from psem_model.simulation import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Figure
 from psem_model.simulator import Floating
@@ -30,7 +31,9 @@ ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether 
     (FLOAT, True): Real,
     (FLOAT, False): RealDescent,
 }
+MOST_STAGES = 512  # which take a minute
 PER_ACTIVATION = 20  # bytes at the fullest moment for each byte that is kept
+PER_PAIR = 64  # of devices, for each group of weights
 NOT_COUNTED = "not counted: gathered parameters and gradients, as they pass"
 
 
@@ -179,15 +182,16 @@ def require_fit(plan: ModelPlan) -> None:
     """Raise BadInput for a model that has no words, or too few places, or does not fit in memory."""
     if not plan.model.vocabulary:
         raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
-    if 0 < plan.model.positions < plan.sequence:
-        raise BadInput(
-            f"--sequence: given {plan.sequence:,}; expected at most {plan.model.positions:,}, the "
-            "places that the model learns"
-        )
-    inner = prod(size for axis, size in plan.mesh.items() if axis != plan.product.pipe)
+    require_places(plan)
+    if plan.pipe.stages > MOST_STAGES:
+        stages = counted(plan.pipe.stages, "stage")
+        raise BadInput(f"--devices: given {stages}; expected at most {MOST_STAGES} to simulate")
+    inner, last = prod(plan.mesh.values()) // plan.pipe.stages, plan.pipe.stages - 1
     takes = PER_ELEMENT * plan.psi
-    for stage in map(plan.stage, range(plan.pipe.stages)):
-        takes += inner * int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.activations)
+    for number, alike in {0: 1, last: 1, **({1: last - 1} if last > 1 else {})}.items():
+        stage = plan.stage(number)
+        each = int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.activations)
+        takes += alike * (inner * each + inner**2 * PER_PAIR * len(stage.groups))
     if takes > LARGEST:
         raise BadInput(
             f"--devices: given {counted(prod(plan.mesh.values()), 'device')} and a model of "

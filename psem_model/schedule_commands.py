@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
-from pathlib import Path
 from typing import Any, NoReturn
 
 import click
@@ -16,6 +16,7 @@ from psem_model.options import (
     DEVICES,
     HOLD,
     JSON,
+    MODEL,
     PLACEMENT,
     POLICY,
     PROGRAM,
@@ -25,6 +26,8 @@ from psem_model.options import (
     UNIT,
     bar,
     options,
+    refuse,
+    require_few,
     ticker,
 )
 
@@ -40,7 +43,7 @@ def derive(
 ) -> None:
     """Print the schedule of a STRATEGY (or a placement) as TOML, to read, to change and to check.
 
-    Of a strategy that cuts the model (tp, tp+sp, cp, cp-all-to-all, ep, products such as "dp*tp"):
+    Of a strategy that cuts the model (tp, tp+sp, cp, cp-all-to-all, ep, products such as "cp*tp"):
     the program of one layer, how each value lies, and the collectives that follow.
 
     \b
@@ -72,41 +75,35 @@ def derive(
     `psem derive --language` has all of it: what each operation does, reads and writes, and what each
     key is where it is left out.
     """
-    from psem_model import inputs
+    from psem_model import model_inputs
+    from psem_model.expressions import parsed
 
     if language:
         from psem_model.language import language as lines
 
-        if strategy is not None or placement is not None or hold:
-            raise inputs.BadInput("--language: given with something to derive; expected it alone")
+        refuse(("strategy", "placement", "hold", *program), "with --language", "--language alone")
         click.echo("\n".join(lines()))
         return
-    from psem_model.expressions import parsed
-
     found = parsed(strategy)
-    if found is not None and not found.is_of_states:
+    if found is not None and not found.is_of_states and placement is None:
         from psem_model.model_derive import program as lines_of
 
-        if placement is not None or hold:
-            raise inputs.BadInput(f"--placement, --hold: given with {strategy}; expected it alone")
-        click.echo("\n".join(lines_of(found, **program)))
+        click.echo("\n".join(lines_of(found, hold, **program)))
         return
     from psem_model.schedules import dumps
     from spec.derive import derive as derived
-    from spec.strategies import STRATEGIES
 
-    if found is not None and found.text not in STRATEGIES and placement is None:
-        placed, name = found.product.states, found.text
-    else:
-        placed, name = inputs.chosen("derive", strategy, placement, hold)
+    placed, name = model_inputs.placed("derive", found, strategy, placement, hold)
+    refuse(program, f"with {strategy or '--placement'}", "a strategy that cuts the model, such as tp")
     click.echo(dumps(derived(placed), name), nl=False)
 
 
-def looks_like_a_product(text: str) -> bool:
-    """Whether it is a strategy or a product of strategies, rather than a file's name."""
+def is_file(text: str) -> bool:
+    """Whether it names a file, rather than a strategy or a product of strategies."""
     from psem_model.expressions import NAMES
 
-    return not Path(text).exists() and (text in NAMES or "*" in text or "(" in text)
+    of_a_file = os.path.exists(text) or os.sep in text or text.endswith(".toml")
+    return of_a_file and text not in NAMES
 
 
 def check_a_product(
@@ -124,16 +121,23 @@ def check_a_product(
     from psem_model.model_derive import shape
     from psem_model.product_check import check_product
 
-    found = parse(text)
+    try:
+        found = parse(text)
+    except inputs.BadInput as error:
+        or_a_file = "; or a file, but there is none of this name" if text.isidentifier() else ""
+        raise inputs.BadInput(f"{error}{or_a_file}") from None
     given = devices is not None or found.sizes
     sizes = model_inputs.mesh(found, devices) if given else None
-    experts = any("e" in axis.weights for axis in found.product.cuts)
     if config is None:
-        model = shape(block, experts)
+        model = shape(block, any("e" in axis.weights for axis in found.product.cuts))
     else:
+        refuse(["block"], "with --config", "one of the two")
         from psem_model.configurations import read
 
         model = read(config)[1]
+        if sizes is not None:
+            model_inputs.require_cut(found.product, sizes, model)
+    model_inputs.require_experts(found.product, model.experts)
     checked = check_product(
         found,
         model,
@@ -175,10 +179,9 @@ def check(
     from psem_model import inputs
     from psem_model.checking import check_file
 
-    if looks_like_a_product(file):
+    if not is_file(file):
         check_a_product(file, devices, accumulate, policy, config, block, as_json)
-    if config is not None:
-        raise inputs.BadInput("--config: given with a file; expected it with a strategy, such as tp(8)")
+    refuse(["config", "block"], "with a file", "it with a strategy, such as tp(8)")
     found = check_file(
         file,
         None if devices is None else lambda axes: inputs.mesh(devices, axes),
@@ -202,10 +205,10 @@ def check(
     "--arithmetic",
     default="modular",
     show_default=True,
-    help="modular (exact and fast), exact (fractions) or float64.",
+    help="modular (exact and fast), exact (fractions; not of a model's shape) or float64.",
 )
 @click.option("--seed", default="0", show_default=True, help="Of the model and its data.")
-@JSON
+@options(*MODEL, JSON)
 def simulate(
     strategy: str | None,
     placement: str | None,
@@ -213,7 +216,7 @@ def simulate(
     schedule: str | None,
     psi: str | None,
     mlp: str | None,
-    devices: str,
+    devices: str | None,
     steps: str,
     accumulate: str,
     unit: str | None,
@@ -221,14 +224,19 @@ def simulate(
     arithmetic: str,
     seed: str,
     as_json: bool,
+    **model: Any,
 ) -> None:
     """Run a STRATEGY, a placement or a schedule in a file on simulated devices.
 
     What each device holds and sends is counted and set beside what is predicted, and after each step
     every copy of every parameter is compared with training on a single device. Exit code: 0 if all
     of it is equal, 1 if not.
+
+    With a model's shape and --sequence, a transformer is trained, stage by stage; so are strategies
+    that cut the model, and products with them: "zero1(2) * tp(2) * pp(2)".
     """
-    from psem_model import inputs
+    from psem_model import inputs, model_commands, model_inputs
+    from psem_model.expressions import parsed
     from psem_model.schedules import read
     from spec.derive import derive as derived
 
@@ -241,14 +249,21 @@ def simulate(
             "simulate: expected a strategy, --placement or --schedule, one of the three; "
             "nearest: --schedule alone"
         )
+    found = parsed(strategy)
+    if placement is None and found is not None and model_commands.is_of_model(found, model):
+        refuse(["psi", "mlp"], f"with {found.text!r}", "the model's shape in its place")
+        step = {"policy": policy, "accumulate": accumulate, "held": hold, "unit": unit}
+        model_commands.simulate(found, devices, model, steps, arithmetic, seed, as_json, **step)
     if schedule is not None:
         name = title = schedule
         run = read(schedule)
+        given = inputs.mesh(model_inputs.required(devices), run.axes)
     else:
-        placed, title = inputs.chosen("simulate", strategy, placement, hold)
+        placed, title = model_inputs.placed("simulate", found, strategy, placement, hold)
         name = strategy or "placement"
         run = derived(placed)
-    given = inputs.mesh(devices, run.axes)
+        given = model_inputs.mesh_of(found, placed, devices)
+    refuse(model, "where no transformer is trained", "a model's shape and --sequence, or --psi alone")
 
     from psem_model.simulation import ARITHMETICS, Inputs, layer_size, mlp_of, simulated
 
@@ -275,7 +290,8 @@ def simulate(
         shape,
     )
     asked.require_room()
+    require_few(asked.passes)
     with ticker("simulating", asked.passes) as progress:
-        found = simulated(name, title, asked, progress)
-    click.echo(json.dumps(found.json(), indent=2) if as_json else "\n".join(found.lines()))
-    sys.exit(0 if found.as_predicted else REJECTED)
+        ran = simulated(name, title, asked, progress)
+    click.echo(json.dumps(ran.json(), indent=2) if as_json else "\n".join(ran.lines()))
+    sys.exit(0 if ran.as_predicted else REJECTED)

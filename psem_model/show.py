@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from psem_model.figures import divergence_json, plain, quantity, table
+from psem_model.figures import counted, digits, divergence_json, plain, quantity, table, times
 from psem_model.inputs import symbols_of
 from psem_model.predict import NotRealisable, Prediction
 from psem_model.symbolic import LEGEND, closed_form, peak_formula, text
@@ -109,8 +109,8 @@ class Shown:
         unit = p.sizes.psi if p.sizes.unit is None else p.sizes.unit
         out = [
             self.name,
-            f"  Psi = {p.sizes.psi:,} parameters; {mesh}; {p.micro_steps:,} micro-steps a step; "
-            f"unit {unit:,} elements",
+            f"  Psi = {p.sizes.psi:,} parameters; {mesh}; {counted(p.micro_steps, 'micro-step')} a "
+            f"step; unit {counted(unit, 'element')}",
             "",
             "placement    " + "  ".join(f"{s.value}={symbols_of(p.placement, s)}" for s in State),
         ]
@@ -120,8 +120,8 @@ class Shown:
         out += [f"  {mode.value:<3} {MEANING[mode]}" for mode in Mode if mode in used]
         for part, ops in self._parts():
             if ops:
-                times = f"{p.micro_steps:,} times" if part == "micro-step" else "once"
-                out += ["", f"schedule, {part} ({times})", *(f"  {op}" for op in ops)]
+                often = times(p.micro_steps if part == "micro-step" else 1)
+                out += ["", f"schedule, {part} ({often})", *(f"  {op}" for op in ops)]
         out += ["", "memory per device (GB = 1e9 bytes, GiB = 2^30 bytes)"]
         rows = [
             (s.value, p.resting[s], f.resting[s], f"{policy.of(s)} = {policy.provenance(s)}")
@@ -176,7 +176,7 @@ _PEAK = "resting + largest transient (unit: {})"
 
 def in_bytes(value: Number) -> tuple[str, str]:
     """Bytes in GB and in GiB."""
-    return f"{float(Fraction(value) / GB):,.6g} GB", f"{float(Fraction(value) / GIB):,.6g} GiB"
+    return f"{digits(Fraction(value) / GB)} GB", f"{digits(Fraction(value) / GIB)} GiB"
 
 
 def refusal(error: NotRealisable) -> list[str]:

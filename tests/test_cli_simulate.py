@@ -70,6 +70,60 @@ def test_what_cannot_be_right_is_simulated_too_and_diverges_for_the_verdicts_rea
         assert found["verdict"]["rule"] in ("whole", "fresh")
 
 
+MODEL = ["--layers", 2, "--hidden", 8, "--heads", 2, "--sequence", 4, "--vocabulary", 11]
+PRODUCTS = [  # and what a plan, and what a run alone, is given
+    ("tp", ["--devices", 2], []),
+    ("zero3(2)", [], ["--arithmetic", "float64"]),
+    ("zero1(2) * tp(2) * pp(2)", ["--accumulate", 2], ["--steps", 2]),
+    ("hsdp * tp+sp", ["--devices", "2x1x2", "--block", "llama", "--recompute", "full"], []),
+    ("cp(2) * pp(2)", ["--order", "gpipe", "--accumulate", 3], []),
+    ("ep(2) * dp(2)", ["--experts", 2, "--chosen", 1], ["--seed", 7]),
+]
+
+
+@pytest.mark.parametrize(("product", "of_plan", "of_run"), PRODUCTS, ids=[p[0] for p in PRODUCTS])
+def test_a_product_is_simulated_on_a_model_as_it_is_predicted(product, of_plan, of_run, psem):
+    code, out, err = psem("simulate", product, *MODEL, *of_plan, *of_run, "--json")
+    assert (code, err) == (0, "")
+    found = json.loads(out)
+    assert (found["matches"], found["divergence"]) == (True, None)
+    assert all(figure["equal"] for stage in found["stages"] for figure in stage.values())
+    plan = json.loads(psem("predict", product, *MODEL, *of_plan, "--json")[1])
+    fullest = found["stages"][plan["memory"]["stage"]]
+    for state, size in plan["memory"]["resting"].items():
+        assert state == "total" or exact(fullest[state]["simulated"]) == exact(size)
+    assert exact(fullest["activations"]["simulated"]) == exact(plan["memory"]["activations"])
+    busiest = found["stages"][plan["communication"]["stage"]]
+    assert exact(busiest["elements"]["simulated"]) == exact(plan["communication"]["elements"])
+
+
+def test_a_run_of_a_product_shows_both_sides_of_every_figure(psem):
+    code, out, _ = psem("simulate", "zero1(2) * pp(2)", *MODEL, "--accumulate", 2, "--steps", 3)
+    assert code == 0
+    assert "per device of stage 1" in out
+    assert re.search(r"activations at their fullest, bytes +[0-9,]+ +[0-9,]+  equal", out)
+    assert "every copy of every parameter is that of the single device after each of 3 steps" in out
+
+
+def test_a_product_that_cannot_be_right_diverges_on_a_model_too(psem):
+    code, out, err = psem("simulate", "fused-update(2)", *MODEL, "--accumulate", 2)
+    assert (code, err) == (1, "")
+    assert "the run diverges: " in out
+
+
+def test_a_product_of_training_states_is_simulated_without_a_model(psem):
+    code, out, _ = psem("simulate", "zero1(2) * hsdp(r=2, s=2)", "--psi", 100)
+    assert code == 0
+    assert "batch 2 x r 2 x s 2" in out
+    assert psem("simulate", "zero1 * dp(replica)", "--psi", 100, "--devices", "2x3")[0] == 0
+
+
+def test_a_model_is_trained_on_words(psem):
+    code, out, err = psem("simulate", "tp(2)", *MODEL[:-2])
+    assert (code, out) == (2, "")
+    assert err.startswith("psem: --vocabulary: missing")
+
+
 def test_what_is_not_counted_is_said(psem):
     out = psem("simulate", "dp", *SIZE)[1]
     assert "  not counted: activations, statistics and samples, whose size is the model's\n" in out

@@ -19,6 +19,7 @@ from spec.pipeline import (
     Work,
     backward_start,
     boundaries,
+    boundary_sends,
     bubble,
     bubble_of_ideal,
     bubble_of_span,
@@ -28,7 +29,6 @@ from spec.pipeline import (
     in_flight,
     needs,
     order,
-    sends,
     span,
     timeline,
     warm_up,
@@ -172,7 +172,7 @@ def test_stages_send_what_their_neighbours_need(pipe):
             need = needs(work, stage, pipe.stages, pipe.chunks)
             if need and need[0] != stage:
                 sent[need[0]] += 1
-    assert sent == [sends(pipe, stage) for stage in range(pipe.stages)]
+    assert sent == [boundary_sends(pipe, stage) for stage in range(pipe.stages)]
     if pipe.stages > 1:
         assert sum(sent) == 2 * pipe.micro_batches * boundaries(pipe)
         assert max(sent) <= 2 * pipe.micro_batches * pipe.chunks

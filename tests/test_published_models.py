@@ -8,6 +8,7 @@ import pytest
 import sympy
 
 from psem_model.published import form, gpt, same
+from spec.checkpoints import best
 from spec.pipeline import Kind, Pipeline, in_flight
 from tests.conftest import exact
 from tests.test_published import entries
@@ -54,14 +55,19 @@ def test_1f1b_keeps_at_most_p_micro_batches_and_gpipe_all(published):
     assert published["ptdp.formula.inflight"] == "1F1B stashes <= p microbatches, GPipe m"
     for p, m in ((4, 12), (4, 2), (8, 9)):
         assert in_flight(Pipeline(Kind.ONE_F_ONE_B, p, m), 0) == min(p, m)
-        shown = gpt("pp", p, L=8, accumulate=m, schedule="gpipe")["stages"]
+        shown = gpt("pp", p, L=8, accumulate=m, order="gpipe")["stages"]
         assert {stage["in_flight"] for stage in shown} == {m}
 
 
 def test_as_many_checkpoints_are_kept_as_is_published():
-    shown = gpt("tp", 8, L=48, h=6144, a=64, s=2048)["checkpoints"]  # 2 sbh, and the layer's
+    shape = {"L": 48, "h": 6144, "a": 64, "s": 2048}
+    size_in, size_mid = (
+        int(exact(gpt("tp", 8, recompute=again, **shape)["parts"]["layer"]["activations"]))
+        for again in ("all", "none")
+    )
     ratio = sympy.Rational(10) + 3 + sympy.Rational(5 * 64 * 2048, 6144 * 8)
-    assert abs(shown["best"] - sympy.sqrt(48 * ratio / 2)) < 1
+    assert Fraction(size_mid, size_in) == Fraction(int(ratio.p), 2 * int(ratio.q))
+    assert abs(best(48, size_in, size_mid) - sympy.sqrt(48 * ratio / 2)) < 1
 
 
 @entries("ptdp.params")

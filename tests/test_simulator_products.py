@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from psem_model.expressions import parse
 from psem_model.inputs import BadInput
-from psem_model.model_predict import AGAIN, BACKWARD, ModelPlan
+from psem_model.model_predict import ModelPlan
+from psem_model.part_costs import AGAIN, BACKWARD
 from psem_model.product_simulation import (
     ProductRun,
     placings,

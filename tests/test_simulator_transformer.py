@@ -277,9 +277,9 @@ def test_stages_send_what_is_predicted(planned):
     sent = found.boundary.sent.get(("boundary", 0), [0] * found.boundary.devices)
     for k in range(pipe.stages):
         crossings = sum((a.stage == k) + (b.stage == k) for a, b in stages.sends(placed))
-        assert crossings * pipe.micro_batches == pipeline.sends(pipe, k)
+        assert crossings * pipe.micro_batches == pipeline.boundary_sends(pipe, k)
         own = list(sent[k * found.inner : (k + 1) * found.inner])
-        assert own == [pipeline.sends(pipe, k) * boundary] * found.inner
+        assert own == [pipeline.boundary_sends(pipe, k) * boundary] * found.inner
     summed = stages.to_sum(placed)
     assert {(name, layer) for layer, name in found.copies} == summed.keys()
     for (layer_number, name), network in found.copies.items():

@@ -13,10 +13,13 @@ from spec.layouts import PARTIAL, WHOLE, LayoutError
 from spec.pipeline import Kind, Phase, Pipeline, order, timeline
 from spec.stages import (
     OUTSIDE,
+    alike,
     check_stages,
+    ends,
     gradient_lie,
     has_layer,
     may_update,
+    parts_of,
     pieces,
     sends,
     to_sum,
@@ -85,6 +88,30 @@ def test_a_model_begins_on_the_first_stage_and_ends_on_the_last(drawn):
         ]
 
 
+@given(placements())
+def test_what_is_counted_is_what_is_listed(drawn):
+    pipe, model, placed = drawn
+    for stage in range(pipe.stages):
+        listed = [
+            Counter(p.part.name for p in placed if (p.stage, p.chunk) == (stage, chunk))
+            for chunk in range(pipe.chunks)
+        ]
+        assert parts_of(model, stage, pipe.stages, pipe.chunks) == listed
+    assert ends(model, pipe.stages, pipe.chunks) == tuple(p for p in placed if p.number == OUTSIDE)
+
+
+@given(placements())
+def test_stages_are_alike_if_their_chunks_have_as_many_layers_and_none_is_an_end(drawn):
+    pipe, model, placed = drawn
+    kinds = {}
+    for stage in range(pipe.stages):
+        layers = Counter(p.chunk for p in layers_of(placed) if p.stage == stage)
+        at_end = (stage == 0, stage == pipe.stages - 1)
+        kinds.setdefault((at_end, *sorted(layers.items())), []).append(stage)
+    found = alike(model.layers, pipe.stages, pipe.chunks)
+    assert found == {stages[0]: len(stages) for stages in kinds.values()}
+
+
 # -------------------------------------------------------------------- what is sent, and summed
 @given(placements())
 def test_stages_send_what_their_order_of_work_needs(drawn):
@@ -94,7 +121,7 @@ def test_stages_send_what_their_order_of_work_needs(drawn):
         sent[before.stage] += pipe.micro_batches  # what it gives
         sent[after.stage] += pipe.micro_batches  # its cotangent
     for stage in range(pipe.stages):
-        assert sent[stage] == pipeline.sends(pipe, stage)
+        assert sent[stage] == pipeline.boundary_sends(pipe, stage)
 
 
 @given(placements())

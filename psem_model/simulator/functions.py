@@ -7,6 +7,7 @@ reads what the real ones read: softmax its result, the others their argument.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -17,7 +18,7 @@ from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array, Floating, 
 Elementwise = Callable[[Array], Array]
 
 
-class Functions(Arithmetic):
+class Functions(Arithmetic, ABC):
     """Sums of products, functions of each element, and functions of all elements along an index.
 
     `elementwise[name]`: the function and its derivative.
@@ -25,23 +26,25 @@ class Functions(Arithmetic):
 
     elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]]
 
+    @abstractmethod
     def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
         """The sum of products over the indices that the result lacks."""
-        raise NotImplementedError
 
+    @abstractmethod
     def centred(self, x: Array, axis: int) -> Array:
         """A linear map that is its own transpose."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scale(self, square: Array, size: int) -> tuple[Array, Array]:
         """What a norm multiplies by, given a sum of `size` squares, and its derivative."""
-        raise NotImplementedError
 
+    @abstractmethod
     def softmax(self, x: Array, axis: int) -> Array:
-        raise NotImplementedError
+        """Of all elements along an axis: its result tells its derivative."""
 
+    @abstractmethod
     def softmax_backward(self, cotangent: Array, y: Array, axis: int) -> Array:
-        raise NotImplementedError
+        """The cotangent of its argument, from that of its result y."""
 
     def apply(self, name: str, x: Array) -> Array:
         """A function of each element."""

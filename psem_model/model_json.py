@@ -1,0 +1,152 @@
+"""Predictions on the model axes for a program: every number exact, bytes and elements per device."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from psem_model.figures import quantity
+from psem_model.model_predict import STATES, ModelPlan, Moved, StageCosts
+from psem_model.model_symbolic import per_token, text
+from psem_model.part_costs import BACKWARD, FORWARD, PHASES, PartCosts, plain_name
+from spec.pipeline import bubble_of_ideal, bubble_of_span
+from spec.transformer import LAYER
+
+
+def prediction(strategy: str, plan: ModelPlan, forms: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """A plan's prediction beside its closed forms.
+
+    `memory` is that of the stage that needs most, `communication` that of the one that sends most.
+    `stages`: the first of each kind, and how many are alike; idle time is as if all took equally long.
+    """
+    return {
+        "strategy": strategy,
+        "inputs": _inputs(plan),
+        "parts": {name: _part(costs) for name, costs in plan.costs.items()},
+        "memory": _memory(plan.fullest),
+        "communication": {
+            "stage": plan.busiest.number,
+            "elements": quantity(plan.busiest.elements),
+            "bytes": quantity(plan.busiest.bytes),
+            "host_bytes": quantity(plan.busiest.host_bytes),
+            "operations": [_operation(moved) for moved in plan.busiest.moved],
+        },
+        "checkpoints": _checkpoints(plan),
+        "stages": [_stage(stage) for stage in plan.stages],
+        **({"pipeline": _pipeline(plan)} if plan.product.pipe else {}),
+        "parameters": plan.parameters,
+        "formulas": {
+            part: {
+                name: per_token(form) if name == "activations" else text(form)
+                for name, form in found.items()
+            }
+            for part, found in forms.items()
+        },
+    }
+
+
+def _inputs(plan: ModelPlan) -> dict[str, Any]:
+    model, policy = plan.model, plan.policy
+    shape = ("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary")
+    return {
+        "psi": plan.psi,
+        "devices": prod(plan.mesh.values()),
+        "mesh": dict(plan.mesh),
+        **{name: getattr(model, name) for name in (*shape, "experts", "chosen", "positions")},
+        "padded_vocabulary": plan.padded_words,
+        "micro_batch": plan.micro_batch,
+        "sequence": plan.sequence,
+        "accumulate": plan.pipe.micro_batches,
+        "order": plan.pipe.kind.value,
+        "chunks": plan.pipe.chunks,
+        "recompute": plan.again,
+        "offload_activations": plan.offload,
+        "bytes": {"w": float(policy.w), "g": float(policy.g), "K": float(policy.k)},
+    }
+
+
+def _part(costs: PartCosts) -> dict[str, Any]:
+    """One embedding, layer or head, of one micro-batch, on one device."""
+    return {
+        "parameters": sum(costs.parameters.values()),
+        "activations": quantity(costs.activations),
+        "kept": [str(value) for value in costs.program.kept],
+        "elements": {
+            **{phase: quantity(costs.sent(phase)) for phase in PHASES},
+            "forward_and_backward": quantity(costs.sent(FORWARD, BACKWARD)),
+        },
+        "moves": [
+            {
+                "operation": t.move.collective,
+                "axis": t.move.axis,
+                "value": plain_name(t.move.value),
+                "phase": t.phase,
+                "elements": quantity(t.elements),
+                "bytes": quantity(t.bytes),
+            }
+            for t in costs.traffic
+        ],
+    }
+
+
+def _memory(stage: StageCosts) -> dict[str, Any]:
+    resting = {state.value: stage.resting[state] for state in STATES}
+    return {
+        "stage": stage.number,
+        "resting": {
+            **{name: quantity(size) for name, size in resting.items()},
+            "total": quantity(sum(resting.values())),
+        },
+        "host": quantity(stage.host),
+        "transient": {name: quantity(size) for name, size in stage.transient.items()},
+        "activations": quantity(stage.activations),
+        "activations_of_layers": quantity(stage.activations_of(LAYER)),
+        "total": quantity(stage.total),
+        "peak": quantity(stage.peak),
+    }
+
+
+def _operation(moved: Moved) -> dict[str, Any]:
+    return {
+        "operation": moved.collective,
+        "value": moved.what,
+        "axes": list(moved.axes),
+        "of": moved.of,
+        "phase": moved.when,
+        "times": moved.times,
+        "elements": quantity(moved.elements),
+        "bytes": quantity(moved.bytes),
+    }
+
+
+def _checkpoints(plan: ModelPlan) -> dict[str, Any] | None:
+    """How many layers best keep their input, the others made again; None if that keeps no less."""
+    found, layers = plan.checkpoints(plan.fullest.layers), plan.fullest.layers
+    if found is None:
+        return None
+    count, segment, size = found
+    return {"layers": layers, "best": count, "segment": segment, "activations": quantity(size)}
+
+
+def _stage(stage: StageCosts) -> dict[str, Any]:
+    return {
+        "stage": stage.number,
+        "alike": stage.alike,
+        "layers": stage.layers,
+        "parameters": stage.parameters,
+        "in_flight": stage.in_flight,
+        "resting": quantity(sum(stage.resting.values())),
+        "activations": quantity(stage.activations),
+        "peak": quantity(stage.peak),
+        "elements": quantity(stage.elements),
+        "bytes": quantity(stage.bytes),
+    }
+
+
+def _pipeline(plan: ModelPlan) -> dict[str, Any]:
+    return {
+        "bubble_of_ideal": quantity(bubble_of_ideal(plan.pipe)),
+        "bubble_of_total": quantity(bubble_of_span(plan.pipe)),
+        "bubble_if": "all stages take equally long",
+        "sent_per_boundary": quantity(plan.costs[LAYER].handed_on),
+    }

@@ -1,0 +1,94 @@
+"""What one embedding, layer or head holds and sends, on one device, for one micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from spec.arithmetic import Number
+from spec.distribute import distribute
+from spec.model_costs import Indices, elements, elements_sent, kept_bytes, weights
+from spec.programs import Move, Program
+from spec.values import Value
+
+FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
+PHASES = (FORWARD, BACKWARD, AGAIN)
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """What one line sends, per device, each time it runs."""
+
+    move: Move
+    phase: str
+    elements: Number
+    bytes: Number
+
+
+@dataclass(frozen=True)
+class PartCosts:
+    """A part's program, on a mesh, with as many values of each index."""
+
+    program: Program
+    indices: Indices
+    mesh: Mapping[str, Number]
+
+    @cached_property
+    def parameters(self) -> dict[str, Number]:
+        """Elements of each weight."""
+        found = weights(self.program, self.indices, self.mesh)
+        return {weight.name: size for weight, size in found.items()}
+
+    @cached_property
+    def summed(self) -> dict[str, tuple[str, ...]]:
+        """The axes along which each weight's gradient comes out partial."""
+        return {weight.name: self.program.summed(weight) for weight in self.program.part.weights}
+
+    @cached_property
+    def activations(self) -> Number:
+        """Bytes kept from forward to backward."""
+        return kept_bytes(self.program, self.indices, self.mesh)
+
+    @cached_property
+    def kept_elements(self) -> Number:
+        """Elements kept from forward to backward, of whatever width."""
+        return sum(self._elements(value) for value in self.program.kept)
+
+    @cached_property
+    def made_again(self) -> Number:
+        """Bytes that are there beside what is kept, while backward has the rest made again."""
+        without = distribute(self.program.part, self.program.axes)
+        return kept_bytes(without, self.indices, self.mesh) - self.activations
+
+    @cached_property
+    def traffic(self) -> tuple[Traffic, ...]:
+        """Every move that sends anything."""
+        program = self.program
+        made = {line.makes for line in program.forward} | {program.part.takes}
+        found = []
+        for phase, lines in ((FORWARD, program.forward), (BACKWARD, program.backward)):
+            for line in lines:
+                if isinstance(line, Move) and line.collective != "slice":
+                    again = phase == BACKWARD and line.makes in made
+                    sent = elements_sent(line, program, self.indices, self.mesh)
+                    width = line.value.width
+                    found.append(Traffic(line, AGAIN if again else phase, sent, sent * width))
+        return tuple(found)
+
+    def sent(self, *phases: str) -> Number:
+        """Elements sent in some phases."""
+        return sum((t.elements for t in self.traffic if t.phase in phases), 0)
+
+    @property
+    def handed_on(self) -> Number:
+        """Elements a device has of what the part gives."""
+        return self._elements(self.program.gives)
+
+    def _elements(self, value: Value) -> Number:
+        return elements(value, self.program.lies[value], self.indices, self.mesh)
+
+
+def plain_name(value: Value) -> str:
+    """A value's name, without how it lies and which use it comes from."""
+    return value.name.split("|")[0].split(" of ")[0]
