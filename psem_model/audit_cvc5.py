@@ -28,7 +28,11 @@ COMMAND = [sys.executable, "-m", "psem_model.audit_cvc5"]
 
 def options(resources: int = RESOURCES) -> dict[str, str]:
     """All that is said to cvc5 besides the file."""
-    return {"rlimit-per": str(resources), "stats-internal": "true"}
+    return {
+        "decision": "justification",  # branch on what the goal needs
+        "rlimit-per": str(resources),
+        "stats-internal": "true",
+    }
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ SEEDS = ("1", "2")
 def header(claim: Claim, rows: dict[str, str]) -> str:
     """Comments that say what a file asks."""
     first = {"claim": claim.id, "statement": " ".join(claim.statement.split())}
-    return "".join(f"; {key:<9} {value}\n" for key, value in {**first, **rows}.items())
+    return "".join(f"; {key:<10} {value}\n" for key, value in {**first, **rows}.items())
 
 
 def entry(claim: Claim, asks: bool) -> dict[str, Any]:
