@@ -152,7 +152,7 @@ def pigeons(n):
 
 
 def test_a_solver_at_its_limit_of_processor_time_is_killed_and_another_goes_on(tmp_path):
-    hard = written(tmp_path, "hard.smt2", pigeons(12))
+    hard = written(tmp_path, "hard.smt2", pigeons(18))
     paths = [hard, *(written(tmp_path, f"{i}.smt2", EASY) for i in range(3))]
     found = dict(decide(paths, resources=0, seconds=1, cores=1))
     assert not found[hard].is_known
@@ -170,7 +170,7 @@ def test_a_solver_that_waits_forever_is_killed(tmp_path, monkeypatch):
 
 
 def test_the_second_solvers_resources_are_bounded(tmp_path):
-    said = answer(written(tmp_path, "hard.smt2", pigeons(12)), resources=1000)
+    said = answer(written(tmp_path, "hard.smt2", pigeons(18)), resources=1000)
     assert said.answer == "unknown (RESOURCEOUT)"
 
 
