@@ -27,7 +27,7 @@ from typing import Any
 import z3
 
 from proofs import smtlib
-from proofs.smtlib import Bool, KernelError, Term, name_of, own, summary
+from proofs.smtlib import RESERVED, Bool, KernelError, Term, name_of, own, summary
 from proofs.theorem import (
     Hypothesis,
     Obligation,
@@ -100,7 +100,7 @@ class Kernel:
 
     def _new(self, name: str, domain: Sequence[z3.SortRef], range_: z3.SortRef) -> z3.FuncDeclRef:
         """A symbol of a name that is not in use."""
-        if not NAME.match(name):
+        if not NAME.match(name) or name in RESERVED:
             raise KernelError(f"{name!r} is not a plain name")
         if name in self._symbols:
             raise KernelError(f"{name} is declared already")

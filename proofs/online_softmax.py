@@ -39,7 +39,7 @@ class Softmax:
 def softmax(k: Kernel) -> Softmax:
     """Declare exp and the larger of two references, with their laws."""
     a, b, x, m, r = k.reals("a b x m r")
-    exp = k.function("exp", REAL, REAL)
+    exp = k.function("exponential", REAL, REAL)
     larger, largest = k.define("larger", [m, r], z3.If(m >= r, m, r))
     reals = Reals(exp, larger)
     law = k.axiom("exp_of_a_sum_is_a_product", EXPONENTIAL, exp, a, b)

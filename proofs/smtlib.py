@@ -80,6 +80,8 @@ def _at_the_top(bare: Any, children: list[Any]) -> Summary:
     applied = z3.Z3_get_app_decl(context, bare)
     kind = z3.Z3_get_decl_kind(context, applied)
     features = _features(bare, kind, children)
+    if kind in (z3.Z3_OP_AND, z3.Z3_OP_OR) and len(children) < 2:
+        features |= {_SHORT}
     if kind not in _OPERATORS or kind == z3.Z3_OP_DT_CONSTRUCTOR:
         term = z3.z3._to_expr_ref(bare, z3.main_ctx())
         _require_known(term, term.decl(), term.children())
@@ -99,6 +101,8 @@ def _require_known(term: Term, declaration: z3.FuncDeclRef, children: list[Term]
     kind, name = declaration.kind(), declaration.name()
     if kind not in _OPERATORS:
         raise KernelError(f"{name} is not an operator of these obligations")
+    if name in RESERVED and kind == z3.Z3_OP_DT_CONSTRUCTOR:
+        raise KernelError(f"{name} means something else in SMT-LIB")
     if kind == z3.Z3_OP_DT_CONSTRUCTOR:
         sort = term.sort()
         values = tuple(sort.constructor(i).name() for i in range(sort.num_constructors()))
@@ -110,8 +114,13 @@ def _require_known(term: Term, declaration: z3.FuncDeclRef, children: list[Term]
 
 def _features(bare: Any, kind: int, children: list[Any]) -> frozenset[str]:
     context = z3.main_ctx().ref()
-    sort = _SORTS.get(z3.Z3_get_sort_kind(context, z3.Z3_get_sort(context, bare)))
-    found = {sort} if sort else set()
+    sort = z3.Z3_get_sort(context, bare)
+    theory = _SORTS.get(z3.Z3_get_sort_kind(context, sort))
+    found = {theory} if theory else set()
+    if theory in ("UF", "DT"):
+        named = z3.Z3_get_symbol_string(context, z3.Z3_get_sort_name(context, sort))
+        if not SORT_NAME.match(named) or named in RESERVED:
+            raise KernelError(f"{named!r} is not a plain name of a sort")
     if kind == z3.Z3_OP_UNINTERPRETED and children:
         found.add("UF")
     factors = children if kind == z3.Z3_OP_MUL else ()
@@ -123,9 +132,18 @@ def _features(bare: Any, kind: int, children: list[Any]) -> frozenset[str]:
     return frozenset(found)
 
 
+# words that a text in SMT-LIB would take for something else than a symbol of that name
+_RESERVED_WORDS = """
+    and or not xor true false ite distinct let forall exists match par as is abs div mod divisible
+    to_real to_int is_int select store exp sin cos tan csc sec cot arcsin arccos arctan sqrt pi
+    assert check declare define get set reset push pop exit echo model unsat sat unknown
+    Bool Int Real Array Float16 Float32 Float64 Float128 FloatingPoint RoundingMode BitVec String
+    RNE RNA RTP RTN RTZ NUMERAL DECIMAL STRING HEXADECIMAL BINARY
+"""
+RESERVED = frozenset(_RESERVED_WORDS.split())
+SORT_NAME = re.compile(r"[A-Z][a-zA-Z0-9_]*\Z")
+_SHORT = "and or or of fewer than two"
 _SHARED = re.compile(r"([?$]x)[0-9]+")
-_OF_ONE = re.compile(r"\((?:and|or) ([^\s()]+)\)")  # SMT-LIB has them of two or more
-_OF_NONE = re.compile(r"(?<!\()\b(?:and|or)\b")
 _enumerations: dict[str, tuple[str, ...]] = {}
 _LOGIC = ("TRUE", "FALSE", "EQ", "DISTINCT", "ITE", "AND", "OR", "NOT", "IMPLIES", "XOR")
 _ARITHMETIC = ("ANUM", "LE", "GE", "LT", "GT", "ADD", "SUB", "UMINUS", "MUL", "DIV", "IDIV", "MOD")
@@ -177,17 +195,28 @@ def _theories(sort: z3.SortRef) -> set[str]:
     return {_SORTS[sort.kind()]}.union(*map(_theories, within)) if sort.kind() in _SORTS else set()
 
 
+def in_smtlib(term: Term) -> Term:
+    """The same, with `and` and `or` of two members or more, as SMT-LIB has them."""
+    if _SHORT not in summary([term]).features:
+        return term
+    children = [in_smtlib(child) for child in term.children()]
+    if len(children) < 2 and (z3.is_and(term) or z3.is_or(term)):
+        return children[0] if children else z3.BoolVal(z3.is_and(term))
+    arguments = (z3.Ast * len(children))(*(child.as_ast() for child in children))
+    context = z3.main_ctx()
+    made = z3.Z3_update_term(context.ref(), term.as_ast(), len(children), arguments)
+    return z3.z3._to_expr_ref(made, context)
+
+
 def standalone_text(assertions: list[Bool]) -> str:
     """SMT-LIB 2 text that asks whether `assertions` can hold together."""
-    *facts, last = (own(a) for a in assertions)
+    *facts, last = (in_smtlib(own(a)) for a in assertions)
     terms = (z3.Ast * len(facts))(*(fact.as_ast() for fact in facts))
     context, logic = z3.main_ctx().ref(), logic_of(assertions)
     text = z3.Z3_benchmark_to_smtlib_string(
         context, "", logic, "unknown", "", len(facts), terms, last.as_ast()
     )
     _, _, body = text.split("\n", 2)  # without the title and the status, which say nothing
-    body = _OF_ONE.sub(r"\1", body)
-    body = _OF_NONE.sub(lambda m: "true" if m[0] == "and" else "false", body)
     # shared subterms are numbered as they occur, not as they happened to be made
     numbers: dict[str, str] = {}
     return _SHARED.sub(lambda m: numbers.setdefault(m[0], f"{m[1]}{len(numbers)}"), body)

@@ -89,11 +89,16 @@ def accepted(plan):
     return check(schedule, mesh, micro_steps, policy).accepted
 
 
+IN_PLACE = (Kind.ALL_REDUCE, Kind.BROADCAST)
+
+
 def orderly(schedule):
-    """Whether every operation reads what is there, and what is made is released before made again.
+    """Whether every operation reads what is there, what is made is released before made again, and
+    what is reduced in place has its place: of a slice alone the sum along its axis takes more room.
 
     What others hold and send is not predicted.
     """
+    slices: dict[Buffer, set[str]] = {}
     there = {b for b in RESTING if schedule.rest(STATE_OF[b]).stored} | {Buffer.OPTIMIZER}
     for _, op in schedule.flat(2):
         perhaps_on_host = op.kind in (Kind.RECOMPUTE, Kind.KEEP) and op.target in PASSING
@@ -104,6 +109,10 @@ def orderly(schedule):
             made, read = {op.target}, read - {op.target}
         elif made & there - {op.source}:
             return False
+        if op.kind in IN_PLACE and slices.get(op.target, set()) & {*op.axes} - {*op.within}:
+            return False
+        if op.makes:
+            slices[op.target] = {*op.within}
         if not read <= there or not {op.target} & {*RESTING, *PASSING} <= there | made:
             return False
         gone = op.kind is Kind.RELEASE or (op.kind is Kind.RESET and op.target in SCALARS)

@@ -63,6 +63,11 @@ def test_what_any_orderly_schedule_holds_and_sends_is_what_is_predicted(case, ps
         agree_on_costs(schedule, mesh, psi, data.draw(st.integers(1, psi)), policy, micro_steps)
 
 
+def test_a_slice_that_is_summed_in_place_is_not_orderly():
+    schedule = read(str(ROOT / "tests" / "regressions" / "sum_of_a_slice_in_place.toml"))
+    assert not orderly(schedule)
+
+
 REGRESSIONS = sorted((ROOT / "tests" / "regressions").glob("*.toml"))
 
 

@@ -77,8 +77,8 @@ def test_a_witness_of_the_name_and_not_the_sort_of_a_variable_is_refused(k):
 
 
 def test_a_value_with_the_name_of_a_variable_is_no_parameter(k):
-    x = k.constant("true", BOOL)
     with pytest.raises(KernelError):
+        x = k.constant("true", BOOL)
         _, equation = k.define("f", [z3.BoolVal(True)], x)
         k.prove("no", FALSE, uses=[equation.at(true=FALSE), equation.at(true=z3.BoolVal(True))])
 
@@ -240,3 +240,23 @@ def test_a_term_of_another_context_is_refused(k):
     k.integers("x")
     with pytest.raises(KernelError):
         k.prove("no", z3.Int("x", z3.Context()) == 0)
+
+
+@pytest.mark.parametrize("name", ["and", "or", "not", "ite", "let", "true", "distinct", "exp", "mod"])
+def test_a_symbol_is_not_a_word_of_the_language_it_is_written_in(k, name):
+    x = k.integers("x")
+    with pytest.raises(KernelError, match="plain name"):
+        k.define(name, [x], x + 1)
+
+
+@pytest.mark.parametrize("name", ["Int", "Bool", "RNE", "a sort", "Pair) (declare-fun x () Int"])
+def test_a_sort_is_not_a_word_of_the_language_it_is_written_in(k, name):
+    thing = k.constant("thing", z3.DeclareSort(name))
+    with pytest.raises(KernelError, match="plain name"):
+        k.prove("no", thing == thing)
+
+
+def test_a_value_of_an_enumeration_is_not_a_word_of_the_language_it_is_written_in(k):
+    _, (value, _) = z3.EnumSort("Rounding", ["RNE", "Other"])
+    with pytest.raises(KernelError):
+        k.prove("no", value == value)

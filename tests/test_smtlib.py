@@ -14,7 +14,7 @@ from proofs.smtlib import logic_of, standalone_text
 def formulas(draw, depth=3):
     """Conjunctions and disjunctions of any number of formulas, none and one among them."""
     if not depth or draw(st.booleans()):
-        return z3.Bool(draw(st.sampled_from(["candy", "orange", "a_and_b"])))
+        return z3.Bool(draw(st.sampled_from(["candy", "orange", "a_and_b", "andor"])))
     joined = draw(st.sampled_from([z3.And, z3.Or, lambda *of: z3.Not(z3.And(*of))]))
     return joined(*draw(st.lists(formulas(depth=depth - 1), max_size=3)))
 
