@@ -13,7 +13,7 @@ from psem_model.predict import predict_schedule
 from psem_model.simulator import simulate
 from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes
-from spec.schedule import PASSING, RESTING, SCALARS, STATE_OF, Buffer, Kind
+from spec.schedule import COLLECTIVES, PASSING, RESTING, SCALARS, STATE_OF, Buffer, Kind
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
 from spec.verdict import check
@@ -89,15 +89,18 @@ def accepted(plan):
     return check(schedule, mesh, micro_steps, policy).accepted
 
 
+CROSSING = (Kind.OFFLOAD, Kind.FETCH)
 IN_PLACE = (Kind.ALL_REDUCE, Kind.BROADCAST)
 
 
 def orderly(schedule):
-    """Whether every operation reads what is there, what is made is released before made again, and
-    what is reduced in place has its place: of a slice alone the sum along its axis takes more room.
+    """Whether every operation reads what is there, on that side of the host link, what is made is
+    released before made again, and what is reduced in place has its place: of a slice alone the sum
+    along its axis takes more room.
 
     What others hold and send is not predicted.
     """
+    on_host = {b: schedule.rest(STATE_OF[b]).host for b in RESTING}
     slices: dict[Buffer, set[str]] = {}
     there = {b for b in RESTING if schedule.rest(STATE_OF[b]).stored} | {Buffer.OPTIMIZER}
     for _, op in schedule.flat(2):
@@ -111,6 +114,15 @@ def orderly(schedule):
             return False
         if op.kind in IN_PLACE and slices.get(op.target, set()) & {*op.axes} - {*op.within}:
             return False
+        side = on_host.get(op.source, False)
+        crosses = op.kind in CROSSING and op.source in {*RESTING, *PASSING}
+        if side is (op.kind is Kind.OFFLOAD) if crosses else side and op.kind in COLLECTIVES:
+            return False
+        if op.target in PASSING:
+            stays = side if op.kind in (Kind.RECOMPUTE, Kind.KEEP) else on_host.get(op.target, False)
+            on_host[op.target] = op.kind is Kind.OFFLOAD if op.kind in CROSSING else stays
+            if op.kind is Kind.RELEASE:
+                on_host[op.target] = False
         if op.makes:
             slices[op.target] = {*op.within}
         if not read <= there or not {op.target} & {*RESTING, *PASSING} <= there | made:
