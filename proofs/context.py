@@ -12,7 +12,7 @@ from typing import Any
 import z3
 
 from proofs.kernel import Bool, Kernel, Theorem
-from proofs.online_softmax import Softmax, equal, softmax, softmax_from_the_log_sum_exp
+from proofs.online_softmax import Softmax, backward_from_the_log_sum_exp, equal, softmax
 from proofs.sums import Sum, closed_form, total
 from spec.collectives import all_gather_sends
 from spec.online_softmax import Partial, merge, nothing, weight
@@ -287,11 +287,11 @@ def blocks_in_any_order_give_the_whole_attention(k: Kernel) -> tuple[Theorem, ..
     """Partial results merged in any order, on each device another, give the attention over all keys.
 
     For any keys, mask, cut into n blocks and references; blocks that the mask hides are nothing. A
-    ring is such an order on each device. The backward pass finds the same softmax, block by block,
-    from the saved log-sum-exp. (Claim F2; arXiv 2310.01889, section 3)
+    ring is such an order on each device. The backward pass finds the same softmax and the gradients of
+    scores, block by block, from the saved log-sum-exp. (Claim F2; arXiv 2310.01889, section 3)
     """
     return (
         *_attention(k.part("blocks")),
         _ring_order(k.part("ring")),
-        softmax_from_the_log_sum_exp(k.part("backward")),
+        *backward_from_the_log_sum_exp(k.part("backward")),
     )

@@ -27,8 +27,8 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
     so_far = [r.current(t) == r.theta(t), r.current_moments(t) == r.omega(t)]
     facts = [
         r.own,
-        r.own.at(t=t + 1),
-        r.owned,
+        r.own_moments,
+        r.updated,
         r.trains,
         integrity.at(d=r.owner(j)),
         fresh_sum.at(x=r.batch(t)),
@@ -42,7 +42,7 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
             "one_weight_stays_equal",
             r.current(t + 1)[j] == r.theta(t + 1)[j],
             so_far,
-            [*facts, update, weights_alike],
+            [*facts, r.own.at(t=t + 1), update, weights_alike],
         ),
         j,
     )
@@ -52,19 +52,28 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
             "one_moment_stays_equal",
             r.current_moments(t + 1)[j] == r.omega(t + 1)[j],
             so_far,
-            [*facts, update, moments_alike],
+            [*facts, r.own_moments.at(t=t + 1), update, moments_alike],
         ),
         j,
     )
-    start = [init.at(d=r.owner(j)), r.owned, r.own.at(t=0)]
+    start = init.at(d=r.owner(j))
     weights0 = k.extend(
         "owners_weights_start_equal",
-        k.prove("one_weight_starts_equal", r.current(0)[j] == r.theta(0)[j], uses=start),
+        k.prove(
+            "one_weight_starts_equal",
+            r.current(0)[j] == r.theta(0)[j],
+            (),
+            [start, r.owned, r.own.at(t=0)],
+        ),
         j,
     )
     moments0 = k.extend(
         "owners_moments_start_equal",
-        k.prove("one_moment_starts_equal", r.current_moments(0)[j] == r.omega(0)[j], uses=start),
+        k.prove(
+            "one_moment_starts_equal",
+            r.current_moments(0)[j] == r.omega(0)[j],
+            uses=[start, r.updated, r.own_moments.at(t=0)],
+        ),
         j,
     )
     owners = k.induct(
@@ -78,7 +87,10 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
         "every_copy_matches_the_single_device",
         r.matches(t, d, j),
         given=[t >= 0],
-        uses=[owners, r.own, r.owned, agreement.at(e=r.owner(j))],
+        uses=[
+            *(owners, r.own, r.own_moments, r.owned, r.updated),
+            agreement.at(e=r.owner(j)),
+        ],
     )
 
 

@@ -1,4 +1,4 @@
-"""X6-X8, A1: what the derived programs of the model axes send and keep, in closed form.
+"""X6-X8, A1-A3: what the derived programs of the model axes send and keep, in closed form.
 
 The specification's costs, evaluated on symbols: b samples and s positions of a micro-batch, h features,
 a heads, kv key heads, d features of a head, f features inside the MLP, v words, n devices along the
@@ -20,10 +20,11 @@ from spec.distribute import ALL, NOTHING, PAIRS, distribute
 from spec.model_costs import elements_sent, kept_bytes, weights
 from spec.model_strategies import EXPERTS, MODEL_AXES
 from spec.programs import Line, Move, Program
-from spec.transformer import Transformer, head, layer
+from spec.transformer import Transformer, embedding, head, layer
 from spec.values import Part
 
 Volumes = Mapping[str, tuple[Program, Iterable[Line], Any]]
+Activations = Mapping[str, tuple[Program, Any]]
 MODELS = (("gpt", GPT), ("llama", LLAMA))
 
 
@@ -87,6 +88,13 @@ class Symbols:
             self.k.prove(name, self.sent(program, lines) == volume, given)
             for name, (program, lines, volume) in volumes.items()
         ]
+
+    def keeps(self, activations: Activations) -> tuple[Theorem, ...]:
+        """A device keeps so many bytes for backward in these programs."""
+        return tuple(
+            self.k.prove(f"{name}_keeps", self.kept(program) == size)
+            for name, (program, size) in activations.items()
+        )
 
 
 def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
@@ -162,6 +170,15 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
     return tuple(found)
 
 
+def _with_experts(k: Kernel) -> tuple[Symbols, Any, Any]:
+    """A Llama-like layer with experts; how many there are, and to how many a token is sent."""
+    x = Symbols(k, replace(LLAMA, experts=4, chosen=2))
+    experts, chosen, samples = k.reals("experts chosen samples")  # samples for each expert
+    x.b, slots = experts * samples, samples * x.s * chosen
+    x.sizes |= {"b": x.b, "j": experts, "e": experts, "c": slots}
+    return x, experts, chosen
+
+
 def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
     """Two all-to-alls forward and two backward, each of (b/n)s chosen h(n-1)/n elements.
 
@@ -170,10 +187,7 @@ def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
     each expert instead, slots are gathered and scattered in place of tokens: 2bsh(1 + chosen)(n-1)/n
     forward. (Claim X8; GShard 2006.16668 section 3.2)
     """
-    x = Symbols(k, replace(LLAMA, experts=4, chosen=2))
-    experts, chosen, samples = k.reals("experts chosen samples")  # samples for each expert
-    x.b, slots = experts * samples, samples * x.s * chosen
-    x.sizes |= {"b": x.b, "j": experts, "e": experts, "c": slots}
+    x, _, chosen = _with_experts(k)
     ep, cut = x.program("ep"), x.program("tp+sp")
     each = x.passed * (x.b / x.n) * x.s * chosen * x.h
     volumes = {
@@ -190,13 +204,14 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
 
     With sequence parallelism an n-th of the whole; without attention's pairs, sbh(10 + 24/n) and
     34sbh/n; recomputing everything, 2sbh and 2sbh/n. Gathered features that are held are whole:
-    sbh(4 + 30/n) of 34sbh/n. The head keeps 4sbh, 4sbv and 4sb, of which tensor parallelism divides
-    the words' by n, and sequence parallelism all. (Claim A1; 2205.05198 sections 4.1-4.3, 5, table 2)
+    sbh(4 + 30/n) of 34sbh/n. The embedding keeps its mask, sbh, or with sequence parallelism an n-th.
+    The head keeps 4sbh, 4sbv and 4sb, of which tensor parallelism divides the words' by n, and sequence
+    parallelism all. (Claim A1; 2205.05198 sections 4.1-4.3, 5, table 2)
     """
     x = Symbols(k, GPT, square=True)
     sbh, pairs, n = x.s * x.b * x.h, 5 * x.a * x.s * x.s * x.b, x.n
     tokens, words = x.s * x.b, x.s * x.b * x.v
-    last = head(x.shape)
+    first, last = embedding(x.shape), head(x.shape)
     rows = {
         "one_device": (x.program(""), 34 * sbh + pairs),
         "attention_again": (x.program("", PAIRS), 34 * sbh),
@@ -208,6 +223,8 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
         "tp_sp_held": (x.program("tp+sp", held=True), sbh * (4 + 30 / n) + pairs / n),
         "tp_sp_attention_again": (x.program("tp+sp", PAIRS), 34 * sbh / n),
         "tp_sp_all_again": (x.program("tp+sp", ALL), 2 * sbh / n),
+        "embedding": (x.program("tp", part=first), sbh),
+        "tp_sp_embedding": (x.program("tp+sp", part=first), sbh / n),
         "head": (x.program("", part=last), 4 * sbh + 4 * words + 4 * tokens),
         "tp_head": (x.program("tp", part=last), 4 * sbh + 4 * words / n + 4 * tokens),
         "tp_sp_head": (
@@ -215,7 +232,62 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
             (4 * sbh + 4 * words + 4 * tokens) / n,
         ),
     }
-    return tuple(
-        k.prove(f"{name}_keeps", x.kept(program) == formula)
-        for name, (program, formula) in rows.items()
-    )
+    return x.keeps(rows)
+
+
+def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
+    """A Llama-like layer keeps bs(8h + 4d(a + kv) + 8f + 2as) bytes.
+
+    By hand, of 2 bytes each: what the two norms take and give, 4 of bsh; queries, turned, and what
+    attention gives the output product, 2 of bs ad; keys, turned, and values, 2 of bs kv d; the shares,
+    bas^2; what silu takes and gives, what that gates, and their product, 4 of bsf. Norms are made
+    again, from what they take; turning needs angles alone. Tensor parallelism cuts heads and f, and
+    with sequence parallelism also tokens, but for what norms gave where it is gathered and held.
+    Without attention's pairs there are no shares; recomputing everything leaves what the layer takes.
+    (Claim A2; the same rule as A1)
+    """
+    x = Symbols(k, LLAMA)
+    tokens, n = x.b * x.s, x.n
+    bsh, shares = tokens * x.h, 2 * tokens * x.a * x.s
+    inner = tokens * (4 * x.d * (x.a + x.kv) + 8 * x.f)
+    rows = {
+        "one_device": (x.program(""), 8 * bsh + inner + shares),
+        "attention_again": (x.program("", PAIRS), 8 * bsh + inner),
+        "all_again": (x.program("", ALL), 2 * bsh),
+        "tp": (x.program("tp"), 8 * bsh + (inner + shares) / n),
+        "tp_attention_again": (x.program("tp", PAIRS), 8 * bsh + inner / n),
+        "tp_all_again": (x.program("tp", ALL), 2 * bsh),
+        "tp_sp": (x.program("tp+sp"), (8 * bsh + inner + shares) / n),
+        "tp_sp_held": (x.program("tp+sp", held=True), 4 * bsh + (4 * bsh + inner + shares) / n),
+        "tp_sp_attention_again": (x.program("tp+sp", PAIRS), (8 * bsh + inner) / n),
+        "tp_sp_all_again": (x.program("tp+sp", ALL), 2 * bsh / n),
+    }
+    return x.keeps(rows)
+
+
+def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
+    """With `chosen` of E experts, bs(8h + 4d(a + kv) + 2as + 4E + chosen (4h + 8f + 4)) bytes.
+
+    By hand: attention and norms as without experts. The odds of all experts, for their softmax's
+    backward, and of those chosen, which weigh what these give, take 4 bytes. In each of bs chosen
+    slots: what an expert takes and gives, 2 of h, and 4 of f as in a gated MLP, of 2 bytes. Expert
+    parallelism cuts samples, and slots by experts: an n-th of all. Where tensor parallelism cuts each
+    expert, heads and f are cut alone, and with sequence parallelism also tokens and slots.
+    (Claim A3; the same rule as A1)
+    """
+    x, experts, chosen = _with_experts(k)
+    tokens, slots, n = x.b * x.s, x.b * x.s * chosen, x.n
+    whole = tokens * (8 * x.h + 4 * experts) + slots * (4 * x.h + 4)
+    inner = tokens * 4 * x.d * (x.a + x.kv) + slots * 8 * x.f
+    shares = 2 * tokens * x.a * x.s
+    rows = {
+        "one_device": (x.program(""), whole + inner + shares),
+        "attention_again": (x.program("", PAIRS), whole + inner),
+        "all_again": (x.program("", ALL), 2 * tokens * x.h),
+        "ep": (x.program("ep"), (whole + inner + shares) / n),
+        "ep_attention_again": (x.program("ep", PAIRS), (whole + inner) / n),
+        "ep_all_again": (x.program("ep", ALL), 2 * tokens * x.h / n),
+        "tp": (x.program("tp"), whole + (inner + shares) / n),
+        "tp_sp": (x.program("tp+sp"), (whole + inner + shares) / n),
+    }
+    return x.keeps(rows)

@@ -15,7 +15,7 @@ import z3
 
 from proofs.kernel import Bool, Kernel, Term, Theorem
 from spec.assumptions import EXPONENTIAL
-from spec.online_softmax import Partial, Reals, merge, nothing, of_block, weight
+from spec.online_softmax import Partial, Reals, merge, nothing, of_block, score_gradient, weight
 
 REAL = z3.RealSort()
 
@@ -117,19 +117,45 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
     return associates, commutes, identity
 
 
-def softmax_from_the_log_sum_exp(k: Kernel) -> Theorem:
-    """From the log-sum-exp each block finds its own keys' softmax again, with no other block's."""
+def backward_from_the_log_sum_exp(k: Kernel) -> tuple[Theorem, ...]:
+    """From the log-sum-exp each block finds its own keys' softmax again, and its scores' gradients.
+
+    A score that goes from x to y changes the loss by (exp(y - x) - 1) score_gradient, over the ratio in
+    which that makes the sum of all weights grow: to first order, by (y - x) score_gradient.
+    """
     s = softmax(k)
-    score, m, lse, l = k.reals("score m_saved lse l_saved")
-    return k.prove(
+    x, y, lse, m, l = k.reals("score changed lse m_saved l_saved")
+    saved = weight(lse, m, s.reals) == l
+    one = z3.RealVal(1)
+    rescaled, positive = s.rescaled(one, x, lse, m), s.positive.at(x=lse, m=m)
+    p, more = weight(x, lse, s.reals), weight(y, x, s.reals) - 1
+    found = k.prove(
         "weights_at_the_log_sum_exp_are_the_softmax",
-        weight(score, lse, s.reals) == weight(score, m, s.reals) / l,
-        given=[weight(lse, m, s.reals) == l],
-        uses=[
-            s.rescales.at(a=z3.RealVal(1), x=score, m=lse, r=m),
-            s.positive.at(x=lse, m=m),
-        ],
+        p == weight(x, m, s.reals) / l,
+        given=[saved],
+        uses=[rescaled, positive],
     )
+    grown = k.prove(
+        "a_score_that_changes_adds_its_share",
+        weight(y, m, s.reals) - weight(x, m, s.reals) == l * p * more,
+        given=[saved],
+        uses=[s.rescaled(one, y, x, m), rescaled],
+    )
+    value, weighted, added = k.reals("value weighted added")
+    before, after = Partial(m, l, weighted), Partial(m, l + added, weighted + added * value)
+    changed = k.prove(
+        "the_output_changes_by_its_gradient",
+        (after.output - before.output) * after.total == score_gradient(added, value, before.output),
+        given=[before.total > 0, after.total > 0],
+    )
+    # as that of the loss: `slope` times that of this component, and those of others
+    scale, share, slope, v, o, other_v, other_o = k.reals("scale share slope v o other_v other_o")
+    linear = k.prove(
+        "gradients_are_linear_in_shares_and_components",
+        score_gradient(scale * share, slope * v + other_v, slope * o + other_o)
+        == scale * (slope * score_gradient(share, v, o) + score_gradient(share, other_v, other_o)),
+    )
+    return found, grown, changed, linear
 
 
 def blocks_cannot_simply_be_added(k: Kernel) -> tuple[Theorem, ...]:

@@ -119,11 +119,11 @@ class Timetable:
             self.unit < self.forwards,
             given=[z3.Not(runs), self.unit < self.n, self.before(self.unit, self.back)],
         )
-        runs = z3.And(*runs_forward(self.pipe, self.stage, self.unit, self.backwards))
+        _, in_turn = runs_forward(self.pipe, self.stage, self.unit, self.backwards)
         other = self.k.prove(
             "before_a_forward_these_backwards_are_done",
             self.back < self.backwards,
-            given=[runs, self.after(self.unit, self.back)],
+            given=[in_turn, self.after(self.unit, self.back)],
         )
         return rule, other, *(self.k.prove(name, goals[name], given[name]) for name in goals)
 

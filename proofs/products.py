@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations, pairwise
 
 from proofs.kernel import Kernel, KernelError, Theorem
+from proofs.program_values import Terms, computed, differentiated
+from proofs.programs import accepted_rules, rules_in
 from proofs.strategies import accepted
 from spec.compose import Product, factor
 from spec.derive import derive
 from spec.distribute import distribute
+from spec.layouts import PARTIAL
 from spec.model_strategies import MODEL_AXES
-from spec.programs import check
+from spec.programs import Move, Program, check
 from spec.schedule import Rest, Schedule
-from spec.stages import check_stages, pieces, sends, to_sum
+from spec.stages import OUTSIDE, check_stages, pieces, sends, to_sum
 from spec.strategies import STRATEGIES
 from spec.transformer import Transformer, parts
+from spec.values import Does, Value
 
 OTHERS = "others"  # the axes that cut samples or tokens, and not a weight, as one (claim K2)
 STATES = [name for name in STRATEGIES if len(STRATEGIES[name].axes) == 1 and name != "fused-update"]
@@ -54,22 +59,58 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
 
 
 def _accepted_programs(k: Kernel, model: Product) -> set[tuple[str, ...]]:
-    """The axes along which some weight's gradient is summed, once programs and stages are accepted."""
+    """The axes along which some weight's gradient is summed, once programs and stages are accepted.
+
+    Every line keeps to a rule that E10 proves, and together they find what one device finds.
+    """
+    checked = {axis.name for axis in model.cuts} | ({model.pipe} if model.pipe else set())
+    if checked != {*model.axes}:
+        raise KernelError(f"{k.claim}: of {model.axes} only {checked} are checked")
     shape = EXPERTS if any(MODEL_AXES["ep"].name == axis for axis in model.axes) else GPT
-    placed = pieces(shape, 2 if model.pipe else 1)
-    check_stages(placed, sends(placed), to_sum(placed))
-    shared = {name for name, _ in to_sum(placed)}
-    found = set()
+    shared = _shared(k, shape, 2 if model.pipe else 1)
+    found, terms, rules = set(), Terms(), accepted_rules()
     for part in parts(shape):
         program = distribute(part, model.cuts)
         check(program)
+        alike = computed(program, terms) == differentiated(part, terms)
+        if not alike or not rules_in(program) <= rules:
+            raise KernelError(f"{k.claim}: {part.name} on {model.axes}: not what one device does")
         for weight in part.weights:
-            axes = program.summed(weight)
-            pipe = (model.pipe,) if model.pipe and weight.name in shared else ()
-            found.add(axes + pipe)
+            axes = _partial_along(program, weight)
+            if program.summed(weight) != axes:
+                raise KernelError(f"{k.claim}: the gradient of {weight} is partial along {axes}")
+            found.add((*axes, *(axis for axis in (model.pipe,) if axis and weight.name in shared)))
     if not found:
         raise KernelError(f"{k.claim}: no weights in {model}")
     return found
+
+
+def _shared(k: Kernel, shape: Transformer, stages: int) -> set[str]:
+    """The weights that pieces on different stages use, once what is sent and summed is accepted."""
+    placed = pieces(shape, stages)
+    neighbours = [(before, after) for before, after in pairwise(placed) if before.stage != after.stage]
+    names = [{weight.name for weight in part.weights} for part in parts(shape)]
+    of_two_parts = {name for one, other in combinations(names, 2) for name in one & other}
+    shared = {(name, OUTSIDE) for name in of_two_parts if stages > 1}
+    check_stages(placed, neighbours, shared)
+    if {*to_sum(placed)} != shared or sends(placed) != neighbours or len(neighbours) < stages - 1:
+        raise KernelError(f"{k.claim}: stages share {shared}, and send at {neighbours}")
+    return {name for name, _ in shared}
+
+
+def _partial_along(program: Program, weight: Value) -> tuple[str, ...]:
+    """The axes along which the terms of a weight's gradient are typed partial, before any is moved."""
+    sums, axes = {program.gradients[weight]}, set()
+    for line in reversed(program.backward + program.finish):
+        if line.makes not in sums:
+            continue
+        if isinstance(line, Move):
+            sums.add(line.value)
+        elif line.does is Does.ADD:
+            sums |= {*line.reads}
+        else:
+            axes |= {axis for axis, lie in program.lies[line.makes].items() if lie == PARTIAL}
+    return tuple(axis.name for axis in program.axes if axis.name in axes)
 
 
 def _like(k: Kernel, schedule: Schedule, proved: Schedule, axes: tuple[str, ...]) -> None:

@@ -88,18 +88,17 @@ class Distributed(SingleDevice):
         self.current = k.function("current", INT, Parameters)
         self.current_moments = k.function("current_moments", INT, Moments)
         owner = self.owner(j)
-        self.owned = k.suppose(
-            "every_element_has_an_owner_that_updates_it",
-            [j],
-            z3.And(self.keeps(owner, j), self.updates(owner, j)),
-        )
+        self.owned = k.suppose("every_element_has_an_owner_that_keeps_it", [j], self.keeps(owner, j))
+        self.updated = k.suppose("its_owner_updates_it", [j], self.updates(owner, j))
         self.own = k.suppose(
             "current_is_what_the_owners_have",
             [t, j],
-            z3.And(
-                self.current(t)[j] == self.copy(t, owner)[j],
-                self.current_moments(t)[j] == self.state(t, owner)[j],
-            ),
+            self.current(t)[j] == self.copy(t, owner)[j],
+        )
+        self.own_moments = k.suppose(
+            "current_moments_are_the_owners",
+            [t, j],
+            self.current_moments(t)[j] == self.state(t, owner)[j],
         )
         # each device computes the same function: an assumption
         weight_on = k.function("next_weight_on", Device, REAL, Moment, REAL, REAL)

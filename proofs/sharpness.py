@@ -303,7 +303,7 @@ def _summed_norms_clip_alike(k: Kernel) -> Theorem:
     """The sum over devices of their shards' squared norms is the whole squared norm, for every n."""
     d, j = k.integers("d j")
     n, psi = k.fixed("n", z3.IntSort()), k.fixed("psi", z3.IntSort())
-    sizes = k.suppose("sizes", [], z3.And(n >= 1, psi >= 1))
+    sizes = k.suppose("sizes", [], psi >= 1)
     owner = k.function("owner", z3.IntSort(), z3.IntSort())
     among = k.suppose("owners_are_devices", [j], z3.And(owner(j) >= 0, owner(j) < n))
     g = k.function("g", z3.IntSort(), z3.RealSort())

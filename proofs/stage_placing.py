@@ -44,7 +44,7 @@ class Placing:
         self.sizes = sizes = k.suppose(
             "a_layer_for_each_virtual_stage",
             [],
-            z3.And(self.p >= 1, virtual >= 1, virtual <= layers),
+            z3.And(virtual >= 1, virtual <= layers),
         )
         has, self.rule = k.define("has", [s, i], z3.And(*has_layer(s, i, layers, virtual)))
         rule = self.rule
@@ -112,10 +112,11 @@ class Placing:
         scaled, starts, laws = self.scaled, self.starts, self.products
         by, one_more = laws.in_order.at(unit=virtual), laws.next.at(unit=layers, multiple=s)
 
-        def begins(layer: Any, stage: Any) -> Bool:
-            return z3.And(scaled(layer) >= starts(stage), scaled(layer) < starts(stage) + virtual)
+        def begins(layer: Any, stage: Any) -> tuple[Bool, Bool]:
+            return scaled(layer) >= starts(stage), scaled(layer) < starts(stage) + virtual
 
-        a_run, size = [begins(first, s), begins(next_first, s + 1)], next_first - first
+        here, next_ = begins(first, s), begins(next_first, s + 1)
+        a_run, size = [*here, *next_], next_first - first
         run = k.prove(
             "the_layers_of_a_virtual_stage_are_a_run",
             self.has(s, i) == z3.And(first <= i, i < next_first),
@@ -129,7 +130,7 @@ class Placing:
         some = k.prove(
             "no_virtual_stage_is_empty",
             first < next_first,
-            given=a_run,
+            given=[here[1], next_[0]],
             uses=[self.sizes, one_more, by.at(multiple=next_first, larger=first)],
         )
         evenly = k.prove(

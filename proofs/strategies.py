@@ -86,14 +86,7 @@ class Execution(Devices):
         self.bound = {i: k.fixed(f"{i}_count", INT) for i in self.indices}
         self.at = {i: k.constant(f"{i}_at", INT) for i in self.indices}  # a device and a micro-step
         owner = {a: k.fixed(f"{a}_owner", INT) for a in schedule.axes}
-        self.sizes = k.suppose(
-            "sizes",
-            [],
-            z3.And(
-                *(n >= 1 for n in self.bound.values()),
-                *(z3.And(o >= 0, o < self.bound[a]) for a, o in owner.items()),
-            ),
-        )
+        self.sizes = k.suppose("sizes", [], z3.And(*(n >= 1 for n in self.bound.values())))
         self.contribution = k.function("contribution", *(INT for _ in self.indices), REAL)
         self.weight, self.moment = k.fixed("weight", REAL), k.fixed("moment", REAL)
         self.next_weight = k.function("next_weight", REAL, REAL, REAL, REAL)

@@ -59,7 +59,7 @@ def _real(term: Any) -> Any:
 
 def one_axis(k: Kernel) -> Axis:
     n, owner, other = (k.fixed(v, z3.IntSort()) for v in ("n", "owner", "other"))
-    are = z3.And(n >= 1, owner >= 0, owner < n, other >= 0, other < n)
+    are = z3.And(owner >= 0, owner < n, other >= 0, other < n)
     return Axis(k, n, owner, other, k.suppose("owner_and_other_are_of_n", [], are))
 
 

@@ -67,6 +67,12 @@ def double_reduction(*g: Any) -> Claimed:
     return every(*nonzero(sum(g))), _everyone(_over(_each(g), A, A, B), sum(g))
 
 
+def superset_of_the_group(*g: Any) -> Claimed:
+    """Each device has the gradient of its whole group along one axis; summed along both."""
+    groups = _over(_each(g), B)
+    return every(*nonzero(sum(g))), _everyone(_over(groups, A, B), sum(g))
+
+
 def accumulated_after_reduction(*gh: Any) -> Claimed:
     """Two micro-steps, what is added up so far summed along one axis after each."""
     g, h = _each(gh[:4]), _each(gh[4:])
@@ -114,6 +120,12 @@ def gathered_along_the_other_axis(old: Any, new: Any) -> Claimed:
     return every(*nonzero(old - new)), _everyone(owners(moved, A, OWNER), new)
 
 
+def shard_offset_of_the_other_axis(old: Any, new: Any) -> Claimed:
+    """Updated where the owner along the other axis is, taken from the owner along its own."""
+    updated = sliced(lambda _: new, A, OWNER, choose, lambda _: old)
+    return every(*nonzero(old - new)), _everyone(owners(updated, B, OWNER), new)
+
+
 def _real(number: Any) -> Any:
     return z3.ToReal(number) if isinstance(number, z3.ExprRef) else number
 
@@ -121,11 +133,13 @@ def _real(number: Any) -> Any:
 UNSAFE: dict[str, tuple[Callable[..., Claimed], str]] = {
     "wrong_group": (wrong_group, _named("g")),
     "double_reduction": (double_reduction, _named("g")),
+    "superset_of_the_group": (superset_of_the_group, _named("g")),
     "accumulated_after_reduction": (accumulated_after_reduction, f"{_named('g')} {_named('h')}"),
     "tied_after_reduction": (tied_after_reduction, f"{_named('g')} {_named('h')}"),
     "mean_along_one_axis": (mean_along_one_axis, _named("g")),
     "counts_along_one_axis": (counts_along_one_axis, f"{_named('g')} {_named('c')}"),
     "norm_along_one_axis": (norm_along_one_axis, "g00 g11 norm"),
     "gathered_along_the_other_axis": (gathered_along_the_other_axis, "old new"),
+    "shard_offset_of_the_other_axis": (shard_offset_of_the_other_axis, "old new"),
 }
 WHOLE_NUMBERS = ("norm_along_one_axis",)  # whose counterexample needs exact roots

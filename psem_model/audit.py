@@ -7,10 +7,11 @@ What does not fit is a finding, in one line; a claim without findings is agreed.
 from __future__ import annotations
 
 import platform
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from importlib import metadata, util
+from dataclasses import asdict, replace
+from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,7 +19,7 @@ from proofs.kernel import RESOURCE_LIMIT, SEED
 from proofs.registry import ROOT, Claim, claims
 from psem_model import audit_cvc5
 from psem_model.audit_counterexamples import executed
-from psem_model.audit_cvc5 import Answer, decide
+from psem_model.audit_cvc5 import Answer, decide, digest_of
 from psem_model.audit_evaluate import CannotEvaluate, holds
 from psem_model.audit_run import SEEDS, twice
 from psem_model.inputs import BadInput
@@ -28,15 +29,23 @@ from spec.assumptions import ASSUMPTIONS
 Entry: TypeAlias = dict[str, Any]  # what audit_run.entry makes
 Tell: TypeAlias = Callable[[str, int, int], None]  # what is being done, how many of how many are done
 TRUSTED = ("kernel", "smtlib", "theorem")
+CLAIM = re.compile(r"[A-Z]+\d+")  # a claim's id
 SAME = ("verdict", "failure", "axioms", "rules")  # in every run
 SAME_OF_EACH = ("name", "expected", "resources", "text")  # obligation
 
 
 def require_cvc5() -> None:
     """Raise BadInput, in one line, now rather than after the proofs."""
-    if util.find_spec("cvc5") is None:
-        expected = "the package, as by pip install -c constraints.txt cvc5"
-        raise BadInput(f"the second solver: cvc5 is not installed; expected: {expected}")
+    expected = "the package, as by pip install -c constraints.txt cvc5"
+    try:
+        import cvc5
+
+        cvc5.TermManager()
+    except ModuleNotFoundError:
+        raise BadInput(f"the second solver: cvc5 is not installed; expected: {expected}") from None
+    except Exception as error:  # it is there and broken, in whatever way
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise BadInput(f"the second solver: cvc5 cannot be used: {why}; expected: {expected}") from None
 
 
 def audit(selected: Sequence[Claim], folder: Path, tell: Tell) -> dict[str, Any]:
@@ -78,13 +87,25 @@ def export(folder: Path, runs: Mapping[str, Sequence[Entry]]) -> list[str]:
                 texts[o["file"]] = o["text"]
                 if o.get("witness"):
                     texts[facts_of(o["file"])] = o["witness"]
+            texts |= {p["file"]: p["witness"] for p in run.get("premises", ()) if p["witness"]}
         for file, text in texts.items():
             write_atomically(folder / file, text)
         for path in sorted((folder / name).glob("*.smt2")):
             if f"{name}/{path.name}" not in texts:
                 path.unlink(missing_ok=True)
         written += [str(folder / file) for file in texts]
+    _remove_claims_that_are_no_more(folder)
     return written
+
+
+def _remove_claims_that_are_no_more(folder: Path) -> None:
+    known = {claim.id for claim in claims()}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.is_dir() and CLAIM.fullmatch(path.name) and path.name not in known:
+            for file in path.glob("*.smt2"):
+                file.unlink(missing_ok=True)
+            if not any(path.iterdir()):
+                path.rmdir()
 
 
 def facts_of(file: str) -> str:
@@ -97,7 +118,11 @@ def refutations(claim: Claim, runs: Sequence[Entry]) -> list[str]:
     """The counterexamples that a refuted claim rests on, each of which is to be run."""
     if claim.expected != "refuted":
         return []
-    return [f"{claim.id}-{o['name']}" for o in runs[0].get("obligations", ()) if o["values"]]
+    return [f"{claim.id}-{o['name']}" for o in _refuting(runs[0])]
+
+
+def _refuting(run: Entry) -> list[Entry]:
+    return [o for o in run.get("obligations", ()) if o["values"] is not None]
 
 
 def judged(
@@ -118,6 +143,9 @@ def judged(
     pairs = [{**a, **b} for a, b in zip(first["obligations"], second["obligations"], strict=False)]
     rows = [_row(o, answers, findings) for o in pairs]
     findings += [f"unused: {fact}" for run in runs for fact in run["unused"]]
+    premises = [_premises(each, answers, findings) for run in runs for each in run.get("premises", ())]
+    if claim.expected == "refuted" and not refutations(claim, runs):
+        findings.append("simulator: nothing is run, since no counterexample refutes it")
     for name in refutations(claim, runs):
         if not runs_of.get(name, False):
             what = "does not do what is said of it" if name in runs_of else "is executed by no test"
@@ -125,7 +153,9 @@ def judged(
     return {
         **{key: first[key] for key in ("claim", "verdict", "axioms", "rules")},
         "findings": findings,
-        "diverging_runs": sum(runs_of.get(name, False) for name in refutations(claim, runs)),
+        "executed_runs": sum(runs_of.get(name, False) for name in refutations(claim, runs)),
+        "premises": premises,
+        "unused_parts": [part for run in runs for part in run["unused_parts"]],
         "obligations": rows,
     }
 
@@ -142,25 +172,52 @@ def differences(first: Entry, second: Entry) -> list[str]:
 
 def _row(o: Entry, answers: Mapping[str, Answer], findings: list[str]) -> dict[str, Any]:
     """The report's entry of an obligation."""
-    cvc5 = answers[o["file"]]
+    z3, cvc5 = o.get("z3", "not asked"), _heard(answers, o["file"], o["text"])
+    where = f"{o['name']} ({o['file']}): expected {o['expected']}"
+    if z3 != o["expected"]:
+        findings.append(f"z3: {where}: {z3}")
     if cvc5.answer != o["expected"]:
-        findings.append(f"cvc5: {o['name']} ({o['file']}): expected {o['expected']}: {cvc5.answer}")
+        findings.append(f"cvc5: {where}: {cvc5.answer}")
     row = {key: o[key] for key in ("file", "name", "theorem", "rule", "expected")}
-    row["z3"] = {"answer": o["expected"], "seconds": o["seconds"], "resources": o["resources"]}
+    row["z3"] = {"answer": z3, "seconds": o["seconds"], "resources": o["resources"]}
     row["cvc5"] = asdict(cvc5)
     if o.get("facts"):
         row["facts"] = _facts(o, answers, findings)
-    if o["values"]:
+    if o["values"] is not None:
         row["counterexample"] = {"values": o["values"], "holds": _evaluated(o, findings)}
     return row
 
 
+def _heard(answers: Mapping[str, Answer], file: str, text: str) -> Answer:
+    """The answer to a file, if what was read is what was written."""
+    answer = answers.get(file, Answer("not asked"))
+    if answer.is_known and answer.digest != digest_of(text.encode()):
+        return replace(answer, answer="another text was read than was written")
+    return answer
+
+
 def _facts(o: Entry, answers: Mapping[str, Answer], findings: list[str]) -> dict[str, Any]:
-    z3 = "sat" if o["witness"] else "not sat"
-    cvc5 = answers.get(facts_of(o["file"]), Answer("not asked"))
-    if (z3, cvc5.answer) != ("sat", "sat"):
-        findings.append(f"vacuous: the facts of {o['name']}: z3 {z3}, cvc5 {cvc5.answer}")
-    return {"number": o["facts"], "z3": z3, "cvc5": cvc5.answer}
+    can_hold = _can_hold(facts_of(o["file"]), o["witness"], answers)
+    if set(can_hold.values()) != {"sat"}:
+        findings.append(f"vacuous: the facts of {o['name']}: {_both(can_hold)}")
+    return {"number": o["facts"], **can_hold}
+
+
+def _premises(of: Entry, answers: Mapping[str, Answer], findings: list[str]) -> dict[str, Any]:
+    can_hold = _can_hold(of["file"], of["witness"], answers)
+    if set(can_hold.values()) != {"sat"}:
+        findings.append(f"vacuous: all that {of['name']} is proved from: {_both(can_hold)}")
+    return {**{key: of[key] for key in ("file", "name", "number", "for_all_values")}, **can_hold}
+
+
+def _can_hold(file: str, witness: str | None, answers: Mapping[str, Answer]) -> dict[str, str]:
+    """What both solvers say of formulas with values of which they are true."""
+    cvc5 = _heard(answers, file, witness or "")
+    return {"z3": "sat" if witness else "not sat", "cvc5": cvc5.answer}
+
+
+def _both(said: Mapping[str, str]) -> str:
+    return ", ".join(f"{solver} {answer}" for solver, answer in said.items())
 
 
 def _evaluated(o: Entry, findings: list[str]) -> bool:

@@ -48,7 +48,7 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
-        tree = _tree(selected[0], report["claims"][0]) if len(ids) == 1 else []
+        tree = _tree(selected[0], report["claims"][0]) if ids and len(selected) == 1 else []
         for line in (*tree, *(line_of(found) for found in report["claims"]), *totals(report, whole)):
             click.echo(line)
     sys.exit(REJECTED if findings(report) else 0)
@@ -97,15 +97,22 @@ def totals(report: Found, whole: bool) -> list[str]:
     held = sum((f["z3"], f["cvc5"]) == ("sat", "sat") for f in facts)
     unused = sum(each.startswith("unused: ") for c in report["claims"] for each in c["findings"])
     solvers, trusted = report["solvers"], report["trusted"]
-    runs = sum(claim.get("diverging_runs", 0) for claim in report["claims"])
+    runs = sum(claim.get("executed_runs", 0) for claim in report["claims"])
+    premises = [each for claim in report["claims"] for each in claim.get("premises", ())]
+    possible = sum((each["z3"], each["cvc5"]) == ("sat", "sat") for each in premises)
+    parts = sum(len(claim.get("unused_parts", ())) for claim in report["claims"])
+    generals = [c["claim"] for c in report["claims"] if any(p["for_all_values"] for p in c["premises"])]
     lines = [
         "",
         f"cvc5 {solvers['cvc5']['version']} and z3 {solvers['z3']['version']} agree on {agreed} of "
         f"{len(rows)} obligations of {len(report['claims'])} claims",
         f"facts: those of {held} of {len(facts)} obligations can hold, in both solvers; {unused} of "
         f"{sum(f['number'] for f in facts)} are unused",
+        f"premises: those of {possible} of {len(premises)} theorems can hold together; {len(generals)} "
+        "claims have hypotheses for all values, by instances",
+        f"parts of facts that nothing needs: {parts}",
         f"counterexamples: {sum(shown)} of {len(shown)} evaluated without a solver; the runs of {runs} "
-        "refutations diverge in the simulator",
+        "refutations executed in the simulator",
         f"two runs, hash seeds {' and '.join(report['runs']['hash_seeds'])}, in opposite order: "
         + ("NOT the same" if _differ(report) else "the same answers, texts and resource counts"),
     ]

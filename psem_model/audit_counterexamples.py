@@ -1,36 +1,36 @@
 """The runs that the counterexamples of refuted claims describe, executed by the simulator.
 
 They are tests of this repository, since each needs a model, an optimizer and a schedule of its own:
-`tests/test_refuted.py` and `tests/test_unsafe.py`. Each passes if its run diverges as is said.
+`tests/test_refuted.py` and `tests/test_unsafe.py`. Each passes if its run does what is said of it.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from xml.etree import ElementTree
 
 from proofs.registry import ROOT
 
 FILES = ("tests/test_refuted.py", "tests/test_unsafe.py")
-OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider")
+OPTIONS = ("-q", "-n", "0", "-p", "no:cacheprovider", "-p", "psem_model.audit_recorder")
 NAMED = re.compile(r"\[([^\]]+)\]\Z")
 
 
-def executed(names: Sequence[str]) -> dict[str, bool]:
-    """By CLAIM-theorem, whether its run diverges as the counterexample says; those that are run."""
+def executed(names: Sequence[str], files: Sequence[str] = FILES) -> dict[str, bool]:
+    """By CLAIM-theorem, whether the simulator ran it and it did what the counterexample says."""
     if not names:
         return {}
     with tempfile.TemporaryDirectory() as scratch:
-        report = Path(scratch) / "report.xml"
+        record = Path(scratch) / "record.json"
         subprocess.run(
             [
-                *(sys.executable, "-m", "pytest", *OPTIONS, *FILES),
-                *("-k", " or ".join(names), f"--junitxml={report}"),
+                *(sys.executable, "-m", "pytest", *OPTIONS, *files),
+                *("-k", " or ".join(names), f"--audit-record={record}"),
             ],
             cwd=ROOT,
             check=False,
@@ -38,10 +38,10 @@ def executed(names: Sequence[str]) -> dict[str, bool]:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
+        tests = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     found: dict[str, bool] = {}
-    for case in cases:
-        named = NAMED.search(case.get("name", ""))
+    for test, did in tests.items():
+        named = NAMED.search(test)
         if named and named[1] in names:
-            found[named[1]] = found.get(named[1], True) and len(case) == 0
+            found[named[1]] = found.get(named[1], True) and did
     return found

@@ -7,15 +7,18 @@ answer is unknown, and another takes its place.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import resource
 import select
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import IO, Any
 
 RESOURCES = 400_000  # cvc5's own deterministic count, for a file
@@ -42,10 +45,16 @@ class Answer:
     answer: str
     seconds: float = 0.0
     resources: int = 0
+    digest: str = ""  # of the text that was read
 
     @property
     def is_known(self) -> bool:
         return self.answer in ("sat", "unsat")
+
+
+def digest_of(text: bytes) -> str:
+    """What tells one text from another."""
+    return hashlib.sha256(text).hexdigest()
 
 
 # ------------------------------------------------------------------------------- in the process
@@ -57,18 +66,20 @@ def answer(path: str, resources: int = RESOURCES) -> Answer:
     solver = cvc5.Solver(cvc5.TermManager())
     for name, value in options(resources).items():
         solver.setOption(name, value)
-    said = []
+    said, digest = [], ""
     try:
+        read = Path(path).read_bytes()
+        digest = digest_of(read)
         parser = cvc5.InputParser(solver)
-        parser.setFileInput(cvc5.InputLanguage.SMT_LIB_2_6, path)
+        parser.setStringInput(cvc5.InputLanguage.SMT_LIB_2_6, read.decode(), path)
         symbols = parser.getSymbolManager()
         while not (command := parser.nextCommand()).isNull():
             said.append(command.invoke(solver, symbols).strip())
         text = " ".join(filter(None, said))
-    except RuntimeError as error:
-        text = f"error: {' '.join(str(error).split())}"
+    except Exception as error:  # whatever it is, this file has no answer
+        text = f"error: {' '.join(str(error).split()) or type(error).__name__}"
     used = solver.getStatistics().get(True, True).get("resource::resourceUnitsUsed", {})
-    return Answer(text, time.process_time() - start, int(used.get("value", 0)))
+    return Answer(text, time.process_time() - start, int(used.get("value", 0)), digest)
 
 
 def serve(resources: int, seconds: int) -> None:
@@ -106,6 +117,15 @@ class _Worker:
         self.process.kill()
         self.process.communicate()
 
+    def why_ended(self, seconds: int) -> str:
+        """How a process that answers no more has come to its end."""
+        with suppress(subprocess.TimeoutExpired):
+            code = self.process.wait(timeout=5)
+            if code == -signal.SIGXCPU:
+                return f"killed at the limit of {seconds} s of processor time"
+            return f"ended by signal {-code}" if code < 0 else f"exit {code}"
+        return "says nothing more"
+
 
 def decide(
     paths: Iterable[str],
@@ -136,7 +156,14 @@ def decide(
                 if worker.answers not in ready and not late:
                     continue
                 line = worker.answers.readline() if worker.answers in ready else b""
-                yield worker.path, _read(line, seconds, patience, late)
+                if line:
+                    yield worker.path, Answer(**json.loads(line))
+                else:
+                    clock = f"killed at the limit of {patience:g} s by the clock"
+                    yield (
+                        worker.path,
+                        Answer(f"unknown ({clock if late else worker.why_ended(seconds)})"),
+                    )
                 following = next(pending, None)
                 if not line:
                     worker.end()
@@ -146,13 +173,6 @@ def decide(
                     worker.take(following, patience)
                 else:
                     busy[busy.index(worker)] = start(following)
-
-
-def _read(line: bytes, seconds: int, patience: float, late: bool) -> Answer:
-    if line:
-        return Answer(**json.loads(line))
-    limit = f"{patience:g} s by the clock" if late else f"{seconds} s of processor time, or of memory"
-    return Answer(f"unknown (killed at the limit of {limit})")
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ A fact is what the goal is concluded from: a theorem in use, a `given`, an induc
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from inspect import isfunction, signature
+from inspect import isclass, isfunction, signature, unwrap
+from typing import Any
 
 import z3
 
@@ -17,7 +19,9 @@ from proofs.kernel import RESOURCE_LIMIT, SEED, Obligation, Theorem
 from proofs.smtlib import Bool, Term, standalone_text
 
 VALUES = (z3.Z3_BOOL_SORT, z3.Z3_INT_SORT, z3.Z3_REAL_SORT)
-CLAIM = "(k: Kernel) -> tuple[Theorem, ...]"  # the shape of a function that proves one
+OF_A_CLAIM = re.compile(r"\(Claim \w+")
+CALLED = re.compile(r"(?<!def )\b(\w+)\(")  # proves a part of a claim
+SEVERAL_THEOREMS = re.compile(r"\w\[.*\bTheorem\b.*\]")
 
 
 def _solver() -> z3.Solver:
@@ -144,11 +148,27 @@ def registration() -> list[str]:
 
 
 def _claim_functions() -> Iterator[str]:
-    for path in sorted((registry.ROOT / "proofs").glob("*.py")):
+    paths = sorted((registry.ROOT / "proofs").glob("*.py"))
+    called = set(CALLED.findall("".join(path.read_text() for path in paths)))
+    for path in paths:
         module = importlib.import_module(f"proofs.{path.stem}")
         for name, function in vars(module).items():
-            if name.startswith("_") or not isfunction(function):
-                continue
-            shape = str(signature(function)).replace("'", "")
-            if function.__module__ == module.__name__ and shape == CLAIM:
-                yield f"{module.__name__}.{name}"
+            if callable(function) and not isclass(function):
+                made = unwrap(function)
+                here = getattr(made, "__module__", module.__name__) == module.__name__
+                if here and (_says_so(made) or (name not in called and _shaped_so(made, name))):
+                    yield f"{module.__name__}.{name}"
+
+
+def _says_so(function: Callable[..., Any]) -> bool:
+    """Its docstring names a claim."""
+    return OF_A_CLAIM.search(getattr(function, "__doc__", None) or "") is not None
+
+
+def _shaped_so(function: Callable[..., Any], name: str) -> bool:
+    """It is public, takes a kernel and nothing else, and returns theorems."""
+    if name.startswith("_") or not isfunction(function):
+        return False
+    taken = [str(p.annotation).strip("'") for p in signature(function).parameters.values()]
+    returned = str(signature(function).return_annotation)
+    return taken == ["Kernel"] and SEVERAL_THEOREMS.search(returned) is not None

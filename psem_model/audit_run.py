@@ -39,6 +39,8 @@ def entry(claim: Claim, asks: bool) -> dict[str, Any]:
         "rules": dict(sorted(Counter(t.rule for t in result.listed).items())),
         "obligations": [],
         "unused": [],
+        "unused_parts": [],
+        "premises": [],
     }
     for theorem in result.listed:
         for obligation in theorem.obligations:
@@ -51,7 +53,7 @@ def entry(claim: Claim, asks: bool) -> dict[str, Any]:
                     "expected": obligation.expected,
                     "seconds": obligation.seconds,
                     "resources": obligation.resources,
-                    "values": dict(theorem.counterexample or {}),
+                    "values": None if theorem.counterexample is None else dict(theorem.counterexample),
                     "text": _titled(claim, theorem.name, obligation) + obligation.text,
                 }
             )
@@ -66,10 +68,12 @@ def _titled(claim: Claim, theorem: str, obligation: Any) -> str:
 
 
 def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
-    """Whether the facts of each obligation can hold, and whether each of them is needed."""
-    from psem_model.audit_questions import proved_theorems, unused, witness
+    """What z3 says of each text, whether facts can hold, and whether each of them is needed."""
+    from psem_model.audit_hypotheses import for_all_values, premises, unused_parts
+    from psem_model.audit_questions import answer, proved_theorems, unused, witness
 
     for of, obligation in zip(found["obligations"], result.obligations, strict=True):
+        of["z3"] = answer(of["text"])
         if obligation.expected == "unsat" and obligation.facts:
             text = witness(obligation.facts)
             title = {"facts of": obligation.name, "and": "values of which they are true"}
@@ -77,6 +81,20 @@ def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
             of["witness"] = text and header(claim, {**title, "expected": "sat"}) + text
     for theorem in proved_theorems(result.listed):
         found["unused"] += unused(theorem)
+    found["unused_parts"] = unused_parts(result.listed)
+    for number, theorem in enumerate(result.theorems, 1):
+        if theorem.counterexample is None and (formulas := premises(theorem)):
+            text = witness(formulas)
+            title = {"premises of": theorem.name, "and": "values of which they are true"}
+            found["premises"].append(
+                {
+                    "file": f"{claim.id}/{number}-premises.smt2",
+                    "name": theorem.name,
+                    "number": len(formulas),
+                    "for_all_values": for_all_values(theorem),
+                    "witness": text and header(claim, {**title, "expected": "sat"}) + text,
+                }
+            )
 
 
 def main() -> None:

@@ -172,13 +172,15 @@ def check_schedule(
     return Checked(name, tuple(looked_at), schedule, Verdict(True))
 
 
-def cases_of(schedule: Schedule, mesh: Mesh | None, micro_steps: int | None) -> list[Case]:
-    """The cases to look at, the smallest first."""
+def cases_of(
+    schedule: Schedule, mesh: Mesh | None, micro_steps: int | None, devices: Sequence[str] = ()
+) -> list[Case]:
+    """The cases to look at, the smallest first. `devices`: axes of --devices, if it has others too."""
     axes = schedule.axes
     if micro_steps is not None and micro_steps > MANY:
         raise BadInput(f"--accumulate: given {micro_steps:,}; expected at most {MANY} to check")
     if mesh is None and len(axes) > MOST_AXES:
-        example = "x".join("2" for _ in axes)
+        example = "x".join("2" for _ in devices or axes)
         raise BadInput(
             f"--devices: given nothing for {len(axes)} axes; expected sizes such as {example} to check "
             f"more than {MOST_AXES} axes"

@@ -14,8 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from psem_model.inputs import LARGEST, BadInput, choose
-from psem_model.schedules import LARGEST_FILE
+from psem_model.inputs import LARGEST, LARGEST_FILE, BadInput, choose
 from spec.model_costs import elements
 from spec.transformer import LAYER, Transformer, parts
 from spec.values import Value

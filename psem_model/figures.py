@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
@@ -77,6 +78,40 @@ def plain(value: Number) -> str:
 def digits(value: Fraction, most: int = 6) -> str:
     """A number by its first digits, without powers of ten."""
     return f"{Decimal(f'{float(value):.{most}g}'):,f}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Of bytes: a power of 1,000, and the power of 1,024 beside it."""
+
+    name: str = "GB"
+    size: int = 10**9
+    other_name: str = "GiB"
+    other_size: int = 2**30
+
+    @property
+    def words(self) -> str:
+        """What its names stand for."""
+        if self.size == 1:
+            return "B = bytes"
+        power, other = len(str(self.size)) - 1, self.other_size.bit_length() - 1
+        return f"{self.name} = 1e{power} bytes, {self.other_name} = 2^{other} bytes"
+
+    def texts(self, value: Number) -> tuple[str, str]:
+        """So many bytes in both."""
+        exact = Fraction(value)
+        decimal, binary = digits(exact / self.size), digits(exact / self.other_size)
+        return f"{decimal} {self.name}", f"{binary} {self.other_name}"
+
+
+GB = Unit()
+UNITS = (GB, Unit("MB", 10**6, "MiB", 2**20), Unit("kB", 10**3, "KiB", 2**10), Unit("B", 1, "B", 1))
+
+
+def unit_of(sizes: Iterable[Number]) -> Unit:
+    """A unit for all of some sizes, up to GB: the largest has at least one of it, or a byte."""
+    largest = max(sizes, default=0)
+    return next((unit for unit in UNITS if largest >= unit.size), UNITS[-1] if largest else GB)
 
 
 def memory(size: int) -> str:

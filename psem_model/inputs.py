@@ -18,6 +18,7 @@ from spec.strategies import MEANING, STRATEGIES
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 CUT_THE_MODEL = ("predict", "derive", "simulate")  # commands that take strategies which cut the model
 LARGEST = 30  # decimal exponent of numbers that are taken
+LARGEST_FILE = 2**20  # bytes of a file that is read
 
 
 class BadInput(ValueError):

@@ -125,14 +125,16 @@ def compare(
     """Set two or more plans side by side: memory, what is sent along each axis, verdict.
 
     Strategies or products of them: psem compare "zero1(64)" "zero3(64)" --psi 7e9. With a model's
-    shape and --sequence, activations too, and strategies that cut the model.
+    shape and --sequence, activations too, and strategies that cut the model. Memory is per device, and
+    what is sent per device and step: of a pipeline's fullest and of its busiest stage. Exit code: 0 if
+    all are accepted, 1 if one is rejected.
     """
     from psem_model import compare as sides
     from psem_model import inputs, model_inputs
     from psem_model.expressions import parse
-    from psem_model.predict import NotRealisable
-    from psem_model.predict import predict as predicted
+    from psem_model.predict import NotRealisable, evaluate, require_realisable
     from psem_model.product_check import check_product
+    from spec.memory import Sizes
 
     if len(strategies) < 2:
         raise BadInput('compare: expected two strategies or more, such as "zero1(64)" "zero3(64)"')
@@ -162,13 +164,16 @@ def compare(
         of_unit = None if unit is None else min(size, count("--unit", unit, "elements"))
         mesh = model_inputs.mesh(expression, devices)
         steps = count("--accumulate", accumulate, "micro-steps")
+        placed, refused = expression.product.states, None
         try:
-            costs = predicted(expression.product.states, size, mesh, given, steps, of_unit)
+            require_realisable(placed, mesh, steps, given)
         except NotRealisable as error:
-            raise BadInput(f"compare: {expression.text!r} is not realisable: {error}") from None
-        found.append(sides.of_states(expression.text, costs, True))
+            refused = error
+        costs = evaluate(placed, Sizes(size, mesh, given, of_unit), steps)
+        found.append(sides.of_states(expression.text, costs, refused))
     as_lines = "\n".join(sides.lines(found))
     click.echo(json.dumps([f.json() for f in found], indent=2) if as_json else as_lines)
+    sys.exit(REJECTED if any(f.rejected for f in found) else 0)
 
 
 def predict(
@@ -205,7 +210,6 @@ def simulate(
     **step: Any,
 ) -> NoReturn:
     """Run a product of strategies beside what is predicted, and exit."""
-    refuse(["offload_activations"], "to simulate", "it with psem predict: they stay on the device")
     plan = planned(found, devices, model, **step)
     require_effect([plan])
     from psem_model.product_simulation import ARITHMETICS, require_fit, simulate_product, works

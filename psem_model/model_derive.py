@@ -60,7 +60,7 @@ def program(
     of_name = {of.name: of for of in parts(shape(block, experts))}
     chosen = of_name[choose("--part", part, PARTS)]
     if part == LAYER:
-        require_experts(found.product, experts)
+        require_experts(found, experts)
     else:
         refuse(["experts", "recompute"], f"with --part {part}", "--part layer")
     derived = distribute(chosen, axes, again)

@@ -106,13 +106,15 @@ def mesh(found: Expression, devices: str | None) -> dict[str, int]:
     if not missing:
         if devices is not None:
             raise BadInput(
-                "--devices: given with a strategy that says its sizes; expected one of the two"
+                f"--devices: given with {found.text!r}, which says its sizes; expected one of the two"
             )
         return {axis: found.sizes[axis] for axis in axes}
     if found.sizes:
-        raise BadInput(
-            f"strategy: given {found.text!r}, without a size for {missing[0]}; expected one for each "
-            "axis, such as tp(8), or none and --devices"
+        number = next(n for n, f in enumerate(found.product.factors) if missing[0] in f.axes)
+        raise found.wrong_factor(
+            number,
+            "one for each axis, such as tp(8), or none and --devices",
+            f" without a size for {missing[0]}",
         )
     return inputs.mesh(required(devices), axes)
 
@@ -175,7 +177,7 @@ def plan(found: Expression, sizes: dict[str, int], model: Transformer, step: Ste
     pipe = Pipeline(Kind.ONE_F_ONE_B, 1, micro_batches)
     if found.product.pipe:
         stages = sizes[found.product.pipe]
-        pipe = _pipeline(model, stages, micro_batches, step.order, step.chunks)
+        pipe = _pipeline(found, model, stages, micro_batches, step.order, step.chunks)
     planned = ModelPlan(
         model,
         held(found.product, step.held),
@@ -189,14 +191,19 @@ def plan(found: Expression, sizes: dict[str, int], model: Transformer, step: Ste
         offload=step.offload_activations,
     )
     require_places(planned)
-    require_experts(planned.product, model.experts)
-    require_even(planned.product, sizes, planned.indices, planned.again == FROM_SLICES)
-    _require_even_slots(planned)
+    require_experts(found, model.experts)
+    require_even(found, sizes, planned.indices, planned.again == FROM_SLICES)
+    _require_even_slots(found, planned)
     return planned
 
 
 def _pipeline(
-    model: Transformer, stages: int, micro_batches: int, order: str | None, chunks: str | None
+    found: Expression,
+    model: Transformer,
+    stages: int,
+    micro_batches: int,
+    order: str | None,
+    chunks: str | None,
 ) -> Pipeline:
     v = 1 if chunks is None else inputs.count("--chunks", chunks, "chunks of layers in a stage")
     kinds = {kind.value: kind for kind in Kind}
@@ -207,10 +214,10 @@ def _pipeline(
         raise BadInput(f"--order: given {name!r} with --chunks {v}; expected interleaved")
     if kind is Kind.INTERLEAVED and micro_batches % stages:
         raise BadInput(
-            f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages, as "
-            "interleaved stages need"
+            f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "
+            f"{found.text!r}, as interleaved stages need"
         )
-    require_layers(model, stages, v)
+    require_layers(found, model, stages, v)
     return Pipeline(kind, stages, micro_batches, v)
 
 
@@ -231,60 +238,63 @@ def require_places(found: ModelPlan) -> None:
         )
 
 
-def require_experts(product: Product, experts: Number) -> None:
+def require_experts(found: Expression, experts: Number) -> None:
     """What cuts experts needs some."""
-    for factor in product.factors:
+    for number, factor in enumerate(found.product.factors):
         if factor.cuts and "e" in factor.cuts.weights and not experts:
-            raise BadInput(f"strategy: given {factor.name!r}; expected a model with experts")
+            raise found.wrong_factor(number, "a model with experts")
 
 
-def require_layers(model: Transformer, stages: int, chunks: int = 1) -> None:
+def require_layers(found: Expression, model: Transformer, stages: int, chunks: int = 1) -> None:
     """Every chunk of every stage has a layer."""
     if stages * chunks > model.layers:
-        raise BadInput(
-            f"--devices: given {stages} stages, of {counted(chunks, 'chunk')} each; expected at most "
-            f"{model.layers} in all, one for each layer"
+        raise found.wrong_size(
+            found.product.pipe or "",
+            f"{stages} stages, of {counted(chunks, 'chunk')} each",
+            f"at most {model.layers} in all, one for each layer",
         )
 
 
 def require_even(
-    product: Product, sizes: Mapping[str, int], indices: Mapping[str, Number], sliced: bool = False
+    found: Expression, sizes: Mapping[str, int], indices: Mapping[str, Number], sliced: bool = False
 ) -> None:
     """What is cut is cut evenly, but for words, which are padded.
 
     `sliced`: what layers take is kept in slices of the tokens, where it is not cut otherwise.
     """
     cut: dict[str, list[str]] = {}
-    for axis in product.cuts:
+    for axis in found.product.cuts:
         tokens = ["s"] if sliced and not axis.stream else []
-        found = [*axis.weights, axis.stream, *(index for _, index in axis.brought), *tokens]
-        for index in dict.fromkeys(i for i in found if i in NAMES and i in indices):
-            cut.setdefault(index, []).append(axis.name)
-    for index, axes in cut.items():
-        devices, size = group_size(sizes, axes), indices[index]
-        if size % devices:
-            in_slices = ", kept in slices" if index == "s" and sliced else ""
-            raise BadInput(
-                f"--devices: given {devices} along {' x '.join(axes)}; expected a divisor of "
-                f"{size:,}, {NAMES[index]}{in_slices}"
-            )
+        some = [*axis.weights, axis.stream, *(index for _, index in axis.brought), *tokens]
+        for index in dict.fromkeys(i for i in some if i in NAMES and i in indices):
+            axes = cut.setdefault(index, [])
+            axes.append(axis.name)
+            devices, size = group_size(sizes, axes), indices[index]
+            if size % devices:
+                in_slices = ", kept in slices" if index == "s" and sliced else ""
+                raise found.wrong_size(
+                    axis.name,
+                    f"{devices} along {' x '.join(axes)}",
+                    f"a divisor of {size:,}, {NAMES[index]}{in_slices}",
+                )
 
 
-def _require_even_slots(found: ModelPlan) -> None:
+def _require_even_slots(found: Expression, planned: ModelPlan) -> None:
     """Tokens spread evenly over the experts."""
-    if found.model.experts:
-        tokens = found.micro_batch * found.sequence * found.model.chosen
-        others = group_size(found.mesh, [a.name for a in found.axes if a.stream == "s"])
-        if tokens % (found.model.experts * others):
+    if planned.model.experts:
+        tokens = planned.micro_batch * planned.sequence * planned.model.chosen
+        others = group_size(planned.mesh, [a.name for a in planned.axes if a.stream == "s"])
+        if tokens % (planned.model.experts * others):
             raise BadInput(
-                f"--micro-batch: {tokens:,} tokens sent on each device's slice; expected a multiple "
-                f"of {found.model.experts * others}, so that they spread evenly over the experts"
+                f"--micro-batch: {tokens:,} tokens sent on each device's slice with {found.text!r}; "
+                f"expected a multiple of {planned.model.experts * others}, so that they spread evenly "
+                "over the experts"
             )
 
 
-def require_cut(product: Product, sizes: Mapping[str, int], model: Transformer) -> None:
+def require_cut(found: Expression, sizes: Mapping[str, int], model: Transformer) -> None:
     """A model's weights and layers are cut evenly; of samples and tokens nothing is known."""
     weights = {name: size for name, size in model.sizes(1, 1).items() if name in ("g", "f", "e")}
-    require_even(product, sizes, weights)
-    if product.pipe:
-        require_layers(model, sizes[product.pipe])
+    require_even(found, sizes, weights)
+    if found.product.pipe:
+        require_layers(found, model, sizes[found.product.pipe])

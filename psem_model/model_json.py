@@ -9,6 +9,9 @@ from psem_model.figures import quantity
 from psem_model.model_predict import STATES, ModelPlan, Moved, StageCosts
 from psem_model.model_symbolic import per_token, text
 from psem_model.part_costs import BACKWARD, FORWARD, PHASES, PartCosts, plain_name
+from spec.distribute import NOTHING, PAIRS
+from spec.layouts import Layout
+from spec.modes import Mode
 from spec.pipeline import bubble_of_ideal, bubble_of_span
 from spec.transformer import LAYER
 
@@ -61,8 +64,29 @@ def _inputs(plan: ModelPlan) -> dict[str, Any]:
         "chunks": plan.pipe.chunks,
         "recompute": plan.again,
         "offload_activations": plan.offload,
+        "activations_mode": activations_mode(plan),
         "bytes": {"w": float(policy.w), "g": float(policy.g), "K": float(policy.k)},
     }
+
+
+def activations_mode(plan: ModelPlan) -> str:
+    """The modes of a layer's activations along the axes, as a placement writes them.
+
+    R and S of what is kept for backward, unless that is only what layers take; with O, on the host. M
+    of what is made again, from what is kept.
+    """
+    program, found = plan.costs[LAYER].program, []
+    if plan.again in (NOTHING, PAIRS):
+        layouts = {lie.layout for value in program.kept for lie in program.lies[value].values()}
+        of_others = plan.product.states.axes or plan.product.pipe  # samples, and layers, are cut
+        is_cut = bool(of_others) or Layout.SHARDED in layouts
+        kept = {Mode.SHARDED: is_cut, Mode.REPLICATED: Layout.REPLICATED in layouts or not is_cut}
+        found = [mode.value for mode in Mode if kept.get(mode)]
+    made_again = [] if plan.again == NOTHING else [Mode.MATERIALIZED.value]
+    if plan.offload:
+        found = [f"{mode}+{Mode.OFFLOADED.value}" for mode in found or made_again]
+        made_again = made_again if plan.again == PAIRS else []
+    return ", ".join(found + made_again)
 
 
 def _part(costs: PartCosts) -> dict[str, Any]:
@@ -70,6 +94,7 @@ def _part(costs: PartCosts) -> dict[str, Any]:
     return {
         "parameters": sum(costs.parameters.values()),
         "activations": quantity(costs.activations),
+        "computing": quantity(costs.computing),
         "kept": [str(value) for value in costs.program.kept],
         "elements": {
             **{phase: quantity(costs.sent(phase)) for phase in PHASES},
@@ -99,6 +124,7 @@ def _memory(stage: StageCosts) -> dict[str, Any]:
         },
         "host": quantity(stage.host),
         "transient": {name: quantity(size) for name, size in stage.transient.items()},
+        "transient_of": {"states": stage.plan.unit or stage.unit, "computing": stage.computing},
         "activations": quantity(stage.activations),
         "activations_of_layers": quantity(stage.activations_of(LAYER)),
         "total": quantity(stage.total),
@@ -144,9 +170,11 @@ def _stage(stage: StageCosts) -> dict[str, Any]:
 
 
 def _pipeline(plan: ModelPlan) -> dict[str, Any]:
-    return {
+    found: dict[str, Any] = {
         "bubble_of_ideal": quantity(bubble_of_ideal(plan.pipe)),
         "bubble_of_total": quantity(bubble_of_span(plan.pipe)),
         "bubble_if": "all stages take equally long",
-        "sent_per_boundary": quantity(plan.costs[LAYER].handed_on),
     }
+    if plan.pipe.stages > 1:
+        found["sent_per_boundary"] = quantity(plan.costs[LAYER].handed_on)
+    return found

@@ -22,7 +22,7 @@ from spec.derive import derive
 from spec.distribute import ALL, NOTHING, distribute
 from spec.memory import Sizes
 from spec.mesh import group_size
-from spec.model_costs import Indices
+from spec.model_costs import Indices, in_precision
 from spec.model_strategies import WORDS
 from spec.pipeline import Kind, Pipeline, fullest, in_flight
 from spec.programs import Axis
@@ -30,6 +30,7 @@ from spec.schedule import Kind as Does
 from spec.stages import OUTSIDE, Piece, alike, ends, parts_of, pieces, to_sum
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
+from spec.values import Part
 
 STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 PARTS = (EMBEDDING, LAYER, HEAD)
@@ -41,7 +42,8 @@ class ModelPlan:
     """A model, strategies on the axes of a mesh, and a step of `pipe.micro_batches` micro-batches.
 
     `micro_batch`: samples of a micro-batch, on each device of the axes that cut samples.
-    `unit`: elements gathered and reduced at a time; those of a layer, if it is not given.
+    `unit`: elements gathered and reduced at a time; if it is not given, those of the largest of a
+    layer, the embedding and the head, and states are padded as if all units were as large.
     `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
     """
 
@@ -64,14 +66,28 @@ class ModelPlan:
     @cached_property
     def indices(self) -> Indices:
         """How many values each index has in all."""
-        samples = group_size(self.mesh, [axis.name for axis in self.axes if axis.stream == "b"])
+        samples = group_size(self.mesh, self._cut_samples)
         return self.model.sizes(self.micro_batch * samples, self.sequence)
+
+    @property
+    def _cut_samples(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.axes if axis.stream == "b")
+
+    @property
+    def sample_axes(self) -> tuple[str, ...]:
+        """The axes whose devices have samples of their own."""
+        return self.product.states.axes + self._cut_samples
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Embedding, layer and head, computed in the precision of the weights."""
+        return tuple(in_precision(part, self.policy.w) for part in parts(self.model))
 
     @cached_property
     def costs(self) -> dict[str, PartCosts]:
         """Of the embedding, a layer and the head."""
         found = {}
-        for part in parts(self.model):
+        for part in self.parts:
             again = self.again if part.name == LAYER else NOTHING
             found[part.name] = PartCosts(distribute(part, self.axes, again), self.indices, self.mesh)
         return found
@@ -92,7 +108,7 @@ class ModelPlan:
             return None
         size_mid = self.costs[LAYER].activations
         size_in = replace(self, again=ALL).costs[LAYER].activations
-        count = checkpoints.best_of_whole(layers, size_in, size_mid)
+        count = checkpoints.best(layers, size_in, size_mid)
         least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
         return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
 
@@ -163,6 +179,7 @@ class Group:
     summed: tuple[str, ...]
     weights: tuple[str, ...]
     costs: Costs
+    largest: str = field(compare=False)  # the part that has most of them
 
 
 @dataclass(frozen=True)
@@ -200,23 +217,24 @@ class StageCosts:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The stage's weights by the axes along which their gradients are summed."""
-        sizes: dict[tuple[str, ...], tuple[dict[str, Number], dict[str, Number]]] = {}
+        sizes: dict[tuple[str, ...], dict[str, dict[str, Number]]] = {}
         for part in self.counts:
-            costs, is_layer = self.plan.costs[part], part == LAYER
+            costs = self.plan.costs[part]
             for name, size in costs.parameters.items():
                 summed = costs.summed[name]
                 if (name, OUTSIDE) in self.plan.shared and self.plan.product.pipe:
                     summed += (self.plan.product.pipe,)
-                # tied words, if both of their uses are here, are one weight
-                sizes.setdefault(summed, ({}, {}))[is_layer][name] = size
-        return tuple(self._group(summed, *found) for summed, found in sizes.items())
+                of_parts = sizes.setdefault(summed, {})
+                # tied words, if both of their uses are here, are one weight: the embedding's
+                if part != HEAD or name not in of_parts.get(EMBEDDING, {}):
+                    of_parts.setdefault(part, {})[name] = size
+        return tuple(self._group(summed, found) for summed, found in sizes.items())
 
-    def _group(
-        self, summed: tuple[str, ...], outside: dict[str, Number], of_layer: dict[str, Number]
-    ) -> Group:
-        plan, largest = self.plan, max(sum(outside.values()), sum(of_layer.values()))
-        psi = sum(outside.values()) + self.layers * sum(of_layer.values())
-        unit = min(psi, largest if plan.unit is None else plan.unit)
+    def _group(self, summed: tuple[str, ...], of_parts: dict[str, dict[str, Number]]) -> Group:
+        plan, sums = self.plan, {part: sum(found.values()) for part, found in of_parts.items()}
+        psi = sum(self.counts[part] * size for part, size in sums.items())
+        largest = max(sums, key=lambda part: sums[part])
+        unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
         mesh = {axis: plan.mesh[axis] for axis in plan.product.states.axes + summed}
         if plan.product.pipe in summed:  # only some stages have these words
             (stages,) = {*plan.shared.values()}
@@ -224,7 +242,8 @@ class StageCosts:
         schedule = derive(plan.product.states_of(summed))
         sizes = Sizes(psi, mesh, plan.policy, unit)
         costs = predict_schedule(schedule, sizes, plan.pipe.micro_batches)
-        return Group(summed, tuple(dict.fromkeys((*outside, *of_layer))), costs)
+        names = dict.fromkeys(name for found in of_parts.values() for name in found)
+        return Group(summed, tuple(names), costs, largest)
 
     @cached_property
     def parameters(self) -> Number:
@@ -276,19 +295,36 @@ class StageCosts:
     def transient(self) -> dict[str, Number]:
         """Bytes of what passes, at its own fullest moment, by what it is.
 
-        States, unit by unit; what is made again for backward, and what is on its way to the host or
-        from it, a layer (embedding, head) at a time.
+        States, gathered or fresh, unit by unit; what a part (layer, embedding, head) computes with, and
+        what it keeps, on its way to the host or from it, one part at a time.
         """
         plan, here = self.plan, [self.plan.costs[name] for name in self.counts]
         return {
-            "states": sum(group.costs.peak - group.costs.total for group in self.groups),
-            "made_again": 0 if plan.again == NOTHING else max(c.made_again for c in here),
-            "offloaded": max(c.activations for c in here) if plan.offload else 0,
+            "states": sum(self._passing(group) for group in self.groups),
+            "computing": max(costs.computing for costs in here),
+            "offloaded": max(costs.activations for costs in here) if plan.offload else 0,
         }
 
     @property
+    def unit(self) -> str:
+        """The part whose states take most room as they pass, gathered or fresh."""
+        return max(self.groups, key=self._passing).largest
+
+    @staticmethod
+    def _passing(group: Group) -> Number:
+        return group.costs.peak - group.costs.total
+
+    @property
+    def computing(self) -> str:
+        """The part that takes most room while it is computed."""
+        return max(self.counts, key=lambda name: self.plan.costs[name].computing)
+
+    @property
     def peak(self) -> Number:
-        """And of what passes: an upper bound, as if all were there at once."""
+        """And of what passes: an upper bound, each value freed after its last use.
+
+        Without what kernels need for themselves.
+        """
         return self.total + sum(self.transient.values())
 
     # ----------------------------------------------------------------------- communication

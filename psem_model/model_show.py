@@ -8,11 +8,10 @@ from typing import Any
 
 from psem_model import model_json
 from psem_model.expressions import Expression
-from psem_model.figures import counted, digits, plain, table, times
+from psem_model.figures import Unit, counted, digits, plain, table, times, unit_of
 from psem_model.model_predict import STATES, ModelPlan, Moved, StageCosts
 from psem_model.model_symbolic import forms, legend, per_token, text
 from psem_model.part_costs import AGAIN, BACKWARD, FORWARD, PHASES
-from psem_model.show import in_bytes
 from spec.arithmetic import Number
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.pipeline import bubble_of_ideal, bubble_of_span
@@ -29,6 +28,7 @@ MADE_AGAIN = {
     ALL: "for backward, layers are made again from what they take",
     FROM_SLICES: "for backward, layers are made again from what they take, kept in slices",
 }
+PEAK = "an upper bound: each value freed after its last use; without what kernels need for themselves"
 ONE = {EMBEDDING: "the embedding", LAYER: "a layer", HEAD: "the head"}
 
 
@@ -38,6 +38,8 @@ class ModelShown:
     def __init__(self, strategy: Expression, plan: ModelPlan) -> None:
         self.strategy, self.plan = strategy, plan
         self.forms = forms(plan)
+        sent = (plan.busiest.bytes, plan.busiest.host_bytes)
+        self.unit = unit_of((plan.fullest.peak, plan.fullest.host, *sent))
 
     def json(self) -> dict[str, Any]:
         """The prediction with every number exact."""
@@ -45,19 +47,20 @@ class ModelShown:
 
     def lines(self) -> list[str]:
         """The prediction as text."""
-        plan = self.plan
+        plan, unit = self.plan, self.unit
         out = [self.strategy.text, *(f"  {meaning}" for meaning in self.strategy.meanings)]
         out += [f"  {line}" for line in _inputs(plan)]
         for name in plan.costs:
             out += ["", f"{ONE[name]}, on one device, for one micro-batch", *self._part(name)]
         if plan.product.pipe:
-            out += ["", "stages", *_stages(plan)]
+            out += ["", "stages", *_stages(plan, unit)]
             out += ["", "pipeline: idle time, if all stages take equally long", *self._pipeline()]
         of = f"of {plan.fullest.parameters:,} parameters{_at(plan, plan.fullest)}"
-        out += ["", f"memory per device, {of} (GB = 1e9 bytes, GiB = 2^30 bytes)"]
-        out += [*table(_memory(plan)), *_checkpoints(plan)]
+        out += ["", f"memory per device, {of} ({unit.words})"]
+        out += [*table(_memory(plan, unit)), *_checkpoints(plan, unit)]
         out += ["", f"communication per device and step{_at(plan, plan.busiest)}"]
-        out += table([*map(_moved, plan.busiest.moved), *_totals(plan.busiest)])
+        moved = [_moved(moved, unit) for moved in plan.busiest.moved]
+        out += table([*moved, *_totals(plan.busiest, unit)])
         if not plan.model.vocabulary:
             out += ["  without embedding and head: give --vocabulary"]
         out += ["", "formulas: parameters and what is sent in elements, activations in bytes"]
@@ -67,7 +70,7 @@ class ModelShown:
         costs, found = self.plan.costs[name], self.forms[name]
         rows = [
             ("parameters", plain(sum(costs.parameters.values())), "", text(found["parameters"])),
-            ("activations", *in_bytes(costs.activations), per_token(found["activations"])),
+            ("activations", *self.unit.texts(costs.activations), per_token(found["activations"])),
         ]
         for phase in PHASES:
             sent = costs.sent(phase)
@@ -79,15 +82,15 @@ class ModelShown:
 
     def _pipeline(self) -> list[str]:
         pipe, found = self.plan.pipe, self.forms["pipeline"]
-        handed_on = self.plan.costs[LAYER].handed_on
-        sent = f"{text(found['sent'])}, each way, of a micro-batch"
-        return table(
-            [
-                ("idle, of ideal time", _share(bubble_of_ideal(pipe)), text(found["bubble_of_ideal"])),
-                ("idle, of all time", _share(bubble_of_span(pipe)), text(found["bubble_of_total"])),
-                ("sent at a boundary", f"{plain(handed_on)} elements", sent),
-            ]
-        )
+        rows = [
+            ("idle, of ideal time", _share(bubble_of_ideal(pipe)), text(found["bubble_of_ideal"])),
+            ("idle, of all time", _share(bubble_of_span(pipe)), text(found["bubble_of_total"])),
+        ]
+        if "sent" in found:
+            elements = f"{plain(self.plan.costs[LAYER].handed_on)} elements"
+            sent = f"{text(found['sent'])}, each way, of a micro-batch"
+            rows.append(("sent at a boundary", elements, sent))
+        return table(rows)
 
 
 def _inputs(plan: ModelPlan) -> list[str]:
@@ -95,11 +98,14 @@ def _inputs(plan: ModelPlan) -> list[str]:
     mesh = " x ".join(f"{axis} {size:,}" for axis, size in plan.mesh.items())
     shape = f"{counted(model.layers, 'layer')} of {counted(model.hidden, 'feature')}"
     samples = f"{counted(plan.micro_batch, 'sample')} of {counted(plan.sequence, 'token')}"
+    along = " x ".join(plan.sample_axes)
+    samples += f" on each device along {along}" if along else ""
     out = [
         f"Psi = {plan.psi:,} parameters: {shape}, {counted(model.heads, 'head')}",
         f"devices: {mesh}",
         f"a step of {counted(m, 'micro-batch')}{' of' if m == 1 else ', each of'} {samples}",
-        MADE_AGAIN[plan.again] + ("; what is kept is on the host" if plan.offload else ""),
+        f"{MADE_AGAIN[plan.again]}{'; what is kept is on the host' if plan.offload else ''} "
+        f"(activations: {model_json.activations_mode(plan)})",
     ]
     if plan.padded_words != model.vocabulary:
         out.append(f"{model.vocabulary:,} words padded to {plan.padded_words:,}, to be cut evenly")
@@ -110,8 +116,9 @@ def _at(plan: ModelPlan, stage: StageCosts) -> str:
     return f", on stage {stage.number:,}" if plan.product.pipe else ""
 
 
-def _stages(plan: ModelPlan) -> list[str]:
-    head = ("stage", "alike", "layers", "parameters", "in flight", "resting", "activations", "sent")
+def _stages(plan: ModelPlan, unit: Unit) -> list[str]:
+    in_flight = "in flight" if plan.pipe.chunks == 1 else "in flight, chunks"
+    head = ("stage", "alike", "layers", "parameters", in_flight, "resting", "activations", "sent")
     rows = [head]
     for stage in plan.stages:
         rows.append(
@@ -121,9 +128,9 @@ def _stages(plan: ModelPlan) -> list[str]:
                 f"{stage.layers:,}",
                 plain(stage.parameters),
                 f"{stage.in_flight:,}",
-                in_bytes(sum(stage.resting.values()))[0],
-                in_bytes(stage.activations)[0],
-                in_bytes(stage.bytes)[0],
+                unit.texts(sum(stage.resting.values()))[0],
+                unit.texts(stage.activations)[0],
+                unit.texts(stage.bytes)[0],
             )
         )
     out = table(rows, right=tuple(range(len(head))))
@@ -132,31 +139,33 @@ def _stages(plan: ModelPlan) -> list[str]:
     return out
 
 
-def _memory(plan: ModelPlan) -> list[tuple[str, ...]]:
+def _memory(plan: ModelPlan, unit: Unit) -> list[tuple[str, ...]]:
     stage, policy = plan.fullest, plan.policy
     rows: list[tuple[str, ...]] = [
-        (s.value, *in_bytes(stage.resting[s]), f"{policy.of(s)} = {policy.provenance(s)}")
+        (s.value, *unit.texts(stage.resting[s]), f"{policy.of(s)} = {policy.provenance(s)}")
         for s in STATES
     ]
     kept = "kept on the host" if plan.offload else "kept for backward"
-    rows.append(("activations", *in_bytes(stage.activations), kept))
-    rows.append(("total", *in_bytes(stage.total), ""))
-    unit = "a layer" if plan.unit is None else f"{plan.unit:,} elements"
+    rows.append(("activations", *unit.texts(stage.activations), kept))
+    rows.append(("total", *unit.texts(stage.total), ""))
+    at_once = ONE[stage.unit] if plan.unit is None else f"{plan.unit:,} elements"
     passing = {
-        "states": ("gathered or fresh", f"parameters or gradients, {unit} at a time"),
-        "made_again": ("made again", "activations, a layer at a time"),
+        "states": ("gathered or fresh", f"parameters or gradients; unit: {at_once}"),
+        "computing": (
+            "computing",
+            f"values of {ONE[stage.computing]}, at its fullest moment, beside what it keeps",
+        ),
         "offloaded": ("offloaded", "activations to or from the host, a layer or the head at a time"),
     }
     sizes = {name: size for name, size in stage.transient.items() if size}
-    rows += [(passing[name][0], *in_bytes(size), passing[name][1]) for name, size in sizes.items()]
-    if sizes:
-        rows.append(("peak", *in_bytes(stage.peak), "an upper bound: as if all were there at once"))
+    rows += [(passing[name][0], *unit.texts(size), passing[name][1]) for name, size in sizes.items()]
+    rows.append(("peak", *unit.texts(stage.peak), PEAK))
     if stage.host:
-        rows.append(("host", *in_bytes(stage.host), "in the host's memory"))
+        rows.append(("host", *unit.texts(stage.host), "in the host's memory"))
     return rows
 
 
-def _checkpoints(plan: ModelPlan) -> list[str]:
+def _checkpoints(plan: ModelPlan, unit: Unit) -> list[str]:
     """What the best number of checkpoints would keep, if that is less."""
     found = plan.checkpoints(plan.fullest.layers)
     if found is None:
@@ -164,7 +173,7 @@ def _checkpoints(plan: ModelPlan) -> list[str]:
     count, segment, size = found
     return [
         f"  with {counted(count, 'checkpoint')}, of segments of {counted(segment, 'layer')}, made "
-        f"again for backward: {in_bytes(size)[0]} of activations for a micro-batch"
+        f"again for backward: {unit.texts(size)[0]} of activations for a micro-batch"
     ]
 
 
@@ -173,7 +182,7 @@ def _share(value: Number) -> str:
     return f"{exact} = {digits(exact, 4)}"
 
 
-def _moved(moved: Moved) -> tuple[str, ...]:
+def _moved(moved: Moved, unit: Unit) -> tuple[str, ...]:
     over = " x ".join(moved.axes) if moved.axes else "the host link"
     return (
         f"{moved.collective} {moved.what}",
@@ -181,13 +190,13 @@ def _moved(moved: Moved) -> tuple[str, ...]:
         f"{moved.of}, {moved.when if moved.to_host else SAYS.get(moved.when, moved.when)}",
         times(moved.times),
         f"{plain(moved.elements)} elements",
-        *in_bytes(moved.bytes),
+        *unit.texts(moved.bytes),
     )
 
 
-def _totals(stage: StageCosts) -> list[tuple[str, ...]]:
+def _totals(stage: StageCosts, unit: Unit) -> list[tuple[str, ...]]:
     sent = f"{plain(stage.elements)} elements"
-    rows: list[tuple[str, ...]] = [("to other devices", "", "", "", sent, *in_bytes(stage.bytes))]
+    rows: list[tuple[str, ...]] = [("to other devices", "", "", "", sent, *unit.texts(stage.bytes))]
     if stage.host_bytes:
-        rows.append(("over the host link", "", "", "", "", *in_bytes(stage.host_bytes)))
+        rows.append(("over the host link", "", "", "", "", *unit.texts(stage.host_bytes)))
     return rows

@@ -99,14 +99,18 @@ def forms(plan: ModelPlan) -> dict[str, dict[str, Any]]:
         found["pipeline"] = {
             "bubble_of_ideal": pipeline.bubble_of_ideal(closed.pipe),
             "bubble_of_total": pipeline.bubble_of_span(closed.pipe),
-            "sent": closed.costs[LAYER].handed_on,
         }
+        if plan.pipe.stages > 1:
+            found["pipeline"]["sent"] = closed.costs[LAYER].handed_on
     return found
 
 
 def legend(plan: ModelPlan, found: dict[str, dict[str, Any]]) -> dict[str, str]:
     """What the symbols of some formulas mean."""
+    padded = {"V": f"{LEGEND['V']}, padded to the devices that cut them"}
+    is_padded = plan.padded_words != plan.model.vocabulary
     axes = {axis_symbol(axis): f"devices along {axis}" for axis in plan.mesh}
     formulas = [sympy.sympify(form) for part in found.values() for form in part.values()]
     used = {str(name) for formula in formulas for name in formula.free_symbols}
-    return {name: words for name, words in {**LEGEND, **axes}.items() if name in used}
+    known = {**LEGEND, **(padded if is_padded else {}), **axes}
+    return {name: words for name, words in known.items() if name in used}

@@ -29,7 +29,34 @@ HOLD = click.option(
 HELD = click.option("--hold", is_flag=True, help="Keep gathered activations for backward.")
 PSI = "Parameters of the model, such as 7.5e9."
 OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
-DEVICES = click.option("--devices", help=f"{OF_DEVICES} Not where the strategy says its sizes.")
+
+
+def _something(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """What was typed, unless it was nothing."""
+    if value == "":
+        from psem_model.inputs import BadInput
+
+        help_ = getattr(option, "help", "")
+        raise BadInput(f"{option.opts[-1]}: given ''; expected: {help_}")
+    return value
+
+
+DEVICES = click.option(
+    "--devices",
+    callback=_something,
+    help=f"{OF_DEVICES} Not where the strategy says its sizes.",
+)
+DEVICES_TO_CHECK = click.option(
+    "--devices",
+    callback=_something,
+    help="Devices, such as 4; 2x4 for two axes. Default: 1, 2, 3 and many, along each axis.",
+)
+SCHEDULE = click.option(
+    "--schedule",
+    metavar="FILE",
+    callback=_something,
+    help="A schedule in TOML, as psem derive prints one.",
+)
 POLICY = click.option(
     "--bytes",
     "policy",
@@ -38,7 +65,10 @@ POLICY = click.option(
     help="Bytes per parameter: a named policy, or w,g,K.",
 )
 ACCUMULATE = click.option("--accumulate", default="1", show_default=True, help="Micro-steps per step.")
-UNIT = click.option("--unit", help="Elements gathered or reduced at a time (a layer). Default: all.")
+UNIT = click.option(
+    "--unit",
+    help="Elements gathered or reduced at a time. Default: all; of a model, its largest layer.",
+)
 JSON = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
 
 BLOCK = click.option(
@@ -58,7 +88,9 @@ PROGRAM = (
     RECOMPUTE,
     click.option("--moves", is_flag=True, help="Only the collectives."),
 )
-CONFIG = click.option("--config", help="The model's shape: a Hugging Face config.json.")
+CONFIG = click.option(
+    "--config", callback=_something, help="The model's shape: a Hugging Face config.json."
+)
 MODEL = (
     CONFIG,
     click.option("--layers", help="Layers of the model, where there is no --config."),

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from spec.arithmetic import Number
-from spec.distribute import distribute
-from spec.model_costs import Indices, elements, elements_sent, kept_bytes, weights
+from spec.model_costs import Indices, elements, elements_sent, fullest_moment, kept_bytes, weights
 from spec.programs import Move, Program
 from spec.values import Value
 
@@ -56,10 +55,9 @@ class PartCosts:
         return sum(self._elements(value) for value in self.program.kept)
 
     @cached_property
-    def made_again(self) -> Number:
-        """Bytes that are there beside what is kept, while backward has the rest made again."""
-        without = distribute(self.program.part, self.program.axes)
-        return kept_bytes(without, self.indices, self.mesh) - self.activations
+    def computing(self) -> Number:
+        """Bytes of values that are there at once beside what is kept, at the fullest moment."""
+        return fullest_moment(self.program, self.indices, self.mesh)
 
     @cached_property
     def traffic(self) -> tuple[Traffic, ...]:

@@ -15,7 +15,6 @@ from spec.communication import Move, moves, totals
 from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes, peak, resting
 from spec.placement import Placement
-from spec.reference import Divergence, first_divergence
 from spec.schedule import Schedule
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.strategies import STRATEGIES
@@ -23,6 +22,8 @@ from spec.verdict import Verdict, check
 
 if TYPE_CHECKING:
     import numpy as np
+
+    from spec.reference import Divergence
 
 SMALL = 3  # devices along an axis that show all there is to see (theorem T3)
 
@@ -89,6 +90,8 @@ def require_realisable(
     few = min(micro_steps, SMALL)
     verdict = verdict_of(placement, sizes, few, policy)
     if not verdict.accepted:
+        from spec.reference import first_divergence
+
         small = dict(zip(placement.axes, sizes, strict=True))
         options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
         options["master"] = policy.master

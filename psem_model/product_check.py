@@ -113,7 +113,7 @@ def check_product(
     for summed, names in groups.items():
         schedule = derive(product.states_of(summed))
         mesh = None if sizes is None else {axis: sizes[axis] for axis in schedule.axes}
-        cases = cases_of(schedule, mesh, micro_steps)
+        cases = cases_of(schedule, mesh, micro_steps, product.axes)
         verdict = check_schedule(found.text, schedule, cases, policy, progress=progress)
         checked.append(Weights(schedule.axes, tuple(names), verdict))
     return CheckedProduct(found.text, lines_of, "", shared, tuple(checked))

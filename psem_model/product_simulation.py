@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -11,19 +10,18 @@ from typing import Any
 from psem_model.figures import counted, memory, plain, quantity, table
 from psem_model.inputs import BadInput
 from psem_model.model_inputs import require_places
-from psem_model.model_predict import Group, ModelPlan, StageCosts
+from psem_model.model_predict import PARTS, Group, ModelPlan
+from psem_model.product_figures import figures
 from psem_model.simulation import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Figure
 from psem_model.simulator import Floating
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placed import Difference
 from psem_model.simulator.placing import Placing
 from psem_model.simulator.products import PlacedTransformer, RealDescent, ResiduesOfDescent
-from spec.arithmetic import Number
 from spec.distribute import NOTHING, distribute
-from spec.memory import MODEL_STATES
-from spec.programs import Axis, Move, Program
+from spec.programs import Axis, Program
 from spec.schedule import Schedule
-from spec.transformer import LAYER, parts
+from spec.transformer import LAYER
 
 ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
     (MODULAR, True): Residues,
@@ -61,7 +59,7 @@ class ProductRun:
     @property
     def unequal(self) -> list[tuple[int, Figure]]:
         """Figures that are not as predicted, with their stage."""
-        return [(k, f) for k, figures in enumerate(self.stages) for f in figures if not f.equal]
+        return [(k, f) for k, stage in enumerate(self.stages) for f in stage if not f.equal]
 
     @property
     def name(self) -> str:
@@ -78,10 +76,10 @@ class ProductRun:
             f"  {counted(self.steps, 'step')} in {self.arithmetic} arithmetic, seed {self.seed}",
             "",
         ]
-        for number, figures in enumerate(self.stages):
+        for number, stage in enumerate(self.stages):
             of = f"per device of stage {number}" if len(self.stages) > 1 else "per device"
             rows = [(of, "simulated", "predicted", "")]
-            for f in figures:
+            for f in stage:
                 words = "equal" if f.equal else "differs"
                 rows.append((f.words, plain(f.simulated), plain(f.predicted), words))
             out += [*table(rows, right=(1, 2)), ""]
@@ -109,6 +107,8 @@ class ProductRun:
                 "micro_batch": plan.micro_batch,
                 "sequence": plan.sequence,
                 "accumulate": plan.pipe.micro_batches,
+                "recompute": plan.again,
+                "offload_activations": plan.offload,
                 "steps": self.steps,
                 "arithmetic": self.arithmetic,
                 "seed": self.seed,
@@ -120,9 +120,9 @@ class ProductRun:
                         "predicted": quantity(f.predicted),
                         "equal": f.equal,
                     }
-                    for f in figures
+                    for f in stage
                 }
-                for figures in self.stages
+                for stage in self.stages
             ],
             "matches": self.matches,
             "divergence": None
@@ -168,9 +168,9 @@ def simulate_product(
             run.step()
     except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
         raise BadInput(f"these sizes cannot be simulated: {error}") from None
-    figures = tuple(tuple(_figures(run, plan.stage(k))) for k in range(plan.pipe.stages))
+    found = tuple(tuple(figures(run, plan.stage(k))) for k in range(plan.pipe.stages))
     difference = run.differences[0] if run.differences else None
-    return ProductRun(plan, steps, arithmetic, seed, figures, difference)
+    return ProductRun(plan, steps, arithmetic, seed, found, difference)
 
 
 def works(plan: ModelPlan, steps: int) -> int:
@@ -190,7 +190,7 @@ def require_fit(plan: ModelPlan) -> None:
     takes = PER_ELEMENT * plan.psi
     for number, alike in {0: 1, last: 1, **({1: last - 1} if last > 1 else {})}.items():
         stage = plan.stage(number)
-        each = int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.activations)
+        each = int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.kept(*PARTS))
         takes += alike * (inner * each + inner**2 * PER_PAIR * len(stage.groups))
     if takes > LARGEST:
         raise BadInput(
@@ -220,6 +220,7 @@ def transformer(
         plan.policy,
         plan.pipe,
         seed,
+        plan.offload,
     )
 
 
@@ -228,7 +229,7 @@ def programs(plan: ModelPlan) -> tuple[Program, Program, Program]:
     batch = [Axis(name, stream="b") for name in plan.product.states.axes]
     embedding, layer, head = (
         distribute(part, (*batch, *plan.axes), plan.again if part.name == LAYER else NOTHING)
-        for part in parts(plan.model)
+        for part in plan.parts
     )
     return embedding, layer, head
 
@@ -246,56 +247,3 @@ def placings(plan: ModelPlan, schedule_of: Callable[[Group], Schedule]) -> list[
             unit = sizes.psi if sizes.unit is None else sizes.unit
             found.append(Placing(schedule_of(group), tuple(keys), unit, stages, pipe))
     return [*dict.fromkeys(found)]
-
-
-# ------------------------------------------------------------------------------------- figures
-def _figures(run: PlacedTransformer, costs: StageCosts) -> Iterator[Figure]:
-    """What is counted of a stage, per device, and what is predicted for it."""
-    stage, k = run.stages[costs.number], costs.number
-    elements = sum(placed.elements for placed in stage.placed)
-    yield Figure("computes_with", "parameters computed with, elements", elements, costs.parameters)
-    resting = run.resting(k)
-    for state in MODEL_STATES:
-        words = f"{state.value} at rest, bytes"
-        yield Figure(state.value, words, resting[state], costs.resting[state])
-    yield Figure("host", "on the host, bytes", sum(run.resting(k, True).values()), costs.host)
-    words = "activations at their fullest, bytes"
-    yield Figure("activations", words, stage.fullest, costs.activations)
-    has, needs = sent(run, costs), Counter[tuple[str, ...]]()
-    for moved in costs.moved:
-        if not moved.to_host:
-            needs[moved.axes] += moved.elements
-    for axes in dict.fromkeys([*needs, *has]):
-        words = f"sent along {' x '.join(axes)} per step, elements"
-        yield Figure(f"sent along {' x '.join(axes)}", words, has[axes], needs[axes])
-    yield Figure("elements", "sent per step, elements", has.total(), costs.elements)
-    yield Figure("host_bytes", "over the host link, bytes", over_host_link(run, k), costs.host_bytes)
-
-
-def sent(run: PlacedTransformer, costs: StageCosts) -> Counter[tuple[str, ...]]:
-    """Elements that the device of a stage that sends most sends in a step, by the axes."""
-    stage, found = run.stages[costs.number], Counter[tuple[str, ...]]()
-    of_parts = {block.name: block.program for chunk in stage.chunks for block in chunk}
-    for (where, number), elements in stage.devices.network.sent.items():
-        name, phase = where.split()
-        line = getattr(of_parts[name], phase)[number]
-        assert isinstance(line, Move)
-        found[line.axis,] += int(elements.max())
-    for placed in stage.placed:
-        own = placed.rows(costs.number)
-        for (where, number), elements in placed.run.network.sent.items():
-            op = getattr(placed.placing.schedule, where)[number]
-            found[op.axes] += int(elements[own].max())
-    for elements in run.boundary.sent.values():
-        own = slice(costs.number * run.inner, (costs.number + 1) * run.inner)
-        found[costs.plan.product.pipe or "",] += int(elements[own].max())
-    return found
-
-
-def over_host_link(run: PlacedTransformer, stage: int) -> Number:
-    """Bytes over each device's host link in a step, both ways."""
-    return sum(
-        elements * placed.run.store.meter.widths[state]
-        for placed in run.stages[stage].placed
-        for (state, _), elements in placed.run.network.hosted.items()
-    )

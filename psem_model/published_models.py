@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy
 
-from psem_model.closed_models import in_flight, plan
+from psem_model.closed_models import in_flight
 from psem_model.model_symbolic import symbol
 from psem_model.published import (
     GIB,
@@ -166,11 +166,21 @@ def _idle_of_replicas(entry: Entry) -> Reproduced:
 
 def _kept_in_flight(entry: Entry) -> Reproduced:
     p, m = SYMBOLS["p"], SYMBOLS["m"]
-    pipes = [Pipeline(kind, p, m) for kind in (Order.ONE_F_ONE_B, Order.GPIPE)]
-    one_f_one_b, gpipe = (in_flight(pipe, 0) for pipe in pipes)
+    orders = (Order.ONE_F_ONE_B, Order.GPIPE)
+    one_f_one_b, gpipe = forms = [in_flight(Pipeline(order, p, m), 0) for order in orders]
+    shown = all(
+        _of_first_stage(order, *numbers)["in_flight"] == rule.subs({p: numbers[0], m: numbers[1]})
+        for order, rule in zip(orders, forms, strict=True)
+        for numbers in ((4, 12), (4, 2))
+    )
     stated = entry.value == "1F1B stashes <= p microbatches, GPipe m"
     bounded = sympy.Min(one_f_one_b, p) == one_f_one_b and same(gpipe, m)
-    return Reproduced((one_f_one_b, gpipe), stated and bounded)
+    return Reproduced((one_f_one_b, gpipe), stated and bounded and shown)
+
+
+def _of_first_stage(order: Order, stages: int, micro_batches: int) -> dict[str, Any]:
+    found = gpt("pp", stages, accumulate=micro_batches, order=order.value)
+    return dict(found["stages"][0])
 
 
 def _with_checkpoints(entry: Entry) -> Reproduced:
@@ -178,13 +188,32 @@ def _with_checkpoints(entry: Entry) -> Reproduced:
     rule = kept(names["c"], names["l"], names["A_in"], names["A_mid"], Closed(padded=False))
     (least,) = sympy.solve(sympy.diff(rule, names["c"]), names["c"])
     value, best = (form(text, **names) for text in entry.value.split(", min at c="))
-    return Reproduced((rule, least), same(rule, value) and same(least, best))
+    agrees = same(rule, value) and same(least, best) and _predicted_with_checkpoints(rule, names)
+    return Reproduced((rule, least), agrees)
+
+
+def _predicted_with_checkpoints(rule: Any, names: dict[str, Any]) -> bool:
+    """Whether so much is predicted for the best number of a model's checkpoints."""
+    sizes = [
+        exact(gpt("tp", 8, L=48, recompute=again)["parts"]["layer"]["activations"])
+        for again in ("all", "none")
+    ]
+    shown = gpt("tp", 8, L=48)["checkpoints"]
+    numbers = zip(("l", "c", "A_in", "A_mid"), (48, shown["best"], *sizes), strict=True)
+    found = rule.subs({names[name]: sympy.Rational(number) for name, number in numbers})
+    return bool(found == exact(shown["activations"]))
 
 
 def _parameters(entry: Entry) -> Reproduced:
-    derived = sympy.expand(sympy.sympify(plan("dp").psi))
-    more = sympy.expand(derived - form(entry.value, l=SYMBOLS["L"], s=SYMBOLS["P"]))
-    return Reproduced(derived, more == 0, "" if more == 0 else f"{more} more are predicted")
+    found = gpt("dp", 1, vocabulary=512)
+    by_part = {name: form(part["parameters"]) for name, part in found["formulas"].items()}
+    L, V, h = (SYMBOLS[name] for name in "LVh")
+    # the head's words are the embedding's
+    derived = by_part["embedding"] + L * by_part["layer"] + by_part["head"] - V * h
+    sizes = {L: 4, V: 512, h: 1024, SYMBOLS["P"]: 1024}
+    more = sympy.expand(derived - form(entry.value, l=L, s=SYMBOLS["P"]))
+    agrees = more == 0 and derived.subs(sizes) == found["inputs"]["psi"]
+    return Reproduced(sympy.expand(derived), agrees, "" if more == 0 else f"{more} more are predicted")
 
 
 def _number_of_parameters(entry: Entry) -> Reproduced:

@@ -14,6 +14,7 @@ from psem_model.options import (
     BLOCK,
     CONFIG,
     DEVICES,
+    DEVICES_TO_CHECK,
     HOLD,
     JSON,
     MODEL,
@@ -22,6 +23,7 @@ from psem_model.options import (
     PROGRAM,
     PSI,
     REJECTED,
+    SCHEDULE,
     STRATEGY,
     UNIT,
     bar,
@@ -136,8 +138,8 @@ def check_a_product(
 
         model = read(config)[1]
         if sizes is not None:
-            model_inputs.require_cut(found.product, sizes, model)
-    model_inputs.require_experts(found.product, model.experts)
+            model_inputs.require_cut(found, sizes, model)
+    model_inputs.require_experts(found, model.experts)
     checked = check_product(
         found,
         model,
@@ -146,16 +148,17 @@ def check_a_product(
         inputs.policy(policy),
         bar("checking"),
     )
-    click.echo(json.dumps(checked.json(), indent=2) if as_json else "\n".join(checked.lines()))
+    lines = checked.lines()
+    if config is None:
+        kind = f"{block} layers{' with experts' if model.experts else ''}"
+        lines[0] += f", for {kind} that it cuts evenly (see --block, --config)"
+    click.echo(json.dumps(checked.json(), indent=2) if as_json else "\n".join(lines))
     sys.exit(0 if checked.accepted else REJECTED)
 
 
 @click.command()
 @click.argument("file", metavar="FILE|STRATEGY")
-@click.option(
-    "--devices",
-    help="Devices, such as 4; 2x4 for two axes. Default: 1, 2, 3 and many, along each axis.",
-)
+@DEVICES_TO_CHECK
 @click.option("--accumulate", help="Micro-steps per step. Default: 1, 2 and 3.")
 @options(POLICY, CONFIG, BLOCK, JSON)
 def check(
@@ -195,7 +198,7 @@ def check(
 
 @click.command()
 @options(STRATEGY, PLACEMENT, HOLD)
-@click.option("--schedule", metavar="FILE", help="A schedule in TOML, as psem derive prints one.")
+@SCHEDULE
 @click.option("--psi", help=PSI)
 @click.option("--mlp", metavar="LAYERSxWIDTH", help="In place of --psi: a perceptron, a layer a unit.")
 @DEVICES

@@ -43,13 +43,11 @@ import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
-from psem_model.inputs import BadInput
+from psem_model.inputs import LARGEST_FILE, BadInput
 from psem_model.lines import locate
 from psem_model.schedule_keys import FIRST_PHASE, PARTS, TRAINING_KEYS, default_phase, default_span
 from psem_model.schedule_reader import Reader, shown
 from spec.schedule import COLLECTIVES, Buffer, Factor, Op, Phase, Rest, Schedule
-
-LARGEST_FILE = 2**20  # bytes
 
 
 def read(path: str) -> Schedule:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
-from psem_model.figures import counted, digits, divergence_json, plain, quantity, table, times
+from psem_model.figures import counted, divergence_json, plain, quantity, table, times, unit_of
 from psem_model.inputs import symbols_of
 from psem_model.predict import NotRealisable, Prediction
 from psem_model.symbolic import LEGEND, closed_form, peak_formula, text
-from spec.arithmetic import Number
 from spec.memory import MODEL_STATES
 from spec.mesh import HOST, group_size
 from spec.modes import MEANING, Mode
 from spec.states import State
-
-GB, GIB = 10**9, 2**30
 
 
 class Shown:
@@ -23,6 +19,7 @@ class Shown:
 
     def __init__(self, name: str, prediction: Prediction, padded: bool) -> None:
         self.name, self.prediction, self.padded = name, prediction, padded
+        self.unit = unit_of((prediction.peak, prediction.bytes, prediction.host, prediction.host_bytes))
         with_unit = prediction.sizes.unit is not None
         policy = prediction.sizes.policy
         self.formulas = closed_form(prediction.placement, policy, padded, with_unit)
@@ -122,7 +119,8 @@ class Shown:
             if ops:
                 often = times(p.micro_steps if part == "micro-step" else 1)
                 out += ["", f"schedule, {part} ({often})", *(f"  {op}" for op in ops)]
-        out += ["", "memory per device (GB = 1e9 bytes, GiB = 2^30 bytes)"]
+        in_bytes = self.unit.texts
+        out += ["", f"memory per device ({self.unit.words})"]
         rows = [
             (s.value, p.resting[s], f.resting[s], f"{policy.of(s)} = {policy.provenance(s)}")
             for s in MODEL_STATES
@@ -172,11 +170,6 @@ class Shown:
 
 
 _PEAK = "resting + largest transient (unit: {})"
-
-
-def in_bytes(value: Number) -> tuple[str, str]:
-    """Bytes in GB and in GiB."""
-    return f"{digits(Fraction(value) / GB)} GB", f"{digits(Fraction(value) / GIB)} GiB"
 
 
 def refusal(error: NotRealisable) -> list[str]:

@@ -38,12 +38,15 @@ from spec.states import BytePolicy, State
 from spec.strategies import STRATEGIES
 
 HEAD = ("", "rests", "sends, x (N-1)/N", "host link", "rests", "sends", "host link")
+PLACEMENTS = len(Mode) ** len(State)
 LEGEND = (
     "a placement is named by its modes of parameters, optimizer state and gradients; activations are "
     "S, M or O",
     "bytes per parameter: that rest on a device, that it sends in a step, and that cross its host link "
     "in a step",
     "w, g, K: bytes of weight, gradient and optimizer state; N devices; m micro-steps",
+    f"the {PLACEMENTS} have one mode for each state, and release what they gather after each use; "
+    "strategies need not",
 )
 
 
@@ -55,13 +58,22 @@ class Row:
     form: CostForm
     cost: Cost
     modes: tuple[str, ...]  # of the placements in it
-    better: str | None  # of the frontier, where it is not on it
+    better: str | None  # the class that is better, where one is
+    strategy: str | None  # the strategy outside of the space that is better, where one is
 
     def cells(self) -> tuple[str, ...]:
         """Formulas and bytes."""
         forms = (self.form.resting, self.form.sent, self.form.host)
         values = (self.cost.resting, self.cost.sent, self.cost.host)
         return (self.name, *map(sum_text, forms), *(f"{float(v):.6g}" for v in values))
+
+    @property
+    def here(self) -> str:
+        """What is better at these sizes."""
+        if self.better:
+            return f"{self.better} is better"
+        of_all = f"none of the {PLACEMENTS} is better"
+        return f"{of_all}; {self.strategy} is" if self.strategy else of_all
 
     def json(self) -> dict[str, Any]:
         """The same for a program."""
@@ -80,6 +92,7 @@ class Row:
             },
             "on_the_frontier": self.better is None,
             "dominated_by": self.better,
+            "dominated_by_strategy": self.strategy,
         }
 
 
@@ -144,12 +157,15 @@ class Space:
     def row(self, name: str, form: CostForm, modes: Iterable[str]) -> Row:
         """A class or a strategy, beside the best."""
         mine = self.cost(form)
-        better = (best for best, cost in self.best.items() if dominates(cost, mine))
-        return Row(name, form, mine, tuple(modes), next(better, None))
+        better, strategy = (
+            next((other for other, cost in others.items() if dominates(cost, mine)), None)
+            for others in (self.best, self.outside)
+        )
+        return Row(name, form, mine, tuple(modes), better, strategy)
 
     @cached_property
     def best(self) -> dict[str, Cost]:
-        """The classes on the frontier here."""
+        """The classes that no other dominates here."""
         costs = {name: self.cost(form_of(name, self.regime)) for name in frontier(self.regime)}
         return {
             name: cost
@@ -158,8 +174,24 @@ class Space:
         }
 
     @cached_property
+    def named(self) -> dict[str, Placement]:
+        """The strategies of one batch axis that are realisable here."""
+        return {
+            name: p
+            for name, p in STRATEGIES.items()
+            if p.axes == (BATCH,) and verdict(p, self.regime).accepted
+        }
+
+    @cached_property
+    def outside(self) -> dict[str, Cost]:
+        """The strategies that cost what no placement of the space does."""
+        forms = {name: closed_form(p).within(self.regime) for name, p in self.named.items()}
+        space = classes(self.regime)
+        return {name: self.cost(form) for name, form in forms.items() if form not in space}
+
+    @cached_property
     def rows(self) -> list[Row]:
-        """Every class of equal cost; those that may be on the frontier first."""
+        """Every class of equal cost; those that are best at some sizes first."""
         names = {form_of(name, self.regime): name for name in frontier(self.regime)}
         found = classes(self.regime).items()
         rows = [
@@ -183,11 +215,10 @@ class Space:
 
     @cached_property
     def strategies(self) -> list[Row]:
-        """The named strategies of one batch axis that are realisable here."""
+        """The named strategies, beside the classes and one another."""
         return [
             self.row(name, closed_form(p).within(self.regime), [modes_of(p)])
-            for name, p in STRATEGIES.items()
-            if p.axes == (BATCH,) and verdict(p, self.regime).accepted
+            for name, p in self.named.items()
         ]
 
     @cached_property
@@ -212,11 +243,10 @@ class Space:
     def counts(self) -> dict[str, int]:
         """Placements, those that are realisable, and their classes of equal cost."""
         accepted = sum(len(row.modes) for row in self.rows) * len(ACTIVATIONS)
-        placements = len(Mode) ** len(State)
-        return {"placements": placements, "realisable": accepted, "classes": len(self.rows)}
+        return {"placements": PLACEMENTS, "realisable": accepted, "classes": len(self.rows)}
 
     def lines(self, every: bool, reasons: bool) -> list[str]:
-        """The frontier and the strategies; every class and the reasons where they are asked for."""
+        """The best classes and the strategies; every class and the reasons where they are asked for."""
         p, counts = self.policy, self.counts
         out = [
             f"placements of a batch axis: {counted(self.devices, 'device')}, w = {p.w}, g = {p.g}, "
@@ -225,11 +255,14 @@ class Space:
             f"{counts['classes']} classes of equal cost",
             *(f"  {line}" for line in LEGEND),
         ]
-        out += ["", "frontier: nothing is better than these", *self._table(self.listed, False)]
+        out += ["", f"best of the {PLACEMENTS}, each at some sizes", *self._table(self.listed, False)]
         out += ["", "strategies", *self._table(self.strategies, False)]
         if every:
             out += ["", "classes", *self._table(self.rows, True)]
-        out += ["", "a class of the frontier is on it, for every N >= 2, m, w, g and K,"]
+        out += [
+            "",
+            f"none of the {PLACEMENTS} is better than one of these, for every N >= 2, m, w, g and K,",
+        ]
         for row in self.listed:
             unless_ = [f"{rival} has {when}" for rival, when in self.conditions(row.name)]
             words = "unless " + "; or ".join(unless_) if unless_ else "always"
@@ -242,9 +275,8 @@ class Space:
     def _table(self, rows: list[Row], members: bool) -> list[str]:
         cells: list[tuple[str, ...]] = [(*HEAD, "here", "its placements" if members else "")]
         for row in rows:
-            here = "nothing is better" if row.better is None else f"{row.better} is better"
             also = ", ".join(row.modes) if members or row.name in STRATEGIES else ""
-            cells.append((*row.cells(), here, also))
+            cells.append((*row.cells(), row.here, also))
         return table(cells, right=(4, 5, 6))
 
     def json(self, every: bool, reasons: bool) -> dict[str, Any]:

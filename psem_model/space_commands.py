@@ -29,7 +29,8 @@ def space(
 
     A placement is better than another if it is nowhere worse and somewhere better: in bytes that rest
     on a device, bytes that it sends in a step, and bytes over its host link. Host memory and what
-    passes through a device for a while are not compared.
+    passes through a device for a while are not compared, so a strategy that holds gathered parameters
+    from forward to backward may be better than all 5^4, which release them after each use.
     """
     from psem_model import inputs
     from psem_model.space import Space

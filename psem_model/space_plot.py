@@ -9,7 +9,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any
 
 from psem_model.inputs import BadInput, nearest
-from psem_model.space import Row, Space
+from psem_model.space import PLACEMENTS, Row, Space
 
 SUFFIXES = (".svg", ".png", ".pdf")
 UNDATED: dict[str, dict[str, None]] = {  # the same plot is the same file
@@ -47,7 +47,7 @@ def draw(space: Space, name: str) -> None:
 
 
 def _fill(axes: Any, space: Space) -> None:
-    """Classes, the frontier among those that stay off the host link, and the strategies."""
+    """Classes, the best of those that stay off the host link, and the strategies."""
     groups = (
         ("offloaded", "x", [r for r in space.rows if r.cost.host]),
         ("on the device", "o", [r for r in space.rows if not r.cost.host]),
@@ -56,7 +56,13 @@ def _fill(axes: Any, space: Space) -> None:
         if rows:
             axes.scatter(*_points(rows), marker=marker, color="0.7", label=f"class, {words}")
     best = sorted((r for r in groups[1][2] if r.better is None), key=lambda r: r.cost.sent)
-    axes.step(*_points(best), where="post", color=BEST, marker="o", label="frontier, on the device")
+    axes.step(
+        *_points(best),
+        where="post",
+        color=BEST,
+        marker="o",
+        label=f"best of the {PLACEMENTS}, on the device",
+    )
     for row in best:
         axes.annotate(row.name, _at(row), xytext=(-6, -3), ha="right", va="top", color=BEST, **LABEL)
     named: dict[tuple[float, float], list[str]] = {}

@@ -48,7 +48,7 @@ def tables(
     from psem_model import inputs
     from psem_model.table_files import TABLES, build
     from psem_model.table_writers import FORMATS
-    from psem_model.tables import SYMBOLS, Style
+    from psem_model.tables import SYMBOLS, NotAsExpected, Style
 
     given = symbols.split(",")
     if len(given) != len(SYMBOLS):
@@ -63,10 +63,16 @@ def tables(
         raise inputs.BadInput(f"tables: given {name!r} and --all; expected one of the two")
     if folder is not None and not every:
         raise inputs.BadInput(f"--folder: given {folder!r} without --all; expected both or none")
-    if every:
-        write_all(style, folder)
-    elif name is not None:
-        click.echo(writer.write(build(inputs.choose("table", name, TABLES), style)), nl=False)
+    if every or name is not None:
+        try:
+            if every:
+                write_all(style, folder)
+            else:
+                table = build(inputs.choose("table", name or "", TABLES), style)
+                click.echo(writer.write(table), nl=False)
+        except NotAsExpected as error:
+            click.echo(f"psem: {' '.join(str(error).split())}", err=True)
+            sys.exit(REJECTED)
     else:
         wide = max(map(len, TABLES))
         for each, builder in TABLES.items():

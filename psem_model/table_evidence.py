@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from typing import Any
 
@@ -16,25 +17,51 @@ from spec.states import MIXED_ADAM
 EXAMPLES = ROOT / "examples"
 
 
+REPORT = ROOT / "build" / "report.json"
+SOURCES = ("claims.toml", "spec/*.py", "proofs/*.py")  # what verdicts rest on
+
+
 def claims_table(style: Style) -> Table:
-    """The registry."""
+    """The registry, with the verdicts of the last proof run, or else those that are expected."""
+    found = _found_by_proof()
+    title = "expected verdict" if found is None else "verdict"
+    said = "what make prove must find" if found is None else "those that make prove found"
     rows = tuple(
-        (c.id, c.statement, c.expected, "; ".join(c.caveats) or "none", c.source) for c in claims()
+        (
+            c.id,
+            c.statement,
+            c.expected if found is None else found[c.id],
+            "; ".join(c.caveats) or "none",
+            c.source,
+        )
+        for c in claims()
     )
     return Table(
         "claims",
         "Claims, their verdicts and caveats",
         (
             Column("claim"),
-            Column("statement", 1.6),
-            Column("verdict"),
-            Column("caveats", 1.2),
-            Column("source", 1.1),
+            Column("statement", 1.5),
+            Column(title, 0.6),
+            Column("caveats", 1.5),
+            Column("source", 0.9),
         ),
         rows,
-        "Verdicts: those of the registry, which make prove compares with what is proved and refuted.",
+        f"{title.capitalize()}s: {said}.",
         long=True,
     )
+
+
+def _found_by_proof() -> dict[str, str] | None:
+    """Verdicts by claim, of a run of all that began after the last change of any source; or none."""
+    try:
+        report = json.loads(REPORT.read_text(encoding="utf-8"))
+        began = REPORT.stat().st_mtime - report["seconds"]
+    except (OSError, ValueError, KeyError):
+        return None
+    verdicts = {entry["id"]: entry["verdict"] for entry in report["claims"]}
+    changed = any(path.stat().st_mtime > began for of in SOURCES for path in ROOT.glob(of))
+    return None if changed or verdicts.keys() != {claim.id for claim in claims()} else verdicts
 
 
 def compositions(style: Style) -> Table:
@@ -102,11 +129,11 @@ def published_table(style: Style) -> Table:
         "Published values beside predictions",
         (
             Column("source"),
-            Column("value", 0.95),
+            Column("value", 1),
             Column("quantity", 1.05),
-            Column("of", 0.9),
-            Column("published", 0.85),
-            Column("predicted", 1.45),
+            Column("of", 0.85),
+            Column("published", 1.2),
+            Column("predicted", 1.2),
             Column("agrees"),
             Column("note", 0.85),
         ),

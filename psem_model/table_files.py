@@ -10,12 +10,13 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from psem_model import table_evidence, table_models, table_states
+from psem_model import table_collectives, table_evidence, table_models, table_states
 from psem_model.table_writers import FORMATS, NEEDS
 from psem_model.tables import Style, Table
 
 TABLES: dict[str, Callable[[Style], Table]] = {
     **table_states.TABLES,
+    **table_collectives.TABLES,
     **table_models.TABLES,
     **table_evidence.TABLES,
 }
@@ -43,7 +44,8 @@ def document() -> str:
     return (
         "\\documentclass[a4paper]{article}\n\\usepackage[margin=2cm]{geometry}\n"
         f"\\usepackage{{{','.join(NEEDS)}}}\n\\usepackage{{float}}\n"
-        "\\usepackage[font=footnotesize,labelfont=bf]{caption}\n\\raggedbottom\n\\floatplacement{table}{H}\n"
+        "\\usepackage[font=footnotesize,labelfont=bf]{caption}\n\\raggedbottom\n"
+        "\\renewenvironment{table*}{\\begin{table}[H]}{\\end{table}}\n"
         "\\title{Placement semantics: tables}\n\\author{}\n\\date{}\n"
         f"\\begin{{document}}\n\\maketitle\n\\listoftables\n\\clearpage\n{inputs}\n\\end{{document}}\n"
     )

@@ -48,14 +48,17 @@ def lies_of(strategy: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def layers(style: Style) -> Table:
     """What a layer sends forward, backward, and to have again what it did not keep."""
     rows: list[tuple[Cell, ...]] = []
+    widths: set[int] = set()
     for strategy in MODEL_AXES:
         costs = plan(strategy).costs[LAYER]
         rows += _sent(strategy, costs)
+        widths |= {t.move.value.width for t in costs.traffic if t.phase in PHASES}
         held = plan(strategy, held=True).costs[LAYER]
         if held.sent(*PHASES) != costs.sent(*PHASES):
             rows += _sent(f"{strategy}, held", held)
     piped = plan(PIPELINE)
     sent, width = piped.costs[LAYER].handed_on, piped.costs[LAYER].program.gives.width
+    widths.add(width)
     for phase in (FORWARD, BACKWARD):
         rows.append((PIPELINE, piped.product.pipe, phase, "send", sent, sent * width))
     return Table(
@@ -71,11 +74,16 @@ def layers(style: Style) -> Table:
         ),
         tuple(rows),
         _model(
+            f"Sent are activations, of {_listed(widths)} bytes an element, whatever weights have. "
             f"Held: what is gathered forward stays for backward. {PIPELINE}: between stages. Sizes "
             "divide what they cut."
         ),
         OF_MODELS,
     )
+
+
+def _listed(widths: set[int]) -> str:
+    return ", ".join(map(str, sorted(widths - {0})))
 
 
 def _sent(strategy: str, costs: PartCosts) -> Iterator[tuple[Cell, ...]]:
@@ -109,8 +117,8 @@ def activations(style: Style) -> Table:
         (Column("part"), Column("strategy"), Column("made again"), Column("bytes")),
         tuple(rows),
         _model(
-            f"Elements have {', '.join(map(str, sorted(widths - {0})))} bytes: masks, values, what the "
-            "loss and the choice of experts are computed from."
+            f"Elements have {_listed(widths)} bytes: masks, values, what the loss and the choice of "
+            "experts are computed from, whatever weights have."
         ),
         OF_MODELS,
     )

@@ -1,4 +1,4 @@
-"""Tables of the training states: placements, modes, memory, communication, collectives."""
+"""Tables of the training states: placements, modes, memory, communication."""
 
 from __future__ import annotations
 
@@ -6,28 +6,24 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import sympy
-import z3
 
-from proofs.kernel import Theorem
-from proofs.registry import prove, select
 from psem_model.closed_models import plan
 from psem_model.inputs import symbols_of
 from psem_model.predict import Prediction
-from psem_model.symbolic import LEGEND, MICRO, PSI, Closed, closed_form
+from psem_model.symbolic import LEGEND, MICRO, PSI, Closed, closed_form, mesh_symbols
 from psem_model.table_models import lies_of
 from psem_model.tables import Cell, Column, Style, Table, by_size
 from spec import modes, strategies
-from spec.collectives import COLLECTIVES, Collective
 from spec.communication import Move
 from spec.compose import PIPELINE
 from spec.derive import derive
 from spec.layouts import Layout
-from spec.memory import MODEL_STATES, transient
+from spec.memory import MODEL_STATES, Sizes, resting, transient
 from spec.mesh import HOST
 from spec.model_strategies import MODEL_MEANING
 from spec.modes import M, Mode
 from spec.placement import Placement, on_batch
-from spec.schedule import Kind
+from spec.schedule import RESTING, STATE_OF, Kind, Op, Rest
 from spec.space import REGIMES, verdict
 from spec.states import BytePolicy, State
 from spec.verdict import check
@@ -64,11 +60,13 @@ def _policy(style: Style) -> str:
     )
 
 
-def _names(symbols: Iterable[Mode | Layout]) -> str:
+def spelled(symbols: Iterable[Mode | Layout]) -> str:
+    """The letter and the word of each."""
     return ", ".join(f"{symbol.value} {symbol.name.lower()}" for symbol in symbols)
 
 
-def _legend() -> dict[str, str]:
+def legend() -> dict[str, str]:
+    """What symbols of the training states mean."""
     axes = {axis for placement in strategies.STRATEGIES.values() for axis in placement.axes}
     return {**LEGEND, **{f"N_{axis}": f"devices along {axis}" for axis in sorted(axes)}}
 
@@ -86,13 +84,13 @@ def placements(style: Style) -> Table:
             along = tuple(plan(name).mesh)
             weights, kept = lies_of(name) if name != PIPELINE else (("S(layer)",),) * 2
             rows.append((name, meaning, along, weights, weights, weights, kept))
-    states = [Column(state.value, 0.6) for state in State]
+    states = [Column(state.value, 0.62) for state in State]
     return Table(
         "placements",
         "Strategies as placements of the four training states",
-        (Column("strategy"), Column("what it is", 1.5), Column("along", 0.5), *states),
+        (Column("strategy"), Column("what it is", 2), Column("along", 0.6), *states),
         tuple(rows),
-        f"Modes: {_names(Mode)}. +O: kept on the host. Strategies that cut the model: how the weights "
+        f"Modes: {spelled(Mode)}. +O: kept on the host. Strategies that cut the model: how the weights "
         "of a layer lie, and what backward reads of it; S(i) is cut along index i: g heads, f features "
         "inside the MLP, e experts, c their slots, b samples, s positions, u those of keys.",
     )
@@ -103,17 +101,16 @@ def _uses(placed: Placement, axis: str) -> bool:
 
 
 STAGE_1 = strategies.STRATEGIES["zero1"]
-AT_ONCE = (Kind.FORWARD, Kind.BACKWARD, Kind.UPDATE, Kind.RELEASE, Kind.RESET)  # in every step
+AT_ONCE = (Kind.FORWARD, Kind.BACKWARD, Kind.RELEASE, Kind.RESET)  # in every step
+ONE_BYTE = BytePolicy(1, 1, 1)  # of an element: bytes are elements
 
 
 def mode_meanings(style: Style) -> Table:
     """What each mode keeps, and what the derived step does to a state that is placed so."""
-    whole, shard = PSI, Closed(style.padded).shard(PSI, PSI, N)
     rows = []
     for mode in Mode:
         cells = [_what_happens(state, mode) for state in State]
-        kept = sympy.sympify(modes.resting(mode, whole, shard))
-        rows.append((_names([mode]), kept, modes.MEANING[mode], *cells))
+        rows.append((spelled([mode]), _keeps(mode, style), modes.MEANING[mode], *cells))
     return Table(
         "modes",
         "The five modes, and what the derived step does to each state",
@@ -121,31 +118,52 @@ def mode_meanings(style: Style) -> Table:
             Column("mode"),
             Column("keeps"),
             Column("rests as", 1.2),
-            *(Column(state.value) if not state else Column(state.value, 1) for state in State),
+            *(Column(state.value, 1) for state in State),
         ),
         tuple(rows),
         "Along an axis that cuts the batch. Keeps: elements on a device, of a state with one for each "
-        "parameter. Of each state: operations of the derived step, when the others lie as in ZeRO "
-        "stage 1.",
-        _legend(),
+        "parameter. Of each state: operations of the derived step that make, move or update it, when "
+        "the others lie as in ZeRO stage 1.",
+        legend(),
         long=True,
     )
 
 
-def _what_happens(state: State, mode: Mode) -> Cell:
-    """Operations on a state in the step of ZeRO-1, but for the mode of this state."""
+def _placed_so(state: State, mode: Mode) -> Placement:
+    """ZeRO-1, but for the mode of one state."""
     symbols = {s: symbols_of(STAGE_1, s) for s in State} | {state: mode.value}
     parameters, optimizer, gradients, activations = (symbols[s] for s in State)
-    placed = on_batch(parameters, optimizer, gradients, activations)
+    return on_batch(parameters, optimizer, gradients, activations)
+
+
+def _keeps(mode: Mode, style: Style) -> Any:
+    """Elements that rest on a device, of the parameters placed so."""
+    placed = _placed_so(State.PARAMETERS, mode)
+    sizes = Sizes(PSI, mesh_symbols(placed), ONE_BYTE, None, Closed(style.padded))
+    return sympy.sympify(resting(derive(placed), State.PARAMETERS, sizes))
+
+
+def _what_happens(state: State, mode: Mode) -> Cell:
+    """Operations on a state that is placed so."""
+    placed = _placed_so(state, mode)
     if not any(verdict(placed, regime).accepted for regime in REGIMES):
         return "not realisable"
     schedule = derive(placed)
     found = [modes.MATERIALIZED_FROM[state]] if mode is M else []
-    for ops, when in ((schedule.micro_step, "each micro-step"), (schedule.finish, "once")):
-        done = [op.kind.value for op in ops if op.state is state and op.kind not in AT_ONCE]
+    for ops, when in ((schedule.micro_step, "each micro-step"), (schedule.finish, "once a step")):
+        on_it = [op for op in ops if op.state is state and op.kind not in AT_ONCE]
+        done = [_done(op, schedule.rest(state)) for op in on_it]
         counted = [f"{done.count(k)} {k}" if done.count(k) > 1 else k for k in dict.fromkeys(done)]
         found += [f"{', '.join(counted)} {when}"] if counted else []
     return tuple(found) or "used where it is"
+
+
+def _done(op: Op, rest: Rest) -> str:
+    """An operation, from which other state it makes this one, and whether on the host."""
+    of, makes_another = STATE_OF.get(op.source), op.kind is Kind.RECOMPUTE and op.state in MODEL_STATES
+    source = f" from {of.value}" if makes_another and of and of is not op.state else ""
+    on_host = op.kind is Kind.UPDATE and op.target in RESTING and rest.host
+    return op.kind.value + source + " on the host" * on_host
 
 
 # ---------------------------------------------------------------------------------------- memory
@@ -155,14 +173,14 @@ def memory(style: Style) -> Table:
     for name, found in _predictions(style):
         sizes = [found.resting[state] for state in MODEL_STATES]
         rows.append((name, *(by_size(size) for size in (*sizes, found.total, found.host))))
-    states = [Column(state.value) for state in MODEL_STATES]
+    states = [Column(state.value, 1) for state in MODEL_STATES]
     return Table(
         "memory",
         "Memory of the model states, in bytes per device, between steps",
-        (Column("strategy"), *states, Column("all"), Column("on the host")),
+        (Column("strategy"), *states, Column("all", 1.4), Column("on the host", 1)),
         tuple(rows),
         _policy(style),
-        _legend(),
+        legend(),
     )
 
 
@@ -178,7 +196,7 @@ def peak(style: Style) -> Table:
         (Column("strategy"), Column("rests"), Column("passes, at most")),
         tuple(rows),
         f"{_policy(style)} Their sum is the peak (claim M9).",
-        _legend(),
+        legend(),
     )
 
 
@@ -195,13 +213,14 @@ def communication(style: Style) -> Table:
             Column("strategy"),
             Column("operation", 1),
             Column("along"),
-            Column("elements"),
-            Column("bytes"),
+            Column("elements", 1.2),
+            Column("bytes", 1.2),
         ),
         tuple(rows),
         _policy(style),
-        _legend(),
+        legend(),
         long=True,
+        headed=True,
     )
 
 
@@ -227,70 +246,10 @@ def _moved(move: Move) -> tuple[Cell, ...]:
     return what, along, by_size(move.elements), by_size(move.bytes)
 
 
-# ----------------------------------------------------------------------------------- collectives
-OPTIMAL = "C5"  # the claim that no schedule sends less
-
-
-def collectives(style: Style) -> Table:
-    """Layouts, meaning, what the ring sends and what every schedule must send."""
-    bounds = dict(map(_bound, prove(select([OPTIMAL])[0]).theorems))
-    rows = []
-    for collective in COLLECTIVES.values():
-        layouts = f"{collective.before.value} -> {collective.after.value}"
-        bound = bounds.get(collective.name, "not claimed")
-        sent = by_size(_volume(collective, style))
-        rows.append((collective.name, layouts, collective.meaning, sent, bound))
-    return Table(
-        "collectives",
-        "Collectives along an axis: layouts, meaning, elements that each device sends",
-        (
-            Column("collective"),
-            Column("layouts"),
-            Column("meaning", 1),
-            Column("ring sends"),
-            Column("lower bound"),
-        ),
-        tuple(rows),
-        f"{_names(Layout)}. Lower bound: on what the busiest device sends, of indivisible elements "
-        f"(claim {OPTIMAL}).",
-        {"M": "elements of the whole value", **_legend()},
-    )
-
-
-def _volume(collective: Collective, style: Style) -> Any:
-    """What a device sends of a value of M elements: of all of it, or of its own slice of it."""
-    arithmetic, whole = Closed(style.padded), sympy.Symbol("M", positive=True)
-    chunk = arithmetic.shard(whole, whole, N)
-    if (collective.before, collective.after) == (Layout.SHARDED, Layout.SHARDED):
-        chunk = arithmetic.shard(chunk, chunk, N)
-    return collective.volume(N, chunk)
-
-
-def _bound(theorem: Theorem) -> tuple[str, Any]:
-    """A collective, and what some device sends at least: of n v >= messages, the right over n."""
-    names = {"n": N, "elements": sympy.Symbol("M", positive=True), "v": sympy.Symbol("v")}
-    least, messages = (_formula(side, names) for side in theorem.statement.children())
-    collective = theorem.name.removesuffix("_cannot_be_done_with_less")
-    return collective, by_size(sympy.factor(messages * names["v"] / least))
-
-
-def _formula(term: Any, names: dict[str, Any]) -> Any:
-    """A Z3 term of sums and products as a SymPy expression."""
-    if z3.is_int_value(term):
-        return sympy.Integer(term.as_long())
-    if z3.is_const(term):
-        return names[str(term)]
-    first, *others = (_formula(child, names) for child in term.children())
-    for other in others:
-        first = {"+": first + other, "-": first - other, "*": first * other}[str(term.decl())]
-    return first
-
-
 TABLES = {
     "placements": placements,
     "modes": mode_meanings,
     "memory": memory,
     "peak": peak,
     "communication": communication,
-    "collectives": collectives,
 }

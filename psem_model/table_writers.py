@@ -66,7 +66,7 @@ class _Formulas(LatexPrinter):  # type: ignore[misc]
         under = self._print(below)
         over = f"({self._print(above)})" if above.is_Add else self._print(above)
         several = below.is_Mul or below.is_Add
-        return f"{over} / ({under})" if several else f"{over} / {under}"
+        return f"{over} / {BREAK}({under})" if several else f"{over} / {BREAK}{under}"
 
     def _print_Pow(self, expr: Any) -> str:
         inverse = sympy.fraction(expr)[1] != 1
@@ -95,19 +95,26 @@ ESCAPED = {
     "Psi": r"$\Psi$",
 }
 SPECIAL = re.compile("|".join(map(re.escape, sorted(ESCAPED, key=len, reverse=True))))
-# where a long word may be broken
-BREAKS = re.compile(r"(?<=[\w)])([_*/+.,=(-])(?=[\w(])|(?<=[a-z])(?=[A-Z])")
-LONG_WORD = 12  # characters
+# where a long word may be broken: after a mark in it, but for those within a number, or in camelCase
+BREAKS = re.compile(r"(?<=[\w)])(?:[_*/+:=(-]|(?<!\d)[.,]|[.,](?!\d))(?=[\w(])|(?<=[a-z])(?=[A-Z])")
+LONG_WORD = 7  # characters
+BREAK = r"\allowbreak "
+SIZED = re.compile(r"\\(?:left|right)(?![a-z])")  # no line ends between delimiters that are sized
 
 
-def formula(expression: Any) -> str:
-    """An expression in LaTeX's mathematics, the indices of symbols upright."""
+def formula(expression: Any, broken: bool = False) -> str:
+    """An expression in LaTeX's mathematics, the indices of symbols upright.
+
+    `broken`: a line may end between any two factors, as it may between terms.
+    """
     names = {}
     for symbol in expression.free_symbols:
         base, _, index = str(symbol).partition("_")
         if index:
             names[symbol] = rf"{sympy.latex(sympy.Symbol(base))}_{{\mathrm{{{index}}}}}"
-    return str(_Formulas({"symbol_names": names, "fold_short_frac": True}).doprint(expression))
+    settings = {"symbol_names": names, "fold_short_frac": True, "mul_symbol": f" {BREAK}"}
+    written = SIZED.sub("", str(_Formulas(settings).doprint(expression)))
+    return written if broken else written.replace(BREAK, "")
 
 
 def escaped(text: str) -> str:
@@ -132,7 +139,8 @@ def latex(table: Table) -> str:
 
 
 def _part(given: Cell) -> str:
-    return f"${formula(given)}$" if isinstance(given, sympy.Basic) else escaped(plain(given))
+    is_formula = isinstance(given, sympy.Basic)
+    return f"${formula(given, broken=True)}$" if is_formula else escaped(plain(given))
 
 
 def _line(cells: Iterable[Cell], end: str = r"\\") -> str:
@@ -168,7 +176,7 @@ def _widths(columns: Sequence[Column]) -> str:
 
 
 def _wrapped(share: float) -> str:
-    return rf">{{\hsize={share:.3f}\hsize\raggedright\arraybackslash}}X"
+    return rf">{{\hsize={share:.3f}\hsize\raggedright\arraybackslash\hspace{{0pt}}}}X"
 
 
 def _short(columns: Sequence[Column], caption: str, head: list[str], rows: list[str]) -> list[str]:
@@ -177,7 +185,7 @@ def _short(columns: Sequence[Column], caption: str, head: list[str], rows: list[
     begin, end = rf"\begin{{{kind}}}{width}{{{_widths(columns)}}}", rf"\end{{{kind}}}"
     skip = r"\setlength{\abovecaptionskip}{4pt}\setlength{\belowcaptionskip}{4pt}"
     return [
-        r"\begin{table}",
+        r"\begin{table*}",
         rf"\centering{skip}{SMALL}",
         caption,
         begin,
@@ -185,7 +193,7 @@ def _short(columns: Sequence[Column], caption: str, head: list[str], rows: list[
         *rows,
         r"\bottomrule",
         end,
-        r"\end{table}",
+        r"\end{table*}",
     ]
 
 

@@ -19,6 +19,10 @@ Cell = Any  # str, a number, a SymPy expression, or a tuple of these
 SYMBOLS = {"parameters": ("Psi", "P"), "devices": ("N", "d")}
 
 
+class NotAsExpected(Exception):
+    """A claim whose theorems a table shows has another verdict than the registry expects."""
+
+
 @dataclass(frozen=True)
 class Style:
     """How formulas are written: padded, or as if N divided everything; with which symbols.

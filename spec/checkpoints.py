@@ -6,6 +6,7 @@ keep all that the backward pass needs (size_mid). (Narayanan et al., arXiv 2104.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import isqrt
 
 from spec.arithmetic import DIVISIBLE, EXACT, Arithmetic, Number, ceil_div
@@ -27,24 +28,16 @@ def kept(
 
 
 def best(layers: int, size_in: int, size_mid: int) -> int:
-    """The number of checkpoints in 1..layers that keeps least by the closed form; the least such.
-
-    It is next to the root c0^2 * size_in = layers * size_mid. Raises ValueError unless all are >= 1.
-    """
-    _require_sizes(layers, size_in, size_mid)
-    below = isqrt(layers * size_mid // size_in)
-    near = {min(max(count, 1), layers) for count in (below, below + 1)}
-    return min(sorted(near), key=lambda count: kept(count, layers, size_in, size_mid))
-
-
-def best_of_whole(layers: int, size_in: int, size_mid: int) -> int:
     """The number in 1..layers that keeps least with segments of whole layers; the least such.
 
     As many as segments of g layers need, for a g next to the root g0^2 * size_mid = layers * size_in:
-    as long as the closed form, which keeps no more, does not exceed what is kept. Raises ValueError
-    unless all are >= 1.
+    as long as the closed form, which keeps no more, does not exceed what is kept (claim A5). Raises
+    ValueError unless all are >= 1.
     """
-    _require_sizes(layers, size_in, size_mid)
+    if min(layers, size_in, size_mid) < 1:
+        raise ValueError(
+            f"expected at least 1 of each, got {layers=}, {size_in=}, {size_mid=} (layers, elements)"
+        )
 
     def of(segment: int) -> tuple[int, int]:
         count = ceil_div(layers, segment)
@@ -52,18 +45,9 @@ def best_of_whole(layers: int, size_in: int, size_mid: int) -> int:
 
     near = min(max(isqrt(layers * size_in // size_mid), 1), layers)
     least = of(near)
-    for first, step in ((near - 1, -1), (near + 1, 1)):
-        segment = first
-        while 1 <= segment <= layers:
-            if layers * size_in + segment * segment * size_mid > least[0] * segment:
+    for outwards in (range(near - 1, 0, -1), range(near + 1, layers + 1)):
+        for segment in outwards:
+            if kept(Fraction(layers, segment), layers, size_in, size_mid) > least[0]:
                 break
             least = min(least, of(segment))
-            segment += step
     return least[1]
-
-
-def _require_sizes(layers: int, size_in: int, size_mid: int) -> None:
-    if min(layers, size_in, size_mid) < 1:
-        raise ValueError(
-            f"expected at least 1 of each, got {layers=}, {size_in=}, {size_mid=} (layers, elements)"
-        )

@@ -4,6 +4,11 @@ A factor says how the training states are placed along its axes, or what it cuts
 it cuts the layers. The product says all of it. What no factor places along an axis is replicated there,
 and its gradient is summed there if it comes out partial: so every axis that cuts samples or tokens, and
 not a weight, is to that weight's states what data parallelism is.
+
+The order of factors matters in one way: shards are nested in it, the first axis outermost, so another
+order gives a device another slice. Modes, costs and verdicts are the same in any order (claim K8). The
+order in which levels are reduced is no part of a product: it changes what each level sends, as
+`hierarchy` says (claim C7).
 """
 
 from __future__ import annotations
@@ -30,6 +35,16 @@ class OverlapError(ValueError):
         self.axis, self.factor = axis, factor  # the second of the two, counted from 0
 
 
+class HoldError(ValueError):
+    """Of two factors that gather parameters, one holds them to backward and one releases them."""
+
+    def __init__(self, other: Factor, factor: int) -> None:
+        does = "holds" if other.holds else "releases"
+        self.expected = f"one that {does} the parameters it gathers, as {other.name} does"
+        super().__init__(f"factor {factor + 1}: expected {self.expected}")
+        self.factor = factor  # the second of the two, counted from 0
+
+
 @dataclass(frozen=True)
 class Factor:
     """One strategy on axes of its own: of the training states, of the model, or of the layers."""
@@ -39,6 +54,13 @@ class Factor:
     states: Placement | None = None
     cuts: Axis | None = None
 
+    @property
+    def holds(self) -> bool | None:
+        """Whether it holds the parameters it gathers; None if it gathers none."""
+        if self.states is None or not self.states.gathered(State.PARAMETERS):
+            return None
+        return self.states.hold
+
     def __mul__(self, other: Factor | Product) -> Product:
         return Product((self,)) * other
 
@@ -47,8 +69,8 @@ class Factor:
 class Product:
     """Strategies on different axes. Raises OverlapError if they are not.
 
-    The order of the factors is that in which shards are nested, the first outermost; it changes nothing
-    else.
+    What is gathered along several axes is one view, held or released: raises HoldError if factors
+    differ in that.
     """
 
     factors: tuple[Factor, ...]
@@ -60,6 +82,10 @@ class Product:
                 if axis in seen:
                     raise OverlapError(axis, number)
                 seen.add(axis)
+        gathering = [f for f in self.factors if f.holds is not None]
+        for factor in gathering:
+            if factor.holds != gathering[0].holds:
+                raise HoldError(gathering[0], self.factors.index(factor))
 
     def __mul__(self, other: Factor | Product) -> Product:
         more = (other,) if isinstance(other, Factor) else other.factors
@@ -89,7 +115,10 @@ class Product:
 
 
 def merge(placements: Iterable[Placement]) -> Placement:
-    """Placements on different axes, as one: each state has its modes along each axis."""
+    """Placements on different axes, as one: each state has its modes along each axis.
+
+    Those that gather parameters hold them alike, as those of a Product do.
+    """
     axes: tuple[str, ...] = ()
     modes: dict[State, dict[str, Mode]] = {state: {} for state in State}
     hold = False

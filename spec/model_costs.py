@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from spec.arithmetic import Number, quotient
 from spec.collectives import COLLECTIVES
 from spec.layouts import Layout
 from spec.mesh import Mesh
-from spec.programs import Lies, Move, Program
-from spec.values import Value
+from spec.programs import Lies, Move, Program, live
+from spec.values import Operation, Part, Role, Value
 
 Indices = Mapping[str, Number]  # how many values each index has
+WRITTEN = 2  # bytes of what is computed in the weights' precision, as parts are written
+
+
+def in_precision(part: Part, width: Number) -> Part:
+    """The part, computed with weights of `width` bytes: only masks and fp32 values keep their width."""
+
+    def sized(value: Value) -> Value:
+        is_written = value.width == WRITTEN and value.role is not Role.WEIGHT
+        return replace(value, width=width) if is_written else value
+
+    def computed(operation: Operation) -> Operation:
+        reads = tuple(sized(value) for value in operation.reads)
+        return replace(operation, reads=reads, makes=sized(operation.makes))
+
+    operations = tuple(computed(operation) for operation in part.operations)
+    takes = sized(part.takes) if part.takes else None
+    return replace(part, operations=operations, takes=takes, gives=sized(part.gives))
 
 
 def elements(value: Value, lies: Lies, indices: Indices, mesh: Mesh) -> Number:
@@ -38,9 +56,24 @@ def elements_sent(move: Move, program: Program, indices: Indices, mesh: Mesh) ->
 
 def kept_bytes(program: Program, indices: Indices, mesh: Mesh) -> Number:
     """Bytes of what backward reads of forward: the activations, where they are kept."""
-    return sum(
-        value.width * elements(value, program.lies[value], indices, mesh) for value in program.kept
-    )
+    return _bytes(program.kept, program, indices, mesh)
+
+
+def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
+    """Bytes of the values that are there at once while the part runs, forward or backward, at most.
+
+    But for what is counted elsewhere: what is kept for backward, weights, and their gradients.
+    """
+    of_states = {*program.part.weights, *program.gradients.values()}
+    of_states |= {value for line in program.finish for value in line.reads}
+    moments = live(program.forward, program.part.takes, program.gives)
+    moments += live(program.backward, program.seed, program.returns)
+    beside = (moment - of_states - {*program.kept} for moment in moments)
+    return max(_bytes(values, program, indices, mesh) for values in beside)
+
+
+def _bytes(values: Iterable[Value], program: Program, indices: Indices, mesh: Mesh) -> Number:
+    return sum(value.width * elements(value, program.lies[value], indices, mesh) for value in values)
 
 
 def weights(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Number]:

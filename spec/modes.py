@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from enum import Enum
 
-from spec.arithmetic import Number
 from spec.states import State
 
 
@@ -21,11 +20,6 @@ class Mode(Enum):
 R, S, GATHERED, M, O = Mode
 
 
-def resting(mode: Mode, whole: Number, shard: Number) -> Number:
-    """Elements a device keeps of a state, between uses: R all of them, S and S* its shard."""
-    return {R: whole, S: shard, GATHERED: shard, M: whole * 0, O: whole * 0}[mode]
-
-
 def is_sharded(mode: Mode) -> bool:
     """Whether a device keeps only its own slice along the axis."""
     return mode in (S, GATHERED)
@@ -36,7 +30,7 @@ MEANING: dict[Mode, str] = {
     S: "1/n on each device, used in place: the consumer is partitioned the same way",
     GATHERED: "1/n on each device, all-gathered for the use, then released",
     M: "nothing kept: produced again for the use, then released",
-    O: "nothing on the device, a copy on the host, moved over the host link for each use",
+    O: "nothing on the device, a copy on the host, moved over the host link for each use on a device",
 }
 
 MATERIALIZED_FROM: dict[State, str] = {

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import or_
 
+from spec.collectives import COLLECTIVES
 from spec.layouts import (
     PARTIAL,
     WHOLE,
@@ -26,7 +29,7 @@ from spec.layouts import (
 from spec.values import Does, Operation, Part, Role, Value
 
 Lies = dict[str, Lie]  # how a value lies along each axis
-R, S, P = Layout
+R, S, _ = Layout
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,11 @@ class Move:
     after: Lie
 
     @property
+    def reads(self) -> tuple[Value]:
+        """What it moves."""
+        return (self.value,)
+
+    @property
     def collective(self) -> str:
         """Its name; "slice" where each device only forgets what is not its own."""
         kinds = self.before.layout, self.after.layout
@@ -79,13 +87,7 @@ class Move:
         return f"{self.makes} = {self.collective} over {self.axis} of {self.value.name}"
 
 
-COLLECTIVE = {
-    (S, R): "all_gather",
-    (P, R): "all_reduce",
-    (P, S): "reduce_scatter",
-    (S, S): "all_to_all",
-    (R, S): "slice",
-}
+COLLECTIVE = {(c.before, c.after): c.name for c in COLLECTIVES.values()} | {(R, S): "slice"}
 Line = Operation | Move
 
 
@@ -151,6 +153,18 @@ def _reading(line: Line, old: Value, new: Value) -> Line:
     if isinstance(line, Move):
         return replace(line, value=new) if line.value == old else line
     return replace(line, reads=tuple(new if value == old else value for value in line.reads))
+
+
+def live(lines: tuple[Line, ...], first: Value | None, last: Value | None) -> list[set[Value]]:
+    """While each line runs, what is there: made or read by then, and from then on.
+
+    `first` is there from the start, `last` to the end. No result takes the place of an operand.
+    """
+    touched = [{line.makes, *line.reads} for line in lines]
+    started, needed = ({value} if value else set() for value in (first, last))
+    by_then = [*accumulate(touched, or_, initial=started)][1:]
+    from_then = [*accumulate(reversed(touched), or_, initial=needed)][:0:-1]
+    return [past & to_come for past, to_come in zip(by_then, from_then, strict=True)]
 
 
 def of_cotangent(lies: Lies) -> Lies:

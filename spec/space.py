@@ -25,7 +25,7 @@ from spec.states import POLICIES, BytePolicy
 from spec.verdict import Verdict, check
 
 Modes = tuple[Mode, ...]  # of parameters, optimizer state, gradients and activations
-DEVICES = 3  # that show all there is to see (theorem T3)
+DEVICES = 5  # that stand for every number from 3 on (theorem T3)
 ACTIVATIONS = (S, M, O)  # each device works on its own samples: realisable or not as one (claim P1)
 
 
@@ -105,6 +105,7 @@ def verdict(placement: Placement, regime: Regime) -> Verdict:
     return check(derive(placement), {BATCH: DEVICES}, 2 if regime.several else 1, regime.policy)
 
 
+@cache
 def verdicts(regime: Regime, activations: tuple[Mode, ...] = tuple(Mode)) -> dict[Modes, Verdict]:
     """The verdict on each of the 5^4 placements, or on those with some modes of activations."""
     return {modes: verdict(placement_of(modes), regime) for modes in product(*[Mode] * 3, activations)}

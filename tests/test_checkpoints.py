@@ -1,6 +1,7 @@
 """The best number of checkpoints beside trying all, and broken rules that its proof must notice."""
 
 from fractions import Fraction
+from math import isqrt
 
 import pytest
 from hypothesis import given
@@ -9,42 +10,34 @@ from hypothesis import strategies as st
 import proofs.checkpoints as proof
 from proofs.kernel import Kernel, KernelError
 from spec.arithmetic import EXACT
-from spec.checkpoints import best, best_of_whole, kept
+from spec.checkpoints import best, kept
 
 layers_ = st.integers(1, 300)
 sizes = st.integers(1, 10**12)
 
 
 @given(layers_, sizes, sizes)
-def test_the_best_number_of_checkpoints_is_that_of_trying_all(layers, size_in, size_mid):
+def test_the_best_number_is_that_of_trying_all(layers, size_in, size_mid):
     def of(count):
-        return kept(count, layers, size_in, size_mid)
+        return kept(count, layers, size_in, size_mid, EXACT)
 
     assert best(layers, size_in, size_mid) == min(range(1, layers + 1), key=of)
 
 
-@given(st.integers(1, 10**15), sizes, sizes)
-def test_the_best_number_is_exact_for_any_size(layers, size_in, size_mid):
-    found = best(layers, size_in, size_mid)
-    least = kept(found, layers, size_in, size_mid)
-    near = [n for n in (found - 1, found + 1) if 1 <= n <= layers]
-    assert all(kept(n, layers, size_in, size_mid) >= least for n in near)
-
-
-@given(layers_, sizes, sizes)
-def test_the_best_number_for_whole_layers_is_that_of_trying_all(layers, size_in, size_mid):
-    def of(count):
-        return kept(count, layers, size_in, size_mid, EXACT)
-
-    assert best_of_whole(layers, size_in, size_mid) == min(range(1, layers + 1), key=of)
-
-
 @given(st.integers(1, 10**15), st.integers(1, 10**4), st.integers(1, 10**4))
-def test_the_best_number_for_whole_layers_keeps_no_more_than_its_neighbours(layers, size_in, size_mid):
-    found = best_of_whole(layers, size_in, size_mid)
-    others = {found - 1, found + 1, best(layers, size_in, size_mid)} - {0, layers + 1}
+def test_the_best_number_keeps_no_more_than_its_neighbours_and_those_next_to_the_root(
+    layers, size_in, size_mid
+):
+    found = best(layers, size_in, size_mid)
+    root = isqrt(layers * size_mid // size_in)
+    others = {found - 1, found + 1, root, root + 1}
     least = kept(found, layers, size_in, size_mid, EXACT)
-    assert all(kept(n, layers, size_in, size_mid, EXACT) >= least for n in others)
+    assert all(kept(n, layers, size_in, size_mid, EXACT) >= least for n in others if 1 <= n <= layers)
+
+
+@given(layers_, layers_)
+def test_where_a_whole_root_divides_the_layers_it_is_the_best_number(count, length):
+    assert best(count * length, length, count) == count
 
 
 @given(layers_, layers_, sizes, sizes)
@@ -64,9 +57,8 @@ def test_unequal_segments_keep_at_most_one_layer_more(count, layers, size_in, si
 
 @pytest.mark.parametrize("given_", [(0, 1, 1), (1, 0, 1), (1, 1, -1)])
 def test_sizes_that_are_none_are_refused(given_):
-    for rule in (best, best_of_whole):
-        with pytest.raises(ValueError, match="at least 1"):
-            rule(*given_)
+    with pytest.raises(ValueError, match="at least 1"):
+        best(*given_)
 
 
 def test_the_proof_holds():

@@ -251,3 +251,16 @@ def test_predictions_need_no_solver():
         "assert 'z3' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    "args", [["compare", "dp(2)", "zero1(2)", "--psi", "9"], ["check", "zero1(2) * tp(2)"]]
+)
+def test_comparing_and_checking_products_need_neither_solver_nor_sympy(args):
+    script = (
+        "import sys, psem_model.cli as c\n"
+        f"try: c.main({args})\n"
+        "except SystemExit: pass\n"
+        "assert not {'z3', 'sympy', 'numpy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, stdout=subprocess.DEVNULL)

@@ -190,7 +190,8 @@ def test_the_four_all_reduces_of_a_layer_are_derived(psem):
 def test_a_model_without_experts_has_none_to_cut(args, psem):
     code, out, err = psem(*args)
     assert (code, out) == (2, "")
-    assert err == "psem: strategy: given 'ep'; expected a model with experts\n"
+    assert err.count("\n") == 1
+    assert "given 'ep'; expected a model with experts" in err
 
 
 @pytest.mark.parametrize("command", [["predict", "dp"], ["simulate", "dp"], ["compare", "dp", "cp"]])

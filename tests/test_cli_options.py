@@ -135,7 +135,6 @@ def test_every_option_changes_what_is_said_or_is_refused(command, context, optio
         (["simulate", "zero1(2)", *PSI, "--order", "gpipe"], "--order: given where no transformer"),
         (["simulate", "tp(2)", *SHAPE, "--psi", 9], "--psi: given with 'tp(2)'"),
         (["simulate", "tp(2)", *SHAPE, "--mlp", "2x2"], "--mlp: given with 'tp(2)'"),
-        (["simulate", "tp(2)", *SHAPE, "--offload-activations"], "--offload-activations: given to"),
         (["simulate", "tp(2)", *SHAPE, "--arithmetic", "exact"], "one of modular, float64"),
     ],
 )
@@ -143,6 +142,34 @@ def test_what_would_change_nothing_is_refused_by_name(args, words, psem):
     code, out, err = psem(*args)
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["predict", "tp(2)", "--sequence", 8], "--config"),
+        (["compare", "tp(2)", "dp(2)", "--sequence", 8], "--config"),
+        (["check", "tp(2)"], "--config"),
+        (["predict", "zero1", *PSI], "--devices"),
+        (["predict", "zero1(2)", *PSI], "--devices"),
+        (["check", "zero1"], "--devices"),
+        (["simulate", *PSI, "--devices", 2], "--schedule"),
+    ],
+)
+def test_nothing_is_not_taken_for_a_value(command, option, psem):
+    code, out, err = psem(*command, option, "")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"{option}: given ''; expected: " in err
+
+
+def test_a_product_is_checked_for_the_kind_of_model_that_is_said(psem):
+    for block in ("gpt", "llama"):
+        _, out, _ = psem("check", "tp(7) * pp(3)", "--block", block)
+        assert out.startswith(f"tp(7) * pp(3): accepted, for {block} layers that it cuts evenly")
+    _, out, _ = psem("check", "tp * ep")
+    assert "for gpt layers with experts that it cuts evenly" in out
+    _, out, _ = psem("check", "tp", "--config", DENSE)
+    assert out.startswith("tp: accepted\n")
 
 
 @pytest.mark.parametrize(("name", "same"), [("selective", "attention"), ("full", "all")])

@@ -9,16 +9,21 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from proofs.factor_order import _unordered
 from proofs.registry import ROOT
 from psem_model.expressions import NAMES, parse
 from psem_model.inputs import BadInput
 from psem_model.model_derive import shape
 from psem_model.predict import evaluate
 from psem_model.product_check import check_product
-from spec.compose import OverlapError, Product, factor, merge
+from spec.compose import HoldError, OverlapError, Product, factor, merge
+from spec.derive import derive
 from spec.memory import Sizes
-from spec.states import POLICIES
+from spec.modes import Mode
+from spec.placement import place
+from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
+from spec.verdict import check
 from tests.conftest import exact
 
 POLICY = POLICIES["mixed-adam"]
@@ -32,6 +37,7 @@ def products(draw, most=4):
     """Strategies on different axes, at most one that cuts the layers."""
     names = draw(st.lists(st.sampled_from(ONE_AXIS), min_size=1, max_size=most))
     assume(names.count("pp") <= 1)
+    assume("fsdp-hold" not in names or not {"fsdp", "zero3"} & {*names})
     return tuple(factor(name, f"axis{i}") for i, name in enumerate(names))
 
 
@@ -73,6 +79,22 @@ def test_an_axis_belongs_to_one_factor():
         factor("zero1", "a") * factor("tp", "b") * factor("cp", "a")
 
 
+@pytest.mark.parametrize("released", ["zero3", "fsdp"])
+def test_gathered_parameters_are_held_along_all_axes_or_none(released):
+    for first, second in (("fsdp-hold", released), (released, "fsdp-hold")):
+        with pytest.raises(HoldError, match=rf"factor 3: .* as {first} does") as found:
+            factor("dp", "a") * factor(first, "b") * factor(second, "c")
+        assert found.value.factor == 2
+    with pytest.raises(HoldError, match=r"holds .* as fsdp-hold does"):
+        factor("fsdp-hold", "a") * factor("hsdp")
+
+
+@given(products(3))
+def test_a_factor_that_gathers_nothing_leaves_the_others_held_or_released(factors):
+    holding = [f for f in factors if f.name == "fsdp-hold"]
+    assert Product(factors).states.hold is bool(holding)
+
+
 @given(st.sampled_from(sorted(STRATEGIES)))
 def test_nothing_is_the_identity_of_merging(name):
     placement = STRATEGIES[name]
@@ -89,6 +111,46 @@ def test_memory_multiplies_and_each_axis_acts_on_what_the_others_leave(name, fir
     )
     one = evaluate(factor(name, "all").states, Sizes(psi, {"all": first * second}, POLICY))
     assert (both.total, both.peak, both.elements) == (one.total, one.peak, one.elements)
+
+
+@pytest.mark.parametrize(
+    ("text", "elements"),
+    [
+        # b: 2 (7/8) of the 1/4 that a has reduced; a: scatter and gather 3/4 of everything
+        ("zero1(a=4)*dp(b=8)", {"b": 14, "a": 48}),
+        # b: scatter, and gather, 7/8 of a's 1/4; a: two gathers and a scatter of everything
+        ("zero3(a=4)*zero1(b=8)", {"b": 14, "a": 72}),
+        # both at once: 31/32 of everything, twice
+        ("zero1(a=4)*zero1(b=8)", {"a,b": 62}),
+        # after the micro-step b scatters 7/8 of a's 1/4; the gather is along both
+        ("zero2(a=4)*zero1(b=8)", {"a": 24, "b": 7, "a,b": 31}),
+    ],
+)
+def test_each_axis_sends_its_part_of_what_the_other_leaves(text, elements):
+    found = parse(text)
+    costs = evaluate(found.product.states, Sizes(32, found.sizes, POLICY))
+    sent = dict.fromkeys(elements, 0)
+    for move in costs.moves:
+        sent[",".join(move.op.axes)] += move.elements
+    assert sent == elements
+
+
+placements = st.lists(st.tuples(*[st.sampled_from(Mode)] * len(State)), min_size=2, max_size=3).map(
+    lambda all_: [
+        place((f"axis{i}",), {s: {f"axis{i}": m} for s, m in zip(State, modes, strict=True)})
+        for i, modes in enumerate(all_)
+    ]
+)
+
+
+@given(placements, st.data())
+def test_the_order_of_any_placements_changes_no_operation_and_no_verdict(placed, data):
+    schedule = derive(merge(placed))
+    other = derive(merge(data.draw(st.permutations(placed))))
+    assert _unordered(schedule) == _unordered(other)
+    mesh = {axis: data.draw(st.integers(1, 3)) for axis in schedule.axes}
+    micro_steps = data.draw(st.integers(1, 2))
+    assert check(schedule, mesh, micro_steps).accepted == check(other, mesh, micro_steps).accepted
 
 
 # ------------------------------------------------------------------------------ reading
@@ -126,6 +188,8 @@ def test_anything_is_read_or_refused_with_its_place(text):
         ("", 1, "nearest"),
         ("zero1(host=2)", 7, "another name"),
         ("tp(8) pp(2)", 7, "'pp'"),
+        ("fsdp-hold(a=2) * zero3(b=4)", 18, "one that holds the parameters it gathers"),
+        ("hsdp(2,4)*dp(2)*fsdp-hold(b=4)", 17, "as hsdp does"),
     ],
 )
 def test_an_error_points_at_the_character(text, place, words, psem):
@@ -213,7 +277,6 @@ def test_plans_for_a_model_are_compared_along_each_axis(psem):
         (["compare", "dp"], "two strategies or more"),
         (["compare", "dp(2)", "tp(2)", "--psi", 4], "which cuts the model"),
         (["compare", "dp(2)", "zero1", "--psi", 4], "--devices: missing"),
-        (["compare", "fused-update(2)", "dp(2)", "--psi", 4, "--accumulate", 2], "not realisable"),
         (["check", "tp(2)*pp", "--devices", 2], "without a size for pipe"),
         (["check", "examples/ddp_mean.toml", "--config", "x"], "--config: given with a file"),
     ],

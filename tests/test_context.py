@@ -148,6 +148,17 @@ def test_gradients_of_blocks_from_the_saved_log_sum_exp_are_those_of_the_whole(c
         assert abs((moved[0] - moved[1]) / 2e-5 - (gradient * change).sum()) <= 1e-6
 
 
+@given(st.lists(st.integers(-9, 9), min_size=2, max_size=9), st.integers(-9, 9), seeds)
+def test_a_score_changes_the_output_by_its_gradient_exactly(scores, changed, seed):
+    values = np.random.default_rng(seed).integers(-9, 9, len(scores)).tolist()
+    before, after = (of_block([x, *scores[1:]], values, WHOLE) for x in (scores[0], changed))
+    total, now = (Fraction(2) ** x.reference * x.total for x in (before, after))
+    share = Fraction(2) ** scores[0] / total
+    change = Fraction(2) ** (changed - scores[0]) - 1
+    gradient = score_gradient(share, values[0], before.output)
+    assert (after.output - before.output) * now / total == change * gradient
+
+
 WHOLE_ATTENTION = context.blocks_in_any_order_give_the_whole_attention
 LAWS = online.merging_is_associative_and_commutative
 
@@ -187,6 +198,9 @@ def only_totals_rescaled(first, second, reals):
         ("weight", lambda x, m, reals: reals.exp(m - x), [WHOLE_ATTENTION, LAWS]),
         ("weight", lambda x, m, reals: reals.exp(x), [WHOLE_ATTENTION, LAWS]),
         ("nothing", lambda m=0: Partial(m, 1, 0), [WHOLE_ATTENTION, LAWS]),
+        ("score_gradient", lambda p, with_value, with_output: p * with_value, [WHOLE_ATTENTION]),
+        ("score_gradient", lambda p, with_value, with_output: p * with_output, [WHOLE_ATTENTION]),
+        ("score_gradient", lambda p, v, o: p * (1 - p) * (v - o), [WHOLE_ATTENTION]),
         ("all_gather_sends", lambda d, s: d + s, [WHOLE_ATTENTION]),
         ("all_gather_sends", lambda d, s: d - 2 * s, [WHOLE_ATTENTION]),
     ],

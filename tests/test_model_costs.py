@@ -1,4 +1,4 @@
-"""Costs of derived programs: the proved forms in numbers, and broken rules that X6-X8, A1 notice."""
+"""Costs of derived programs: the proved forms in numbers, and broken rules that X6-X8, A1-A3 notice."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proofs.kernel import Kernel, KernelError
 from proofs.model_costs import MODELS, Symbols
-from proofs.programs import GPT
+from proofs.programs import GPT, LLAMA
 from spec.distribute import ALL, NOTHING, ORDER, PAIRS, distribute
 from spec.model_costs import elements_sent, kept_bytes, weights
 from spec.model_strategies import MODEL_AXES
@@ -285,3 +285,85 @@ MUTANTS = [
 def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
     for function in claims.split():
         assert notices(tmp_path, "proofs.model_costs", function, file, rule, broken), function
+
+
+# -------------------------------------------------------------- what layers keep, tensor by tensor
+# name: bytes of an element, and the index that tensor parallelism cuts; with sequence parallelism,
+# or expert parallelism, the index that is cut
+OF_ATTENTION = {
+    "layer_in": (2, "", "s"),
+    "values": (2, "g", "g"),
+    "keys": (2, "g", "g"),
+    "shares": (2, "g", "g"),
+    "context": (2, "g", "g"),
+    "middle": (2, "", "s"),
+}
+OF_GPT = OF_ATTENTION | {
+    "attention_norm_biased": (2, "", "s"),
+    "query_biased": (2, "g", "g"),
+    "shares_mask": (1, "g", "g"),
+    "shares_dropped": (2, "g", "g"),
+    "output_biased_mask": (1, "", "s"),
+    "mlp_norm_biased": (2, "", "s"),
+    "up_biased": (2, "f", "f"),
+    "active": (2, "f", "f"),
+    "down_biased_mask": (1, "", "s"),
+}
+OF_LLAMA = OF_ATTENTION | {
+    "attention_norm": (2, "", "s"),
+    "query_turned": (2, "g", "g"),
+    "mlp_norm": (2, "", "s"),
+    "gate": (2, "f", "f"),
+    "gate_open": (2, "f", "f"),
+    "up": (2, "f", "f"),
+    "gated": (2, "f", "f"),
+}
+OF_EXPERTS = OF_LLAMA | {
+    "odds": (4, "", "s"),
+    "slot_odds": (4, "", "c"),
+    "sent": (2, "", "c"),
+    "down": (2, "", "c"),
+}
+BY_EXPERTS = dict.fromkeys(OF_EXPERTS, "b") | {
+    "slot_odds": "c",  # with the samples whose slots they weigh
+    "sent": "e",
+    **dict.fromkeys(("gate", "gate_open", "up", "gated"), "e"),
+    "down": "c",
+}
+MIXTRAL = replace(LLAMA, experts=4, chosen=2)
+BY_HAND = [
+    (GPT, "tp", {name: (width, cut) for name, (width, cut, _) in OF_GPT.items()}),
+    (GPT, "tp+sp", {name: (width, cut) for name, (width, _, cut) in OF_GPT.items()}),
+    (LLAMA, "tp", {name: (width, cut) for name, (width, cut, _) in OF_LLAMA.items()}),
+    (LLAMA, "tp+sp", {name: (width, cut) for name, (width, _, cut) in OF_LLAMA.items()}),
+    (MIXTRAL, "tp", {name: (width, cut) for name, (width, cut, _) in OF_EXPERTS.items()}),
+    (MIXTRAL, "tp+sp", {name: (width, cut) for name, (width, _, cut) in OF_EXPERTS.items()}),
+    (MIXTRAL, "ep", {name: (OF_EXPERTS[name][0], cut) for name, cut in BY_EXPERTS.items()}),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "strategy", "by_hand"), BY_HAND, ids=[f"{m.function}-{s}-{len(k)}" for m, s, k in BY_HAND]
+)
+def test_a_layer_keeps_these_tensors_and_no_others(model, strategy, by_hand):
+    program, axis = program_of(model, strategy), MODEL_AXES[strategy].name
+    found = {v.name.split("|")[0]: (v.width, program.lies[v][axis].index) for v in program.kept}
+    assert found == by_hand
+    assert len(found) == len(program.kept)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "formula"),
+    [
+        ("", lambda x: x.b * x.s * (8 * x.h + 8 * x.d * x.a + 8 * x.f + 2 * x.a * x.s)),  # a key a head
+        ("", lambda x: x.b * x.s * (8 * x.h + 4 * x.d * (x.a + x.kv) + 6 * x.f + 2 * x.a * x.s)),
+        (
+            "tp",  # norms' arguments cut
+            lambda x: x.b * x.s * (8 * x.h + 4 * x.d * (x.a + x.kv) + 8 * x.f + 2 * x.a * x.s) / x.n,
+        ),
+    ],
+)
+def test_a_wrong_size_of_a_gated_layers_activations_is_not_proved(strategy, formula):
+    x = Symbols(Kernel("twin"), LLAMA)
+    with pytest.raises(KernelError, match="not proved"):
+        x.keeps({"wrong": (x.program(strategy), formula(x))})

@@ -8,19 +8,17 @@ from dataclasses import replace
 from itertools import accumulate
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psem_model.expressions import parse
 from psem_model.model_predict import PARTS, ModelPlan
 from psem_model.part_costs import BACKWARD, FORWARD
 from psem_model.product_simulation import transformer
-from psem_model.simulator.products import PlacedStage, PlacedTransformer
 from spec.compose import factor, merge
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.pipeline import Kind, Phase, Pipeline, boundary_sends, fullest, order
 from spec.stages import pieces, sends
-from spec.states import State
 from spec.strategies import STRATEGIES
 from spec.transformer import EMBEDDING, LAYER, Transformer
 from tests.conftest import exact
@@ -138,26 +136,6 @@ def test_the_busiest_stage_is_found_in_the_middle(psem, predicted):
     assert sum(map(exact, sent.values())) == exact(found["communication"]["bytes"])
 
 
-# ------------------------------------------------------------------------------ what passes
-@given(plans(offload=False))
-def test_what_is_made_again_is_there_a_layer_at_a_time(plan):
-    kept = replace(plan, again=NOTHING).costs[LAYER].activations
-    more = kept - plan.costs[LAYER].activations
-    assert (more > 0) is (plan.again != NOTHING)
-    for stage in plan.stages:
-        passing = stage.transient
-        assert passing["made_again"] == more
-        assert stage.peak == stage.total + passing["states"] + more
-
-
-@given(plans(offload=False))
-def test_a_layer_alone_needs_as_much_as_without_recomputation(plan):
-    assume(not plan.model.vocabulary)
-    one = replace(plan, model=replace(plan.model, layers=1), pipe=Pipeline(Kind.GPIPE, 1, 1))
-    kept = replace(one, again=NOTHING).stage(0)
-    assert one.stage(0).peak == kept.peak
-
-
 # ------------------------------------------------------------------------------ on the host
 @given(plans(offload=True))
 def test_offloaded_activations_are_on_the_host_and_not_on_the_device(plan):
@@ -177,38 +155,20 @@ def test_offloaded_activations_are_on_the_host_and_not_on_the_device(plan):
         assert stage.transient == on_device.transient | {"offloaded": in_use}
 
 
-class OffloadingStage(PlacedStage):
-    """A stage that keeps nothing: what its parts keep goes over the host link, and comes back."""
-
-    def hold(self, block, kept, sign):
-        network = self.devices.network
-        for value, slices in kept.items():
-            network.serve((f"{block.name} {sign}", value.width), State.ACTIVATIONS)
-            moved = network.to_host(slices.array[None], sign > 0)
-            kept[value] = replace(slices, array=moved[0].copy())
-        super().hold(block, kept, sign)
-
-
-class OffloadingTransformer(PlacedTransformer):
-    kind_of_stage = OffloadingStage
-
-
 @settings(max_examples=25)
 @given(small_plans())
 def test_the_host_link_carries_what_is_predicted_and_the_training_is_the_same(plan):
     plan = replace(plan, offload=True)
     run = transformer(plan)
-    run.__class__ = OffloadingTransformer
-    for stage in run.stages:
-        stage.__class__ = OffloadingStage
     run.step()
     assert run.differences == []
     for stage in run.stages:
-        costs, links = plan.stage(stage.number), stage.devices.network.hosted_by
-        carried = sum(width * elements for (_, width), elements in links.items())
+        costs, network = plan.stage(stage.number), stage.devices.network
+        carried = sum(network.widths[op] * n for op, n in network.hosted_by.items())
         of_states = replace(plan, offload=False).stage(stage.number)
         assert carried == costs.host_bytes - of_states.host_bytes
-        assert stage.fullest == costs.kept(*PARTS) == costs.host - of_states.host
+        assert stage.host.fullest == costs.kept(*PARTS) == costs.host - of_states.host
+        assert stage.room.fullest == costs.transient["offloaded"]
 
 
 def test_offloaded_activations_are_told(psem, predicted):
@@ -270,6 +230,49 @@ def test_one_of_a_thing_is_told_without_an_s(psem, strategy, size, accumulate, v
     assert ("if all stages take equally long" in out) is ("pp" in strategy)
 
 
+@pytest.mark.parametrize("vocabulary", [16, 17])
+def test_words_are_told_to_be_padded_where_they_are(vocabulary, psem):
+    options = [x for name, value in SHAPE.items() for x in (f"--{name}", value)]
+    _, out, _ = psem("predict", "tp", "--devices", 2, "--vocabulary", vocabulary, *options)
+    assert ("words, padded to the devices that cut them" in out) is bool(vocabulary % 2)
+    assert "  V    words" in out
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_a_pipeline_of_one_stage_has_no_boundary(stages, psem, predicted):
+    found = predicted("pp", devices=stages, **SHAPE)
+    assert ("sent_per_boundary" in found["pipeline"]) is (stages > 1)
+    assert ("sent" in found["formulas"]["pipeline"]) is (stages > 1)
+    options = [x for name, value in SHAPE.items() for x in (f"--{name}", value)]
+    _, out, _ = psem("predict", "pp", "--devices", stages, *options)
+    assert ("sent at a boundary" in out) is (stages > 1)
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_chunks_in_flight_are_told_to_be_chunks(chunks, psem):
+    shape = {**SHAPE, "accumulate": 4, "chunks": chunks}
+    options = [x for name, value in shape.items() for x in (f"--{name}", value)]
+    _, out, _ = psem("predict", "pp", "--devices", 2, *options)
+    assert ("in flight, chunks" in out) is (chunks > 1)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "words"),
+    [
+        ("tp(2)*pp(2)", "1 sample of 32 tokens"),
+        ("cp(2)", "1 sample of 32 tokens"),
+        ("zero1(2)*tp(2)", "1 sample of 32 tokens on each device along batch"),
+        ("hsdp(r=2,s=2)*tp(2)", "1 sample of 32 tokens on each device along r x s"),
+        ("zero1(2)*ep(2)", "1 sample of 32 tokens on each device along batch x expert"),
+    ],
+)
+def test_a_step_is_told_by_the_axes_whose_devices_have_samples_of_their_own(strategy, words, psem):
+    shape = SHAPE | ({"experts": 4, "chosen": 2} if "ep" in strategy else {})
+    options = [x for name, value in shape.items() for x in (f"--{name}", value)]
+    _, out, _ = psem("predict", strategy, *options)
+    assert f"  a step of 1 micro-batch of {words}" in out.splitlines()
+
+
 def test_idle_time_is_told_with_its_condition(psem, predicted):
     found = predicted("pp", devices=2, **SHAPE)
     assert found["pipeline"]["bubble_if"] == "all stages take equally long"
@@ -292,6 +295,27 @@ def test_checkpoints_are_told_where_they_keep_less(recompute, layers, psem, pred
         told = found["checkpoints"]
         assert exact(told["activations"]) < exact(found["memory"]["activations"])
         assert told["segment"] == -(-layers // told["best"])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "recompute", "offload", "mode"),
+    [
+        ("tp", NOTHING, False, "R, S"),
+        ("tp+sp", NOTHING, False, "S"),
+        ("pp", NOTHING, False, "S"),
+        ("tp+sp", PAIRS, False, "S, M"),
+        ("tp", ALL, False, "M"),
+        ("tp", NOTHING, True, "R+O, S+O"),
+        ("tp+sp", PAIRS, True, "S+O, M"),
+        ("tp", FROM_SLICES, True, "M+O"),
+    ],
+)
+def test_the_modes_of_activations_are_told(strategy, recompute, offload, mode, psem, predicted):
+    shape = {**SHAPE, "devices": 4, "recompute": recompute}
+    shape |= {"offload-activations": None} if offload else {}
+    assert predicted(strategy, **shape)["inputs"]["activations_mode"] == mode
+    options = [x for n, value in shape.items() for x in (f"--{n}", value) if x is not None]
+    assert f"(activations: {mode})" in psem("predict", strategy, *options)[1]
 
 
 @pytest.mark.parametrize("size", [3, 10**6, 10**20, 12_345_678])

@@ -22,7 +22,7 @@ from spec.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.model_strategies import MODEL_AXES
 from spec.programs import Move, check
 from spec.transformer import Transformer, layer, parts
-from spec.values import Role
+from spec.values import Builder, Role, Value
 
 PAIRS_OF_AXES = [(a, b) for a, b in combinations(MODEL_AXES.values(), 2) if a.name != b.name]
 RECOMPUTED = [NOTHING, PAIRS, ALL, FROM_SLICES]
@@ -363,3 +363,18 @@ def test_the_unbroken_copy_is_proved(tmp_path):
     function = "recomputed_values_are_the_values"
     rule = "self.backward += forward"
     assert not notices(tmp_path, "proofs.programs", function, "distribute.py", rule, rule)
+
+
+def test_a_cotangent_that_is_returned_as_terms_is_rejected():
+    """Two products, no norm before them: what goes back is summed by nothing but its last move."""
+    takes = Value("takes", ("b", "s", "h"), Role.STREAM)
+    part = Builder("projection", takes)
+    up, down = (Value(n, i, Role.WEIGHT) for n, i in (("up", ("h", "f")), ("down", ("f", "h"))))
+    wide = part.contract(takes, up, Value("wide", ("b", "s", "f")))
+    gives = part.contract(wide, down, Value("gives", ("b", "s", "h"), Role.STREAM))
+    program = distribute(part.part(gives), (MODEL_AXES["tp"],))
+    check(program)
+    (last,) = (line for line in program.backward if isinstance(line, Move))
+    assert (last.makes, last.collective) == (program.returns, "all_reduce")
+    with pytest.raises(LayoutError, match="d takes of wide is P along tensor; needs R"):
+        check(program.without(last))

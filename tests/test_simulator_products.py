@@ -56,10 +56,13 @@ def products(draw):
     factors, axes = [], 0
     for number, name in enumerate(names):
         found = factor(name)
-        if axes + len(found.axes) > count:
+        held = {f.holds for f in (*factors, found)} - {None}
+        if axes + len(found.axes) > count or len(held) > 1:
             continue
         if name in STRATEGIES:
             found = factor(name, *(f"{axis}{number}" for axis in found.axes))
+        if {f.holds for f in (*factors, found)} >= {True, False}:
+            continue
         factors.append(found)
         axes += len(found.axes)
     return Product(tuple(draw(st.permutations(factors))))
@@ -128,6 +131,7 @@ def plans(draw, least=1, dropout=True):
         POLICIES[draw(st.sampled_from(policies))],
         again,
         draw(st.one_of(st.none(), st.integers(5, 60))),
+        offload=draw(st.booleans()),
     )
 
 
@@ -157,8 +161,8 @@ def test_a_product_trains_as_one_device_and_holds_and_sends_what_is_predicted(pl
 
 
 def of_model(run, plan, number):
-    """Elements that each device of a stage sends in moves of programs, by what they are."""
-    stage, found = run.stages[number], Counter()
+    """Elements and bytes that each device of a stage sends in moves of programs, by what they are."""
+    stage, found, bytes_ = run.stages[number], Counter(), Counter()
     by_name = {program.part.name: program for program in programs(plan)}
     for (where, line_number), elements in stage.devices.network.sent.items():
         name, phase = where.split()
@@ -166,7 +170,9 @@ def of_model(run, plan, number):
         assert isinstance(line, Move)
         assert phase != "finish"
         found[name, phase, line.axis, line.collective] += each(elements)
-    return found
+        width = stage.devices.network.widths[where, line_number]
+        bytes_[name, phase, line.axis, line.collective] += each(elements) * width
+    return found, bytes_
 
 
 def each(elements):
@@ -181,16 +187,21 @@ def test_every_move_and_every_operation_sends_on_each_device_what_is_predicted(p
     run = transformer(plan)
     run.step()
     for number, stage in enumerate(run.stages):
-        costs, needs, between = plan.stage(number), Counter(), 0
+        costs, needs, bytes_, between = plan.stage(number), Counter(), Counter(), Counter()
         for m in costs.moved:
             if m.collective == "send":
-                between += m.elements
-            elif m.of in ("embedding", "layer", "head"):
+                between += Counter(elements=m.elements, bytes=m.bytes)
+            elif m.of in ("embedding", "layer", "head") and not m.to_host:
                 phase = BACKWARD if m.when == AGAIN else m.when
                 needs[m.of, phase, *m.axes, m.collective] += m.elements
-        assert of_model(run, plan, number) == +needs
+                bytes_[m.of, phase, *m.axes, m.collective] += m.bytes
+        assert of_model(run, plan, number) == (+needs, +bytes_)
         own = slice(number * run.inner, (number + 1) * run.inner)
-        assert sum(each(sent[own]) for sent in run.boundary.sent.values()) == between
+        sends = Counter()
+        for key, elements in run.boundary.sent.items():
+            width = run.boundary.widths[key]
+            sends += Counter(elements=each(elements[own]), bytes=each(elements[own]) * width)
+        assert sends == between
         by_names = {frozenset(name for _, name in p.slices): p for p in stage.placed}
         assert len(stage.placed) == len(costs.groups)
         for group in costs.groups:
@@ -208,13 +219,49 @@ def test_every_move_and_every_operation_sends_on_each_device_what_is_predicted(p
             assert (+sent, +over_link) == (+predicted[False], +predicted[True])
 
 
+@pytest.mark.parametrize(("policy", "width"), [("mixed-adam", 2), ("fp32-adam", 4)])
+def test_layers_hand_on_numbers_as_wide_as_weights_and_losses_are_summed_in_fp32(policy, width):
+    """Of 2 micro-batches of 8 tokens of 4 features; all-reducing 8 sums over 2 devices sends 8."""
+    plan = replace(plan_of("tp(2) * pp(2)", tied=False), policy=POLICIES[policy])
+    ran = simulate_product(plan, 1, "modular", 0)
+    assert ran.unequal == []
+    for stage in ran.stages:
+        assert {f.key: f.simulated for f in stage}["bytes along pipe"] == 2 * 8 * 4 * width
+    run = transformer(plan)
+    run.step()
+    network, counted = run.stages[1].devices.network, []
+    for number, line in enumerate(programs(plan)[2].forward):
+        if isinstance(line, Move) and line.value.name in ("total", "lost"):
+            key = ("head forward", number)
+            counted.append((each(network.sent[key]), network.widths[key]))
+    assert counted == [(2 * 8, 4), (2 * 8, 4)]
+    predicted = [m.bytes for m in plan.stage(1).moved if m.what in ("total", "lost")]
+    assert predicted == [2 * 8 * 4, 2 * 8 * 4]
+
+
+def test_activations_that_are_offloaded_are_on_the_host_from_forward_to_backward(psem):
+    shape = {"layers": 2, "hidden": 4, "heads": 2, "vocabulary": 5, "sequence": 4, "accumulate": 2}
+    options = [x for name, value in shape.items() for x in (f"--{name}", value)]
+    code, out, _ = psem("simulate", "tp(2)*pp(2)", *options, "--offload-activations", "--json")
+    told = json.loads(out)
+    assert (code, told["matches"], told["inputs"]["offload_activations"]) == (0, True, True)
+    here = json.loads(psem("simulate", "tp(2)*pp(2)", *options, "--json")[1])
+    for away, kept in zip(told["stages"], here["stages"], strict=True):
+        has = {key: (figure["simulated"]["value"], figure["equal"]) for key, figure in away.items()}
+        was = {key: figure["simulated"]["value"] for key, figure in kept.items()}
+        assert all(equal for _, equal in has.values())
+        assert (has["host"][0], was["host"], was["host_bytes"]) == (was["activations"], 0, 0)
+        assert has["host_bytes"][0] >= 2 * was["activations"] > 2 * has["activations"][0] > 0
+        assert (has["elements"][0], has["bytes"][0]) == (was["elements"], was["bytes"])
+
+
 @settings(max_examples=25)
 @given(plans())
 def test_nothing_that_passes_is_left_and_what_is_kept_is_let_go(plan):
     run = transformer(plan)
     run.step()
     for stage in run.stages:
-        assert not any(stage.held.values())
+        assert not any((stage.room.held | stage.host.held).values())
         assert stage.weights == {}
     for placed in run.placed:
         assert placed.views == placed.gradients == placed.done == {}
@@ -240,8 +287,13 @@ def with_collectives(plan):
 
 
 def diverges(plan, group, faulty):
-    """Whether a run does, in which the schedule of some weights is another."""
-    run = transformer(plan, schedule_of=lambda g: faulty if g == group else g.costs.schedule)
+    """Whether a run does, in which the schedule of some weights, on all their stages, is another."""
+
+    def schedule_of(other):
+        same = replace(other, largest=group.largest) == group
+        return faulty if same else other.costs.schedule
+
+    run = transformer(plan, schedule_of=schedule_of)
     for _ in range(2):
         run.step()
     return bool(run.differences)

@@ -194,7 +194,7 @@ def test_devices_keep_and_hold_what_is_predicted(plan):
     for program in plan.programs:
         name, layers = program.part.name, plan.model.layers if program.part.name == "layer" else 1
         kept = kept_bytes(program, plan.indices, plan.mesh)
-        assert (stage.peak[name], stage.held[name]) == (layers * kept, 0)
+        assert (stage.room.peak[name], stage.room.held[name]) == (layers * kept, 0)
         for weight, has in weights(program, plan.indices, plan.mesh).items():
             owned |= {(i if name == "layer" else -1, weight.name): has for i in range(layers)}
     assert {key: slices.elements for key, slices in stage.weights.items()} == owned
@@ -297,8 +297,8 @@ def test_a_stage_holds_at_most_its_units_in_flight(planned):
     kept = [kept_bytes(program, plan.indices, plan.mesh) for program in plan.programs]
     for k, stage in enumerate(found.stages):
         units = pipeline.in_flight(pipe, k)
-        assert stage.peak["layer"] == units * 2 * kept[1]
-        assert not any(stage.held.values())
+        assert stage.room.peak["layer"] == units * 2 * kept[1]
+        assert not any(stage.room.held.values())
         # the parts outside layers are of one chunk only
         for name, at, chunk, has in (("embedding", 0, 0, kept[0]), ("head", -1, -1, kept[2])):
             if stage is found.stages[at]:
@@ -306,7 +306,7 @@ def test_a_stage_holds_at_most_its_units_in_flight(planned):
                 works = [work for work in pipeline.order(pipe, k) if work.chunk == own]
                 signs = [1 if work.phase is Phase.FORWARD else -1 for work in works]
                 most = max(sum(signs[:i]) for i in range(len(signs) + 1))
-                assert stage.peak[name] == most * has
+                assert stage.room.peak[name] == most * has
                 assert pipe.chunks > 1 or most == units
 
 

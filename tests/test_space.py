@@ -30,6 +30,7 @@ from spec.space import (
     Cost,
     Kept,
     Point,
+    Regime,
     classes,
     dominates,
     form_of,
@@ -37,11 +38,11 @@ from spec.space import (
     placement_of,
     realisable,
     reason,
-    regime_of,
     verdicts,
 )
 from spec.states import BytePolicy
 from spec.strategies import STRATEGIES
+from spec.verdict import check
 
 if "space" not in commands.commands:
     commands.add_command(space_commands.space)
@@ -121,11 +122,26 @@ def test_each_reason_has_a_witness_that_it_rejects_and_whose_run_diverges(regime
         assert why.divergence.has != why.divergence.single
 
 
-@given(st.tuples(*[st.sampled_from(Mode)] * 4), st.integers(2, 6), st.integers(1, 3))
-def test_a_run_of_a_placement_diverges_exactly_when_it_is_not_realisable(modes, n, m):
-    regime = regime_of(REGIMES[0].policy, m)
-    run = first_divergence(derive(placement_of(modes)), {BATCH: n}, steps=2, micro_steps=m)
-    assert (run is None) == verdicts(regime)[modes].accepted
+@given(
+    st.tuples(*[st.sampled_from(Mode)] * 4), st.sampled_from(Kept), st.integers(2, 7), st.integers(1, 3)
+)
+def test_a_placement_is_realisable_on_any_number_of_devices_or_its_run_diverges_on_each(
+    modes, kept, n, m
+):
+    regime = Regime(kept, m > 1)
+    policy, schedule = regime.policy, derive(placement_of(modes))
+    options = {"micro_steps": m, "stateful": policy.k > 0, "master": policy.master}
+    run = first_divergence(schedule, {BATCH: n}, **options)
+    there = check(schedule, {BATCH: n}, m, policy)
+    assert (run is None) == there.accepted == verdicts(regime)[modes].accepted
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_every_verdict_is_the_same_on_other_numbers_of_devices(regime):
+    for modes, found in verdicts(regime).items():
+        for n, m in ((2, 2), (3, 2), (4, 3), (7, 2)) if regime.several else ((2, 1), (3, 1), (4, 1)):
+            there = check(derive(placement_of(modes)), {BATCH: n}, m, regime.policy)
+            assert there.accepted == found.accepted, (modes, n, m)
 
 
 # ------------------------------------------------------------------------- costs
@@ -221,6 +237,26 @@ def test_the_stages_dominate_one_another_under_the_conditions_of_p3(n, w, g, k, 
     }
     for a, b in product(stages, stages):
         assert dominates(cost[a], cost[b]) == when.get((a, b), False), (a, b)
+
+
+@given(st.integers(2, 64), regimes, st.integers(2, 12), st.data())
+def test_what_none_is_said_to_be_better_than_is_beaten_by_no_other_on_the_page(n, regime, m, data):
+    space = Space(n, data.draw(policies(regime)), m if regime.several else 1)
+    page = {row.name: row for row in [*space.rows, *space.strategies]}
+    for row in page.values():
+        beaten_by = {name for name, other in page.items() if dominates(other.cost, row.cost)}
+        named = {row.better, row.strategy} - {None}
+        assert named <= beaten_by
+        assert bool(named) == bool(beaten_by)
+        assert row.strategy not in space.best
+        assert (row.better is None) == beaten_by.isdisjoint(space.best)
+
+
+def test_a_strategy_outside_of_the_625_is_named_where_it_is_better(psem):
+    code, out, _ = psem("space")
+    assert code == 0
+    for line in ("\n  R S M ", "\n  R O M "):
+        assert "none of the 625 is better; fsdp-hold is" in out.partition(line)[2].partition("\n")[0]
 
 
 # ----------------------------------------------------------------------- psem space

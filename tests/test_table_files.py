@@ -3,17 +3,13 @@
 import csv
 import io
 import os
-import shutil
 import signal
-import subprocess
-import sys
 
 import pytest
 
-from proofs.registry import ROOT, claims
 from psem_model import table_files
-from psem_model.published import published
-from psem_model.table_files import TABLES, engine, texts
+from psem_model.table_files import TABLES, engine, texts, typeset
+from psem_model.table_writers import NEEDS
 from psem_model.tables import Style
 
 FILES = {name + ending for name in TABLES for ending in (".tex", ".md", ".csv")} | {"all.tex"}
@@ -180,132 +176,33 @@ def test_a_file_that_cannot_be_written_leaves_all_as_it_was(tmp_path):
     assert (tmp_path / "a.tex").read_text() == "before"
 
 
-# ------------------------------------------------------------------------- every rule stands once
-MUTANTS = [
-    # (what is changed, file, what stands there, what is put there, table, row, column, before, after)
-    (
-        "states take twice as much",
-        "spec/memory.py",
-        "return sizes.slice(rest.sharded) * sizes.policy.of(state)",
-        "return 2 * sizes.slice(rest.sharded) * sizes.policy.of(state)",
-        ("memory", "zero1", "optimizer"),
-        ("K*ceil(Psi/N)", "2*K*ceil(Psi/N)"),
-    ),
-    (
-        "a ring goes one step further",
-        "spec/collectives.py",
-        "return n - 1",
-        "return n",
-        ("communication", "dp", "elements"),
-        ("2*(N - 1)*ceil(Psi/N)", "2*N*ceil(Psi/N)"),
-    ),
-    (
-        "a strategy is another placement",
-        "spec/strategies.py",
-        '"zero1": on_batch("R", "S", "R", "S")',
-        '"zero1": on_batch("R", "S+O", "R", "S")',
-        ("placements", "zero1", "optimizer"),
-        ("S", "S+O"),
-    ),
-    (
-        "a mode means something else",
-        "spec/modes.py",
-        '"a full copy on each device"',
-        '"two copies"',
-        ("modes", "R replicated", "rests as"),
-        ("a full copy on each device", "two copies"),
-    ),
-    (
-        "tensor parallelism leaves the MLP whole",
-        "spec/model_strategies.py",
-        "TENSOR = (HEADS, INNER, WORDS)",
-        "TENSOR = (HEADS, WORDS)",
-        ("layers", "tp", "collectives"),
-        ("2 all_reduce", "1 all_reduce"),
-    ),
-    (
-        "a claim is expected to be refuted",
-        "claims.toml",
-        'id = "C1"',
-        'id = "Q1"',
-        ("claims", "Q1", "verdict"),
-        (None, "proved"),
-    ),
-    (
-        "an unsafe schedule is mended",
-        "examples/unsafe_mean_twice.toml",
-        'by = "1/sequence/micro_steps"',
-        'by = "1/micro_steps"',
-        ("compositions", "unsafe_mean_twice", "verdict"),
-        ("rejected", "accepted"),
-    ),
-    (
-        "another value was published",
-        "psem_model/published.json",
-        '"value": 31.4,\n  "unit": "GB=1e9",\n  "rounding": "round half up"',
-        '"value": 31.5,\n  "unit": "GB=1e9",\n  "rounding": "round half up"',
-        ("published", "zero.fig1.os", "agrees"),
-        ("yes", "no"),
-    ),
-]
+# ------------------------------------------------------------------------------------- on a page
+def article(columns, names):
+    """A paper in the class's own size, 345 pt wide, with tables and a reference to each."""
+    return (
+        f"\\documentclass[{columns}]{{article}}\n\\usepackage{{{','.join(NEEDS)}}}\n\\begin{{document}}\n"
+        + "".join(f"\\input{{{name}}}\\clearpage\n" for name in names)
+        + " ".join(rf"\ref{{tab:psem-{name}}}" for name in names)
+        + "\n\\end{document}\n"
+    )
+
+
+@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+def test_every_table_fits_the_text_of_a_default_article(files, columns):
+    floats = [name for name in TABLES if r"\begin{table*}" in files[f"{name}.tex"]]
+    which = floats if columns == "twocolumn" else [*TABLES]
+    if program := engine():  # raises LatexError for what is too wide or too high, or not there
+        typeset({**files, "all.tex": article(columns, which)}, program)
+
+
+def test_the_document_has_every_table(files):
+    references = " ".join(rf"\ref{{tab:psem-{name}}}" for name in TABLES)
+    whole = files["all.tex"].replace(r"\end{document}", references + r"\end{document}")
+    if program := engine():
+        typeset({**files, "all.tex": whole}, program)
 
 
 @pytest.fixture(scope="module")
-def copy(tmp_path_factory):
-    """A copy of the project, of which files may be changed."""
-    folder = tmp_path_factory.mktemp("copy")
-    for part in ("spec", "proofs", "psem_model", "examples"):
-        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "claims.toml", folder)
-    return folder
-
-
-def cell(folder, name, key, column):
-    """A cell of a table of a project, by what its row begins with, or has second."""
-    command = [sys.executable, "-m", "psem_model", "tables", name, "--format", "csv"]
-    environment = {"PYTHONPATH": str(folder), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
-    found = [row for row in csv.DictReader(io.StringIO(done.stdout)) if key in [*row.values()][:2]]
-    return found[0][column] if found else None
-
-
-@pytest.mark.parametrize(("what", "file", "rule", "other", "where", "cells"), MUTANTS)
-def test_a_change_of_what_stands_once_is_seen_in_its_table(copy, what, file, rule, other, where, cells):
-    before, after = cells
-    text = (ROOT / file).read_text()
-    assert text.count(rule) == 1, "the rule has moved"
-    try:
-        (copy / file).write_text(text.replace(rule, other))
-        assert cell(copy, *where) == after, what
-    finally:
-        (copy / file).write_text(text)
-    assert before != after
-
-
-@pytest.fixture(scope="module")
-def tables():
-    """Rows of the tables, read from CSV."""
-    found = texts(Style())
-    return {name: [*csv.DictReader(io.StringIO(found[f"{name}.csv"]))] for name in TABLES}
-
-
-def test_unchanged_tables_say_what_the_mutants_are_set_against(tables):
-    for *_, (name, key, column), (before, _) in MUTANTS:
-        found = [row for row in tables[name] if key in [*row.values()][:2]]
-        assert (found[0][column] if found else None) == before
-
-
-def test_every_claim_example_and_published_value_has_a_row(tables):
-    assert [row["claim"] for row in tables["claims"]] == [claim.id for claim in claims()]
-    assert {row["value"] for row in tables["published"]} == {entry.id for entry in published()}
-    examples = {path.stem for path in (ROOT / "examples").glob("*.toml")}
-    assert {row["schedule"] for row in tables["compositions"] + tables["schedules"]} == examples
-    assert all(row["reason"] for row in tables["compositions"] + tables["schedules"])
-
-
-def test_examples_have_the_verdict_that_their_first_line_expects(tables):
-    for row in tables["compositions"] + tables["schedules"]:
-        first = (ROOT / "examples" / f"{row['schedule']}.toml").read_text().splitlines()[0]
-        verdict, _, rule = first.removeprefix("# expected: ").partition(", ")
-        assert (row["verdict"], row["breaks"]) == (verdict, rule)
+def files():
+    """The files of all tables."""
+    return texts(Style())

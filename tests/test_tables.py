@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from psem_model.published import exact, predicted
 from psem_model.table_files import TABLES
-from psem_model.table_writers import FORMATS, formula
+from psem_model.table_writers import FORMATS, escaped, formula
 from psem_model.tables import SYMBOLS, Column, Style, Table, parts, plain
 from spec.states import MIXED_ADAM, custom_policy
 from spec.strategies import STRATEGIES
@@ -188,11 +188,11 @@ FUNCTIONS = ("ceiling", "shard", "Min", "Max", "sqrt")
 AS_PLAIN = (
     (r"\\mathrm\{(\w+)\}", r"\1"),
     (r"_\{(\w+)\}", r"_\1"),
-    (r"\\left\\lceil\{", "ceiling("),
-    (r"\}\\right\\rceil", ")"),
-    (r"\{\\left\(", "("),  # a function's arguments
-    (r"\\right\)\}", ")"),
-    (r"\\left|\\right", ""),
+    (r"\\allowbreak ", ""),
+    (r"\\lceil\{", "ceiling("),
+    (r"\}\\rceil", ")"),
+    (r"\{\(", "("),  # a function's arguments
+    (r"\)\}", ")"),
     (r"\\operatorname\{(\w+)\}", r"\1"),
     (r"\\min", "Min"),
     (r"\^", "**"),
@@ -221,7 +221,9 @@ def test_every_formula_in_latex_reads_as_what_it_is(style):
         for expression in built(name, style).formulas:
             names = {str(symbol): symbol for symbol in expression.free_symbols}
             functions = {str(f.func): f.func for f in expression.atoms(sympy.Function)}
-            found = sympy.sympify(as_read(formula(expression)), locals={**functions, **names})
+            written = formula(expression)
+            assert as_read(formula(expression, broken=True)) == as_read(written)
+            found = sympy.sympify(as_read(written), locals={**functions, **names})
             assert found == expression or sympy.simplify(found - expression) == 0
 
 
@@ -325,6 +327,23 @@ def test_labels_are_unique():
 def test_a_row_with_a_cell_too_many_is_no_table():
     with pytest.raises(ValueError, match="2 cells in 1 columns"):
         Table("t", "", (Column("a"),), (("b", "c"),))
+
+
+def test_formulas_are_broken_on_a_page_and_nowhere_else():
+    table = built("communication", Style())
+    assert "allowbreak" in FORMATS["latex"].write(table)
+    assert "allowbreak" not in FORMATS["markdown"].write(table)
+
+
+def test_a_word_is_broken_at_its_marks_and_a_number_never():
+    broken = escaped("replica:R/shard:S reshard_after_forward=True camelCaseWord 1,234,567.891 2.5e+09")
+    assert broken.replace(r"\allowbreak{}", "|").split(" ") == [
+        "replica:|R/|shard:|S",
+        r"reshard\_|after\_|forward=|True",
+        "camel|Case|Word",
+        "1,234,567.891",
+        "2.5e+09",
+    ]
 
 
 def test_cells_with_decimals_that_end_have_no_fraction_line():

@@ -12,18 +12,23 @@ from math import isqrt
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import proofs.unsafe as proved
 from proofs.compose import composition_of_any_groups_is_safe
 from proofs.hierarchy import order_of_levels_does_not_matter_to_a_link
-from proofs.kernel import Kernel
+from proofs.kernel import Kernel, KernelError
 from proofs.registry import ROOT
 from proofs.sharpness import choose
 from psem_model.schedules import read
 from psem_model.simulator import Arithmetic, simulate
 from psem_model.simulator.models import Data
-from spec import training
+from psem_model.simulator.store import Store
+from spec import programs, training
 from spec.communication import moves
 from spec.hierarchy import HIERARCHICAL, INNER, OUTER, OUTER_FIRST
+from spec.layouts import LayoutError
 from spec.memory import Sizes
 from spec.reference import first_divergence
 from spec.schedule import Phase
@@ -31,6 +36,7 @@ from spec.states import MIXED_ADAM, POLICIES
 from spec.verdict import check
 from tests.crosscheck import agree_on_costs
 from tests.test_compose_proofs import in_stages
+from tests.test_simulator_transformer import plans
 
 GALLERY = ROOT / "examples"
 UNSAFE = {
@@ -39,6 +45,8 @@ UNSAFE = {
     "double_reduction": ("whole", "batch", "two_reductions"),
     "accumulate_after_reduce": ("whole", "sequence", "two_reductions"),
     "overlapping_axes": ("whole", "shard", "replicas_first"),
+    "superset_of_the_group": ("whole", "expert", "expert_copies"),
+    "shard_offset_of_the_other_axis": ("agreed", "replica", "reduce_once"),
     "mean_twice": ("whole", "sequence", "means_along_both_axes"),
     "context_loss_scale": ("whole", "sequence", "means_along_both_axes"),
     "local_token_counts": ("whole", "sequence", "tokens_of_both_axes"),
@@ -51,7 +59,8 @@ UNSAFE = {
     "statistics_of_one_axis": ("agreed", "sequence", "statistics_of_both_axes"),
 }
 SAFE = sorted({twin for _, _, twin in UNSAFE.values()} | {"reduce_each_micro_batch"})
-SIZES, STEPS, FEW_STEPS = (1, 2, 3), 2, 2
+SIZES, STEPS = (1, 2, 3), 2
+DEVICES, PLAIN_SGD = 4, POLICIES["fp32-sgd"]
 every_unsafe = pytest.mark.parametrize("name", UNSAFE)
 
 
@@ -151,6 +160,46 @@ def test_twins_are_one_line_apart_and_the_comment_names_its_operation(name):
     assert sum(line.startswith("  # right: ") for line in text) == (said[1] is not None)
 
 
+# ------------------------------------------------ what a schedule's operations do not say
+@pytest.mark.parametrize("axes", [(), ("batch",), ("sequence",), ("batch", "sequence")])
+def test_initial_parameters_not_broadcast_along_each_axis_diverge_whatever_the_schedule(
+    axes, monkeypatch
+):
+    """Each device draws its own and takes the first's along some axes; the schedule is right."""
+    of, mesh, begin = schedule("safe_two_reductions"), {"batch": 2, "sequence": 2}, Store.start
+    places = np.indices(tuple(mesh.values())).reshape(len(mesh), DEVICES, 1)
+    drawn = sum(place for axis, place in zip(mesh, places, strict=True) if axis not in axes)
+
+    def start(store, weights, moments):
+        begin(store, [row + drawn for row in weights], moments)
+
+    assert check(of, mesh, 1, PLAIN_SGD).accepted
+    monkeypatch.setattr(Store, "start", start)
+    run = simulate(of, mesh, 20, steps=STEPS, policy=PLAIN_SGD, arithmetic=Arithmetic())
+    assert run.matches == (axes == tuple(mesh))
+
+
+@pytest.mark.parametrize("norm", ["attention_norm", "mlp_norm"])
+@settings(max_examples=5)
+@given(st.data())
+def test_norm_gradients_not_summed_along_tensor_under_dp_times_tp_sp_are_rejected_and_diverge(
+    norm, data
+):
+    plan = data.draw(plans(["dp", "tp+sp"], 2, experts=False)).without_dropout
+    before, program, after = plan.programs
+    weight = f"{norm}_scale"
+    words = f"all_reduce over tensor of d {weight}"
+    (last,) = (line for line in program.finish if words in str(line))
+    forgetful = program.without(last)
+    with pytest.raises(LayoutError, match=f"d {weight} of {norm}.* is P along tensor; needs R"):
+        programs.check(forgetful)
+    programs.check(program)
+    assert plan.differs() == []
+    differ = plan.differs(programs=(before, forgetful, after))
+    assert f"gradient of (0, '{weight}')" in differ
+    assert all(weight in name for name in differ)
+
+
 # ------------------------------------------------------------------------- costs
 def sent_along(schedule, axis, mesh, psi, micro_steps):
     """Elements each device sends in its group along one axis."""
@@ -187,7 +236,6 @@ REFUTED = {
     "C7": order_of_levels_does_not_matter_to_a_link,
 }
 EXECUTED: set[tuple[str, str]] = set()
-DEVICES = 4
 
 
 def executes(claim, *theorems):
@@ -245,7 +293,10 @@ class Contributions:
     recompute = forward
 
     def backward(self, unit, view, activations, when, everyones, gathered):
-        return [part.copy() for part in (self.micro_steps[when[1]], *self.tied)]
+        parts = [self.micro_steps[when[1]], *self.tied]
+        if everyones:  # samples of the group along the second axis
+            parts = [part.reshape(2, 2, -1).sum(1).repeat(2, 0) for part in parts]
+        return [part.copy() for part in parts]
 
     def whole(self, weights, step):
         return [sum(part.sum(0, keepdims=True) for part in (*self.micro_steps, *self.tied))]
@@ -271,6 +322,7 @@ APPLIED = {
     # what each device applies, from the devices' values: gradients g, h, counts c
     "wrong_group": ("wrong_group", lambda g, h, c: g.sum(0)),
     "double_reduction": ("double_reduction", lambda g, h, c: 2 * g.sum()),
+    "superset_of_the_group": ("superset_of_the_group", lambda g, h, c: 2 * g.sum()),
     "accumulated_after_reduction": (
         "accumulate_after_reduce",
         lambda g, h, c: 2 * g.sum() + h.sum(),
@@ -297,24 +349,26 @@ def test_an_unsafe_composition_applies_what_its_counterexample_says_and_diverges
     for of, right in ((unsafe(name), False), (twin(name), True)):
         notes = Noted(Fraction(0))
         model = Contributions(micro_steps, tied)
-        how = {"policy": POLICIES["fp32-sgd"], "arithmetic": notes, "model": model}
+        how = {"policy": PLAIN_SGD, "arithmetic": notes, "model": model}
         run = simulate(of, dict.fromkeys(of.axes, 2), DEVICES, micro_steps=len(micro_steps), **how)
         assert run.matches is right
         assert (notes.applied[0] == applied(g, h, c)).all() != right
 
 
-@executes("K6", "gathered_along_the_other_axis")
-def test_what_is_gathered_along_the_other_axis_keeps_what_was_there(theorem):
+NOT_UPDATED = {"gathered_along_the_other_axis": (0, 1), "shard_offset_of_the_other_axis": (1, 0)}
+
+
+@executes("K6", *NOT_UPDATED)
+def test_slices_of_the_other_axis_leave_what_was_there(theorem):
     values = counterexamples("K6")[theorem]
     change = np.full((2, 2), Fraction(0)) + np.array([[values["old"] - values["new"], 0], [0, 0]])
-    name = "gathered_along_the_other_axis"
-    for of, right in ((unsafe(name), True), (twin(name), False)):
+    for of, right in ((unsafe(theorem), True), (twin(theorem), False)):
         model = Contributions([of_all_elements(change)[:, :1]], [])  # the first device's
-        how = {"policy": POLICIES["fp32-sgd"], "arithmetic": Noted(values["old"]), "model": model}
+        how = {"policy": PLAIN_SGD, "arithmetic": Noted(values["old"]), "model": model}
         divergence = simulate(of, dict.fromkeys(of.axes, 2), 1, **how).divergence
         assert (divergence is not None) is right
         if divergence:
-            assert divergence.device == (0, 1)
+            assert divergence.device == NOT_UPDATED[theorem]
             assert (divergence.has, divergence.single) == (values["old"], values["new"])
 
 
@@ -329,6 +383,23 @@ def test_reduced_outside_first_an_all_reduce_sends_more_outside(theorem):
         outside = [i for i, (level, _) in enumerate(stages) if level == OUTER]
         sent.append(sum(int(run.sent_by_operation["finish", i].max()) for i in outside))
     assert sent[1] == n * sent[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "right"),
+    [
+        ("superset_of_the_group", "_over", lambda over: lambda value, first, *_: over(value, first)),
+        (
+            "shard_offset_of_the_other_axis",
+            "sliced",
+            lambda sliced: lambda value, axis, *others: sliced(value, "b", *others),
+        ),
+    ],
+)
+def test_within_its_own_group_there_is_no_counterexample(name, function, right, monkeypatch):
+    monkeypatch.setattr(proved, function, right(getattr(proved, function)))
+    with pytest.raises(KernelError, match=f"{name}: no counterexample"):
+        composition_of_any_groups_is_safe(Kernel("K6"))
 
 
 def test_every_counterexample_is_executed():

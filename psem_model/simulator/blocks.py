@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.moves import move
 from psem_model.simulator.network import Network
@@ -15,6 +15,7 @@ from psem_model.simulator.routes import to_slots, to_tokens
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables
 from spec.programs import Line, Move, Program
+from spec.states import State
 from spec.values import Does, Operation, Role, Value
 
 Values = dict[Value, Slices]
@@ -34,16 +35,22 @@ class Devices:
 
 
 class Block:
-    """One part: an embedding, one of the layers, or a head. `sums`: what backward leaves for finish."""
+    """One part: an embedding, one of the layers, or a head. `sums`: what backward leaves for finish.
+
+    `fullest`: bytes that each device computes with at the fullest moment of forward or backward, beside
+    weights, what is kept between the two, and gradients.
+    """
 
     def __init__(self, program: Program, layer: int, devices: Devices) -> None:
         self.program, self.layer, self.devices = program, layer, devices
         self.forward_lines = frozenset(program.forward)
         made = {line.makes for line in program.finish}
-        reads = (value for line in program.finish for value in _reads(line))
+        reads = (value for line in program.finish for value in line.reads)
         self.summed = tuple(dict.fromkeys((*reads, *program.gradients.values())))
         self.summed = tuple(value for value in self.summed if value not in made)
         self.sums: Values = {}
+        self.apart = {*program.part.weights, *program.kept, *self.summed}
+        self.fullest: Number = 0
 
     @property
     def name(self) -> str:
@@ -54,7 +61,8 @@ class Block:
         grid = self.devices.grid
         if not value.indices:
             raise ValueError(f"{value}: a number of no index")
-        return cut(table, value.indices, grid.where(value.indices, self.program.lies[value]))
+        found = cut(table, value.indices, grid.where(value.indices, self.program.lies[value]))
+        return replace(found, width=value.width)
 
     def forward(
         self, weights: Mapping[Value, Slices], takes: Slices | None, moment: Moment
@@ -63,7 +71,7 @@ class Block:
         has = dict(weights)
         if self.program.part.takes and takes:
             has[self.program.part.takes] = takes
-        self.run("forward", has, moment)
+        self.run("forward", has, moment, (*self.program.kept, self.program.gives))
         kept = {value: self.value(value, "backward", has) for value in self.program.kept}
         return self.value(self.program.gives, "what follows", has), kept
 
@@ -72,37 +80,52 @@ class Block:
     ) -> Slices | None:
         """The cotangent of what the part takes, from what was kept. Adds to `sums`."""
         has = {**weights, **kept, self.program.seed: cotangent}
-        self.run("backward", has, moment)
+        returns = self.program.returns
+        self.run("backward", has, moment, (*self.summed, *([returns] if returns else [])))
         for value in self.summed:
             found, had = self.value(value, "the step's end", has), self.sums.get(value)
             self.sums[value] = found if had is None else self.added(had, found)
-        returns = self.program.returns
         return self.value(returns, "what comes before", has) if returns else None
 
     def finish(self, moment: Moment) -> Values:
         """Each weight's gradient, of all micro-batches."""
         has, self.sums = self.sums, {}
-        self.run("finish", has, moment)
+        self.run("finish", has, moment, tuple(self.program.gradients.values()))
         gradients = self.program.gradients.items()
         return {weight: self.value(value, "the update", has) for weight, value in gradients}
 
+    def over_host_link(self, kept: Values, offload: bool) -> Values:
+        """What is kept, each array on the other side of its device's link to the host."""
+        network, found, way = self.devices.network, {}, "offload" if offload else "fetch"
+        for number, (value, slices) in enumerate(kept.items()):
+            network.serve((f"{self.name} {way}", number), State.ACTIVATIONS, width=slices.width)
+            found[value] = replace(slices, array=network.to_host(slices.array[None], offload)[0].copy())
+        return found
+
     @staticmethod
-    def bytes_kept(kept: Values) -> int:
+    def bytes_kept(kept: Values) -> Number:
         """Bytes on each device of what is kept."""
-        return sum(value.width * slices.elements for value, slices in kept.items())
+        return sum(slices.bytes for slices in kept.values())
 
     # ------------------------------------------------------------------------- lines
-    def run(self, phase: str, has: Values, moment: Moment) -> None:
-        """Execute a phase's lines on what the devices have."""
+    def run(self, phase: str, has: Values, moment: Moment, leaves: tuple[Value, ...]) -> None:
+        """Execute a phase's lines on what the devices have; only what it leaves stays after its use."""
         lines: tuple[Line, ...] = getattr(self.program, phase)
+        last = {value: number for number, line in enumerate(lines) for value in line.reads}
+        last |= dict.fromkeys(leaves, len(lines))
         for number, line in enumerate(lines):
-            reads = [self.read(value, line, has, moment) for value in _reads(line)]
+            reads = [self.read(value, line, has, moment) for value in line.reads]
             if isinstance(line, Move):
                 network = self.devices.network
-                network.serve((f"{self.name} {phase}", number), None)
+                network.serve((f"{self.name} {phase}", number), None, width=reads[0].width)
                 has[line.makes] = move(line, reads[0], self.devices.grid, self.devices.numbers, network)
             else:
-                has[line.makes] = self.do(line, reads, moment)
+                has[line.makes] = replace(self.do(line, reads, moment), width=line.makes.width)
+            if phase != "finish":
+                here = sum(slices.bytes for value, slices in has.items() if value not in self.apart)
+                self.fullest = max(self.fullest, here)
+            for value in [value for value in has if last.get(value, -1) <= number]:
+                del has[value]
 
     def read(self, value: Value, line: Line, has: Values, moment: Moment) -> Slices:
         """A value that devices have, or a constant that they make.
@@ -147,7 +170,7 @@ class Block:
         return Slices(makes, found, {i: where[i] for i in makes})
 
     def added(self, left: Slices, right: Slices) -> Slices:
-        return Slices(left.indices, self.devices.numbers.add(left.array, right.array), left.where)
+        return replace(left, array=self.devices.numbers.add(left.array, right.array))
 
     def renamed(self, line: Operation, value: Slices, moment: Moment) -> Slices:
         makes, new = line.makes.indices, dict(line.renamed)
@@ -157,10 +180,6 @@ class Block:
             slots = self.devices.tables.slots(self.layer, moment)
             return to_tokens(value, makes, slots, self.devices.numbers)
         return Slices(makes, value.array, {new.get(i, i): at for i, at in value.where.items()})
-
-
-def _reads(line: Line) -> tuple[Value, ...]:
-    return (line.value,) if isinstance(line, Move) else line.reads
 
 
 def _met(line: Operation, reads: list[Slices]) -> dict[str, Array]:

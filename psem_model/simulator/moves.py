@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from psem_model.simulator import network as ring
@@ -65,7 +67,7 @@ def _merged(chunks: Array, value: Slices, index: str, places: Array) -> Slices:
     positions = places.reshape(len(places), -1)
     order = np.argsort(positions, axis=1, kind="stable")
     where = {**value.where, index: np.take_along_axis(positions, order, 1)}
-    return Slices(value.indices, take(side, dimension, order), where)
+    return replace(value, array=take(side, dimension, order), where=where)
 
 
 def _all_gather(value: Slices, axis: str, index: str, grid: Grid, network: Network) -> Slices:
@@ -80,13 +82,13 @@ def _reduce_scatter(
     parts = _parts(value, axis, index, grid)
     group, chunks = grid.cluster.group((axis,)), _chunks(value, index, parts)
     found = ring.reduce_scatter(chunks, group, numbers.add, network)[0]
-    return Slices(value.indices, found, _own(value, axis, index, parts, grid))
+    return replace(value, array=found, where=_own(value, axis, index, parts, grid))
 
 
 def _all_reduce(value: Slices, axis: str, grid: Grid, numbers: Functions, network: Network) -> Slices:
     group = grid.cluster.group((axis,))
     found = sum_over(value.array, group, numbers, network)
-    return Slices(value.indices, found, value.where)
+    return replace(value, array=found)
 
 
 def sum_over(array: Array, group: Group, numbers: Functions, network: Network) -> Array:
@@ -104,7 +106,7 @@ def _all_to_all(
     parts = _parts(value, axis, after, grid)
     group, chunks = grid.cluster.group((axis,)), _chunks(value, after, parts)
     received = ring.all_to_all(chunks, group, network)[0]
-    own = Slices(value.indices, value.array, _own(value, axis, after, parts, grid))
+    own = replace(value, where=_own(value, axis, after, parts, grid))
     return _merged(received, own, before, value.where[before][group.members])
 
 
@@ -112,4 +114,4 @@ def _slice(value: Slices, axis: str, index: str, grid: Grid) -> Slices:
     parts = _parts(value, axis, index, grid)
     mine = parts[np.arange(len(parts)), grid.cluster.coordinates[axis]]
     found = take(value.array, value.axis(index), mine)
-    return Slices(value.indices, found, _own(value, axis, index, parts, grid))
+    return replace(value, array=found, where=_own(value, axis, index, parts, grid))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Group
 from spec.states import State
 
@@ -24,7 +24,8 @@ class Network:
 
     `links[state]` (devices, devices): from each sender to each receiver; the state is None for
     numbers and statistics. `sent[op]` (devices,): by each sender. `hosted[state, to_host]` and
-    `hosted_by[op]`: by each device over its host link.
+    `hosted_by[op]`: by each device over its host link. `widths[op]`: bytes of an element of what it
+    sends, where that is not the state's matter.
     """
 
     devices: int
@@ -32,14 +33,24 @@ class Network:
     sent: dict[OpKey, Array] = field(default_factory=dict)
     hosted: dict[tuple[State | None, bool], int] = field(default_factory=dict)
     hosted_by: dict[OpKey, int] = field(default_factory=dict)
+    widths: dict[OpKey, Number] = field(default_factory=dict)
     messages: int = 0
 
-    def serve(self, op: OpKey, state: State | None, counted: bool = True) -> None:
+    def serve(self, op: OpKey, state: State | None, counted: bool = True, width: Number = 0) -> None:
         """Count what follows as sent by an operation that writes a state.
 
-        What statistics move is not counted: how many there are is the model's matter.
+        What statistics move is not counted: how many there are is the model's matter. Raises
+        ValueError for an operation that sends elements of two widths.
         """
         self._op, self._state, self._counted = op, state, counted
+        if self.widths.setdefault(op, width) != width:
+            raise ValueError(f"{op}: sends {self.widths[op]} bytes an element, and {width}")
+
+    def clear(self) -> None:
+        """Count anew."""
+        for counts in (self.links, self.sent, self.hosted, self.hosted_by):
+            counts.clear()
+        self.messages = 0
 
     def move(self, payload: Array, senders: Array, receivers: Array) -> Array:
         """What each sender has in `payload` (parts, devices, ...), as its receiver gets it.

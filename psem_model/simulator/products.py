@@ -125,6 +125,7 @@ class PlacedTransformer(DistributedTransformer):
         policy: BytePolicy,
         pipe: Pipeline = ONE_STAGE,
         seed: int = 0,
+        offloads: bool = False,
     ) -> None:
         super().__init__(model, programs, mesh, micro_batch, sequence, numbers, pipe, seed)
         self.single = SingleDevice(self.tables)
@@ -132,7 +133,7 @@ class PlacedTransformer(DistributedTransformer):
         self.told: Callable[[], None] = lambda: None
         self.placed = [self._placed(placing, mesh, policy) for placing in placings]
         for number, stage in enumerate(self.stages):
-            stage.number, stage.moments = number, {}
+            stage.number, stage.offloads, stage.moments = number, offloads, {}
             stage.placed = [p for p in self.placed if number in p.placing.stages]
             for key in stage.weights:
                 if sum(key in placed.slices for placed in stage.placed) != 1:
@@ -146,9 +147,8 @@ class PlacedTransformer(DistributedTransformer):
 
     def step(self) -> None:
         """One step of the devices, of which what is sent is counted, and of the single device."""
-        self.boundary.sent.clear()
-        for stage in self.stages:
-            stage.devices.network.sent.clear()
+        for network in (self.boundary, *(stage.devices.network for stage in self.stages)):
+            network.clear()
         for placed in self.placed:
             placed.count_anew()
         super().step()

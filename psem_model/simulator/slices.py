@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Cluster
 from psem_model.simulator.tables import Cell
 from spec.layouts import Layout
@@ -21,12 +21,19 @@ FOLLOWS = {"u": ("s",), "c": ("b", "s")}  # keys are tokens, and so are slots: c
 class Slices:
     """`array` (devices, ...) has a dimension for each index; `where[index]` (devices, n): positions.
 
-    A position that the whole value does not have is padding.
+    A position that the whole value does not have is padding. `width`: bytes that training gives an
+    element, whatever the array's numbers are; it goes where the array goes.
     """
 
     indices: tuple[str, ...]
     array: Array
     where: Mapping[str, Array]
+    width: Number = 0
+
+    @property
+    def bytes(self) -> Number:
+        """On each device, with padding."""
+        return self.elements * self.width
 
     @property
     def elements(self) -> int:

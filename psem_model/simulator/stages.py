@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.blocks import Block, Devices, Values
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import Cluster
@@ -31,11 +31,27 @@ ONE_STAGE = Pipeline(Kind.ONE_F_ONE_B, 1, 1)
 
 
 @dataclass
+class Room:
+    """Bytes that parts keep from forward to backward, on each device or on its part of the host.
+
+    `held`, `peak`: now and at most, by the name of the part; `fullest`: at most, of all together.
+    """
+
+    held: dict[str, Number] = field(default_factory=dict)
+    peak: dict[str, Number] = field(default_factory=dict)
+    fullest: Number = 0
+
+    def add(self, name: str, size: Number) -> None:
+        self.held[name] = self.held.get(name, 0) + size
+        self.peak[name] = max(self.peak.get(name, 0), self.held[name])
+        self.fullest = max(self.fullest, sum(self.held.values()))
+
+
+@dataclass
 class Stage:
     """Devices that have some of the parts, in chunks, and what they hold.
 
-    `held`, `peak`: bytes kept from forward to backward on each device, by the name of the part;
-    `fullest`: of all parts together, at the fullest moment.
+    `offloads`: what a part keeps goes to the host after its forward, and comes back for its backward.
     """
 
     devices: Devices
@@ -46,9 +62,9 @@ class Stage:
     gradients: dict[Key, Slices] = field(default_factory=dict)
     kept: dict[tuple[int, int], list[Values]] = field(default_factory=dict)
     losses: dict[int, Slices] = field(default_factory=dict)
-    held: dict[str, int] = field(default_factory=dict)
-    peak: dict[str, int] = field(default_factory=dict)
-    fullest: int = 0
+    offloads: bool = False
+    room: Room = field(default_factory=Room)
+    host: Room = field(default_factory=Room)
 
     def start(self) -> None:
         """Each weight's slice, once, however many parts read it; no optimizer state yet."""
@@ -63,18 +79,28 @@ class Stage:
         """The weights of a part."""
         return {w: self.weights[block.layer, w.name] for w in block.program.part.weights}
 
-    def hold(self, block: Block, kept: Values, sign: int) -> None:
-        self.held[block.name] = self.held.get(block.name, 0) + sign * block.bytes_kept(kept)
-        self.peak[block.name] = max(self.peak.get(block.name, 0), self.held[block.name])
-        self.fullest = max(self.fullest, sum(self.held.values()))
+    def hold(self, block: Block, made: Values) -> Values:
+        """What forward leaves for backward, where it is kept."""
+        self.room.add(block.name, block.bytes_kept(made))
+        return self._moved(block, made, self.room, self.host) if self.offloads else made
+
+    def take(self, block: Block, kept: Values) -> Values:
+        """What is kept, on the devices."""
+        return self._moved(block, kept, self.host, self.room) if self.offloads else kept
+
+    def _moved(self, block: Block, values: Values, leaves: Room, enters: Room) -> Values:
+        """Over the host link: there is room on the other side before any is free on this."""
+        found = block.over_host_link(values, enters is self.host)
+        enters.add(block.name, block.bytes_kept(found))
+        leaves.add(block.name, -block.bytes_kept(values))
+        return found
 
     def forward(self, work: Work, takes: Slices | None, step: int) -> Slices:
         """One micro-batch through one chunk."""
         kept, given = [], takes
         for block in self.chunks[work.chunk]:
             given, values = block.forward(self.of(block), given, Moment(step, work.micro_batch))
-            kept.append(values)
-            self.hold(block, values, 1)
+            kept.append(self.hold(block, values))
         self.kept[work.micro_batch, work.chunk] = kept
         if given is None:
             raise ValueError("the first chunk begins with an embedding")
@@ -83,9 +109,10 @@ class Stage:
     def backward(self, work: Work, cotangent: Slices, step: int) -> Slices | None:
         """The cotangent of what the chunk took."""
         kept, found = self.kept.pop((work.micro_batch, work.chunk)), cotangent
-        for block, values in zip(self.chunks[work.chunk][::-1], kept[::-1], strict=True):
+        for block, away in zip(self.chunks[work.chunk][::-1], kept[::-1], strict=True):
+            values = self.take(block, away)
             returned = block.backward(self.of(block), values, found, Moment(step, work.micro_batch))
-            self.hold(block, values, -1)
+            self.room.add(block.name, -block.bytes_kept(values))
             if returned is None:
                 return None
             found = returned
@@ -220,7 +247,7 @@ class DistributedTransformer:
         n = self.inner
         buffer = np.zeros((1, self.boundary.devices, *value.array.shape[1:]), value.array.dtype)
         buffer[0, sender * n : (sender + 1) * n] = value.array
-        self.boundary.serve(("boundary", 0), None)
+        self.boundary.serve(("boundary", 0), None, width=value.width)
         for place in range(n):
             buffer = point_to_point(buffer, sender * n + place, receiver * n + place, self.boundary)
         return replace(value, array=buffer[0, receiver * n : (receiver + 1) * n])

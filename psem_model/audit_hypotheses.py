@@ -1,0 +1,93 @@
+"""What is asked of a theorem as a whole: can all that it rests on hold, is each part needed?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import z3
+
+from proofs.kernel import Obligation, Theorem
+from proofs.smtlib import Bool, summary
+from proofs.theorem import read
+from psem_model.audit_questions import brief, entries, proved_theorems, together
+
+
+def made_from(theorem: Theorem) -> list[Theorem]:
+    """The theorems it is made from, and those are, down to hypotheses and definitions."""
+    found: dict[int, Theorem] = {}
+    pending = list(theorem.parts)
+    while pending:
+        part = pending.pop()
+        if id(part) not in found:
+            found[id(part)] = part
+            pending += part.parts
+    return list(found.values())
+
+
+def premises(theorem: Theorem) -> list[Bool]:
+    """What must be able to hold together, lest the theorem is empty: all it is made from, and given.
+
+    Of a hypothesis for all values these are the instances in use.
+    """
+    return [*(part.statement for part in made_from(theorem)), *theorem.given]
+
+
+def for_all_values(theorem: Theorem) -> list[str]:
+    """The hypotheses under it that speak of all values of a variable."""
+    found = set()
+    for part in made_from(theorem):
+        record = read(part)
+        if record.rule in ("hypothesis", "axiom"):
+            fixed = frozenset().union(*(h.fixed for h in record.under))
+            variables = record.kernel._variables & summary([record.goal]).constants
+            if variables - fixed:
+                found.add(record.name)
+    return sorted(found)
+
+
+def parts_of(formula: Bool) -> list[Bool]:
+    """What a conjunction, perhaps under a condition, says one by one."""
+    if z3.is_and(formula):
+        return [part for each in formula.children() for part in parts_of(each)]
+    if z3.is_implies(formula):
+        return [z3.Implies(formula.arg(0), part) for part in parts_of(formula.arg(1))]
+    return [formula]
+
+
+def unused_parts(theorems: Sequence[Theorem]) -> list[str]:
+    """Parts of a `given` that its theorem is proved without, and of a hypothesis that all are."""
+    needed: dict[str, bool] = {}
+    for theorem in proved_theorems(theorems):
+        for label, places in entries(theorem).items():
+            for index, said in enumerate(_parts_of_fact(theorem, label)):
+                needed[said] = needed.get(said, False) or any(
+                    _fails_without(obligation, fact, index) for obligation, fact in places
+                )
+    return [said for said, is_needed in needed.items() if not is_needed]
+
+
+def _parts_of_fact(theorem: Theorem, label: str) -> list[str]:
+    """The parts of a fact, if it is a `given` or a hypothesis and has several."""
+    kind, _, number = label.rstrip("]").partition("[")
+    index = int(number)
+    if kind == "given":
+        where, said = f"{theorem.name} {label}", theorem.given[index + (theorem.rule == "induction")]
+    elif kind == "hypothesis":  # of induction
+        return []
+    else:
+        of_base = sum(each.startswith("base[") for each in entries(theorem))
+        root = theorem.parts[index + (of_base if kind == "step" else 0)]
+        while root.rule == "instance":
+            (root,) = root.parts
+        if root.rule != "hypothesis":
+            return []
+        where, said = f"hypothesis {root.name}", root.goal
+    parts = parts_of(said)
+    return [f"{where}: {brief(part)}" for part in parts] if len(parts) > 1 else []
+
+
+def _fails_without(obligation: Obligation, fact: int, index: int) -> bool:
+    """Whether the obligation is no longer proved without one part of a fact."""
+    said = parts_of(obligation.facts[fact])
+    rest = [*obligation.facts[:fact], *said[:index], *said[index + 1 :], *obligation.facts[fact + 1 :]]
+    return together([*rest, z3.Not(obligation.goal)]) == "sat"

@@ -1,0 +1,99 @@
+"""Plans side by side: equal plans line up, a rejected one is shown as that, and units are said."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from psem_model.figures import GB, UNITS, unit_of
+
+SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
+PSI = ["--psi", "1e9"]
+WRONG = ["fused-update(dp=4)", "zero1(4)", "--accumulate", 4]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [*WRONG, *PSI],
+        [*WRONG, *SHAPE],
+        ["fused-update(dp=4) * tp(2)", "zero1(4) * tp(2)", "--accumulate", 4, *SHAPE],
+        ["zero-offload(4)", "zero1(4)", "--bytes", "fp32-adam", *PSI],
+    ],
+)
+def test_a_rejected_plan_is_shown_with_its_reason_and_exit_code_1(args, psem):
+    code, out, err = psem("compare", *args)
+    assert (code, err) == (1, "")
+    (verdict,) = [line.split() for line in out.splitlines() if line.startswith("  verdict")]
+    assert verdict == ["verdict", "rejected", "accepted"]
+    (reason,) = [line for line in out.splitlines() if line.startswith("  rejected")]
+    assert args[0] in reason
+    code, out, _ = psem("compare", *args, "--json")
+    wrong, right = json.loads(out)
+    assert (code, wrong["accepted"], right["accepted"]) == (1, False, True)
+    assert wrong["reason"] in reason
+    assert right["reason"] is None
+
+
+def test_predict_and_compare_reject_the_same(psem):
+    for shape in (PSI, SHAPE):
+        assert psem("predict", WRONG[0], *WRONG[2:], *shape)[0] == 1
+        assert psem("compare", *WRONG, *shape)[0] == 1
+
+
+FACTORS = ["zero3(a=2)", "zero1(b=3)", "dp(c=4)", "zero2(d=2)", "fsdp(e=3)"]
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sets(st.sampled_from(FACTORS), min_size=2, max_size=3))
+def test_the_order_of_factors_changes_nothing_that_is_compared(psem, factors):
+    plans = [" * ".join(some) for some in permutations(sorted(factors))]
+    for shape in (["--psi", 720], [*SHAPE, "--vocabulary", 48]):
+        code, out, _ = psem("compare", *plans, *shape, "--json")
+        first, *others = json.loads(out)
+        assert code == 0
+        for other in others:
+            assert {**other, "strategy": ""} == {**first, "strategy": ""}
+
+
+def test_what_is_compared_says_what_it_is_of(psem):
+    _, out, _ = psem("compare", "dp(4)", "zero1(4)", *PSI)
+    assert "memory per device; sent per device and step\n" in out
+    _, out, _ = psem("compare", "dp(4)", "zero1(2) * pp(2)", *SHAPE)
+    assert "memory per device, of the fullest stage; sent per device and step, of the busiest\n" in out
+    assert "peak is an upper bound" in out
+    _, out, _ = psem("compare", "zero3(a=2)", "zero3(a=2) * zero3(b=2)", *PSI)
+    assert "sent over a x b" in out
+    assert "a x b: one group; axis by axis as much in all" in out
+
+
+@given(st.lists(st.fractions(0, 10**15, max_denominator=9)))
+def test_the_unit_suits_the_largest_size(sizes):
+    unit, largest = unit_of(sizes), max(sizes, default=0)
+    assert largest >= unit.size or unit.size == 1 or largest == 0
+    assert unit == GB or 0 < largest < 1000 * unit.size
+    for size in sizes:
+        decimal, binary = (text.replace(",", "").split() for text in unit.texts(size))
+        assert float(decimal[0]) * unit.size == pytest.approx(size, rel=1e-5)
+        assert float(binary[0]) * unit.other_size == pytest.approx(size, rel=1e-5)
+
+
+def test_units_are_the_powers_that_they_are_said_to_be():
+    assert [unit.words for unit in UNITS] == [
+        "GB = 1e9 bytes, GiB = 2^30 bytes",
+        "MB = 1e6 bytes, MiB = 2^20 bytes",
+        "kB = 1e3 bytes, KiB = 2^10 bytes",
+        "B = bytes",
+    ]
+
+
+@pytest.mark.parametrize(("psi", "unit"), [(3, "B"), (1000, "kB"), ("1e6", "MB"), ("1e9", "GB")])
+def test_small_models_are_shown_in_small_units(psi, unit, psem):
+    for command in (["predict", "dp(2)"], ["compare", "dp(2)", "zero3(2)"]):
+        _, out, _ = psem(*command, "--psi", psi)
+        assert f" {unit}" in out
+        assert all(f" {other.name} " not in out for other in UNITS if other.name != unit)
