@@ -131,10 +131,11 @@ class Symbols:
         self.s, self.w, self.g = k.reals("s w g")
         self.m = k.reals("m") if regime.several else z3.RealVal(1)
         self.k = z3.RealVal(0) if regime.kept is Kept.NOTHING else k.reals("opt")
-        sizes = [self.s > 0, 2 * self.s <= 1, self.w > 0, self.g > 0]
+        sizes = [self.s > 0, self.w > 0, self.g > 0]
         sizes += [self.m >= 2] if regime.several else []
         sizes += [] if regime.kept is Kept.NOTHING else [self.k > 0]
-        self.given = [z3.And(*sizes)]
+        # of the slice one bound will do for some
+        self.weaker, self.given = [z3.And(*sizes)], [z3.And(*sizes, 2 * self.s <= 1)]
 
     def cost(self, name: CostForm | str) -> Cost:
         """The cost of a class, or of one of its placements, for each parameter."""
@@ -228,7 +229,7 @@ def _others_are_dominated(s: Symbols) -> Theorem:
     listed = {form_of(name, regime) for name in best}
     others = (form for form in classes(regime) if form not in listed)
     goal = _all(s.dominated(form, _dominators(form, regime)) for form in others)
-    return s.kernel.prove("others_are_dominated", goal, given=s.given)
+    return s.kernel.prove("others_are_dominated", goal, given=s.weaker)
 
 
 def _dominators(form: CostForm, regime: Regime) -> list[str]:
@@ -323,7 +324,8 @@ class _Named(Symbols):
         super().__init__(k, Regime(Kept.COPY, True))
         some_steps = z3.Or(self.m == 1, self.m >= 2)
         widths = (self.w > 0, self.g > 0, self.k > 0)
-        self.given = [z3.And(self.s > 0, 2 * self.s <= 1, some_steps, *widths)]
+        sizes = z3.And(2 * self.s <= 1, some_steps, *widths)
+        self.weaker, self.given = [sizes], [z3.And(self.s > 0, sizes)]
 
     def beats(self, a: str, b: str) -> Any:
         """That one strategy dominates another."""
@@ -341,7 +343,7 @@ def _among_themselves(k: Kernel) -> Theorem:
         ("zero3", "dp"): z3.And(once, 2 * s.w <= s.g),
     }
     claims = [s.beats(a, b) == when.get((a, b), z3.BoolVal(False)) for a, b in product(STAGES, STAGES)]
-    return k.prove("dominance_among_the_stages", _all(claims), given=s.given)
+    return k.prove("dominance_among_the_stages", _all(claims), given=s.weaker)
 
 
 def _held_and_offloaded(k: Kernel) -> Theorem:

@@ -155,7 +155,6 @@ def judged(
         "findings": findings,
         "executed_runs": sum(runs_of.get(name, False) for name in refutations(claim, runs)),
         "premises": premises,
-        "unused_parts": [part for run in runs for part in run["unused_parts"]],
         "obligations": rows,
     }
 

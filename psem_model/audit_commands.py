@@ -100,17 +100,15 @@ def totals(report: Found, whole: bool) -> list[str]:
     runs = sum(claim.get("executed_runs", 0) for claim in report["claims"])
     premises = [each for claim in report["claims"] for each in claim.get("premises", ())]
     possible = sum((each["z3"], each["cvc5"]) == ("sat", "sat") for each in premises)
-    parts = sum(len(claim.get("unused_parts", ())) for claim in report["claims"])
     generals = [c["claim"] for c in report["claims"] if any(p["for_all_values"] for p in c["premises"])]
     lines = [
         "",
         f"cvc5 {solvers['cvc5']['version']} and z3 {solvers['z3']['version']} agree on {agreed} of "
         f"{len(rows)} obligations of {len(report['claims'])} claims",
         f"facts: those of {held} of {len(facts)} obligations can hold, in both solvers; {unused} of "
-        f"{sum(f['number'] for f in facts)} are unused",
+        f"{sum(f['number'] for f in facts)}, or parts of them, are unused",
         f"premises: those of {possible} of {len(premises)} theorems can hold together; {len(generals)} "
         "claims have hypotheses for all values, by instances",
-        f"parts of facts that nothing needs: {parts}",
         f"counterexamples: {sum(shown)} of {len(shown)} evaluated without a solver; the runs of {runs} "
         "refutations executed in the simulator",
         f"two runs, hash seeds {' and '.join(report['runs']['hash_seeds'])}, in opposite order: "

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import z3
 
-from proofs.kernel import Obligation, Theorem
-from proofs.smtlib import Bool, summary
+from proofs.kernel import SEED, Obligation, Theorem
+from proofs.smtlib import Bool, Term, summary
 from proofs.theorem import read
 from psem_model.audit_questions import brief, entries, proved_theorems, together
+
+GLANCE = 200_000  # z3's own deterministic count, for a question with quantifiers
 
 
 def made_from(theorem: Theorem) -> list[Theorem]:
@@ -34,15 +36,35 @@ def premises(theorem: Theorem) -> list[Bool]:
 
 def for_all_values(theorem: Theorem) -> list[str]:
     """The hypotheses under it that speak of all values of a variable."""
-    found = set()
-    for part in made_from(theorem):
-        record = read(part)
-        if record.rule in ("hypothesis", "axiom"):
-            fixed = frozenset().union(*(h.fixed for h in record.under))
-            variables = record.kernel._variables & summary([record.goal]).constants
-            if variables - fixed:
-                found.add(record.name)
-    return sorted(found)
+    return sorted({part.name for part in _hypotheses(theorem) if _variables(part)})
+
+
+def impossible(theorem: Theorem) -> bool:
+    """Whether z3 sees that its hypotheses, for all values, contradict each other or `given`.
+
+    With quantifiers, so it may not see it: only where the answer is yes does it say anything.
+    """
+    formulas = list(theorem.given)
+    for part in _hypotheses(theorem):
+        variables = _variables(part)
+        formulas.append(z3.ForAll(variables, part.goal) if variables else part.goal)
+    solver = z3.Solver()
+    solver.set(rlimit=GLANCE, random_seed=SEED)
+    solver.add(*formulas)
+    return bool(solver.check() == z3.unsat)
+
+
+def _hypotheses(theorem: Theorem) -> list[Theorem]:
+    return [part for part in made_from(theorem) if part.rule in ("hypothesis", "axiom")]
+
+
+def _variables(hypothesis: Theorem) -> list[Term]:
+    """Those of which it speaks for all values."""
+    record = read(hypothesis)
+    fixed = frozenset().union(*(h.fixed for h in record.under))
+    said = summary([record.goal])
+    free = record.kernel._variables & said.constants - fixed
+    return [symbol() for name, symbol in sorted(said.symbols, key=lambda s: s[0]) if name in free]
 
 
 def parts_of(formula: Bool) -> list[Bool]:

@@ -39,7 +39,6 @@ def entry(claim: Claim, asks: bool) -> dict[str, Any]:
         "rules": dict(sorted(Counter(t.rule for t in result.listed).items())),
         "obligations": [],
         "unused": [],
-        "unused_parts": [],
         "premises": [],
     }
     for theorem in result.listed:
@@ -69,7 +68,7 @@ def _titled(claim: Claim, theorem: str, obligation: Any) -> str:
 
 def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
     """What z3 says of each text, whether facts can hold, and whether each of them is needed."""
-    from psem_model.audit_hypotheses import for_all_values, premises, unused_parts
+    from psem_model.audit_hypotheses import for_all_values, impossible, premises, unused_parts
     from psem_model.audit_questions import answer, proved_theorems, unused, witness
 
     for of, obligation in zip(found["obligations"], result.obligations, strict=True):
@@ -81,10 +80,10 @@ def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
             of["witness"] = text and header(claim, {**title, "expected": "sat"}) + text
     for theorem in proved_theorems(result.listed):
         found["unused"] += unused(theorem)
-    found["unused_parts"] = unused_parts(result.listed)
+    found["unused"] += [f"part of {part}" for part in unused_parts(result.listed)]
     for number, theorem in enumerate(result.theorems, 1):
         if theorem.counterexample is None and (formulas := premises(theorem)):
-            text = witness(formulas)
+            text = None if impossible(theorem) else witness(formulas)
             title = {"premises of": theorem.name, "and": "values of which they are true"}
             found["premises"].append(
                 {

@@ -211,10 +211,10 @@ def communication(style: Style) -> Table:
         "Communication of the model states, per device and step",
         (
             Column("strategy"),
-            Column("operation", 1),
+            Column("operation", 1.15),
             Column("along"),
-            Column("elements", 1.2),
-            Column("bytes", 1.2),
+            Column("elements", 1.05),
+            Column("bytes", 1.15),
         ),
         tuple(rows),
         _policy(style),

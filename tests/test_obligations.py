@@ -8,6 +8,7 @@ from inspect import getdoc
 import pytest
 
 from proofs import registry
+from psem_model.audit_hypotheses import premises, unused_parts
 from psem_model.audit_questions import answer, registration, together, unused, without
 from psem_model.audit_questions import proved_theorems as proved
 
@@ -38,6 +39,17 @@ def test_facts_of_every_obligation_can_hold_together(claim):
 def test_no_fact_of_an_obligation_is_unused(claim):
     found = [fact for theorem in proved_theorems(claim) for fact in unused(theorem)]
     assert not found, "\n".join(["facts that can be dropped:", *found])
+
+
+@every_claim
+def test_no_part_of_a_given_or_a_hypothesis_is_unused(claim):
+    assert unused_parts(result_of(claim).listed) == []
+
+
+@every_claim
+def test_all_that_a_theorem_is_proved_from_can_hold_together(claim):
+    theorems = [t for t in result_of(claim).theorems if t.counterexample is None]
+    assert [t.name for t in theorems if together(premises(t)) != "sat"] == []
 
 
 @every_claim

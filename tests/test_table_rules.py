@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -245,3 +246,16 @@ def test_examples_have_the_verdict_that_their_first_line_expects(tables):
         first = (ROOT / "examples" / f"{row['schedule']}.toml").read_text().splitlines()[0]
         verdict, _, rule = first.removeprefix("# expected: ").partition(", ")
         assert (row["verdict"], row["breaks"]) == (verdict, rule)
+
+
+def test_what_is_offloaded_is_said_to_be_made_or_updated_where_it_is(tables):
+    (row,) = (row for row in tables["modes"] if row["mode"] == "O offloaded")
+    assert "recompute from optimizer" in row["parameters"]
+    assert row["optimizer"] == "update on the host once a step"
+
+
+@pytest.mark.parametrize("name", ["layers", "activations"])
+def test_activations_have_bytes_of_their_own(psem, name):
+    _, out, _ = psem("tables", name)
+    assert re.search(r"of 2 bytes an element|Elements have 1, 2, 4 bytes", out)
+    assert psem("tables", name, "--bytes", "fp32-adam")[1] == out
