@@ -17,7 +17,7 @@ from spec.collectives import COLLECTIVES, Collective
 from spec.layouts import Layout
 from spec.modes import Mode
 from spec.placement import Placement
-from spec.space import DEVICES, Kept, Regime, placement_of, verdict
+from spec.space import Kept, Regime, placement_of, verdict
 from spec.states import State
 
 ModeSort, _modes = z3.EnumSort("Mode", [m.name.capitalize() for m in Mode])
@@ -26,8 +26,6 @@ CollectiveSort, _collectives = z3.EnumSort("Collective", [c.title() for c in COL
 MODES: dict[Mode, Any] = dict(zip(Mode, _modes, strict=True))
 LAYOUTS: dict[Layout, Any] = dict(zip(Layout, _layouts, strict=True))
 COLLECTIVE_TERMS: dict[str, Any] = dict(zip(COLLECTIVES, _collectives, strict=True))
-
-ANY_SIZE = DEVICES
 
 
 def lift(function: Callable[..., Any], choices: Sequence[tuple[Any, dict[Any, Any]]]) -> Any:

@@ -22,6 +22,7 @@ from spec.modes import GATHERED, M, Mode, O, R, S
 from spec.placement import BATCH
 from spec.reference import first_divergence, primes
 from spec.space import (
+    ACTIVATIONS,
     DEVICES,
     REGIMES,
     Cost,
@@ -104,8 +105,8 @@ def _fitting(states: list[Any], regime: Regime) -> Any:
 def _same_on_every_number_of_devices(regime: Regime) -> None:
     """What is accepted is so on 2 devices too, and what is rejected diverges there.
 
-    A verdict is on as many devices as stand for every number from 3 on (theorem T3); micro-steps up
-    to 3 stand for all (T1).
+    A verdict is for every number of devices from 3 on: each comparison that it makes comes out alike
+    for all of them (`spec.any_size`). With several micro-steps, it is looked at with 2 and with 3.
     """
     policy, least = regime.policy, 2 if regime.several else 1
     options = {"micro_steps": least, "stateful": policy.k > 0, "master": policy.master, "data": DATA}
@@ -173,6 +174,7 @@ def equal_costs_and_what_is_best(k: Kernel) -> tuple[Theorem, ...]:
     g and K; and a listed one is on the frontier if and only if none of its rivals dominates it, which
     happens. (Claim P2)
     """
+    _counted()
     theorems = [_strict_order(k.part("order")), _scaled(k.part("scaled")), *_forms(k.part("forms"))]
     for regime in REGIMES:
         symbols = Symbols(k.part(_name(regime)), regime)
@@ -182,6 +184,21 @@ def equal_costs_and_what_is_best(k: Kernel) -> tuple[Theorem, ...]:
             _each_is_best_somewhere(symbols),
         ]
     return tuple(theorems)
+
+
+# of classes, and of those that are listed, by regime
+COUNTS = dict(zip(REGIMES, ((62, 7), (47, 21), (21, 4), (16, 12), (16, 3), (12, 9)), strict=True))
+
+
+def _counted() -> None:
+    """Every realisable placement is in a class, and there are as many classes as the claim says."""
+    for regime in REGIMES:
+        found = classes(regime)
+        placed = {(*m[:3], a) for modes in found.values() for m in modes for a in ACTIVATIONS}
+        if placed != set(realisable(regime)):
+            raise KernelError(f"P2: {regime}: the classes are not of the realisable placements")
+        if (len(found), len(frontier(regime))) != COUNTS[regime]:
+            raise KernelError(f"P2: {regime}: {len(found)} classes, {len(frontier(regime))} listed")
 
 
 def _strict_order(k: Kernel) -> Theorem:

@@ -7,21 +7,21 @@ gradient comes with a theorem that says what it is; sums are moved past each oth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import z3
 
-from proofs.encoding import ANY_SIZE
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import Sum, total
+from spec.any_size import any_size, same
 from spec.derive import derive
 from spec.mesh import Device
 from spec.operators import Value
 from spec.schedule import Buffer, Kind, Schedule
-from spec.semantics import CONTENT, MOMENT, Axes, Devices, Store, execute, initial
+from spec.semantics import CONTENT, Axes, Devices, Store, execute, initial
 from spec.states import State
 from spec.strategies import STRATEGIES
 from spec.verdict import check
@@ -48,12 +48,18 @@ def named_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
 def accepted(k: Kernel, schedule: Schedule) -> Theorem:
     """A schedule is accepted, and satisfies the conditions for every mesh size."""
     micro_steps = (1, 2, 3) if schedule.finish else (1,)
-    for sizes in product((1, 2, ANY_SIZE), repeat=len(schedule.axes)):
+    for mesh in _meshes(schedule.axes):
         for m in micro_steps:
-            verdict = check(schedule, dict(zip(schedule.axes, sizes, strict=True)), m)
+            verdict = check(schedule, mesh, m, same=same)
             if not verdict.accepted:
-                raise KernelError(f"{k.claim}: rejected on {sizes}: {verdict.reason}")
+                raise KernelError(f"{k.claim}: rejected on {mesh}: {verdict.reason}")
     return Execution(k, schedule).satisfies_the_conditions()
+
+
+def _meshes(axes: Axes) -> Iterator[dict[str, Any]]:
+    """Every mesh: one device along an axis, two, or any number from three on."""
+    for sizes in product((1, 2, None), repeat=len(axes)):
+        yield {a: any_size(a) if n is None else n for a, n in zip(axes, sizes, strict=True)}
 
 
 @dataclass(frozen=True)
@@ -307,7 +313,10 @@ class Execution(Devices):
 
     # ----------------------------------------------------------------- execution
     def satisfies_the_conditions(self) -> Theorem:
-        """Fresh reads, whole gradients and agreeing copies, as one theorem."""
+        """Fresh reads and whole gradients, and a step ends as one begins, with the next weights.
+
+        So, weights and moments being any, it is so in every step.
+        """
         store = self._executed()
         k, owned = self.k, self.schedule.axes
         (gradient,) = self.applied
@@ -332,23 +341,16 @@ class Execution(Devices):
             f(self.weight, self.moment, self.nest(canonical))
             for f in (self.next_weight, self.next_moment)
         ]
-        agreed = []
-        for state, buffer, part, value in (
-            (State.PARAMETERS, Buffer.PARAMETERS, CONTENT, expected[0]),
-            (State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, expected[0]),
-            (State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, expected[1]),
-        ):
-            rest = self.schedule.rest(state)
-            if rest.stored:
-                host, kept = store[buffer, part]
-                if host is not rest.host:
-                    raise KernelError(f"{k.claim}: {buffer.value} is on the wrong side")
-                agreed.append(z3.Implies(self._owns(rest.sharded, device), kept(device) == value))
+        next_weight, next_moment = (lambda _, value=value: value for value in expected)
+        begins = initial(self.schedule, self, next_weight, next_moment)
+        if {p: host for p, (host, _) in begins.items()} != {p: host for p, (host, _) in store.items()}:
+            raise KernelError(f"{k.claim}: a step does not end with the buffers that one begins with")
+        again = (store[place][1](device) == value(device) for place, (_, value) in begins.items())
         # what the owners apply is what every copy gets
         at_owners = whole.at(**{str(self.at[a]): self.owner[a] for a in axes})
         return k.prove(
-            "reads_are_fresh_gradients_whole_and_copies_agree",
-            z3.And(fresh, *agreed),
+            "reads_are_fresh_gradients_whole_and_the_next_step_begins_alike",
+            z3.And(fresh, *again),
             uses=[at_owners],
         )
 

@@ -11,13 +11,13 @@ from typing import Any
 from psem_model.figures import counted, divergence_json, divergence_text, quantity, table
 from psem_model.inputs import symbols_of
 from psem_model.space_forms import sum_text, unless
+from spec.any_size import LEAST
 from spec.derive import derive
 from spec.modes import Mode
 from spec.placement import BATCH, Placement
 from spec.reference import first_divergence
 from spec.space import (
     ACTIVATIONS,
-    DEVICES,
     Cost,
     CostForm,
     Modes,
@@ -119,7 +119,7 @@ class Reason:
         """In words."""
         return [
             f"{counted(self.placements, 'placement')}: {self.rule}, {self.operation}, "
-            f"on {DEVICES} devices: {self.has}",
+            f"on {LEAST} or more devices: {self.has}",
             f"  such as {spelled(self.witness, 4)} on 2 devices: {divergence_text(self.divergence)}",
         ]
 
@@ -253,6 +253,7 @@ class Space:
             f"K = {p.k}, {counted(self.micro_steps, 'micro-step')} a step",
             f"  {counts['placements']} placements, {counts['realisable']} realisable, in "
             f"{counts['classes']} classes of equal cost",
+            f"  the optimizer state holds {self.regime.kept.value}",
             *(f"  {line}" for line in LEGEND),
         ]
         out += ["", f"best of the {PLACEMENTS}, each at some sizes", *self._table(self.listed, False)]
@@ -286,6 +287,7 @@ class Space:
             "inputs": {
                 "devices": self.devices,
                 "bytes": {"w": float(policy.w), "g": float(policy.g), "K": float(policy.k)},
+                "optimizer_holds": self.regime.kept.value,
                 "accumulate": self.micro_steps,
             },
             "counts": self.counts,

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product as combinations
 from typing import Any
 
+from spec.any_size import LEAST, Polynomial
 from spec.arithmetic import Number, power
 from spec.operators import (
     ALL,
@@ -68,6 +69,9 @@ class Forms(Words):
         self.named = tuple(
             tuple(dict.fromkeys((*takers(schedule, a, mesh[a]), roots.get(a, 0)))) for a in self.axes
         )
+        for axis, named, n in zip(self.axes, self.named, self.sizes, strict=True):
+            if isinstance(n, Polynomial) and len(named) + 2 > LEAST:
+                raise ValueError(f"{axis}: operations speak of {len(named)} devices; expected a number")
         self.mesh, self.micro_steps, self.policy, self.same = mesh, micro_steps, policy, same
         self.roots, self.training = roots, schedule.training
         self.master = policy.master

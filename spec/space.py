@@ -15,6 +15,7 @@ from enum import Enum
 from functools import cache, lru_cache
 from itertools import product
 
+from spec.any_size import any_size, same
 from spec.arithmetic import Exact, Number
 from spec.communication import moves, totals
 from spec.derive import derive
@@ -25,7 +26,7 @@ from spec.states import POLICIES, BytePolicy
 from spec.verdict import Verdict, check
 
 Modes = tuple[Mode, ...]  # of parameters, optimizer state, gradients and activations
-DEVICES = 5  # that stand for every number from 3 on (theorem T3)
+DEVICES = any_size("N")  # every number from 3 on
 ACTIVATIONS = (S, M, O)  # each device works on its own samples: realisable or not as one (claim P1)
 
 
@@ -101,8 +102,9 @@ def placement_of(modes: Modes) -> Placement:
 
 @lru_cache(maxsize=4096)
 def verdict(placement: Placement, regime: Regime) -> Verdict:
-    """Whether a placement is realisable in a regime, and why not."""
-    return check(derive(placement), {BATCH: DEVICES}, 2 if regime.several else 1, regime.policy)
+    """Whether a placement is realisable in a regime, whatever the number of devices, and why not."""
+    micro_steps = 2 if regime.several else 1
+    return check(derive(placement), {BATCH: DEVICES}, micro_steps, regime.policy, same)
 
 
 @cache

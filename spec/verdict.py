@@ -59,9 +59,10 @@ def check(
 ) -> Verdict:
     """Accept a schedule, or say which operation is wrong and why.
 
-    A symbolic mesh size stands for every size that is larger than the number of devices told apart
-    (the owner, and those a shift or a broadcast names); `same` compares coefficients. A schedule that
-    reads what is not there is rejected. Raises ValueError for a mesh that is not one.
+    A size may be `spec.any_size.any_size`, with its `same` to compare coefficients: if all comparisons
+    come out alike for every size from 3 on, so does the verdict. Otherwise, or where operations speak
+    of other devices than the owner, ValueError is raised, as it is for a mesh that is not one. A
+    schedule that reads what is not there is rejected.
     """
     for axis in schedule.axes:
         size = mesh.get(axis)

@@ -14,7 +14,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proofs.registry import ROOT
-from psem_model import space_commands
+from psem_model import inputs, space_commands
 from psem_model.cli import psem as commands
 from psem_model.predict import NotRealisable, predict
 from psem_model.space import Space
@@ -400,3 +400,17 @@ def test_a_broken_rule_is_noticed_by_the_claim(file, rule, broken, claim, tmp_pa
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={"PATH": ""}
     )
     assert done.stdout.startswith("failed"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("policy", "holds"),
+    [
+        ("4,4,8", "a copy of the weights"),
+        ("fp32-adam", "no copy of the weights"),
+        ("fp32-sgd", "nothing"),
+    ],
+)
+def test_the_space_says_what_the_optimizer_state_is_taken_to_hold(policy, holds):
+    found = Space(8, inputs.policy(policy), 1)
+    assert f"  the optimizer state holds {holds}" in found.lines(False, False)
+    assert found.json(False, False)["inputs"]["optimizer_holds"] == holds

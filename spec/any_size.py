@@ -1,0 +1,81 @@
+"""Numbers of devices of which nothing is said, but that there are a few: polynomials in such sizes.
+
+A verdict with such sizes (`spec.verdict.check`) compares for all of them at once, or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from spec.arithmetic import Number
+
+LEAST = 3  # the owner of an element, another device that looks, and one of the rest
+Factors = tuple[str, ...]  # names of sizes, sorted
+
+
+@dataclass(frozen=True)
+class Polynomial:
+    """A sum of products of sizes, each with how many times it is taken: never 0 times."""
+
+    terms: tuple[tuple[Factors, Number], ...]
+
+    def __add__(self, other: Number) -> Polynomial:
+        total = dict(self.terms)
+        for factors, times in _polynomial(other).terms:
+            total[factors] = total.get(factors, 0) + times
+        return _of(total)
+
+    def __mul__(self, other: Number) -> Polynomial:
+        total: dict[Factors, Number] = {}
+        for left, a in self.terms:
+            for right, b in _polynomial(other).terms:
+                factors = tuple(sorted(left + right))
+                total[factors] = total.get(factors, 0) + a * b
+        return _of(total)
+
+    def __sub__(self, other: Number) -> Polynomial:
+        return self.__add__(-1 * other)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __str__(self) -> str:
+        return " + ".join("*".join(_written(*term)) for term in self.terms) or "0"
+
+
+def _written(factors: Factors, times: Number) -> Factors:
+    return factors if factors and times == 1 else (str(times), *factors)
+
+
+def any_size(name: str) -> Polynomial:
+    """Any number of devices from LEAST on."""
+    return _of({(name,): 1})
+
+
+def same(a: Number, b: Number) -> bool:
+    """Whether two numbers are equal, for all sizes or for none. Raises ValueError if that depends.
+
+    If each size is written as LEAST and some more, a sum of terms of one sign, one of which is a
+    number, is 0 for none.
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    difference = _polynomial(a) - b
+    beyond = _polynomial(0)
+    for factors, times in difference.terms:
+        term = _polynomial(times)
+        for name in factors:
+            term = term * (any_size(name) + LEAST)
+        beyond = beyond + term
+    signs = {times > 0 for _, times in beyond.terms}
+    if signs and (len(signs) > 1 or () not in dict(beyond.terms)):
+        raise ValueError(f"whether {a} is {b} depends on the sizes")
+    return not signs
+
+
+def _polynomial(number: Number) -> Polynomial:
+    return number if isinstance(number, Polynomial) else _of({(): number})
+
+
+def _of(terms: Mapping[Factors, Number]) -> Polynomial:
+    return Polynomial(tuple(sorted((f, times) for f, times in terms.items() if times)))
