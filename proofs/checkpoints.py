@@ -39,8 +39,9 @@ class Stage:
 def least_is_kept_at_the_square_root(k: Kernel) -> tuple[Theorem, ...]:
     """c checkpoints keep least where c^2 size_in = layers size_mid, and nowhere else.
 
-    What is kept falls before the root and rises after it, so the best whole number is next to it; and
-    with segments of whole layers a search from the root outwards finds the best.
+    What is kept falls before the root and rises after it. So the best whole number from 1 to layers is
+    next to it; or it is layers where the root is no less, and 1 where it is no more. With segments of
+    whole layers a search from the root outwards finds the best.
     (Claim A5; Narayanan et al., arXiv 2104.04473, section 3.5)
     """
     c, other, root = k.reals("c other root")
@@ -72,7 +73,17 @@ def least_is_kept_at_the_square_root(k: Kernel) -> tuple[Theorem, ...]:
             z3.Not(of.up_to_root(below + 1)),
         ],
     )
-    return least, falls, rises, next_to, *_search(k, of)
+    all_of_them = k.prove(
+        "every_layers_input_is_kept_where_the_root_is_no_less",
+        of.kept(c) >= of.kept(of.layers),
+        given=[c > 0, c <= of.layers, of.up_to_root(of.layers), of.size_in > 0],
+    )
+    only_one = k.prove(
+        "one_input_is_kept_where_the_root_is_no_more",
+        of.kept(c) >= of.kept(1),
+        given=[c >= 1, of.from_root(1), of.size_in > 0],
+    )
+    return least, falls, rises, next_to, all_of_them, only_one, *_search(k, of)
 
 
 def _search(k: Kernel, of: Stage) -> tuple[Theorem, ...]:

@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import combinations, pairwise
+from functools import lru_cache
+from itertools import combinations, pairwise, product
 
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.program_values import Terms, computed, differentiated
-from proofs.programs import accepted_rules, rules_in
+from proofs.programs import accepted_rules, must_reject, rules_in
 from proofs.strategies import accepted
 from spec.compose import Product, factor
 from spec.derive import derive
 from spec.distribute import distribute
 from spec.layouts import PARTIAL
 from spec.model_strategies import MODEL_AXES
-from spec.programs import Move, Program, check
+from spec.programs import Axis, Move, Program, check
 from spec.schedule import Rest, Schedule
 from spec.stages import OUTSIDE, check_stages, pieces, sends, to_sum
 from spec.strategies import STRATEGIES
 from spec.transformer import Transformer, parts
-from spec.values import Does, Value
+from spec.values import Does, Part, Value
 
 OTHERS = "others"  # the axes that cut samples or tokens, and not a weight, as one (claim K2)
 STATES = [name for name in STRATEGIES if len(STRATEGIES[name].axes) == 1 and name != "fused-update"]
 GPT = Transformer(4, 8, 2, 2, 4, 32, 16, positions=4, tied=True, dropout=True)
-EXPERTS = replace(GPT, experts=4, chosen=2)
-MODELS = {
-    "tp": [("tp",), ("tp", "pp"), ("pp",)],
-    "tp+sp": [("tp+sp",), ("tp+sp", "pp"), ("tp+sp", "cp", "pp"), ("tp+sp", "ep", "cp", "pp")],
-    "cp": [("cp",), ("cp-all-to-all",), ("tp", "cp-all-to-all", "pp")],
-    "ep": [("ep",), ("ep", "tp", "pp")],
-}
+LLAMA = Transformer(
+    4, 8, 2, 2, 4, 32, 16, gated=True, function="silu", norm="rms_norm", biases=frozenset()
+)
+SHAPES = (GPT, LLAMA, *(replace(shape, experts=4, chosen=2) for shape in (GPT, LLAMA)))
+KINDS = (("tp", "tp+sp"), ("ep",), ("cp", "cp-all-to-all"), ("pp",))
+CHOICES = product(*(("", *kind) for kind in KINDS))  # none or one of each kind
+MODELS = [names for choice in CHOICES if (names := tuple(filter(None, choice)))]
 
 
 def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
-    """Any strategy of the states times TP, SP, PP, CP and EP is accepted, for all sizes. (Claim K5)
+    """Any strategy of the states times any product of TP, SP, CP, EP and PP is accepted. (Claim K5)
 
     Along the axes that do not cut a weight, that weight's gradient is partial and its states are
     replicated. So its schedule is that of the strategy times data parallelism, which is executed on
-    symbols; the programs and the stages are typed.
+    symbols, for all sizes; the programs and the stages are typed.
     """
     proved = []
     with_data_parallelism: dict[str, Schedule] = {}
@@ -48,45 +49,70 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
         if schedule not in with_data_parallelism.values():
             proved.append(accepted(k.part(name.replace("-", "_")), schedule))
         with_data_parallelism[name] = schedule
-    for cuts in (cut for group in MODELS.values() for cut in group):
-        model = Product(tuple(factor(name) for name in cuts))
-        summed = _accepted_programs(k, model)
-        for name in STATES:
-            product = factor(name, "shard") * model
-            for axes in summed - {()}:  # a weight that all axes cut is as it is alone (E9)
-                _like(k, derive(product.states_of(axes)), with_data_parallelism[name], axes)
+    summed: dict[tuple[str, ...], Product] = {}  # factors of the model place no states: one of each
+    for names in MODELS:
+        model = Product(tuple(factor(name) for name in names))
+        summed |= dict.fromkeys(_accepted_programs(k, model), model)
+    summed.pop((), None)  # a weight that all axes cut is as it is alone (E9)
+    for name, (axes, model) in product(STATES, summed.items()):
+        whole = factor(name, "shard") * model
+        _like(k, derive(whole.states_of(axes)), with_data_parallelism[name], axes)
     return tuple(proved)
 
 
 def _accepted_programs(k: Kernel, model: Product) -> set[tuple[str, ...]]:
     """The axes along which some weight's gradient is summed, once programs and stages are accepted.
 
-    Every line keeps to a rule that E10 proves, and together they find what one device finds.
+    Of every shape; where there are experts to cut, of those that have them.
     """
     checked = {axis.name for axis in model.cuts} | ({model.pipe} if model.pipe else set())
     if checked != {*model.axes}:
         raise KernelError(f"{k.claim}: of {model.axes} only {checked} are checked")
-    shape = EXPERTS if any(MODEL_AXES["ep"].name == axis for axis in model.axes) else GPT
-    shared = _shared(k, shape, 2 if model.pipe else 1)
-    found, terms, rules = set(), Terms(), accepted_rules()
-    for part in parts(shape):
-        program = distribute(part, model.cuts)
-        check(program)
-        alike = computed(program, terms) == differentiated(part, terms)
-        if not alike or not rules_in(program) <= rules:
-            raise KernelError(f"{k.claim}: {part.name} on {model.axes}: not what one device does")
-        for weight in part.weights:
-            axes = _partial_along(program, weight)
-            if program.summed(weight) != axes:
-                raise KernelError(f"{k.claim}: the gradient of {weight} is partial along {axes}")
-            found.add((*axes, *(axis for axis in (model.pipe,) if axis and weight.name in shared)))
+    found = set()
+    for shape in SHAPES:
+        if MODEL_AXES["ep"].name in model.axes and not shape.experts:
+            continue
+        shared = _shared(shape, 2 if model.pipe else 1)
+        for part in parts(shape):
+            for name, axes in _accepted_program(part, model.cuts):
+                found.add((*axes, *(axis for axis in (model.pipe,) if axis and name in shared)))
     if not found:
         raise KernelError(f"{k.claim}: no weights in {model}")
     return found
 
 
-def _shared(k: Kernel, shape: Transformer, stages: int) -> set[str]:
-    """The weights that pieces on different stages use, once what is sent and summed is accepted."""
+@lru_cache(maxsize=1024)
+def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Its weights, each with the axes along which its gradient is summed, once it is accepted.
+
+    Every line keeps to a rule that E10 proves, and together they find what one device finds.
+    """
+    program, (terms, alone) = distribute(part, cuts), _alone(part)
+    check(program)
+    if computed(program, terms) != alone or not rules_in(program) <= accepted_rules():
+        raise KernelError(f"{part.name} on {[axis.name for axis in cuts]}: not what one device does")
+    found = []
+    for weight in part.weights:
+        axes = _partial_along(program, weight)
+        if program.summed(weight) != axes:
+            raise KernelError(f"{part.name}: the gradient of {weight} is partial along {axes}")
+        found.append((weight.name, axes))
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def _alone(part: Part) -> tuple[Terms, object]:
+    """What one device computes, in terms."""
+    terms = Terms()
+    return terms, differentiated(part, terms)
+
+
+@lru_cache(maxsize=64)
+def _shared(shape: Transformer, stages: int) -> frozenset[str]:
+    """The weights that pieces on different stages use, once what is sent and summed is accepted.
+
+    And without any one of what is sent and summed it is rejected.
+    """
     placed = pieces(shape, stages)
     neighbours = [(before, after) for before, after in pairwise(placed) if before.stage != after.stage]
     names = [{weight.name for weight in part.weights} for part in parts(shape)]
@@ -94,8 +120,12 @@ def _shared(k: Kernel, shape: Transformer, stages: int) -> set[str]:
     shared = {(name, OUTSIDE) for name in of_two_parts if stages > 1}
     check_stages(placed, neighbours, shared)
     if {*to_sum(placed)} != shared or sends(placed) != neighbours or len(neighbours) < stages - 1:
-        raise KernelError(f"{k.claim}: stages share {shared}, and send at {neighbours}")
-    return {name for name, _ in shared}
+        raise KernelError(f"stages share {shared}, and send at {neighbours}")
+    for sent in neighbours:
+        must_reject(check_stages, placed, [pair for pair in neighbours if pair != sent], shared)
+    for summed in shared:
+        must_reject(check_stages, placed, neighbours, shared - {summed})
+    return frozenset(name for name, _ in shared)
 
 
 def _partial_along(program: Program, weight: Value) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ any value, so what holds along one axis holds of what the other axes leave.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
@@ -41,7 +41,7 @@ from spec.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along
 from spec.model_strategies import MODEL_AXES
 from spec.programs import COLLECTIVE, Axis, Move, Program, check, of_cotangent, result
 from spec.transformer import Transformer, parts
-from spec.values import Does, Operation, Part, Value
+from spec.values import Builder, Does, Operation, Part, Role, Value
 
 # one of each kind; sizes do not matter to what is derived
 GPT = Transformer(1, 8, 4, 4, 2, 32, 16, positions=4, dropout=True)
@@ -134,7 +134,8 @@ def rules_in(program: Program) -> set[Rule]:
     return found
 
 
-def accepted_rules() -> set[Rule]:
+@lru_cache(maxsize=1)
+def accepted_rules() -> frozenset[Rule]:
     """All moves, and all that is accepted of an operation of each kind with an index in each part."""
 
     def of(*indices: str) -> Value:
@@ -163,7 +164,7 @@ def accepted_rules() -> set[Rule]:
             except LayoutError:
                 continue
             found |= rules_of(operation, axis, lies, made)
-    return found
+    return frozenset(found)
 
 
 # ------------------------------------------------------------------------------ claims
@@ -190,6 +191,30 @@ def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
     return found
 
 
+def must_reject(accepts: Callable[..., None], *damaged: object) -> None:
+    """Raise KernelError if what is damaged is accepted."""
+    try:
+        accepts(*damaged)
+    except LayoutError:
+        return
+    raise KernelError(f"{accepts.__name__} accepts what is damaged")
+
+
+def projection() -> Part:
+    """Two products: what goes in and out is needed as it is to lie by nothing but the end."""
+    takes, up, down = (
+        Value(name, indices, role)
+        for name, indices, role in (
+            ("takes", ("b", "s", "h"), Role.STREAM),
+            ("up", ("h", "f"), Role.WEIGHT),
+            ("down", ("f", "h"), Role.WEIGHT),
+        )
+    )
+    part = Builder("projection", takes)
+    wide = part.contract(takes, up, Value("wide", ("b", "s", "f")))
+    return part.part(part.contract(wide, down, replace(takes, name="gives")))
+
+
 def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """Derived programs are accepted, and every line does on devices what it does on whole values.
 
@@ -197,11 +222,16 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     the typing rule accepts of an operation is right. On whole values they are the model and its
     gradients by the chain rule. A copy's gradient sums over the outputs of its uses: where these are
     cut it is partial, by the rule of summed indices, and the all-reduce of its terms is the whole
-    gradient. (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
+    gradient. Two products without any one of their moves are rejected: what a program gives, returns
+    and leaves as gradients is asked for. (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
-    needed = accepted_rules()
+    needed = {*accepted_rules()}
     for part in PARTS:
         needed |= checked(part, [(), *((axis,) for axis in AXES)])
+    for axis in AXES:
+        program = distribute(projection(), (axis,))
+        for move in program.moves:
+            must_reject(check, program.without(move))
     return (
         *(proved(k.part(str(rule)), rule) for rule in sorted(needed, key=str)),
         contractions_have_transposes(k.part("transposes")),

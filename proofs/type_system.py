@@ -1,4 +1,4 @@
-"""T1, T2, T3: the operator algebra is what the operations do, it suffices, and it misses nothing."""
+"""T1, T2: the operator algebra is what operators do to values, and what the verdict asks suffices."""
 
 from __future__ import annotations
 
@@ -77,10 +77,10 @@ def name(operator: Operator) -> str:
 
 
 def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
-    """The operator products, their linearity, and commutation across axes hold for every n.
+    """How operators multiply, their linearity and commutation across axes hold for every n.
 
-    So the normal form of every buffer after an operation is what the operation does to the devices'
-    values. What an operator comes to on the owner and elsewhere is as tabulated. (Claim T1)
+    So do what each reads on the owner, on another device and elsewhere, as tabulated, and that the
+    square norms of slices add up. Which operators an operation is, is not proved here. (Claim T1)
     """
     products = tuple(
         _product(k.part(f"{name(left)}_{name(right)}"), left, right)

@@ -1,9 +1,9 @@
 """The normal form of every buffer: the domain in which a schedule's verdict is found.
 
-A value is a combination of original values, each with one operator for each axis. Operations act on
-normal forms as they act on the devices' values (theorem T1), and forms that differ do different
-things (T3). Where a need is not met the result is a fault: a value like any other, that does no harm
-where nothing is made of it.
+A value is a combination of original values, each with one operator for each axis. Operators combine
+on normal forms as they do on the devices' values (theorem T1), and forms that differ do different
+things (T3); which operators an operation is, is tested against the simulator. Where a need is not met
+the result is a fault: a value like any other, that does no harm where nothing is made of it.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ The schedule is executed on normal forms instead of values. Four things are requ
     current    the optimizer state it applies it to is the current one
     agreed     after the step, every resting copy is the updated one
 
-It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 the
-operators are what operations do, T2 what is required implies Match, T3 forms that differ do different
+It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 how
+operators combine and what they read, T2 what is required implies Match, T3 forms that differ do different
 things, and each requirement has a run that breaks it and diverges.
 """
 

@@ -4,6 +4,7 @@
 """
 
 import sys
+from dataclasses import replace
 from fractions import Fraction
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -13,6 +14,8 @@ from psem_model.predict import predict_schedule
 from psem_model.simulator import simulate
 from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes
+from spec.modes import Mode
+from spec.placement import place
 from spec.schedule import COLLECTIVES, PASSING, RESTING, SCALARS, STATE_OF, Buffer, Kind
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
@@ -167,9 +170,31 @@ def agree_on_faults(names):
                 agree_on_the_verdict(faulty, mesh, 2)
 
 
+def released_too_early():
+    """Parameters replicated, the optimizer's moments gathered for the update; released before it."""
+    modes = dict(
+        zip(State, (Mode.REPLICATED, Mode.GATHERED, Mode.REPLICATED, Mode.SHARDED), strict=True)
+    )
+    schedule = derive(place(("batch",), {state: {"batch": mode} for state, mode in modes.items()}))
+    kinds = [op.kind for op in schedule.finish]
+    release, update = kinds.index(Kind.RELEASE), kinds.index(Kind.UPDATE)
+    ops = [*schedule.finish]
+    ops.insert(update, ops.pop(release))
+    return schedule, replace(schedule, finish=tuple(ops))
+
+
+def agree_on_what_is_released():
+    """Moments that are released are gone, also where the weights are in no copy beside them."""
+    right, wrong = released_too_early()
+    policy = POLICIES["fp32-momentum"]
+    assert agree_on_the_verdict(right, {"batch": 2}, 1, policy)
+    assert not agree_on_the_verdict(wrong, {"batch": 2}, 1, policy)
+
+
 def main(examples):
     """A quick look, for copies of the project in which a rule is broken."""
     agree_on_named_strategies()
+    agree_on_what_is_released()
     agree_on_faults(["zero1", "zero3"])
 
     @settings(

@@ -35,6 +35,33 @@ def test_the_best_number_keeps_no_more_than_its_neighbours_and_those_next_to_the
     assert all(kept(n, layers, size_in, size_mid, EXACT) >= least for n in others if 1 <= n <= layers)
 
 
+@pytest.mark.parametrize(
+    ("layers", "size_in", "size_mid", "expected"),
+    [
+        (4, 1, 100, 4),  # the root is 20
+        (4, 100, 1, 1),  # the root is 1/5
+        (4, 1, 4, 4),
+        (4, 4, 1, 1),
+        (1, 1, 1, 1),
+        (6, 1, 1, 2),  # between 2 and 3, which keep as much
+    ],
+)
+def test_the_best_number_is_between_one_and_all_wherever_the_root_is(
+    layers, size_in, size_mid, expected
+):
+    counts = range(1, layers + 1)
+    assert min(counts, key=lambda n: kept(n, layers, size_in, size_mid)) == expected
+    assert best(layers, size_in, size_mid) == expected
+
+
+@given(layers_, sizes, sizes)
+def test_of_equal_segments_the_best_number_is_next_to_the_root_or_at_an_end(layers, size_in, size_mid):
+    root = isqrt(layers * size_mid // size_in)
+    near = {min(max(n, 1), layers) for n in (root, root + 1)}
+    least = min(kept(Fraction(n), layers, size_in, size_mid) for n in range(1, layers + 1))
+    assert min(kept(Fraction(n), layers, size_in, size_mid) for n in near) == least
+
+
 @given(layers_, layers_)
 def test_where_a_whole_root_divides_the_layers_it_is_the_best_number(count, length):
     assert best(count * length, length, count) == count

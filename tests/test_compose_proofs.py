@@ -226,6 +226,15 @@ def test_a_product_with_an_axis_that_is_not_checked_is_no_proof(missing, monkeyp
         products._accepted_programs(Kernel("K5"), factor("tp") * factor("pp"))
 
 
+@given(st.sampled_from(products.MODELS).flatmap(st.permutations))
+def test_cuts_of_the_model_in_any_order_sum_gradients_along_the_same_axes(names):
+    def summed(order):
+        model = Product(tuple(factor(name) for name in order))
+        return {frozenset(axes) for axes in products._accepted_programs(Kernel("K5"), model)}
+
+    assert summed(names) == summed(sorted(names))
+
+
 NEEDED = [
     (claim, name)
     for claim in ("K1", "K2", "K3", "C6")

@@ -27,6 +27,7 @@ from tests.crosscheck import (
     agree_on_faults,
     agree_on_named_strategies,
     agree_on_the_verdict,
+    agree_on_what_is_released,
     orderly,
     plans,
 )
@@ -121,6 +122,10 @@ def test_named_strategies_move_what_is_published():
     agree_on_named_strategies()
 
 
+def test_moments_that_are_released_before_the_update_are_gone():
+    agree_on_what_is_released()
+
+
 @pytest.mark.parametrize("name", ["dp", "zero1", "zero2", "zero3", "zero-offload", "hsdp"])
 def test_every_single_fault_is_judged_as_it_runs(name):
     agree_on_faults([name])
@@ -204,6 +209,30 @@ BROKEN = [
         "semantics.py",
         "value = domain.replace(old, value, op.within, op.shift)",
         "pass",
+    ),
+    (
+        "a broadcast is from the owner",
+        "semantics.py",
+        "value = domain.first(value, axis)",
+        "value = domain.owners(value, axis)",
+    ),
+    (
+        "a mean multiplies by n",
+        "semantics.py",
+        "tuple((axis, -1) for axis in op.axes)",
+        "tuple((axis, 1) for axis in op.axes)",
+    ),
+    (
+        "activations stay after backward",
+        "semantics.py",
+        "        store.pop((Buffer.ACTIVATIONS, CONTENT), None)\n",
+        "",
+    ),
+    (
+        "moments stay after a release",
+        "semantics.py",
+        "        store.pop((target, MOMENT), None)\n",
+        "",
     ),
     (
         "what is replaced stays",
