@@ -66,7 +66,7 @@ def _exchanged(g: Group, name: str, sent: Callable[[Any, Any], Any]) -> tuple[An
         f"{name}_in_turn",
         s,
         received(d, c, s) == z3.If(away <= s, sent(c, d), sent(d, c)),
-        given=[*g.devices, s < n],
+        given=g.devices,
         base=[start],
         step=[then],
     )

@@ -215,12 +215,9 @@ def _freshness(r: _Mesh) -> Theorem:
     )
     current = k.extend("views_are_current", element, j)
     reader = k.function("reader", INT, INT, Device)
-    reads = k.suppose(
-        "samples_are_read_with_their_devices_view",
-        [t, x],
-        r.seen(t, x) == view(t, r.row_of(reader(t, x)), r.column_of(reader(t, x))),
-    )
     in_batch = z3.And(x >= 0, x < r.batch(t))
+    with_it = r.seen(t, x) == view(t, r.row_of(reader(t, x)), r.column_of(reader(t, x)))
+    reads = k.suppose("samples_are_read_with_their_devices_view", [t, x], z3.Implies(in_batch, with_it))
     return k.prove(
         "the_mesh_reads_fresh",
         implied(conditions.freshness(in_batch, r.seen(t, x), r.current(t))),

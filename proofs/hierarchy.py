@@ -9,7 +9,7 @@ from typing import Any
 import z3
 
 from proofs.kernel import Kernel, Theorem
-from proofs.sums import Sum, equal_terms, of_sums, total
+from proofs.sums import Sum, by_rows, equal_terms, of_sums, total
 from spec import operators
 from spec.collectives import ALL_GATHER, ALL_REDUCE
 from spec.hierarchy import (
@@ -76,7 +76,15 @@ class _Levels:
     def is_flat(self, stages: Stages) -> Theorem:
         """After the stages, every device has the sum over all devices, by number."""
         k, i, j, m, n = self.k, self.here[OUTER], self.here[INNER], self.m, self.n
-        by_row, rows, by_column, columns, exchanged = of_sums(k, "all", i, j, self.value(self.here), [])
+        has = self.after(stages)
+        first, second = self.sums
+        inner_first, turned = first.index.eq(j), []
+        if inner_first:
+            by_row, rows = by_rows(k, "all", i, j, self.value(self.here), [])
+            whole, part = rows, by_row
+        else:
+            by_row, rows, part, whole, exchanged = of_sums(k, "all", i, j, self.value(self.here), [])
+            turned.append(exchanged.at(i=m, j=n))
         within = k.induct(
             "a_group_is_a_run_of_numbers",
             j,
@@ -92,11 +100,7 @@ class _Levels:
             base=[self.flat.start, rows.start.at(j=n)],
             step=[within.at(j=n), rows.next.at(j=n), self.sizes],
         )
-        has = self.after(stages)
-        first, second = self.sums
-        inner_first = first.index.eq(j)
-        whole, part, bound = (rows, by_row, n) if inner_first else (columns, by_column, m)
-        index, across, size = (i, j, m) if inner_first else (j, i, n)
+        index, across, size, bound = (i, j, m, n) if inner_first else (j, i, n, m)
         own = self.owner[INNER if inner_first else OUTER]
         place = own if stages[-1][1] is ALL_GATHER else across
         same = equal_terms(k, "the_first_sums", first, part)
@@ -112,7 +116,6 @@ class _Levels:
                 self.sizes,
             ],
         )
-        turned = [] if inner_first else [exchanged.at(i=m, j=n)]
         return k.prove(
             "every_device_has_the_sum_over_all_numbers",
             has == self.flat(number(0, m, n)),
@@ -173,12 +176,25 @@ def hierarchical_all_reduce_is_an_all_reduce(k: Kernel) -> tuple[Theorem, ...]:
 
     For m groups of n devices and M elements each device sends 2(n-1)/n M inside and 2(m-1)/m M/n
     outside: as much as a flat all-reduce, 2(nm-1)/(nm) M, and at most what an all-reduce along each
-    level in turn sends. Outside first means the same, and sends as much in all. (Claim C6; design 2.5)
+    level in turn sends. Over the other level go
+    slices only. Outside first means the same, and sends as much in all. (Claim C6; design 2.5)
     """
     return (
         _Levels(k.part("inner_first")).is_flat(HIERARCHICAL),
         _Levels(k.part("outer_first")).is_flat(OUTER_FIRST),
+        _slices_between(k.part("slices_inside"), HIERARCHICAL),
+        _slices_between(k.part("slices_outside"), OUTER_FIRST),
         *_volumes(k.part("volumes")),
+    )
+
+
+def _slices_between(k: Kernel, stages: Stages) -> Theorem:
+    """After the first stage, a device that does not own an element on that level has nothing of it."""
+    levels, (level, _) = _Levels(k), stages[0]
+    return k.prove(
+        "only_slices_are_sent_to_the_other_level",
+        levels.after(stages[:1]) == 0,
+        given=[levels.here[level] != levels.owner[level]],
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import z3
@@ -28,8 +29,21 @@ class Softmax:
     reals: Reals
     larger: Theorem  # what the larger of m and r is
     rescales: Theorem  # for any size a of what is rescaled
-    positive: Theorem
-    one: Theorem
+    law: Theorem  # of exp, for any a and b
+    x: Term
+    m: Term
+
+    @cached_property
+    def positive(self) -> Theorem:
+        """exp(x - m) > 0."""
+        goal = weight(self.x, self.m, self.reals) > 0
+        return self.k.prove("weights_are_positive", goal, uses=[self.law.at(a=self.x - self.m)])
+
+    @cached_property
+    def one(self) -> Theorem:
+        """exp(x - x) = 1."""
+        goal, zero = weight(self.x, self.x, self.reals) == 1, z3.RealVal(0)
+        return self.k.prove("the_reference_has_weight_one", goal, uses=[self.law.at(a=zero, b=zero)])
 
     def rescaled(self, size: Term, score: Term, m: Term, r: Term) -> Theorem:
         """size exp(score - m) exp(m - r) = size exp(score - r)."""
@@ -48,12 +62,7 @@ def softmax(k: Kernel) -> Softmax:
         a * weight(x, m, reals) * weight(m, r, reals) == a * weight(x, r, reals),
         uses=[law.at(a=x - m, b=m - r)],
     )
-    positive = k.prove("weights_are_positive", weight(x, m, reals) > 0, uses=[law.at(a=x - m)])
-    zero = z3.RealVal(0)
-    one = k.prove(
-        "the_reference_has_weight_one", weight(x, x, reals) == 1, uses=[law.at(a=zero, b=zero)]
-    )
-    return Softmax(k, reals, largest, rescales, positive, one)
+    return Softmax(k, reals, largest, rescales, law, x, m)
 
 
 def equal(one: Partial, other: Partial) -> Bool:

@@ -24,7 +24,9 @@ Parameters, Moments = z3.ArraySort(Element, REAL), z3.ArraySort(Element, Moment)
 def implied(condition: conditions.Condition) -> Bool:
     """A condition of the specification as a formula."""
     when, then = condition
-    return z3.Implies(z3.And(*when) if isinstance(when, list) else when, then)
+    if isinstance(when, list):
+        when = z3.And(*when)
+    return then if z3.is_true(when) else z3.Implies(when, then)
 
 
 class SingleDevice:

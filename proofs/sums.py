@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import z3
@@ -83,17 +84,24 @@ def closed_form(
     return k.induct(name, s.index, s.upto(s.index) == value, given, [s.start, *base], [s.next, *uses])
 
 
+def by_rows(
+    k: Kernel, name: str, outer: Term, inner: Term, term: Term, params: Sequence[Term]
+) -> tuple[Sum, Sum]:
+    """rows(outer; inner bound), and their total(inner bound; outer bound)."""
+    row = total(k, f"{name}_rows", [*params, outer], inner, term)
+    return row, total(k, f"{name}_rows_total", [*params, inner], outer, row.upto(inner))
+
+
 def of_sums(
     k: Kernel, name: str, outer: Term, inner: Term, term: Term, params: Sequence[Term]
 ) -> tuple[Sum, Sum, Sum, Sum, Theorem]:
     """Exchange: summing over `inner` and then `outer` equals summing over outer and then inner.
 
-    Declares rows(outer; inner bound), their total(inner bound; outer bound), columns(inner; outer
-    bound) and their total(outer bound; inner bound); returns them, and the theorem that the totals
-    are equal, for arbitrary bounds named by the two indices.
+    Declares rows and their total (`by_rows`), columns(inner; outer bound) and their total(outer
+    bound; inner bound); returns them, and the theorem that the totals are equal, for arbitrary
+    bounds named by the two indices.
     """
-    by_inner = total(k, f"{name}_rows", [*params, outer], inner, term)
-    rows = total(k, f"{name}_rows_total", [*params, inner], outer, by_inner.upto(inner))
+    by_inner, rows = by_rows(k, name, outer, inner, term, params)
     by_outer = total(k, f"{name}_columns", [*params, inner], outer, term)
     columns = total(k, f"{name}_columns_total", [*params, outer], inner, by_outer.upto(outer))
     # rows(inner bound; outer bound) and columns(outer bound; inner bound)
@@ -184,12 +192,18 @@ class Products:
     y >= 0, x y + y <= z y. Their variables are multiple (x), larger (z) and unit (y).
     """
 
+    k: Kernel
     times: Any
     rule: Theorem
     sums: Theorem
-    none: Theorem
     next: Theorem
     in_order: Theorem
+    unit: Term
+
+    @cached_property
+    def none(self) -> Theorem:
+        goal = self.times(0, self.unit) == 0
+        return self.k.prove("no_unit", goal, uses=[self.rule.at(multiple=0)])
 
 
 def products(k: Kernel) -> Products:
@@ -201,7 +215,6 @@ def products(k: Kernel) -> Products:
         times(x + z, y) == times(x, y) + times(z, y),
         uses=[rule, rule.at(multiple=z), rule.at(multiple=x + z)],
     )
-    none = k.prove("no_unit", times(0, y) == 0, uses=[rule.at(multiple=0)])
     one = k.prove("once_a_unit", times(1, y) == y, uses=[rule.at(multiple=1)])
     following = k.prove(
         "one_more_is_a_unit_more",
@@ -222,7 +235,7 @@ def products(k: Kernel) -> Products:
         given=[y >= 0, x < z],
         uses=[farther.at(further=z - x - 1)],
     )
-    return Products(times, rule, sums, none, following, in_order)
+    return Products(k, times, rule, sums, following, in_order, y)
 
 
 def named(variable: Term, term: Any) -> dict[str, Any]:

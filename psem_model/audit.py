@@ -71,7 +71,7 @@ def audit(selected: Sequence[Claim], folder: Path, tell: Tell) -> dict[str, Any]
 
 
 def _unregistered() -> list[str]:
-    from psem_model.audit_questions import registration
+    from psem_model.audit_registration import registration
 
     return registration()
 
@@ -93,6 +93,7 @@ def export(folder: Path, runs: Mapping[str, Sequence[Entry]]) -> list[str]:
         for path in sorted((folder / name).glob("*.smt2")):
             if f"{name}/{path.name}" not in texts:
                 path.unlink(missing_ok=True)
+        _remove(folder / name, "*.part")
         written += [str(folder / file) for file in texts]
     _remove_claims_that_are_no_more(folder)
     return written
@@ -102,10 +103,15 @@ def _remove_claims_that_are_no_more(folder: Path) -> None:
     known = {claim.id for claim in claims()}
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         if path.is_dir() and CLAIM.fullmatch(path.name) and path.name not in known:
-            for file in path.glob("*.smt2"):
-                file.unlink(missing_ok=True)
+            _remove(path, "*.smt2", "*.part")
             if not any(path.iterdir()):
                 path.rmdir()
+
+
+def _remove(folder: Path, *patterns: str) -> None:
+    for pattern in patterns:
+        for file in folder.glob(pattern):
+            file.unlink(missing_ok=True)
 
 
 def facts_of(file: str) -> str:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from psem_model.audit import Tell
 
 Found = Mapping[str, Any]
+REPORT = "audit.json"
+IDLE = "unused: theorem"
 
 
 @click.command()
@@ -37,20 +39,21 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
 
     selected = select(ids)
     audits.require_cvc5()
+    whole = len(selected) == len(claims())
     proving.require_writable(proving.BUILD / "smt2")
+    proving.require_writable(proving.BUILD, *([REPORT] if whole else []))
     start = time.monotonic()
     with _progress() as tell:
         report = audits.audit(selected, proving.BUILD / "smt2", tell)
     report["seconds"] = round(time.monotonic() - start, 3)
-    whole = len(selected) == len(claims())
-    if whole:
-        proving.write_atomically(proving.BUILD / "audit.json", json.dumps(report, indent=2) + "\n")
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:
         tree = _tree(selected[0], report["claims"][0]) if ids and len(selected) == 1 else []
         for line in (*tree, *(line_of(found) for found in report["claims"]), *totals(report, whole)):
             click.echo(line)
+    if whole:
+        proving.write_atomically(proving.BUILD / REPORT, json.dumps(report, indent=2) + "\n")
     sys.exit(REJECTED if findings(report) else 0)
 
 
@@ -95,7 +98,8 @@ def totals(report: Found, whole: bool) -> list[str]:
     shown = [row["counterexample"]["holds"] for row in rows if "counterexample" in row]
     agreed = sum(row["cvc5"]["answer"] == row["expected"] for row in rows)
     held = sum((f["z3"], f["cvc5"]) == ("sat", "sat") for f in facts)
-    unused = sum(each.startswith("unused: ") for c in report["claims"] for each in c["findings"])
+    of_claims = [each for claim in report["claims"] for each in claim["findings"]]
+    unused = sum(each.startswith("unused: ") and not each.startswith(IDLE) for each in of_claims)
     solvers, trusted = report["solvers"], report["trusted"]
     runs = sum(claim.get("executed_runs", 0) for claim in report["claims"])
     premises = [each for claim in report["claims"] for each in claim.get("premises", ())]
@@ -140,10 +144,9 @@ def _differ(report: Found) -> bool:
 
 def _tree(claim: Claim, found: Found) -> list[str]:
     """The theorem tree of a claim, with both solvers' answers and times."""
-    from proofs.registry import prove
-    from psem_model.proving import tree
+    from psem_model.proving import proved, tree
 
-    result = prove(claim)
+    result = proved(claim)
     rows = {
         id(obligation): row
         for obligation, row in zip(result.obligations, found["obligations"], strict=False)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import z3
 
 from proofs.kernel import SEED, Obligation, Theorem
+from proofs.registry import NOT_PROVED
 from proofs.smtlib import Bool, Term, summary
 from proofs.theorem import read
-from psem_model.audit_questions import brief, entries, proved_theorems, together
+from psem_model.audit_questions import brief, entries, premises_of, proved_theorems, together
 
 GLANCE = 200_000  # z3's own deterministic count, for a question with quantifiers
 
@@ -27,11 +28,28 @@ def made_from(theorem: Theorem) -> list[Theorem]:
 
 
 def premises(theorem: Theorem) -> list[Bool]:
-    """What must be able to hold together, lest the theorem is empty: all it is made from, and given.
+    """What must be able to hold together, lest the theorem is empty: all it is made from, `given`,
+    and what its goal follows from.
 
     Of a hypothesis for all values these are the instances in use.
     """
-    return [*(part.statement for part in made_from(theorem)), *theorem.given]
+    return [*(part.statement for part in made_from(theorem)), *_conditions(theorem)]
+
+
+def _conditions(theorem: Theorem) -> list[Bool]:
+    return [*theorem.given, *premises_of(theorem.goal)[0]]
+
+
+def resting_on_none(listed: Sequence[Theorem], returned: Sequence[Theorem]) -> list[str]:
+    """Theorems that were proved, and are neither returned nor what those are made from."""
+    used = {id(theorem) for theorem in returned}
+    used |= {id(part) for theorem in returned for part in made_from(theorem)}
+    proved = [theorem for theorem in listed if theorem.rule not in NOT_PROVED]
+    return [
+        f"theorem {theorem.name}: no theorem of the claim rests on it"
+        for theorem in proved
+        if id(theorem) not in used
+    ]
 
 
 def for_all_values(theorem: Theorem) -> list[str]:
@@ -40,11 +58,11 @@ def for_all_values(theorem: Theorem) -> list[str]:
 
 
 def impossible(theorem: Theorem) -> bool:
-    """Whether z3 sees that its hypotheses, for all values, contradict each other or `given`.
+    """Whether z3 sees that its hypotheses, for all values, contradict each other or its conditions.
 
     With quantifiers, so it may not see it: only where the answer is yes does it say anything.
     """
-    formulas = list(theorem.given)
+    formulas = _conditions(theorem)
     for part in _hypotheses(theorem):
         variables = _variables(part)
         formulas.append(z3.ForAll(variables, part.goal) if variables else part.goal)
@@ -94,7 +112,7 @@ def _parts_of_fact(theorem: Theorem, label: str) -> list[str]:
     index = int(number)
     if kind == "given":
         where, said = f"{theorem.name} {label}", theorem.given[index + (theorem.rule == "induction")]
-    elif kind == "hypothesis":  # of induction
+    elif kind in ("hypothesis", "premise"):  # of induction; of the goal, each a part already
         return []
     else:
         of_base = sum(each.startswith("base[") for each in entries(theorem))

@@ -1,27 +1,22 @@
 """What is asked of an obligation besides its answer: can its facts hold, is each of them needed?
 
-A fact is what the goal is concluded from: a theorem in use, a `given`, an induction hypothesis.
+A fact is what the goal is concluded from: a theorem in use, a `given`, an induction hypothesis; and
+if the goal is itself an implication, what it is said to follow from, its premises.
 """
 
 from __future__ import annotations
 
-import importlib
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cache
-from inspect import isclass, isfunction, signature, unwrap
-from typing import Any
 
 import z3
 
-from proofs import registry
 from proofs.kernel import RESOURCE_LIMIT, SEED, Obligation, Theorem
 from proofs.smtlib import Bool, Term, standalone_text
+from proofs.theorem import implies
 
 VALUES = (z3.Z3_BOOL_SORT, z3.Z3_INT_SORT, z3.Z3_REAL_SORT)
-OF_A_CLAIM = re.compile(r"\(Claim \w+")
-CALLED = re.compile(r"(?<!def )\b(\w+)\(")  # proves a part of a claim
-SEVERAL_THEOREMS = re.compile(r"\w\[.*\bTheorem\b.*\]")
 
 
 def _solver() -> z3.Solver:
@@ -44,6 +39,37 @@ def together(formulas: Sequence[Bool]) -> str:
     return answer(standalone_text(list(formulas))) if formulas else "sat"
 
 
+def opened(obligation: Obligation) -> Obligation:
+    """The same question, with the premises of its goal among its facts."""
+    said, goal = premises_of(obligation.goal)
+    return replace(obligation, facts=(*obligation.facts, *said), goal=goal)
+
+
+def premises_of(goal: Bool) -> tuple[list[Bool], Bool]:
+    """Of p => (q => r): what p and q say one by one, and r."""
+    said: list[Bool] = []
+    while z3.is_implies(goal):
+        said += conjuncts(goal.arg(0))
+        goal = goal.arg(1)
+    return said, goal
+
+
+def conjuncts(formula: Bool) -> list[Bool]:
+    """What a formula says one by one."""
+    if not z3.is_and(formula):
+        return [formula]
+    return [part for each in formula.children() for part in conjuncts(each)]
+
+
+def to_hold(obligation: Obligation) -> tuple[Bool, ...]:
+    """What must be possible, lest the answer says nothing.
+
+    Without the premises of an induction's base: that nothing is yet there is what many bases show.
+    """
+    is_base = obligation.rule == "induction base"
+    return obligation.facts if is_base else opened(obligation).facts
+
+
 def without(obligation: Obligation, index: int) -> str:
     """The obligation with one fact dropped. `sat` means that the fact was needed."""
     rest = [fact for i, fact in enumerate(obligation.facts) if i != index]
@@ -58,9 +84,18 @@ def proved_theorems(theorems: Sequence[Theorem]) -> list[Theorem]:
 def entries(theorem: Theorem) -> dict[str, list[tuple[Obligation, int]]]:
     """Where each fact comes from: the argument of the rule, then (obligation, index) per use.
 
-    An induction puts one `given` into its base and its step; it is used if either needs it.
-    The index being natural is the rule's own fact, and is left out.
+    An induction has a `given`, and a premise of its goal, in its base and in its step.
     """
+    found = _arguments(theorem)
+    premises = [
+        [(opened(asked), len(asked.facts) + i) for asked in theorem.obligations]
+        for i in range(len(premises_of(theorem.goal)[0]))
+    ]
+    return found | {f"premise[{i}]": places for i, places in enumerate(premises)}
+
+
+def _arguments(theorem: Theorem) -> dict[str, list[tuple[Obligation, int]]]:
+    """Of a rule. The index being natural is the rule's own fact, and is left out."""
     found = {}
     if theorem.rule == "smt":
         (only,) = theorem.obligations
@@ -87,9 +122,38 @@ def entries(theorem: Theorem) -> dict[str, list[tuple[Obligation, int]]]:
 def unused(theorem: Theorem) -> Iterator[str]:
     """The facts that a theorem is proved without."""
     for label, places in entries(theorem).items():
-        if all(without(obligation, index) != "sat" for obligation, index in places):
+        if theorem.rule == "induction" and label.startswith(("given", "premise")):
+            asked = [together([*o.facts, z3.Not(o.goal)]) for o in _stated_without(theorem, label)]
+        else:
+            asked = [without(obligation, index) for obligation, index in places]
+        if "sat" not in asked:
             obligation, index = places[-1]
             yield f"{obligation.name} {label}: {brief(obligation.facts[index])}"
+
+
+def _stated_without(theorem: Theorem, label: str) -> Iterator[Obligation]:
+    """Base and step of an induction without a `given` or a premise, in its hypothesis as well."""
+    base, step = theorem.obligations
+    kind, _, number = label.rstrip("]").partition("[")
+
+    def left(given: Sequence[Bool], goal: Bool) -> tuple[list[Bool], Bool]:
+        said, follows = premises_of(goal)
+        kept = {"given": list(given), "premise": said}
+        del kept[kind][int(number)]
+        return kept["given"], z3.Implies(z3.And(*said), follows) if said else follows
+
+    count = len(theorem.given) - 1
+    of_base = len(base.facts) - count
+    of_step = len(theorem.parts) - of_base + 1  # with the index being natural
+    last = len(step.facts) - count
+    given, goal = left(base.facts[of_base:], base.goal)
+    yield replace(base, facts=(*base.facts[:of_base], *given), goal=goal)
+    hypotheses = [
+        implies(*left(said.arg(0).children() if count else [], said.arg(1) if count else said))
+        for said in step.facts[of_step:last]
+    ]
+    given, goal = left(step.facts[last:], step.goal)
+    yield replace(step, facts=(*step.facts[:of_step], *hypotheses, *given), goal=goal)
 
 
 def brief(formula: Bool, length: int = 100) -> str:
@@ -131,44 +195,3 @@ def _unknowns(terms: Sequence[Term]) -> Iterator[Term]:
             term.sort_kind() in VALUES
         ):
             yield term
-
-
-def registration() -> list[str]:
-    """Functions that prove a claim and are registered under none, or under several."""
-    registered = [claim.theorem for claim in registry.claims()]
-    found = set(_claim_functions())
-    return [
-        *(f"{name} is registered under no claim" for name in sorted(found - {*registered})),
-        *(f"{name} is no function that proves a claim" for name in sorted({*registered} - found)),
-        *(
-            f"{name} is registered under several claims"
-            for name in sorted({n for n in registered if registered.count(n) > 1})
-        ),
-    ]
-
-
-def _claim_functions() -> Iterator[str]:
-    paths = sorted((registry.ROOT / "proofs").glob("*.py"))
-    called = set(CALLED.findall("".join(path.read_text() for path in paths)))
-    for path in paths:
-        module = importlib.import_module(f"proofs.{path.stem}")
-        for name, function in vars(module).items():
-            if callable(function) and not isclass(function):
-                made = unwrap(function)
-                here = getattr(made, "__module__", module.__name__) == module.__name__
-                if here and (_says_so(made) or (name not in called and _shaped_so(made, name))):
-                    yield f"{module.__name__}.{name}"
-
-
-def _says_so(function: Callable[..., Any]) -> bool:
-    """Its docstring names a claim."""
-    return OF_A_CLAIM.search(getattr(function, "__doc__", None) or "") is not None
-
-
-def _shaped_so(function: Callable[..., Any], name: str) -> bool:
-    """It is public, takes a kernel and nothing else, and returns theorems."""
-    if name.startswith("_") or not isfunction(function):
-        return False
-    taken = [str(p.annotation).strip("'") for p in signature(function).parameters.values()]
-    returned = str(signature(function).return_annotation)
-    return taken == ["Kernel"] and SEVERAL_THEOREMS.search(returned) is not None

@@ -68,19 +68,26 @@ def _titled(claim: Claim, theorem: str, obligation: Any) -> str:
 
 def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
     """What z3 says of each text, whether facts can hold, and whether each of them is needed."""
-    from psem_model.audit_hypotheses import for_all_values, impossible, premises, unused_parts
-    from psem_model.audit_questions import answer, proved_theorems, unused, witness
+    from psem_model.audit_hypotheses import (
+        for_all_values,
+        impossible,
+        premises,
+        resting_on_none,
+        unused_parts,
+    )
+    from psem_model.audit_questions import answer, proved_theorems, to_hold, unused, witness
 
     for of, obligation in zip(found["obligations"], result.obligations, strict=True):
         of["z3"] = answer(of["text"])
-        if obligation.expected == "unsat" and obligation.facts:
-            text = witness(obligation.facts)
+        if obligation.expected == "unsat" and (facts := to_hold(obligation)):
+            text = witness(facts)
             title = {"facts of": obligation.name, "and": "values of which they are true"}
-            of["facts"] = len(obligation.facts)
+            of["facts"] = len(facts)
             of["witness"] = text and header(claim, {**title, "expected": "sat"}) + text
     for theorem in proved_theorems(result.listed):
         found["unused"] += unused(theorem)
     found["unused"] += [f"part of {part}" for part in unused_parts(result.listed)]
+    found["unused"] += resting_on_none(result.listed, result.theorems)
     for number, theorem in enumerate(result.theorems, 1):
         if theorem.counterexample is None and (formulas := premises(theorem)):
             text = None if impossible(theorem) else witness(formulas)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import os
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from proofs.kernel import Obligation, Theorem
 from proofs.registry import ROOT, Claim, Result, UnknownClaim, claims, prove, report, select
 
 BUILD = ROOT / "build"
+REPORT = "report.json"
 
 
 def run(ids: Sequence[str], as_json: bool) -> int:
@@ -27,7 +29,7 @@ def run(ids: Sequence[str], as_json: bool) -> int:
     selected = select(ids)
     whole = len(selected) == len(claims())
     if whole:
-        require_writable(BUILD)
+        require_writable(BUILD, REPORT)
     start = time.perf_counter()
     with interruptible() as check:
         results = []
@@ -40,7 +42,7 @@ def run(ids: Sequence[str], as_json: bool) -> int:
         for line in totals(results, document["seconds"]):
             click.echo(line)
     if whole:
-        write_atomically(BUILD / "report.json", json.dumps(document, indent=2) + "\n")
+        write_atomically(BUILD / REPORT, json.dumps(document, indent=2) + "\n")
     return 0 if all(result.as_expected for result in results) else 1
 
 
@@ -63,9 +65,20 @@ def interruptible() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, before)
 
 
-def require_writable(folder: Path) -> None:
-    """Raise OSError now rather than after the proofs."""
+def proved(claim: Claim) -> Result:
+    """Prove one claim; Ctrl-C is raised when it is done."""
+    with interruptible() as check:
+        result = prove(claim)
+        check()
+    return result
+
+
+def require_writable(folder: Path, *files: str) -> None:
+    """Raise OSError now rather than after the proofs; so too where a file is to be and a folder is."""
     folder.mkdir(parents=True, exist_ok=True)
+    for path in (folder / name for name in files):
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     with tempfile.TemporaryFile(dir=folder):
         pass
 
@@ -128,7 +141,7 @@ def totals(results: Sequence[Result], seconds: float) -> list[str]:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """The whole file or nothing."""
+    """The whole file or nothing; an interrupt may come at any moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
     try:
@@ -136,14 +149,15 @@ def write_atomically(path: Path, text: str) -> None:
             file.write(text)
         os.replace(name, path)
     except BaseException:
-        os.unlink(name)
+        with suppress(FileNotFoundError):  # it may be in its place already
+            os.unlink(name)
         raise
 
 
 def explanation(given: str, smt: str | None) -> str:
     """A claim, where it is stated and proved, its theorem tree, its counterexamples."""
     (claim,) = select([given])
-    result = prove(claim)
+    result = proved(claim)
     if smt is not None:
         return _obligation(result, smt)
     function = claim.function()
@@ -172,11 +186,11 @@ def _obligation(result: Result, name: str) -> str:
     if not texts:
         raise UnknownClaim(f"{result.claim.id} has no obligations: {result.failure}")
     if name not in texts:
-        from psem_model.inputs import nearest
+        from psem_model.inputs import or_nearest
 
         raise UnknownClaim(
             f"obligation of {result.claim.id}: given {name!r}; expected one that "
-            f"`psem explain {result.claim.id}` lists; nearest: {nearest(name, texts)}"
+            f"`psem explain {result.claim.id}` lists{or_nearest(name, texts)}"
         )
     return texts[name].rstrip()
 

@@ -46,6 +46,7 @@ def tables(
     With --all, write all of them as .tex, .md and .csv, and all.pdf where LaTeX is installed.
     """
     from psem_model import inputs
+    from psem_model.proving import interruptible
     from psem_model.table_files import TABLES, build
     from psem_model.table_writers import FORMATS
     from psem_model.tables import SYMBOLS, NotAsExpected, Style
@@ -68,7 +69,10 @@ def tables(
             if every:
                 write_all(style, folder)
             else:
-                table = build(inputs.choose("table", name or "", TABLES), style)
+                wanted = inputs.choose("table", name or "", TABLES)
+                with interruptible() as check:
+                    table = build(wanted, style)
+                    check()
                 click.echo(writer.write(table), nl=False)
         except NotAsExpected as error:
             click.echo(f"psem: {' '.join(str(error).split())}", err=True)

@@ -57,9 +57,9 @@ def _found_by_proof() -> dict[str, str] | None:
     try:
         report = json.loads(REPORT.read_text(encoding="utf-8"))
         began = REPORT.stat().st_mtime - report["seconds"]
-    except (OSError, ValueError, KeyError):
+        verdicts = {str(entry["id"]): str(entry["verdict"]) for entry in report["claims"]}
+    except (OSError, ValueError, KeyError, TypeError):  # there is none, or it is something else
         return None
-    verdicts = {entry["id"]: entry["verdict"] for entry in report["claims"]}
     changed = any(path.stat().st_mtime > began for of in SOURCES for path in ROOT.glob(of))
     return None if changed or verdicts.keys() != {claim.id for claim in claims()} else verdicts
 

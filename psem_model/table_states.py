@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -13,11 +14,11 @@ from psem_model.predict import Prediction
 from psem_model.symbolic import LEGEND, MICRO, PSI, Closed, closed_form, mesh_symbols
 from psem_model.table_models import lies_of
 from psem_model.tables import Cell, Column, Style, Table, by_size
-from spec import modes, strategies
+from spec import modes, strategies, transformer
 from spec.communication import Move
 from spec.compose import PIPELINE
 from spec.derive import derive
-from spec.layouts import Layout
+from spec.layouts import Layout, along
 from spec.memory import MODEL_STATES, Sizes, resting, transient
 from spec.mesh import HOST
 from spec.model_strategies import MODEL_MEANING
@@ -81,9 +82,8 @@ def placements(style: Style) -> Table:
         rows.append((name, strategies.MEANING[name], over, *modes_))
     for name, meaning in MODEL_MEANING.items():
         if name not in strategies.STRATEGIES:
-            along = tuple(plan(name).mesh)
-            weights, kept = lies_of(name) if name != PIPELINE else (("S(layer)",),) * 2
-            rows.append((name, meaning, along, weights, weights, weights, kept))
+            weights, kept = lies_of(name) if name != PIPELINE else (BY_LAYERS, BY_LAYERS)
+            rows.append((name, meaning, tuple(plan(name).mesh), weights, weights, weights, kept))
     states = [Column(state.value, 0.62) for state in State]
     return Table(
         "placements",
@@ -91,9 +91,21 @@ def placements(style: Style) -> Table:
         (Column("strategy"), Column("what it is", 2), Column("along", 0.6), *states),
         tuple(rows),
         f"Modes: {spelled(Mode)}. +O: kept on the host. Strategies that cut the model: how the weights "
-        "of a layer lie, and what backward reads of it; S(i) is cut along index i: g heads, f features "
-        "inside the MLP, e experts, c their slots, b samples, s positions, u those of keys.",
+        f"of a layer lie, and what backward reads of it; S(i) is cut along index i: {_indices(rows)}.",
     )
+
+
+BY_LAYERS = (str(along(transformer.LAYER)),)  # whole pieces are on a stage: see spec.stages
+LETTER = re.compile(r"(?:^|, )([a-z]) ([^,.:]+)")  # an index and what it counts, in a docstring's list
+
+
+def _indices(rows: Iterable[tuple[Cell, ...]]) -> str:
+    """What the letters in cells mean, in the words of the specification."""
+    said = " ".join((transformer.__doc__ or "").partition("Indices: ")[2].split())
+    cells = [lie for row in rows for cell in row if isinstance(cell, tuple) for lie in cell]
+    used = {letter for lie in cells for letter in re.findall(r"\(([a-z])\)", str(lie))}
+    meaning = {letter: words.strip() for letter, words in LETTER.findall(said)}
+    return ", ".join(f"{letter} {meaning[letter]}" for letter in meaning if letter in used)
 
 
 def _uses(placed: Placement, axis: str) -> bool:

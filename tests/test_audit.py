@@ -7,10 +7,9 @@ from functools import cache
 import pytest
 import z3
 
-from proofs import sharding
-from proofs.kernel import Kernel, Theorem
+from proofs.kernel import Kernel
 from proofs.registry import Claim, select
-from psem_model import audit_questions
+from psem_model import audit_registration
 from psem_model.audit import facts_of, judged, refutations
 from psem_model.audit_counterexamples import executed
 from psem_model.audit_cvc5 import Answer, digest_of
@@ -62,6 +61,68 @@ def audited(claim, change=lambda run: None, answers=None, runs_of=None):
 
 def test_nothing_is_found_where_nothing_is_wrong():
     assert audited(claim_of(as_it_should)) == []
+
+
+# ---------------------------------------------------------------------------- premises of a goal
+def with_an_impossible_premise(k: Kernel):
+    x, y = k.integers("x y")
+    return (k.prove("void", z3.Implies(z3.And(x >= 1, x <= 0), x == y)),)
+
+
+def with_an_idle_premise(k: Kernel):
+    x, y = k.integers("x y")
+    return (k.prove("less", z3.Implies(y >= 7, z3.Implies(z3.And(x < 5, y < 9), x < 6))),)
+
+
+def with_an_idle_premise_by_induction(k: Kernel):
+    i, y = k.integers("i y")
+    _, start, following = k.recursion("count", [], i, z3.IntVal(0), lambda before: before() + 1)
+    count = k._symbols["count"]
+    claim = z3.Implies(y >= 7, count(i) == i)
+    return (k.induct("counts", i, claim, base=[start], step=[following]),)
+
+
+def with_a_premise_that_is_needed(k: Kernel):
+    x, y = k.integers("x y")
+    first = k.prove("first", z3.Implies(x < 5, z3.Implies(y < 5, x + y < 9)))
+    return (first, k.prove("second", z3.Implies(x < 4, x < 5)))
+
+
+def test_premises_of_a_goal_that_cannot_hold_are_found():
+    found = audited(claim_of(with_an_impossible_premise))
+    assert any(each.startswith("vacuous: the facts of void: z3 not sat") for each in found)
+    assert any(each.startswith("vacuous: all that void is proved from: z3 not sat") for each in found)
+
+
+@pytest.mark.parametrize("function", [with_an_idle_premise, with_an_idle_premise_by_induction])
+def test_premises_of_a_goal_that_nothing_needs_are_found(function):
+    found = audited(claim_of(function), lambda run: run.update(unused=[]))
+    said = {each.partition(": ")[2] for each in found}
+    expected = {
+        with_an_idle_premise: {"less premise[0]: y >= 7", "less premise[2]: y < 9"},
+        with_an_idle_premise_by_induction: {"counts_step premise[0]: y >= 7"},
+    }
+    assert said == expected[function]
+
+
+def test_premises_of_a_goal_that_are_needed_are_facts():
+    made_ = made(claim_of(with_a_premise_that_is_needed))
+    assert [o["facts"] for o in made_["obligations"]] == [2, 1]
+    assert audited(claim_of(with_a_premise_that_is_needed)) == []
+
+
+# ------------------------------------------------------------------- theorems that nothing rests on
+def with_an_idle_theorem(k: Kernel):
+    a = k.fixed("a", z3.IntSort())
+    large = k.suppose("large", [], a > 5)
+    part = k.prove("part", a > 4, uses=[large])
+    k.prove("idle", a > 3, uses=[large])
+    return (k.prove("whole", a > 2, uses=[part]),)
+
+
+def test_a_theorem_that_is_neither_returned_nor_used_is_found():
+    (found,) = audited(claim_of(with_an_idle_theorem), lambda run: run.update(unused=[]))
+    assert found == "unused: theorem idle: no theorem of the claim rests on it"
 
 
 def test_an_unused_fact_is_found():
@@ -202,30 +263,49 @@ def no_theorem(k: Kernel):
 
 def test_a_claim_function_that_is_not_registered_is_found(monkeypatch):
     some = select(["C1", "C2"])
-    monkeypatch.setattr(audit_questions.registry, "claims", lambda: [some[0], some[0]])
-    found = audit_questions.registration()
+    monkeypatch.setattr(audit_registration.registry, "claims", lambda: [some[0], some[0]])
+    found = audit_registration.registration()
     assert f"{some[1].theorem} is registered under no claim" in found
     assert f"{some[0].theorem} is registered under several claims" in found
 
 
-def another_claim(k: Kernel):
-    """A theorem of its own. (Claim Z9)"""
-    return as_it_should(k)
+SHAPES = {
+    "its docstring names a claim": 'def {}(k: Kernel, n: int):\n    """Of its own. (Claim Z9)"""',
+    "several theorems": "def {}(k: Kernel) -> tuple[Theorem, ...]: ...",
+    "several, as text": 'def {}(k: "Kernel") -> "list[Theorem]": ...',
+    "one theorem": "def {}(k: Kernel) -> Theorem: ...",
+    "no annotations": "def {}(k): ...",
+    "cached": "@cache\ndef {}(k: Kernel) -> Theorem: ...",
+    "named in a comment": "def {0}(k: Kernel) -> Theorem: ...  # {0}(k)",
+    "called by none that is registered": "def {0}(k): ...\ndef _dead(k, n):\n    return {0}(k)",
+    "a variable has its name": "def {0}(k): ...\ndef _chunks(k):\n    {0} = k\n    return {0}",
+}
 
 
-def in_another_shape(k: "Kernel") -> "list[Theorem]":
-    return [*as_it_should(k)]
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_function_that_may_prove_a_claim_is_to_be_registered(shape, monkeypatch):
+    texts = audit_registration.sources()
+    texts["proofs.sharding"] += "\n" + SHAPES[shape].format("extra")
+    monkeypatch.setattr(audit_registration, "sources", lambda: texts)
+    assert audit_registration.registration() == ["proofs.sharding.extra is registered under no claim"]
 
 
-@pytest.mark.parametrize("name", ["another_claim", "_another_claim", "in_another_shape"])
-@pytest.mark.parametrize("wrap", [lambda function: function, cache])
-def test_claim_functions_are_known_by_docstring_or_by_what_they_take_and_return(
-    name, wrap, monkeypatch
-):
-    function = {"in_another_shape": in_another_shape}.get(name, another_claim)
-    monkeypatch.setattr(function, "__module__", "proofs.sharding")
-    monkeypatch.setattr(sharding, name, wrap(function), raising=False)
-    assert audit_questions.registration() == [f"proofs.sharding.{name} is registered under no claim"]
+PARTS = [
+    "def extra(k): ...\ndef _chunks(k):\n    return extra(k)",
+    "def extra(k): ...\nPARTS = (extra,)\ndef _chunks(k):\n    return [part(k) for part in PARTS]",
+    "def extra(k): ...\nclass Part:\n    def made(self): extra(self)\ndef _chunks(k): Part()",
+    "def _extra(k: Kernel) -> Theorem: ...",
+    "def extra(k: Kernel) -> int: ...",
+    "def extra(k: Kernel, n: int) -> Theorem: ...",
+]
+
+
+@pytest.mark.parametrize("text", PARTS)
+def test_a_part_of_a_registered_proof_is_not_to_be_registered(text, monkeypatch):
+    texts = audit_registration.sources()
+    texts["proofs.sharding"] += "\n" + text
+    monkeypatch.setattr(audit_registration, "sources", lambda: texts)
+    assert audit_registration.registration() == []
 
 
 RUNS = """

@@ -1,8 +1,10 @@
 """The audit as a command: what it writes and prints, how it ends, and the page that says so."""
 
 import json
+import os
 import re
 import shlex
+import signal
 import subprocess
 import sys
 from types import ModuleType
@@ -10,7 +12,7 @@ from types import ModuleType
 import pytest
 
 from proofs.registry import ROOT
-from psem_model import proving
+from psem_model import proving, table_collectives
 from psem_model.audit import closest
 from psem_model.audit_cvc5 import Answer
 from psem_model.audit_run import twice
@@ -43,8 +45,9 @@ def test_one_claims_tree_shows_both_solvers_answers(psem, build):
 
 def test_each_file_says_what_it_asks_and_older_ones_are_removed(psem, build):
     old, gone = build / "smt2" / "C2" / "999.smt2", build / "smt2" / "Z99" / "1.smt2"
-    for file in (old, gone):
-        file.parent.mkdir(parents=True)
+    parts = build / "smt2" / "C2" / "1.smt2ab.part", build / "smt2" / "Z99" / "1.smt2ab.part"
+    for file in (old, gone, *parts):
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("")
     code, out, _ = psem("audit", "C2", "S1", "--json")
     report = json.loads(out)
@@ -113,6 +116,43 @@ def test_an_unwritable_build_folder_is_one_line_before_anything_is_proved(psem, 
     code, out, err = psem("audit", "S1")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "cannot write" in err
+
+
+def test_a_folder_in_the_place_of_the_report_is_one_line_before_anything_is_proved(
+    psem, build, monkeypatch
+):
+    from psem_model import audit
+
+    monkeypatch.setattr(audit, "audit", lambda *_: pytest.fail("something is proved"))
+    (build / "audit.json").mkdir(parents=True)
+    code, out, err = psem("audit")
+    assert (code, out) == (2, "")
+    assert err == f"psem: cannot write {build / 'audit.json'}: Is a directory\n"
+
+
+def test_an_interrupt_after_a_file_is_in_its_place_is_an_interrupt(tmp_path, monkeypatch):
+    def replaced(name, path, replace=os.replace):
+        replace(name, path)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", replaced)
+    with pytest.raises(KeyboardInterrupt):
+        proving.write_atomically(tmp_path / "1.smt2", EASY)
+    assert [path.name for path in tmp_path.iterdir()] == ["1.smt2"]
+
+
+@pytest.mark.parametrize("command", [("explain", "S2"), ("audit", "S2"), ("tables", "collectives")])
+def test_ctrl_c_while_a_claim_is_proved_is_one_line(psem, build, monkeypatch, command):
+    from proofs.registry import prove
+
+    def interrupted(claim):
+        signal.raise_signal(signal.SIGINT)
+        return prove(claim)
+
+    monkeypatch.setattr(proving, "prove", interrupted)
+    monkeypatch.setattr(table_collectives, "prove", interrupted)
+    code, out, err = psem(*command)
+    assert (code, out, err.strip()) == (130, "", "psem: interrupted")
 
 
 def test_ctrl_c_ends_every_process_and_leaves_nothing_half_written(psem, build, monkeypatch):

@@ -381,6 +381,13 @@ MUTANTS = [
         "        modes[state] = dict(found)",
         "K8",
     ),
+    (
+        "a reduce-scatter leaves the whole sum",
+        "hierarchy.py",
+        "REDUCE_SCATTER.name: SUM_SLICE",
+        "REDUCE_SCATTER.name: SUM",
+        "C6",
+    ),
 ]
 
 

@@ -8,9 +8,10 @@ from inspect import getdoc
 import pytest
 
 from proofs import registry
-from psem_model.audit_hypotheses import premises, unused_parts
-from psem_model.audit_questions import answer, registration, together, unused, without
+from psem_model.audit_hypotheses import premises, resting_on_none, unused_parts
+from psem_model.audit_questions import answer, to_hold, together, unused, without
 from psem_model.audit_questions import proved_theorems as proved
+from psem_model.audit_registration import registration
 
 CLAIMS = registry.claims()
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
@@ -28,7 +29,7 @@ def proved_theorems(claim):
 @every_claim
 def test_facts_of_every_obligation_can_hold_together(claim):
     answers = {
-        obligation.name: together(obligation.facts)
+        obligation.name: together(to_hold(obligation))
         for theorem in proved_theorems(claim)
         for obligation in theorem.obligations
     }
@@ -44,6 +45,12 @@ def test_no_fact_of_an_obligation_is_unused(claim):
 @every_claim
 def test_no_part_of_a_given_or_a_hypothesis_is_unused(claim):
     assert unused_parts(result_of(claim).listed) == []
+
+
+@every_claim
+def test_every_proved_theorem_is_one_of_the_claims_or_used_by_one(claim):
+    result = result_of(claim)
+    assert resting_on_none(result.listed, result.theorems) == []
 
 
 @every_claim

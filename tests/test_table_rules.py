@@ -19,6 +19,7 @@ from psem_model.published import published
 from psem_model.table_files import TABLES, build
 from psem_model.table_writers import FORMATS
 from psem_model.tables import Style
+from spec import transformer
 
 # ------------------------------------------------------------------------- every rule stands once
 MUTANTS = [
@@ -70,6 +71,14 @@ MUTANTS = [
         "TENSOR = (HEADS, WORDS)",
         ("layers", "tp", "collectives"),
         ("2 all_reduce", "1 all_reduce"),
+    ),
+    (
+        "what stages have is called otherwise",
+        "spec/transformer.py",
+        '"embedding", "layer", "head"',
+        '"embedding", "block", "head"',
+        ("placements", "pp", "parameters"),
+        ("S(layer)", "S(block)"),
     ),
     (
         "a claim is expected to be refuted",
@@ -196,6 +205,7 @@ def verdicts(psem):
     return header[2], {row[0]: row[2] for row in found}
 
 
+SPECIFIED = " ".join(transformer.__doc__.split())
 LATER, LONG_AGO = -60, 10**9
 
 
@@ -216,6 +226,24 @@ def test_verdicts_of_an_older_or_no_proof_run_are_called_expected(psem, report, 
 def test_verdicts_of_a_proof_run_of_other_claims_are_none(psem, report, tmp_path):
     report(LATER)
     (tmp_path / "report.json").write_text('{"claims": [], "seconds": 0}')
+    assert verdicts(psem)[0] == "expected verdict"
+
+
+DAMAGED = [
+    "",
+    "[]",
+    "{}",
+    '{"seconds": 1}',
+    '{"seconds": 1, "claims": [1]}',
+    '{"seconds": "1"}',
+    "\xff",
+]
+
+
+@pytest.mark.parametrize("text", DAMAGED)
+def test_a_damaged_proof_run_is_none(psem, report, tmp_path, text):
+    report(LATER)
+    (tmp_path / "report.json").write_bytes(text.encode("latin-1"))
     assert verdicts(psem)[0] == "expected verdict"
 
 
@@ -252,6 +280,16 @@ def test_what_is_offloaded_is_said_to_be_made_or_updated_where_it_is(tables):
     (row,) = (row for row in tables["modes"] if row["mode"] == "O offloaded")
     assert "recompute from optimizer" in row["parameters"]
     assert row["optimizer"] == "update on the host once a step"
+
+
+def test_letters_of_indices_are_said_in_the_words_of_the_specification():
+    table = build("placements", Style())
+    cells = [str(lie) for row in table.rows for cell in row if isinstance(cell, tuple) for lie in cell]
+    letters = {letter for cell in cells for letter in re.findall(r"\((\w)\)", cell)}
+    *_, said = table.notes.rstrip(".").partition("along index i: ")
+    words = dict(each.split(" ", 1) for each in said.split(", "))
+    assert letters == words.keys() >= {"b", "s", "g", "f"}
+    assert all(f"{letter} {words[letter]}" in SPECIFIED for letter in letters)
 
 
 @pytest.mark.parametrize("name", ["layers", "activations"])

@@ -1,5 +1,7 @@
 """The verdict against the reference run: what is accepted matches, what is rejected diverges."""
 
+from dataclasses import replace
+from fractions import Fraction
 from itertools import product
 
 import pytest
@@ -8,7 +10,8 @@ from hypothesis import given, settings
 from spec.derive import derive
 from spec.placement import on_batch
 from spec.reference import first_divergence
-from spec.states import POLICIES
+from spec.schedule import Buffer, Factor, Kind, Op, Phase, Rest
+from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
 from spec.verdict import check
 from tests.schedules import PLACEMENTS, schedules
@@ -92,3 +95,43 @@ def test_a_mesh_that_is_none_is_refused(mesh):
 def test_useless_but_harmless_work_is_accepted():
     # a whole update from a gradient slice is wrong on the other devices, which then drop it
     assert agree(derive(on_batch("S*", "S*", "S", "S")), {"batch": 3}, 1)
+
+
+def test_a_copy_that_rests_on_the_other_side_of_the_host_link_is_none():
+    # all is read from the optimizer's copy, so nothing else than where the parameters are is wrong
+    derived = derive(on_batch("M", "R", "R", "S"))
+    rests = tuple((s, Rest() if s is State.PARAMETERS else rest) for s, rest in derived.rests)
+    kept = replace(derived, rests=rests)
+    assert agree(kept, {"batch": 2}, 1)
+    away = Op(Kind.OFFLOAD, Phase.PUBLISH, Buffer.PARAMETERS)
+    assert not agree(replace(kept, finish=(*kept.finish, away)), {"batch": 2}, 1)
+    assert check(replace(kept, finish=(*kept.finish, away)), {"batch": 2}).rule == "agreed"
+
+
+def test_what_is_stale_from_the_third_step_on_is_found():
+    # fresh and tied gradients are kept: together nothing after a step, then the gradient before it
+    gradients, fresh, tied = Buffer.GRADIENTS, Buffer.FRESH, Buffer.TIED
+
+    def op(kind, source, into=None, **options):
+        return Op(kind, Phase.REDUCE, source, into, **options)
+
+    late = (
+        op(Kind.ALL_REDUCE, gradients, axes=("batch",)),
+        op(Kind.ACCUMULATE, tied, fresh),
+        op(Kind.ACCUMULATE, gradients, fresh),
+        Op(Kind.UPDATE, Phase.UPDATE, fresh, Buffer.OPTIMIZER),
+        op(Kind.KEEP, tied, fresh),
+        op(Kind.ACCUMULATE, gradients, fresh),
+        op(Kind.SCALE, gradients, by=Factor(Fraction(-1))),
+        op(Kind.KEEP, gradients, tied),
+        Op(Kind.RESET, Phase.UPDATE, gradients),
+    )
+    schedule = replace(derive(STRATEGIES["dp"]), finish=late)
+    assert not agree(schedule, {"batch": 2}, 1)
+    verdict = check(schedule, {"batch": 2})
+    assert (verdict.rule, verdict.step) == ("whole", 2)
+
+
+@pytest.mark.parametrize("optimizer", ["O", "R+O", "R"])
+def test_slices_of_gradients_on_the_host_are_fetched_to_be_gathered(optimizer):
+    assert agree(derive(on_batch("R", optimizer, "S*+O", "S")), {"batch": 3}, 1)
