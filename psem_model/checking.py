@@ -10,6 +10,7 @@ from typing import Any
 
 from psem_model.figures import Divergence, counted, divergence_json
 from psem_model.inputs import BadInput
+from psem_model.predict import NO_COPY, wants_a_copy
 from psem_model.schedule_keys import PARTS
 from psem_model.schedules import line_of, loads, text_of
 from spec.reference import Divergence as Reference
@@ -26,6 +27,7 @@ STEPS = 4  # of such a run: those that the verdict looks at
 MANY = 1000  # micro-steps, with which a check takes seconds
 
 Mesh = dict[str, int]
+Decide = Callable[[Schedule, Mesh, int, BytePolicy], Verdict]
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class Checked:
     index: int | None = None  # in that part, from 0 on
     line: int | None = None
     run: Run | None = None
+    for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
 
     def lines(self) -> list[str]:
         """What was found, in words."""
@@ -97,6 +100,7 @@ class Checked:
             f"  rule   {verdict.rule}: {RULES[verdict.rule]}",
             f"  has    {verdict.has}",
             f"  needs  {verdict.needs}",
+            *([f"  why    {NO_COPY}"] if self.for_want_of_a_copy else []),
             f"  with   {self.cases[-1]}, in step {verdict.step + 1}",
         ]
         return found + (self.run.lines() if self.run else ["no small run was found that diverges"])
@@ -113,6 +117,7 @@ class Checked:
             "line": self.line,
             "has": verdict.has,
             "needs": verdict.needs,
+            "for_want_of_a_copy": self.for_want_of_a_copy,
             **self.cases[-1].json(),
         }
         return {
@@ -158,32 +163,35 @@ def check_schedule(
     policy: BytePolicy,
     line: Callable[[str, int], int | None] = lambda *_: None,
     progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+    decide: Decide = check,
 ) -> Checked:
     """Check a schedule in each case, until one fails. `line`: where an operation of a part stands."""
     looked_at = []
     for case in progress(cases):
         looked_at.append(case)
-        verdict = check(schedule, case.mesh, case.micro_steps, policy)
+        verdict = decide(schedule, case.mesh, case.micro_steps, policy)
         if not verdict.accepted:
             part, index = place_of(schedule, verdict, case.micro_steps)
             where = None if part is None or index is None else line(part, index)
             run = small_run(schedule, case, policy)
-            return Checked(name, tuple(looked_at), schedule, verdict, part, index, where, run)
+            why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
+            return Checked(name, tuple(looked_at), schedule, verdict, part, index, where, run, why)
     return Checked(name, tuple(looked_at), schedule, Verdict(True))
 
 
 def cases_of(
     schedule: Schedule, mesh: Mesh | None, micro_steps: int | None, devices: Sequence[str] = ()
 ) -> list[Case]:
-    """The cases to look at, the smallest first. `devices`: axes of --devices, if it has others too."""
+    """The cases to look at, the smallest first. `devices`: the product's axes, if it is of one."""
     axes = schedule.axes
     if micro_steps is not None and micro_steps > MANY:
         raise BadInput(f"--accumulate: given {micro_steps:,}; expected at most {MANY} to check")
     if mesh is None and len(axes) > MOST_AXES:
         example = "x".join("2" for _ in devices or axes)
+        of = f" that place a weight, of the product's {len(devices)}" if devices else ""
         raise BadInput(
-            f"--devices: given nothing for {len(axes)} axes; expected sizes such as {example} to check "
-            f"more than {MOST_AXES} axes"
+            f"--devices: given nothing for {len(axes)} axes{of}; expected sizes such as {example} to "
+            f"check more than {MOST_AXES} axes"
         )
     tried = (
         [tuple(mesh[a] for a in axes)]

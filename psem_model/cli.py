@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import signal
 import sys
+from collections import Counter
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import click
 
 from psem_model import audit_commands, model_commands, schedule_commands, space_commands, table_commands
+from psem_model.inputs import or_nearest
 from psem_model.options import (
     ACCUMULATE,
     BAD_INPUT,
@@ -43,11 +44,26 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         known = self.list_commands(ctx)
         if args and args[0] not in known:
-            near = get_close_matches(args[0], known, n=1, cutoff=0.0)[0]
             raise click.UsageError(
-                f"command: given {args[0]!r}; expected one of {', '.join(known)}; nearest: {near}"
+                f"command: given {args[0]!r}; expected one of {', '.join(known)}"
+                f"{or_nearest(args[0], known)}"
             )
-        return super().resolve_command(ctx, args)
+        name, command, others = super().resolve_command(ctx, args)
+        if command is not None:
+            require_once(click.Context(command, parent=ctx, info_name=name), others)
+        return name, command, others
+
+
+def require_once(context: click.Context, args: Sequence[str]) -> None:
+    """Raise UsageError for an option with a value, or two names, that is given more than once."""
+    _, _, given = context.command.make_parser(context).parse_args(list(args))
+    for option, times in Counter(given).items():
+        if times == 1 or not isinstance(option, click.Option) or option.multiple or option.count:
+            continue
+        if not option.is_flag or option.secondary_opts:
+            spelled = "/".join((*option.opts[-1:], *option.secondary_opts))
+            how_often = "twice" if times == 2 else f"{times:,} times"
+            raise click.UsageError(f"{spelled}: given {how_often}; expected once")
 
 
 @click.group(
@@ -165,16 +181,16 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run the command line; one line and exit code 2 for bad input."""
     if args is None and hasattr(signal, "SIGPIPE"):  # as a program: end silently with its reader
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if sys.stdout is None:
+        _complain("cannot write the output: it is closed")
+        sys.exit(BAD_INPUT)
     code: Any = 0
     try:
         code = psem.main(args=args, prog_name="psem", standalone_mode=False)
     except click.NoSuchOption as error:
         known = [o for p in _parameters(error) for o in (*p.opts, *p.secondary_opts)]
-        near = get_close_matches(error.option_name, known, n=1, cutoff=0.0)
-        _complain(
-            f"option: given {error.option_name!r}; expected one of {', '.join(known)}; "
-            f"nearest: {near[0]}"
-        )
+        near = or_nearest(error.option_name, known)
+        _complain(f"option: given {error.option_name!r}; expected one of {', '.join(known)}{near}")
         code = BAD_INPUT
     except click.MissingParameter as error:
         parameter = error.param or click.Argument(["argument"])

@@ -8,14 +8,14 @@ from typing import Any
 
 from psem_model.figures import quantity, table, unit_of
 from psem_model.model_predict import ModelPlan
-from psem_model.predict import SMALL, Costs, NotRealisable
+from psem_model.predict import NO_COPY, SMALL, Costs, NotRealisable
 from psem_model.product_check import CheckedProduct
 from spec.arithmetic import Number
 from spec.mesh import group_size
 from spec.pipeline import bubble_of_span
 from spec.states import State
 
-JOINT, HOST_LINK = " x ", "host link"
+JOINT = " x "
 STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 
 
@@ -28,9 +28,16 @@ class Compared:
     samples: Number | None  # of a step, on all devices; none if it was not said
     rejected: str  # the reason; empty if it is accepted
     bytes: Mapping[str, Number]
-    sent: Mapping[str, Number]  # by axes
+    sent: Mapping[str, Number]  # to other devices, by axes
+    host_bytes: Number = 0  # over the host link, both ways
+    for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
     idle: Number = 0  # of the whole step
     of_stages: bool = False
+
+    @property
+    def sent_all(self) -> Number:
+        """To other devices, along all axes."""
+        return sum(self.sent.values())
 
     def json(self) -> dict[str, Any]:
         """For a program."""
@@ -40,8 +47,11 @@ class Compared:
             "samples": self.samples,
             "accepted": not self.rejected,
             "reason": self.rejected or None,
+            "for_want_of_a_copy": self.for_want_of_a_copy,
             "memory": {name: quantity(size) for name, size in self.bytes.items()},
             "sent": {axes: quantity(size) for axes, size in self.sent.items()},
+            "sent_all": quantity(self.sent_all),
+            "host_bytes": quantity(self.host_bytes),
             "idle": quantity(self.idle),
         }
 
@@ -49,24 +59,41 @@ class Compared:
 def of_model(text: str, plan: ModelPlan, checked: CheckedProduct) -> Compared:
     """A plan for a model."""
     fullest, busiest = plan.fullest, plan.busiest
-    sizes = {state.value: fullest.resting[state] for state in STATES}
+    sizes = _at_rest(fullest.resting)
     sizes |= {"activations": fullest.activations, "peak": fullest.peak, "host": fullest.host}
-    sent = _by_axes((moved.axes, moved.bytes) for moved in busiest.moved)
+    sent = _by_axes((moved.axes, moved.bytes) for moved in busiest.moved if not moved.to_host)
     devices = group_size(plan.mesh, plan.mesh)
     samples = plan.micro_batch * plan.pipe.micro_batches * group_size(plan.mesh, plan.sample_axes)
-    verdicts = (weights.checked.verdict for weights in checked.weights)
-    wrong = checked.wrong or next((found.reason for found in verdicts if not found.accepted), "")
-    idle, of_stages = bubble_of_span(plan.pipe), plan.product.pipe is not None
-    return Compared(text, devices, samples, wrong, sizes, sent, idle, of_stages)
+    rejected = [w.checked for w in checked.weights if not w.checked.verdict.accepted]
+    wrong = checked.wrong or next((found.verdict.reason for found in rejected), "")
+    return Compared(
+        text,
+        devices,
+        samples,
+        wrong,
+        sizes,
+        sent,
+        busiest.host_bytes,
+        not checked.wrong and any(found.for_want_of_a_copy for found in rejected[:1]),
+        bubble_of_span(plan.pipe),
+        plan.product.pipe is not None,
+    )
 
 
 def of_states(text: str, costs: Costs, refused: NotRealisable | None) -> Compared:
     """A placement of the training states."""
-    sizes = {state.value: costs.resting[state] for state in STATES}
+    sizes = _at_rest(costs.resting)
     sizes |= {"peak": costs.peak, "host": costs.host}
-    sent = _by_axes((move.op.axes, move.bytes) for move in costs.moves)
+    sent = _by_axes((move.op.axes, move.bytes) for move in costs.moves if not move.to_host)
     devices = group_size(costs.sizes.mesh, costs.sizes.mesh)
-    return Compared(text, devices, None, refused.verdict.reason if refused else "", sizes, sent)
+    reason, copy = (refused.verdict.reason, refused.for_want_of_a_copy) if refused else ("", False)
+    return Compared(text, devices, None, reason, sizes, sent, costs.host_bytes, copy)
+
+
+def _at_rest(resting: Mapping[State, Number]) -> dict[str, Number]:
+    """Bytes of each model state between steps, and of all of them."""
+    sizes = {state.value: resting[state] for state in STATES}
+    return {**sizes, "resting": sum(sizes.values())}
 
 
 def _by_axes(moved: Iterable[tuple[tuple[str, ...], Number]]) -> dict[str, Number]:
@@ -74,7 +101,7 @@ def _by_axes(moved: Iterable[tuple[tuple[str, ...], Number]]) -> dict[str, Numbe
     sent: dict[str, Number] = {}
     for axes, size in moved:
         if size:
-            name = JOINT.join(sorted(axes)) or HOST_LINK
+            name = JOINT.join(sorted(axes))
             sent[name] = sent.get(name, 0) + size
     return sent
 
@@ -84,7 +111,7 @@ def lines(plans: list[Compared]) -> list[str]:
     axes = dict.fromkeys(name for plan in plans for name in plan.sent)
     names = dict.fromkeys(name for plan in plans for name in plan.bytes)
     kept = [name for name in names if any(plan.bytes.get(name) for plan in plans)]
-    unit = unit_of(size for plan in plans for size in (*plan.bytes.values(), *plan.sent.values()))
+    unit = unit_of(size for p in plans for size in (*p.bytes.values(), p.sent_all, p.host_bytes))
 
     def row(name: str, values: Iterable[str]) -> tuple[str, ...]:
         return (name, *values)
@@ -99,13 +126,15 @@ def lines(plans: list[Compared]) -> list[str]:
     rows.append(row("verdict", ("rejected" if plan.rejected else "accepted" for plan in plans)))
     rows += [row(name, (size(plan.bytes.get(name)) for plan in plans)) for name in kept]
     rows += [row(f"sent over {name}", (size(plan.sent.get(name)) for plan in plans)) for name in axes]
-    rows.append(row("sent, all", (unit.texts(_all(plan))[0] for plan in plans)))
+    rows.append(row("sent, all", (unit.texts(plan.sent_all)[0] for plan in plans)))
+    if any(plan.host_bytes for plan in plans):
+        rows.append(row("over the host link", (size(plan.host_bytes) for plan in plans)))
     if any(plan.idle for plan in plans):
         rows.append(row("idle, of the step", (f"{float(plan.idle):.3g}" for plan in plans)))
     return [
         *table(rows, right=tuple(range(1, len(plans) + 1))),
         *(f"  {words}" for words in _notes(plans)),
-        *(f"  rejected, {p.text}: {p.rejected}" for p in plans if p.rejected),
+        *(f"  rejected, {p.text}: {p.rejected}{_why(p)}" for p in plans if p.rejected),
     ]
 
 
@@ -123,8 +152,8 @@ def _notes(plans: list[Compared]) -> Iterator[str]:
         yield f"{joint}: one group; axis by axis as much in all, and along each by their order (C6, C7)"
 
 
-def _all(plan: Compared) -> Number:
-    return sum(size for axes, size in plan.sent.items() if axes != HOST_LINK)
+def _why(plan: Compared) -> str:
+    return f"; {NO_COPY}" if plan.for_want_of_a_copy else ""
 
 
 def small(sizes: Mapping[str, int]) -> dict[str, int]:

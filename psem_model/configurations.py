@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from psem_model.inputs import LARGEST, LARGEST_FILE, BadInput, choose
+from psem_model.inputs import LARGEST, LARGEST_FILE, MOST_LAYERS, BadInput, choose
 from spec.model_costs import elements
 from spec.transformer import LAYER, Transformer, parts
 from spec.values import Value
@@ -71,6 +71,15 @@ class Fields:
         if self.given.get(other, value) != value:
             raise self.wrong(other, f"{value}, as {name} is")
         return value
+
+    def layers(self, name: str) -> int:
+        """A number of layers."""
+        layers = self.size(name)
+        if layers > MOST_LAYERS:
+            raise self.wrong(
+                name if name in self.given else SAME[name], f"at most {MOST_LAYERS:,} layers"
+            )
+        return layers
 
     def size_or(self, name: str, otherwise: Callable[[], int]) -> int:
         """A size that may be null or absent."""
@@ -151,7 +160,7 @@ def _rotary(fields: Fields, family: Family) -> Transformer:
     if chosen > experts:
         raise fields.wrong("num_experts_per_tok", f"at most num_local_experts, {experts}")
     return Transformer(
-        layers=fields.size("num_hidden_layers"),
+        layers=fields.layers("num_hidden_layers"),
         hidden=fields.size("hidden_size"),
         heads=heads,
         kv_heads=_kv_heads(fields, family, heads),
@@ -178,7 +187,7 @@ def _gpt2(fields: Fields, family: Family) -> Transformer:
         raise BadInput(f"{fields.path}: given {rates}; expected all above 0, or all 0")
     heads, hidden = fields.size("n_head"), fields.size("n_embd")
     return Transformer(
-        layers=fields.size("n_layer"),
+        layers=fields.layers("n_layer"),
         hidden=hidden,
         heads=heads,
         kv_heads=heads,
@@ -187,6 +196,7 @@ def _gpt2(fields: Fields, family: Family) -> Transformer:
         vocabulary=fields.size("vocab_size"),
         function=fields.function("activation_function", "gelu_new"),
         positions=fields.size("n_positions"),
+        angles=False,
         tied=fields.flag("tie_word_embeddings", True),
         dropout=dropped["resid_pdrop"],
     )

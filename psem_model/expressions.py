@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 from itertools import count as count_from
 
-from psem_model.inputs import LARGEST, BadInput, count, nearest
+from psem_model.inputs import LARGEST, BadInput, count, or_nearest
 from spec.compose import PIPELINE, HoldError, OverlapError, Product, factor
 from spec.mesh import HOST
 from spec.model_strategies import MODEL_MEANING
@@ -150,8 +150,7 @@ class _Reader:
     def factor(self) -> _Factor:
         place, name = self.place, self.take()
         if name not in NAMES:
-            near = nearest(name, NAMES)
-            raise self.wrong(f"one of {', '.join(NAMES)}; nearest: {near}", back=1)
+            raise self.wrong(f"one of {', '.join(NAMES)}{or_nearest(name, NAMES)}", back=1)
         usual = factor(name).axes
         if self.word != "(":
             return _Factor(name, place, tuple(_Axis(axis, place) for axis in usual))

@@ -19,6 +19,8 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 CUT_THE_MODEL = ("predict", "derive", "simulate")  # commands that take strategies which cut the model
 LARGEST = 30  # decimal exponent of numbers that are taken
 LARGEST_FILE = 2**20  # bytes of a file that is read
+MOST_LAYERS = 10**6  # of a model
+ALIKE = 0.5  # from which share of letters in common on a name is taken for a misspelled one
 
 
 class BadInput(ValueError):
@@ -31,13 +33,19 @@ def nearest(given: str, choices: Iterable[str]) -> str:
     return small[get_close_matches(given.lower(), small, n=1, cutoff=0.0)[0]]
 
 
+def or_nearest(given: str, choices: Iterable[str]) -> str:
+    """What an error ends in: the choice that is spelled most alike, if any is nearly alike."""
+    small = {choice.lower(): choice for choice in choices}
+    near = get_close_matches(given.lower(), small, n=1, cutoff=ALIKE)
+    return f"; nearest: {small[near[0]]}" if near else ""
+
+
 def choose(what: str, given: str, choices: Iterable[str]) -> str:
     """One of some names."""
     names = list(choices)
     if given not in names:
         raise BadInput(
-            f"{what}: given {given!r}; expected one of {', '.join(names)}; "
-            f"nearest: {nearest(given, names)}"
+            f"{what}: given {given!r}; expected one of {', '.join(names)}{or_nearest(given, names)}"
         )
     return given
 
@@ -109,10 +117,13 @@ def chosen(
     command: str, strategy_: str | None, placement_: str | None, hold: bool
 ) -> tuple[Placement, str]:
     """A strategy's placement or the one that is given, and what it is called."""
-    if (strategy_ is None) == (placement_ is None):
+    if strategy_ is not None and placement_ is not None:
         raise BadInput(
-            f"{command}: expected a strategy or --placement, one of the two; nearest: {command} zero3"
+            f"{command}: given {strategy_!r} and --placement; expected a strategy or --placement, one "
+            "of the two"
         )
+    if strategy_ is None and placement_ is None:
+        raise BadInput(f"{command}: expected a strategy or --placement; nearest: {command} zero3")
     if strategy_ is None:
         placed = placement(placement_ or "", hold)
         return placed, f"placement {spelled(placed)}"

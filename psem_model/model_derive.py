@@ -60,7 +60,7 @@ def program(
     of_name = {of.name: of for of in parts(shape(block, experts))}
     chosen = of_name[choose("--part", part, PARTS)]
     if part == LAYER:
-        require_experts(found, experts)
+        require_experts(found, experts, "it with --experts")
     else:
         refuse(["experts", "recompute"], f"with --part {part}", "--part layer")
     derived = distribute(chosen, axes, again)
@@ -156,6 +156,7 @@ def shape(block: str, experts: bool) -> Transformer:
         norm="rms_norm" if llama else "layer_norm",
         biases=frozenset() if llama else frozenset({"qkv", "output", "mlp"}),
         positions=0 if llama else 4,
+        angles=llama,
         tied=not llama,
         dropout=not llama,
         experts=4 if experts else 0,

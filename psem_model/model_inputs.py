@@ -46,6 +46,10 @@ def transformer(
         name: None if value is None else inputs.count(f"--{name.replace('_', '-')}", value, "")
         for name, value in shape.items()
     }
+    if (numbers["layers"] or 0) > inputs.MOST_LAYERS:
+        raise BadInput(
+            f"--layers: given {shape['layers']!r}; expected at most {inputs.MOST_LAYERS:,} layers"
+        )
     return _shaped(block, numbers, sequence)
 
 
@@ -86,6 +90,7 @@ def _shaped(block: str, given: dict[str, int | None], sequence: str | None) -> T
         norm="rms_norm" if llama else "layer_norm",
         biases=frozenset() if llama else frozenset({"qkv", "output", "mlp"}),
         positions=positions,
+        angles=llama,
         tied=not llama,
         dropout=not llama,
         experts=given["experts"] or 0,
@@ -238,11 +243,11 @@ def require_places(found: ModelPlan) -> None:
         )
 
 
-def require_experts(found: Expression, experts: Number) -> None:
+def require_experts(found: Expression, experts: Number, expected: str = "a model with experts") -> None:
     """What cuts experts needs some."""
     for number, factor in enumerate(found.product.factors):
         if factor.cuts and "e" in factor.cuts.weights and not experts:
-            raise found.wrong_factor(number, "a model with experts")
+            raise found.wrong_factor(number, expected)
 
 
 def require_layers(found: Expression, model: Transformer, stages: int, chunks: int = 1) -> None:
@@ -282,13 +287,14 @@ def require_even(
 def _require_even_slots(found: Expression, planned: ModelPlan) -> None:
     """Tokens spread evenly over the experts."""
     if planned.model.experts:
-        tokens = planned.micro_batch * planned.sequence * planned.model.chosen
+        model, samples, sequence = planned.model, planned.micro_batch, planned.sequence
+        tokens = sequence * samples * model.chosen
         others = group_size(planned.mesh, [a.name for a in planned.axes if a.stream == "s"])
-        if tokens % (planned.model.experts * others):
+        if tokens % (model.experts * others):
             raise BadInput(
-                f"--micro-batch: {tokens:,} tokens sent on each device's slice with {found.text!r}; "
-                f"expected a multiple of {planned.model.experts * others}, so that they spread evenly "
-                "over the experts"
+                f"--sequence, --micro-batch: given {sequence:,} x {samples:,} tokens, each sent to "
+                f"{counted(model.chosen, 'expert')}: {tokens:,} in all with {found.text!r}; expected a "
+                f"multiple of {model.experts * others:,}, so that they spread evenly over the experts"
             )
 
 

@@ -9,11 +9,15 @@ from psem_model.figures import quantity
 from psem_model.model_predict import STATES, ModelPlan, Moved, StageCosts
 from psem_model.model_symbolic import per_token, text
 from psem_model.part_costs import BACKWARD, FORWARD, PHASES, PartCosts, plain_name
+from spec.arithmetic import Number
 from spec.distribute import NOTHING, PAIRS
 from spec.layouts import Layout
+from spec.mesh import group_size
 from spec.modes import Mode
 from spec.pipeline import bubble_of_ideal, bubble_of_span
 from spec.transformer import LAYER
+
+RING = "cp"  # context parallelism by ring attention
 
 
 def prediction(strategy: str, plan: ModelPlan, forms: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -26,7 +30,7 @@ def prediction(strategy: str, plan: ModelPlan, forms: dict[str, dict[str, Any]])
         "strategy": strategy,
         "inputs": _inputs(plan),
         "parts": {name: _part(costs) for name, costs in plan.costs.items()},
-        "memory": _memory(plan.fullest),
+        "memory": {**_memory(plan.fullest), **_ring(plan)},
         "communication": {
             "stage": plan.busiest.number,
             "elements": quantity(plan.busiest.elements),
@@ -46,6 +50,21 @@ def prediction(strategy: str, plan: ModelPlan, forms: dict[str, dict[str, Any]])
             for part, found in forms.items()
         },
     }
+
+
+def of_ring(plan: ModelPlan) -> Number | None:
+    """In how many blocks keys go around the ring, if a layer's attention, as it is counted, has all."""
+    rings = [f.axes[0] for f in plan.product.factors if f.name == RING]
+    blocks = group_size(plan.mesh, rings)
+    return blocks if blocks > 1 and plan.fullest.computing == LAYER else None
+
+
+def _ring(plan: ModelPlan) -> dict[str, Any]:
+    """What `computing` is if keys go around a ring."""
+    blocks = of_ring(plan)
+    if blocks is None:
+        return {}
+    return {"computing_if": "all keys are at hand", "blocks_of_ring": blocks}
 
 
 def _inputs(plan: ModelPlan) -> dict[str, Any]:

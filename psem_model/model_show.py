@@ -57,7 +57,7 @@ class ModelShown:
             out += ["", "pipeline: idle time, if all stages take equally long", *self._pipeline()]
         of = f"of {plan.fullest.parameters:,} parameters{_at(plan, plan.fullest)}"
         out += ["", f"memory per device, {of} ({unit.words})"]
-        out += [*table(_memory(plan, unit)), *_checkpoints(plan, unit)]
+        out += [*table(_memory(plan, unit)), *_of_ring(plan), *_checkpoints(plan, unit)]
         out += ["", f"communication per device and step{_at(plan, plan.busiest)}"]
         moved = [_moved(moved, unit) for moved in plan.busiest.moved]
         out += table([*moved, *_totals(plan.busiest, unit)])
@@ -163,6 +163,17 @@ def _memory(plan: ModelPlan, unit: Unit) -> list[tuple[str, ...]]:
     if stage.host:
         rows.append(("host", *unit.texts(stage.host), "in the host's memory"))
     return rows
+
+
+def _of_ring(plan: ModelPlan) -> list[str]:
+    """What a ring has less of at once."""
+    shares = model_json.of_ring(plan)
+    if shares is None:
+        return []
+    return [
+        "  computing has attention's pairs with all keys at hand; with the ring, one block at a time: "
+        f"about 1/{shares:,} of them at once"
+    ]
 
 
 def _checkpoints(plan: ModelPlan, unit: Unit) -> list[str]:

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SMALL = 3  # devices along an axis that show all there is to see (theorem T3)
 
 
+NO_COPY = "the byte policy's optimizer state has no copy of the weights to update from"
+
+
 class NotRealisable(ValueError):
     """The placement's schedule is rejected: the verdict, and a small run that diverges.
 
@@ -79,6 +82,16 @@ def verdict_of(
     return check(derive(placement), dict(zip(placement.axes, sizes, strict=True)), micro_steps, policy)
 
 
+def wants_a_copy(
+    schedule: Schedule, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
+) -> bool:
+    """Whether a rejected schedule would be accepted if the optimizer state had the weights, too."""
+    if policy.master:
+        return False
+    with_copy = replace(policy, k=policy.k or policy.w, master=True)
+    return check(schedule, mesh, micro_steps, with_copy).accepted
+
+
 def require_realisable(
     placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
 ) -> None:
@@ -95,9 +108,9 @@ def require_realisable(
         small = dict(zip(placement.axes, sizes, strict=True))
         options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
         options["master"] = policy.master
-        divergence = first_divergence(derive(placement), small, **options)
-        with_copy = verdict_of(placement, sizes, few, replace(policy, master=True))
-        raise NotRealisable(verdict, divergence, with_copy.accepted)
+        schedule = derive(placement)
+        divergence = first_divergence(schedule, small, **options)
+        raise NotRealisable(verdict, divergence, wants_a_copy(schedule, small, few, policy))
 
 
 def predict(

@@ -11,6 +11,7 @@ from psem_model.figures import counted, memory, plain, quantity, table
 from psem_model.inputs import BadInput
 from psem_model.model_inputs import require_places
 from psem_model.model_predict import PARTS, Group, ModelPlan
+from psem_model.predict import NotRealisable, require_realisable
 from psem_model.product_figures import figures
 from psem_model.simulation import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Figure
 from psem_model.simulator import Floating
@@ -45,6 +46,7 @@ class ProductRun:
     seed: int
     stages: tuple[tuple[Figure, ...], ...]
     difference: Difference | None
+    refused: NotRealisable | None = None  # how the training states are placed
 
     @property
     def matches(self) -> bool:
@@ -53,8 +55,8 @@ class ProductRun:
 
     @property
     def as_predicted(self) -> bool:
-        """Whether it matches, and every figure is the predicted one."""
-        return self.matches and not self.unequal
+        """Whether it matches, every figure is the predicted one, and the verdict accepts."""
+        return self.matches and not self.unequal and self.refused is None
 
     @property
     def unequal(self) -> list[tuple[int, Figure]]:
@@ -86,14 +88,19 @@ class ProductRun:
         return [*out, f"  {NOT_COUNTED}", "", *self._comparison()]
 
     def _comparison(self) -> list[str]:
+        reason = [self.refused.verdict.reason] if self.refused else []
         if self.difference:
-            return [f"the run diverges: {self.difference}"]
+            return [f"the run diverges: {self.difference}", *(f"the verdict: {r}" for r in reason)]
         after = "the step" if self.steps == 1 else f"each of {self.steps:,} steps"
         nearly = f", to a relative {Floating.tolerance:g}" if self.arithmetic == FLOAT else ""
         wrong = [f"stage {k}: {figure.words}" for k, figure in self.unequal]
         return [
             f"every copy of every parameter is that of the single device after {after}{nearly}",
             *([f"but not as predicted: {'; '.join(wrong)}"] if wrong else []),
+            *(
+                f"the run matches{nearly.removeprefix(',')}, but the verdict rejects: {r}"
+                for r in reason
+            ),
         ]
 
     def json(self) -> dict[str, Any]:
@@ -137,6 +144,12 @@ class ProductRun:
                 "has": str(difference.has),
                 "single_device": str(difference.single),
             },
+            "verdict": self.refused
+            and {
+                "rule": self.refused.verdict.rule,
+                "reason": self.refused.verdict.reason,
+                "for_want_of_a_copy": self.refused.for_want_of_a_copy,
+            },
         }
 
 
@@ -170,7 +183,16 @@ def simulate_product(
         raise BadInput(f"these sizes cannot be simulated: {error}") from None
     found = tuple(tuple(figures(run, plan.stage(k))) for k in range(plan.pipe.stages))
     difference = run.differences[0] if run.differences else None
-    return ProductRun(plan, steps, arithmetic, seed, found, difference)
+    return ProductRun(plan, steps, arithmetic, seed, found, difference, refused_of(plan))
+
+
+def refused_of(plan: ModelPlan) -> NotRealisable | None:
+    """Why its training states cannot be placed so, if they cannot."""
+    try:
+        require_realisable(plan.product.states, plan.mesh, plan.pipe.micro_batches, plan.policy)
+    except NotRealisable as error:
+        return error
+    return None
 
 
 def works(plan: ModelPlan, steps: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import click
@@ -130,13 +131,14 @@ def check_a_product(
         raise inputs.BadInput(f"{error}{or_a_file}") from None
     given = devices is not None or found.sizes
     sizes = model_inputs.mesh(found, devices) if given else None
+    kind = block
     if config is None:
         model = shape(block, any("e" in axis.weights for axis in found.product.cuts))
     else:
         refuse(["block"], "with --config", "one of the two")
         from psem_model.configurations import read
 
-        model = read(config)[1]
+        kind, model = read(config)
         if sizes is not None:
             model_inputs.require_cut(found, sizes, model)
     model_inputs.require_experts(found, model.experts)
@@ -148,10 +150,11 @@ def check_a_product(
         inputs.policy(policy),
         bar("checking"),
     )
+    checked = replace(checked, layers=kind, experts=bool(model.experts))
     lines = checked.lines()
     if config is None:
-        kind = f"{block} layers{' with experts' if model.experts else ''}"
-        lines[0] += f", for {kind} that it cuts evenly (see --block, --config)"
+        of = f"{kind} layers{' with experts' if model.experts else ''}"
+        lines[0] += f", for {of} that it cuts evenly (see --block, --config)"
     click.echo(json.dumps(checked.json(), indent=2) if as_json else "\n".join(lines))
     sys.exit(0 if checked.accepted else REJECTED)
 
@@ -233,7 +236,7 @@ def simulate(
 
     What each device holds and sends is counted and set beside what is predicted, and after each step
     every copy of every parameter is compared with training on a single device. Exit code: 0 if all
-    of it is equal, 1 if not.
+    of it is equal and the schedule is accepted, 1 if not: a run may match by luck.
 
     With a model's shape and --sequence, a transformer is trained, stage by stage; so are strategies
     that cut the model, and products with them: "zero1(2) * tp(2) * pp(2)".

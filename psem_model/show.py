@@ -6,7 +6,7 @@ from typing import Any
 
 from psem_model.figures import counted, divergence_json, plain, quantity, table, times, unit_of
 from psem_model.inputs import symbols_of
-from psem_model.predict import NotRealisable, Prediction
+from psem_model.predict import NO_COPY, NotRealisable, Prediction
 from psem_model.symbolic import LEGEND, closed_form, peak_formula, text
 from spec.memory import MODEL_STATES
 from spec.mesh import HOST, group_size
@@ -176,7 +176,7 @@ def refusal(error: NotRealisable) -> list[str]:
     """Why a placement is refused, and the run that shows it."""
     lines = [f"not realisable: {error.verdict.reason}"]
     if error.for_want_of_a_copy:
-        lines.append("the byte policy's optimizer state has no copy of the weights to update from")
+        lines.append(NO_COPY)
     if error.divergence is not None:
         lines.append(f"a run that diverges: {error.divergence}")
     return lines
@@ -188,5 +188,6 @@ def refusal_json(error: NotRealisable) -> dict[str, Any]:
         "realisable": False,
         "rule": error.verdict.rule,
         "reason": error.verdict.reason,
+        "for_want_of_a_copy": error.for_want_of_a_copy,
         "divergence": None if error.divergence is None else divergence_json(error.divergence),
     }

@@ -11,7 +11,7 @@ from typing import Any
 from psem_model.checking import MANY
 from psem_model.figures import counted, divergence_json, divergence_text, memory, plain, quantity, table
 from psem_model.inputs import BadInput
-from psem_model.predict import predict_schedule
+from psem_model.predict import NO_COPY, predict_schedule, wants_a_copy
 from psem_model.simulator import Floating, Mlp, Run, simulate
 from psem_model.simulator.passes import passes
 from spec.arithmetic import Number, ceil_div
@@ -90,7 +90,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Simulated:
-    """A run beside its prediction. `verdict`: of a run that diverges, why."""
+    """A run beside its prediction. `verdict`: that of a schedule that is rejected."""
 
     name: str
     title: str
@@ -98,11 +98,13 @@ class Simulated:
     run: Run
     figures: list[Figure]
     verdict: Verdict | None
+    for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
 
     @property
     def as_predicted(self) -> bool:
-        """Whether the run matches the single device and every figure is the predicted one."""
-        return self.run.matches and all(figure.equal for figure in self.figures)
+        """Whether it matches, every figure is the predicted one, and the verdict accepts."""
+        equal = all(figure.equal for figure in self.figures)
+        return self.run.matches and equal and self.verdict is None
 
     def lines(self) -> list[str]:
         """In words."""
@@ -126,16 +128,20 @@ class Simulated:
         ]
 
     def _comparison(self) -> list[str]:
+        exactly = self.inputs.arithmetic != FLOAT
         if self.run.divergence is None:
             after = "the step" if self.inputs.steps == 1 else f"each of {self.inputs.steps:,} steps"
-            nearly = (
-                f", to a relative {Floating.tolerance:g}" if self.inputs.arithmetic == FLOAT else ""
-            )
+            nearly = "" if exactly else f", to a relative {Floating.tolerance:g}"
             same = f"every copy of every parameter is that of the single device after {after}{nearly}"
             wrong = [figure.words for figure in self.figures if not figure.equal]
-            return [same] + ([f"but not as predicted: {'; '.join(wrong)}; {LIKELY}"] if wrong else [])
-        lines = [f"the run diverges: {divergence_text(self.run.divergence)}"]
-        return lines + ([f"the verdict: {self.verdict.reason}"] if self.verdict else [])
+            lines = [same] + ([f"but not as predicted: {'; '.join(wrong)}; {LIKELY}"] if wrong else [])
+            if self.verdict:
+                how = "" if exactly else f" to a relative {Floating.tolerance:g}"
+                lines.append(f"the run matches{how}, but the verdict rejects: {self.verdict.reason}")
+        else:
+            lines = [f"the run diverges: {divergence_text(self.run.divergence)}"]
+            lines += [f"the verdict: {self.verdict.reason}"] if self.verdict else []
+        return lines + ([NO_COPY] if self.for_want_of_a_copy else [])
 
     def json(self) -> dict[str, Any]:
         """For a program."""
@@ -164,7 +170,12 @@ class Simulated:
             },
             "matches": self.run.matches,
             "divergence": None if divergence is None else divergence_json(divergence),
-            "verdict": None if verdict is None else {"rule": verdict.rule, "reason": verdict.reason},
+            "verdict": verdict
+            and {
+                "rule": verdict.rule,
+                "reason": verdict.reason,
+                "for_want_of_a_copy": self.for_want_of_a_copy,
+            },
         }
 
 
@@ -191,11 +202,12 @@ def simulated(
         if i.mlp is None:
             raise
         raise BadInput(f"--mlp: this schedule is not for a perceptron: {error}") from None
-    verdict = None
-    if not run.matches:
-        found = check(i.schedule, i.mesh, min(i.micro_steps, MANY), i.policy)
-        verdict = None if found.accepted else found
-    return Simulated(name, title, inputs, run, figures(inputs, run), verdict)
+    # a run may match by luck: within the tolerance, or where its sizes do not show what is wrong
+    case = (i.schedule, i.mesh, min(i.micro_steps, MANY), i.policy)
+    verdict = check(*case)
+    rejected = None if verdict.accepted else verdict
+    why = not verdict.accepted and wants_a_copy(*case)
+    return Simulated(name, title, inputs, run, figures(inputs, run), rejected, why)
 
 
 def figures(inputs: Inputs, run: Run) -> list[Figure]:

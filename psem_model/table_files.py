@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from psem_model import table_collectives, table_evidence, table_models, table_states
@@ -52,12 +53,25 @@ def document() -> str:
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """All files or none. An older document is removed: it would be of other tables."""
+    """All files or none. An older document is removed: it would be of other tables.
+
+    Raises OSError with the name of a folder that is in a file's place.
+    """
+    document = folder / f"{DOCUMENT}.pdf"
+    require_no_folders([*(folder / name for name in files), document])
     with tempfile.TemporaryDirectory(dir=folder, prefix=".tables-") as scratch:
         _put(Path(scratch), files)
-        (folder / f"{DOCUMENT}.pdf").unlink(missing_ok=True)
         for name in files:
             os.replace(Path(scratch) / name, folder / name)
+    if document.name not in files:
+        document.unlink(missing_ok=True)
+
+
+def require_no_folders(paths: Iterable[Path]) -> None:
+    """Raise OSError for a folder where a file is to be."""
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
 def _put(folder: Path, files: Mapping[str, str | bytes]) -> None:

@@ -140,10 +140,7 @@ class _Work:
         if brought:
             return tuple(along(brought) for _ in reads)
         if operation.does is Does.ADD:
-            target = has[0]
-            if operation.makes.role is Role.STREAM:
-                target = self.home(operation.makes, axis)
-            return (target, target)
+            return (has[0], has[0])
         if operation.does is Does.NORMALISE and has[0] == along(operation.over):
             return (WHOLE,)
         if operation.does is not Does.CONTRACT:

@@ -11,7 +11,7 @@ HEADS, INNER, WORDS, EXPERTS = "g", "f", "v", "e"  # indices that weights are cu
 SAMPLES, POSITIONS = "b", "s"  # indices that the stream is cut along
 
 TENSOR = (HEADS, INNER, WORDS)
-ATTENTION_BY_HEADS = (("scores", HEADS), ("context", HEADS))
+ATTENTION_BY_HEADS = (("scores", HEADS),)
 
 MODEL_AXES: dict[str, Axis] = {
     "dp": Axis("batch", stream=SAMPLES),

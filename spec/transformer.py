@@ -32,7 +32,8 @@ class Transformer:
     function: str = "gelu"
     norm: str = "layer_norm"  # with an offset; or "rms_norm", without
     biases: frozenset[str] = frozenset({"qkv", "output", "mlp"})
-    positions: Number = 0  # learned ones; 0: angles
+    positions: Number = 0  # learned ones
+    angles: bool = True  # where none are learned, queries and keys are turned by their position
     tied: bool = False  # the head's words are the embedding's
     dropout: bool = False
     experts: Number = 0  # 0: one MLP for all tokens
@@ -102,7 +103,7 @@ def _projected(part: Builder, model: Transformer, y: Value, name: str, *kept: st
 
 def _turned(part: Builder, model: Transformer, x: Value) -> Value:
     """Queries or keys, turned by the angle of their position."""
-    if model.positions:
+    if model.positions or not model.angles:
         return x
     angles = _constant("angles", "s", "d", "x")
     indices = tuple("x" if i == "d" else i for i in x.indices)

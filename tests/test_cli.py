@@ -17,7 +17,7 @@ PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
     ("args", "given", "nearest"),
     [
         (["predict", "zero4", *OK], "'zero4'", "zero3"),
-        (["predict", "", *OK], "''", "nearest"),
+        (["predict", "", *OK], "the end", "expected one of dp"),
         (["predict", "zero3", "--psi", "-5", "--devices", "4"], "'-5'", "at least 1"),
         (["predict", "zero3", "--psi", "0", "--devices", "4"], "'0'", "at least 1"),
         (["predict", "zero3", "--psi", "1.5", "--devices", "4"], "'1.5'", "whole number"),
@@ -34,8 +34,8 @@ PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
         (["predict", "zero3", *OK, "--accumulate", "0"], "'0'", "at least 1"),
         (["predict", "zero3", *OK, "--unit", "x"], "'x'", "7.5e9"),
         (["predict", *OK], "expected", "predict zero3"),
-        (["predict", "zero3", *OK, "--placement", PLACED.format("S*")], "one of the two", "zero3"),
-        (["predict", *OK, "--placement", PLACED.format("Q")], "'Q'", "nearest"),
+        (["predict", "zero3", *OK, "--placement", PLACED.format("S*")], "one of the two", "'zero3'"),
+        (["predict", *OK, "--placement", PLACED.format("Q")], "'Q'", "expected one of R, S"),
         (["predict", *OK, "--placement", PLACED.format("S*+S")], "'S'", "expected O"),
         (["predict", *OK, "--placement", "parameters"], "'parameters'", "state=mode"),
         (["predict", *OK, "--placement", "params=R"], "'params'", "parameters"),
@@ -45,13 +45,13 @@ PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
         (["predict", "zero3", *OK, "--hold"], "--hold", "fsdp-hold"),
         (["predict", "zero3", "--psi", "1e9"], "--devices", "missing"),
         (["predict", "zero3", *OK, "--jsn"], "--jsn", "nearest: --json"),
-        (["predict", "zero3", *OK, "--bogus"], "'--bogus'", "nearest"),
+        (["predict", "zero3", *OK, "--bogus"], "'--bogus'", "expected one of --placement"),
         (["predict", "zero3", "--psi", "1e400", "--devices", "4"], "'1e400'", "below 1e30"),
         (["predict", "zero3", "--psi", "1e-9999999999", "--devices", "4"], "1e-99", "7.5e9"),
         (["predict", "zero3", "--psi", "7_500", "--devices", "4"], "'7_500'", "7.5e9"),
         (["prove", "E22"], "'E22'", "E2"),
         (["explain", "m10"], "'m10'", "M1"),
-        (["explain", "C1", "--smt", "nothing"], "'nothing'", "nearest"),
+        (["explain", "C1", "--smt", "nothing"], "'nothing'", "explain C1` lists"),
         (["prdict"], "'prdict'", "predict"),
     ],
 )
@@ -63,6 +63,58 @@ def test_bad_input_gets_one_line_and_exit_code_2(psem, args, given, nearest):
     assert nearest in err
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["predict", "", *OK],
+        ["predict", "-", *OK],
+        ["check", "tp(8)*"],
+        ["check", "tp(8) * -"],
+        ["predict", "zero3", *OK, "--bytes", ""],
+        ["predict", "zero3", *OK, "--placement", PLACED.format("S*")],
+        [""],
+    ],
+)
+def test_nothing_is_nearest_where_nothing_is_near(args, psem):
+    code, out, err = psem(*args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "nearest" not in err
+
+
+@pytest.mark.parametrize(
+    ("args", "option"),
+    [
+        (["predict", "zero3", *OK, "--devices", 8], "--devices: given twice"),
+        (["predict", "zero3", *OK, "--psi=1", "--psi=2"], "--psi: given 3 times"),
+        (["predict", "zero3", *OK, "--exact", "--divisible"], "--exact/--divisible: given twice"),
+        (
+            ["compare", "zero1", "zero3", *OK, "--bytes", "2,2,12", "--bytes", "2,2,12"],
+            "--bytes: given",
+        ),
+        (["check", "tp", "--block", "gpt", "--block", "llama"], "--block: given twice"),
+        (["derive", "tp", "--part", "head", "--part", "layer"], "--part: given twice"),
+        (["simulate", "zero3", *OK, "--seed", 1, "--seed", 2], "--seed: given twice"),
+        (["space", "--devices", 4, "--devices", 8], "--devices: given twice"),
+        (["tables", "--format", "csv", "--format", "csv"], "--format: given twice"),
+        (["explain", "C1", "--smt", "a", "--smt", "b"], "--smt: given twice"),
+    ],
+)
+def test_an_option_is_given_once(args, option, psem):
+    code, out, err = psem(*args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"psem: {option}")
+
+
+def test_a_flag_may_be_repeated(psem):
+    assert psem("predict", "zero3", *OK, "--json", "--json")[0] == 0
+
+
+def test_a_closed_output_is_one_line():
+    command = f"exec {sys.executable} -m psem_model predict zero3 --psi 9 --devices 8 >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (2, "psem: cannot write the output: it is closed\n")
+
+
 def test_a_placement_that_cannot_be_right_is_refused_with_a_run(psem):
     code, out, err = psem("predict", *OK, "--placement", PLACED.format("S"))
     assert (code, out) == (1, "")
@@ -71,10 +123,36 @@ def test_a_placement_that_cannot_be_right_is_refused_with_a_run(psem):
     assert "a run that diverges: after step" in err
 
 
-def test_a_policy_without_a_master_copy_says_so_where_that_is_why(psem):
-    code, _, err = psem("predict", "zero-offload", *OK, "--bytes", "fp32-adam")
+@pytest.mark.parametrize("policy", ["fp32-adam", "fp32-sgd", "4,4,0"])
+def test_a_policy_without_a_master_copy_says_so_where_that_is_why(policy, psem):
+    copy = "the byte policy's optimizer state has no copy of the weights to update from"
+    of_policy = ["--bytes", policy]
+    code, _, err = psem("predict", "zero-offload", *OK, *of_policy)
     assert code == 1
-    assert "no copy of the weights" in err
+    assert f"psem: {copy}\n" in err
+    for args in (["check", "zero-offload"], ["compare", "zero-offload", "dp", *OK]):
+        code, out, _ = psem(*args, *of_policy)
+        assert (code, out.count(copy)) == (1, 1)
+    code, out, _ = psem("simulate", "zero-offload", "--psi", 9, "--devices", 2, *of_policy)
+    assert (code, out.count(copy)) == (1, 1)
+
+
+def test_a_copy_is_not_missed_where_something_else_is_wrong(psem):
+    _, out, _ = psem("check", "fused-update", "--bytes", "fp32-adam")
+    assert "rejected" in out
+    assert "no copy of the weights" not in out
+
+
+def test_json_says_whether_a_copy_of_the_weights_is_missed(psem):
+    for policy, missed in (("fp32-sgd", True), ("mixed-adam", False)):
+        of_policy = ["--bytes", policy, "--accumulate", 2, "--json"]
+        name = "zero-offload" if missed else "fused-update"
+        refusal = json.loads(psem("predict", name, *OK, *of_policy)[1])
+        assert refusal["for_want_of_a_copy"] is missed
+        (weights,) = json.loads(psem("check", name, *of_policy)[1])["weights"]
+        assert weights["schedule"]["rejection"]["for_want_of_a_copy"] is missed
+        plan, right = json.loads(psem("compare", name, "dp", *OK, *of_policy)[1])
+        assert (plan["for_want_of_a_copy"], right["for_want_of_a_copy"]) == (missed, False)
 
 
 def test_the_json_of_a_refusal_names_the_rule_and_the_run(psem):

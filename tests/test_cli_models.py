@@ -183,8 +183,6 @@ def test_the_four_all_reduces_of_a_layer_are_derived(psem):
         ["simulate", "ep(2)", *SHAPE, "--vocabulary", 8],
         ["check", "ep", "--config", CONFIGURATIONS[0].parent / "gpt2.json"],
         ["check", "zero1 * ep", "--config", CONFIGURATIONS[0].parent / "gpt2.json"],
-        ["derive", "ep"],
-        ["derive", "tp * ep"],
     ],
 )
 def test_a_model_without_experts_has_none_to_cut(args, psem):
@@ -192,6 +190,64 @@ def test_a_model_without_experts_has_none_to_cut(args, psem):
     assert (code, out) == (2, "")
     assert err.count("\n") == 1
     assert "given 'ep'; expected a model with experts" in err
+
+
+@pytest.mark.parametrize("product", ["ep", "tp * ep"])
+def test_a_program_of_experts_is_derived_with_the_option_that_is_named(product, psem):
+    code, out, err = psem("derive", product)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "given 'ep'; expected it with --experts" in err
+    assert psem("derive", product, "--experts")[0] == 0
+
+
+def test_tokens_that_do_not_spread_evenly_are_told_by_what_makes_them(psem):
+    shape = ["--layers", 5, "--hidden", 8, "--heads", 4, "--sequence", 4]
+    experts = ["--experts", 4, "--chosen", 1]
+    code, out, err = psem("predict", "ep(2) * zero2(3) * tp+sp(2)", *shape, *experts)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    words = "--sequence, --micro-batch: given 4 x 1 tokens, each sent to 1 expert: 4 in all"
+    assert words in err
+    assert "expected a multiple of 8" in err
+
+
+def test_a_model_has_no_more_layers_than_can_be_looked_at(psem, tmp_path):
+    shape = ["--hidden", 1024, "--heads", 16, "--sequence", 1024]
+    assert psem("predict", "zero1(4)", *shape, "--layers", "1e6")[0] == 0
+    for layers in ("1000001", "1e29"):
+        code, out, err = psem("predict", "zero1(4)", *shape, "--layers", layers)
+        assert (code, out) == (2, "")
+        assert err == f"psem: --layers: given {layers!r}; expected at most 1,000,000 layers\n"
+    for name, field in (("llama-2-7b", "num_hidden_layers"), ("gpt2", "n_layer")):
+        given = json.loads((CONFIGURATIONS[0].parent / f"{name}.json").read_text())
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps({**given, field: 10**6 + 1}))
+        code, out, err = psem("predict", "zero1(4)", "--sequence", 1024, "--config", path)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert f"{field}: given 1000001; expected at most 1,000,000 layers" in err
+
+
+def test_a_gpt_has_no_angles_with_words_or_without(psem):
+    shape = ["--layers", 1, "--hidden", 4, "--heads", 4, "--kv-heads", 2, "--head-dim", 16]
+    shape += ["--sequence", 2, "--feed-forward", 4, "--json"]
+    layers = []
+    for words in ([], ["--vocabulary", 3]):
+        _, out, _ = psem("predict", "tp(1)", *shape, *words)
+        layers.append(json.loads(out)["parts"]["layer"])
+    assert layers[0] == layers[1]
+
+
+def test_what_a_ring_has_less_of_at_once_is_said(psem):
+    said = "with the ring, one block at a time: about 1/4 of them at once"
+    args = ["--layers", 2, "--hidden", 8, "--heads", 2, "--sequence", 64]
+    for product in ("cp(4)", "cp(2) * cp(other=2)", "zero1(2) * cp(4) * tp(2)"):
+        assert said in psem("predict", product, *args)[1]
+        memory = json.loads(psem("predict", product, *args, "--json")[1])["memory"]
+        assert (memory["computing_if"], memory["blocks_of_ring"]) == ("all keys are at hand", 4)
+    for product in ("cp(1)", "cp-all-to-all(2)", "tp(2)"):
+        assert "ring, one block" not in psem("predict", product, *args)[1]
+        assert "computing_if" not in psem("predict", product, *args, "--json")[1]
+    # the head takes more room than a layer
+    assert "ring, one block" not in psem("predict", "cp(4)", *args, "--vocabulary", 10**6)[1]
 
 
 @pytest.mark.parametrize("command", [["predict", "dp"], ["simulate", "dp"], ["compare", "dp", "cp"]])
@@ -222,7 +278,7 @@ def test_a_product_that_cannot_cut_the_model_is_not_checked(args, words, psem):
 def test_a_mistyped_strategy_is_not_taken_for_a_file(name, psem):
     code, _, err = psem("check", name)
     assert (code, err.count("\n")) == (2, 1)
-    assert "nearest: " in err
+    assert "expected one of dp, tp" in err
 
 
 @pytest.mark.parametrize("name", ["none.toml", "./tppp", "tests"])
@@ -233,7 +289,7 @@ def test_what_names_a_file_is_read_as_one(name, psem):
 
 
 SMALL = ["--layers", 2, "--hidden", 8, "--heads", 2]
-HUGE = ["--layers", "1e12", "--hidden", 64, "--heads", 8, "--sequence", 32]
+HUGE = ["--layers", "1e6", "--hidden", "64e12", "--heads", 8, "--sequence", 32]
 
 
 @pytest.mark.parametrize(

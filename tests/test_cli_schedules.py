@@ -12,6 +12,7 @@ from spec.placement import on_batch
 from spec.reference import first_divergence
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
+from spec.verdict import check
 from tests.conftest import PLACED, without
 from tests.schedules import PIECES, with_one_fault
 
@@ -155,6 +156,54 @@ def test_on_many_axes_sizes_must_be_given(psem, written):
     assert psem("check", path, "--devices", "x".join("1" for _ in names))[0] == 0
     path.write_text(without('op = "all_reduce"')(path.read_text()))
     assert psem("check", path, "--devices", "x".join(["2", *("1" for _ in names[1:])]))[0] == 1
+
+
+def test_a_product_of_many_axes_is_refused_before_anything_is_checked(psem, monkeypatch):
+    monkeypatch.setattr("psem_model.product_check.check_schedule", None)
+    code, out, err = psem("check", "hsdp * ep * tp+sp * cp * pp", "--block", "llama")
+    assert (code, out) == (2, "")
+    words = "given nothing for 5 axes that place a weight, of the product's 6; expected sizes such as"
+    assert f"{words} 2x2x2x2x2x2 to check more than 4 axes\n" in err
+
+
+@pytest.mark.parametrize(
+    ("product", "policy"),
+    [
+        ("zero1 * tp+sp * cp", "mixed-adam"),
+        ("zero3 * zero2(b) * cp", "mixed-adam"),
+        ("fused-update * ep * tp+sp", "mixed-adam"),
+        ("zero-offload * tp+sp * cp", "fp32-adam"),
+        ("hsdp * tp+sp", "fp32-sgd"),
+    ],
+)
+def test_what_is_known_of_like_axes_is_what_is_found_without(product, policy, psem, monkeypatch):
+    args = ["check", product, "--bytes", policy, "--json"]
+    known = psem(*args)
+    monkeypatch.setattr("psem_model.product_check.Known.decide", lambda *_: check)
+    assert psem(*args) == known
+
+
+def test_like_axes_are_checked_once(psem, monkeypatch):
+    from psem_model import product_check
+
+    met = []
+    monkeypatch.setattr(product_check, "check", lambda *case: met.append(case) or check(*case))
+    code, out, _ = psem("check", "zero1 * ep * tp+sp * cp", "--accumulate", 1)
+    assert code == 0
+    assert "looked at 256 cases: batch 1, 2, 3 and 1,000,003 x expert" in out
+    # pairs and triples of like axes, whatever their order, for each size of batch
+    assert len(met) == 4 * (4 + 10 + 20)
+
+
+def test_a_check_as_json_says_of_which_layers_it_is(psem):
+    mixtral = ROOT / "tests" / "configurations" / "mixtral-8x7b-v0.1.json"
+    for args, kind, experts in (
+        (["tp"], "gpt", False),
+        (["ep", "--block", "llama"], "llama", True),
+        (["tp", "--config", mixtral], "mixtral", True),
+    ):
+        found = json.loads(psem("check", *args, "--json")[1])
+        assert found["layers"] == {"kind": kind, "experts": experts}
 
 
 def test_a_step_that_ends_wrong_is_rejected_at_its_end(psem, written):

@@ -16,8 +16,8 @@ from tests.conftest import PLACED, SIZE, without
     [
         (["derive", "zero4"], "'zero4'", "nearest: zero3"),
         (["derive"], "a strategy or --placement", "derive zero3"),
-        (["derive", "zero3", "--placement", PLACED.format("S*")], "one of the two", "derive zero3"),
-        (["derive", "--placement", PLACED.format("Q")], "'Q'", "nearest"),
+        (["derive", "zero3", "--placement", PLACED.format("S*")], "one of the two", "given 'zero3'"),
+        (["derive", "--placement", PLACED.format("Q")], "'Q'", "expected one of R, S"),
         (["derive", "zero3", "--hold"], "--hold", "fsdp-hold"),
         (["derive", "zero3", "--hld"], "'--hld'", "nearest: --hold"),
         (["check"], "FILE", "missing; expected: a schedule in TOML, as `psem derive zero2` prints"),

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from proofs.registry import ROOT
 from psem_model import options
 from psem_model.figures import memory, value_text
 from spec.strategies import STRATEGIES
@@ -70,6 +71,32 @@ def test_what_cannot_be_right_is_simulated_too_and_diverges_for_the_verdicts_rea
         assert found["verdict"]["rule"] in ("whole", "fresh")
 
 
+LUCKY = [
+    (
+        "clip_by_local_norm",
+        ["--devices", 2, "--seed", 7, "--arithmetic", "float64"],
+        " to a relative 1e-09",
+    ),
+    ("forgotten_reset", ["--devices", 2], ""),  # which is wrong from the second step on
+    ("forgotten_reset", ["--devices", 1, "--arithmetic", "exact"], ""),
+]
+
+
+@pytest.mark.parametrize(("name", "args", "nearly"), LUCKY)
+def test_a_run_that_matches_by_luck_is_not_taken_for_right(name, args, nearly, psem):
+    path = ROOT / "examples" / f"{name}.toml"
+    code, out, err = psem("simulate", "--schedule", path, "--psi", 10, *args)
+    assert (code, err) == (1, "")
+    said = (
+        f"the run matches{nearly}, but the verdict rejects: update gradients: the gradient it applies"
+    )
+    assert out.splitlines()[-1].startswith(said)
+    code, out, _ = psem("simulate", "--schedule", path, "--psi", 10, *args, "--json")
+    found = json.loads(out)
+    assert (code, found["matches"], found["divergence"]) == (1, True, None)
+    assert found["verdict"]["rule"] == "whole"
+
+
 MODEL = ["--layers", 2, "--hidden", 8, "--heads", 2, "--sequence", 4, "--vocabulary", 11]
 PRODUCTS = [  # and what a plan, and what a run alone, is given
     ("tp", ["--devices", 2], []),
@@ -109,6 +136,9 @@ def test_a_product_that_cannot_be_right_diverges_on_a_model_too(psem):
     code, out, err = psem("simulate", "fused-update(2)", *MODEL, "--accumulate", 2)
     assert (code, err) == (1, "")
     assert "the run diverges: " in out
+    assert "the verdict: " in out
+    code, out, err = psem("simulate", "fused-update(2)", *MODEL, "--accumulate", 2, "--json")
+    assert json.loads(out)["verdict"]["rule"] == "whole"
 
 
 def test_a_product_of_training_states_is_simulated_without_a_model(psem):

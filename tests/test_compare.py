@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psem_model.figures import GB, UNITS, unit_of
+from tests.conftest import exact
 
 SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
 PSI = ["--psi", "1e9"]
@@ -58,6 +59,47 @@ def test_the_order_of_factors_changes_nothing_that_is_compared(psem, factors):
         assert code == 0
         for other in others:
             assert {**other, "strategy": ""} == {**first, "strategy": ""}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["zero-offload(4)", "dp(4)", *PSI],
+        ["zero-offload(4)", "dp(4)", *PSI, "--bytes", "fp32-adam"],
+        ["zero3(a=2) * zero3(b=2)", "zero1(4)", *PSI],
+        ["zero-offload(2) * tp(2)", "zero1(2) * pp(2)", *SHAPE, "--offload-activations"],
+    ],
+)
+def test_text_and_json_have_the_same_figures(args, psem):
+    lines = [line.split("  ") for line in psem("compare", *args)[1].splitlines()]
+    rows = {words[1]: [w.strip() for w in words[2:] if w.strip()] for words in lines[1:]}
+    plans = json.loads(psem("compare", *args, "--json")[1])
+
+    unit = next(u for u in UNITS if rows["sent, all"][0].endswith(f" {u.name}"))
+    figures = {}
+    for plan in plans:
+        for name, size in plan["memory"].items():
+            figures.setdefault(name, []).append(size)
+        for axes in {axes for p in plans for axes in p["sent"]}:
+            figures.setdefault(f"sent over {axes}", []).append(plan["sent"].get(axes))
+        figures.setdefault("sent, all", []).append(plan["sent_all"])
+        figures.setdefault("over the host link", []).append(plan["host_bytes"])
+    for name, sizes in figures.items():
+        some = [exact(size) for size in sizes if size and exact(size)]
+        assert rows.get(name, []) == [unit.texts(size)[0] for size in some]
+
+
+def test_a_total_is_the_sum_of_what_it_is_of(psem):
+    args = ["zero-offload(4)", "zero3(a=2) * dp(b=2)", *PSI, "--json"]
+    for plan in json.loads(psem("compare", *args)[1]):
+        states = sum(exact(plan["memory"][s]) for s in ("parameters", "optimizer", "gradients"))
+        assert exact(plan["memory"]["resting"]) == states
+        assert exact(plan["sent_all"]) == sum(map(exact, plan["sent"].values()))
+        _, out, _ = psem("predict", plan["strategy"], *PSI, "--json")
+        costs = json.loads(out)
+        assert plan["memory"]["resting"] == costs["memory"]["resting"]["total"]
+        assert plan["sent_all"] == costs["communication"]["bytes"]
+        assert plan["host_bytes"] == costs["communication"]["host_bytes"]
 
 
 def test_what_is_compared_says_what_it_is_of(psem):

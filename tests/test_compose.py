@@ -185,7 +185,7 @@ def test_anything_is_read_or_refused_with_its_place(text):
         ("dp(2)*zero3(4)", 7, "another axis than batch"),
         ("hsdp(2)", 7, "the size of shard"),
         ("zero3(2, 3)", 8, "zero3 has one axis"),
-        ("", 1, "nearest"),
+        ("", 1, "the end; expected one of dp"),
         ("zero1(host=2)", 7, "another name"),
         ("tp(8) pp(2)", 7, "'pp'"),
         ("fsdp-hold(a=2) * zero3(b=4)", 18, "one that holds the parameters it gathers"),

@@ -115,7 +115,7 @@ def test_an_axis_that_is_taken_is_pointed_at(text, words):
             "character 23: given 6 along tensor x context",
         ),
         (["check", "tp(2)*pp", *SPARSE], "character 7: given 'pp' without a size for pipe"),
-        (["derive", "cp * ep"], "character 6: given 'ep'; expected a model with experts"),
+        (["derive", "cp * ep"], "character 6: given 'ep'; expected it with --experts"),
         (
             ["compare", "dp(2)", "pp(3)", *DENSE, "--accumulate", 4, "--chunks", 2],
             "multiple of the 3 stages of 'pp(3)'",

@@ -14,7 +14,7 @@ from spec.distribute import ALL, FROM_SLICES, NOTHING, distribute
 from spec.model_costs import elements, fullest_moment, in_precision, kept_bytes
 from spec.programs import live
 from spec.states import MIXED_ADAM, custom_policy
-from spec.transformer import EMBEDDING, HEAD, LAYER
+from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, head
 from spec.values import Builder, Role, Value
 from tests.conftest import exact
 from tests.test_model_plans import SHAPE, plans
@@ -172,6 +172,21 @@ def test_values_are_as_wide_as_weights_but_for_masks_and_fp32(plan, w):
             assert has.elements == had.elements
             if has.collective == "send":
                 assert has.bytes == has.elements * w
+
+
+OF_THE_LOSS = ("logits", "raised", "total", "log_total", "lost", "loss")
+
+
+@pytest.mark.parametrize("w", [1, 2, 8])
+def test_all_that_the_loss_is_computed_from_is_in_fp32(w):
+    """Scores of words are calculated in 32 bits. (Korthikanti et al., arXiv 2205.05198, section 4.3)
+
+    And the loss from them: Megatron-LM's `post_language_model_processing` takes its cross entropy of
+    `output.float()`.
+    """
+    part = in_precision(head(Transformer(1, 8, 2, 2, 4, 16, 11)), w)
+    widths = {operation.makes.name: operation.makes.width for operation in part.operations}
+    assert {name: widths[name] for name in OF_THE_LOSS} == dict.fromkeys(OF_THE_LOSS, 4)
 
 
 @given(plans(), WIDTHS)

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from proofs import registry, stage_placing, stage_runs, stages
@@ -35,18 +35,18 @@ def transformer(layers, vocabulary=16, tied=False):
 
 
 @st.composite
-def pipelines(draw, kinds=tuple(Kind)):
+def pipelines(draw, kinds=tuple(Kind), most_stages=4):
     kind = draw(st.sampled_from(kinds))
-    stages, some = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    stages, some = draw(st.integers(1, most_stages)), draw(st.integers(1, 3))
     interleaved = kind is Kind.INTERLEAVED
     micro_batches = some * stages if interleaved else some
     return Pipeline(kind, stages, micro_batches, draw(st.integers(1, 3)) if interleaved else 1)
 
 
 @st.composite
-def placements(draw):
+def placements(draw, most_stages=4):
     """A pipeline, and a model of at least one layer for each chunk of each stage, in pieces."""
-    pipe = draw(pipelines())
+    pipe = draw(pipelines(most_stages=most_stages))
     layers = pipe.virtual_stages + draw(st.integers(0, 6))
     vocabulary = draw(st.sampled_from((0, 16)))
     model = transformer(layers, vocabulary, draw(st.booleans()) and vocabulary > 0)
@@ -100,7 +100,13 @@ def test_what_is_counted_is_what_is_listed(drawn):
     assert ends(model, pipe.stages, pipe.chunks) == tuple(p for p in placed if p.number == OUTSIDE)
 
 
-@given(placements())
+def layered(layers, stages, chunks):
+    model = transformer(layers)
+    return Pipeline(Kind.INTERLEAVED, stages, stages, chunks), model, pieces(model, stages, chunks)
+
+
+@given(placements(most_stages=6))
+@example(layered(11, 4, 2))  # as many layers on stages 1 and 2, in other chunks
 def test_stages_are_alike_if_their_chunks_have_as_many_layers_and_none_is_an_end(drawn):
     pipe, model, placed = drawn
     kinds = {}

@@ -168,6 +168,16 @@ def test_a_folder_that_cannot_be_written_is_one_line(psem, tmp_path):
     assert names(tmp_path) == {"file"}
 
 
+@pytest.mark.parametrize("name", ["memory.md", "all.tex", "all.pdf"])
+def test_a_folder_in_a_files_place_is_named_and_leaves_all_as_it_was(name, psem, few, tmp_path):
+    (tmp_path / "memory.tex").write_text("before")
+    (tmp_path / name).mkdir()
+    code, out, err = psem("tables", "--all", "--folder", tmp_path)
+    assert (code, out, err) == (2, "", f"psem: cannot write {tmp_path / name}: Is a directory\n")
+    assert names(tmp_path) == {"memory.tex", name}
+    assert (tmp_path / "memory.tex").read_text() == "before"
+
+
 def test_a_file_that_cannot_be_written_leaves_all_as_it_was(tmp_path):
     (tmp_path / "a.tex").write_text("before")
     with pytest.raises(FileNotFoundError):

@@ -148,7 +148,7 @@ class _Forward:
 
     def turned(self, x: Node) -> Node:
         """Features i and i + half of queries or keys (samples, positions, ..., features), turned."""
-        if self.model.positions:
+        if self.model.positions or not self.model.angles:
             return x
         numbers, size = self.tables.numbers, x.value.shape[-1]
         between = (1,) * (x.value.ndim - 3)
