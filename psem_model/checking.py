@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import prod
@@ -13,41 +13,59 @@ from psem_model.inputs import BadInput
 from psem_model.predict import NO_COPY, wants_a_copy
 from psem_model.schedule_keys import PARTS
 from psem_model.schedules import line_of, loads, text_of
+from spec.any_size import LEAST, any_size, same
+from spec.arithmetic import Number
 from spec.reference import Divergence as Reference
 from spec.reference import first_divergence
 from spec.schedule import Schedule
 from spec.states import BytePolicy
 from spec.verdict import Verdict, check
 
-SIZES, MANY_DEVICES = (1, 2, 3), 1_000_003  # along an axis: all that makes a difference, and many
+FEW = (1, 2)  # devices along an axis; beside these, any number from LEAST on
+SIZES, MANY_DEVICES = (1, 2, 3), 1_000_003  # where the verdict depends on the number
 MOST_AXES = 4  # of which every combination of sizes is looked at
 MICRO_STEPS = (1, 2, 3)
 FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
 STEPS = 4  # of such a run: those that the verdict looks at
 MANY = 1000  # micro-steps, with which a check takes seconds
 
-Mesh = dict[str, int]
+Mesh = dict[str, Number]
 Decide = Callable[[Schedule, Mesh, int, BytePolicy], Verdict]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A mesh and a number of micro-steps."""
+    """A mesh, of which some sizes may be any from LEAST on, and a number of micro-steps."""
 
     mesh: Mesh
     micro_steps: int
 
     def __str__(self) -> str:
-        sizes = " x ".join(f"{axis} {size:,}" for axis, size in self.mesh.items())
+        sizes = " x ".join(f"{axis} {size_text(size)}" for axis, size in self.mesh.items())
         return f"{sizes}, {counted(self.micro_steps, 'micro-step')}"
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers to sort by."""
+        return tuple(n if isinstance(n, int) else MANY_DEVICES for n in self.mesh.values())
+
+    @property
     def devices(self) -> int:
-        return prod(self.mesh.values())
+        return prod(self.sizes)
+
+    @property
+    def of_numbers(self) -> bool:
+        return all(isinstance(n, int) for n in self.mesh.values())
 
     def json(self) -> dict[str, Any]:
         """For a program."""
-        return {"mesh": self.mesh, "micro_steps": self.micro_steps}
+        mesh = {a: n if isinstance(n, int) else size_text(n) for a, n in self.mesh.items()}
+        return {"mesh": mesh, "micro_steps": self.micro_steps}
+
+
+def size_text(size: Number) -> str:
+    """A number of devices along an axis."""
+    return f"{size:,}" if isinstance(size, int) else f"{LEAST} or more"
 
 
 @dataclass(frozen=True)
@@ -147,8 +165,9 @@ def check_file(
 ) -> Checked:
     """Check the schedule in a file, smallest meshes first, until one fails.
 
-    `devices` gives the sizes for its axes; without, every combination of 1, 2, 3 and very many is
-    looked at, and without micro-steps 1, 2 and 3. Raises BadInput with one line.
+    `devices` gives the sizes for its axes; without, every combination of 1, 2 and any number from 3 on
+    is looked at, or of 1, 2, 3 and very many where the verdict depends on the number; and without
+    micro-steps 1, 2 and 3. Raises BadInput with one line.
     """
     text = text_of(name)
     schedule = loads(text, name)
@@ -163,13 +182,24 @@ def check_schedule(
     policy: BytePolicy,
     line: Callable[[str, int], int | None] = lambda *_: None,
     progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
-    decide: Decide = check,
+    decide: Decide | None = None,
 ) -> Checked:
-    """Check a schedule in each case, until one fails. `line`: where an operation of a part stands."""
+    """Check a schedule in each case, until one fails. `line`: where an operation of a part stands.
+
+    What is rejected for any number of devices, or not decided, is looked at on numbers of them.
+    """
     looked_at = []
     for case in progress(cases):
         looked_at.append(case)
-        verdict = decide(schedule, case.mesh, case.micro_steps, policy)
+        try:
+            verdict = (decide or verdict_of)(schedule, case.mesh, case.micro_steps, policy)
+        except ValueError:
+            if case.of_numbers:
+                raise
+            verdict = Verdict(False)
+        if not verdict.accepted and not case.of_numbers:
+            numbers = _cases(schedule, sizes_of(schedule), {c.micro_steps for c in cases})
+            return check_schedule(name, schedule, numbers, policy, line, progress, decide)
         if not verdict.accepted:
             part, index = place_of(schedule, verdict, case.micro_steps)
             where = None if part is None or index is None else line(part, index)
@@ -193,18 +223,29 @@ def cases_of(
             f"--devices: given nothing for {len(axes)} axes{of}; expected sizes such as {example} to "
             f"check more than {MOST_AXES} axes"
         )
-    tried = (
-        [tuple(mesh[a] for a in axes)]
-        if mesh is not None
-        else product(sizes_of(schedule), repeat=len(axes))
-    )
     counts = MICRO_STEPS if micro_steps is None else (micro_steps,)
-    meshes = [dict(zip(axes, some, strict=True)) for some in tried]
+    if mesh is None:
+        return _cases(schedule, (*FEW, None), counts)
+    return _smallest_first(Case({a: mesh[a] for a in axes}, count) for count in counts)
+
+
+def _cases(schedule: Schedule, sizes: Sequence[int | None], counts: Iterable[int]) -> list[Case]:
+    """Every combination of sizes, None for any, with every number of micro-steps."""
+    axes = schedule.axes
+    meshes = [
+        {a: any_size(a) if n is None else n for a, n in zip(axes, some, strict=True)}
+        for some in product(sizes, repeat=len(axes))
+    ]
     return _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
 
 
+def verdict_of(schedule: Schedule, mesh: Mesh, micro_steps: int, policy: BytePolicy) -> Verdict:
+    """The verdict on a mesh of sizes that may be any. Raises ValueError if it depends on these."""
+    return check(schedule, mesh, micro_steps, policy, same)
+
+
 def sizes_of(schedule: Schedule) -> tuple[int, ...]:
-    """How many devices to look at along an axis.
+    """How many devices to look at along an axis, if numbers of them make a difference.
 
     Many are more than twice any shift: a shift by a multiple of a size is none, and two shifts are
     the same if they differ by one.
@@ -214,7 +255,7 @@ def sizes_of(schedule: Schedule) -> tuple[int, ...]:
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
-    return sorted(cases, key=lambda c: (max(c.mesh.values(), default=1), c.devices, c.micro_steps))
+    return sorted(cases, key=lambda c: (max(c.sizes, default=1), c.devices, c.micro_steps))
 
 
 def place_of(schedule: Schedule, verdict: Verdict, micro_steps: int) -> tuple[str | None, int | None]:
@@ -261,13 +302,13 @@ def _replayed(schedule: Schedule, case: Case, policy: BytePolicy, found: Referen
 def _summary(cases: Sequence[Case]) -> str:
     """The cases in one line."""
 
-    def listed(values: Iterable[int]) -> str:
-        *first, last = [f"{value:,}" for value in sorted(set(values))]
+    def listed(values: Iterable[Number]) -> str:
+        *first, last = dict.fromkeys(map(size_text, values))
         return f"{', '.join(first)} and {last}" if first else last
 
-    axes: Mapping[str, int] = cases[0].mesh
+    axes = cases[0].mesh
     if not axes:
         return "one device"
     sizes = " x ".join(f"{axis} {listed(c.mesh[axis] for c in cases)}" for axis in axes)
-    steps = listed(c.micro_steps for c in cases)
+    steps = listed(sorted({c.micro_steps for c in cases}))
     return f"{counted(len(cases), 'case')}: {sizes}; micro-steps {steps}"

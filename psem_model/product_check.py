@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psem_model.checking import Case, Checked, Decide, Mesh, cases_of, check_schedule
+from psem_model.checking import (
+    Case,
+    Checked,
+    Decide,
+    Mesh,
+    cases_of,
+    check_schedule,
+    size_text,
+    verdict_of,
+)
 from psem_model.expressions import Expression
 from psem_model.figures import counted
 from spec.derive import derive
@@ -19,7 +28,7 @@ from spec.schedule import Schedule
 from spec.stages import check_stages, pieces, sends, to_sum
 from spec.states import BytePolicy, State
 from spec.transformer import Transformer, parts
-from spec.verdict import Verdict, check
+from spec.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -95,13 +104,15 @@ def check_product(
     """Check a product of strategies for a kind of model.
 
     Programs do not depend on sizes, and what stages send and sum not on how many layers each has: a
-    layer for each of two shows it (claim E11). Schedules are looked at with `sizes`, or with 1, 2, 3
-    and very many devices along each axis.
+    layer for each of two shows it (claim E11). Schedules are looked at with `sizes`, or with 1, 2 and
+    any number of devices from 3 on along each axis.
     """
     product = found.product
     stages = min(2, model.layers) if product.pipe else 1
     placed = pieces(replace(model, layers=stages), stages)
     shared = tuple(name for name, _ in to_sum(placed))
+    if sizes is not None and product.pipe:  # what stages share, the first and the last have
+        sizes = sizes | {product.pipe: min(2, sizes[product.pipe])}
     lines_of, groups = {}, dict[tuple[str, ...], dict[str, None]]()
     try:
         check_stages(placed, sends(placed), to_sum(placed))
@@ -148,11 +159,11 @@ class Known:
         along = {axis: modes(axis) for axis in placement.axes}
 
         def decide(schedule: Schedule, mesh: Mesh, micro_steps: int, policy: BytePolicy) -> Verdict:
-            axes = sorted((along[axis], size) for axis, size in mesh.items())
+            axes = sorted((along[axis], size_text(size)) for axis, size in mesh.items())
             case = (placement.hold, modes(HOST), micro_steps, policy, *axes)
             if case in self.accepted:
                 return Verdict(True)
-            verdict = check(schedule, mesh, micro_steps, policy)
+            verdict = verdict_of(schedule, mesh, micro_steps, policy)
             if verdict.accepted:
                 self.accepted.add(case)
             return verdict

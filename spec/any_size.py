@@ -5,18 +5,19 @@ A verdict with such sizes (`spec.verdict.check`) compares for all of them at onc
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from spec.arithmetic import Number
+from spec.arithmetic import Number, power
 
 LEAST = 3  # the owner of an element, another device that looks, and one of the rest
-Factors = tuple[str, ...]  # names of sizes, sorted
+Factors = tuple[tuple[str, int], ...]  # sizes and their exponents, sorted
 
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A sum of products of sizes, each with how many times it is taken: never 0 times."""
+    """A sum of products of powers of sizes, each taken a number of times that is not 0."""
 
     terms: tuple[tuple[Factors, Number], ...]
 
@@ -30,26 +31,34 @@ class Polynomial:
         total: dict[Factors, Number] = {}
         for left, a in self.terms:
             for right, b in _polynomial(other).terms:
-                factors = tuple(sorted(left + right))
+                exponents = Counter(dict(left))
+                for name, exponent in right:
+                    exponents[name] += exponent
+                factors = tuple(sorted((name, e) for name, e in exponents.items() if e))
                 total[factors] = total.get(factors, 0) + a * b
         return _of(total)
 
     def __sub__(self, other: Number) -> Polynomial:
         return self.__add__(-1 * other)
 
+    def __pow__(self, exponent: int) -> Polynomial:
+        """Of one product any power; of sums none below 0: ValueError."""
+        if exponent < 0 and len(self.terms) != 1:
+            raise ValueError(f"1 / ({self}) is no sum of products of sizes")
+        result = _polynomial(1)
+        for _ in range(abs(exponent)):
+            result = result * (self if exponent > 0 else _inverse(*self.terms[0]))
+        return result
+
     __radd__, __rmul__ = __add__, __mul__
 
     def __str__(self) -> str:
-        return " + ".join("*".join(_written(*term)) for term in self.terms) or "0"
-
-
-def _written(factors: Factors, times: Number) -> Factors:
-    return factors if factors and times == 1 else (str(times), *factors)
+        return " + ".join(_written(*term) for term in self.terms) or "0"
 
 
 def any_size(name: str) -> Polynomial:
     """Any number of devices from LEAST on."""
-    return _of({(name,): 1})
+    return _of({((name, 1),): 1})
 
 
 def same(a: Number, b: Number) -> bool:
@@ -61,11 +70,14 @@ def same(a: Number, b: Number) -> bool:
     if isinstance(a, int) and isinstance(b, int):
         return a == b
     difference = _polynomial(a) - b
+    for factors, _ in difference.terms:  # no size is 0
+        for name, exponent in factors:
+            difference = difference * any_size(name) ** max(0, -exponent)
     beyond = _polynomial(0)
     for factors, times in difference.terms:
         term = _polynomial(times)
-        for name in factors:
-            term = term * (any_size(name) + LEAST)
+        for name, exponent in factors:
+            term = term * (any_size(name) + LEAST) ** exponent
         beyond = beyond + term
     signs = {times > 0 for _, times in beyond.terms}
     if signs and (len(signs) > 1 or () not in dict(beyond.terms)):
@@ -79,3 +91,12 @@ def _polynomial(number: Number) -> Polynomial:
 
 def _of(terms: Mapping[Factors, Number]) -> Polynomial:
     return Polynomial(tuple(sorted((f, times) for f, times in terms.items() if times)))
+
+
+def _inverse(factors: Factors, times: Number) -> Polynomial:
+    return _of({tuple((name, -e) for name, e in factors): power(times, -1)})
+
+
+def _written(factors: Factors, times: Number) -> str:
+    powers = [name if e == 1 else f"{name}^{e}" for name, e in factors]
+    return "*".join(powers if factors and times == 1 else [str(times), *powers])

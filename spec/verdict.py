@@ -8,8 +8,8 @@ The schedule is executed on normal forms instead of values. Four things are requ
     agreed     after the step, every resting copy is the updated one
 
 It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 how
-operators combine and what they read, T2 what is required implies Match, T3 forms that differ do different
-things, and each requirement has a run that breaks it and diverges.
+operators combine and what they read, T2 what is required implies Match, T3 forms that differ do
+different things, and each requirement has a run that breaks it and diverges.
 """
 
 from __future__ import annotations

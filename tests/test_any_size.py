@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from spec.any_size import LEAST, any_size, same
@@ -15,6 +15,7 @@ from spec.schedule import Factor, Kind, Op
 from spec.space import Kept, Regime, placement_of, verdicts
 from spec.strategies import STRATEGIES
 from spec.verdict import check
+from tests.schedules import schedules
 
 SIZES = dict(zip("nm", map(any_size, "nm"), strict=True))
 
@@ -97,3 +98,17 @@ def test_a_placement_is_realisable_on_any_size_if_it_is_on_numbers(kept, several
         for n in (3, 4, 7):
             there = check(schedule, {BATCH: n}, 2 if several else 1, regime.policy)
             assert there.accepted == found.accepted
+
+
+@given(schedules(), st.lists(st.integers(LEAST, 9), min_size=3, max_size=3))
+def test_what_is_accepted_for_any_size_is_accepted_for_each(drawn, numbers):
+    schedule, _, micro_steps, policy = drawn
+    mesh = {axis: any_size(axis) for axis in schedule.axes}
+    try:
+        accepted = check(schedule, mesh, micro_steps, policy, same).accepted
+    except ValueError:
+        accepted = False
+    event(f"accepted: {accepted}")
+    if accepted:
+        sizes = dict(zip(schedule.axes, numbers, strict=False))
+        assert check(schedule, sizes, micro_steps, policy).accepted
