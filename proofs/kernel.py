@@ -18,7 +18,6 @@ context of its own, once, bounded by a resource count with a fixed seed. `unknow
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,11 +26,12 @@ from typing import Any
 import z3
 
 from proofs import smtlib
-from proofs.smtlib import RESERVED, Bool, KernelError, Term, name_of, own, summary
+from proofs.smtlib import Bool, KernelError, Term, name_of, own, summary
 from proofs.theorem import (
     Hypothesis,
     Obligation,
     Record,
+    SetOnce,
     Theorem,
     assumed,
     hypotheses_of,
@@ -46,11 +46,10 @@ __all__ = ["Bool", "Kernel", "KernelError", "Obligation", "Term", "Theorem"]
 
 RESOURCE_LIMIT = 20_000_000  # the solver's own deterministic count, not seconds
 SEED = 0
-NAME = re.compile(r"[a-z][a-zA-Z0-9_]*\Z")
 
 
 @dataclass(eq=False)
-class Kernel:
+class Kernel(SetOnce):
     """One namespace of symbols and the theorems about them; `claim` names it in exports."""
 
     claim: str
@@ -66,7 +65,7 @@ class Kernel:
     def part(self, name: str) -> Kernel:
         """A fresh namespace for one part of the claim; its theorems are listed with the claim's."""
         made = Kernel(f"{self.claim}/{name}")
-        made.theorems = self.theorems
+        object.__setattr__(made, "theorems", self.theorems)
         return made
 
     # ------------------------------------------------------------------ symbols
@@ -98,17 +97,11 @@ class Kernel:
         self._arbitrary.add(name)
         return made
 
-    def _new(self, name: str, domain: Sequence[z3.SortRef], range_: z3.SortRef) -> z3.FuncDeclRef:
-        """A symbol of a name that is not in use."""
-        if not NAME.match(name) or name in RESERVED:
-            raise KernelError(f"{name!r} is not a plain name")
-        if name in self._symbols:
-            raise KernelError(f"{name} is declared already")
-        return z3.Function(name, *domain, range_)
-
     def _declare(self, name: str, domain: Sequence[z3.SortRef], range_: z3.SortRef) -> z3.FuncDeclRef:
-        self._symbols[name] = self._new(name, domain, range_)
-        return self._symbols[name]
+        made = smtlib.symbol(name, *domain, range_)
+        if self._symbols.setdefault(name, made) is not made:
+            raise KernelError(f"{name} is declared already")
+        return own(made, z3.FuncDeclRef)
 
     # -------------------------------------------------------------- definitions
     def define(self, name: str, params: Sequence[Term], body: Term) -> tuple[Any, Theorem]:
@@ -132,18 +125,20 @@ class Kernel:
         `step(previous)` is the value at index + 1, where previous(params) is the value at index.
         """
         params, base = self._parameters(params), own(base)
-        (index,) = self._parameters([index])
+        (index,) = self._parameters([index], z3.IntSort())
         self._closed(base, params)
         self._said([base])
-        f = self._new(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
+        f = smtlib.symbol(name, *(p.sort() for p in params), z3.IntSort(), base.sort())
         # f is not declared yet: nothing the step defines on its way can mention it
-        body = own(step(lambda *args: f(*args, index)))
+        body = own(step(smtlib.with_last(f, index)))
+        if body.sort() != base.sort():
+            raise KernelError(f"{name} is of sort {base.sort()}, its step of sort {body.sort()}")
         self._closed(body, (*params, index))
         self._said([body], f)
         for use in smtlib.applications(body, f):
             if not use.arg(use.num_args() - 1).eq(index):
                 raise KernelError(f"{name}: the step may use the value before it only")
-        self._declare(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
+        f = self._declare(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
         axioms = assumed("induction")
         start = self._issue(f"{name}_start", "definition", (), f(*params, 0) == base, under=axioms)
         after = f(*params, index + 1) == body
@@ -182,15 +177,15 @@ class Kernel:
         """
         if ASSUMPTIONS.get(assumption.name) is not assumption or assumption.formula is None:
             raise KernelError(f"{assumption.name} is not an assumption of spec/assumptions.py")
-        functions = [s for s in symbols if isinstance(s, z3.FuncDeclRef)]
-        variables = [s for s in symbols if not isinstance(s, z3.FuncDeclRef)]
-        for given in (function, *functions):
-            if not isinstance(given, z3.FuncDeclRef) or not self._is_declared(given):
-                raise KernelError(f"{given} is not declared in this kernel")
-        if function.name() not in self._arbitrary or function in functions:
+        function, *others = map(self._declared, (function, *symbols))
+        functions = [s for s in others if not z3.is_expr(s)]
+        said = z3.is_expr(function) or function.name() not in self._arbitrary
+        if said or function in functions:
             raise KernelError(f"{function} is not a function that nothing is said of")
-        self._parameters(variables)
-        formula = assumption.formula(function, *symbols)
+        formula = assumption.formula(function, *others)
+        if smtlib.CONVERTS in summary([formula]).features:
+            raise KernelError(f"{assumption.name} does not relate symbols of these sorts")
+        variables = [s for s in others if z3.is_expr(s)]
         return self._assume(name, variables, formula, assumption.name)
 
     def _assume(
@@ -234,7 +229,7 @@ class Kernel:
         facts = self._statements(base), self._statements(step)
         under = hypotheses_of([*base, *step])
         claim = implies(given, goal)
-        (index,) = self._parameters([index])
+        (index,) = self._parameters([index], z3.IntSort())
         self._free(index, under)
         hypothesis = []
         for terms in map(dict, at):
@@ -342,7 +337,7 @@ class Kernel:
             if name in self._names:
                 raise KernelError(f"{self.claim}: a theorem is called {name} already")
             self._names.add(name)
-        given, goal = tuple(map(own, given)), own(goal)
+        given, goal = tuple(map(smtlib.own_formula, given)), smtlib.own_formula(goal)
         theorem = issue(
             Record(self, name, rule, given, goal, parts, obligations, under, counterexample)
         )
@@ -363,11 +358,11 @@ class Kernel:
     ) -> Bool:
         pairs = []
         for name, term in dict(terms).items():
-            if name not in self._variables:
+            if type(name) is not str or name not in self._variables:
                 raise KernelError(f"{name} is not a variable")
             variable = self._symbols[name]()
             self._free(variable, under)
-            value = z3.IntVal(term) if isinstance(term, int) else own(term)
+            value = z3.IntVal(term) if type(term) is int else own(term)
             if value.sort() != variable.sort():
                 raise KernelError(f"{name} is of sort {variable.sort()}, not {value.sort()}")
             pairs.append((variable, value))
@@ -390,25 +385,36 @@ class Kernel:
     def _known(self, formulas: Iterable[Term], besides: z3.FuncDeclRef | None = None) -> None:
         for name, symbol in summary(formulas).symbols:
             expected = besides is not None and symbol.eq(besides)
-            if not expected and not self._is_declared(symbol):
+            if not expected and not self._is_declared(name, symbol):
                 raise KernelError(f"{name} is not declared in this kernel")
 
     def _said(self, formulas: Sequence[Term], besides: z3.FuncDeclRef | None = None) -> None:
         """Known symbols; in a definition, a hypothesis or an axiom they are no longer arbitrary."""
         self._known(formulas, besides)
-        self._arbitrary -= {name for name, _ in summary(formulas).symbols}
+        self._arbitrary.difference_update(name for name, _ in summary(formulas).symbols)
 
-    def _is_declared(self, symbol: z3.FuncDeclRef) -> bool:
-        declared = self._symbols.get(symbol.name())
-        return declared is not None and bool(declared.eq(symbol))
+    def _is_declared(self, name: str, symbol: z3.FuncDeclRef) -> bool:
+        declared = self._symbols.get(name)
+        return declared is not None and declared.ast.value == symbol.ast.value
 
-    def _parameters(self, given: Sequence[Term]) -> tuple[Term, ...]:
-        """Distinct variables of this kernel."""
+    def _declared(self, given: Any) -> Any:
+        """A function or a variable of this kernel, in a wrapper of its own."""
+        symbol = own(given, (z3.FuncDeclRef, z3.ExprRef))
+        if z3.is_expr(symbol):
+            return self._parameters([symbol])[0]
+        if not self._is_declared(symbol.name(), symbol):
+            raise KernelError(f"{symbol} is not declared in this kernel")
+        return symbol
+
+    def _parameters(self, given: Sequence[Term], sort: z3.SortRef | None = None) -> tuple[Term, ...]:
+        """Distinct variables of this kernel, all of this sort if one is given."""
         variables = tuple(map(own, given))
         for variable in variables:
             name = name_of(variable)
             if name not in self._variables or not variable.eq(self._symbols[name]()):
                 raise KernelError(f"{variable} is not a variable")
+            if sort is not None and variable.sort() != sort:
+                raise KernelError(f"{variable} is not of sort {sort}")
         if len({name_of(v) for v in variables}) != len(variables):
             raise KernelError("a variable is named twice")
         return variables

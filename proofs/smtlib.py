@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -18,16 +18,29 @@ class KernelError(Exception):
     """A step that is not a proof: the solver disagrees, or a rule is misused."""
 
 
-def own(term: Term) -> Term:
-    """The same term in a wrapper of its own: what others do to theirs does not change it."""
-    return z3.z3._to_expr_ref(_bare(term), z3.main_ctx())
+def own(given: Any, kind: Any = z3.ExprRef) -> Any:
+    """The same term, sort or function in a wrapper of its own, which nobody else can change.
+
+    The gate of the kernel: of what others hand it, the address alone is read, and once.
+    """
+    made = z3.z3._to_ast_ref(_bare(given), z3.main_ctx())
+    if not isinstance(made, kind):
+        raise KernelError(f"not a term of the kind needed here: {given!r}")
+    return made
 
 
-def _bare(term: Term) -> Any:
+def own_formula(given: Bool) -> Bool:
+    """The same formula, likewise, if it may stand in an obligation."""
+    made = own(given, z3.BoolRef)
+    summary([made])
+    return made
+
+
+def _bare(given: Any) -> Any:
     """A term without its wrapper: z3's own functions read it at a tenth of the cost."""
-    if not isinstance(term, z3.ExprRef) or term.ctx != z3.main_ctx():
-        raise KernelError(f"not a term: {term!r}")
-    return term.as_ast()
+    if not isinstance(given, z3.AstRef) or given.ctx is not z3.main_ctx():
+        raise KernelError(f"not a term: {given!r}")
+    return z3.Ast.from_buffer_copy(given.ast)
 
 
 @dataclass(frozen=True)
@@ -39,8 +52,9 @@ class Summary:
     features: frozenset[str]
 
 
-_summaries: dict[int, Summary] = {}  # by z3's number of a term that is kept alive
+_summaries: dict[int, Summary] = {}  # by the address of a term that is kept alive
 _declarations: dict[int, z3.FuncDeclRef] = {}  # likewise: one wrapper for each
+_theories_of: dict[int, tuple[str, ...]] = {}  # likewise, by the address of a sort
 
 
 def summary(terms: Iterable[z3.ExprRef]) -> Summary:
@@ -59,17 +73,17 @@ def _combined(parts: Sequence[Summary]) -> Summary:
 
 
 def _summary(bare: Any) -> Summary:
-    context = z3.main_ctx().ref()
-    key = z3.Z3_get_ast_id(context, bare)
+    key = bare.value
     known = _summaries.get(key)
     if known is None:
+        context = z3.main_ctx().ref()
         if not z3.Z3_is_app(context, bare):
-            term = z3.z3._to_expr_ref(bare, z3.main_ctx())
+            term = z3.z3._to_ast_ref(bare, z3.main_ctx())
             raise KernelError(f"obligations are quantifier-free: {term}")
         count = z3.Z3_get_app_num_args(context, bare)
         children = [z3.Z3_get_app_arg(context, bare, i) for i in range(count)]
         known = _combined([_at_the_top(bare, children), *map(_summary, children)])
-        z3.Z3_inc_ref(context, bare)  # its number stays its own
+        z3.Z3_inc_ref(context, bare)  # its address stays its own
         _summaries[key] = known
     return known
 
@@ -82,12 +96,14 @@ def _at_the_top(bare: Any, children: list[Any]) -> Summary:
     features = _features(bare, kind, children)
     if kind in (z3.Z3_OP_AND, z3.Z3_OP_OR) and len(children) < 2:
         features |= {_SHORT}
+    if kind in (z3.Z3_OP_TO_REAL, z3.Z3_OP_ITE):
+        features |= {CONVERTS}
     if kind not in _OPERATORS or kind == z3.Z3_OP_DT_CONSTRUCTOR:
         term = z3.z3._to_expr_ref(bare, z3.main_ctx())
         _require_known(term, term.decl(), term.children())
     if kind != z3.Z3_OP_UNINTERPRETED:
         return Summary(frozenset(), frozenset(), features)
-    key = z3.Z3_get_ast_id(context, applied)
+    key = applied.value
     if key not in _declarations:
         _declarations[key] = z3.FuncDeclRef(applied, z3.main_ctx())
     symbol = _declarations[key]
@@ -101,26 +117,65 @@ def _require_known(term: Term, declaration: z3.FuncDeclRef, children: list[Term]
     kind, name = declaration.kind(), declaration.name()
     if kind not in _OPERATORS:
         raise KernelError(f"{name} is not an operator of these obligations")
-    if name in RESERVED and kind == z3.Z3_OP_DT_CONSTRUCTOR:
-        raise KernelError(f"{name} means something else in SMT-LIB")
     if kind == z3.Z3_OP_DT_CONSTRUCTOR:
         sort = term.sort()
         values = tuple(sort.constructor(i).name() for i in range(sort.num_constructors()))
-        if children or not name[:1].isupper():
+        if children or name not in values:
             raise KernelError(f"{name} is not a value of an enumeration")
-        if _enumerations.setdefault(sort.name(), values) != values:
-            raise KernelError(f"the enumeration {sort.name()} is declared twice")
+        _require_the_same(sort.name(), values)
+        _require_free(declaration)
+
+
+def _require_the_same(enumeration: str, values: tuple[str, ...]) -> None:
+    """Refuse an enumeration that is declared again with other values, and values of other names."""
+    if not all(SORT_NAME.match(value) and value not in RESERVED for value in values):
+        raise KernelError(f"the values of {enumeration} have no plain names")
+    if _enumerations.setdefault(enumeration, values) != values:
+        raise KernelError(f"the enumeration {enumeration} is declared twice")
+
+
+def symbol(name: str, *sorts: z3.SortRef) -> z3.FuncDeclRef:
+    """A symbol for a function; the last sort is its range."""
+    if type(name) is not str or not NAME.match(name) or name in RESERVED:
+        raise KernelError(f"{name!r} is not a plain name")
+    made = z3.Function(name, *(own(sort, z3.SortRef) for sort in sorts))
+    _require_free(made)
+    return made
+
+
+def with_last(f: z3.FuncDeclRef, last: Term) -> Callable[..., Any]:
+    """f with its last argument given, for others to call: what they do to it does not change f."""
+    f, last = own(f, z3.FuncDeclRef), own(last)
+    return lambda *args: f(*args, last)
+
+
+def _require_free(declared: z3.FuncDeclRef) -> None:
+    """Refuse a symbol that a text reads as an operator: the reader itself is asked."""
+    key = declared.ast.value
+    if key in _free:
+        return
+    name = declared.name()
+    arguments = [f"x!{i}" for i in range(declared.arity())]
+    applied = f"({' '.join([name, *arguments])})" if arguments else name
+    _reader.from_string("(push)")
+    try:
+        _reader.add_decl(declared)
+        for i, argument in enumerate(arguments):
+            _reader.add_decl(z3.Function(argument, declared.domain(i)))
+        (equation,) = _reader.from_string(f"(assert (= {applied} {applied}))")
+    except z3.Z3Exception as error:
+        raise KernelError(f"{name} is not a plain name: {error}") from error
+    finally:
+        _reader.from_string("(pop)")
+    if not equation.arg(0).decl().eq(declared):
+        raise KernelError(f"{name} is not a plain name: it is an operator of SMT-LIB")
+    _free[key] = declared  # kept alive: its address stays its own
 
 
 def _features(bare: Any, kind: int, children: list[Any]) -> frozenset[str]:
     context = z3.main_ctx().ref()
-    sort = z3.Z3_get_sort(context, bare)
-    theory = _SORTS.get(z3.Z3_get_sort_kind(context, sort))
+    theory = _theories(z3.Z3_get_sort(context, bare))[0]
     found = {theory} if theory else set()
-    if theory in ("UF", "DT"):
-        named = z3.Z3_get_symbol_string(context, z3.Z3_get_sort_name(context, sort))
-        if not SORT_NAME.match(named) or named in RESERVED:
-            raise KernelError(f"{named!r} is not a plain name of a sort")
     if kind == z3.Z3_OP_UNINTERPRETED and children:
         found.add("UF")
     factors = children if kind == z3.Z3_OP_MUL else ()
@@ -141,10 +196,15 @@ _RESERVED_WORDS = """
     RNE RNA RTP RTN RTZ NUMERAL DECIMAL STRING HEXADECIMAL BINARY
 """
 RESERVED = frozenset(_RESERVED_WORDS.split())
+NAME = re.compile(r"[a-z][a-zA-Z0-9_]*\Z")
 SORT_NAME = re.compile(r"[A-Z][a-zA-Z0-9_]*\Z")
 _SHORT = "and or or of fewer than two"
+CONVERTS = "a term of another sort in its place"
 _SHARED = re.compile(r"([?$]x)[0-9]+")
-_enumerations: dict[str, tuple[str, ...]] = {}
+_ENUMERATION = re.compile(r"\(declare-datatypes \(\((\w+) 0\)\) \(\((\(\w+\)(?: \(\w+\))*)\)\)\)")
+_enumerations: dict[str, tuple[str, ...]] = {}  # by name, with their values
+_free: dict[int, z3.FuncDeclRef] = {}  # by address
+_reader = z3.ParserContext()
 _LOGIC = ("TRUE", "FALSE", "EQ", "DISTINCT", "ITE", "AND", "OR", "NOT", "IMPLIES", "XOR")
 _ARITHMETIC = ("ANUM", "LE", "GE", "LT", "GT", "ADD", "SUB", "UMINUS", "MUL", "DIV", "IDIV", "MOD")
 _OTHERS = ("UNINTERPRETED", "TO_REAL", "TO_INT", "STORE", "SELECT", "DT_CONSTRUCTOR")
@@ -154,6 +214,8 @@ _OPERATORS = {
     for name in (*_LOGIC, *_ARITHMETIC, *_OTHERS, *(f"FPA_{name}" for name in _FLOATS))
 }
 _SORTS = {
+    z3.Z3_BOOL_SORT: "",
+    z3.Z3_ROUNDING_MODE_SORT: "",
     z3.Z3_INT_SORT: "I",
     z3.Z3_REAL_SORT: "R",
     z3.Z3_ARRAY_SORT: "A",
@@ -180,7 +242,7 @@ def applications(term: z3.ExprRef, symbol: z3.FuncDeclRef) -> list[z3.ExprRef]:
 def logic_of(terms: Iterable[z3.ExprRef]) -> str:
     """The SMT-LIB name of the smallest usual logic that holds `terms`."""
     found = summary(terms)
-    features = found.features.union(*(_theories(symbol.range()) for _, symbol in found.symbols))
+    features = found.features.union(*(_theories(symbol.range().ast) for _, symbol in found.symbols))
     arithmetic = ""
     if features & {"I", "R"}:
         letters = "".join(x for x in "IR" if x in features)
@@ -189,10 +251,31 @@ def logic_of(terms: Iterable[z3.ExprRef]) -> str:
     return f"QF_{parts}{arithmetic}" if parts or arithmetic else "QF_UF"
 
 
-def _theories(sort: z3.SortRef) -> set[str]:
-    """Of a sort, and of an array what its indices and elements need."""
-    within = (sort.domain(), sort.range()) if sort.kind() == z3.Z3_ARRAY_SORT else ()
-    return {_SORTS[sort.kind()]}.union(*map(_theories, within)) if sort.kind() in _SORTS else set()
+def _theories(sort: Any) -> tuple[str, ...]:
+    """What a sort needs: itself first, then the indices and elements of an array."""
+    known = _theories_of.get(sort.value)
+    if known is None:
+        context = z3.main_ctx().ref()
+        kind = z3.Z3_get_sort_kind(context, sort)
+        name = z3.Z3_get_symbol_string(context, z3.Z3_get_sort_name(context, sort))
+        if kind not in _SORTS:
+            raise KernelError(f"{name} is not a sort of these obligations")
+        if _SORTS[kind] in ("UF", "DT") and (not SORT_NAME.match(name) or name in RESERVED):
+            raise KernelError(f"{name!r} is not a plain name of a sort")
+        known = (_SORTS[kind], *(of for part in _parts(context, sort, kind) for of in _theories(part)))
+        z3.Z3_inc_ref(context, z3.Z3_sort_to_ast(context, sort))  # its address stays its own
+        _theories_of[sort.value] = known
+    return known
+
+
+def _parts(context: Any, sort: Any, kind: int) -> list[Any]:
+    if kind != z3.Z3_ARRAY_SORT:
+        return []
+    indices = range(z3.Z3_get_array_arity(context, sort))
+    return [
+        *(z3.Z3_get_array_sort_domain_n(context, sort, i) for i in indices),
+        z3.Z3_get_array_sort_range(context, sort),
+    ]
 
 
 def in_smtlib(term: Term) -> Term:
@@ -217,9 +300,19 @@ def standalone_text(assertions: list[Bool]) -> str:
         context, "", logic, "unknown", "", len(facts), terms, last.as_ast()
     )
     _, _, body = text.split("\n", 2)  # without the title and the status, which say nothing
+    _require_enumerations(body)
     # shared subterms are numbered as they occur, not as they happened to be made
     numbers: dict[str, str] = {}
     return _SHARED.sub(lambda m: numbers.setdefault(m[0], f"{m[1]}{len(numbers)}"), body)
+
+
+def _require_enumerations(text: str) -> None:
+    """Every text means the same by an enumeration, wherever in the sorts of its terms it occurs."""
+    found = _ENUMERATION.findall(text)
+    if len(found) != text.count("(declare-datatype"):
+        raise KernelError("a datatype is not an enumeration with plain names")
+    for name, values in found:
+        _require_the_same(name, tuple(values[1:-1].split(") (")))
 
 
 _no_model: dict[tuple[str, int, int], int] = {}  # questions answered `unsat`, and the work it took

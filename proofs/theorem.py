@@ -53,12 +53,23 @@ class Record:
     counterexample: Mapping[str, str] | None = None
 
 
+class SetOnce:
+    """What an attribute is, it stays: a kernel is not started over while its theorems last."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self):
+            raise KernelError(f"{name} is set already")
+        object.__setattr__(self, name, value)
+
+
 _made: Any = object.__new__  # past Theorem.__new__, which refuses
 _records: dict[int, tuple[Theorem, Record]] = {}
 
 
 def issue(record: Record) -> Theorem:
     """A new theorem with this record. For the kernel alone."""
+    if type(record.name) is not str:
+        raise KernelError(f"{record.name!r} is not a plain string")
     theorem: Theorem = _made(Theorem)
     _records[id(theorem)] = (theorem, record)
     return theorem
