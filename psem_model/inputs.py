@@ -19,7 +19,7 @@ NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 CUT_THE_MODEL = ("predict", "derive", "simulate")  # commands that take strategies which cut the model
 LARGEST = 30  # decimal exponent of numbers that are taken
 LARGEST_FILE = 2**20  # bytes of a file that is read
-MOST_LAYERS = 10**6  # of a model
+MOST_LAYERS = 10**15  # of a model
 ALIKE = 0.5  # from which share of letters in common on a name is taken for a misspelled one
 
 

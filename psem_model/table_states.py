@@ -90,8 +90,8 @@ def placements(style: Style) -> Table:
         "Strategies as placements of the four training states",
         (Column("strategy"), Column("what it is", 2), Column("along", 0.6), *states),
         tuple(rows),
-        f"Modes: {spelled(Mode)}. +O: kept on the host. Strategies that cut the model: how the weights "
-        f"of a layer lie, and what backward reads of it; S(i) is cut along index i: {_indices(rows)}.",
+        f"Modes: {spelled(Mode)}. +O: on the host. Where the model is cut: how a layer's weights lie, and "
+        f"what backward reads; S(i): along index i: {_indices(rows)}.",
     )
 
 

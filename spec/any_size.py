@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from spec.arithmetic import Number, power
 
@@ -67,8 +68,11 @@ def same(a: Number, b: Number) -> bool:
     If each size is written as LEAST and some more, a sum of terms of one sign, one of which is a
     number, is 0 for none.
     """
-    if isinstance(a, int) and isinstance(b, int):
-        return a == b
+    return a == b if isinstance(a, int) and isinstance(b, int) else _same(a, b)
+
+
+@lru_cache(maxsize=4096)
+def _same(a: Number, b: Number) -> bool:
     difference = _polynomial(a) - b
     for factors, _ in difference.terms:  # no size is 0
         for name, exponent in factors:

@@ -1,9 +1,8 @@
 """A transformer as operations on values: embedding, layer, head.
 
-Indices: b samples, s positions, u positions of keys, h features, g groups of heads (those that share a
-key), r heads of a group, d features of a head, f features between the two products of an MLP, v words,
-w learned places, j experts to choose from, e experts, c slots of an expert: a token takes one in each
-expert that it is sent to.
+Indices: b samples, s positions, u those of keys, h features, g groups of heads with one key, r heads of
+a group, d features of a head, f features inside an MLP, v words, w learned places, j experts to choose
+from, e experts, c slots of an expert: a token takes one in each expert that it is sent to.
 """
 
 from __future__ import annotations
