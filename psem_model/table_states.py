@@ -90,8 +90,8 @@ def placements(style: Style) -> Table:
         "Strategies as placements of the four training states",
         (Column("strategy"), Column("what it is", 2), Column("along", 0.6), *states),
         tuple(rows),
-        f"Modes: {spelled(Mode)}. +O: on the host. Where the model is cut: how a layer's weights lie, and "
-        f"what backward reads; S(i): along index i: {_indices(rows)}.",
+        f"Modes: {spelled(Mode)}. +O: on the host. Where the model is cut: how a layer's weights lie, "
+        f"and what backward reads; S(i): along index i: {_indices(rows)}.",
     )
 
 
