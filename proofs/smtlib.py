@@ -19,7 +19,7 @@ class KernelError(Exception):
 
 
 def own(given: Any, kind: Any = z3.ExprRef) -> Any:
-    """The same term, sort or function in a wrapper of its own, which nobody else can change.
+    """The same term, sort or function in a wrapper of its own, which the caller does not have.
 
     The gate of the kernel: of what others hand it, the address alone is read, and once.
     """

@@ -18,17 +18,20 @@ Factors = tuple[tuple[str, int], ...]  # sizes and their exponents, sorted
 
 @dataclass(frozen=True)
 class Polynomial:
-    """A sum of products of powers of sizes, each taken a number of times that is not 0."""
+    """A sum of products of powers of sizes, each taken a number of times that is not 0.
+
+    What is no more than a number becomes one.
+    """
 
     terms: tuple[tuple[Factors, Number], ...]
 
-    def __add__(self, other: Number) -> Polynomial:
+    def __add__(self, other: Number) -> Number:
         total = dict(self.terms)
         for factors, times in _polynomial(other).terms:
             total[factors] = total.get(factors, 0) + times
         return _of(total)
 
-    def __mul__(self, other: Number) -> Polynomial:
+    def __mul__(self, other: Number) -> Number:
         total: dict[Factors, Number] = {}
         for left, a in self.terms:
             for right, b in _polynomial(other).terms:
@@ -39,14 +42,14 @@ class Polynomial:
                 total[factors] = total.get(factors, 0) + a * b
         return _of(total)
 
-    def __sub__(self, other: Number) -> Polynomial:
+    def __sub__(self, other: Number) -> Number:
         return self.__add__(-1 * other)
 
-    def __pow__(self, exponent: int) -> Polynomial:
+    def __pow__(self, exponent: int) -> Number:
         """Of one product any power; of sums none below 0: ValueError."""
         if exponent < 0 and len(self.terms) != 1:
             raise ValueError(f"1 / ({self}) is no sum of products of sizes")
-        result = _polynomial(1)
+        result: Number = 1
         for _ in range(abs(exponent)):
             result = result * (self if exponent > 0 else _inverse(*self.terms[0]))
         return result
@@ -59,7 +62,7 @@ class Polynomial:
 
 def any_size(name: str) -> Polynomial:
     """Any number of devices from LEAST on."""
-    return _of({((name, 1),): 1})
+    return Polynomial(((((name, 1),), 1),))
 
 
 def same(a: Number, b: Number) -> bool:
@@ -74,31 +77,36 @@ def same(a: Number, b: Number) -> bool:
 @lru_cache(maxsize=4096)
 def _same(a: Number, b: Number) -> bool:
     difference = _polynomial(a) - b
-    for factors, _ in difference.terms:  # no size is 0
+    for factors, _ in _polynomial(difference).terms:  # no size is 0
         for name, exponent in factors:
             difference = difference * any_size(name) ** max(0, -exponent)
-    beyond = _polynomial(0)
-    for factors, times in difference.terms:
-        term = _polynomial(times)
+    beyond: Number = 0
+    for factors, times in _polynomial(difference).terms:
+        term = times
         for name, exponent in factors:
             term = term * (any_size(name) + LEAST) ** exponent
         beyond = beyond + term
-    signs = {times > 0 for _, times in beyond.terms}
-    if signs and (len(signs) > 1 or () not in dict(beyond.terms)):
+    terms = dict(_polynomial(beyond).terms)
+    signs = {times > 0 for times in terms.values()}
+    if signs and (len(signs) > 1 or () not in terms):
         raise ValueError(f"whether {a} is {b} depends on the sizes")
     return not signs
 
 
 def _polynomial(number: Number) -> Polynomial:
-    return number if isinstance(number, Polynomial) else _of({(): number})
+    if isinstance(number, Polynomial):
+        return number
+    return Polynomial((((), number),) if number else ())
 
 
-def _of(terms: Mapping[Factors, Number]) -> Polynomial:
-    return Polynomial(tuple(sorted((f, times) for f, times in terms.items() if times)))
+def _of(terms: Mapping[Factors, Number]) -> Number:
+    found = tuple(sorted((f, times) for f, times in terms.items() if times))
+    is_number = not found or (len(found) == 1 and not found[0][0])
+    return sum(times for _, times in found) if is_number else Polynomial(found)
 
 
 def _inverse(factors: Factors, times: Number) -> Polynomial:
-    return _of({tuple((name, -e) for name, e in factors): power(times, -1)})
+    return Polynomial(((tuple((name, -e) for name, e in factors), power(times, -1)),))
 
 
 def _written(factors: Factors, times: Number) -> str:

@@ -59,10 +59,11 @@ def check(
 ) -> Verdict:
     """Accept a schedule, or say which operation is wrong and why.
 
-    A size may be `spec.any_size.any_size`, with its `same` to compare coefficients: if all comparisons
-    come out alike for every size from 3 on, so does the verdict. Otherwise, or where operations speak
-    of other devices than the owner, ValueError is raised, as it is for a mesh that is not one. A
-    schedule that reads what is not there is rejected.
+    A size may be `spec.any_size.any_size`, with its `same` to compare coefficients: what is accepted is
+    accepted for every size from 3 on; what is rejected is for every one, too, if there are no norms,
+    counts and clips. Where a comparison depends on the size, or operations speak of other devices than
+    the owner, ValueError is raised, as it is for a mesh that is not one. A schedule that reads what is
+    not there is rejected.
     """
     for axis in schedule.axes:
         size = mesh.get(axis)

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from proofs.registry import ROOT
+from psem_model.schedules import loads
 from spec.any_size import LEAST, any_size, same
 from spec.derive import derive
 from spec.placement import BATCH
@@ -112,3 +114,15 @@ def test_what_is_accepted_for_any_size_is_accepted_for_each(drawn, numbers):
     if accepted:
         sizes = dict(zip(schedule.axes, numbers, strict=False))
         assert check(schedule, sizes, micro_steps, policy).accepted
+
+
+def test_a_size_and_its_inverse_make_a_number_also_inside_a_norm():
+    text = (ROOT / "examples" / "loss_scale_and_clip.toml").read_text()
+    for old, new in (
+        ('  { op = "scale", source = "fresh gradients", by = 1024 },\n', ""),
+        ('axes = ["batch"] },', 'axes = ["batch"], mean = true },'),
+        ('"1/1024"', '"batch"'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    assert check(loads(text, "it"), {BATCH: any_size("n")}, 2, same=same).accepted
