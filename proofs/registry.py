@@ -103,16 +103,15 @@ def claims() -> list[Claim]:
 def select(ids: Sequence[str]) -> list[Claim]:
     """The claims of these ids, in the order of the registry; all if none is given.
 
-    Raises UnknownClaim with the nearest id.
+    Raises UnknownClaim, with the nearest id if one is near.
     """
     known = {claim.id: claim for claim in claims()}
     ids = [given.upper() if given.upper() in known else given for given in ids]
     for given in ids:
         if given not in known:
-            near = get_close_matches(given.upper(), known, n=1, cutoff=0.0)
-            raise UnknownClaim(
-                f"unknown claim {given!r}; expected one of {', '.join(known)}; nearest: {near[0]}"
-            )
+            near = get_close_matches(given.upper(), known, n=1, cutoff=0.4)
+            nearest = f"; nearest: {near[0]}" if near else ""
+            raise UnknownClaim(f"unknown claim {given!r}; expected one of {', '.join(known)}{nearest}")
     return [claim for claim in known.values() if not ids or claim.id in ids]
 
 

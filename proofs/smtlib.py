@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+import signal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeAlias
@@ -134,6 +136,19 @@ def _require_the_same(enumeration: str, values: tuple[str, ...]) -> None:
         raise KernelError(f"the enumeration {enumeration} is declared twice")
 
 
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """An interrupt waits: z3's reader has a handler of its own, that may wait for itself forever."""
+    if not hasattr(signal, "pthread_sigmask"):  # not on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def symbol(name: str, *sorts: z3.SortRef) -> z3.FuncDeclRef:
     """A symbol for a function; the last sort is its range."""
     if type(name) is not str or not NAME.match(name) or name in RESERVED:
@@ -157,16 +172,17 @@ def _require_free(declared: z3.FuncDeclRef) -> None:
     name = declared.name()
     arguments = [f"x!{i}" for i in range(declared.arity())]
     applied = f"({' '.join([name, *arguments])})" if arguments else name
-    _reader.from_string("(push)")
-    try:
-        _reader.add_decl(declared)
-        for i, argument in enumerate(arguments):
-            _reader.add_decl(z3.Function(argument, declared.domain(i)))
-        (equation,) = _reader.from_string(f"(assert (= {applied} {applied}))")
-    except z3.Z3Exception as error:
-        raise KernelError(f"{name} is not a plain name: {error}") from error
-    finally:
-        _reader.from_string("(pop)")
+    with _uninterrupted():
+        _reader.from_string("(push)")
+        try:
+            _reader.add_decl(declared)
+            for i, argument in enumerate(arguments):
+                _reader.add_decl(z3.Function(argument, declared.domain(i)))
+            (equation,) = _reader.from_string(f"(assert (= {applied} {applied}))")
+        except z3.Z3Exception as error:
+            raise KernelError(f"{name} is not a plain name: {error}") from error
+        finally:
+            _reader.from_string("(pop)")
     if not equation.arg(0).decl().eq(declared):
         raise KernelError(f"{name} is not a plain name: it is an operator of SMT-LIB")
     _free[key] = declared  # kept alive: its address stays its own
@@ -204,7 +220,8 @@ _SHARED = re.compile(r"([?$]x)[0-9]+")
 _ENUMERATION = re.compile(r"\(declare-datatypes \(\((\w+) 0\)\) \(\((\(\w+\)(?: \(\w+\))*)\)\)\)")
 _enumerations: dict[str, tuple[str, ...]] = {}  # by name, with their values
 _free: dict[int, z3.FuncDeclRef] = {}  # by address
-_reader = z3.ParserContext()
+with _uninterrupted():  # half made, it could not be taken away
+    _reader = z3.ParserContext()
 _LOGIC = ("TRUE", "FALSE", "EQ", "DISTINCT", "ITE", "AND", "OR", "NOT", "IMPLIES", "XOR")
 _ARITHMETIC = ("ANUM", "LE", "GE", "LT", "GT", "ADD", "SUB", "UMINUS", "MUL", "DIV", "IDIV", "MOD")
 _OTHERS = ("UNINTERPRETED", "TO_REAL", "TO_INT", "STORE", "SELECT", "DT_CONSTRUCTOR")
@@ -330,7 +347,8 @@ def decided(text: str, limit: int, seed: int) -> tuple[z3.CheckSatResult, tuple[
     solver = z3.Solver(ctx=z3.Context())
     # an interrupt is the caller's: it must not look like an answer
     solver.set(rlimit=limit, random_seed=seed, ctrl_c=False)
-    solver.from_string(text)
+    with _uninterrupted():
+        solver.from_string(text)
     answer = solver.check()
     work = int(dict(iter(solver.statistics())).get("rlimit count", 0))
     if answer == z3.unsat:

@@ -189,7 +189,8 @@ def main(args: Sequence[str] | None = None) -> None:
         code = psem.main(args=args, prog_name="psem", standalone_mode=False)
     except click.NoSuchOption as error:
         known = [o for p in _parameters(error) for o in (*p.opts, *p.secondary_opts)]
-        near = or_nearest(error.option_name, known)
+        near = or_nearest(error.option_name.lstrip("-"), [o.lstrip("-") for o in known])
+        near = near.replace(": ", ": --")
         _complain(f"option: given {error.option_name!r}; expected one of {', '.join(known)}{near}")
         code = BAD_INPUT
     except click.MissingParameter as error:

@@ -28,16 +28,15 @@ class BadInput(ValueError):
 
 
 def nearest(given: str, choices: Iterable[str]) -> str:
-    """The choice that is spelled most alike, in small or capital letters."""
+    """The choice that is spelled most alike, in small or capital letters; empty if none is nearly."""
     small = {choice.lower(): choice for choice in choices}
-    return small[get_close_matches(given.lower(), small, n=1, cutoff=0.0)[0]]
+    return next((small[near] for near in get_close_matches(given.lower(), small, 1, ALIKE)), "")
 
 
 def or_nearest(given: str, choices: Iterable[str]) -> str:
     """What an error ends in: the choice that is spelled most alike, if any is nearly alike."""
-    small = {choice.lower(): choice for choice in choices}
-    near = get_close_matches(given.lower(), small, n=1, cutoff=ALIKE)
-    return f"; nearest: {small[near[0]]}" if near else ""
+    near = nearest(given, choices)
+    return f"; nearest: {near}" if near else ""
 
 
 def choose(what: str, given: str, choices: Iterable[str]) -> str:

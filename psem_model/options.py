@@ -31,7 +31,7 @@ PSI = "Parameters of the model, such as 7.5e9."
 OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
 
 
-def _something(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def something(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """What was typed, unless it was nothing."""
     if value == "":
         from psem_model.inputs import BadInput
@@ -43,18 +43,18 @@ def _something(_: click.Context, option: click.Parameter, value: str | None) -> 
 
 DEVICES = click.option(
     "--devices",
-    callback=_something,
+    callback=something,
     help=f"{OF_DEVICES} Not where the strategy says its sizes.",
 )
 DEVICES_TO_CHECK = click.option(
     "--devices",
-    callback=_something,
-    help="Devices, such as 4; 2x4 for two axes. Default: 1, 2, 3 and many, along each axis.",
+    callback=something,
+    help="Devices, such as 4; 2x4 for two axes. Default: 1, 2 and 3 or more, along each axis.",
 )
 SCHEDULE = click.option(
     "--schedule",
     metavar="FILE",
-    callback=_something,
+    callback=something,
     help="A schedule in TOML, as psem derive prints one.",
 )
 POLICY = click.option(
@@ -89,7 +89,7 @@ PROGRAM = (
     click.option("--moves", is_flag=True, help="Only the collectives."),
 )
 CONFIG = click.option(
-    "--config", callback=_something, help="The model's shape: a Hugging Face config.json."
+    "--config", callback=something, help="The model's shape: a Hugging Face config.json."
 )
 MODEL = (
     CONFIG,

@@ -11,7 +11,7 @@ from psem_model.figures import counted, memory, plain, quantity, table
 from psem_model.inputs import BadInput
 from psem_model.model_inputs import require_places
 from psem_model.model_predict import PARTS, Group, ModelPlan
-from psem_model.predict import NotRealisable, require_realisable
+from psem_model.predict import NO_COPY, NotRealisable, require_realisable
 from psem_model.product_figures import figures
 from psem_model.simulation import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Figure
 from psem_model.simulator import Floating
@@ -90,7 +90,12 @@ class ProductRun:
     def _comparison(self) -> list[str]:
         reason = [self.refused.verdict.reason] if self.refused else []
         if self.difference:
-            return [f"the run diverges: {self.difference}", *(f"the verdict: {r}" for r in reason)]
+            why = [NO_COPY] if self.refused and self.refused.for_want_of_a_copy else []
+            return [
+                f"the run diverges: {self.difference}",
+                *(f"the verdict: {r}" for r in reason),
+                *why,
+            ]
         after = "the step" if self.steps == 1 else f"each of {self.steps:,} steps"
         nearly = f", to a relative {Floating.tolerance:g}" if self.arithmetic == FLOAT else ""
         wrong = [f"stage {k}: {figure.words}" for k, figure in self.unequal]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -25,6 +25,7 @@ MODULAR, EXACT, FLOAT = ARITHMETICS = ("modular", "exact", "float64")
 PER_ELEMENT, PER_FRACTION, GROWTH = 100, 150, 2.5  # bytes at the fullest moment; per step, fractions
 PER_UNIT, PER_LINK, PER_OPERATION, PER_BATCH = 5000, 32, 500, 400  # bytes beside them
 NOT_COUNTED = "not counted: activations, statistics and samples, whose size is the model's"
+JUDGED = 100  # micro-steps up to which the verdict on a run that matches takes no time
 LIKELY = "likely a buffer that is never released, or a span that is not what its operation does"
 MLP = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
 
@@ -138,6 +139,8 @@ class Simulated:
             if self.verdict:
                 how = "" if exactly else f" to a relative {Floating.tolerance:g}"
                 lines.append(f"the run matches{how}, but the verdict rejects: {self.verdict.reason}")
+            if self.inputs.micro_steps > JUDGED:
+                lines.append(f"no verdict with more than {JUDGED} micro-steps: psem check gives it")
         else:
             lines = [f"the run diverges: {divergence_text(self.run.divergence)}"]
             lines += [f"the verdict: {self.verdict.reason}"] if self.verdict else []
@@ -202,12 +205,15 @@ def simulated(
         if i.mlp is None:
             raise
         raise BadInput(f"--mlp: this schedule is not for a perceptron: {error}") from None
+    found = Simulated(name, title, inputs, run, figures(inputs, run), None)
+    if run.matches and i.micro_steps > JUDGED:
+        return found
     # a run may match by luck: within the tolerance, or where its sizes do not show what is wrong
     case = (i.schedule, i.mesh, min(i.micro_steps, MANY), i.policy)
     verdict = check(*case)
-    rejected = None if verdict.accepted else verdict
-    why = not verdict.accepted and wants_a_copy(*case)
-    return Simulated(name, title, inputs, run, figures(inputs, run), rejected, why)
+    if verdict.accepted:
+        return found
+    return replace(found, verdict=verdict, for_want_of_a_copy=wants_a_copy(*case))
 
 
 def figures(inputs: Inputs, run: Run) -> list[Figure]:

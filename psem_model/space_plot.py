@@ -26,7 +26,7 @@ def draw(space: Space, name: str) -> None:
     path = Path(name)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
-        near = nearest(suffix, SUFFIXES)
+        near = nearest(suffix, SUFFIXES) or SUFFIXES[0]
         raise BadInput(
             f"--plot: given {name!r}; expected a file that ends in {', '.join(SUFFIXES)}; nearest: "
             f"{path.stem or 'space'}{near}"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from psem_model.options import POLICY, REJECTED, options, ticker
+from psem_model.options import POLICY, REJECTED, options, something, ticker
 
 if TYPE_CHECKING:
     from psem_model.tables import Style
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 )
 @options(POLICY)
 @click.option("--all", "every", is_flag=True, help="Write all tables, in every format, to files.")
-@click.option("--folder", help="With --all: where to. Default: build/tables.")
+@click.option("--folder", callback=something, help="With --all: where to. Default: build/tables.")
 def tables(
     name: str | None,
     form: str,

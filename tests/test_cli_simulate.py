@@ -214,3 +214,18 @@ def test_long_values_are_shortened():
     assert value_text(10**100) == f"1{'0' * 23}...{'0' * 12} (101 characters)"
     assert value_text(10**9000) == "a number of about 8,969 digits"
     assert value_text(Fraction(1, 10**9000)).startswith("a number of about")
+
+
+def test_with_many_micro_steps_a_run_that_matches_is_not_judged(psem):
+    args = ["simulate", "--schedule", ROOT / "examples" / "token_mean.toml", "--psi", 4, "--devices", 2]
+    code, out, _ = psem(*args, "--accumulate", 101)
+    assert code == 0
+    assert "no verdict with more than 100 micro-steps: psem check gives it" in out
+    assert "no verdict" not in psem(*args, "--accumulate", 100)[1]
+
+
+def test_a_product_without_a_copy_of_the_weights_is_told_so(psem):
+    shape = ["--layers", 2, "--hidden", 8, "--heads", 2, "--sequence", 4, "--vocabulary", 12]
+    code, out, _ = psem("simulate", "zero-offload(2)*tp(2)", *shape, "--bytes", "fp32-adam")
+    assert code == 1
+    assert "no copy of the weights to update from" in out

@@ -181,7 +181,7 @@ SCATTER = '{ op = "reduce_scatter", source = "fresh gradients", axes = ["batch"]
     [
         ("[step]", "[step", "TOML", "given '[step'; expected valid TOML"),
         ("[rest]", "[rests]", "rests", "given the key 'rests'; expected one of the keys axes"),
-        ("[rest]", "[rest]\nhost = {}", "rest.host", "nearest: "),
+        ("[rest]", "[rest]\nhost = {}", "rest.host", "given the key 'host'; expected one of the keys"),
         ('loss = "sum"', 'los = "sum"', "training.los", "nearest: loss"),
         ('loss = "sum"', 'loss = "summ"', "training.loss", "'summ'; expected one of sum, mean"),
         ('loss = "sum"', "clip = 1", "training.clip", "given 1; expected true or false"),
@@ -205,7 +205,7 @@ SCATTER = '{ op = "reduce_scatter", source = "fresh gradients", axes = ["batch"]
         (SCATTER, SCATTER.replace("op =", "opp ="), "micro_step 3, opp", "nearest: op"),
         (SCATTER, SCATTER.replace("scatter", "scater"), "micro_step 3, op", "nearest: reduce_scatter"),
         (SCATTER, SCATTER.replace("fresh", "frsh"), "micro_step 3, source", "nearest: fresh gradients"),
-        (SCATTER, SCATTER.replace('"batch"', '"host"'), "micro_step 3, axes", "nearest: batch"),
+        (SCATTER, SCATTER.replace('"batch"', '"host"'), "micro_step 3, axes", "expected one of batch"),
         (SCATTER, SCATTER.replace(", axes", ', phase = "foward", axes'), "phase", "nearest: forward"),
         (SCATTER, SCATTER.replace(", axes", ', span = "hole", axes'), "span", "nearest: whole"),
         (SCATTER, SCATTER.replace(", axes", ', within = ["batch"], axes'), "within", "not in axes"),

@@ -1,11 +1,13 @@
 """Obligations as text: standard SMT-LIB, in a logic that holds what occurs in them."""
 
 import re
+import signal
 
 import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofs import smtlib
 from proofs.kernel import Kernel
 from proofs.smtlib import logic_of, standalone_text
 
@@ -42,3 +44,22 @@ def test_the_logic_holds_the_elements_of_arrays():
     k = Kernel("test")
     array = k.function("array", z3.IntSort(), z3.ArraySort(z3.IntSort(), z3.RealSort()))
     assert logic_of([array(0) == array(1)]) == "QF_AUFLIRA"
+
+
+def test_an_interrupt_waits_until_the_reader_is_done(monkeypatch):
+    masked = []
+
+    class Reader:
+        def from_string(self, text):
+            masked.append(signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()))
+            return reader.from_string(text)
+
+        def add_decl(self, declared):
+            reader.add_decl(declared)
+
+    reader = smtlib._reader
+    monkeypatch.setattr(smtlib, "_reader", Reader())
+    monkeypatch.setattr(smtlib, "_free", {})
+    smtlib.symbol("never_met_before", z3.IntSort(), z3.IntSort())
+    assert masked == [True, True, True]
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
