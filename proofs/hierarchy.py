@@ -176,8 +176,8 @@ def hierarchical_all_reduce_is_an_all_reduce(k: Kernel) -> tuple[Theorem, ...]:
 
     For m groups of n devices and M elements each device sends 2(n-1)/n M inside and 2(m-1)/m M/n
     outside: as much as a flat all-reduce, 2(nm-1)/(nm) M, and at most what an all-reduce along each
-    level in turn sends. Over the other level go
-    slices only. Outside first means the same, and sends as much in all. (Claim C6; design 2.5)
+    level in turn sends. Over the other level go slices only. Outside first means the same, and sends as
+    much in all. (Claim C6; design 2.5)
     """
     return (
         _Levels(k.part("inner_first")).is_flat(HIERARCHICAL),

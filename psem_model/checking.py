@@ -30,7 +30,6 @@ STEPS = 4  # of such a run: those that the verdict looks at
 MANY = 1000  # micro-steps, with which a check takes seconds
 
 Mesh = dict[str, Number]
-Decide = Callable[[Schedule, Mesh, int, BytePolicy], Verdict]
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,6 @@ def check_schedule(
     policy: BytePolicy,
     line: Callable[[str, int], int | None] = lambda *_: None,
     progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
-    decide: Decide | None = None,
 ) -> Checked:
     """Check a schedule in each case, until one fails. `line`: where an operation of a part stands.
 
@@ -192,14 +190,14 @@ def check_schedule(
     for case in progress(cases):
         looked_at.append(case)
         try:
-            verdict = (decide or verdict_of)(schedule, case.mesh, case.micro_steps, policy)
+            verdict = check(schedule, case.mesh, case.micro_steps, policy, same)
         except ValueError:
             if case.of_numbers:
                 raise
             verdict = Verdict(False)
         if not verdict.accepted and not case.of_numbers:
             numbers = _cases(schedule, sizes_of(schedule), {c.micro_steps for c in cases})
-            return check_schedule(name, schedule, numbers, policy, line, progress, decide)
+            return check_schedule(name, schedule, numbers, policy, line, progress)
         if not verdict.accepted:
             part, index = place_of(schedule, verdict, case.micro_steps)
             where = None if part is None or index is None else line(part, index)
@@ -237,11 +235,6 @@ def _cases(schedule: Schedule, sizes: Sequence[int | None], counts: Iterable[int
         for some in product(sizes, repeat=len(axes))
     ]
     return _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
-
-
-def verdict_of(schedule: Schedule, mesh: Mesh, micro_steps: int, policy: BytePolicy) -> Verdict:
-    """The verdict on a mesh of sizes that may be any. Raises ValueError if it depends on these."""
-    return check(schedule, mesh, micro_steps, policy, same)
 
 
 def sizes_of(schedule: Schedule) -> tuple[int, ...]:

@@ -6,29 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psem_model.checking import (
-    Case,
-    Checked,
-    Decide,
-    Mesh,
-    cases_of,
-    check_schedule,
-    size_text,
-    verdict_of,
-)
+from psem_model.checking import Case, Checked, cases_of, check_schedule
 from psem_model.expressions import Expression
 from psem_model.figures import counted
 from spec.derive import derive
 from spec.distribute import distribute
 from spec.layouts import LayoutError
-from spec.mesh import HOST
-from spec.placement import Placement
-from spec.programs import check as check_program
-from spec.schedule import Schedule
+from spec.programs import check
 from spec.stages import check_stages, pieces, sends, to_sum
-from spec.states import BytePolicy, State
+from spec.states import BytePolicy
 from spec.transformer import Transformer, parts
-from spec.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -118,7 +105,7 @@ def check_product(
         check_stages(placed, sends(placed), to_sum(placed))
         for part in parts(model):
             program = distribute(part, product.cuts)
-            check_program(program)
+            check(program)
             lines_of[part.name] = len(program.lines)
             for weight in part.weights:
                 summed = program.summed(weight)
@@ -130,42 +117,10 @@ def check_product(
     placed_along = {product.states_of(summed): tuple(names) for summed, names in groups.items()}
     most = max(placed_along, key=lambda placement: len(placement.axes))
     cases_of(derive(most), sizes, micro_steps, product.axes)  # too many axes are told at once
-    known = Known()
     checked = []
     for placement, names in placed_along.items():
         schedule = derive(placement)
         cases = cases_of(schedule, sizes, micro_steps, product.axes)
-        decide = known.decide(placement)
-        verdict = check_schedule(found.text, schedule, cases, policy, progress=progress, decide=decide)
+        verdict = check_schedule(found.text, schedule, cases, policy, progress=progress)
         checked.append(Weights(schedule.axes, names, verdict))
     return CheckedProduct(found.text, lines_of, "", shared, tuple(checked))
-
-
-class Known:
-    """Cases that are accepted, each for all that differ from it in the names and the order of axes.
-
-    Names make no difference to a verdict, and neither does the order (claim K8).
-    """
-
-    def __init__(self) -> None:
-        self.accepted: set[tuple[object, ...]] = set()
-
-    def decide(self, placement: Placement) -> Decide:
-        """Verdicts on the schedule of a placement: new only of cases that are not known."""
-
-        def modes(axis: str) -> tuple[str, ...]:
-            return tuple(str(placement.mode(state, axis)) for state in State)
-
-        along = {axis: modes(axis) for axis in placement.axes}
-
-        def decide(schedule: Schedule, mesh: Mesh, micro_steps: int, policy: BytePolicy) -> Verdict:
-            axes = sorted((along[axis], size_text(size)) for axis, size in mesh.items())
-            case = (placement.hold, modes(HOST), micro_steps, policy, *axes)
-            if case in self.accepted:
-                return Verdict(True)
-            verdict = verdict_of(schedule, mesh, micro_steps, policy)
-            if verdict.accepted:
-                self.accepted.add(case)
-            return verdict
-
-        return decide

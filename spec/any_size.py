@@ -43,7 +43,7 @@ class Polynomial:
         return _of(total)
 
     def __sub__(self, other: Number) -> Number:
-        return self.__add__(-1 * other)
+        return self + -1 * other
 
     def __pow__(self, exponent: int) -> Number:
         """Of one product any power; of sums none below 0: ValueError."""

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from proofs.registry import ROOT
-from psem_model.checking import verdict_of
 from psem_model.replay import replay
 from psem_model.schedules import line_of, loads, read
 from spec.derive import derive
@@ -177,35 +176,6 @@ def test_a_product_of_many_axes_is_refused_before_anything_is_checked(psem, monk
     assert (code, out) == (2, "")
     words = "given nothing for 5 axes that place a weight, of the product's 6; expected sizes such as"
     assert f"{words} 2x2x2x2x2x2 to check more than 4 axes\n" in err
-
-
-@pytest.mark.parametrize(
-    ("product", "policy"),
-    [
-        ("zero1 * tp+sp * cp", "mixed-adam"),
-        ("zero3 * zero2(b) * cp", "mixed-adam"),
-        ("fused-update * ep * tp+sp", "mixed-adam"),
-        ("zero-offload * tp+sp * cp", "fp32-adam"),
-        ("hsdp * tp+sp", "fp32-sgd"),
-    ],
-)
-def test_what_is_known_of_like_axes_is_what_is_found_without(product, policy, psem, monkeypatch):
-    args = ["check", product, "--bytes", policy, "--json"]
-    known = psem(*args)
-    monkeypatch.setattr("psem_model.product_check.Known.decide", lambda *_: verdict_of)
-    assert psem(*args) == known
-
-
-def test_like_axes_are_checked_once(psem, monkeypatch):
-    from psem_model import product_check
-
-    met = []
-    monkeypatch.setattr(product_check, "verdict_of", lambda *c: met.append(c) or verdict_of(*c))
-    code, out, _ = psem("check", "zero1 * ep * tp+sp * cp", "--accumulate", 1)
-    assert code == 0
-    assert "looked at 81 cases: batch 1, 2 and 3 or more x expert" in out
-    # pairs and triples of like axes, whatever their order, for each size of batch
-    assert len(met) == 3 * (3 + 6 + 10)
 
 
 def test_a_check_as_json_says_of_which_layers_it_is(psem):
