@@ -12,6 +12,9 @@ from typing import Any, TypeAlias
 
 import z3
 
+# Terms are dropped by Python's collector, in whichever thread it runs: z3 takes them away in its own.
+z3.Z3_enable_concurrent_dec_ref(z3.main_ctx().ref())
+
 Term: TypeAlias = Any  # z3.ExprRef
 Bool: TypeAlias = Any  # z3.BoolRef
 

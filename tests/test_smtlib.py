@@ -2,6 +2,7 @@
 
 import re
 import signal
+import threading
 
 import z3
 from hypothesis import given
@@ -63,3 +64,17 @@ def test_an_interrupt_waits_until_the_reader_is_done(monkeypatch):
     smtlib.symbol("never_met_before", z3.IntSort(), z3.IntSort())
     assert masked == [True, True, True]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_a_term_that_another_thread_drops_is_not_taken_away_meanwhile():
+    a, b = z3.Bools("a b")
+    shared = [z3.And(a, b)]
+    number = shared[0].get_id()
+    collector = threading.Thread(target=shared.pop)
+    collector.start()
+    collector.join()
+    context, made, numbers = z3.main_ctx().ref(), a.as_ast(), set()
+    for _ in range(1000):  # z3 gives the numbers of terms that it took away to new ones
+        made = z3.Z3_mk_not(context, made)
+        numbers.add(z3.Z3_get_ast_id(context, made))
+    assert number not in numbers
