@@ -8,7 +8,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from psem_model.figures import Divergence, counted, divergence_json
+from psem_model.figures import Divergence, counted, divergence_json, divergence_text
 from psem_model.inputs import BadInput
 from psem_model.predict import NO_COPY, wants_a_copy
 from psem_model.schedule_keys import PARTS
@@ -82,9 +82,11 @@ class Run:
             f"{counted(self.case.devices, 'device')}, {counted(self.parameters, 'parameter')}, "
             f"{counted(self.case.micro_steps, 'micro-step')}"
         )
-        replay = self.simulated or "every copy is as on a single device"
+        replay = "every copy is as on a single device"
+        if self.simulated is not None:
+            replay = divergence_text(self.simulated)
         return [
-            f"a run that diverges, on {where}: {self.divergence}",
+            f"a run that diverges, on {where}: {divergence_text(self.divergence)}",
             f"simulated on {where}: {replay}",
         ]
 

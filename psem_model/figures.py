@@ -35,9 +35,10 @@ def divergence_text(run: Divergence) -> str:
     if run.has is None:
         return f"after step {run.step + 1}, no copy of the parameters is kept"
     where = ",".join(map(str, run.device))
+    beside = "on the first device" if run.state == "statistics" else "on a single device"
     return (
         f"after step {run.step + 1}, element {run.element} of the {run.state} on device ({where}) is "
-        f"{value_text(run.has)}; on a single device it is {value_text(run.single)}"
+        f"{value_text(run.has)}; {beside} it is {value_text(run.single)}"
     )
 
 

@@ -140,10 +140,14 @@ def compare(
         raise BadInput('compare: expected two strategies or more, such as "zero1(64)" "zero3(64)"')
     given = inputs.policy(policy)
     expressions = [parse(text) for text in strategies]
+    of_devices = model_inputs.sizes_of(expressions, devices)
     plans = []
     if has_samples(model) and psi is None:
         step = {"policy": policy, "accumulate": accumulate, "held": hold, "unit": unit}
-        plans = [planned(expression, devices, model, **step) for expression in expressions]
+        plans = [
+            planned(expression, sizes, model, **step)
+            for expression, sizes in zip(expressions, of_devices, strict=True)
+        ]
         require_effect(plans)
     else:
         refuse(["hold"], "without --sequence", "both, for the activations")
@@ -162,7 +166,7 @@ def compare(
             )
         size = parameters(psi, model)
         of_unit = None if unit is None else min(size, count("--unit", unit, "elements"))
-        mesh = model_inputs.mesh(expression, devices)
+        mesh = model_inputs.mesh(expression, of_devices[number])
         steps = count("--accumulate", accumulate, "micro-steps")
         placed, refused = expression.product.states, None
         try:

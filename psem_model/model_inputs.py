@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from psem_model import inputs
@@ -102,6 +102,18 @@ BLOCKS = {
     "gpt": "layer norms, biases, gelu, dropout, tied words (arXiv 2104.04473)",
     "llama": "root mean square norms, gated silu, no biases",
 }
+
+
+def sizes_of(plans: Sequence[Expression], devices: str | None) -> list[str | None]:
+    """What --devices says of each of several plans: of those that do not say their sizes."""
+    with_sizes = [plan for plan in plans if plan.sizes]
+    without = [plan for plan in plans if not plan.sizes]
+    if devices is None and with_sizes and without:
+        words = f"{without[0].text!r} without sizes beside {with_sizes[0].text!r}"
+        raise BadInput(f"strategy: given {words}; expected dp(8), say, or --devices for it")
+    if not without:
+        return [devices] * len(plans)
+    return [None if plan.sizes else devices for plan in plans]
 
 
 def mesh(found: Expression, devices: str | None) -> dict[str, int]:

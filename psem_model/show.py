@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from psem_model.figures import counted, divergence_json, plain, quantity, table, times, unit_of
+from psem_model.figures import (
+    counted,
+    divergence_json,
+    divergence_text,
+    plain,
+    quantity,
+    table,
+    times,
+    unit_of,
+)
 from psem_model.inputs import symbols_of
 from psem_model.predict import NO_COPY, NotRealisable, Prediction
 from psem_model.symbolic import LEGEND, closed_form, peak_formula, text
@@ -178,7 +187,7 @@ def refusal(error: NotRealisable) -> list[str]:
     if error.for_want_of_a_copy:
         lines.append(NO_COPY)
     if error.divergence is not None:
-        lines.append(f"a run that diverges: {error.divergence}")
+        lines.append(f"a run that diverges: {divergence_text(error.divergence)}")
     return lines
 
 

@@ -47,14 +47,6 @@ class Divergence:
     has: Any
     single: Any
 
-    def __str__(self) -> str:
-        where = ",".join(map(str, self.device))
-        beside = "on the first device" if self.state == "statistics" else "on a single device"
-        return (
-            f"after step {self.step + 1}, element {self.element} of the {self.state} on device "
-            f"({where}) is {self.has}; {beside} it is {self.single}"
-        )
-
 
 class Reference:
     """The values that each device holds of each element; of a number, the same for each element."""

@@ -162,6 +162,13 @@ def test_the_json_of_a_refusal_names_the_rule_and_the_run(psem):
     assert refusal["divergence"]["has"] != refusal["divergence"]["single_device"]
 
 
+def test_a_placement_that_keeps_no_parameters_is_said_to_keep_none(psem):
+    kept_nowhere = "parameters=M,optimizer=M,gradients=M,activations=M"
+    code, _, err = psem("predict", *OK, "--placement", kept_nowhere)
+    assert code == 1
+    assert "a run that diverges: after step 1, no copy of the parameters is kept" in err
+
+
 def test_a_placement_and_its_name_predict_the_same(psem, predicted):
     named = predicted("zero3", psi="7.5e9", devices=64)
     _, out, _ = psem(

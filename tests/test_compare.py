@@ -46,6 +46,21 @@ def test_predict_and_compare_reject_the_same(psem):
         assert psem("compare", *WRONG, *shape)[0] == 1
 
 
+@pytest.mark.parametrize("shape", [PSI, SHAPE])
+def test_devices_are_of_the_plans_that_do_not_say_their_sizes(shape, psem):
+    typed = psem("compare", "zero1(2)", "dp(4)", *shape)
+    assert typed[0] == 0
+    mixed = psem("compare", "zero1(2)", "dp", "--devices", 4, *shape)
+    assert [line.split()[-2:] for line in mixed[1].splitlines()[1:9]] == [
+        line.split()[-2:] for line in typed[1].splitlines()[1:9]
+    ]
+    code, _, err = psem("compare", "zero1(2)", "dp", *shape)
+    assert code == 2
+    assert "given 'dp' without sizes beside 'zero1(2)'; expected dp(8), say, or --devices" in err
+    code, _, err = psem("compare", "zero1(2)", "dp(2)", "--devices", 2, *shape)
+    assert (code, "which says its sizes" in err) == (2, True)
+
+
 FACTORS = ["zero3(a=2)", "zero1(b=3)", "dp(c=4)", "zero2(d=2)", "fsdp(e=3)"]
 
 

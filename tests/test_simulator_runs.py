@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from psem_model.figures import divergence_text
 from psem_model.simulator import Floating, Mlp, simulate
 from spec.derive import derive
 from spec.schedule import MICRO_STEPS, Factor, Rest, Span
@@ -86,7 +87,7 @@ def test_a_divergence_says_where_it_is_and_what_was_expected():
     run = simulate(broken, {"d": 2}, 3, steps=3, stop_at_divergence=True)
     d = run.divergence
     assert (d.step, d.device, d.element, d.state) == (0, (0,), 0, "parameters")
-    assert str(d) == (
+    assert divergence_text(d) == (
         f"after step 1, element 0 of the parameters on device (0) is {d.has}; "
         f"on a single device it is {d.single}"
     )
@@ -95,7 +96,7 @@ def test_a_divergence_says_where_it_is_and_what_was_expected():
 def test_keeping_no_copy_of_the_parameters_diverges():
     nothing = Rest(stored=False)
     run = simulate(written((), (), parameters=nothing, optimizer=nothing), {"d": 2}, 3)
-    assert str(run.divergence) == "after step 1, no copy of the parameters is kept"
+    assert divergence_text(run.divergence) == "after step 1, no copy of the parameters is kept"
 
 
 # ---------------------------------------------------------- what the language can say

@@ -32,16 +32,6 @@ class Divergence:
     has: Any
     single: Any
 
-    def __str__(self) -> str:
-        if self.has is None:
-            return f"after step {self.step + 1}, no copy of the parameters is kept"
-        where = ",".join(map(str, self.device))
-        beside = "on the first device" if self.state == "statistics" else "on a single device"
-        return (
-            f"after step {self.step + 1}, element {self.element} of the {self.state} on device "
-            f"({where}) is {self.has}; {beside} it is {self.single}"
-        )
-
 
 @dataclass(frozen=True)
 class Run:
