@@ -131,7 +131,7 @@ def _integrity(r: _Mesh) -> Theorem:
         ],
     )
     all_samples = equal_terms(k, "the_samples", whole, r.as_seen)
-    some = k.suppose("there_are_rows", [], r.m >= 1)
+    some = k.prove("there_are_rows", r.m >= 1, uses=[placed[0]])
     applied = r.applied(t, d)[j]
     goal = conditions.gradient_integrity(r.updates(d, j), applied, r.as_seen(t, j, r.batch(t)))
     return k.prove(

@@ -48,13 +48,13 @@ class Gossip:
 
 def gossip(k: Kernel) -> Gossip:
     n = k.fixed("n", INT)
-    group = k.suppose("at_least_one_device", [], n >= 1)
     k.integers("e d c t")
     sender, receiver = k.function("sender", INT, INT, INT), k.function("receiver", INT, INT, INT)
     senders, receivers = (
         k.suppose(f"{who.name()}s_are_devices", [E, T], z3.And(who(E, T) >= 0, who(E, T) < n))
         for who in (sender, receiver)
     )
+    group = k.prove("at_least_one_device", n >= 1, uses=[senders])
     knows, first, then = k.recursion(
         "knows",
         [E, D, C],

@@ -29,7 +29,7 @@ class Symbols:
     def __init__(self, k: Kernel) -> None:
         self.psi, self.n, self.k, self.c = k.reals("psi n k c")
         self.policy = BytePolicy(2, 2, self.k)  # mixed precision: 2-byte weights and gradients
-        self.sizes = [self.psi > 0, self.n >= 1, self.k > 0]
+        self.sizes = [self.psi > 0, self.n >= 1, self.k >= 0]
         self.covers = self.c * self.n >= self.psi
         self.less_than_n_padding = self.c * self.n < self.psi + self.n
 
@@ -77,7 +77,7 @@ def zero3_divides_everything(k: Kernel) -> tuple[Theorem, ...]:
 
 
 def each_stage_needs_less(k: Kernel) -> tuple[Theorem, ...]:
-    """DP > ZeRO-1 > ZeRO-2 > ZeRO-3 for every N >= 2, with padding when Psi >= 2. (Claim M5)"""
+    """DP > ZeRO-1 > ZeRO-2 > ZeRO-3 for every N >= 2 and K > 0; padded, for Psi >= 2. (Claim M5)"""
     s = Symbols(k)
     stages = ("dp", "zero1", "zero2", "zero3")
 
@@ -109,7 +109,7 @@ def zero3_divides_memory_by_devices(k: Kernel) -> tuple[Theorem, ...]:
     padded = k.prove(
         "with_padding_at_most_n",
         s.rests("dp", True) <= s.n * s.rests("zero3", True),
-        given=[s.covers, s.k > 0],
+        given=[s.covers, s.k >= 0],
     )
     return ratio, eight, padded
 
@@ -123,7 +123,7 @@ def zero2_approaches_its_bound(k: Kernel) -> tuple[Theorem, ...]:
     near = k.prove(
         "as_close_as_one_likes",
         dp * s.n > (bound - eps) * (zero2 * s.n),
-        given=[s.psi > 0, s.k > 0, eps > 0, 2 * eps * s.n >= (4 + s.k) * (2 + s.k)],
+        given=[s.psi > 0, s.k >= 0, eps > 0, 2 * eps * s.n >= (4 + s.k) * (2 + s.k)],
     )
     return below, near
 

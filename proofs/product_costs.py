@@ -42,6 +42,8 @@ def costs_of_products(k: Kernel) -> tuple[Theorem, ...]:
     move at once is one collective along all their axes: it sends what the first alone sends on
     everything, the next on the first one's slices, and so on. (Claim K7; design 2.9)
     """
+    if len({factor(name, AXES[0]).states for name in NAMES}) != len({STRATEGIES[n] for n in NAMES}):
+        raise KernelError(f"{k.claim}: on another axis two strategies are one")
     sizes = _Sizes(k)
     proved: dict[Placement, Theorem] = {}
     memory: dict[Any, None] = {}

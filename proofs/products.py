@@ -49,6 +49,8 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
         if schedule not in with_data_parallelism.values():
             proved.append(accepted(k.part(name.replace("-", "_")), schedule))
         with_data_parallelism[name] = schedule
+    if len(proved) != len({STRATEGIES[name] for name in STATES}):
+        raise KernelError(f"{k.claim}: on another axis two strategies are one")
     summed: dict[tuple[str, ...], Product] = {}  # factors of the model place no states: one of each
     for names in MODELS:
         model = Product(tuple(factor(name) for name in names))

@@ -294,4 +294,5 @@ def _made_again(k: Kernel) -> Theorem:
         base=[start],
         step=[then, *of_reads, earlier, forward, backward],
     )
-    return k.prove("made_again_is_made", same, [line >= 0], [all_alike.at(line=line + 1), then])
+    uses = [all_alike.at(line=line + 1), then, earlier, backward]  # before the first, all are kept
+    return k.prove("made_again_is_made", same, uses=uses)

@@ -315,14 +315,15 @@ def _each_is_best_somewhere(s: Symbols) -> Theorem:
 def where_the_stages_stand(k: Kernel) -> tuple[Theorem, ...]:
     """Which of DP and ZeRO-1/2/3 dominates which, and when one is on the frontier.
 
-    For N >= 2 and k micro-steps: ZeRO-1 dominates DP if and only if w <= g; ZeRO-2 dominates ZeRO-1 if
-    and only if k = 1, and DP if and only if k = 1 and w <= g; ZeRO-3 dominates DP if and only if k = 1
-    and 2w <= g, and ZeRO-1 and ZeRO-2 never; no stage dominates a later one. With one micro-step none
-    is on the frontier. With several and a copy of the weights in Omega, DP and ZeRO-3 are not: ZeRO-3
-    that casts its parameters from that copy sends as much and rests in less; ZeRO-1 and ZeRO-2 are
-    where K(N-1) > wN and w < 2g, and the theorem says where exactly. Without a copy, ZeRO-3 is,
-    ZeRO-1 and ZeRO-2 are if and only if w <= K + g, and DP if and only if w > g; for K = 0, DP if
-    and only if w >= g, ZeRO-1 and ZeRO-2 if and only if w <= g. (Claim P3)
+    For N >= 2 and k micro-steps: ZeRO-1 dominates DP if and only if w <= g, or w < g if K = 0; ZeRO-2
+    dominates ZeRO-1 if and only if k = 1, and DP if and only if k = 1 and w <= g; ZeRO-3 dominates DP
+    if and only if k = 1 and 2w <= g, and ZeRO-1 and ZeRO-2 never; no stage dominates a later one, but
+    DP does ZeRO-1 if K = 0 and w > g. With one micro-step none is on the frontier. With several and a
+    copy of the weights in Omega, DP and ZeRO-3 are not: ZeRO-3 that casts its parameters from that copy
+    sends as much and rests in less; ZeRO-1 and ZeRO-2 are where K(N-1) > wN and w < 2g, and the theorem
+    says where exactly. Without a copy, ZeRO-3 is, ZeRO-1 and ZeRO-2 are if and only if w <= K + g, and
+    DP if and only if w > g; for K = 0, DP if and only if w >= g, ZeRO-1 and ZeRO-2 if and only if
+    w <= g. (Claim P3)
     """
     return (
         _among_themselves(k.part("stages")),
@@ -335,12 +336,12 @@ STAGES = ("dp", "zero1", "zero2", "zero3")
 
 
 class _Named(Symbols):
-    """The same for named strategies, with any number of micro-steps from 1 on."""
+    """The same for named strategies, with any number of micro-steps from 1 on, and any K from 0 on."""
 
     def __init__(self, k: Kernel) -> None:
         super().__init__(k, Regime(Kept.COPY, True))
         some_steps = z3.Or(self.m == 1, self.m >= 2)
-        widths = (self.w > 0, self.g > 0, self.k > 0)
+        widths = (self.w > 0, self.g > 0, self.k >= 0)
         sizes = z3.And(2 * self.s <= 1, some_steps, *widths)
         self.weaker, self.given = [sizes], [z3.And(self.s > 0, sizes)]
 
@@ -354,7 +355,8 @@ def _among_themselves(k: Kernel) -> Theorem:
     s = _Named(k)
     once = s.m == 1
     when = {
-        ("zero1", "dp"): s.w <= s.g,
+        ("zero1", "dp"): z3.And(s.w <= s.g, z3.Or(s.w < s.g, s.k > 0)),
+        ("dp", "zero1"): z3.And(s.w > s.g, s.k == 0),
         ("zero2", "dp"): z3.And(once, s.w <= s.g),
         ("zero2", "zero1"): once,
         ("zero3", "dp"): z3.And(once, 2 * s.w <= s.g),

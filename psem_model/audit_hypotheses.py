@@ -62,10 +62,27 @@ def impossible(theorem: Theorem) -> bool:
 
     With quantifiers, so it may not see it: only where the answer is yes does it say anything.
     """
-    formulas = _conditions(theorem)
-    for part in _hypotheses(theorem):
-        variables = _variables(part)
-        formulas.append(z3.ForAll(variables, part.goal) if variables else part.goal)
+    return _contradict([*_conditions(theorem), *map(_closed, _hypotheses(theorem))])
+
+
+def implied(theorem: Theorem) -> list[str]:
+    """The hypotheses under it that z3 sees to follow from the others, all for all values."""
+    said = [part for part in _hypotheses(theorem) if part.rule == "hypothesis"]
+    return [
+        f"hypothesis {part.name}: the others of {theorem.name} imply it"
+        for part in said
+        if _contradict(
+            [*(_closed(other) for other in said if other is not part), z3.Not(_closed(part))]
+        )
+    ]
+
+
+def _closed(hypothesis: Theorem) -> Bool:
+    variables = _variables(hypothesis)
+    return z3.ForAll(variables, hypothesis.goal) if variables else hypothesis.goal
+
+
+def _contradict(formulas: Sequence[Bool]) -> bool:
     solver = z3.Solver()
     solver.set(rlimit=GLANCE, random_seed=SEED)
     solver.add(*formulas)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -70,6 +71,7 @@ def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
     """What z3 says of each text, whether facts can hold, and whether each of them is needed."""
     from psem_model.audit_hypotheses import (
         for_all_values,
+        implied,
         impossible,
         premises,
         resting_on_none,
@@ -88,6 +90,7 @@ def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
         found["unused"] += unused(theorem)
     found["unused"] += [f"part of {part}" for part in unused_parts(result.listed)]
     found["unused"] += resting_on_none(result.listed, result.theorems)
+    found["unused"] += dict.fromkeys(each for theorem in result.theorems for each in implied(theorem))
     for number, theorem in enumerate(result.theorems, 1):
         if theorem.counterexample is None and (formulas := premises(theorem)):
             text = None if impossible(theorem) else witness(formulas)
@@ -104,6 +107,8 @@ def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    if hasattr(signal, "SIGPIPE"):  # not on Windows
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # end with whoever asked, without a word
     request = json.loads(sys.stdin.readline())
     claims = {claim.id: claim for claim in chosen(request["claims"])}
     for name in request["claims"]:

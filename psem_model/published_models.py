@@ -129,7 +129,8 @@ def _over_links(strategy: str, axis: Any) -> Any:
 
 
 def _of_ulysses(entry: Entry, derived: Any) -> Reproduced:
-    return Reproduced(derived, same(derived, form(entry.value, N=SYMBOLS["s"])))
+    tokens = derived.subs(SYMBOLS["s"], SYMBOLS["N"])  # as the source calls them
+    return Reproduced(tokens, same(tokens, form(entry.value)))
 
 
 def _by_all_to_all(entry: Entry) -> Reproduced:
@@ -210,10 +211,11 @@ def _parameters(entry: Entry) -> Reproduced:
     L, V, h = (SYMBOLS[name] for name in "LVh")
     # the head's words are the embedding's
     derived = by_part["embedding"] + L * by_part["layer"] + by_part["head"] - V * h
-    sizes = {L: 4, V: 512, h: 1024, SYMBOLS["P"]: 1024}
-    more = sympy.expand(derived - form(entry.value, l=L, s=SYMBOLS["P"]))
-    agrees = more == 0 and derived.subs(sizes) == found["inputs"]["psi"]
-    return Reproduced(sympy.expand(derived), agrees, "" if more == 0 else f"{more} more are predicted")
+    layers, s = symbol("l"), SYMBOLS["s"]  # as the source calls them
+    derived = sympy.expand(derived).subs({L: layers, SYMBOLS["P"]: s})
+    more = sympy.expand(derived - form(entry.value, l=layers))
+    agrees = more == 0 and derived.subs({layers: 4, V: 512, h: 1024, s: 1024}) == found["inputs"]["psi"]
+    return Reproduced(derived, agrees, "" if more == 0 else f"{more} more are predicted")
 
 
 def _number_of_parameters(entry: Entry) -> Reproduced:

@@ -143,4 +143,6 @@ RULES = {  # by how an entry's name begins
     "nccl.factor": _bus_factor,
     "nccl.factor.AlltoAll": _exchanged,
     "nccl.factor.Broadcast": _chain,
+    "nccl.factor.Reduce": _chain,  # a broadcast with every message the other way
+    "nccl.factor.ReduceScatter": _bus_factor,
 }

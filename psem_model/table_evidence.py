@@ -138,8 +138,8 @@ def published_table(style: Style) -> Table:
             Column("note", 0.85),
         ),
         tuple(rows),
-        "Published: as printed; predicted: exactly, in the source's symbols; agrees: rounded as the "
-        "source rounds.",
+        "Published: as printed; predicted: exactly, but for what the note says is dropped, in the "
+        "source's symbols; agrees: rounded as the source rounds.",
         long=True,
         headed=True,
     )

@@ -167,8 +167,8 @@ def products(style: Style) -> Table:
         "Products of strategies: verdicts",
         (Column("times"), *(Column(factor, 1) for factor in factors)),
         tuple(rows),
-        f"Checked on {SMALL} devices along each axis, with {SMALL} micro-steps, or else with one; all "
-        "sizes are claim K5.",
+        f"Checked on {SMALL} devices along each axis, with {SMALL} micro-steps, or else with one. "
+        "Claim K5 is of all sizes, and of all of these strategies but fused-update.",
     )
 
 

@@ -164,7 +164,7 @@ def _rows(table: Table) -> Iterator[str]:
 
 
 SPACE = r"\addlinespace[3pt]"
-SMALL = r"\footnotesize\setlength{\tabcolsep}{4pt}\renewcommand{\arraystretch}{1.1}"
+SMALL = r"\fontsize{8}{9.5}\selectfont\setlength{\tabcolsep}{4pt}"
 
 
 def _widths(columns: Sequence[Column]) -> str:

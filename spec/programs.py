@@ -228,9 +228,14 @@ def check(program: Program) -> None:
         if isinstance(line, Operation) and forward.get(line.makes) == line:  # and masks drawn again
             lies |= {v: program.lies[v] for v in line.reads if v.role is Role.CONSTANT}
         lies[line.makes] = _made(program, line, lies)
-    if part.takes and program.returns:
+    if part.takes:
+        if program.returns is None:
+            raise LayoutError(f"{part.name}: no cotangent of {part.takes.name} is returned")
         home = {axis.name: axis.home(part.takes, part) for axis in program.axes}
         _require(lies, program.returns, of_cotangent(home))
+    for weight in part.weights:
+        if weight not in program.gradients:
+            raise LayoutError(f"{weight.name} has no gradient")
     for weight, gradient in program.gradients.items():
         _require(lies, gradient, lies[weight])
 

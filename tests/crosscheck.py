@@ -7,18 +7,21 @@ import sys
 from dataclasses import replace
 from fractions import Fraction
 
-from hypothesis import HealthCheck, Phase, given, settings
+import hypothesis
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psem_model.predict import predict_schedule
 from psem_model.simulator import simulate
+from spec.compose import Product, factor
 from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes
 from spec.modes import Mode
 from spec.placement import place
-from spec.schedule import COLLECTIVES, PASSING, RESTING, SCALARS, STATE_OF, Buffer, Kind
+from spec.schedule import COLLECTIVES, PASSING, RESTING, SCALARS, STATE_OF, Buffer, Kind, Op, Phase
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
+from spec.training import Loss, Training
 from spec.verdict import check
 from tests.schedules import PIECES, placements, real_life, with_one_fault
 
@@ -191,18 +194,54 @@ def agree_on_what_is_released():
     assert not agree_on_the_verdict(wrong, {"batch": 2}, 1, policy)
 
 
+def agree_on_operations_along_two_axes():
+    """Means, counts and slices of one operation that acts along both axes at once."""
+    axes, mesh = ("batch", "sequence"), {"batch": 2, "sequence": 3}
+    kept, phase = Buffer.GRADIENTS, Phase.REDUCE
+    both = derive(Product((factor("dp", "batch"), factor("dp", "sequence"))).states)
+    counted = (
+        Op(Kind.COUNT, Phase.FORWARD, Buffer.TOKENS, axes=axes),
+        Op(Kind.ACCUMULATE, Phase.FORWARD, Buffer.TOKENS, Buffer.TOTAL_TOKENS),
+    )
+    summed, divided = Op(Kind.ALL_REDUCE, phase, kept, axes=axes), Buffer.TOTAL_TOKENS
+
+    def case(loss, micro_step, *reduced):
+        finish = (*reduced, *(op for op in both.finish if op.kind is not Kind.ALL_REDUCE))
+        ops = micro_step + both.micro_step
+        return replace(both, micro_step=ops, finish=finish, training=Training(loss))
+
+    scattered = Op(Kind.REDUCE_SCATTER, phase, kept, axes=axes)
+    for right, schedule in (
+        (True, case(Loss.MEAN, (), replace(summed, mean=True))),
+        (
+            True,
+            case(
+                Loss.TOKEN_MEAN,
+                counted,
+                summed,
+                Op(Kind.DIVIDE, phase, kept, by=divided),
+                Op(Kind.RESET, phase, divided),
+            ),
+        ),
+        (True, case(Loss.SUM, (), scattered, Op(Kind.ALL_GATHER, phase, kept, axes=axes))),
+        (False, case(Loss.SUM, (), scattered, Op(Kind.ALL_GATHER, phase, kept, axes=axes[:1]))),
+    ):
+        assert agree_on_the_verdict(schedule, mesh, 1) is right, schedule
+
+
 def main(examples):
     """A quick look, for copies of the project in which a rule is broken."""
     agree_on_named_strategies()
     agree_on_what_is_released()
     agree_on_faults(["zero1", "zero3"])
+    agree_on_operations_along_two_axes()
 
     @settings(
         max_examples=examples,
         derandomize=True,
         deadline=None,
         suppress_health_check=list(HealthCheck),
-        phases=[Phase.generate],  # no shrinking
+        phases=[hypothesis.Phase.generate],  # no shrinking
     )
     @given(plans())
     def costs(plan):

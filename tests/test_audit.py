@@ -130,6 +130,21 @@ def test_an_unused_fact_is_found():
     assert found == "unused: less given[1]: y < 5"
 
 
+def with_a_hypothesis_that_another_implies(k: Kernel):
+    n, x, y = k.fixed("n", z3.IntSort()), k.integers("x"), k.integers("y")
+    place = k.function("place", z3.IntSort(), z3.IntSort())
+    placed = k.suppose("placed", [x], z3.And(place(x) >= 0, place(x) < n))
+    some = k.suppose("some", [], n >= 1)
+    own = k.prove("own", place(y) < n, uses=[placed.at(x=y)])
+    return (k.prove("both", z3.And(place(y) < n, n >= 1), uses=[own, some]),)
+
+
+def test_a_hypothesis_that_the_others_imply_is_found():
+    claim = claim_of(with_a_hypothesis_that_another_implies)
+    found = audited(claim, lambda run: run.update(unused=[]))
+    assert "unused: hypothesis some: the others of both imply it" in found
+
+
 def test_facts_that_contradict_each_other_are_found():
     found = audited(claim_of(with_impossible_facts))
     assert any(each.startswith("vacuous: the facts of anything: z3 not sat") for each in found)

@@ -365,3 +365,11 @@ def test_recomputation_keeps_less_and_sends_more(predicted):
     assert kept == sorted(kept, reverse=True)
     assert sent == sorted(sent)
     assert len({*kept}) == 4
+
+
+def test_heads_of_an_odd_number_of_features_cannot_be_turned(psem):
+    shape = "--layers 1 --hidden 6 --heads 2 --sequence 4 --vocabulary 5 --block"
+    code, _, err = psem("simulate", "tp(2)", *shape.split(), "llama")
+    assert code == 2
+    assert "given 3 features of a head; expected an even number" in err
+    assert psem("simulate", "tp(2)", *shape.split(), "gpt")[0] == 0

@@ -14,7 +14,7 @@ from spec.distribute import ALL, FROM_SLICES, NOTHING, distribute
 from spec.model_costs import elements, fullest_moment, in_precision, kept_bytes
 from spec.programs import live
 from spec.states import MIXED_ADAM, custom_policy
-from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, head
+from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, head, layer
 from spec.values import Builder, Role, Value
 from tests.conftest import exact
 from tests.test_model_plans import SHAPE, plans
@@ -187,6 +187,15 @@ def test_all_that_the_loss_is_computed_from_is_in_fp32(w):
     part = in_precision(head(Transformer(1, 8, 2, 2, 4, 16, 11)), w)
     widths = {operation.makes.name: operation.makes.width for operation in part.operations}
     assert {name: widths[name] for name in OF_THE_LOSS} == dict.fromkeys(OF_THE_LOSS, 4)
+
+
+@pytest.mark.parametrize("w", [1, 2, 8])
+def test_all_that_tokens_are_weighed_by_is_in_fp32(w):
+    """The router's scores, as its softmax, whatever the weights are."""
+    part = in_precision(layer(Transformer(1, 8, 2, 2, 4, 16, 11, experts=4, chosen=2)), w)
+    widths = {operation.makes.name: operation.makes.width for operation in part.operations}
+    of_router = ("choices", "odds", "slot_odds")
+    assert {name: widths[name] for name in of_router} == dict.fromkeys(of_router, 4)
 
 
 @given(plans(), WIDTHS)

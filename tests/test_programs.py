@@ -90,6 +90,30 @@ def test_a_program_that_keeps_one_value_less_is_rejected(program, data):
 
 
 @given(programs(), st.data())
+def test_a_program_that_leaves_out_a_gradient_or_a_cotangent_is_rejected(program, data):
+    weight = data.draw(st.sampled_from(sorted(program.gradients, key=str)))
+    left = {w: g for w, g in program.gradients.items() if w != weight}
+    with pytest.raises(LayoutError, match=f"{weight.name} has no gradient"):
+        check(replace(program, gradients=left))
+    if program.part.takes:
+        with pytest.raises(LayoutError, match="no cotangent of"):
+            check(replace(program, returns=None))
+
+
+@given(programs(), st.data())
+def test_a_move_that_no_collective_makes_is_rejected(program, data):
+    line = data.draw(st.sampled_from(program.forward))
+    axis = data.draw(st.sampled_from(program.axes)).name
+    has = program.lies[line.makes][axis]
+    # to where it lies, from whole to terms, along an index that it has not
+    wrong = [has, along("nothing")] if has.index else [has, PARTIAL, along("nothing")]
+    for after in dict.fromkeys(wrong):
+        move = Move(axis, line.makes, replace(line.makes, name="moved"), has, after)
+        with pytest.raises(LayoutError, match=r"nothing brings|is moved from"):
+            check(replace(program, forward=(*program.forward, move)))
+
+
+@given(programs(), st.data())
 def test_a_program_that_says_otherwise_how_a_value_lies_is_refused(program, data):
     made = [line.makes for line in program.lines if program.lies[line.makes]]
     value = data.draw(st.sampled_from(made))

@@ -168,6 +168,28 @@ def test_a_missing_send_is_rejected(drawn, data):
     )
 
 
+@given(placements(), st.data())
+def test_pieces_out_of_order_are_no_model(drawn, data):
+    _, _, placed = drawn
+    assume(len(placed) > 1)
+    wrong = data.draw(st.permutations(placed))
+    assume(wrong != [*placed])
+    with pytest.raises(LayoutError, match=r"in the order|does not go on"):
+        check_stages(wrong, sends(wrong), to_sum(wrong))
+
+
+@given(placements(), st.data())
+def test_a_layer_twice_or_left_out_is_no_model(drawn, data):
+    _, _, placed = drawn
+    layers = [i for i, piece in enumerate(placed) if piece.part.name == LAYER]
+    i = data.draw(st.sampled_from(layers))
+    wrong = [(*placed[: i + 1], *placed[i:])]
+    wrong += [(*placed[:i], *placed[i + 1 :])] if i != layers[-1] else []
+    for other in wrong:
+        with pytest.raises(LayoutError, match="layers are in the order"):
+            check_stages(other, sends(other), to_sum(other))
+
+
 @given(st.integers(2, 5), st.integers(1, 3))
 def test_words_that_are_not_summed_are_rejected(stages, chunks):
     placed = pieces(transformer(stages * chunks, tied=True), stages, chunks)

@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_written_leaves_all_as_it_was(tmp_path):
 
 # ------------------------------------------------------------------------------------- on a page
 def article(columns, names):
-    """A paper in the class's own size, 345 pt wide, with tables and a reference to each."""
+    """A paper of the class's own width, 345 pt at 10 pt, with tables and a reference to each."""
     return (
         f"\\documentclass[{columns}]{{article}}\n\\usepackage{{{','.join(NEEDS)}}}\n\\begin{{document}}\n"
         + "".join(f"\\input{{{name}}}\\clearpage\n" for name in names)
@@ -197,7 +197,7 @@ def article(columns, names):
     )
 
 
-@pytest.mark.parametrize("columns", ["onecolumn", "twocolumn"])
+@pytest.mark.parametrize("columns", ["10pt", "11pt", "12pt", "twocolumn"])
 def test_every_table_fits_the_text_of_a_default_article(files, columns):
     floats = [name for name in TABLES if r"\begin{table*}" in files[f"{name}.tex"]]
     which = floats if columns == "twocolumn" else [*TABLES]
