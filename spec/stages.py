@@ -17,7 +17,7 @@ from typing import Any
 from spec.arithmetic import Number, ceil_div
 from spec.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
-from spec.values import Part, Role, Value
+from spec.values import Part, Value
 
 OUTSIDE = -1  # the number of what is no layer: the embedding and the head
 BY_USE = Contraction(("use",), ("use",), ())  # a weight's gradient, from the pieces that use it
@@ -157,7 +157,7 @@ def check_stages(
     if layers != [*range(len(layers))]:
         raise LayoutError(f"layers are in the order {layers}; expected each once, from 0 on")
     for before, after in pairwise(placed):
-        if after.part.takes is None or before.part.gives.role is not Role.STREAM:
+        if after.part.takes is None or after.part.takes.indices != before.part.gives.indices:
             raise LayoutError(f"{after} comes after {before}, and does not go on with what that gives")
     for before, after in sends(placed):
         if (before, after) not in sent:
