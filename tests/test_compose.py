@@ -276,7 +276,7 @@ def test_plans_for_a_model_are_compared_along_each_axis(psem):
     [
         (["compare", "dp"], "two strategies or more"),
         (["compare", "dp(2)", "tp(2)", "--psi", 4], "which cuts the model"),
-        (["compare", "dp(2)", "zero1", "--psi", 4], "--devices: missing"),
+        (["compare", "dp(2)", "zero1", "--psi", 4], "given 'zero1' without sizes"),
         (["check", "tp(2)*pp", "--devices", 2], "without a size for pipe"),
         (["check", "examples/ddp_mean.toml", "--config", "x"], "--config: given with a file"),
     ],
