@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -143,14 +143,12 @@ def totals(results: Sequence[Result], seconds: float) -> list[str]:
 def write_atomically(path: Path, text: str) -> None:
     """The whole file or nothing; an interrupt may come at any moment."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    begun = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(name, path)
+        begun.write_text(text, encoding="utf-8")
+        os.replace(begun, path)
     except BaseException:
-        with suppress(FileNotFoundError):  # it may be in its place already
-            os.unlink(name)
+        begun.unlink(missing_ok=True)  # it may be in its place already
         raise
 
 

@@ -17,7 +17,7 @@ from spec.compose import Product, factor
 from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes
 from spec.modes import Mode
-from spec.placement import place
+from spec.placement import on_batch, place
 from spec.schedule import COLLECTIVES, PASSING, RESTING, SCALARS, STATE_OF, Buffer, Kind, Op, Phase
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
@@ -194,6 +194,12 @@ def agree_on_what_is_released():
     assert not agree_on_the_verdict(wrong, {"batch": 2}, 1, policy)
 
 
+def agree_on_what_is_replaced():
+    """Slices of the weights are cast and gathered in one buffer: the whole takes their place."""
+    cast = derive(on_batch("M", "S", "S", "S"))
+    assert agree_on_costs(cast, {"batch": 4}, 48, 12, POLICIES["mixed-adam"], 2)[0].matches
+
+
 def agree_on_operations_along_two_axes():
     """Means, counts and slices of one operation that acts along both axes at once."""
     axes, mesh = ("batch", "sequence"), {"batch": 2, "sequence": 3}
@@ -229,12 +235,32 @@ def agree_on_operations_along_two_axes():
         assert agree_on_the_verdict(schedule, mesh, 1) is right, schedule
 
 
+def agree_on_what_is_sent_whole():
+    """Host transfers that say nothing of slices take what there is room for; one device sends none."""
+    policy, same = POLICIES["mixed-adam"], derive(STRATEGIES["dp"])
+    offloaded = derive(STRATEGIES["zero-offload"])
+
+    def unsaid(ops):
+        return tuple(replace(op, within=()) if op.kind in CROSSING else op for op in ops)
+
+    offloaded = replace(
+        offloaded, micro_step=unsaid(offloaded.micro_step), finish=unsaid(offloaded.finish)
+    )
+    assert agree_on_costs(offloaded, {"batch": 4}, 100, 100, policy, 2)[0].matches
+    spread = Op(Kind.BROADCAST, Phase.PUBLISH, Buffer.PARAMETERS, axes=("batch",))
+    published = replace(same, finish=(*same.finish, spread))
+    for devices in (1, 3):
+        assert agree_on_costs(published, {"batch": devices}, 100, 100, policy, 1)[0].matches
+
+
 def main(examples):
     """A quick look, for copies of the project in which a rule is broken."""
     agree_on_named_strategies()
     agree_on_what_is_released()
+    agree_on_what_is_replaced()
     agree_on_faults(["zero1", "zero3"])
     agree_on_operations_along_two_axes()
+    agree_on_what_is_sent_whole()
 
     @settings(
         max_examples=examples,

@@ -50,6 +50,7 @@ K6 = compose.composition_of_any_groups_is_safe
 K7, K8 = product_costs.costs_of_products, factor_order.order_of_factors_nests_shards_only
 CLAIMS = {"K1": K1, "K2": K2, "K3": K3, "K4": K4, "K6": K6, "K7": K7, "K8": K8, "C6": C6, "C7": C7}
 STAGES = {"inner first": HIERARCHICAL, "outer first": OUTER_FIRST, "in turn": ONE_AFTER_THE_OTHER}
+STAGES["in turn, in two"] = ((INNER, REDUCE_SCATTER), (INNER, ALL_GATHER), (OUTER, ALL_REDUCE))
 some = st.integers(1, 4)
 summed, owners, sliced = operators.summed, operators.owners, Sizes.slice
 

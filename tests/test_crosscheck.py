@@ -147,6 +147,18 @@ def test_links_are_those_of_rings():
 
 BROKEN = [
     # (what is wrong, file, the rule, the broken rule)
+    (
+        "a host transfer takes what it says, and not what there is",
+        "communication.py",
+        "return sizes.slice(tuple(dict.fromkeys(slices)))",
+        "return sizes.slice(op.within)",
+    ),
+    (
+        "one device broadcasts to none",
+        "communication.py",
+        "return whole if devices > 1 else 0",
+        "return whole",
+    ),
     ("a ring goes a step too far", "collectives.py", "return n - 1", "return n"),
     (
         "ZeRO-1 reduces with an all-reduce",

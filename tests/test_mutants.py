@@ -291,6 +291,13 @@ MUTANTS = [
         "A3",
     ),
     (
+        "what is held is released on another axis",
+        "compose.py",
+        "in placement.axes), modes, placement.hold)",
+        "in placement.axes), modes, False)",
+        "K5 K7",
+    ),
+    (
         "a pipeline is not seen",
         "compose.py",
         "return next((factor.axes[0] for factor in self.factors if factor.name == PIPELINE), None)",

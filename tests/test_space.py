@@ -168,6 +168,13 @@ def test_what_is_in_no_class_is_refused(modes, regime):
         predict(placement_of((*modes, Mode.SHARDED)), 100, 4, policy, m)
 
 
+@given(regimes)
+def test_with_one_micro_step_nothing_is_said_of_micro_steps(regime):
+    for form in classes(regime):
+        terms = [t for part in (form.resting, form.sent, form.host) for t, _ in part.terms]
+        assert regime.several or not any(term.repeated for term in terms)
+
+
 # ---------------------------------------------------------------------- frontier
 @given(st.data(), regimes)
 def test_the_frontier_is_that_of_brute_force(data, regime):
