@@ -95,7 +95,7 @@ def mesh(given: str, axes: Sequence[str]) -> dict[str, int]:
 def policy(given: str) -> BytePolicy:
     """A named byte policy, or "w,g,K" in bytes per parameter."""
     if "," not in given:
-        return POLICIES[choose("--bytes", given, POLICIES)]
+        return POLICIES[choose("--bytes", given, [*POLICIES, "or w,g,K in bytes"])]
     parts = given.split(",")
     if len(parts) != 3:
         raise BadInput(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from psem_model.options import POLICY, REJECTED, options, something, ticker
+from psem_model.options import POLICY, REJECTED, options, refuse, something, ticker
 
 if TYPE_CHECKING:
     from psem_model.tables import Style
@@ -62,6 +62,8 @@ def tables(
     writer = FORMATS[inputs.choose("--format", form, FORMATS)]
     if every and name is not None:
         raise inputs.BadInput(f"tables: given {name!r} and --all; expected one of the two")
+    if every:
+        refuse(["form"], "with --all, which writes every format", "one of the two")
     if folder is not None and not every:
         raise inputs.BadInput(f"--folder: given {folder!r} without --all; expected both or none")
     if every or name is not None:

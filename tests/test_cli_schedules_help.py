@@ -20,7 +20,7 @@ from tests.conftest import PLACED, SIZE, without
         (["derive", "--placement", PLACED.format("Q")], "'Q'", "expected one of R, S"),
         (["derive", "zero3", "--hold"], "--hold", "fsdp-hold"),
         (["derive", "zero3", "--hld"], "'--hld'", "nearest: --hold"),
-        (["check"], "FILE", "missing; expected: a schedule in TOML, as `psem derive zero2` prints"),
+        (["check"], "FILE", "missing; expected: a strategy, such as zero1, or a schedule in TOML"),
         (["derive", "zero3", "--language"], "--language", "alone"),
         (["check", "none.toml"], "none.toml", "No such file"),
         (["check", "FILE", "--devices", "0"], "'0'", "at least 1"),

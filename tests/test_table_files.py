@@ -49,6 +49,7 @@ def names(folder):
         (["memory", "--symbols", "d,P"], "'d'", "expected one of Psi, P"),
         (["memory", "--all"], "'memory'", "one of the two"),
         (["memory", "--folder", "x"], "'x'", "both or none"),
+        (["--all", "--format", "csv"], "--all", "one of the two"),
         (["memory", "--bytes", "mixed"], "'mixed'", "mixed-adam"),
         (["memory", "--divisble"], "'--divisble'", "nearest: --divisible"),
     ],
