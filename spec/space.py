@@ -132,8 +132,8 @@ class Term:
     """A product: bytes of an element, times the whole or a slice, once a step or per micro-step."""
 
     width: str
-    sliced: bool = False
-    repeated: bool = False
+    sliced: bool
+    repeated: bool
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ def closed_form(placement: Placement) -> CostForm:
         parts = (none.resting, one.resting), (none.sent, one.sent), (none.host, one.host)
         for i, (once, both) in enumerate(parts):
             apart = sliced and i != 1  # what is sent is slices, all of it
-            found[i].append((Term(width, apart), once))
+            found[i].append((Term(width, apart, False), once))
             found[i].append((Term(width, apart, True), both - once))
     return CostForm(*map(sum_of, found))
 

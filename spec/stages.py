@@ -103,7 +103,7 @@ def layers_before(virtual: int, layers: int, virtual_stages: int) -> int:
     return ceil_div(virtual * layers, virtual_stages)  # type: ignore[no-any-return]
 
 
-def parts_of(model: Transformer, stage: int, stages: int, chunks: int = 1) -> list[Counter[str]]:
+def parts_of(model: Transformer, stage: int, stages: int, chunks: int) -> list[Counter[str]]:
     """How many pieces of each part a stage has, in each of its chunks, by the part's name."""
     found = []
     for chunk in range(chunks):

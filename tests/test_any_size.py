@@ -56,6 +56,11 @@ def test_a_number_is_the_same_as_itself(a):
     assert same(a(SIZES), a(SIZES))
 
 
+def test_any_size_to_no_power_is_one():
+    n = SIZES["n"]
+    assert same(n**0, 1) and same((n + 1) ** 0, 1)
+
+
 @given(st.integers(LEAST, 40))
 def test_a_size_that_may_be_a_number_is_neither_it_nor_another(number):
     n = SIZES["n"]

@@ -178,6 +178,13 @@ def test_pieces_out_of_order_are_no_model(drawn, data):
         check_stages(wrong, sends(wrong), to_sum(wrong))
 
 
+@given(st.integers(1, 4), st.integers(1, 3))
+def test_a_layer_after_the_head_is_no_model(layers, stages):
+    *before, last, head = pieces(transformer(layers), stages)
+    with pytest.raises(LayoutError, match=rf"{last} comes after {head}, and does not go on"):
+        check_stages([*before, head, last], [], [])
+
+
 @given(placements(), st.data())
 def test_a_layer_twice_or_left_out_is_no_model(drawn, data):
     _, _, placed = drawn
