@@ -61,6 +61,11 @@ def test_any_size_to_no_power_is_one():
     assert same(n**0, 1) and same((n + 1) ** 0, 1)
 
 
+def test_a_polynomial_is_written_as_it_is_typed():
+    n, m = SIZES["n"], SIZES["m"]
+    assert str(n * n * m + 2 * n) in ("n^2*m + 2*n", "2*n + n^2*m", "m*n^2 + 2*n", "2*n + m*n^2")
+
+
 @given(st.integers(LEAST, 40))
 def test_a_size_that_may_be_a_number_is_neither_it_nor_another(number):
     n = SIZES["n"]

@@ -1,6 +1,7 @@
 """The best number of checkpoints beside trying all, and broken rules that its proof must notice."""
 
 from fractions import Fraction
+from itertools import product
 from math import isqrt
 
 import pytest
@@ -16,12 +17,19 @@ layers_ = st.integers(1, 300)
 sizes = st.integers(1, 10**12)
 
 
+def of_all(layers, size_in, size_mid):
+    """The best number, by trying all."""
+    return min(range(1, layers + 1), key=lambda count: kept(count, layers, size_in, size_mid, EXACT))
+
+
 @given(layers_, sizes, sizes)
 def test_the_best_number_is_that_of_trying_all(layers, size_in, size_mid):
-    def of(count):
-        return kept(count, layers, size_in, size_mid, EXACT)
+    assert best(layers, size_in, size_mid) == of_all(layers, size_in, size_mid)
 
-    assert best(layers, size_in, size_mid) == min(range(1, layers + 1), key=of)
+
+def test_the_best_number_is_that_of_trying_all_where_sizes_are_small():
+    for case in product(range(1, 25), range(1, 9), range(1, 10)):
+        assert best(*case) == of_all(*case), case
 
 
 @given(st.integers(1, 10**15), st.integers(1, 10**4), st.integers(1, 10**4))
