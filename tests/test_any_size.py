@@ -56,6 +56,12 @@ def test_a_number_is_the_same_as_itself(a):
     assert same(a(SIZES), a(SIZES))
 
 
+@given(st.integers(1, 9), st.integers(1, 3))
+def test_a_product_times_its_inverse_is_one(times, power):
+    product_ = times * SIZES["n"] ** power * SIZES["m"]
+    assert same(product_**-1 * product_, 1)
+
+
 def test_any_size_to_no_power_is_one():
     n = SIZES["n"]
     assert same(n**0, 1) and same((n + 1) ** 0, 1)
