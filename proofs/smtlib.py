@@ -353,7 +353,7 @@ def decided(text: str, limit: int, seed: int) -> tuple[z3.CheckSatResult, tuple[
     with _uninterrupted():
         solver.from_string(text)
     answer = solver.check()
-    work = int(dict(iter(solver.statistics())).get("rlimit count", 0))
+    work = int(solver.statistics().get_key_value("rlimit count"))
     if answer == z3.unsat:
         _no_model[question] = work
     return answer, (solver.model() if answer == z3.sat else None, work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import inspect
 import json
 import os
@@ -31,6 +32,7 @@ def run(ids: Sequence[str], as_json: bool) -> int:
     if whole:
         require_writable(BUILD, REPORT)
     start = time.perf_counter()
+    gc.set_threshold(100_000)  # theorems stay to the end: there is little to collect
     with interruptible() as check:
         results = []
         for result in _with_progress(selected, as_json, check):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from spec.layouts import Contraction
 
@@ -29,8 +30,12 @@ class Value:
     role: Role = Role.ACTIVATION
     width: int = 2
 
-    def __hash__(self) -> int:  # values are looked up often
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.name, self.indices))
+
+    def __hash__(self) -> int:  # values are looked up often
+        return self._hash
 
     def __str__(self) -> str:
         return f"{self.name}[{' '.join(self.indices)}]"
