@@ -101,7 +101,7 @@ def test_an_axis_that_is_taken_is_pointed_at(text, words):
         ),
         (["compare", "dp(8)", "dp(2) * tp(7)", *DENSE], "'dp(2) * tp(7)', character 12: given 7"),
         (["compare", "dp", "tp", *DENSE, "--devices", 7], "--devices: given 7 along tensor, for 'tp'"),
-        (["compare", "dp", "tp(2)", *DENSE, "--devices", 7], "--devices: given with 'tp(2)'"),
+        (["compare", "dp(4)", "tp(2)", *DENSE, "--devices", 7], "--devices: given with 'dp(4)'"),
         (["predict", "dp(2) * pp(200)", *DENSE], "character 12: given 200 stages"),
         (["predict", "dp(2) * pp(p=200)", *DENSE], "character 14: given 200 stages"),
         (
