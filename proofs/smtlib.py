@@ -28,7 +28,10 @@ def own(given: Any, kind: Any = z3.ExprRef) -> Any:
 
     The gate of the kernel: of what others hand it, the address alone is read, and once.
     """
-    made = z3.z3._to_ast_ref(_bare(given), z3.main_ctx())
+    bare = _bare(given)
+    if not _is_of_this_context(bare):
+        raise KernelError("not a term, a sort or a function of this context")
+    made = z3.z3._to_ast_ref(bare, z3.main_ctx())
     if not isinstance(made, kind):
         raise KernelError(f"not a term of the kind needed here: {given!r}")
     return made
@@ -46,6 +49,39 @@ def _bare(given: Any) -> Any:
     if not isinstance(given, z3.AstRef) or given.ctx is not z3.main_ctx():
         raise KernelError(f"not a term: {given!r}")
     return z3.Ast.from_buffer_copy(given.ast)
+
+
+def _is_of_this_context(bare: Any) -> bool:
+    """Whether it has a sort of this context: that sort, made once more, has the same address.
+
+    What is of another context is freed with that, whatever its wrapper says and whoever refers to it.
+    """
+    context = z3.main_ctx().ref()
+    kind, sort = z3.Z3_get_ast_kind(context, bare), bare
+    if kind != z3.Z3_SORT_AST:
+        of = z3.Z3_get_range if kind == z3.Z3_FUNC_DECL_AST else z3.Z3_get_sort
+        sort = of(context, bare)
+    return sort.value in _theories_of or bool(_sort_again(context, sort).value == sort.value)
+
+
+def _sort_again(context: Any, sort: Any) -> Any:
+    kind = z3.Z3_get_sort_kind(context, sort)
+    if kind in _PLAIN_SORTS:
+        return _PLAIN_SORTS[kind](context)
+    if kind == z3.Z3_UNINTERPRETED_SORT:
+        return z3.Z3_mk_uninterpreted_sort(context, z3.Z3_get_sort_name(context, sort))
+    if kind == z3.Z3_FLOATING_POINT_SORT:
+        bits = (size(context, sort) for size in (z3.Z3_fpa_get_ebits, z3.Z3_fpa_get_sbits))
+        return z3.Z3_mk_fpa_sort(context, *bits)
+    if kind == z3.Z3_ARRAY_SORT:
+        *indices, elements = (_sort_again(context, part) for part in _parts(context, sort, kind))
+        return z3.Z3_mk_array_sort_n(
+            context, len(indices), (z3.Sort * len(indices))(*indices), elements
+        )
+    if kind == z3.Z3_DATATYPE_SORT:
+        name = z3.Z3_get_sort_name(context, sort)
+        return z3.Z3_mk_datatype_sort(context, name, 0, (z3.Sort * 0)())
+    return sort  # of no obligation
 
 
 @dataclass(frozen=True)
@@ -233,6 +269,12 @@ _OPERATORS = {
     getattr(z3, f"Z3_OP_{name}")
     for name in (*_LOGIC, *_ARITHMETIC, *_OTHERS, *(f"FPA_{name}" for name in _FLOATS))
 }
+_PLAIN_SORTS = {
+    z3.Z3_BOOL_SORT: z3.Z3_mk_bool_sort,
+    z3.Z3_INT_SORT: z3.Z3_mk_int_sort,
+    z3.Z3_REAL_SORT: z3.Z3_mk_real_sort,
+    z3.Z3_ROUNDING_MODE_SORT: z3.Z3_mk_fpa_rounding_mode_sort,
+}
 _SORTS = {
     z3.Z3_BOOL_SORT: "",
     z3.Z3_ROUNDING_MODE_SORT: "",
@@ -276,6 +318,8 @@ def _theories(sort: Any) -> tuple[str, ...]:
     known = _theories_of.get(sort.value)
     if known is None:
         context = z3.main_ctx().ref()
+        if _sort_again(context, sort).value != sort.value:
+            raise KernelError("a sort of another context")
         kind = z3.Z3_get_sort_kind(context, sort)
         name = z3.Z3_get_symbol_string(context, z3.Z3_get_sort_name(context, sort))
         if kind not in _SORTS:

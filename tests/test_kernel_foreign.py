@@ -3,6 +3,7 @@
 import pytest
 import z3
 
+from proofs import smtlib
 from proofs.kernel import Kernel, KernelError
 from spec.assumptions import DETERMINISM, EXPONENTIAL, LINEARITY
 
@@ -361,6 +362,46 @@ def test_a_term_of_another_context_is_not_read_as_one_of_this(k):
             k.prove("no", FALSE, uses=[equation])
     finally:
         body.ctx = other
+
+
+def of_another(context):
+    """Terms, functions and sorts of every kind, of that context."""
+    sort, real = z3.IntSort(context), z3.RealSort(context)
+    f, n = z3.Function("f", sort, sort), z3.Int("n", context)
+    made = z3.Datatype("Elsewhere", context)
+    made.declare("Only")
+    terms = [
+        n,
+        f(n) + 1,
+        z3.IntVal(5, context),
+        z3.BoolVal(True, context),
+        z3.And(n > 0, n < 2, n != 1),
+    ]
+    sorts = [sort, real, z3.BoolSort(context), z3.FPSort(5, 11, context), z3.ArraySort(sort, real)]
+    return [*terms, f, *sorts, z3.DeclareSort("Ours", context), made.create()]
+
+
+@pytest.mark.parametrize("number", range(len(of_another(z3.Context()))))
+def test_what_is_of_another_context_is_refused_whatever_it_says_and_not_remembered(number):
+    other = z3.Context()
+    kept = of_another(other)
+    given = kept[number]
+    kind = next(k for k in (z3.ExprRef, z3.FuncDeclRef, z3.SortRef) if isinstance(given, k))
+    given.ctx = z3.main_ctx()
+    try:
+        with pytest.raises(KernelError, match="of this context"):
+            smtlib.own(given, kind)
+    finally:
+        given.ctx = other
+    for known in (smtlib._summaries, smtlib._free, smtlib._theories_of):
+        assert given.ast.value not in known
+
+
+@pytest.mark.parametrize("number", range(len(of_another(z3.Context()))))
+def test_what_is_of_this_context_is_taken(number):
+    given = of_another(z3.main_ctx())[number]
+    kind = next(k for k in (z3.ExprRef, z3.FuncDeclRef, z3.SortRef) if isinstance(given, k))
+    assert smtlib.own(given, kind).eq(given)
 
 
 def test_a_list_is_what_it_gives_when_it_is_read(k):
