@@ -318,7 +318,7 @@ def _theories(sort: Any) -> tuple[str, ...]:
     known = _theories_of.get(sort.value)
     if known is None:
         context = z3.main_ctx().ref()
-        if _sort_again(context, sort).value != sort.value:
+        if not _is_of_this_context(sort):
             raise KernelError("a sort of another context")
         kind = z3.Z3_get_sort_kind(context, sort)
         name = z3.Z3_get_symbol_string(context, z3.Z3_get_sort_name(context, sort))
