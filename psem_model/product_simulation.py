@@ -171,11 +171,10 @@ def simulate_product(
     cannot be simulated, or not at these sizes.
     """
     require_fit(plan)
-    model = plan.model
-    if model.angles and not model.positions and model.head_dim % 2:
+    if plan.model.turned and plan.model.head_dim % 2:
         raise BadInput(
-            f"these sizes cannot be simulated: given {model.head_dim} features of a head; expected an "
-            "even number, as positions by angles turn them in pairs"
+            f"these sizes cannot be simulated: given {plan.model.head_dim} features of a head; "
+            "expected an even number, as positions by angles turn them in pairs"
         )
     done = 0
 

@@ -38,6 +38,11 @@ class Transformer:
     experts: Number = 0  # 0: one MLP for all tokens
     chosen: Number = 0  # experts that a token is sent to
 
+    @property
+    def turned(self) -> bool:
+        """Whether queries and keys are turned by the angles of their positions, features in pairs."""
+        return self.angles and not self.positions
+
     def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
         """How many values each index has. Slots: tokens spread evenly over the experts."""
         sent = micro_batch * sequence * self.chosen
@@ -102,7 +107,7 @@ def _projected(part: Builder, model: Transformer, y: Value, name: str, *kept: st
 
 def _turned(part: Builder, model: Transformer, x: Value) -> Value:
     """Queries or keys, turned by the angle of their position."""
-    if model.positions or not model.angles:
+    if not model.turned:
         return x
     angles = _constant("angles", "s", "d", "x")
     indices = tuple("x" if i == "d" else i for i in x.indices)
