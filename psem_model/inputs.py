@@ -95,7 +95,12 @@ def mesh(given: str, axes: Sequence[str]) -> dict[str, int]:
 def policy(given: str) -> BytePolicy:
     """A named byte policy, or "w,g,K" in bytes per parameter."""
     if "," not in given:
-        return POLICIES[choose("--bytes", given, [*POLICIES, "or w,g,K in bytes"])]
+        if given not in POLICIES:
+            raise BadInput(
+                f"--bytes: given {given!r}; expected one of {', '.join(POLICIES)}, or w,g,K in bytes"
+                f"{or_nearest(given, POLICIES)}"
+            )
+        return POLICIES[given]
     parts = given.split(",")
     if len(parts) != 3:
         raise BadInput(

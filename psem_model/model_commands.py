@@ -140,7 +140,7 @@ def compare(
         raise BadInput('compare: expected two strategies or more, such as "zero1(64)" "zero3(64)"')
     given = inputs.policy(policy)
     expressions = [parse(text) for text in strategies]
-    of_devices = model_inputs.sizes_of(expressions, devices)
+    of_devices = model_inputs.devices_of(expressions, devices)
     plans = []
     if has_samples(model) and psi is None:
         step = {"policy": policy, "accumulate": accumulate, "held": hold, "unit": unit}

@@ -104,16 +104,14 @@ BLOCKS = {
 }
 
 
-def sizes_of(plans: Sequence[Expression], devices: str | None) -> list[str | None]:
+def devices_of(plans: Sequence[Expression], devices: str | None) -> list[str | None]:
     """What --devices says of each of several plans: of those that do not say their sizes."""
-    with_sizes = [plan for plan in plans if plan.sizes]
-    without = [plan for plan in plans if not plan.sizes]
-    if devices is None and with_sizes and without:
-        words = f"{without[0].text!r} without sizes beside {with_sizes[0].text!r}"
+    sized = next((plan for plan in plans if plan.sizes), None)
+    unsized = next((plan for plan in plans if not plan.sizes), None)
+    if devices is None and sized and unsized:
+        words = f"{unsized.text!r} without sizes beside {sized.text!r}"
         raise BadInput(f"strategy: given {words}; expected dp(8), say, or --devices for it")
-    if not without:
-        return [devices] * len(plans)
-    return [None if plan.sizes else devices for plan in plans]
+    return [None if plan.sizes and unsized else devices for plan in plans]
 
 
 def mesh(found: Expression, devices: str | None) -> dict[str, int]:
