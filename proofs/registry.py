@@ -15,7 +15,7 @@ from proofs.kernel import RESOURCE_LIMIT, SEED, Kernel, KernelError, Obligation,
 
 NOT_PROVED = ("hypothesis", "axiom", "definition", "instance")
 ROOT = Path(__file__).resolve().parent.parent
-REGISTRY = ROOT / "claims.toml"
+REGISTRY = Path(__file__).with_name("claims.toml")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import sys
 def main() -> None:
     """Run the command line; Ctrl-C while it loads is one line too."""
     try:
-        from psem_model.cli import main as run
+        from psem_model.commands.cli import main as run
     except KeyboardInterrupt:
         sys.stderr.write("psem: interrupted\n")
         sys.exit(130)

@@ -11,7 +11,7 @@ import tracemalloc
 import numpy as np
 
 from proofs.registry import claims, prove
-from psem_model.predict import predict, predict_many
+from psem_model.predict.states import predict, predict_many
 from psem_model.simulator import simulate
 from spec.derive import derive
 from spec.strategies import STRATEGIES

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 from proofs.kernel import Kernel
-from psem_model.cli import main
+from psem_model.commands.cli import main
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("ci")
@@ -97,6 +97,6 @@ def without(words, nth=0):
 @pytest.fixture(scope="session")
 def published():
     """Published values by name."""
-    from psem_model.published import published as entries
+    from psem_model.published.entries import published as entries
 
     return {entry.id: entry.value for entry in entries()}

@@ -10,9 +10,9 @@ import time
 
 from hypothesis import HealthCheck, given, seed, settings
 
-from psem_model.schedules import dumps
-from tests.crosscheck import accepted, agree_on_costs, agree_on_the_verdict, plans
-from tests.schedules import schedules
+from psem_model.reading.schedules import dumps
+from tests.support.crosscheck import accepted, agree_on_costs, agree_on_the_verdict, plans
+from tests.support.schedules import schedules
 
 EXAMPLES = 500  # of each kind, in a round
 

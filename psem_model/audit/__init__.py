@@ -1,0 +1,1 @@
+"""Running the proofs, and auditing them: a second solver, hypotheses, counterexamples."""

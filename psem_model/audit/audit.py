@@ -1,0 +1,289 @@
+"""The audit of the proofs: what z3 said, looked at in every way that does not rest on its word.
+
+Every claim is proved twice and its obligations are written to files; cvc5 decides each file again.
+What does not fit is a finding, in one line; a claim without findings is agreed.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from proofs.kernel import RESOURCE_LIMIT, SEED
+from proofs.registry import ROOT, Claim, claims
+from psem_model.audit import cvc5_solver as audit_cvc5
+from psem_model.audit.counterexamples import executed
+from psem_model.audit.cvc5_solver import Answer, decide, digest_of
+from psem_model.audit.evaluate import CannotEvaluate, holds
+from psem_model.audit.proving import write_atomically
+from psem_model.audit.run import SEEDS, twice
+from psem_model.reading.inputs import BadInput
+from spec.assumptions import ASSUMPTIONS
+
+Entry: TypeAlias = dict[str, Any]  # what audit_run.entry makes
+Tell: TypeAlias = Callable[[str, int, int], None]  # what is being done, how many of how many are done
+TRUSTED = ("kernel", "smtlib", "theorem")
+CLAIM = re.compile(r"[A-Z]+\d+")  # a claim's id
+SAME = ("verdict", "failure", "axioms", "rules")  # in every run
+SAME_OF_EACH = ("name", "expected", "resources", "text")  # obligation
+
+
+def require_cvc5() -> None:
+    """Raise BadInput, in one line, now rather than after the proofs."""
+    expected = "the package, as by pip install -c constraints.txt cvc5"
+    try:
+        import cvc5
+
+        cvc5.TermManager()
+    except ModuleNotFoundError:
+        raise BadInput(f"the second solver: cvc5 is not installed; expected: {expected}") from None
+    except Exception as error:  # it is there and broken, in whatever way
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise BadInput(f"the second solver: cvc5 cannot be used: {why}; expected: {expected}") from None
+
+
+def audit(selected: Sequence[Claim], folder: Path, tell: Tell) -> dict[str, Any]:
+    """Audit claims, with their obligations written under a folder: the report."""
+    ids = [claim.id for claim in selected]
+    runs = twice(ids, lambda done: tell("z3", done, 2 * len(ids)))
+    paths = export(folder, runs)
+    answers = {}
+    for done, (path, answer) in enumerate(decide(paths), 1):
+        answers[Path(path).relative_to(folder).as_posix()] = answer
+        tell("cvc5", done, len(paths))
+    runs_of = executed([name for claim in selected for name in refutations(claim, runs[claim.id])])
+    found = [judged(claim, runs[claim.id], answers, runs_of) for claim in selected]
+    whole = len(selected) == len(claims())
+    return {
+        "claims": found,
+        "findings": _unregistered() if whole else [],
+        "solvers": solvers(),
+        "runs": {"hash_seeds": SEEDS, "orders": ["as registered", "reversed"]},
+        "closest": closest(found),
+        "trusted": trusted(found),
+    }
+
+
+def _unregistered() -> list[str]:
+    from psem_model.audit.registration import registration
+
+    return registration()
+
+
+# ---------------------------------------------------------------------------------------- files
+def export(folder: Path, runs: Mapping[str, Sequence[Entry]]) -> list[str]:
+    """Write every obligation, and values of which its facts are true; remove what is older."""
+    written = []
+    for name, (first, second) in runs.items():
+        texts = {}
+        for run in (first, second):
+            for o in run.get("obligations", ()):
+                texts[o["file"]] = o["text"]
+                if o.get("witness"):
+                    texts[facts_of(o["file"])] = o["witness"]
+            texts |= {p["file"]: p["witness"] for p in run.get("premises", ()) if p["witness"]}
+        for file, text in texts.items():
+            write_atomically(folder / file, text)
+        for path in sorted((folder / name).glob("*.smt2")):
+            if f"{name}/{path.name}" not in texts:
+                path.unlink(missing_ok=True)
+        _remove(folder / name, "*.part")
+        written += [str(folder / file) for file in texts]
+    _remove_claims_that_are_no_more(folder)
+    return written
+
+
+def _remove_claims_that_are_no_more(folder: Path) -> None:
+    known = {claim.id for claim in claims()}
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.is_dir() and CLAIM.fullmatch(path.name) and path.name not in known:
+            _remove(path, "*.smt2", "*.part")
+            if not any(path.iterdir()):
+                path.rmdir()
+
+
+def _remove(folder: Path, *patterns: str) -> None:
+    for pattern in patterns:
+        for file in folder.glob(pattern):
+            file.unlink(missing_ok=True)
+
+
+def facts_of(file: str) -> str:
+    """The file of the facts alone, beside that of an obligation."""
+    return file.replace(".smt2", "-facts.smt2")
+
+
+# ------------------------------------------------------------------------------------- verdicts
+def refutations(claim: Claim, runs: Sequence[Entry]) -> list[str]:
+    """The counterexamples that a refuted claim rests on, each of which is to be run."""
+    if claim.expected != "refuted":
+        return []
+    return [f"{claim.id}-{o['name']}" for o in _refuting(runs[0])]
+
+
+def _refuting(run: Entry) -> list[Entry]:
+    return [o for o in run.get("obligations", ()) if o["values"] is not None]
+
+
+def judged(
+    claim: Claim,
+    runs: Sequence[Entry],
+    answers: Mapping[str, Answer],
+    runs_of: Mapping[str, bool],
+) -> dict[str, Any]:
+    """The report's entry of a claim, with what is found to be wrong."""
+    first, second = runs
+    if not first or not second:
+        return {"claim": claim.id, "findings": ["a run ended before it"], "obligations": []}
+    findings = []
+    if first["verdict"] != claim.expected:
+        findings.append(f"{first['verdict']}, expected {claim.expected}: {first['failure']}")
+    findings += differences(first, second)
+    # one of the runs has asked about the facts
+    pairs = [{**a, **b} for a, b in zip(first["obligations"], second["obligations"], strict=False)]
+    rows = [_row(o, answers, findings) for o in pairs]
+    findings += [f"unused: {fact}" for run in runs for fact in run["unused"]]
+    premises = [_premises(each, answers, findings) for run in runs for each in run.get("premises", ())]
+    if claim.expected == "refuted" and not refutations(claim, runs):
+        findings.append("simulator: nothing is run, since no counterexample refutes it")
+    for name in refutations(claim, runs):
+        if not runs_of.get(name, False):
+            what = "does not do what is said of it" if name in runs_of else "is executed by no test"
+            findings.append(f"simulator: the run of {name} {what}")
+    return {
+        **{key: first[key] for key in ("claim", "verdict", "axioms", "rules")},
+        "findings": findings,
+        "executed_runs": sum(runs_of.get(name, False) for name in refutations(claim, runs)),
+        "premises": premises,
+        "obligations": rows,
+    }
+
+
+def differences(first: Entry, second: Entry) -> list[str]:
+    """What is not the same in two runs."""
+    found = [f"not reproducible: {key}" for key in SAME if first[key] != second[key]]
+    if len(first["obligations"]) != len(second["obligations"]):
+        found.append("not reproducible: the number of obligations")
+    for a, b in zip(first["obligations"], second["obligations"], strict=False):
+        found += [f"not reproducible: {key} of {a['name']}" for key in SAME_OF_EACH if a[key] != b[key]]
+    return found
+
+
+def _row(o: Entry, answers: Mapping[str, Answer], findings: list[str]) -> dict[str, Any]:
+    """The report's entry of an obligation."""
+    z3, cvc5 = o.get("z3", "not asked"), _heard(answers, o["file"], o["text"])
+    where = f"{o['name']} ({o['file']}): expected {o['expected']}"
+    if z3 != o["expected"]:
+        findings.append(f"z3: {where}: {z3}")
+    if cvc5.answer != o["expected"]:
+        findings.append(f"cvc5: {where}: {cvc5.answer}")
+    row = {key: o[key] for key in ("file", "name", "theorem", "rule", "expected")}
+    row["z3"] = {"answer": z3, "seconds": o["seconds"], "resources": o["resources"]}
+    row["cvc5"] = asdict(cvc5)
+    if o.get("facts"):
+        row["facts"] = _facts(o, answers, findings)
+    if o["values"] is not None:
+        row["counterexample"] = {"values": o["values"], "holds": _evaluated(o, findings)}
+    return row
+
+
+def _heard(answers: Mapping[str, Answer], file: str, text: str) -> Answer:
+    """The answer to a file, if what was read is what was written."""
+    answer = answers.get(file, Answer("not asked"))
+    if answer.is_known and answer.digest != digest_of(text.encode()):
+        return replace(answer, answer="another text was read than was written")
+    return answer
+
+
+def _facts(o: Entry, answers: Mapping[str, Answer], findings: list[str]) -> dict[str, Any]:
+    can_hold = _can_hold(facts_of(o["file"]), o["witness"], answers)
+    if set(can_hold.values()) != {"sat"}:
+        findings.append(f"vacuous: the facts of {o['name']}: {_both(can_hold)}")
+    return {"number": o["facts"], **can_hold}
+
+
+def _premises(of: Entry, answers: Mapping[str, Answer], findings: list[str]) -> dict[str, Any]:
+    can_hold = _can_hold(of["file"], of["witness"], answers)
+    if set(can_hold.values()) != {"sat"}:
+        findings.append(f"vacuous: all that {of['name']} is proved from: {_both(can_hold)}")
+    return {**{key: of[key] for key in ("file", "name", "number", "for_all_values")}, **can_hold}
+
+
+def _can_hold(file: str, witness: str | None, answers: Mapping[str, Answer]) -> dict[str, str]:
+    """What both solvers say of formulas with values of which they are true."""
+    cvc5 = _heard(answers, file, witness or "")
+    return {"z3": "sat" if witness else "not sat", "cvc5": cvc5.answer}
+
+
+def _both(said: Mapping[str, str]) -> str:
+    return ", ".join(f"{solver} {answer}" for solver, answer in said.items())
+
+
+def _evaluated(o: Entry, findings: list[str]) -> bool:
+    """Whether a counterexample's values make all true that its file asserts, by plain arithmetic."""
+    try:
+        if holds(o["text"], o["values"]):
+            return True
+        findings.append(f"counterexample: {o['name']}: its values do not satisfy {o['file']}")
+    except CannotEvaluate as error:
+        findings.append(f"counterexample: {o['name']}: {error}")
+    return False
+
+
+# ----------------------------------------------------------------------------- the trusted base
+def solvers() -> dict[str, Any]:
+    """Versions and options."""
+    import z3
+
+    return {
+        "python": platform.python_version(),
+        "z3": {
+            "version": z3.get_version_string(),
+            "options": {"rlimit": RESOURCE_LIMIT, "random_seed": SEED},
+        },
+        "cvc5": {
+            "version": metadata.version("cvc5"),
+            "options": audit_cvc5.options(),
+            "killed_after_seconds": audit_cvc5.SECONDS,
+            "killed_above_bytes": audit_cvc5.MEMORY,
+        },
+    }
+
+
+def trusted(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The kernel's size, the rules in use, and what is assumed, with the claims that rest on it."""
+    rules: Counter[str] = Counter()
+    for entry in found:
+        rules.update(entry.get("rules", {}))
+    return {
+        "lines": {
+            f"proofs/{name}.py": len((ROOT / "proofs" / f"{name}.py").read_text().splitlines())
+            for name in TRUSTED
+        },
+        "rules": dict(rules.most_common()),
+        "axioms": [
+            {
+                "name": axiom.name,
+                "reason": axiom.reason,
+                "claims": [e["claim"] for e in found if axiom.name in e.get("axioms", ())],
+            }
+            for axiom in ASSUMPTIONS.values()
+        ],
+    }
+
+
+def closest(found: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """By solver, the obligation closest to its resource bound."""
+    bounds = {"z3": RESOURCE_LIMIT, "cvc5": audit_cvc5.RESOURCES}
+    rows = [row for entry in found for row in entry["obligations"]]
+    return {
+        solver: {"file": most["file"], "name": most["name"], "share": most[solver]["resources"] / bound}
+        for solver, bound in bounds.items()
+        for most in sorted(rows, key=lambda row: row[solver]["resources"])[-1:]
+    }

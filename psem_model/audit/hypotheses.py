@@ -1,0 +1,150 @@
+"""What is asked of a theorem as a whole: can all that it rests on hold, is each part needed?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import z3
+
+from proofs.kernel import SEED, Obligation, Theorem
+from proofs.registry import NOT_PROVED
+from proofs.smtlib import Bool, Term, summary
+from proofs.theorem import read
+from psem_model.audit.questions import brief, entries, premises_of, proved_theorems, together
+
+GLANCE = 200_000  # z3's own deterministic count, for a question with quantifiers
+
+
+def made_from(theorem: Theorem) -> list[Theorem]:
+    """The theorems it is made from, and those are, down to hypotheses and definitions."""
+    found: dict[int, Theorem] = {}
+    pending = list(theorem.parts)
+    while pending:
+        part = pending.pop()
+        if id(part) not in found:
+            found[id(part)] = part
+            pending += part.parts
+    return list(found.values())
+
+
+def premises(theorem: Theorem) -> list[Bool]:
+    """What must be able to hold together, lest the theorem is empty: all it is made from, `given`,
+    and what its goal follows from.
+
+    Of a hypothesis for all values these are the instances in use.
+    """
+    return [*(part.statement for part in made_from(theorem)), *_conditions(theorem)]
+
+
+def _conditions(theorem: Theorem) -> list[Bool]:
+    return [*theorem.given, *premises_of(theorem.goal)[0]]
+
+
+def resting_on_none(listed: Sequence[Theorem], returned: Sequence[Theorem]) -> list[str]:
+    """Theorems that were proved, and are neither returned nor what those are made from."""
+    used = {id(theorem) for theorem in returned}
+    used |= {id(part) for theorem in returned for part in made_from(theorem)}
+    proved = [theorem for theorem in listed if theorem.rule not in NOT_PROVED]
+    return [
+        f"theorem {theorem.name}: no theorem of the claim rests on it"
+        for theorem in proved
+        if id(theorem) not in used
+    ]
+
+
+def for_all_values(theorem: Theorem) -> list[str]:
+    """The hypotheses under it that speak of all values of a variable."""
+    return sorted({part.name for part in _hypotheses(theorem) if _variables(part)})
+
+
+def impossible(theorem: Theorem) -> bool:
+    """Whether z3 sees that its hypotheses, for all values, contradict each other or its conditions.
+
+    With quantifiers, so it may not see it: only where the answer is yes does it say anything.
+    """
+    return _contradict([*_conditions(theorem), *map(_closed, _hypotheses(theorem))])
+
+
+def implied(theorem: Theorem) -> list[str]:
+    """The hypotheses under it that z3 sees to follow from the others, all for all values."""
+    said = [part for part in _hypotheses(theorem) if part.rule == "hypothesis"]
+    return [
+        f"hypothesis {part.name}: the others of {theorem.name} imply it"
+        for part in said
+        if _contradict(
+            [*(_closed(other) for other in said if other is not part), z3.Not(_closed(part))]
+        )
+    ]
+
+
+def _closed(hypothesis: Theorem) -> Bool:
+    variables = _variables(hypothesis)
+    return z3.ForAll(variables, hypothesis.goal) if variables else hypothesis.goal
+
+
+def _contradict(formulas: Sequence[Bool]) -> bool:
+    solver = z3.Solver()
+    solver.set(rlimit=GLANCE, random_seed=SEED)
+    solver.add(*formulas)
+    return bool(solver.check() == z3.unsat)
+
+
+def _hypotheses(theorem: Theorem) -> list[Theorem]:
+    return [part for part in made_from(theorem) if part.rule in ("hypothesis", "axiom")]
+
+
+def _variables(hypothesis: Theorem) -> list[Term]:
+    """Those of which it speaks for all values."""
+    record = read(hypothesis)
+    fixed = frozenset().union(*(h.fixed for h in record.under))
+    said = summary([record.goal])
+    free = record.kernel._variables & said.constants - fixed
+    return [symbol() for name, symbol in sorted(said.symbols, key=lambda s: s[0]) if name in free]
+
+
+def parts_of(formula: Bool) -> list[Bool]:
+    """What a conjunction, perhaps under a condition, says one by one."""
+    if z3.is_and(formula):
+        return [part for each in formula.children() for part in parts_of(each)]
+    if z3.is_implies(formula):
+        return [z3.Implies(formula.arg(0), part) for part in parts_of(formula.arg(1))]
+    return [formula]
+
+
+def unused_parts(theorems: Sequence[Theorem]) -> list[str]:
+    """Parts of a `given` that its theorem is proved without, and of a hypothesis that all are."""
+    needed: dict[str, bool] = {}
+    for theorem in proved_theorems(theorems):
+        for label, places in entries(theorem).items():
+            for index, said in enumerate(_parts_of_fact(theorem, label)):
+                needed[said] = needed.get(said, False) or any(
+                    _fails_without(obligation, fact, index) for obligation, fact in places
+                )
+    return [said for said, is_needed in needed.items() if not is_needed]
+
+
+def _parts_of_fact(theorem: Theorem, label: str) -> list[str]:
+    """The parts of a fact, if it is a `given` or a hypothesis and has several."""
+    kind, _, number = label.rstrip("]").partition("[")
+    index = int(number)
+    if kind == "given":
+        where, said = f"{theorem.name} {label}", theorem.given[index + (theorem.rule == "induction")]
+    elif kind in ("hypothesis", "premise"):  # of induction; of the goal, each a part already
+        return []
+    else:
+        of_base = sum(each.startswith("base[") for each in entries(theorem))
+        root = theorem.parts[index + (of_base if kind == "step" else 0)]
+        while root.rule == "instance":
+            (root,) = root.parts
+        if root.rule != "hypothesis":
+            return []
+        where, said = f"hypothesis {root.name}", root.goal
+    parts = parts_of(said)
+    return [f"{where}: {brief(part)}" for part in parts] if len(parts) > 1 else []
+
+
+def _fails_without(obligation: Obligation, fact: int, index: int) -> bool:
+    """Whether the obligation is no longer proved without one part of a fact."""
+    said = parts_of(obligation.facts[fact])
+    rest = [*obligation.facts[:fact], *said[:index], *said[index + 1 :], *obligation.facts[fact + 1 :]]
+    return together([*rest, z3.Not(obligation.goal)]) == "sat"

@@ -1,0 +1,126 @@
+"""Checking a product of strategies: its programs, its stages, and the schedule of every weight."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from psem_model.check.schedules import Case, Checked, cases_of, check_schedule
+from psem_model.reading.products import Expression
+from psem_model.text.figures import counted
+from spec.derive import derive
+from spec.distribute import distribute
+from spec.layouts import LayoutError
+from spec.programs import check
+from spec.stages import check_stages, pieces, sends, to_sum
+from spec.states import BytePolicy
+from spec.transformer import Transformer, parts
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weights whose gradients are summed over the same axes, and the verdict on their schedule."""
+
+    axes: tuple[str, ...]  # that the schedule is about
+    names: tuple[str, ...]
+    checked: Checked
+
+
+@dataclass(frozen=True)
+class CheckedProduct:
+    """What was found of a product of strategies."""
+
+    text: str
+    lines_of: dict[str, int]  # of the embedding's, a layer's and the head's program
+    wrong: str  # with a program, or with the stages; empty if nothing is
+    shared: tuple[str, ...]  # weights that several stages use
+    weights: tuple[Weights, ...]
+    layers: str = ""  # of which kind: gpt, llama, or what a configuration is of
+    experts: bool = False  # whether the layers have them
+
+    @property
+    def accepted(self) -> bool:
+        return not self.wrong and all(w.checked.verdict.accepted for w in self.weights)
+
+    def lines(self) -> list[str]:
+        """In words."""
+        if self.wrong:
+            return [f"{self.text}: rejected", f"  {self.wrong}"]
+        out = [f"{self.text}: {'accepted' if self.accepted else 'rejected'}"]
+        programs = ", ".join(f"{name} {number}" for name, number in self.lines_of.items())
+        out.append(f"  programs accepted, whatever the sizes; lines: {programs}")
+        if self.shared:
+            out.append(f"  several stages use {', '.join(self.shared)}: their gradients are summed")
+        for found in self.weights:
+            what = counted(len(found.names), "weight")
+            along = " x ".join(found.axes) if found.axes else "no axis"
+            verdict = found.checked.lines()
+            first = verdict[0].split(": ", 1)[1]
+            out += [f"  {what} ({_some(found.names)}), placed along {along}: {first}"]
+            out += [f"  {line}" for line in verdict[1:]]
+        return out
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        return {
+            "strategy": self.text,
+            "accepted": self.accepted,
+            "layers": {"kind": self.layers, "experts": self.experts},
+            "programs": {"lines": self.lines_of, "wrong": self.wrong or None},
+            "shared": list(self.shared),
+            "weights": [
+                {"axes": list(w.axes), "names": list(w.names), "schedule": w.checked.json()}
+                for w in self.weights
+            ],
+        }
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:2]) + (", ..." if len(names) > 2 else "")
+
+
+def check_product(
+    found: Expression,
+    model: Transformer,
+    sizes: dict[str, int] | None,
+    micro_steps: int | None,
+    policy: BytePolicy,
+    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+) -> CheckedProduct:
+    """Check a product of strategies for a kind of model.
+
+    Programs do not depend on sizes, and what stages send and sum not on how many layers each has: a
+    layer for each of two shows it (claim E11). Schedules are looked at with `sizes`, or with 1, 2 and
+    any number of devices from 3 on along each axis.
+    """
+    product = found.product
+    stages = min(2, model.layers) if product.pipe else 1
+    placed = pieces(replace(model, layers=stages), stages)
+    shared = tuple(name for name, _ in to_sum(placed))
+    if sizes is not None and product.pipe:  # what stages share, the first and the last have
+        sizes = sizes | {product.pipe: min(2, sizes[product.pipe])}
+    lines_of, groups = {}, dict[tuple[str, ...], dict[str, None]]()
+    try:
+        check_stages(placed, sends(placed), to_sum(placed))
+        for part in parts(model):
+            program = distribute(part, product.cuts)
+            check(program)
+            lines_of[part.name] = len(program.lines)
+            for weight in part.weights:
+                summed = program.summed(weight)
+                if product.pipe and weight.name in shared:
+                    summed += (product.pipe,)
+                groups.setdefault(summed, {})[weight.name] = None
+    except LayoutError as error:
+        return CheckedProduct(found.text, lines_of, str(error), shared, ())
+    placed_along = {product.states_of(summed): tuple(names) for summed, names in groups.items()}
+    most = max(placed_along, key=lambda placement: len(placement.axes))
+    cases_of(derive(most), sizes, micro_steps, product.axes)  # too many axes are told at once
+    checked = []
+    for placement, names in placed_along.items():
+        schedule = derive(placement)
+        cases = cases_of(schedule, sizes, micro_steps, product.axes)
+        verdict = check_schedule(found.text, schedule, cases, policy, progress=progress)
+        checked.append(Weights(schedule.axes, names, verdict))
+    return CheckedProduct(found.text, lines_of, "", shared, tuple(checked))

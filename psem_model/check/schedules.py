@@ -1,0 +1,309 @@
+"""Checking a schedule in a file: the verdict, where it fails, and a small run that shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod
+from typing import Any
+
+from psem_model.predict.states import NO_COPY, wants_a_copy
+from psem_model.reading.inputs import BadInput
+from psem_model.reading.schedule_keys import PARTS
+from psem_model.reading.schedules import line_of, loads, text_of
+from psem_model.text.figures import Divergence, counted, divergence_json, divergence_text
+from spec.any_size import LEAST, any_size, same
+from spec.arithmetic import Number
+from spec.reference import Divergence as Reference
+from spec.reference import first_divergence
+from spec.schedule import Schedule
+from spec.states import BytePolicy
+from spec.verdict import Verdict, check
+
+FEW = (1, 2)  # devices along an axis; beside these, any number from LEAST on
+SIZES, MANY_DEVICES = (1, 2, 3), 1_000_003  # where the verdict depends on the number
+MOST_AXES = 4  # of which every combination of sizes is looked at
+MICRO_STEPS = (1, 2, 3)
+FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
+STEPS = 4  # of such a run: those that the verdict looks at
+MANY = 1000  # micro-steps, with which a check takes seconds
+
+Mesh = dict[str, Number]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mesh, of which some sizes may be any from LEAST on, and a number of micro-steps."""
+
+    mesh: Mesh
+    micro_steps: int
+
+    def __str__(self) -> str:
+        sizes = " x ".join(f"{axis} {size_text(size)}" for axis, size in self.mesh.items())
+        return f"{sizes}, {counted(self.micro_steps, 'micro-step')}"
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Numbers to sort by."""
+        return tuple(n if isinstance(n, int) else MANY_DEVICES for n in self.mesh.values())
+
+    @property
+    def devices(self) -> int:
+        return prod(self.sizes)
+
+    @property
+    def of_numbers(self) -> bool:
+        return all(isinstance(n, int) for n in self.mesh.values())
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        mesh = {a: n if isinstance(n, int) else size_text(n) for a, n in self.mesh.items()}
+        return {"mesh": mesh, "micro_steps": self.micro_steps}
+
+
+def size_text(size: Number) -> str:
+    """A number of devices along an axis."""
+    return f"{size:,}" if isinstance(size, int) else f"{LEAST} or more"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A small run that diverges: in the specification's terms, and as the simulator replays it."""
+
+    case: Case
+    parameters: int
+    divergence: Divergence
+    simulated: Divergence | None
+
+    def lines(self) -> list[str]:
+        """In words."""
+        where = (
+            f"{counted(self.case.devices, 'device')}, {counted(self.parameters, 'parameter')}, "
+            f"{counted(self.case.micro_steps, 'micro-step')}"
+        )
+        replay = "every copy is as on a single device"
+        if self.simulated is not None:
+            replay = divergence_text(self.simulated)
+        return [
+            f"a run that diverges, on {where}: {divergence_text(self.divergence)}",
+            f"simulated on {where}: {replay}",
+        ]
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A file, the cases that were looked at, and the first that fails."""
+
+    name: str
+    cases: tuple[Case, ...]
+    schedule: Schedule
+    verdict: Verdict
+    part: str | None = None  # micro_step or finish; none at the end of the step
+    index: int | None = None  # in that part, from 0 on
+    line: int | None = None
+    run: Run | None = None
+    for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
+
+    def lines(self) -> list[str]:
+        """What was found, in words."""
+        if self.verdict.accepted:
+            return [f"{self.name}: accepted", f"  looked at {_summary(self.cases)}"]
+        verdict = self.verdict
+        where = self.name if self.line is None else f"{self.name}, line {self.line}"
+        what = "at the end of the step"
+        if verdict.op is not None and self.index is not None:
+            what = f"{self.part} {self.index + 1}: {' '.join(str(verdict.op).split())}"
+        found = [
+            f"{where}: rejected: {what}",
+            f"  rule   {verdict.rule}: {RULES[verdict.rule]}",
+            f"  has    {verdict.has}",
+            f"  needs  {verdict.needs}",
+            *([f"  why    {NO_COPY}"] if self.for_want_of_a_copy else []),
+            f"  with   {self.cases[-1]}, in step {verdict.step + 1}",
+        ]
+        return found + (self.run.lines() if self.run else ["no small run was found that diverges"])
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        verdict, run = self.verdict, self.run
+        rejection = {
+            "rule": verdict.rule,
+            "step": verdict.step + 1,
+            "operation": " ".join(str(verdict.op).split()) if verdict.op else None,
+            "part": self.part,
+            "index": self.index,
+            "line": self.line,
+            "has": verdict.has,
+            "needs": verdict.needs,
+            "for_want_of_a_copy": self.for_want_of_a_copy,
+            **self.cases[-1].json(),
+        }
+        return {
+            "file": self.name,
+            "accepted": verdict.accepted,
+            "cases": [case.json() for case in self.cases],
+            "rejection": None if verdict.accepted else rejection,
+            "divergence": divergence_json(run.divergence) | run.case.json() if run else None,
+            "simulated": divergence_json(run.simulated) if run and run.simulated else None,
+        }
+
+
+RULES = {
+    "fresh": "forward and backward read the current parameters, all of them, on every device",
+    "whole": "what a device applies is the gradient that a single device applies",
+    "current": "the weights and the optimizer state that it updates are the current ones",
+    "agreed": "after the step, every resting copy is the updated one",
+}
+
+
+def check_file(
+    name: str,
+    devices: Callable[[Sequence[str]], Mesh] | None,
+    micro_steps: int | None,
+    policy: BytePolicy,
+    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+) -> Checked:
+    """Check the schedule in a file, smallest meshes first, until one fails.
+
+    `devices` gives the sizes for its axes; without, every combination of 1, 2 and any number from 3 on
+    is looked at, or of 1, 2, 3 and very many where the verdict depends on the number; and without
+    micro-steps 1, 2 and 3. Raises BadInput with one line.
+    """
+    text = text_of(name)
+    schedule = loads(text, name)
+    cases = cases_of(schedule, devices(schedule.axes) if devices else None, micro_steps)
+    return check_schedule(name, schedule, cases, policy, lambda *at: line_of(text, *at), progress)
+
+
+def check_schedule(
+    name: str,
+    schedule: Schedule,
+    cases: Sequence[Case],
+    policy: BytePolicy,
+    line: Callable[[str, int], int | None] = lambda *_: None,
+    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+) -> Checked:
+    """Check a schedule in each case, until one fails. `line`: where an operation of a part stands.
+
+    What is rejected for any number of devices, or not decided, is looked at on numbers of them.
+    """
+    looked_at = []
+    for case in progress(cases):
+        looked_at.append(case)
+        try:
+            verdict = check(schedule, case.mesh, case.micro_steps, policy, same)
+        except ValueError:
+            if case.of_numbers:
+                raise
+            verdict = Verdict(False)
+        if not verdict.accepted and not case.of_numbers:
+            numbers = _cases(schedule, sizes_of(schedule), {c.micro_steps for c in cases})
+            return check_schedule(name, schedule, numbers, policy, line, progress)
+        if not verdict.accepted:
+            part, index = place_of(schedule, verdict, case.micro_steps)
+            where = None if part is None or index is None else line(part, index)
+            run = small_run(schedule, case, policy)
+            why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
+            return Checked(name, tuple(looked_at), schedule, verdict, part, index, where, run, why)
+    return Checked(name, tuple(looked_at), schedule, Verdict(True))
+
+
+def cases_of(
+    schedule: Schedule, mesh: Mesh | None, micro_steps: int | None, devices: Sequence[str] = ()
+) -> list[Case]:
+    """The cases to look at, the smallest first. `devices`: the product's axes, if it is of one."""
+    axes = schedule.axes
+    if micro_steps is not None and micro_steps > MANY:
+        raise BadInput(f"--accumulate: given {micro_steps:,}; expected at most {MANY} to check")
+    if mesh is None and len(axes) > MOST_AXES:
+        example = "x".join("2" for _ in devices or axes)
+        of = f" that place a weight, of the product's {len(devices)}" if devices else ""
+        raise BadInput(
+            f"--devices: given nothing for {len(axes)} axes{of}; expected sizes such as {example} to "
+            f"check more than {MOST_AXES} axes"
+        )
+    counts = MICRO_STEPS if micro_steps is None else (micro_steps,)
+    if mesh is None:
+        return _cases(schedule, (*FEW, None), counts)
+    return _smallest_first(Case({a: mesh[a] for a in axes}, count) for count in counts)
+
+
+def _cases(schedule: Schedule, sizes: Sequence[int | None], counts: Iterable[int]) -> list[Case]:
+    """Every combination of sizes, None for any, with every number of micro-steps."""
+    axes = schedule.axes
+    meshes = [
+        {a: any_size(a) if n is None else n for a, n in zip(axes, some, strict=True)}
+        for some in product(sizes, repeat=len(axes))
+    ]
+    return _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
+
+
+def sizes_of(schedule: Schedule) -> tuple[int, ...]:
+    """How many devices to look at along an axis, if numbers of them make a difference.
+
+    Many are more than twice any shift: a shift by a multiple of a size is none, and two shifts are
+    the same if they differ by one.
+    """
+    farthest = max(abs(op.shift) for op in (*schedule.micro_step, *schedule.finish))
+    return (*SIZES, max(MANY_DEVICES, 2 * farthest + 3))
+
+
+def _smallest_first(cases: Iterable[Case]) -> list[Case]:
+    return sorted(cases, key=lambda c: (max(c.sizes, default=1), c.devices, c.micro_steps))
+
+
+def place_of(schedule: Schedule, verdict: Verdict, micro_steps: int) -> tuple[str | None, int | None]:
+    """The part and the index there of the operation that a verdict names; none at a step's end."""
+    repeated = len(schedule.micro_step)
+    if verdict.index < 0:
+        return None, None
+    if verdict.index < micro_steps * repeated:
+        return PARTS[0], verdict.index % repeated
+    return PARTS[1], verdict.index - micro_steps * repeated
+
+
+def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | None:
+    """The smallest run that diverges: at the case that fails if that is small, else a smaller one."""
+    meshes: list[Mesh] = [{}]
+    for axis in failed.mesh:
+        more = (m | {axis: n} for m in meshes for n in range(1, FEW_ALONG_AN_AXIS + 1))
+        meshes = [m for m in more if prod(m.values()) <= FEW_DEVICES]
+    counts = range(1, max(MICRO_STEPS) + 1)
+    smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
+    for case in [failed] * (failed in smaller) + smaller:
+        divergence = first_divergence(
+            schedule,
+            case.mesh,
+            steps=STEPS,
+            micro_steps=case.micro_steps,
+            stateful=policy.k > 0,
+            master=policy.master,
+        )
+        if divergence is not None:
+            return _replayed(schedule, case, policy, divergence)
+    return None
+
+
+def _replayed(schedule: Schedule, case: Case, policy: BytePolicy, found: Reference) -> Run:
+    """The same run in the simulator."""
+    from psem_model.check.replay import replay
+
+    elements = max(2, case.devices)  # as the reference has
+    again = replay(schedule, case.mesh, case.micro_steps, elements, policy, STEPS, found)
+    return Run(case, elements, found, again)
+
+
+def _summary(cases: Sequence[Case]) -> str:
+    """The cases in one line."""
+
+    def listed(values: Iterable[Number]) -> str:
+        *first, last = dict.fromkeys(map(size_text, values))
+        return f"{', '.join(first)} and {last}" if first else last
+
+    axes = cases[0].mesh
+    if not axes:
+        return "one device"
+    sizes = " x ".join(f"{axis} {listed(c.mesh[axis] for c in cases)}" for axis in axes)
+    steps = listed(sorted({c.micro_steps for c in cases}))
+    return f"{counted(len(cases), 'case')}: {sizes}; micro-steps {steps}"

@@ -1,0 +1,50 @@
+"""The command for the space of placements of a batch axis."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from psem_model.commands.options import ACCUMULATE, JSON, POLICY, options
+
+
+@click.command()
+@click.option("--devices", default="8", show_default=True, help="Devices, at least 2.")
+@options(POLICY, ACCUMULATE)
+@click.option("--all", "every", is_flag=True, help="Every class of equal cost, with its placements.")
+@click.option("--reasons", is_flag=True, help="Why the others are not realisable, each with a run.")
+@click.option("--plot", metavar="FILE", help="Draw memory against communication: .svg, .png or .pdf.")
+@JSON
+def space(
+    devices: str,
+    policy: str,
+    accumulate: str,
+    every: bool,
+    reasons: bool,
+    plot: str | None,
+    as_json: bool,
+) -> None:
+    """The best placements of a batch axis, of all 5^4, and where the named strategies stand.
+
+    A placement is better than another if it is nowhere worse and somewhere better: in bytes that rest
+    on a device, bytes that it sends in a step, and bytes over its host link. Host memory and what
+    passes through a device for a while are not compared, so a strategy that holds gathered parameters
+    from forward to backward may be better than all 5^4, which release them after each use.
+    """
+    from psem_model.reading import inputs
+    from psem_model.space.placements import Space
+
+    found = Space(
+        inputs.count("--devices", devices, "devices", least=2),
+        inputs.policy(policy),
+        inputs.count("--accumulate", accumulate, "micro-steps"),
+    )
+    if plot is not None:
+        from psem_model.space.plot import draw
+
+        draw(found, plot)
+    if as_json:
+        click.echo(json.dumps(found.json(every, reasons), indent=2))
+    else:
+        click.echo("\n".join(found.lines(every, reasons)))

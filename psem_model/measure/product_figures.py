@@ -1,0 +1,93 @@
+"""What is counted of a simulated product of strategies, beside what is predicted, stage by stage."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from psem_model.measure.states import Figure
+from psem_model.predict.models import StageCosts
+from psem_model.simulator.products import PlacedTransformer
+from spec.arithmetic import Number
+from spec.memory import MODEL_STATES
+from spec.programs import Move
+
+
+def figures(run: PlacedTransformer, costs: StageCosts) -> Iterator[Figure]:
+    """What is counted of a stage, per device, and what is predicted for it."""
+    stage, k = run.stages[costs.number], costs.number
+    elements = sum(placed.elements for placed in stage.placed)
+    yield Figure("computes_with", "parameters computed with, elements", elements, costs.parameters)
+    resting = run.resting(k)
+    for state in MODEL_STATES:
+        words = f"{state.value} at rest, bytes"
+        yield Figure(state.value, words, resting[state], costs.resting[state])
+    on_host = sum(run.resting(k, True).values()) + stage.host.fullest
+    yield Figure("host", "on the host, bytes", on_host, costs.host)
+    words = "activations at their fullest, bytes"
+    passing = costs.transient["offloaded"]
+    yield Figure("activations", words, stage.room.fullest, costs.activations + passing)
+    fullest = max(block.fullest for chunk in stage.chunks for block in chunk)
+    words = "computed with at the fullest, bytes"
+    yield Figure("computing", words, fullest, costs.transient["computing"])
+    has, needs = sent(run, costs), Sent()
+    for moved in costs.moved:
+        if not moved.to_host:
+            needs.elements[moved.axes] += moved.elements
+            needs.bytes[moved.axes] += moved.bytes
+    for axes in dict.fromkeys([*needs.elements, *has.elements]):
+        along = f"along {' x '.join(axes)}"
+        sizes = has.elements[axes], needs.elements[axes]
+        yield Figure(f"sent {along}", f"sent {along} per step, elements", *sizes)
+        sizes = has.bytes[axes], needs.bytes[axes]
+        yield Figure(f"bytes {along}", f"sent {along} per step, bytes", *sizes)
+    yield Figure("elements", "sent per step, elements", has.elements.total(), costs.elements)
+    yield Figure("bytes", "sent per step, bytes", has.bytes.total(), costs.bytes)
+    yield Figure("host_bytes", "over the host link, bytes", over_host_link(run, k), costs.host_bytes)
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What a device sends in a step, by the axes."""
+
+    elements: Counter[tuple[str, ...]] = field(default_factory=Counter)
+    bytes: Counter[tuple[str, ...]] = field(default_factory=Counter)
+
+    def add(self, axes: tuple[str, ...], elements: Number, width: Number) -> None:
+        self.elements[axes] += elements
+        self.bytes[axes] += elements * width
+
+
+def sent(run: PlacedTransformer, costs: StageCosts) -> Sent:
+    """What the device of a stage that sends most sends, as the simulator counts it."""
+    stage, found = run.stages[costs.number], Sent()
+    of_parts = {block.name: block.program for chunk in stage.chunks for block in chunk}
+    network = stage.devices.network
+    for (where, number), elements in network.sent.items():
+        name, phase = where.split()
+        line = getattr(of_parts[name], phase)[number]
+        assert isinstance(line, Move)
+        found.add((line.axis,), int(elements.max()), network.widths[where, number])
+    for placed in stage.placed:
+        own, widths = placed.rows(costs.number), placed.run.store.meter.widths
+        for (where, number), elements in placed.run.network.sent.items():
+            op = getattr(placed.placing.schedule, where)[number]
+            found.add(op.axes, int(elements[own].max()), widths[op.state])
+    for key, elements in run.boundary.sent.items():
+        own = slice(costs.number * run.inner, (costs.number + 1) * run.inner)
+        axes = (costs.plan.product.pipe or "",)
+        found.add(axes, int(elements[own].max()), run.boundary.widths[key])
+    return found
+
+
+def over_host_link(run: PlacedTransformer, number: int) -> Number:
+    """Bytes over each device's host link in a step, both ways: of states, and of activations."""
+    stage = run.stages[number]
+    of_states = sum(
+        elements * placed.run.store.meter.widths[state]
+        for placed in stage.placed
+        for (state, _), elements in placed.run.network.hosted.items()
+    )
+    network = stage.devices.network
+    return of_states + sum(n * network.widths[op] for op, n in network.hosted_by.items())

@@ -1,0 +1,5 @@
+"""Predictions: what a plan holds and sends, in exact numbers and in closed forms."""
+
+from psem_model.predict.states import NotRealisable, Prediction, predict, predict_many
+
+__all__ = ["NotRealisable", "Prediction", "predict", "predict_many"]

@@ -1,0 +1,403 @@
+"""Predictions for a transformer on the model axes: what each device holds, and what it sends.
+
+Everything is evaluated by the specification's own functions on the derived programs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts, plain_name
+from psem_model.predict.states import Costs, predict_schedule
+from psem_model.reading.configurations import parameters
+from psem_model.reading.inputs import BadInput
+from psem_model.text.figures import counted
+from spec import checkpoints
+from spec.arithmetic import EXACT, Number, ceil_div, quotient
+from spec.compose import Product
+from spec.derive import derive
+from spec.distribute import ALL, NOTHING, distribute
+from spec.memory import Sizes
+from spec.mesh import group_size
+from spec.model_costs import Indices, in_precision
+from spec.model_strategies import WORDS
+from spec.pipeline import Kind, Pipeline, fullest, in_flight
+from spec.programs import Axis
+from spec.schedule import Kind as Does
+from spec.stages import OUTSIDE, Piece, alike, ends, parts_of, pieces, to_sum
+from spec.states import MIXED_ADAM, BytePolicy, State
+from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
+from spec.values import Part
+
+STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
+PARTS = (EMBEDDING, LAYER, HEAD)
+MOST_CHUNKS = 100_000
+
+
+@dataclass(frozen=True)
+class ModelPlan:
+    """A model, strategies on the axes of a mesh, and a step of `pipe.micro_batches` micro-batches.
+
+    `micro_batch`: samples of a micro-batch, on each device of the axes that cut samples.
+    `unit`: elements gathered and reduced at a time; if it is not given, those of the largest of a
+    layer, the embedding and the head, and states are padded as if all units were as large.
+    `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
+    """
+
+    model: Transformer
+    product: Product
+    mesh: Mapping[str, Number]
+    micro_batch: Number
+    sequence: Number
+    pipe: Pipeline = field(default_factory=lambda: Pipeline(Kind.ONE_F_ONE_B, 1, 1))
+    policy: BytePolicy = MIXED_ADAM
+    again: str = NOTHING
+    unit: Number | None = None
+    offload: bool = False
+
+    @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """What the model is cut along."""
+        return self.product.cuts
+
+    @cached_property
+    def indices(self) -> Indices:
+        """How many values each index has in all."""
+        samples = group_size(self.mesh, self._cut_samples)
+        return self.model.sizes(self.micro_batch * samples, self.sequence)
+
+    @property
+    def _cut_samples(self) -> tuple[str, ...]:
+        return tuple(axis.name for axis in self.axes if axis.stream == "b")
+
+    @property
+    def sample_axes(self) -> tuple[str, ...]:
+        """The axes whose devices have samples of their own."""
+        return self.product.states.axes + self._cut_samples
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """Embedding, layer and head, computed in the precision of the weights."""
+        return tuple(in_precision(part, self.policy.w) for part in parts(self.model))
+
+    @cached_property
+    def costs(self) -> dict[str, PartCosts]:
+        """Of the embedding, a layer and the head."""
+        found = {}
+        for part in self.parts:
+            again = self.again if part.name == LAYER else NOTHING
+            found[part.name] = PartCosts(distribute(part, self.axes, again), self.indices, self.mesh)
+        return found
+
+    @property
+    def padded_words(self) -> Number:
+        """Words, rounded up to as many on each device."""
+        devices = group_size(self.mesh, [axis.name for axis in self.axes if WORDS in axis.weights])
+        return devices * quotient(self.model.vocabulary, devices)
+
+    def checkpoints(self, layers: int) -> tuple[int, int, Number] | None:
+        """How many of so many layers best keep their input, all else made again, segment by segment.
+
+        And the layers of a segment, and the bytes kept of a micro-batch. None where that keeps no
+        less, or where something is made again, or kept on the host, anyway.
+        """
+        if self.again != NOTHING or self.offload:
+            return None
+        size_mid = self.costs[LAYER].activations
+        size_in = replace(self, again=ALL).costs[LAYER].activations
+        count = checkpoints.best(layers, size_in, size_mid)
+        least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
+        return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
+
+    @cached_property
+    def parameters(self) -> dict[str, Number]:
+        """Elements of each weight of the whole model."""
+        return parameters(self.model)
+
+    @cached_property
+    def psi(self) -> Number:
+        """Parameters of the whole model."""
+        return sum(self.parameters.values())
+
+    @cached_property
+    def shared(self) -> dict[tuple[str, int], tuple[int, ...]]:
+        """Weights that several stages use, and which."""
+        return to_sum(ends(self.model, self.pipe.stages, self.pipe.chunks))
+
+    def stage(self, number: int) -> StageCosts:
+        """What the devices of one stage hold and send. Whole numbers only."""
+        return StageCosts(self, number)
+
+    @cached_property
+    def stages(self) -> tuple[StageCosts, ...]:
+        """The first stage of each kind: no other holds more, or sends more.
+
+        Raises BadInput if there are more chunks than can be told apart in good time.
+        """
+        pipe = self.pipe
+        if pipe.virtual_stages > MOST_CHUNKS:
+            raise BadInput(
+                f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
+                f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
+            )
+        found = alike(self.model.layers, pipe.stages, pipe.chunks)
+        return tuple(StageCosts(self, number, count) for number, count in found.items())
+
+    @cached_property
+    def fullest(self) -> StageCosts:
+        """The stage that needs most memory."""
+        return max(self.stages, key=lambda stage: stage.peak)
+
+    @cached_property
+    def busiest(self) -> StageCosts:
+        """The stage that sends most bytes."""
+        return max(self.stages, key=lambda stage: stage.bytes)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a stage's devices send in a step, for one reason."""
+
+    what: str  # the value, or the training state
+    collective: str
+    axes: tuple[str, ...]
+    when: str
+    of: str  # which part, or which weights
+    times: Number
+    elements: Number  # in all
+    bytes: Number
+    to_host: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Weights of a stage whose gradients come out partial along the same axes: one schedule."""
+
+    summed: tuple[str, ...]
+    weights: tuple[str, ...]
+    costs: Costs
+    largest: str = field(compare=False)  # the part that has most of them
+
+
+@dataclass(frozen=True)
+class StageCosts:
+    """What a device of one stage holds, and sends in a step."""
+
+    plan: ModelPlan
+    number: int
+    alike: int = 1  # stages of its kind
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All that it has, listed."""
+        pipe = self.plan.pipe
+        placed = pieces(self.plan.model, pipe.stages, pipe.chunks)
+        return tuple(p for p in placed if p.stage == self.number)
+
+    @cached_property
+    def chunks(self) -> list[Counter[str]]:
+        """How many of each part, chunk by chunk."""
+        pipe = self.plan.pipe
+        return parts_of(self.plan.model, self.number, pipe.stages, pipe.chunks)
+
+    @cached_property
+    def counts(self) -> dict[str, int]:
+        """How many of each part, in the order of the model."""
+        found = {name: sum(chunk[name] for chunk in self.chunks) for name in self.plan.costs}
+        return {name: count for name, count in found.items() if count}
+
+    @property
+    def layers(self) -> int:
+        return self.counts.get(LAYER, 0)
+
+    # --------------------------------------------------------------------- training states
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The stage's weights by the axes along which their gradients are summed."""
+        sizes: dict[tuple[str, ...], dict[str, dict[str, Number]]] = {}
+        for part in self.counts:
+            costs = self.plan.costs[part]
+            for name, size in costs.parameters.items():
+                summed = costs.summed[name]
+                if (name, OUTSIDE) in self.plan.shared and self.plan.product.pipe:
+                    summed += (self.plan.product.pipe,)
+                of_parts = sizes.setdefault(summed, {})
+                # tied words, if both of their uses are here, are one weight: the embedding's
+                if part != HEAD or name not in of_parts.get(EMBEDDING, {}):
+                    of_parts.setdefault(part, {})[name] = size
+        return tuple(self._group(summed, found) for summed, found in sizes.items())
+
+    def _group(self, summed: tuple[str, ...], of_parts: dict[str, dict[str, Number]]) -> Group:
+        plan, sums = self.plan, {part: sum(found.values()) for part, found in of_parts.items()}
+        psi = sum(self.counts[part] * size for part, size in sums.items())
+        largest = max(sums, key=lambda part: sums[part])
+        unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
+        mesh = {axis: plan.mesh[axis] for axis in plan.product.states.axes + summed}
+        if plan.product.pipe in summed:  # only some stages have these words
+            (stages,) = {*plan.shared.values()}
+            mesh[plan.product.pipe] = len(stages)
+        schedule = derive(plan.product.states_of(summed))
+        sizes = Sizes(psi, mesh, plan.policy, unit)
+        costs = predict_schedule(schedule, sizes, plan.pipe.micro_batches)
+        names = dict.fromkeys(name for found in of_parts.values() for name in found)
+        return Group(summed, tuple(names), costs, largest)
+
+    @cached_property
+    def parameters(self) -> Number:
+        """Elements that a device computes with; where they rest, the states say."""
+        return sum(group.costs.sizes.psi for group in self.groups)
+
+    @cached_property
+    def resting(self) -> dict[State, Number]:
+        """Bytes of each model state between steps."""
+        return {state: sum(g.costs.resting[state] for g in self.groups) for state in STATES}
+
+    @property
+    def host(self) -> Number:
+        """Bytes in the host's memory: of states, and of activations at their fullest."""
+        offloaded = self.kept(*PARTS) if self.plan.offload else 0
+        return sum(group.costs.host for group in self.groups) + offloaded
+
+    # ------------------------------------------------------------------------- activations
+    @cached_property
+    def in_flight(self) -> Number:
+        """Micro-batches, each of one chunk, whose activations are kept at the fullest moment."""
+        return in_flight(self.plan.pipe, self.number)
+
+    def kept(self, *names: str) -> Number:
+        """Bytes that some parts keep for backward, at their fullest moment, here or on the host."""
+        costs = self.plan.costs
+        of_chunks = [
+            sum(chunk[name] * costs[name].activations for name in names if name in costs)
+            for chunk in self.chunks
+        ]
+        return fullest(self.plan.pipe, self.number, of_chunks)
+
+    @cached_property
+    def activations(self) -> Number:
+        """Bytes that the device keeps for backward, at the fullest moment of a step."""
+        return self.activations_of(*PARTS)
+
+    def activations_of(self, *names: str) -> Number:
+        """Those of some parts alone, at their own fullest moment."""
+        return 0 if self.plan.offload else self.kept(*names)
+
+    # ------------------------------------------------------------------------- all together
+    @property
+    def total(self) -> Number:
+        """Bytes of states between steps, and of activations at their fullest."""
+        return sum(self.resting.values()) + self.activations
+
+    @cached_property
+    def transient(self) -> dict[str, Number]:
+        """Bytes of what passes, at its own fullest moment, by what it is.
+
+        States, gathered or fresh, unit by unit; what a part (layer, embedding, head) computes with, and
+        what it keeps, on its way to the host or from it, one part at a time.
+        """
+        plan, here = self.plan, [self.plan.costs[name] for name in self.counts]
+        return {
+            "states": sum(self._passing(group) for group in self.groups),
+            "computing": max(costs.computing for costs in here),
+            "offloaded": max(costs.activations for costs in here) if plan.offload else 0,
+        }
+
+    @property
+    def unit(self) -> str:
+        """The part whose states take most room as they pass, gathered or fresh."""
+        return max(self.groups, key=self._passing).largest
+
+    @staticmethod
+    def _passing(group: Group) -> Number:
+        return group.costs.peak - group.costs.total
+
+    @property
+    def computing(self) -> str:
+        """The part that takes most room while it is computed."""
+        return max(self.counts, key=lambda name: self.plan.costs[name].computing)
+
+    @property
+    def peak(self) -> Number:
+        """And of what passes: an upper bound, each value freed after its last use.
+
+        Without what kernels need for themselves.
+        """
+        return self.total + sum(self.transient.values())
+
+    # ----------------------------------------------------------------------- communication
+    @cached_property
+    def moved(self) -> tuple[Moved, ...]:
+        """Everything its devices send in a step."""
+        model, host = self._of_model(), self._to_host()
+        return (*model, *self._between_stages(), *host, *self._of_states())
+
+    def _of_model(self) -> Iterator[Moved]:
+        """Activations and cotangents, where they lie otherwise than they are needed."""
+        for name, count in self.counts.items():
+            times = count * self.plan.pipe.micro_batches
+            for t in self.plan.costs[name].traffic:
+                what, axes = plain_name(t.move.value), (t.move.axis,)
+                sent = times * t.elements, times * t.bytes
+                yield Moved(what, t.move.collective, axes, t.phase, name, times, *sent)
+
+    def _between_stages(self) -> Iterator[Moved]:
+        """Activations to the next virtual stage, cotangents to the one before."""
+        plan, pipe, layer = self.plan, self.plan.pipe, self.plan.costs[LAYER]
+        if plan.product.pipe is None or pipe.stages == 1:
+            return
+        value, axes = layer.program.gives, (plan.product.pipe,)
+        forward, backward = plain_name(value), f"d {plain_name(value)}"
+        for phase, what, end in (
+            (FORWARD, forward, pipe.stages - 1),
+            (BACKWARD, backward, 0),
+        ):
+            # each chunk, but the one at which the model ends
+            times = (pipe.chunks - (self.number == end)) * pipe.micro_batches
+            sent = times * layer.handed_on
+            if times:
+                yield Moved(what, "send", axes, phase, LAYER, times, sent, sent * value.width)
+
+    def _to_host(self) -> Iterator[Moved]:
+        """What is kept for backward, to the host after forward, and back before backward."""
+        for name, count in self.counts.items() if self.plan.offload else ():
+            times, costs = count * self.plan.pipe.micro_batches, self.plan.costs[name]
+            sent = times * costs.kept_elements, times * costs.activations
+            for kind, phase in ((Does.OFFLOAD, FORWARD), (Does.FETCH, BACKWARD)):
+                if costs.kept_elements:
+                    what = State.ACTIVATIONS.value
+                    yield Moved(what, kind.value, (), phase, name, times, *sent, to_host=True)
+
+    def _of_states(self) -> Iterator[Moved]:
+        """Parameters and gradients, as the schedule of each group of weights moves them."""
+        for group in self.groups:
+            for move in group.costs.moves:
+                if move.op.state in STATES and move.elements:
+                    yield Moved(
+                        move.op.state.value,
+                        move.op.kind.value,
+                        move.op.axes,
+                        move.op.phase.value,
+                        counted(len(group.weights), "weight"),
+                        move.times,
+                        move.elements,
+                        move.bytes,
+                        move.to_host,
+                    )
+
+    @property
+    def elements(self) -> Number:
+        """Elements that a device sends to others."""
+        return sum((m.elements for m in self.moved if not m.to_host), 0)
+
+    @property
+    def bytes(self) -> Number:
+        """Bytes that a device sends to others."""
+        return sum((m.bytes for m in self.moved if not m.to_host), 0)
+
+    @property
+    def host_bytes(self) -> Number:
+        """Bytes over the host link, both ways."""
+        return sum((m.bytes for m in self.moved if m.to_host), 0)

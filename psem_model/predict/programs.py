@@ -1,0 +1,168 @@
+"""A derived program as text: each operation, how its result lies, and where it is moved."""
+
+from __future__ import annotations
+
+import re
+from textwrap import wrap
+
+from psem_model.commands.options import refuse
+from psem_model.predict.parts import plain_name
+from psem_model.reading.inputs import BadInput, choose
+from psem_model.reading.plans import RECOMPUTE, held, require_experts
+from psem_model.reading.products import Expression
+from psem_model.text.figures import table
+from spec.distribute import distribute
+from spec.layouts import WHOLE
+from spec.programs import Line, Move, Program
+from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
+from spec.values import Role, Value
+
+PARTS = (EMBEDDING, LAYER, HEAD)
+WIDTH = 100  # characters of a line of the legend
+INDICES = {
+    "b": "samples",
+    "s": "positions",
+    "u": "positions of keys",
+    "h": "features",
+    "g": "groups of heads",
+    "r": "heads of a group",
+    "d": "features of a head",
+    "x": "turned features of a head",
+    "f": "features inside the MLP",
+    "v": "words",
+    "w": "learned places",
+    "j": "experts to choose from",
+    "e": "experts",
+    "c": "slots of an expert",
+}
+
+
+def program(
+    found: Expression,
+    hold: bool,
+    block: str,
+    experts: bool,
+    part: str,
+    recompute: str,
+    moves: bool,
+) -> list[str]:
+    """The derived program of one part of a model on the axes of a product such as tp or cp*tp.
+
+    `moves`: only where values are moved.
+    """
+    axes = held(found.product, hold).cuts
+    if not axes or len(axes) < len(found.product.factors):
+        raise BadInput(
+            f"derive: given {found.text!r}; expected strategies that cut the model, such as tp: what "
+            "places the training states is derived alone, and pp leaves each part as it is"
+        )
+    again = RECOMPUTE[choose("--recompute", recompute, RECOMPUTE)]
+    of_name = {of.name: of for of in parts(shape(block, experts))}
+    chosen = of_name[choose("--part", part, PARTS)]
+    if part == LAYER:
+        require_experts(found, experts, "it with --experts")
+    else:
+        refuse(["experts", "recompute"], f"with --part {part}", "--part layer")
+    derived = distribute(chosen, axes, again)
+    if hold and derived.kept == distribute(chosen, found.product.cuts, again).kept:
+        raise BadInput("--hold: given where backward gathers nothing again; expected it with tp+sp")
+    return _Shown(derived, moves).lines(found)
+
+
+class _Shown:
+    """A derived program as text."""
+
+    def __init__(self, derived: Program, moves: bool) -> None:
+        self.derived, self.moves = derived, moves
+        part = derived.part
+        made = [line.makes for line in derived.forward]
+        self.again = {part.takes, *made}
+        alike: dict[str, dict[Value, None]] = {}
+        there = [*([part.takes] if part.takes else []), *part.weights, *made, derived.seed]
+        for value in (*there, *(line.makes for line in derived.backward + derived.finish)):
+            alike.setdefault(_base(value), {})[value] = None
+        # values of one name are numbered as they come
+        self.names = {
+            value: f"{name} {number}" if len(values) > 1 else name
+            for name, values in alike.items()
+            for number, value in enumerate(values, 1)
+        }
+        self.used: set[str] = set()
+
+    def lines(self, found: Expression) -> list[str]:
+        """Title, legend, and forward, backward and finish; with all lines, what is kept as well."""
+        derived, out = self.derived, []
+        for title, lines in (
+            ("forward", derived.forward),
+            ("backward", derived.backward),
+            ("finish, once a step", derived.finish),
+        ):
+            shown = [line for line in lines if isinstance(line, Move) or not self.moves]
+            rows = [self.row(line, lines is derived.backward) for line in shown]
+            if rows:
+                out += ["", title, *table(rows)]
+        if not self.moves:
+            kept = (f"{self.value(v)} {self.lies(v)}".rstrip() for v in derived.kept)
+            out += ["", "kept for backward", *(f"  {line}" for line in kept)]
+        legend = ", ".join(f"{i} {words}" for i, words in INDICES.items() if i in self.used)
+        return [
+            f"{found.text}, {derived.part.name}: " + "; ".join(found.meanings),
+            "R whole on each device, S(i) cut along i, P a term of a sum",
+            *wrap(legend, WIDTH),
+            *out,
+        ]
+
+    def row(self, line: Line, backward: bool) -> tuple[str, ...]:
+        again = ", made again" if backward and line.makes in self.again else ""
+        if isinstance(line, Move):
+            moved = f"{line.collective} over {line.axis} of {self.name(line.value)}{again}"
+            return f"> {self.value(line.makes)}", moved, f"{line.before} -> {line.after}"
+        reads = ", ".join(self.name(v) for v in line.reads if not _is_free(v))
+        does = " ".join(w for w in (line.does.value, line.function, "backward" * line.backward) if w)
+        made = self.lies(line.makes) or "R"
+        return f"  {self.value(line.makes)}", f"{does}({reads}){again}", made
+
+    def lies(self, value: Value) -> str:
+        """How a value lies along the axes along which it is not whole."""
+        lies = self.derived.lies.get(value, {})
+        return ", ".join(f"{axis} {lie}" for axis, lie in lies.items() if lie != WHOLE)
+
+    def name(self, value: Value) -> str:
+        return self.names.get(value, plain_name(value))
+
+    def value(self, value: Value) -> str:
+        self.used.update(value.indices)
+        return f"{self.name(value)}[{' '.join(value.indices)}]"
+
+
+def _base(value: Value) -> str:
+    """Its name without the number of a sum of several."""
+    return re.sub(r"( ?[0-9]+| whole)+$", "", plain_name(value))
+
+
+def shape(block: str, experts: bool) -> Transformer:
+    """A model of some kind; how large it is makes no difference to what is derived."""
+    llama = choose("--block", block, ("gpt", "llama")) == "llama"
+    return Transformer(
+        layers=4,
+        hidden=8,
+        heads=2,
+        kv_heads=2,
+        head_dim=4,
+        feed_forward=32,
+        vocabulary=16,
+        gated=llama,
+        function="silu" if llama else "gelu",
+        norm="rms_norm" if llama else "layer_norm",
+        biases=frozenset() if llama else frozenset({"qkv", "output", "mlp"}),
+        positions=0 if llama else 4,
+        angles=llama,
+        tied=not llama,
+        dropout=not llama,
+        experts=4 if experts else 0,
+        chosen=2 if experts else 0,
+    )
+
+
+def _is_free(value: Value) -> bool:
+    return value.role is Role.CONSTANT and value.name.startswith("ones")

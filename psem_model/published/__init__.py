@@ -1,0 +1,1 @@
+"""Published values, and the rule that reproduces each."""

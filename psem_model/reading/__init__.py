@@ -1,0 +1,1 @@
+"""What a user wrote, read: words, placements, products, plans, configurations, schedules."""

@@ -1,0 +1,288 @@
+"""Shapes of models from their published configurations, and how many parameters they have.
+
+A configuration is a Hugging Face config.json. What a field is called, what it is when it is absent
+and what a family's code fixes: transformers, src/transformers/models/*/configuration_*.py and
+modeling_*.py. Fields that change no shape (windows, scaled angles, token ids) are not looked at.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from psem_model.reading.inputs import LARGEST, LARGEST_FILE, MOST_LAYERS, BadInput, choose
+from spec.model_costs import elements
+from spec.transformer import LAYER, Transformer, parts
+from spec.values import Value
+
+FORM = "expected a model's config.json"
+SHOWN = 60  # characters of a field that errors repeat
+FUNCTIONS = {"silu": "silu", "gelu": "gelu", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu"}
+SAME = {  # two names of one field
+    "n_embd": "hidden_size",
+    "n_head": "num_attention_heads",
+    "n_layer": "num_hidden_layers",
+    "n_positions": "max_position_embeddings",
+    "num_local_experts": "num_experts",
+}
+# what else would change a shape, and what it is where it does not
+PLAIN: Mapping[str, Any] = {
+    "add_cross_attention": False,
+    "auto_map": None,
+    "is_encoder_decoder": False,
+    "pruned_heads": {},
+    "quantization_config": None,
+}
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of a configuration; each is checked when it is read."""
+
+    path: str
+    given: Mapping[str, Any]
+
+    def wrong(self, name: str, expected: str) -> BadInput:
+        """What to raise for a field that is not as it should be."""
+        given = json.dumps(self.given[name])
+        given = given if len(given) <= SHOWN else f"{given[:SHOWN]}..."
+        return BadInput(f"{self.path}, {name}: given {given}; expected {expected}")
+
+    def missing(self, name: str, expected: str) -> BadInput:
+        """What to raise for a field that should be there."""
+        close = "".join(f"; nearest: {near!r}" for near in get_close_matches(name, self.given, n=1))
+        return BadInput(f"{self.path}: {name} is missing; expected {expected}{close}")
+
+    def size(self, name: str) -> int:
+        """A whole number of at least 1."""
+        expected = f"a whole number, at least 1, below 1e{LARGEST}"
+        other = SAME.get(name, name)
+        if name not in self.given:
+            if other not in self.given:
+                raise self.missing(name, expected)
+            name = other
+        value = self.given[name]
+        if type(value) is not int or not 1 <= value < 10**LARGEST:
+            raise self.wrong(name, expected)
+        if self.given.get(other, value) != value:
+            raise self.wrong(other, f"{value}, as {name} is")
+        return value
+
+    def layers(self, name: str) -> int:
+        """A number of layers."""
+        layers = self.size(name)
+        if layers > MOST_LAYERS:
+            raise self.wrong(
+                name if name in self.given else SAME[name], f"at most {MOST_LAYERS:,} layers"
+            )
+        return layers
+
+    def size_or(self, name: str, otherwise: Callable[[], int]) -> int:
+        """A size that may be null or absent."""
+        return otherwise() if self.given.get(name) is None else self.size(name)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """True or false."""
+        value = self.given.get(name, default)
+        if not isinstance(value, bool):
+            raise self.wrong(name, "true or false")
+        return value
+
+    def drops(self, name: str, default: float) -> bool:
+        """Whether a probability of dropout is above 0."""
+        value = self.given.get(name, default)
+        if type(value) not in (int, float) or not 0 <= value < 1:
+            raise self.wrong(name, "a probability, below 1")
+        return bool(value > 0)
+
+    def choice(self, name: str, value: object, names: Iterable[str]) -> str:
+        """One of some names: the value of a field, or one that the field lists."""
+        if not isinstance(value, str):
+            raise self.wrong(name, f"one of {', '.join(names)}")
+        return choose(f"{self.path}, {name}", value[:SHOWN], names)
+
+    def function(self, name: str, default: str) -> str:
+        """The function of the MLP."""
+        return FUNCTIONS[self.choice(name, self.given.get(name, default), FUNCTIONS)]
+
+    def divided(self, name: str, by: str) -> int:
+        """One size over another that divides it."""
+        whole, divisor = self.size(name), self.size(by)
+        if whole % divisor:
+            raise self.wrong(by if by in self.given else SAME[by], f"a divisor of {name}, {whole}")
+        return whole // divisor
+
+    def only(self, name: str, value: object) -> None:
+        """Refuse any other value of a field than this one, null or none."""
+        if self.given.get(name) not in (None, value):
+            expected = "none" if value in (None, {}) else json.dumps(value)
+            raise self.wrong(name, f"{expected}: no other shape is known")
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture: its class with a language-model head, how its fields are read, its defaults."""
+
+    architecture: str
+    shape: Callable[[Fields, Family], Transformer]
+    kv_heads: int | None = None  # if absent; none: all heads
+    biases: frozenset[str] = frozenset({"qkv", "output"})  # what `attention_bias` adds
+    fixed: Mapping[str, bool] = field(default_factory=dict)
+    experts: bool = False
+
+
+def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
+    name, expected = "num_key_value_heads", f"a divisor of num_attention_heads, {heads}"
+    if name in fields.given:
+        kv_heads = fields.size_or(name, lambda: heads)
+        if heads % kv_heads:
+            raise fields.wrong(name, expected)
+    else:
+        kv_heads = family.kv_heads or heads
+        if heads % kv_heads:
+            raise fields.missing(name, f"{expected} (absent, it is {kv_heads})")
+    return kv_heads
+
+
+def _rotary(fields: Fields, family: Family) -> Transformer:
+    """Gated MLPs, RMS norms, positions as angles: llama and what follows it."""
+    if fields.drops("attention_dropout", 0.0):
+        raise fields.wrong("attention_dropout", "0: dropout of attention alone is not known")
+    heads = fields.size("num_attention_heads")
+    attention = fields.flag("attention_bias", family.fixed.get("attention_bias", False))
+    mlp = fields.flag("mlp_bias", False)
+    experts = fields.size("num_local_experts") if family.experts else 0
+    chosen = fields.size("num_experts_per_tok") if family.experts else 0
+    if chosen > experts:
+        raise fields.wrong("num_experts_per_tok", f"at most num_local_experts, {experts}")
+    return Transformer(
+        layers=fields.layers("num_hidden_layers"),
+        hidden=fields.size("hidden_size"),
+        heads=heads,
+        kv_heads=_kv_heads(fields, family, heads),
+        head_dim=fields.size_or(
+            "head_dim", lambda: fields.divided("hidden_size", "num_attention_heads")
+        ),
+        feed_forward=fields.size("intermediate_size"),
+        vocabulary=fields.size("vocab_size"),
+        gated=True,
+        function=fields.function("hidden_act", "silu"),
+        norm="rms_norm",
+        biases=(family.biases if attention else frozenset()) | ({"mlp"} if mlp else set()),
+        tied=fields.flag("tie_word_embeddings", False),
+        experts=experts,
+        chosen=chosen,
+    )
+
+
+def _gpt2(fields: Fields, family: Family) -> Transformer:
+    """Learned positions, biases everywhere, layer norms, dropout in three places or in none."""
+    dropped = {name: fields.drops(name, 0.1) for name in ("embd_pdrop", "attn_pdrop", "resid_pdrop")}
+    if len(set(dropped.values())) > 1:
+        rates = ", ".join(f"{name} {'above 0' if is_ else '0'}" for name, is_ in dropped.items())
+        raise BadInput(f"{fields.path}: given {rates}; expected all above 0, or all 0")
+    heads, hidden = fields.size("n_head"), fields.size("n_embd")
+    return Transformer(
+        layers=fields.layers("n_layer"),
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=fields.divided("n_embd", "n_head"),
+        feed_forward=fields.size_or("n_inner", lambda: 4 * hidden),
+        vocabulary=fields.size("vocab_size"),
+        function=fields.function("activation_function", "gelu_new"),
+        positions=fields.size("n_positions"),
+        angles=False,
+        tied=fields.flag("tie_word_embeddings", True),
+        dropout=dropped["resid_pdrop"],
+    )
+
+
+UNBIASED = {"attention_bias": False, "mlp_bias": False}
+FAMILIES = {
+    "llama": Family("LlamaForCausalLM", _rotary),
+    "mistral": Family("MistralForCausalLM", _rotary, kv_heads=8, fixed=UNBIASED),
+    "qwen2": Family(
+        "Qwen2ForCausalLM",
+        _rotary,
+        kv_heads=32,
+        biases=frozenset({"qkv"}),
+        fixed=UNBIASED | {"attention_bias": True},
+    ),
+    "mixtral": Family("MixtralForCausalLM", _rotary, kv_heads=8, fixed=UNBIASED, experts=True),
+    "gpt2": Family("GPT2LMHeadModel", _gpt2),
+}
+
+
+def read(path: str) -> tuple[str, Transformer]:
+    """The architecture family and the shape that a config.json describes.
+
+    Raises BadInput with one line.
+    """
+    fields = Fields(path, _content(path))
+    name = _family(fields)
+    family = FAMILIES[name]
+    for other, value in {**PLAIN, **family.fixed}.items():
+        fields.only(other, value)
+    return name, family.shape(fields, family)
+
+
+def _content(path: str) -> dict[str, Any]:
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot read it: {error.strerror or error}; {FORM}") from None
+    except ValueError as error:  # a name with a zero byte
+        raise BadInput(f"{path!r}: cannot read it: {error}; {FORM}") from None
+    if len(data) > LARGEST_FILE:
+        raise BadInput(f"{path}: given more than {LARGEST_FILE:,} bytes; {FORM}")
+    try:
+        content = json.loads(data)
+    except RecursionError:
+        raise BadInput(f"{path}: given too many brackets in each other; {FORM}") from None
+    except ValueError as error:
+        raise BadInput(f"{path}: given text that is not JSON: {error}; {FORM}") from None
+    if not isinstance(content, dict):
+        raise BadInput(f"{path}: given JSON that is no object; {FORM}")
+    return content
+
+
+def _family(fields: Fields) -> str:
+    """The name of the family, from `model_type` or else from `architectures`, which must agree."""
+    by_class = {family.architecture: name for name, family in FAMILIES.items()}
+    named, classes = fields.given.get("model_type"), fields.given.get("architectures")
+    if named is not None:
+        named = fields.choice("model_type", named, FAMILIES)
+        expected = [FAMILIES[named].architecture]
+        if classes not in (None, expected):
+            raise fields.wrong("architectures", f"{json.dumps(expected)}, of {named}")
+        return named
+    if classes is None:
+        raise fields.missing("model_type", f"one of {', '.join(FAMILIES)}")
+    if not isinstance(classes, list) or len(classes) != 1:
+        raise fields.wrong("architectures", f"a list of one of {', '.join(by_class)}")
+    return by_class[fields.choice("architectures", classes[0], by_class)]
+
+
+def parameters(model: Transformer) -> dict[str, int]:
+    """Elements of each weight of a whole model: of all layers together, of tied words once."""
+    indices = model.sizes(1, 1)
+    counted: set[Value] = set()
+    found: dict[str, int] = {}
+    for part in parts(model):
+        name, times = ("layers", model.layers) if part.name == LAYER else (part.name, 1)
+        for weight in part.weights:
+            if weight not in counted:
+                found[f"{name}.{weight.name}"] = times * elements(weight, {}, indices, {})
+        counted.update(part.weights)
+    return found
+
+
+def count(model: Transformer) -> int:
+    """How many parameters a model has."""
+    return sum(parameters(model).values())

@@ -1,0 +1,170 @@
+"""The language of schedules, in words: what the files of `psem check` may say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from textwrap import wrap
+
+from psem_model.reading.schedule_keys import REST_KEYS
+from spec.schedule import BY, COLLECTIVES, MICRO_STEPS, TAKES, Buffer, Kind, Phase, Span
+from spec.states import State
+from spec.training import Loss
+
+WIDTH = 100
+
+TABLES = (
+    ("axes", 'the axes of the mesh of devices: axes = ["batch"]. Must be there'),
+    (
+        "[training]",
+        f"what a single device does, which the schedule must match. May be left out, as may each "
+        f'key. loss = {{losses}} (default "{Loss.SUM.value}"): the sum, the mean over devices and '
+        f"{MICRO_STEPS}, or the mean over all tokens; clip = true: the gradient is clipped by its "
+        "norm; tied = true: some parameters are used in two places, and backward leaves the second "
+        "one's gradient in 'tied gradients'; statistics = true: forward changes a state that is not "
+        "trained. Default of the three: false",
+    ),
+    (
+        "[rest]",
+        f"where {{states}} are between steps. May be left out, as may each state and each of the keys "
+        f"{', '.join(REST_KEYS)}: sharded = [axes] along which a device keeps only its slice (default "
+        "[]: all of it); stored = false: nothing is kept (default true); host = true: in the host's "
+        "memory (default false)",
+    ),
+    (
+        "[step]",
+        "micro_step = [...], once for each micro-batch: must be there; then finish = [...], once: may "
+        "be left out. Each is an array of operations, an operation a table { op = ..., ... }",
+    ),
+)
+
+BUFFERS = {
+    Buffer.PARAMETERS: "where the parameters rest",
+    Buffer.VIEW: "the parameters as forward and backward read them, where that is not where they rest",
+    Buffer.OPTIMIZER: "where the optimizer's state rests, with the master weights if --bytes has some",
+    Buffer.OPTIMIZER_VIEW: "a working copy of it",
+    Buffer.GRADIENTS: "where gradients rest: accumulated over the micro-steps",
+    Buffer.FRESH: "of one micro-step, as backward produces them",
+    Buffer.TIED: "of one micro-step, from the second place; with tied = true only",
+    Buffer.ACTIVATIONS: "what forward keeps for backward, which uses them up",
+    Buffer.STATISTICS: "running means and the like; with statistics = true only",
+    Buffer.TOKENS: "how many there are in the samples of a micro-step: one number",
+    Buffer.TOTAL_TOKENS: "accumulated over the micro-steps: one number",
+    Buffer.NORM: "the square of the gradient's norm: one number",
+}
+
+DOES = {
+    Kind.ALL_GATHER: "each device takes the slices of their owners along the axes",
+    Kind.REDUCE_SCATTER: "sum along the axes, of which each device keeps its own slice",
+    Kind.ALL_REDUCE: "sum along the axes, on each device",
+    Kind.BROADCAST: "each device takes what the first along the axes has",
+    Kind.FETCH: "from the host to the device",
+    Kind.OFFLOAD: "from the device to the host",
+    Kind.RECOMPUTE: "produce again what was not kept: parameters, or activations from parameters",
+    Kind.FORWARD: "run the model on the samples; with statistics = true, adds to them",
+    Kind.BACKWARD: "the samples' gradients at the parameters it reads, with the activations kept; into "
+    "gradients they are added, into fresh gradients written. Along its axes each device has the "
+    "samples of the whole group and computes the gradient of all of them; without, of its own",
+    Kind.COUNT: "the tokens in the micro-step's samples: a device's own, or along the axes, all of the "
+    "group's",
+    Kind.ACCUMULATE: "add what it reads to what it writes",
+    Kind.SCALE: 'multiply by a factor: a whole number, or text of numbers, axes and "micro_steps" with '
+    '* and /, such as "1/2", "-1/batch", "3/2*batch/micro_steps", where an axis is its number of '
+    "devices",
+    Kind.DIVIDE: "divide by a count of tokens; where there is none, nothing is left",
+    Kind.SQUARE_NORM: "the sum of squares of what a device has: all of it, or with within, its own "
+    "slice only, so that a sum along those axes is the whole norm's square",
+    Kind.CLIP: "clip by the norm whose square is in by: times 1/(1 + norm^2) in exact and modular "
+    "arithmetic, which have no roots; times min(1, 1/norm) in float64. The verdict holds for any "
+    "function of the norm",
+    Kind.UPDATE: "the optimizer applies the gradient it reads to weights and state, and to the resting "
+    "parameters beside them; with within, in each device's slice only",
+    Kind.KEEP: "copy, within: each device its own slice",
+    Kind.RESET: "set to zero",
+    Kind.RELEASE: "drop the buffer, and the room it takes",
+}
+
+KEYS = (
+    ("op", "what it does; must be there"),
+    ("source", "the buffer it reads; must be there"),
+    ("into", "the buffer it writes. Left out: the same, where the operation may work in place"),
+    ("by", "what it scales, divides or clips by; must be there for these, and for no other operation"),
+    (
+        "axes",
+        "the axes it acts along: {collectives} must name them, backward and count may, for the samples "
+        "of a whole group; other operations have none",
+    ),
+    (
+        "within",
+        "the axes along which a device has, reads and writes only its slice, before and after; what it "
+        "has outside is left alone. Not an axis that is in axes. Left out: none",
+    ),
+    (
+        "span",
+        "the room that its result takes for itself until it is released: {spans} (none; that of one "
+        'unit at a time; that of all units at once). Left out: "nothing" in place (but for all_gather '
+        "and fetch), where a place for the result is there already, and for operations that make "
+        'nothing; else "unit"',
+    ),
+    (
+        "phase",
+        "the part of the step that it serves, for reading only: {phases}. Left out: its name's for "
+        "forward, backward and update, else that of the operation before (the first one: forward in "
+        "micro_step, reduce in finish)",
+    ),
+    ("mean", "true: a reduction divides the sum by the number of devices. Left out: false"),
+    (
+        "shift",
+        "a device takes the slice of the one that many places further on, around the end, for its own; "
+        "negative: further back. Of operations with within, all_gather and reduce_scatter. "
+        "Left out: 0",
+    ),
+)
+
+
+def language() -> list[str]:
+    """All of it, a line at a time."""
+    words = {
+        "losses": _or(f'"{loss.value}"' for loss in Loss),
+        "states": ", ".join(state.value for state in State),
+        "collectives": ", ".join(kind.value for kind in COLLECTIVES),
+        "spans": _or(f'"{span.value}"' for span in Span),
+        "phases": _or(phase.value for phase in Phase),
+    }
+    lines = ["A schedule is one training step, in TOML; `psem derive zero2` prints one.", "", "Tables"]
+    lines += _rows((name, _filled(text, words)) for name, text in TABLES)
+    lines += ["", "Keys of an operation"]
+    lines += _rows((name, _filled(text, words)) for name, text in KEYS)
+    lines += ["", "Buffers"] + _rows((b.value, BUFFERS[b]) for b in Buffer)
+    lines += ["", "Operations: what they do, what they read -> what they write"]
+    for kind in Kind:
+        lines += _rows([(kind.value, DOES[kind])])
+        for sources, targets in TAKES[kind]:
+            reads = _or(b.value for b in sources)
+            same = "any of these" if targets == sources else "in place"
+            writes = same if targets in ((), sources) else _or(b.value for b in targets)
+            lines += _rows([("", f"{reads} -> {writes}")])
+        if BY.get(kind):
+            lines += _rows([("", f"by {_or(b.value for b in BY[kind])}")])
+    return lines
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    for name, value in words.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
+
+
+def _or(names: Iterable[str]) -> str:
+    *first, last = [*names] or [""]
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def _rows(rows: Iterable[tuple[str, str]]) -> list[str]:
+    """Names with their texts beside them."""
+    lines = []
+    for name, text in rows:
+        left = f"  {name:<16}"
+        for part in wrap(text, WIDTH - len(left), break_on_hyphens=False):
+            lines.append(left + part)
+            left = " " * len(left)
+    return lines

@@ -1,0 +1,266 @@
+"""Reading the TOML form of a schedule: an error is one line, with file and line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeVar
+
+from psem_model.reading.inputs import BadInput, nearest
+from psem_model.reading.schedule_keys import (
+    FIRST_PHASE,
+    KEYS,
+    PARTS,
+    REST_KEYS,
+    TRAINING_KEYS,
+    default_phase,
+    default_span,
+)
+from psem_model.reading.toml_lines import Path, locate
+from spec.mesh import HOST
+from spec.schedule import (
+    BY,
+    COLLECTIVES,
+    MICRO_STEPS,
+    Buffer,
+    Factor,
+    Kind,
+    MisfitError,
+    Op,
+    Phase,
+    Rest,
+    Schedule,
+    Span,
+)
+from spec.states import State
+from spec.training import Loss, Training
+
+FACTOR = re.compile(r"-?([0-9]{1,30}|[A-Za-z_]\w*)([*/]([0-9]{1,30}|[A-Za-z_]\w*))*")
+LONGEST_FACTOR = 100
+A_FACTOR = 'a factor such as "1/2", "1/batch" or "3/2*batch/micro_steps"'
+_NAMES = {bool: "true or false", int: "a whole number", str: "a name in quotes"}
+_NAMES |= {list: "an array [...]", dict: "a table { ... }"}
+_NEEDS = {
+    "op": "what the operation does, such as all_gather",
+    "source": "the buffer it reads, such as parameters",
+}
+
+Name = TypeVar("Name", Buffer, Kind, Loss, Phase, Span)
+Kept = TypeVar("Kept", bool, int, str, list[Any], dict[str, Any])
+
+
+def shown(value: Any) -> str:
+    """A value as an error repeats it."""
+    text = str(value).lower() if isinstance(value, bool) else repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A file's name, text and content."""
+
+    name: str
+    text: str
+    content: dict[str, Any]
+
+    # ------------------------------------------------------------------ errors
+    def wrong(self, path: Path, given: str, expected: str, near: str = "") -> BadInput:
+        """An error at a key: what is given there and what is expected."""
+        line = locate(self.text, path)
+        if path[:1] == ("step",) and len(path) > 2:
+            key = ", ".join([f"{path[1]} {int(path[2]) + 1}", *map(str, path[3:])])
+        else:
+            key = ".".join(map(str, path))
+        nearest_ = f"; nearest: {near}" if near else ""
+        return BadInput(
+            f"{self.name}, line {line}, {key}: given {given}; expected {expected}{nearest_}"
+        )
+
+    def missing(self, path: Path, key: str, expected: str) -> BadInput:
+        """An error at a table in which a key is missing."""
+        return self.wrong(path or (key,), f"no {key}" if path else "nothing", expected)
+
+    def choose(self, path: Path, given: str, choices: Iterable[str]) -> str:
+        """One of some names."""
+        names = list(choices)
+        if given not in names:
+            raise self.wrong(path, shown(given), f"one of {', '.join(names)}", nearest(given, names))
+        return given
+
+    def typed(self, path: Path, value: Any, kind: type[Kept]) -> Kept:
+        """A value of one type."""
+        if type(value) is not kind:
+            raise self.wrong(path, shown(value), _NAMES[kind])
+        return value
+
+    def table(self, path: Path, value: Any, known: Iterable[str]) -> dict[str, Any]:
+        """A table without unknown keys."""
+        table = self.typed(path, value, dict)
+        for key in table:
+            names = list(known)
+            if key not in names:
+                expected = f"one of the keys {', '.join(names)}"
+                raise self.wrong((*path, key), f"the key {shown(key)}", expected, nearest(key, names))
+        return table
+
+    def named(self, path: Path, value: Any, kind: type[Name]) -> Name:
+        """A name of one of the specification's things."""
+        return kind(self.choose(path, self.typed(path, value, str), [x.value for x in kind]))
+
+    # ------------------------------------------------------------------- parts
+    def schedule(self) -> Schedule:
+        """The whole file."""
+        self.table((), self.content, ("axes", "training", "rest", "step"))
+        axes = self.declared()
+        training = self.training()
+        rest = self.table(("rest",), self.content.get("rest", {}), [s.value for s in State])
+        rests = {s: self.rest(("rest", s.value), rest.get(s.value, {}), axes) for s in State}
+        if "step" not in self.content:
+            raise self.missing((), "step", "a table [step] with micro_step and finish")
+        step = self.table(("step",), self.content["step"], PARTS)
+        if "micro_step" not in step:
+            raise self.missing(("step",), "micro_step", "an array of operations, as micro_step")
+        parts = {part: self.part(part, step.get(part, []), axes) for part in PARTS}
+        if not any(parts.values()):
+            raise self.wrong(("step", "micro_step"), "no operations", "at least one")
+        for part, ops in parts.items():
+            for index, op in enumerate(ops):
+                self.require_there(("step", part, index), op, rests, training)
+        return Schedule(axes, tuple(rests.items()), parts["micro_step"], parts["finish"], training)
+
+    def declared(self) -> tuple[str, ...]:
+        """The mesh's axes."""
+        if "axes" not in self.content:
+            raise self.missing((), "axes", 'the names of the mesh\'s axes, such as axes = ["batch"]')
+        axes = self.typed(("axes",), self.content["axes"], list)
+        for axis in axes:
+            usable = self.typed(("axes",), axis, str).isascii() and axis.isidentifier()
+            if not usable or axis in (HOST, MICRO_STEPS):
+                expected = f"a name such as batch, but not {HOST} or {MICRO_STEPS}"
+                raise self.wrong(("axes",), shown(axis), expected)
+        if not axes:
+            raise self.wrong(("axes",), "none", 'at least one, such as axes = ["batch"]')
+        return self.once(("axes",), axes)
+
+    def once(self, path: Path, axes: list[str]) -> tuple[str, ...]:
+        """Axes without repetition."""
+        for axis in axes:
+            if axes.count(axis) > 1:
+                raise self.wrong(path, f"{shown(axis)} twice", "each axis once")
+        return tuple(axes)
+
+    def axes(self, path: Path, value: Any, declared: tuple[str, ...]) -> tuple[str, ...]:
+        """Some of the mesh's axes."""
+        for axis in self.typed(path, value, list):
+            self.choose(path, self.typed(path, axis, str), declared)
+        return self.once(path, value)
+
+    def training(self) -> Training:
+        """What the single device does."""
+        table = self.table(("training",), self.content.get("training", {}), TRAINING_KEYS)
+        given: dict[str, Any] = {}
+        for key, value in table.items():
+            path = ("training", key)
+            given[key] = (
+                self.named(path, value, Loss) if key == "loss" else self.typed(path, value, bool)
+            )
+        return Training(**given)
+
+    def rest(self, path: Path, value: Any, axes: tuple[str, ...]) -> Rest:
+        """Where one state is between steps."""
+        table = self.table(path, value, REST_KEYS)
+        flags = {k: self.typed((*path, k), v, bool) for k, v in table.items() if k != "sharded"}
+        return Rest(self.axes((*path, "sharded"), table.get("sharded", []), axes), **flags)
+
+    def part(self, part: str, value: Any, axes: tuple[str, ...]) -> tuple[Op, ...]:
+        """The operations of micro_step or of finish."""
+        phase, ops = FIRST_PHASE[part], []
+        for index, table in enumerate(self.typed(("step", part), value, list)):
+            path = ("step", part, index)
+            ops.append(self.operation(path, self.table(path, table, KEYS), axes, phase))
+            phase = ops[-1].phase
+        return tuple(ops)
+
+    def operation(
+        self, path: Path, table: Mapping[str, Any], axes: tuple[str, ...], before: Phase
+    ) -> Op:
+        """One operation."""
+        for key in ("op", "source"):
+            if key not in table:
+                raise self.missing(path, key, f"{key} = ...: {_NEEDS[key]}")
+        kind = self.named((*path, "op"), table["op"], Kind)
+        if kind in COLLECTIVES and "axes" not in table:
+            raise self.missing(path, "axes", f"axes = [...]: those that {kind.value} acts along")
+        source = self.named((*path, "source"), table["source"], Buffer)
+        into = self.named((*path, "into"), table["into"], Buffer) if "into" in table else None
+        phase = self.named((*path, "phase"), table["phase"], Phase) if "phase" in table else None
+        span = self.named((*path, "span"), table["span"], Span) if "span" in table else None
+        try:
+            return Op(
+                kind,
+                phase or default_phase(kind, before),
+                source,
+                into,
+                self.axes((*path, "axes"), table.get("axes", []), axes),
+                self.axes((*path, "within"), table.get("within", []), axes),
+                span or default_span(kind, source, into),
+                self.typed((*path, "mean"), table.get("mean", False), bool),
+                self.typed((*path, "shift"), table.get("shift", 0), int),
+                self.by((*path, "by"), table, kind, axes),
+            )
+        except MisfitError as error:
+            if error.field not in table:
+                expected = f"{error.field} = ...: {error.expected}"
+                raise self.missing(path, error.field, f"{expected}, for {kind.value}") from None
+            choices = error.expected.split(" or ")
+            near = nearest(error.has, choices) if len(choices) > 1 else ""
+            expected = f"{error.expected}, for {kind.value} of {source.value}"
+            raise self.wrong((*path, error.field), shown(error.has), expected, near) from None
+
+    def by(
+        self, path: Path, table: Mapping[str, Any], kind: Kind, axes: tuple[str, ...]
+    ) -> Factor | Buffer | None:
+        """What an operation scales, divides or clips by."""
+        if "by" not in table:
+            return None
+        value = table["by"]
+        if kind not in BY:
+            raise self.wrong(path, shown(value), f"no by, for {kind.value}")
+        if BY[kind]:
+            names = [buffer.value for buffer in BY[kind]]
+            return Buffer(self.choose(path, self.typed(path, value, str), names))
+        if type(value) is int:
+            return Factor(Fraction(value))
+        usable = type(value) is str and len(value) <= LONGEST_FACTOR
+        if not (usable and FACTOR.fullmatch(value)):
+            raise self.wrong(path, shown(value), A_FACTOR)
+        number, sizes = Fraction(-1 if value.startswith("-") else 1), dict[str, int]()
+        for sign, term in re.findall(r"([*/]?)(\w+)", value):
+            exponent = -1 if sign == "/" else 1
+            if not term.isdecimal():
+                self.choose(path, term, (*axes, MICRO_STEPS))
+                sizes[term] = sizes.get(term, 0) + exponent
+            elif int(term) or exponent > 0:
+                number *= Fraction(int(term)) ** exponent
+            else:
+                raise self.wrong(path, shown(value), f"{A_FACTOR}, without a division by 0")
+        return Factor(number, tuple((name, e) for name, e in sizes.items() if e))
+
+    def require_there(
+        self, path: Path, op: Op, rests: Mapping[State, Rest], training: Training
+    ) -> None:
+        """Raise BadInput for an operation on what this training or these rests do not have."""
+        for key, buffer in (("source", op.source), ("into", op.into)):
+            if buffer is Buffer.TIED and not training.tied:
+                needs = "a buffer that is there (or tied = true in [training])"
+            elif buffer is Buffer.STATISTICS and not training.statistics:
+                needs = "a buffer that is there (or statistics = true in [training])"
+            elif buffer is Buffer.PARAMETERS and not rests[State.PARAMETERS].stored:
+                needs = "view (or stored = true for parameters in [rest])"
+            elif buffer is Buffer.GRADIENTS and not rests[State.GRADIENTS].stored:
+                needs = "fresh gradients (or stored = true for gradients in [rest])"
+            else:
+                continue
+            raise self.wrong((*path, key), shown(buffer.value), needs)

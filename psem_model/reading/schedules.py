@@ -1,0 +1,183 @@
+"""Schedules as TOML: one training step that can be written, read, and compared line by line.
+
+    axes = ["batch"]                  # the mesh; each name an identifier, but not host or micro_steps
+
+    [training]                        # what a single device does; all keys optional
+    loss = "sum"                      # "sum", "mean" or "token mean"
+    clip = false                      # the gradient is clipped by its norm
+    tied = false                      # some parameters are used in two places
+    statistics = false                # forward changes a state that is not trained
+
+    [rest]                            # where each state is between steps; one left out is whole
+    parameters = { sharded = [] }     #   on each device
+    optimizer = { sharded = ["batch"], stored = true, host = false }  # all keys optional
+
+    [step]
+    micro_step = [                    # once for each micro-batch; an operation a line
+      { op = "forward", source = "parameters", into = "activations" },
+    ]
+    finish = []                       # once, after the last of them; optional
+
+Keys of an operation (`psem_model/language.py` says what each operation does, and what it may read):
+
+    op      all_gather, reduce_scatter, forward, update, ...
+    source  the buffer it reads: parameters, view, optimizer, gradients, fresh gradients, ...
+    into    the buffer it writes; left out: in place
+    by      scale: "1/2", "1/batch", "3/2*batch/micro_steps"; divide, clip: a buffer
+    axes    the axes it acts along; collectives must name them
+    within  the axes along which a device has only its slice, before and after
+    span    room that its result takes until it is released: "nothing", "unit" or "whole".
+            Left out: "nothing" in place (but for all_gather and fetch), for offload, and into
+            parameters, optimizer, gradients, activations, statistics or a number; else "unit"
+    phase   forward, backward, reduce, update or publish. Left out: that of the same name for
+            forward, backward and update; else that of the operation before (the first one:
+            forward in micro_step, reduce in finish)
+    mean    a reduction divides the sum by the number of devices; left out: false
+    shift   a device takes the slice of the one that many places further on; left out: 0
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+
+from psem_model.reading.inputs import LARGEST_FILE, BadInput
+from psem_model.reading.schedule_keys import (
+    FIRST_PHASE,
+    PARTS,
+    TRAINING_KEYS,
+    default_phase,
+    default_span,
+)
+from psem_model.reading.schedule_reader import Reader, shown
+from psem_model.reading.toml_lines import locate
+from spec.schedule import COLLECTIVES, Buffer, Factor, Op, Phase, Rest, Schedule
+
+
+def read(path: str) -> Schedule:
+    """The schedule in a file. Raises BadInput with one line."""
+    return loads(text_of(path), path)
+
+
+def text_of(path: str) -> str:
+    """The text of a file, its lines ended by newlines alone. Raises BadInput with one line."""
+    form = "expected a schedule in TOML, as `psem derive zero2` prints one"
+    try:
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot read it: {error.strerror or error}; {form}") from None
+    except ValueError as error:  # a name with a zero byte
+        raise BadInput(f"{path!r}: cannot read it: {error}; {form}") from None
+    if len(data) > LARGEST_FILE:
+        raise BadInput(f"{path}: given more than {LARGEST_FILE:,} bytes; {form}")
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadInput(f"{path}, line {line}: given bytes that are not UTF-8 text; {form}") from None
+
+
+def loads(text: str, name: str) -> Schedule:
+    """The schedule in a text; `name` is what errors call it. Raises BadInput with one line."""
+    try:
+        content = tomllib.loads(text)
+    except RecursionError:
+        raise BadInput(f"{name}: given too many brackets in each other; expected a schedule") from None
+    except ValueError as error:
+        raise BadInput(_syntax(name, text, str(error))) from None
+    return Reader(name, text.replace("\r\n", "\n"), content).schedule()
+
+
+def _syntax(name: str, text: str, message: str) -> str:
+    """What TOML cannot take, in one line; tomllib says where."""
+    at = re.search(r"\(at line (\d+), column \d+\)$", message)
+    lines = text.rstrip().split("\n")
+    line = int(at[1]) if at else len(lines)
+    given = lines[line - 1].strip() if line <= len(lines) else ""
+    what = re.sub(r" \(at [^)]*\)$", "", message)
+    return f"{name}, line {line}, TOML: given {shown(given)}; expected valid TOML: {what}"
+
+
+def line_of(text: str, part: str, index: int) -> int:
+    """The line of an operation: the index-th of "micro_step" or "finish", both from 0 on."""
+    return locate(text, ("step", part, index))
+
+
+# --------------------------------------------------------------------- writing
+def dumps(schedule: Schedule, title: str) -> str:
+    """A schedule as TOML under a title; `loads` reads the same schedule back."""
+    training = schedule.training
+    lines = [
+        f"# {''.join(c for c in ' '.join(title.split()) if c.isprintable())}",
+        *HEADER,
+        f"axes = {_strings(schedule.axes)}",
+        "",
+        "[training]",
+        f'loss = "{training.loss.value}"',
+        *(f"{k} = true" for k in TRAINING_KEYS if getattr(training, k) is True),
+        "",
+        "[rest]",
+        *(f"{state.value} = {_rest(rest)}" for state, rest in schedule.rests),
+        "",
+        "[step]",
+    ]
+    for part, ops in zip(PARTS, (schedule.micro_step, schedule.finish), strict=True):
+        phase = FIRST_PHASE[part]
+        lines.append(f"{part} = [" if ops else f"{part} = []")
+        for op in ops:
+            lines.append(f"  {{ {', '.join(_fields(op, phase))} }},")
+            phase = op.phase
+        lines += ["]"] if ops else []
+    return "\n".join(lines) + "\n"
+
+
+HEADER = (
+    "#",
+    "# One training step: micro_step once for each micro-batch, then finish once. With this file:",
+    "#   psem check FILE                                        does it match a single device?",
+    "#   psem simulate --schedule FILE --devices 4 --psi 1000   what it holds and sends",
+    "# Keys of an operation: op, source, into, by, axes, within, span, phase, mean, shift. Left out:",
+    "# into: in place; span: nothing in place and where there is a place for it, else unit;",
+    "# phase: that of the operation before. `psem derive --language` has more.",
+    "",
+)
+
+
+def _strings(names: Iterable[str]) -> str:
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+
+
+def _rest(rest: Rest) -> str:
+    keys = [f"sharded = {_strings(rest.sharded)}"]
+    keys += [] if rest.stored else ["stored = false"]
+    keys += ["host = true"] if rest.host else []
+    return "{ " + ", ".join(keys) + " }"
+
+
+def _fields(op: Op, before: Phase) -> list[str]:
+    """An operation's keys and values, without those that are as when left out."""
+    found = [f'op = "{op.kind.value}"', f'source = "{op.source.value}"']
+    if op.into is not None:
+        found.append(f'into = "{op.into.value}"')
+    if op.by is not None:
+        found.append(f'by = "{op.by.value if isinstance(op.by, Buffer) else _factor(op.by)}"')
+    if op.axes or op.kind in COLLECTIVES:
+        found.append(f"axes = {_strings(op.axes)}")
+    if op.within:
+        found.append(f"within = {_strings(op.within)}")
+    if op.span is not default_span(op.kind, op.source, op.into):
+        found.append(f'span = "{op.span.value}"')
+    if op.phase is not default_phase(op.kind, before):
+        found.append(f'phase = "{op.phase.value}"')
+    found += ["mean = true"] if op.mean else []
+    return found + ([f"shift = {op.shift}"] if op.shift else [])
+
+
+def _factor(factor: Factor) -> str:
+    """A factor from left to right, in its own order."""
+    sizes = ((name, "*" if exponent > 0 else "/", abs(exponent)) for name, exponent in factor.sizes)
+    text = str(factor.number) + "".join(f"{sign}{name}" * times for name, sign, times in sizes)
+    return text.removeprefix("1*")

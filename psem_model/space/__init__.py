@@ -1,0 +1,1 @@
+"""The space of placements of a batch axis: classes, frontier, reasons."""

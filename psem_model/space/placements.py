@@ -1,0 +1,312 @@
+"""The space of placements of a batch axis: its classes, the best of them, and the named strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from psem_model.reading.inputs import symbols_of
+from psem_model.space.forms import sum_text, unless
+from psem_model.text.figures import counted, divergence_json, divergence_text, quantity, table
+from spec.any_size import LEAST
+from spec.derive import derive
+from spec.modes import Mode
+from spec.placement import BATCH, Placement
+from spec.reference import first_divergence
+from spec.space import (
+    ACTIVATIONS,
+    Cost,
+    CostForm,
+    Modes,
+    Point,
+    classes,
+    closed_form,
+    dominates,
+    form_of,
+    frontier,
+    placement_of,
+    realisable,
+    reason,
+    regime_of,
+    verdict,
+    verdicts,
+)
+from spec.states import BytePolicy, State
+from spec.strategies import STRATEGIES
+
+HEAD = ("", "rests", "sends, x (N-1)/N", "host link", "rests", "sends", "host link")
+PLACEMENTS = len(Mode) ** len(State)
+LEGEND = (
+    "a placement is named by its modes of parameters, optimizer state and gradients; activations are "
+    "S, M or O",
+    "bytes per parameter: that rest on a device, that it sends in a step, and that cross its host link "
+    "in a step",
+    "w, g, K: bytes of weight, gradient and optimizer state; N devices; m micro-steps",
+    f"the {PLACEMENTS} have one mode for each state, and release what they gather after each use; "
+    "strategies need not",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A class of equal cost, or a strategy, and what it costs for each parameter."""
+
+    name: str
+    form: CostForm
+    cost: Cost
+    modes: tuple[str, ...]  # of the placements in it
+    better: str | None  # the class that is better, where one is
+    strategy: str | None  # the strategy outside of the space that is better, where one is
+
+    def cells(self) -> tuple[str, ...]:
+        """Formulas and bytes."""
+        forms = (self.form.resting, self.form.sent, self.form.host)
+        values = (self.cost.resting, self.cost.sent, self.cost.host)
+        return (self.name, *map(sum_text, forms), *(f"{float(v):.6g}" for v in values))
+
+    @property
+    def here(self) -> str:
+        """What is better at these sizes."""
+        if self.better:
+            return f"{self.better} is better"
+        of_all = f"none of the {PLACEMENTS} is better"
+        return f"{of_all}; {self.strategy} is" if self.strategy else of_all
+
+    def json(self) -> dict[str, Any]:
+        """The same for a program."""
+        return {
+            "name": self.name,
+            "placements": list(self.modes),
+            "formulas": {
+                "resting": sum_text(self.form.resting),
+                "sent_in_units_of_(N-1)/N": sum_text(self.form.sent),
+                "host": sum_text(self.form.host),
+            },
+            "bytes_per_parameter": {
+                "resting": quantity(self.cost.resting),
+                "sent": quantity(self.cost.sent),
+                "host": quantity(self.cost.host),
+            },
+            "on_the_frontier": self.better is None,
+            "dominated_by": self.better,
+            "dominated_by_strategy": self.strategy,
+        }
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why some placements are not realisable, how many, and one whose run diverges."""
+
+    rule: str
+    operation: str
+    has: str
+    placements: int
+    witness: Modes
+    policy: BytePolicy
+    micro_steps: int
+
+    @cached_property
+    def divergence(self) -> Any:
+        """Where the witness differs from the single device, on two devices."""
+        few = {"steps": 2, "micro_steps": self.micro_steps}
+        kept = {"stateful": self.policy.k > 0, "master": self.policy.master}
+        return first_divergence(derive(placement_of(self.witness)), {BATCH: 2}, **few, **kept)
+
+    def lines(self) -> list[str]:
+        """In words."""
+        return [
+            f"{counted(self.placements, 'placement')}: {self.rule}, {self.operation}, "
+            f"on {LEAST} or more devices: {self.has}",
+            f"  such as {spelled(self.witness, 4)} on 2 devices: {divergence_text(self.divergence)}",
+        ]
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        return {
+            "rule": self.rule,
+            "operation": self.operation,
+            "has": self.has,
+            "placements": self.placements,
+            "witness": spelled(self.witness, 4),
+            "divergence": divergence_json(self.divergence),
+        }
+
+
+def spelled(modes: Modes, states: int = 3) -> str:
+    """The modes of parameters, optimizer state and gradients, and perhaps activations."""
+    return " ".join(mode.value for mode in modes[:states])
+
+
+class Space:
+    """The realisable placements on N devices, with a byte policy and a number of micro-steps."""
+
+    def __init__(self, devices: int, policy: BytePolicy, micro_steps: int) -> None:
+        self.devices, self.policy, self.micro_steps = devices, policy, micro_steps
+        self.regime = regime_of(policy, micro_steps)
+        widths = (policy.w, policy.g, policy.k)
+        self.point = Point(Fraction(1), Fraction(1, devices), micro_steps, widths)
+
+    def cost(self, form: CostForm) -> Cost:
+        """Bytes for each parameter."""
+        found = form.at(self.point)
+        return Cost(found.resting, found.sent * (1 - self.point.slice), found.host)
+
+    def row(self, name: str, form: CostForm, modes: Iterable[str]) -> Row:
+        """A class or a strategy, beside the best."""
+        mine = self.cost(form)
+        better, strategy = (
+            next((other for other, cost in others.items() if dominates(cost, mine)), None)
+            for others in (self.best, self.outside)
+        )
+        return Row(name, form, mine, tuple(modes), better, strategy)
+
+    @cached_property
+    def best(self) -> dict[str, Cost]:
+        """The classes that no other dominates here."""
+        costs = {name: self.cost(form_of(name, self.regime)) for name in frontier(self.regime)}
+        return {
+            name: cost
+            for name, cost in costs.items()
+            if not any(dominates(other, cost) for other in costs.values())
+        }
+
+    @cached_property
+    def named(self) -> dict[str, Placement]:
+        """The strategies of one batch axis that are realisable here."""
+        return {
+            name: p
+            for name, p in STRATEGIES.items()
+            if p.axes == (BATCH,) and verdict(p, self.regime).accepted
+        }
+
+    @cached_property
+    def outside(self) -> dict[str, Cost]:
+        """The strategies that cost what no placement of the space does."""
+        forms = {name: closed_form(p).within(self.regime) for name, p in self.named.items()}
+        space = classes(self.regime)
+        return {name: self.cost(form) for name, form in forms.items() if form not in space}
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """Every class of equal cost; those that are best at some sizes first."""
+        names = {form_of(name, self.regime): name for name in frontier(self.regime)}
+        found = classes(self.regime).items()
+        rows = [
+            self.row(names.get(form, spelled(placed[0])), form, map(spelled, placed))
+            for form, placed in found
+        ]
+        order = list(names.values())
+        last = len(order)
+        return sorted(rows, key=lambda r: order.index(r.name) if r.name in order else last)
+
+    @property
+    def listed(self) -> list[Row]:
+        """The classes that some sizes leave undominated."""
+        return self.rows[: len(frontier(self.regime))]
+
+    def conditions(self, name: str) -> list[tuple[str, str]]:
+        """The rivals of a class, and when each dominates it."""
+        mine = form_of(name, self.regime)
+        rivals = frontier(self.regime)[name]
+        return [(rival, unless(form_of(rival, self.regime), mine, self.regime)) for rival in rivals]
+
+    @cached_property
+    def strategies(self) -> list[Row]:
+        """The named strategies, beside the classes and one another."""
+        return [
+            self.row(name, closed_form(p).within(self.regime), [modes_of(p)])
+            for name, p in self.named.items()
+        ]
+
+    @cached_property
+    def reasons(self) -> list[Reason]:
+        """Why the others are not realisable, the commonest first."""
+        found: dict[tuple[str, str, str], list[Modes]] = {}
+        for modes, no in verdicts(self.regime).items():
+            if not no.accepted:
+                found.setdefault(reason(no), []).append(modes)
+        least = 2 if self.regime.several else 1
+        right = realisable(self.regime)
+
+        def changes(modes: Modes) -> int:  # that would make it realisable
+            return min(sum(a is not b for a, b in zip(modes, r, strict=True)) for r in right)
+
+        reasons = [
+            Reason(*why, len(m), min(m, key=changes), self.policy, least) for why, m in found.items()
+        ]
+        return sorted(reasons, key=lambda r: -r.placements)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Placements, those that are realisable, and their classes of equal cost."""
+        accepted = sum(len(row.modes) for row in self.rows) * len(ACTIVATIONS)
+        return {"placements": PLACEMENTS, "realisable": accepted, "classes": len(self.rows)}
+
+    def lines(self, every: bool, reasons: bool) -> list[str]:
+        """The best classes and the strategies; every class and the reasons where they are asked for."""
+        p, counts = self.policy, self.counts
+        out = [
+            f"placements of a batch axis: {counted(self.devices, 'device')}, w = {p.w}, g = {p.g}, "
+            f"K = {p.k}, {counted(self.micro_steps, 'micro-step')} a step",
+            f"  {counts['placements']} placements, {counts['realisable']} realisable, in "
+            f"{counts['classes']} classes of equal cost",
+            f"  the optimizer state holds {self.regime.kept.value}",
+            *(f"  {line}" for line in LEGEND),
+        ]
+        out += ["", f"best of the {PLACEMENTS}, each at some sizes", *self._table(self.listed, False)]
+        out += ["", "strategies", *self._table(self.strategies, False)]
+        if every:
+            out += ["", "classes", *self._table(self.rows, True)]
+        out += [
+            "",
+            f"none of the {PLACEMENTS} is better than one of these, for every N >= 2, m, w, g and K,",
+        ]
+        for row in self.listed:
+            unless_ = [f"{rival} has {when}" for rival, when in self.conditions(row.name)]
+            words = "unless " + "; or ".join(unless_) if unless_ else "always"
+            out.append(f"  {row.name:<7} {words}")
+        if reasons:
+            out += ["", "why the others are not realisable"]
+            out += [f"  {line}" for why in self.reasons for line in why.lines()]
+        return out
+
+    def _table(self, rows: list[Row], members: bool) -> list[str]:
+        cells: list[tuple[str, ...]] = [(*HEAD, "here", "its placements" if members else "")]
+        for row in rows:
+            also = ", ".join(row.modes) if members or row.name in STRATEGIES else ""
+            cells.append((*row.cells(), row.here, also))
+        return table(cells, right=(4, 5, 6))
+
+    def json(self, every: bool, reasons: bool) -> dict[str, Any]:
+        """The same with every number exact."""
+        policy = self.policy
+        found: dict[str, Any] = {
+            "inputs": {
+                "devices": self.devices,
+                "bytes": {"w": float(policy.w), "g": float(policy.g), "K": float(policy.k)},
+                "optimizer_holds": self.regime.kept.value,
+                "accumulate": self.micro_steps,
+            },
+            "counts": self.counts,
+            "frontier": [
+                row.json()
+                | {"unless": [{"better": r, "when": when} for r, when in self.conditions(row.name)]}
+                for row in self.listed
+            ],
+            "strategies": [row.json() for row in self.strategies],
+        }
+        if every:
+            found["classes"] = [row.json() for row in self.rows]
+        if reasons:
+            found["reasons"] = [why.json() for why in self.reasons]
+        return found
+
+
+def modes_of(placement: Placement) -> str:
+    """Its modes, and whether gathered parameters are held."""
+    states = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
+    modes = " ".join(symbols_of(placement, state) for state in states)
+    return f"{modes}, held" if placement.hold else modes

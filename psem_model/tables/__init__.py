@@ -1,0 +1,1 @@
+"""Tables of formulas, claims and published values for papers."""

@@ -1,0 +1,85 @@
+"""The table of collectives: what a ring sends, and what every schedule must."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sympy
+import z3
+
+from proofs.kernel import Theorem
+from proofs.registry import prove, select
+from psem_model.predict.symbolic import Closed
+from psem_model.tables.states import N, legend, spelled
+from psem_model.tables.table import Column, NotAsExpected, Style, Table, by_size
+from spec.collectives import COLLECTIVES, Collective
+from spec.layouts import Layout
+
+OPTIMAL = "C5"  # the claim that no schedule sends less
+
+
+def collectives(style: Style) -> Table:
+    """Layouts, meaning, what the ring sends and what every schedule must send."""
+    bounds = dict(map(_bound, _theorems(OPTIMAL)))
+    rows = []
+    for collective in COLLECTIVES.values():
+        layouts = f"{collective.before.value} -> {collective.after.value}"
+        bound = bounds.get(collective.name, "not claimed")
+        sent = by_size(_volume(collective, style))
+        rows.append((collective.name, layouts, collective.meaning, sent, bound))
+    return Table(
+        "collectives",
+        "Collectives along an axis: layouts, meaning, elements that each device sends",
+        (
+            Column("collective"),
+            Column("layouts"),
+            Column("meaning", 1),
+            Column("ring sends"),
+            Column("lower bound"),
+        ),
+        tuple(rows),
+        f"{spelled(Layout)}. Lower bound: on what the busiest device sends, of indivisible elements "
+        f"(claim {OPTIMAL}).",
+        {"M": "elements of the whole value", **legend()},
+    )
+
+
+def _theorems(claim: str) -> tuple[Theorem, ...]:
+    """Those that a claim states. Raises NotAsExpected if it does not hold."""
+    result = prove(select([claim])[0])
+    if not result.as_expected:
+        expected = result.claim.expected
+        raise NotAsExpected(f"claim {claim}: {result.verdict}, expected {expected}: {result.failure}")
+    return result.theorems
+
+
+def _volume(collective: Collective, style: Style) -> Any:
+    """What a device sends of a value of M elements: of all of it, or of its own slice of it."""
+    arithmetic, whole = Closed(style.padded), sympy.Symbol("M", positive=True)
+    chunk = arithmetic.shard(whole, whole, N)
+    if (collective.before, collective.after) == (Layout.SHARDED, Layout.SHARDED):
+        chunk = arithmetic.shard(chunk, chunk, N)
+    return collective.volume(N, chunk)
+
+
+def _bound(theorem: Theorem) -> tuple[str, Any]:
+    """A collective, and what some device sends at least: of n v >= messages, the right over n."""
+    names = {"n": N, "elements": sympy.Symbol("M", positive=True), "v": sympy.Symbol("v")}
+    least, messages = (_formula(side, names) for side in theorem.statement.children())
+    collective = theorem.name.removesuffix("_cannot_be_done_with_less")
+    return collective, by_size(sympy.factor(messages * names["v"] / least))
+
+
+def _formula(term: Any, names: dict[str, Any]) -> Any:
+    """A Z3 term of sums and products as a SymPy expression."""
+    if z3.is_int_value(term):
+        return sympy.Integer(term.as_long())
+    if z3.is_const(term):
+        return names[str(term)]
+    first, *others = (_formula(child, names) for child in term.children())
+    for other in others:
+        first = {"+": first + other, "-": first - other, "*": first * other}[str(term.decl())]
+    return first
+
+
+TABLES = {"collectives": collectives}

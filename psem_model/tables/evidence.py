@@ -1,0 +1,164 @@
+"""Tables of what is known: claims, safe and unsafe schedules, published values beside predictions."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from proofs.registry import ROOT, claims
+from psem_model.check.schedules import RULES, Checked, check_file
+from psem_model.published.entries import Entry, published, reproduce
+from psem_model.tables.table import Column, Style, Table
+from spec.states import MIXED_ADAM
+
+EXAMPLES = ROOT / "psem_model" / "examples"
+
+
+REPORT = ROOT / "build" / "report.json"
+SOURCES = ("proofs/claims.toml", "spec/*.py", "proofs/*.py")  # what verdicts rest on
+
+
+def claims_table(style: Style) -> Table:
+    """The registry, with the verdicts of the last proof run, or else those that are expected."""
+    found = _found_by_proof()
+    title = "expected verdict" if found is None else "verdict"
+    said = "what make prove must find" if found is None else "those that make prove found"
+    rows = tuple(
+        (
+            c.id,
+            c.statement,
+            c.expected if found is None else found[c.id],
+            "; ".join(c.caveats) or "none",
+            c.source,
+        )
+        for c in claims()
+    )
+    return Table(
+        "claims",
+        "Claims, their verdicts and caveats",
+        (
+            Column("claim"),
+            Column("statement", 1.5),
+            Column(title, 0.6),
+            Column("caveats", 1.5),
+            Column("source", 0.9),
+        ),
+        rows,
+        f"{title.capitalize()}s: {said}.",
+        long=True,
+    )
+
+
+def _found_by_proof() -> dict[str, str] | None:
+    """Verdicts by claim, of a run of all that began after the last change of any source; or none."""
+    try:
+        report = json.loads(REPORT.read_text(encoding="utf-8"))
+        began = REPORT.stat().st_mtime - report["seconds"]
+        verdicts = {str(entry["id"]): str(entry["verdict"]) for entry in report["claims"]}
+    except (OSError, ValueError, KeyError, TypeError):  # there is none, or it is something else
+        return None
+    changed = any(path.stat().st_mtime > began for of in SOURCES for path in ROOT.glob(of))
+    return None if changed or verdicts.keys() != {claim.id for claim in claims()} else verdicts
+
+
+def compositions(style: Style) -> Table:
+    """Schedules over several axes."""
+    several = "Schedules over several axes, safe and unsafe", (2, 99)
+    return _gallery("compositions", *several)
+
+
+def schedules(style: Style) -> Table:
+    """Schedules over one axis."""
+    return _gallery("schedules", "Schedules of data parallelism, right and wrong", (1, 1))
+
+
+def _gallery(name: str, title: str, axes: tuple[int, int]) -> Table:
+    """The examples with so many axes: the verdict that `psem check` finds, and what they say."""
+    rows = []
+    for path in sorted(EXAMPLES.glob("*.toml")):
+        found = check_file(str(path), None, None, MIXED_ADAM)
+        if axes[0] <= len(found.schedule.axes) <= axes[1]:
+            along = ", ".join(found.schedule.axes)
+            rows.append((path.stem, along, *_found(found), _said(path.read_text(encoding="utf-8"))))
+    rules = "; ".join(f"{rule}: {words}" for rule, words in RULES.items())
+    return Table(
+        name,
+        title,
+        (
+            Column("schedule", 0.7),
+            Column("along", 0.35),
+            Column("verdict"),
+            Column("breaks"),
+            Column("reason", 1.95),
+        ),
+        tuple(rows),
+        f"Rules: {rules}. Files of examples/, each looked at on 1, 2 and 3 or more devices along each "
+        "axis (or 1, 2, 3 and very many), with 1, 2 and 3 micro-steps.",
+        long=True,
+    )
+
+
+def _found(found: Checked) -> tuple[str, str]:
+    return ("accepted" if found.verdict.accepted else "rejected"), found.verdict.rule
+
+
+def _said(text: str) -> str:
+    """What a file says of itself, after its expected verdict."""
+    lines = text.splitlines()
+    comments = [line.removeprefix("#").strip() for line in lines[1:] if line.startswith("#")]
+    return " ".join(comments)
+
+
+def published_table(style: Style) -> Table:
+    """Every published value beside what is predicted."""
+    rows, sources = [], [*dict.fromkeys(entry.source for entry in published())]
+    for entry in sorted(published(), key=lambda entry: sources.index(entry.source)):
+        found = reproduce(entry)
+        printed = entry.value if isinstance(entry.value, str) else entry.printed
+        agrees = "yes" if found.agrees else "no"
+        note = "; ".join(filter(None, (entry.rounding, found.note)))
+        quantity = f"{entry.quantity}: {entry.strategy}, in {entry.unit}"
+        given = ", ".join(f"{k}={_given(v)}" for k, v in entry.inputs.items() if v not in (k, None))
+        said = (entry.source, entry.id, quantity, given, printed)
+        rows.append((*said, _beside(entry, found.predicted), agrees, note))
+    return Table(
+        "published",
+        "Published values beside predictions",
+        (
+            Column("source"),
+            Column("value", 1),
+            Column("quantity", 1.05),
+            Column("of", 0.85),
+            Column("published", 1.2),
+            Column("predicted", 1.2),
+            Column("agrees"),
+            Column("note", 0.85),
+        ),
+        tuple(rows),
+        "Published: as printed; predicted: exactly, but for what the note says is dropped, in the "
+        "source's symbols; agrees: rounded as the source rounds.",
+        long=True,
+        headed=True,
+    )
+
+
+def _given(value: Any) -> str:
+    """An input as it is typed."""
+    return f"{value:g}".replace("e+", "e") if isinstance(value, float) else str(value)
+
+
+def _beside(entry: Entry, predicted: Any) -> Any:
+    """A number beside a number, a formula beside a formula."""
+    is_number = isinstance(predicted, sympy.Rational) and not isinstance(entry.value, str)
+    return Fraction(int(predicted.p), int(predicted.q)) if is_number else predicted
+
+
+TABLES = {
+    "claims": claims_table,
+    "compositions": compositions,
+    "schedules": schedules,
+    "published": published_table,
+}

@@ -1,0 +1,147 @@
+"""All tables: by name, as files of a folder, and as one document."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+from psem_model.tables import collectives as table_collectives
+from psem_model.tables import evidence as table_evidence
+from psem_model.tables import models as table_models
+from psem_model.tables import states as table_states
+from psem_model.tables.table import Style, Table
+from psem_model.tables.writers import FORMATS, NEEDS
+
+TABLES: dict[str, Callable[[Style], Table]] = {
+    **table_states.TABLES,
+    **table_collectives.TABLES,
+    **table_models.TABLES,
+    **table_evidence.TABLES,
+}
+DOCUMENT = "all"
+
+
+def build(name: str, style: Style) -> Table:
+    """A table, with the symbols of a style."""
+    return TABLES[name](style).renamed(style)
+
+
+def texts(style: Style, progress: Callable[[int], None] = lambda _: None) -> dict[str, str]:
+    """The files of all tables, in all formats, and of the document that includes them."""
+    found: dict[str, str] = {}
+    for done, name in enumerate(TABLES):
+        progress(done)
+        table = build(name, style)
+        found |= {name + form.suffix: form.write(table) for form in FORMATS.values()}
+    return {**found, f"{DOCUMENT}.tex": document()}
+
+
+def document() -> str:
+    """All tables, one after the other."""
+    inputs = "\n".join(rf"\input{{{name}}}" for name in TABLES)
+    return (
+        "\\documentclass[a4paper]{article}\n\\usepackage[margin=2cm]{geometry}\n"
+        f"\\usepackage{{{','.join(NEEDS)}}}\n\\usepackage{{float}}\n"
+        "\\usepackage[font=footnotesize,labelfont=bf]{caption}\n\\raggedbottom\n"
+        "\\renewenvironment{table*}{\\begin{table}[H]}{\\end{table}}\n"
+        "\\title{Placement semantics: tables}\n\\author{}\n\\date{}\n"
+        f"\\begin{{document}}\n\\maketitle\n\\listoftables\n\\clearpage\n{inputs}\n\\end{{document}}\n"
+    )
+
+
+def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    """All files or none. An older document is removed: it would be of other tables.
+
+    Raises OSError with the name of a folder that is in a file's place.
+    """
+    document = folder / f"{DOCUMENT}.pdf"
+    require_no_folders([*(folder / name for name in files), document])
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".tables-") as scratch:
+        _put(Path(scratch), files)
+        for name in files:
+            os.replace(Path(scratch) / name, folder / name)
+    if document.name not in files:
+        document.unlink(missing_ok=True)
+
+
+def require_no_folders(paths: Iterable[Path]) -> None:
+    """Raise OSError for a folder where a file is to be."""
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+
+
+def _put(folder: Path, files: Mapping[str, str | bytes]) -> None:
+    for name, content in files.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+# --------------------------------------------------------------------------------------- the PDF
+ENGINES = {
+    "pdflatex": ("-interaction=nonstopmode", "-no-shell-escape"),
+    "lualatex": ("-interaction=nonstopmode", "--no-shell-escape"),
+    "xelatex": ("-interaction=nonstopmode", "-no-shell-escape"),
+    "tectonic": ("--untrusted", "--keep-logs"),
+}
+PACKAGE = "texlive-latex-extra"  # of Debian and Ubuntu, with pdflatex and the packages that tables need
+RUNS, PATIENCE = 5, 120  # until references are settled; seconds
+SETTLED = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1", "max_print_line": "1000"}
+COMPLAINT = re.compile(
+    r"^(?:!|(?:LaTeX|Package|Class)[\w ]* Warning:|(?:Over|Under)full \\[hv]box).*", re.MULTILINE
+)
+RERUN = re.compile(r"Rerun to get|Rerun LaTeX|have changed")
+
+
+class LatexError(Exception):
+    """What LaTeX complains of, in one line."""
+
+
+def engine() -> str | None:
+    """A LaTeX engine that is installed."""
+    return next((name for name in ENGINES if shutil.which(name)), None)
+
+
+def typeset(files: Mapping[str, str | bytes], program: str) -> bytes:
+    """The document of all tables as PDF, compiled in a folder of its own.
+
+    Raises LatexError for an error, a warning, an undefined reference or an overfull box.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        _put(Path(scratch), files)
+        log = ""
+        for _ in range(RUNS):
+            log = _run(program, Path(scratch))
+            if not RERUN.search(log):
+                break
+        complaints = COMPLAINT.findall(log)
+        made = Path(scratch) / f"{DOCUMENT}.pdf"
+        if complaints or not made.exists():
+            raise LatexError(complaints[0] if complaints else f"{program} made no {DOCUMENT}.pdf")
+        return made.read_bytes()
+
+
+def _run(program: str, scratch: Path) -> str:
+    """Run an engine once: its log."""
+    command = [program, *ENGINES[program], f"{DOCUMENT}.tex"]
+    environment, none = {**os.environ, **SETTLED}, subprocess.DEVNULL
+    try:
+        subprocess.run(
+            command,
+            cwd=scratch,
+            env=environment,
+            timeout=PATIENCE,
+            stdin=none,
+            stdout=none,
+            stderr=none,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise LatexError(f"{program} was not done after {PATIENCE} seconds") from None
+    log = scratch / f"{DOCUMENT}.log"
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""

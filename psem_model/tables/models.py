@@ -1,0 +1,192 @@
+"""Tables of the model axes: a layer's communication, activations, pipelines, products of strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import sympy
+
+from psem_model.check.products import check_product
+from psem_model.predict.closed_models import gpt, in_flight, plan
+from psem_model.predict.model_symbolic import AXIS_SYMBOLS, LEGEND, symbol
+from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
+from psem_model.reading.products import parse
+from psem_model.tables.table import Cell, Column, Style, Table, shortest
+from spec.compose import PIPELINE
+from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.model_strategies import MODEL_AXES
+from spec.pipeline import Kind, Pipeline, bubble_of_ideal, bubble_of_span
+from spec.states import MIXED_ADAM
+from spec.strategies import STRATEGIES
+from spec.transformer import HEAD, LAYER
+
+OF_MODELS = {**LEGEND, **{letter: f"devices along {axis}" for axis, letter in AXIS_SYMBOLS.items()}}
+
+
+def _model(then: str) -> Cell:
+    """What the model is."""
+    return (
+        "A GPT-like model: layer norms, offsets, dropout, a key for each head, an MLP of",
+        plan("dp").model.feed_forward,
+        f"features; ep: with experts. {then}",
+    )
+
+
+def lies_of(strategy: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """How the weights of a layer lie along the axis, and what backward reads of it."""
+    program = plan(strategy).costs[LAYER].program
+    (axis,) = program.axes
+    weights, kept = (
+        tuple(dict.fromkeys(str(program.lies[value][axis.name]) for value in values))
+        for values in (program.part.weights, program.kept)
+    )
+    return weights, kept
+
+
+# --------------------------------------------------------------------------------- communication
+def layers(style: Style) -> Table:
+    """What a layer sends forward, backward, and to have again what it did not keep."""
+    rows: list[tuple[Cell, ...]] = []
+    widths: set[int] = set()
+    for strategy in MODEL_AXES:
+        costs = plan(strategy).costs[LAYER]
+        rows += _sent(strategy, costs)
+        widths |= {t.move.value.width for t in costs.traffic if t.phase in PHASES}
+        held = plan(strategy, held=True).costs[LAYER]
+        if held.sent(*PHASES) != costs.sent(*PHASES):
+            rows += _sent(f"{strategy}, held", held)
+    piped = plan(PIPELINE)
+    sent, width = piped.costs[LAYER].handed_on, piped.costs[LAYER].program.gives.width
+    widths.add(width)
+    for phase in (FORWARD, BACKWARD):
+        rows.append((PIPELINE, piped.product.pipe, phase, "send", sent, sent * width))
+    return Table(
+        "layers",
+        "Communication of a transformer layer, per device and micro-batch",
+        (
+            Column("strategy"),
+            Column("along"),
+            Column("when"),
+            Column("collectives", 1),
+            Column("elements"),
+            Column("bytes"),
+        ),
+        tuple(rows),
+        _model(
+            f"Sent are activations, of {_listed(widths)} bytes an element, whatever weights have. "
+            f"Held: what is gathered forward stays for backward. {PIPELINE}: between stages. Sizes "
+            "divide what they cut."
+        ),
+        OF_MODELS,
+    )
+
+
+def _listed(widths: set[int]) -> str:
+    return ", ".join(map(str, sorted(widths - {0})))
+
+
+def _sent(strategy: str, costs: PartCosts) -> Iterator[tuple[Cell, ...]]:
+    for phase in PHASES:
+        found = [t for t in costs.traffic if t.phase == phase]
+        names = [t.move.collective for t in found]
+        counted = ", ".join(f"{names.count(name)} {name}" for name in dict.fromkeys(names))
+        elements, sent = sum(t.elements for t in found), sum(t.bytes for t in found)
+        if found:
+            along = found[0].move.axis
+            yield strategy, along, phase, counted, shortest(elements), shortest(sent)
+
+
+# ----------------------------------------------------------------------------------- activations
+def activations(style: Style) -> Table:
+    """Bytes that a layer keeps for backward, by what is made again; and those of the head."""
+    rows: list[tuple[Cell, ...]] = []
+    widths: set[int] = set()
+    for part, agains in ((LAYER, (NOTHING, PAIRS, ALL, FROM_SLICES)), (HEAD, (NOTHING,))):
+        for strategy in MODEL_AXES:
+            seen = []
+            for again in agains:
+                costs = plan(strategy, again).costs[part]
+                if costs.activations not in seen:  # slices of what is not cut are no other thing
+                    rows.append((part, strategy, again, per_token(costs.activations)))
+                seen.append(costs.activations)
+                widths |= {value.width for value in costs.program.kept}
+    return Table(
+        "activations",
+        "Activation memory: bytes that a device keeps for backward, of one micro-batch",
+        (Column("part"), Column("strategy"), Column("made again"), Column("bytes")),
+        tuple(rows),
+        _model(
+            f"Elements have {_listed(widths)} bytes: masks, values, what the loss and the choice of "
+            "experts are computed from, whatever weights have."
+        ),
+        OF_MODELS,
+    )
+
+
+def per_token(form: Any) -> Any:
+    """A formula by the features of a micro-batch's tokens, as activations are published."""
+    features = symbol("b") * symbol("s") * symbol("h")
+    inner = sympy.expand(form / features)
+    return features * inner if inner.is_Add else sympy.expand(form)
+
+
+# ------------------------------------------------------------------------- pipelines and products
+def pipelines(style: Style) -> Table:
+    """Idle time, and micro-batches whose activations a stage keeps."""
+    p, m, v, stage = (symbol(name) for name in "pmvi")
+    rows = []
+    for kind in Kind:
+        pipe = Pipeline(kind, p, m, v if kind is Kind.INTERLEAVED else 1)
+        idle = shortest(bubble_of_ideal(pipe)), shortest(bubble_of_span(pipe))
+        rows.append((kind.value, *idle, in_flight(pipe, stage)))
+    return Table(
+        "pipelines",
+        "Pipeline schedules: idle time, and micro-batches in flight",
+        (
+            Column("schedule"),
+            Column("idle, of the work"),
+            Column("idle, of the step"),
+            Column("in flight on stage i"),
+        ),
+        tuple(rows),
+        "In flight: micro-batches, each of one chunk, whose forward has started and whose backward has "
+        "not ended, at most.",
+        {**OF_MODELS, "i": "the stage, from 0 on"},
+    )
+
+
+def products(style: Style) -> Table:
+    """The verdict on each strategy of the training states times each that cuts the model."""
+    factors = (*(name for name in MODEL_AXES if name not in STRATEGIES), PIPELINE, f"tp+sp*{PIPELINE}")
+    rows = []
+    for states in STRATEGIES:
+        rows.append((states, *(_verdict(f"{states}*{factor}") for factor in factors)))
+    return Table(
+        "products",
+        "Products of strategies: verdicts",
+        (Column("times"), *(Column(factor, 1) for factor in factors)),
+        tuple(rows),
+        f"Checked on {SMALL} devices along each axis, with {SMALL} micro-steps, or else with one. "
+        "Claim K5 is of all sizes, and of all of these strategies but fused-update.",
+    )
+
+
+SMALL = 2
+
+
+def _verdict(text: str) -> str:
+    found = parse(text)
+    model, mesh = gpt("ep" in text.split("*")), dict.fromkeys(found.product.axes, SMALL)
+    for micro_steps, verdict in ((SMALL, "accepted"), (1, "with one micro-step")):
+        if check_product(found, model, mesh, micro_steps, MIXED_ADAM).accepted:
+            return verdict
+    return "rejected"
+
+
+TABLES = {
+    "layers": layers,
+    "activations": activations,
+    "pipelines": pipelines,
+    "products": products,
+}

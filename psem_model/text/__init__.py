@@ -1,0 +1,1 @@
+"""Errors, numbers, files, progress and reports: how anything is said."""

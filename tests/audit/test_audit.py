@@ -1,0 +1,380 @@
+"""The audit finds what is wrong: a wrong answer, idle or impossible facts, a run that shows nothing."""
+
+import copy
+from dataclasses import replace
+from functools import cache
+
+import pytest
+import z3
+
+from proofs.kernel import Kernel
+from proofs.registry import Claim, select
+from psem_model.audit import registration as audit_registration
+from psem_model.audit.audit import facts_of, judged, refutations
+from psem_model.audit.counterexamples import executed
+from psem_model.audit.cvc5_solver import Answer, digest_of
+from psem_model.audit.run import entry
+from tests.audit.test_solver import EASY
+
+
+def claim_of(function):
+    """A claim that a function of this module proves."""
+    return Claim("A1", "Attacked", "here", f"{__name__}.{function.__name__}", "proved", ())
+
+
+def with_an_idle_fact(k: Kernel):
+    x, y = k.integers("x y")
+    return (k.prove("less", x < 6, given=[x < 5, y < 5]),)
+
+
+def with_impossible_facts(k: Kernel):
+    x = k.integers("x")
+    return (k.prove("anything", x == 7, given=[x < 5, x > 5]),)
+
+
+def as_it_should(k: Kernel):
+    x = k.integers("x")
+    return (k.prove("less", x < 6, given=[x < 5]),)
+
+
+@cache
+def made(claim):
+    return entry(claim, asks=True)
+
+
+def heard(said, text):
+    return Answer(said, digest=digest_of((text or "").encode()))
+
+
+def audited(claim, change=lambda run: None, answers=None, runs_of=None):
+    """The findings about a claim, the second of whose two runs is changed."""
+    first = made(claim)
+    second = copy.deepcopy(first) | {"premises": []}
+    change(second)
+    right = {o["file"]: heard(o["expected"], o["text"]) for o in first["obligations"]}
+    for o in first["obligations"]:
+        right[facts_of(o["file"])] = heard("sat", o.get("witness"))
+    right |= {p["file"]: heard("sat", p["witness"]) for p in first["premises"]}
+    ran = dict.fromkeys(refutations(claim, [first]), True) if runs_of is None else runs_of
+    return judged(claim, (first, second), right | (answers or {}), ran)["findings"]
+
+
+def test_nothing_is_found_where_nothing_is_wrong():
+    assert audited(claim_of(as_it_should)) == []
+
+
+# ---------------------------------------------------------------------------- premises of a goal
+def with_an_impossible_premise(k: Kernel):
+    x, y = k.integers("x y")
+    return (k.prove("void", z3.Implies(z3.And(x >= 1, x <= 0), x == y)),)
+
+
+def with_an_idle_premise(k: Kernel):
+    x, y = k.integers("x y")
+    return (k.prove("less", z3.Implies(y >= 7, z3.Implies(z3.And(x < 5, y < 9), x < 6))),)
+
+
+def with_an_idle_premise_by_induction(k: Kernel):
+    i, y = k.integers("i y")
+    _, start, following = k.recursion("count", [], i, z3.IntVal(0), lambda before: before() + 1)
+    count = k._symbols["count"]
+    claim = z3.Implies(y >= 7, count(i) == i)
+    return (k.induct("counts", i, claim, base=[start], step=[following]),)
+
+
+def with_a_premise_that_is_needed(k: Kernel):
+    x, y = k.integers("x y")
+    first = k.prove("first", z3.Implies(x < 5, z3.Implies(y < 5, x + y < 9)))
+    return (first, k.prove("second", z3.Implies(x < 4, x < 5)))
+
+
+def test_premises_of_a_goal_that_cannot_hold_are_found():
+    found = audited(claim_of(with_an_impossible_premise))
+    assert any(each.startswith("vacuous: the facts of void: z3 not sat") for each in found)
+    assert any(each.startswith("vacuous: all that void is proved from: z3 not sat") for each in found)
+
+
+@pytest.mark.parametrize("function", [with_an_idle_premise, with_an_idle_premise_by_induction])
+def test_premises_of_a_goal_that_nothing_needs_are_found(function):
+    found = audited(claim_of(function), lambda run: run.update(unused=[]))
+    said = {each.partition(": ")[2] for each in found}
+    expected = {
+        with_an_idle_premise: {"less premise[0]: y >= 7", "less premise[2]: y < 9"},
+        with_an_idle_premise_by_induction: {"counts_step premise[0]: y >= 7"},
+    }
+    assert said == expected[function]
+
+
+def test_premises_of_a_goal_that_are_needed_are_facts():
+    made_ = made(claim_of(with_a_premise_that_is_needed))
+    assert [o["facts"] for o in made_["obligations"]] == [2, 1]
+    assert audited(claim_of(with_a_premise_that_is_needed)) == []
+
+
+# ------------------------------------------------------------------- theorems that nothing rests on
+def with_an_idle_theorem(k: Kernel):
+    a = k.fixed("a", z3.IntSort())
+    large = k.suppose("large", [], a > 5)
+    part = k.prove("part", a > 4, uses=[large])
+    k.prove("idle", a > 3, uses=[large])
+    return (k.prove("whole", a > 2, uses=[part]),)
+
+
+def test_a_theorem_that_is_neither_returned_nor_used_is_found():
+    (found,) = audited(claim_of(with_an_idle_theorem), lambda run: run.update(unused=[]))
+    assert found == "unused: theorem idle: no theorem of the claim rests on it"
+
+
+def test_an_unused_fact_is_found():
+    (found,) = audited(claim_of(with_an_idle_fact), lambda run: run.update(unused=[]))
+    assert found == "unused: less given[1]: y < 5"
+
+
+def with_a_hypothesis_that_another_implies(k: Kernel):
+    n, x, y = k.fixed("n", z3.IntSort()), k.integers("x"), k.integers("y")
+    place = k.function("place", z3.IntSort(), z3.IntSort())
+    placed = k.suppose("placed", [x], z3.And(place(x) >= 0, place(x) < n))
+    some = k.suppose("some", [], n >= 1)
+    own = k.prove("own", place(y) < n, uses=[placed.at(x=y)])
+    return (k.prove("both", z3.And(place(y) < n, n >= 1), uses=[own, some]),)
+
+
+def test_a_hypothesis_that_the_others_imply_is_found():
+    claim = claim_of(with_a_hypothesis_that_another_implies)
+    found = audited(claim, lambda run: run.update(unused=[]))
+    assert "unused: hypothesis some: the others of both imply it" in found
+
+
+def test_facts_that_contradict_each_other_are_found():
+    found = audited(claim_of(with_impossible_facts))
+    assert any(each.startswith("vacuous: the facts of anything: z3 not sat") for each in found)
+
+
+@pytest.mark.parametrize("said", ["sat", "unknown (INCOMPLETE)", "error: not parsed"])
+def test_an_answer_of_the_second_solver_that_is_not_the_expected_one_is_found(said):
+    text = made(claim_of(as_it_should))["obligations"][0]["text"]
+    (found,) = audited(claim_of(as_it_should), answers={"A1/1.smt2": heard(said, text)})
+    assert found == f"cvc5: less (A1/1.smt2): expected unsat: {said}"
+
+
+def test_facts_that_the_second_solver_cannot_satisfy_are_found():
+    text = made(claim_of(as_it_should))["obligations"][0]["witness"]
+    (found,) = audited(claim_of(as_it_should), answers={"A1/1-facts.smt2": heard("unsat", text)})
+    assert found == "vacuous: the facts of less: z3 sat, cvc5 unsat"
+
+
+def test_an_answer_to_another_text_than_was_written_is_found():
+    (found,) = audited(claim_of(as_it_should), answers={"A1/1.smt2": heard("unsat", EASY)})
+    assert found == ("cvc5: less (A1/1.smt2): expected unsat: another text was read than was written")
+
+
+def test_an_answer_of_the_first_solver_that_is_not_the_expected_one_is_found():
+    (found,) = audited(claim_of(as_it_should), lambda run: run["obligations"][0].update(z3="unknown"))
+    assert found == "z3: less (A1/1.smt2): expected unsat: unknown"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("expected", "sat"), ("resources", -1), ("text", ""), ("name", "more")]
+)
+def test_two_runs_that_differ_are_found(key, value):
+    found = audited(claim_of(as_it_should), lambda run: run["obligations"][0].update({key: value}))
+    assert f"not reproducible: {key} of less" in found
+
+
+# --------------------------------------------------------------------------- theorems as a whole
+def with_contradictory_lemmas(k: Kernel):
+    a, x, y = k.integers("a x y")
+    large, small = k.suppose("large", [], a > 5), k.suppose("small", [], a < 3)
+    above = k.prove("above", x > 5, given=[x >= a], uses=[large])
+    below = k.prove("below", x < 3, given=[x <= a], uses=[small])
+    return (k.prove("both", z3.And(y > 5, y < 3), given=[y == a], uses=[above.at(x=y), below.at(x=y)]),)
+
+
+def with_contradictory_hypotheses_for_all_values(k: Kernel):
+    f = k.function("f", z3.IntSort(), z3.IntSort())
+    x, y = k.integers("x y")
+    large, small = k.suppose("large", [x], f(x) > 5), k.suppose("small", [x], f(x) < 3)
+    above = k.prove("above", f(y + 1) > 4, uses=[large.at(x=y + 1)])
+    below = k.prove("below", f(y) < 4, uses=[small.at(x=y)])
+    return (k.prove("rises", f(y) < f(y + 1), uses=[above, below.at(y=y + 1), below]),)
+
+
+def with_a_false_hypothesis_for_all_values(k: Kernel):
+    x = k.integers("x")
+    below = k.suppose("every_integer_is_below_2", [x], x < 2)
+    return (k.prove("rises", x < 3, uses=[below]),)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        with_contradictory_lemmas,
+        with_contradictory_hypotheses_for_all_values,
+        with_a_false_hypothesis_for_all_values,
+    ],
+)
+def test_hypotheses_that_contradict_each_other_in_different_lemmas_are_found(function):
+    found = [each for each in audited(claim_of(function)) if not each.startswith("unused: ")]
+    name = "both" if function is with_contradictory_lemmas else "rises"
+    assert f"vacuous: all that {name} is proved from: z3 not sat, cvc5 sat" in found
+
+
+def test_hypotheses_for_all_values_are_listed():
+    listed = {
+        function: made(claim_of(function))["premises"][0]["for_all_values"]
+        for function in (with_contradictory_lemmas, with_contradictory_hypotheses_for_all_values)
+    }
+    assert list(listed.values()) == [[], ["large", "small"]]
+
+
+def with_parts_of_facts(k: Kernel):
+    x, y, n = k.integers("x y n")
+    sizes = k.suppose("sizes", [], z3.And(n >= 1, n < 9))
+    first = k.prove("first", x < 6, given=[z3.And(x < 5, y < 5)])
+    second = k.prove("second", n >= 0, uses=[sizes])
+    third = k.prove("third", n < 10, uses=[sizes])
+    return first, second, third
+
+
+def test_parts_of_conjunctions_that_nothing_needs_are_found():
+    (found,) = audited(claim_of(with_parts_of_facts), lambda run: run.update(unused=[]))
+    assert found == "unused: part of first given[0]: y < 5"
+
+
+def refuted_without_unknowns(k: Kernel):
+    return (k.refute("two_and_two_is_five", z3.IntVal(2) + 2 == 5, [], lambda: False),)
+
+
+def nothing_refuted(k: Kernel):
+    return ()
+
+
+def test_a_refutation_without_unknowns_is_evaluated_and_is_to_be_run():
+    claim = replace(claim_of(refuted_without_unknowns), expected="refuted")
+    (name,) = refutations(claim, [made(claim)])
+    assert name == "A1-two_and_two_is_five"
+    assert audited(claim) == []
+    assert audited(claim, runs_of={}) == [f"simulator: the run of {name} is executed by no test"]
+
+
+def test_a_refuted_claim_with_nothing_to_run_is_found():
+    claim = replace(claim_of(nothing_refuted), expected="refuted")
+    assert "simulator: nothing is run, since no counterexample refutes it" in audited(claim)
+
+
+def test_a_verdict_that_is_not_the_expected_one_is_found():
+    claim = Claim("A1", "Attacked", "here", claim_of(as_it_should).theorem, "refuted", ())
+    assert "proved, expected refuted: " in audited(claim)
+
+
+def test_a_claim_without_a_theorem_is_found():
+    claim = Claim("A1", "Attacked", "here", f"{__name__}.no_theorem", "proved", ())
+    assert audited(claim)[0] == "failed, expected proved: A1: no theorem"
+
+
+def no_theorem(k: Kernel):
+    return ()
+
+
+def test_a_claim_function_that_is_not_registered_is_found(monkeypatch):
+    some = select(["C1", "C2"])
+    monkeypatch.setattr(audit_registration.registry, "claims", lambda: [some[0], some[0]])
+    found = audit_registration.registration()
+    assert f"{some[1].theorem} is registered under no claim" in found
+    assert f"{some[0].theorem} is registered under several claims" in found
+
+
+SHAPES = {
+    "its docstring names a claim": 'def {}(k: Kernel, n: int):\n    """Of its own. (Claim Z9)"""',
+    "several theorems": "def {}(k: Kernel) -> tuple[Theorem, ...]: ...",
+    "several, as text": 'def {}(k: "Kernel") -> "list[Theorem]": ...',
+    "one theorem": "def {}(k: Kernel) -> Theorem: ...",
+    "no annotations": "def {}(k): ...",
+    "cached": "@cache\ndef {}(k: Kernel) -> Theorem: ...",
+    "named in a comment": "def {0}(k: Kernel) -> Theorem: ...  # {0}(k)",
+    "called by none that is registered": "def {0}(k): ...\ndef _dead(k, n):\n    return {0}(k)",
+    "a variable has its name": "def {0}(k): ...\ndef _chunks(k):\n    {0} = k\n    return {0}",
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_function_that_may_prove_a_claim_is_to_be_registered(shape, monkeypatch):
+    texts = audit_registration.sources()
+    texts["proofs.sharding"] += "\n" + SHAPES[shape].format("extra")
+    monkeypatch.setattr(audit_registration, "sources", lambda: texts)
+    assert audit_registration.registration() == ["proofs.sharding.extra is registered under no claim"]
+
+
+PARTS = [
+    "def extra(k): ...\ndef _chunks(k):\n    return extra(k)",
+    "def extra(k): ...\nPARTS = (extra,)\ndef _chunks(k):\n    return [part(k) for part in PARTS]",
+    "def extra(k): ...\nclass Part:\n    def made(self): extra(self)\ndef _chunks(k): Part()",
+    "def _extra(k: Kernel) -> Theorem: ...",
+    "def extra(k: Kernel) -> int: ...",
+    "def extra(k: Kernel, n: int) -> Theorem: ...",
+]
+
+
+@pytest.mark.parametrize("text", PARTS)
+def test_a_part_of_a_registered_proof_is_not_to_be_registered(text, monkeypatch):
+    texts = audit_registration.sources()
+    texts["proofs.sharding"] += "\n" + text
+    monkeypatch.setattr(audit_registration, "sources", lambda: texts)
+    assert audit_registration.registration() == []
+
+
+RUNS = """
+import pytest
+from psem_model.simulator import simulate
+from spec.derive import derive
+from spec.placement import BATCH
+from spec.strategies import STRATEGIES
+
+def run():
+    assert simulate(derive(STRATEGIES["dp"]), {BATCH: 2}, 2).matches
+
+def named(name, *marks):
+    return pytest.mark.parametrize("x", [pytest.param(0, id=name, marks=marks)])
+
+@named("A1-runs")
+def test_runs(x): run()
+@named("A1-empty")
+def test_empty(x): ...
+@named("A1-fails")
+def test_fails(x): run(); assert False
+@named("A1-skips", pytest.mark.skip)
+def test_skips(x): run()
+@named("A1-expected_to_fail", pytest.mark.xfail)
+def test_expected_to_fail(x): run(); assert False
+@named("A1-lucky", pytest.mark.xfail(strict=False))
+def test_lucky(x): run()
+@named("A1-twice")
+def test_once(x): run()
+@named("A1-twice")
+def test_again(x): ...
+"""
+
+
+def test_only_a_test_that_runs_the_simulator_and_passes_executes_a_counterexample(tmp_path):
+    file = tmp_path / "test_runs.py"
+    file.write_text(RUNS)
+    names = [
+        f"A1-{n}" for n in ("runs", "empty", "fails", "skips", "expected_to_fail", "lucky", "twice")
+    ]
+    found = executed([*names, "A1-absent"], [str(file)])
+    assert found == {name: name == "A1-runs" for name in names}
+
+
+def test_a_refutation_whose_run_does_not_diverge_or_is_missing_is_found():
+    (claim,) = select(["M8"])
+    name = "M8-not_eight_times_less"
+    assert audited(claim) == []
+    assert audited(claim, runs_of={}) == [f"simulator: the run of {name} is executed by no test"]
+    (found,) = audited(claim, runs_of={name: False})
+    assert found == f"simulator: the run of {name} does not do what is said of it"
+
+
+def test_a_counterexample_that_is_none_is_found():
+    (claim,) = select(["M8"])
+    (found,) = audited(claim, lambda run: run["obligations"][0]["values"].update(n="8"))
+    assert found == "counterexample: not_eight_times_less: its values do not satisfy M8/1.smt2"

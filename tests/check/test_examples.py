@@ -1,0 +1,174 @@
+"""The gallery in examples/: right schedules, and what real frameworks have had wrong."""
+
+import json
+import re
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from proofs.registry import ROOT
+from psem_model.check.schedules import FEW_ALONG_AN_AXIS, MICRO_STEPS, RULES
+from psem_model.reading.schedules import dumps, loads, read
+from psem_model.simulator import simulate
+from spec.derive import derive
+from spec.schedule import Phase
+from spec.states import POLICIES
+from spec.strategies import STRATEGIES
+from tests.check.test_unsafe import UNSAFE
+from tests.support.crosscheck import agree_on_costs, agree_on_the_verdict
+from tests.support.schedules import rewrite, with_clipping
+
+GALLERY = ROOT / "examples"
+FILES = sorted(path.name for path in GALLERY.glob("*.toml"))
+LINES = {name: (GALLERY / name).read_text().splitlines() for name in FILES}
+FIRST = re.compile(rf"# expected: (accepted|rejected, ({'|'.join(RULES)}))")
+RULE = {name: FIRST.fullmatch(lines[0])[2] for name, lines in LINES.items()}  # None: accepted
+ACCEPTED = [name for name in FILES if RULE[name] is None]
+REJECTED = [name for name in FILES if RULE[name] is not None]
+WRONG, RIGHT = "  # wrong", "  # right: "  # ends a line to drop; begins one to put in
+
+# what each wrong file is once it is mended: another file, or a strategy of psem's own
+TWINS = {
+    "accumulate_after_reduce.toml": derive(STRATEGIES["dp"]),
+    "clip_by_local_norm.toml": "clip_by_global_norm.toml",
+    "clip_scaled_gradients.toml": "loss_scale_and_clip.toml",
+    "forgotten_reset.toml": derive(STRATEGIES["dp"]),
+    "mean_twice.toml": "ddp_mean.toml",
+    "missing_all_gather.toml": derive(STRATEGIES["zero1"]),
+    "missing_second_gather.toml": derive(STRATEGIES["zero3"]),
+    "norm_counted_twice.toml": with_clipping(derive(STRATEGIES["hsdp"])),
+    "shard_offset.toml": derive(STRATEGIES["zero2"]),
+    "stale_gather.toml": derive(STRATEGIES["zero2"]),
+    "tied_after_reduce.toml": "tied_embeddings.toml",
+    "token_mean_local_counts.toml": "token_mean.toml",
+    "unsynchronised_statistics.toml": "synchronised_statistics.toml",
+    "updated_twice.toml": derive(STRATEGIES["dp"]),
+}
+TWINS |= {f"unsafe_{name}.toml": f"safe_{twin}.toml" for name, (_, _, twin) in UNSAFE.items()}
+# where a fault can be seen; with fewer devices or micro-steps some are harmless
+DEVICES, FEW_STEPS = 3, 2
+
+
+def mended(name):
+    """The text of a file without the lines that it calls wrong, with those that it calls right."""
+    kept = [line for line in LINES[name] if not line.endswith(WRONG)]
+    return "\n".join(line.replace(RIGHT, "  ") for line in kept)
+
+
+def without_phases(schedule):
+    """The schedule with nothing said about which part of the step an operation serves."""
+    return rewrite(schedule, lambda op: [replace(op, phase=Phase.FORWARD)])
+
+
+def meshes(schedule):
+    sizes = range(1, FEW_ALONG_AN_AXIS)
+    for some in product(sizes, repeat=len(schedule.axes)):
+        yield dict(zip(schedule.axes, some, strict=True))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_each_example_says_what_is_expected_and_what_it_is_about(name):
+    comments = [line for line in LINES[name] if line.startswith("# ")]
+    assert FIRST.fullmatch(comments[0])
+    assert LINES[name][: len(comments)] == comments
+    assert 3 <= len(comments) <= 6
+    assert max(map(len, LINES[name])) <= 104
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_check_gives_the_expected_verdict_and_rule(name, psem):
+    code, out, err = psem("check", GALLERY / name, "--json")
+    found = json.loads(out)
+    assert (code, err) == (0 if name in ACCEPTED else 1, "")
+    assert found["accepted"] is (name in ACCEPTED)
+    assert found["accepted"] or found["rejection"]["rule"] == RULE[name]
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_check_shows_a_rejected_example_diverge_twice(name, psem):
+    found = json.loads(psem("check", GALLERY / name, "--json")[1])
+    assert found["divergence"] is not None
+    assert found["simulated"] is not None
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_example_matches_in_exact_arithmetic_if_it_is_right_and_else_diverges(name):
+    schedule = read(str(GALLERY / name))
+    mesh = dict.fromkeys(schedule.axes, DEVICES)
+    run = simulate(schedule, mesh, 20, steps=3, micro_steps=FEW_STEPS, unit=7, arithmetic="modular")
+    assert run.matches is (name in ACCEPTED), str(run.divergence)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_verdict_and_simulator_agree_on_every_small_mesh(name):
+    schedule = read(str(GALLERY / name))
+    found = {
+        agree_on_the_verdict(schedule, mesh, micro_steps)
+        for mesh, micro_steps in product(meshes(schedule), MICRO_STEPS)
+    }
+    assert found == {True} if name in ACCEPTED else False in found
+
+
+@pytest.mark.parametrize("policy", ["mixed-adam", "fp32-adam", "fp32-sgd"])
+@pytest.mark.parametrize(
+    "name",
+    ACCEPTED,
+)
+def test_what_a_right_example_holds_and_sends_is_what_is_predicted(name, policy):
+    schedule = read(str(GALLERY / name))
+    for mesh, micro_steps, unit in product(meshes(schedule), MICRO_STEPS, (20, 7)):
+        run, costs = agree_on_costs(schedule, mesh, 20, unit, POLICIES[policy], micro_steps, steps=2)
+        assert run.matches, str(run.divergence)
+        assert run.peak >= costs.total
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_an_example_that_is_written_again_reads_the_same(name):
+    schedule = read(str(GALLERY / name))
+    assert loads(dumps(schedule, name), name) == schedule
+
+
+def test_every_wrong_example_has_a_right_twin_and_every_rule_a_wrong_example():
+    assert sorted(TWINS) == REJECTED
+    assert {RULE[name] for name in REJECTED} == set(RULES)
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_a_wrong_example_names_its_twin(name):
+    twin, comment = TWINS[name], " ".join(line for line in LINES[name] if line.startswith("# "))
+    named = comment.split("Right: ")[1]
+    if isinstance(twin, str):
+        assert named == f"{twin}."
+    else:
+        strategy = re.match(r"[a-z0-9]+", named)[0]
+        plain, has = derive(STRATEGIES[strategy]), read(str(GALLERY / name))
+        assert (has.axes, has.rests) == (plain.axes, plain.rests)
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_a_wrong_example_is_accepted_once_what_it_calls_wrong_is_mended(name, psem, tmp_path):
+    path = tmp_path / name
+    path.write_text(mended(name))
+    code, out, err = psem("check", path)
+    assert (code, err) == (0, ""), out
+
+
+@pytest.mark.parametrize("name", REJECTED)
+def test_a_mended_example_is_its_twin(name):
+    twin = TWINS[name]
+    twin = read(str(GALLERY / twin)) if isinstance(twin, str) else twin
+    assert without_phases(loads(mended(name), name)) == without_phases(twin)
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_nothing_in_a_right_example_is_called_wrong(name):
+    assert mended(name) == "\n".join(LINES[name])
+
+
+def test_a_mean_that_is_taken_again_sends_more_and_changes_nothing():
+    once, again = (read(str(GALLERY / f)) for f in ("ddp_mean.toml", "accumulate_after_mean.toml"))
+    runs = [simulate(s, {"batch": 2}, 20, micro_steps=3) for s in (once, again)]
+    assert [run.matches for run in runs] == [True, True]
+    assert Fraction(runs[1].sent_elements, runs[0].sent_elements) == 3

@@ -1,0 +1,375 @@
+"""`psem predict` and `psem derive` for strategies that cut the model."""
+
+from __future__ import annotations
+
+import json
+import re
+from fractions import Fraction
+from time import process_time
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from proofs.registry import ROOT
+from psem_model.reading.configurations import read
+from spec.model_strategies import MODEL_AXES, MODEL_MEANING
+from tests.conftest import exact
+
+CONFIGURATIONS = sorted((ROOT / "examples" / "configurations").glob("*.json"))
+COUNTS = {
+    "llama-2-7b": 6_738_415_616,
+    "llama-3-8b": 8_030_261_248,
+    "llama-3-70b": 70_553_706_496,
+    "gpt2": 124_439_808,
+    "mixtral-8x7b-v0.1": 46_702_792_704,
+}
+SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
+WITH_EXPERTS = ["--experts", 4, "--chosen", 2]
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_published_parameter_counts_come_from_the_configuration(name, predicted):
+    path = ROOT / "examples" / "configurations" / f"{name}.json"
+    found = predicted("dp", devices=8, config=path)
+    assert found["inputs"]["psi"] == COUNTS[name]
+    assert exact(found["memory"]["resting"]["total"]) == 16 * COUNTS[name]
+
+
+@pytest.mark.parametrize("path", CONFIGURATIONS, ids=lambda p: p.stem)
+def test_every_configuration_is_cut_along_every_axis_that_fits(path, predicted):
+    shape = read(str(path))[1]
+    by_heads = () if shape.kv_heads % 2 == 0 else ("tp", "tp+sp", "cp-all-to-all")
+    for name in MODEL_MEANING:
+        if name not in by_heads and (name != "ep" or shape.experts):
+            found = predicted(name, devices=2, config=path, sequence=1024)
+            assert sum(found["parameters"].values()) == found["inputs"]["psi"]
+
+
+@pytest.mark.parametrize("product", ["tp", "tp+sp*pp", "dp*cp*tp", "ep*tp+sp*pp", "cp-all-to-all*pp"])
+def test_totals_are_the_sums_of_what_is_listed(product, predicted):
+    sizes = "x".join("2" for _ in product.split("*"))
+    more = {"experts": 4, "chosen": 2} if "ep" in product else {}
+    shape = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32, "vocabulary": 96}
+    found = predicted(product, devices=sizes, accumulate=4, **shape, **more)
+    sent = found["communication"]
+    for unit in ("elements", "bytes"):
+        assert exact(sent[unit]) == sum(exact(o[unit]) for o in sent["operations"])
+    memory = found["memory"]
+    states = sum(exact(memory["resting"][s]) for s in ("parameters", "optimizer", "gradients"))
+    assert exact(memory["resting"]["total"]) == states
+    assert exact(memory["total"]) == states + exact(memory["activations"])
+    for part in found["parts"].values():
+        listed = sum(exact(move["elements"]) for move in part["moves"])
+        phases = ("forward", "backward", "again")
+        assert listed == sum(exact(part["elements"][phase]) for phase in phases)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_formulas_give_the_numbers_beside_them(predicted, data):
+    import sympy
+
+    names = data.draw(st.lists(st.sampled_from(sorted(MODEL_AXES)), min_size=1, max_size=3))
+    by_axis = {MODEL_AXES[name].name: name for name in names}
+    sizes = {axis: data.draw(st.sampled_from([1, 2, 4])) for axis in by_axis}
+    experts = "ep" in names or data.draw(st.booleans())
+    shape = {
+        "layers": data.draw(st.integers(1, 5)),
+        "heads": 16 * data.draw(st.integers(1, 2)),
+        "sequence": 32 * data.draw(st.integers(1, 3)),
+        "micro-batch": data.draw(st.integers(1, 3)),
+        "block": data.draw(st.sampled_from(["gpt", "llama"])),
+        "vocabulary": 64,
+    }
+    shape["hidden"] = shape["heads"] * data.draw(st.integers(1, 4))
+    if experts:
+        shape |= {"experts": 4, "chosen": 2}
+    found = predicted(
+        "*".join(by_axis.values()),
+        devices="x".join(map(str, sizes.values())),
+        recompute=data.draw(st.sampled_from(["none", "attention", "all", "sliced"])),
+        **shape,
+    )
+    i, letters = found["inputs"], {"tensor": "t", "context": "c", "expert": "e", "batch": "n"}
+    values = {letters[axis]: size for axis, size in sizes.items()} | {
+        "b": i["micro_batch"],
+        "s": i["sequence"],
+        "h": i["hidden"],
+        "a": i["heads"],
+        "V": i["vocabulary"],
+        "L": i["layers"],
+        "P": i["positions"],
+        "E": i["experts"],
+        "k": i["chosen"],
+    }
+    symbols = {name: sympy.Symbol(name) for name in values}
+
+    def value(formula):
+        found = sympy.sympify(formula, locals=symbols).subs(values)
+        return Fraction(int(found.p), int(found.q))
+
+    for name, part in found["parts"].items():
+        forms = found["formulas"][name]
+        assert value(forms["parameters"]) == part["parameters"]
+        assert value(forms["activations"]) == exact(part["activations"])
+        for phase in ("forward", "backward", "again"):
+            assert value(forms[phase]) == exact(part["elements"][phase])
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["tp", *SHAPE, "--devices", 3], "expected a divisor of 8, the key-value heads"),
+        (["tp", *SHAPE, "--devices", "2x2"], "expected 1 size, for tensor"),
+        (["tp*tp+sp", *SHAPE, "--devices", "2x2"], "another axis than tensor"),
+        (["tp(2)*pp", *SHAPE], "without a size for pipe"),
+        (["tp(2)", *SHAPE, "--devices", 2], "--devices: given with"),
+        (["tp", *SHAPE], "--devices: missing"),
+        (["tpp", *SHAPE, "--devices", 2], "nearest: tp"),
+        (["dp*zero3*tp", *SHAPE, "--devices", "2x2x2"], "character 4: given 'zero3'"),
+        (["ep", *SHAPE, "--devices", 2], "expected a model with experts"),
+        (["ep", *SHAPE, "--devices", 3, *WITH_EXPERTS], "expected a divisor of 4, the experts"),
+        (["tp", *SHAPE, "--experts", 4, "--devices", 2], "--experts and --chosen go together"),
+        (["tp", *SHAPE, "--experts", 2, "--chosen", 4, "--devices", 2], "at most --experts 2"),
+        (["pp", *SHAPE, "--devices", 16], "expected at most 8 in all"),
+        (["pp", *SHAPE, "--devices", 2, "--chunks", 2, "--accumulate", 3], "multiple of the 2"),
+        (["pp", *SHAPE, "--devices", 2, "--order", "1f2b"], "nearest: 1f1b"),
+        (["pp", *SHAPE, "--devices", 2, "--order", ""], "expected one of gpipe, 1f1b"),
+        (["pp(2) * pp(q=2)", *SHAPE], "character 9: given 'pp'; expected one pipeline"),
+        (["TP+SP(2)", *SHAPE], "nearest: tp+sp"),
+        (["ZeRO3", *SHAPE, "--devices", 2], "nearest: zero3"),
+        (["zero1", "README.md", "tests", *SHAPE], "given too many: (README.md tests); a product is"),
+        (["pp", *SHAPE, "--devices", 2, "--chunks", 2, "--order", "gpipe"], "interleaved"),
+        (["tp", *SHAPE, "--devices", 2, "--recompute", "some"], "expected one of none, attention"),
+        (["tp", *SHAPE, "--devices", 2, "--block", "bert"], "expected one of gpt, llama"),
+        (["tp", *SHAPE, "--devices", 2, "--psi", 3], "--psi: given with 'tp'"),
+        (["tp", *SHAPE[:6], "--devices", 2], "--sequence: missing"),
+        (["tp", *SHAPE[:6], "--sequence", 31, "--devices", 2, "--recompute", "sliced"], "in slices"),
+        (["tp", "--devices", 2], "--layers: missing"),
+        (["tp", *SHAPE, "--devices", 2, "--kv-heads", 3], "expected a divisor of --heads 8"),
+        (["tp", *SHAPE[:4], "--heads", 7, "--sequence", 4, "--devices", 7], "--hidden 64"),
+        (["tp", *SHAPE, "--devices", 2, "--config", "x.json"], "given with --config"),
+        (["tp", "--devices", 2, "--config", "no/such.json"], "no/such.json"),
+        (["zero3", *SHAPE[:6], "--psi", 4, "--devices", 2], "one of the two"),
+        (["zero3", "--devices", 2], "one of the two"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(args, words, psem):
+    code, out, err = psem("predict", *args)
+    assert (code, out) == (2, "")
+    assert len(err.splitlines()) == 1
+    assert words in err
+
+
+def test_unknown_architectures_name_the_supported_ones(psem, tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps({"model_type": "falcon"}))
+    code, _, err = psem("predict", "tp", "--devices", 2, "--sequence", 8, "--config", path)
+    assert code == 2
+    assert all(name in err for name in ("falcon", "llama", "mistral", "qwen2", "gpt2", "mixtral"))
+
+
+def test_the_four_all_reduces_of_a_layer_are_derived(psem):
+    _, out, _ = psem("derive", "tp", "--moves")
+    assert out.count("all_reduce") == out.count(">") - out.count("->") == 4
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["predict", "ep", "--devices", 2, *SHAPE],
+        ["compare", "ep(2)", "dp(2)", *SHAPE],
+        ["simulate", "ep(2)", *SHAPE, "--vocabulary", 8],
+        ["check", "ep", "--config", CONFIGURATIONS[0].parent / "gpt2.json"],
+        ["check", "zero1 * ep", "--config", CONFIGURATIONS[0].parent / "gpt2.json"],
+    ],
+)
+def test_a_model_without_experts_has_none_to_cut(args, psem):
+    code, out, err = psem(*args)
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "given 'ep'; expected a model with experts" in err
+
+
+@pytest.mark.parametrize("product", ["ep", "tp * ep"])
+def test_a_program_of_experts_is_derived_with_the_option_that_is_named(product, psem):
+    code, out, err = psem("derive", product)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "given 'ep'; expected it with --experts" in err
+    assert psem("derive", product, "--experts")[0] == 0
+
+
+def test_tokens_that_do_not_spread_evenly_are_told_by_what_makes_them(psem):
+    shape = ["--layers", 5, "--hidden", 8, "--heads", 4, "--sequence", 4]
+    experts = ["--experts", 4, "--chosen", 1]
+    code, out, err = psem("predict", "ep(2) * zero2(3) * tp+sp(2)", *shape, *experts)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    words = "--sequence, --micro-batch: given 4 x 1 tokens, each sent to 1 expert: 4 in all"
+    assert words in err
+    assert "expected a multiple of 8" in err
+
+
+def test_a_model_has_no_more_layers_than_can_be_looked_at(psem, tmp_path):
+    shape = ["--hidden", 1024, "--heads", 16, "--sequence", 1024]
+    assert psem("predict", "zero1(4)", *shape, "--layers", "1e15")[0] == 0
+    for layers in ("1000000000000001", "1e29"):
+        code, out, err = psem("predict", "zero1(4)", *shape, "--layers", layers)
+        assert (code, out) == (2, "")
+        assert (
+            err == f"psem: --layers: given {layers!r}; expected at most 1,000,000,000,000,000 layers\n"
+        )
+    for name, field in (("llama-2-7b", "num_hidden_layers"), ("gpt2", "n_layer")):
+        given = json.loads((CONFIGURATIONS[0].parent / f"{name}.json").read_text())
+        path = tmp_path / "config.json"
+        path.write_text(json.dumps({**given, field: 10**15 + 1}))
+        code, out, err = psem("predict", "zero1(4)", "--sequence", 1024, "--config", path)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert f"{field}: given 1000000000000001; expected at most 1,000,000,000,000,000 layers" in err
+
+
+def test_a_gpt_has_no_angles_with_words_or_without(psem):
+    shape = ["--layers", 1, "--hidden", 4, "--heads", 4, "--kv-heads", 2, "--head-dim", 16]
+    shape += ["--sequence", 2, "--feed-forward", 4, "--json"]
+    layers = []
+    for words in ([], ["--vocabulary", 3]):
+        _, out, _ = psem("predict", "tp(1)", *shape, *words)
+        layers.append(json.loads(out)["parts"]["layer"])
+    assert layers[0] == layers[1]
+
+
+def test_what_a_ring_has_less_of_at_once_is_said(psem):
+    said = "with the ring, one block at a time: about 1/4 of them at once"
+    args = ["--layers", 2, "--hidden", 8, "--heads", 2, "--sequence", 64]
+    for product in ("cp(4)", "cp(2) * cp(other=2)", "zero1(2) * cp(4) * tp(2)"):
+        assert said in psem("predict", product, *args)[1]
+        memory = json.loads(psem("predict", product, *args, "--json")[1])["memory"]
+        assert (memory["computing_if"], memory["blocks_of_ring"]) == ("all keys are at hand", 4)
+    for product in ("cp(1)", "cp-all-to-all(2)", "tp(2)"):
+        assert "ring, one block" not in psem("predict", product, *args)[1]
+        assert "computing_if" not in psem("predict", product, *args, "--json")[1]
+    # the head takes more room than a layer
+    assert "ring, one block" not in psem("predict", "cp(4)", *args, "--vocabulary", 10**6)[1]
+
+
+@pytest.mark.parametrize("command", [["predict", "dp"], ["simulate", "dp"], ["compare", "dp", "cp"]])
+def test_no_more_tokens_are_taken_than_there_are_learned_places(command, psem):
+    args = ["--config", CONFIGURATIONS[0].parent / "gpt2.json", "--devices", 2]
+    code, _, err = psem(*command, *args, "--sequence", 1026)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--sequence: given 1,026; expected at most 1,024" in err
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["tp(7)"], "given 7 along tensor; expected a divisor of 12, the key-value heads"),
+        (["cp-all-to-all(5)"], "given 5 along context; expected a divisor of 12"),
+        (["tp(4) * cp-all-to-all(2)"], "given 8 along tensor x context; expected a divisor of 12"),
+        (["pp(13)"], "expected at most 12 in all"),
+        (["pp", "--devices", 13], "expected at most 12 in all"),
+    ],
+)
+def test_a_product_that_cannot_cut_the_model_is_not_checked(args, words, psem):
+    code, out, err = psem("check", *args, "--config", CONFIGURATIONS[0].parent / "gpt2.json")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+@pytest.mark.parametrize("name", ["tppp", "zero4", "tp+spp", "zero1*tppp", "megatron-tp"])
+def test_a_mistyped_strategy_is_not_taken_for_a_file(name, psem):
+    code, _, err = psem("check", name)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "expected one of dp, tp" in err
+
+
+@pytest.mark.parametrize("name", ["none.toml", "./tppp", "tests"])
+def test_what_names_a_file_is_read_as_one(name, psem):
+    code, _, err = psem("check", name)
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f"psem: {name}: cannot read it")
+
+
+SMALL = ["--layers", 2, "--hidden", 8, "--heads", 2]
+HUGE = ["--layers", "1e6", "--hidden", "64e12", "--heads", 8, "--sequence", 32]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["predict", "tp", "--devices", 2**70, *SHAPE],
+        ["predict", "tp", "--devices", 2, *SHAPE[:6], "--sequence", "1e31"],
+        ["predict", "tp", "--devices", 2, *SHAPE, "--micro-batch", 0],
+        ["predict", "tp", "--devices", 2, *SHAPE, "--micro-batch", "nan"],
+        ["predict", "tp", "--devices", 2, *SHAPE, "--unit", -1],
+        ["predict", "tp(1e31)", *SHAPE],
+        ["predict", "pp", "--devices", 8, *HUGE, "--chunks", "1e12", "--accumulate", 8],
+        ["check", "zero1(0)"],
+        ["check", "zero1 * tp", "--accumulate", "1e9"],
+        ["derive", "tp(0)"],
+        ["simulate", "tp(2)", *HUGE, "--vocabulary", 9],
+        ["simulate", "tp(2)", *SMALL, "--sequence", "1e20", "--vocabulary", 9],
+        ["simulate", "tp(2)", *SMALL, "--sequence", 4, "--vocabulary", "1e20"],
+        ["simulate", "zero1(1e20)", *SMALL, "--sequence", 4, "--vocabulary", 9],
+        ["simulate", "zero1(2)", *SMALL, "--sequence", 4, "--vocabulary", 9, "--accumulate", "1e20"],
+        ["simulate", "zero1(2)", *SMALL, "--sequence", 4, "--vocabulary", 9, "--steps", "1e20"],
+        ["simulate", "pp(1e4)", *HUGE, "--vocabulary", 9],
+        ["simulate", "zero1(1e5)", *SMALL, "--sequence", 1, "--vocabulary", 1],
+        ["simulate", "pp(1e4)", "--layers", "1e4", *SMALL[2:], "--sequence", 4, "--vocabulary", 9],
+        ["simulate", "zero1(2)", "--psi", 9, "--steps", "1e29"],
+    ],
+)
+def test_numbers_out_of_all_reason_get_one_line_at_once(args, psem):
+    start = process_time()
+    code, out, err = psem(*args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert process_time() - start < 1
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["predict", "tp", "--devices", 2, *HUGE],
+        ["predict", "tp * pp", "--devices", "2x8", *HUGE, "--accumulate", "8e12"],
+        ["predict", "zero3 * cp", "--devices", "1e18x2", *SHAPE[:6], "--sequence", "1e30"],
+        ["check", "zero1(1e20) * tp(1e20) * pp(1e20)"],
+        ["derive", "tp(1e20)"],
+    ],
+)
+def test_large_numbers_are_answered_at_once(args, psem):
+    start = process_time()
+    assert psem(*args)[0] == 0
+    assert process_time() - start < 1
+
+
+@pytest.mark.parametrize("name", sorted({*MODEL_AXES} - {"dp"}))
+@pytest.mark.parametrize("part", ["embedding", "layer", "head"])
+def test_programs_are_printed_with_every_weights_gradient(name, part, psem):
+    experts = ["--experts"] if part == "layer" else []
+    code, out, _ = psem("derive", name, "--part", part, *experts)
+    assert code == 0
+    assert re.search(r"  d \w+_weight( [0-9]+)?\[", out)
+
+
+def test_pipelines_have_no_program_of_their_own(psem):
+    code, _, err = psem("derive", "tp*pp")
+    assert code == 2
+    assert "pp leaves each part as it is" in err
+
+
+def test_recomputation_keeps_less_and_sends_more(predicted):
+    shape = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32, "devices": 4}
+    found = [predicted("tp", recompute=r, **shape) for r in ("none", "attention", "all", "sliced")]
+    kept = [exact(f["memory"]["activations"]) for f in found]
+    sent = [exact(f["communication"]["elements"]) for f in found]
+    assert kept == sorted(kept, reverse=True)
+    assert sent == sorted(sent)
+    assert len({*kept}) == 4
+
+
+def test_heads_of_an_odd_number_of_features_cannot_be_turned(psem):
+    shape = "--layers 1 --hidden 6 --heads 2 --sequence 4 --vocabulary 5 --block"
+    code, _, err = psem("simulate", "tp(2)", *shape.split(), "llama")
+    assert code == 2
+    assert "given 3 features of a head; expected an even number" in err
+    assert psem("simulate", "tp(2)", *shape.split(), "gpt")[0] == 0

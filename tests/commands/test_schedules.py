@@ -1,0 +1,234 @@
+"""The commands for schedules: derive writes one, check judges one."""
+
+import json
+
+import pytest
+
+from proofs.registry import ROOT
+from psem_model.check.replay import replay
+from psem_model.reading.schedules import line_of, loads, read
+from spec.derive import derive
+from spec.placement import on_batch
+from spec.reference import first_divergence
+from spec.states import POLICIES
+from spec.strategies import STRATEGIES
+from tests.conftest import PLACED, without
+from tests.support.schedules import PIECES, with_one_fault
+
+
+# ---------------------------------------------------------------------- derive
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_derive_prints_the_schedule_of_a_strategy(name, psem):
+    code, out, err = psem("derive", name)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"# {name}: ")
+    assert loads(out, "x") == derive(STRATEGIES[name])
+
+
+def test_derive_prints_the_schedule_of_a_placement(psem):
+    code, out, _ = psem("derive", "--hold", "--placement", PLACED.format("S*"))
+    assert code == 0
+    assert out.startswith(f"# placement {PLACED.format('S*')} --hold\n")
+    assert loads(out, "x") == derive(on_batch("S*", "S", "S", "S", hold=True))
+
+
+def test_schedules_that_cannot_be_right_are_derived_too_to_look_at(psem):
+    code, out, _ = psem("derive", "--placement", PLACED.format("S"))
+    assert code == 0
+    assert loads(out, "x") == derive(on_batch("S", "S", "S", "S"))
+
+
+# ----------------------------------------------------------------------- check
+@pytest.mark.parametrize("name", [name for name in STRATEGIES if name != "fused-update"])
+def test_check_accepts_what_is_derived_from_a_strategy(name, psem, written):
+    code, out, err = psem("check", written(name))
+    assert (code, err) == (0, "")
+    assert "accepted" in out
+    assert "1, 2 and 3 or more; micro-steps 1, 2 and 3" in out
+
+
+def test_check_accepts_fused_updates_with_one_micro_step_only(psem, written):
+    path = written("fused-update")
+    assert psem("check", path, "--accumulate", 1)[0] == 0
+    code, out, _ = psem("check", path)
+    assert code == 1
+    assert "batch 1, 2 micro-steps" in out
+
+
+@pytest.mark.parametrize("name", ["zero2", "zero3", "hsdp"])
+def test_check_rejects_a_schedule_without_its_reduction_with_rule_line_and_run(name, psem, written):
+    path = written(name, without('"reduce_scatter"'))
+    text = path.read_text()
+    code, out, err = psem("check", path)
+    assert (code, err) == (1, "")
+    line = line_of(text, "finish", 1 if name == "hsdp" else 0)
+    assert 'op = "update"' in text.split("\n")[line - 1]
+    assert out.startswith(f"{path}, line {line}: rejected: finish ")
+    assert "update gradients -> optimizer" in out
+    assert "rule   whole" in out
+    assert "has    the gradient it applies is " in out
+    assert "a run that diverges, on 2 devices, 2 parameters, 1 micro-step: after step 1, " in out
+    assert "simulated on 2 devices, 2 parameters, 1 micro-step: after step 1, element " in out
+    assert "; on a single device it is " in out.split("simulated on")[1]
+
+
+def test_a_rejection_as_json_names_the_operation_and_the_runs(psem, written):
+    path = written("zero2", without('"reduce_scatter"'))
+    code, out, _ = psem("check", path, "--json")
+    found = json.loads(out)
+    assert code == 1
+    assert set(found) == {"file", "accepted", "cases", "rejection", "divergence", "simulated"}
+    assert found["accepted"] is False
+    rejection = found["rejection"]
+    assert rejection["operation"].startswith("update gradients -> optimizer")
+    assert (rejection["rule"], rejection["part"], rejection["index"]) == ("whole", "finish", 0)
+    assert rejection["line"] == line_of(path.read_text(), "finish", 0)
+    assert (rejection["step"], rejection["mesh"], rejection["micro_steps"]) == (1, {"batch": 2}, 1)
+    assert rejection["has"] != rejection["needs"]
+    assert found["cases"][-1] == {"mesh": {"batch": 2}, "micro_steps": 1}
+    for run in (found["divergence"], found["simulated"]):
+        assert run["step"] == 1
+        assert run["has"] != run["single_device"]
+
+
+def test_an_acceptance_as_json_names_the_cases(psem, written):
+    code, out, _ = psem("check", written("hsdp"), "--json", "--devices", "2x4", "--accumulate", 5)
+    found = json.loads(out)
+    assert (code, found["accepted"]) == (0, True)
+    assert found["cases"] == [{"mesh": {"replica": 2, "shard": 4}, "micro_steps": 5}]
+    assert found["rejection"] is found["divergence"] is found["simulated"] is None
+
+
+ONE_AXIS = [p for p in sorted((ROOT / "examples").glob("*.toml")) if len(read(str(p)).axes) == 1]
+ONE_AXIS = [p.name for p in ONE_AXIS if p.read_text().startswith("# expected: rejected")]
+
+
+@pytest.mark.parametrize("name", ONE_AXIS)
+def test_the_simulator_replays_the_same_run_with_the_same_numbers(name, psem):
+    path = ROOT / "examples" / name
+    found = json.loads(psem("check", path, "--json")[1])
+    shown = {key: found["divergence"][key] for key in found["simulated"]}
+    assert found["simulated"] == shown
+    *_, reference, simulated = psem("check", path)[1].splitlines()
+    assert reference.removeprefix("a run that diverges, ") == simulated.removeprefix("simulated ")
+
+
+@pytest.mark.parametrize("policy", ["mixed-adam", "fp32-adam", "fp32-sgd"])
+@pytest.mark.parametrize("name", ["dp", "zero3", "zero-offload", "hsdp"])
+def test_any_fault_is_replayed_and_on_one_axis_with_the_same_numbers(name, policy):
+    bytes_ = POLICIES[policy]
+    for add in PIECES.values():
+        for faulty in with_one_fault(add(derive(STRATEGIES[name]))):
+            mesh = dict.fromkeys(faulty.axes, 2)
+            elements, steps = 2 ** len(mesh), 2
+            kept = {"stateful": bytes_.k > 0, "master": bytes_.master}
+            has = first_divergence(faulty, mesh, steps=steps, micro_steps=2, **kept)
+            if has is not None:
+                again = replay(faulty, mesh, 2, elements, bytes_, steps, has)
+                assert again is not None
+                assert len(mesh) > 1 or vars(again) == vars(has)
+
+
+def test_a_run_that_is_right_is_not_replayed_as_one_that_diverges():
+    right, wrong = (read(str(ROOT / "examples" / f"{n}.toml")) for n in ("ddp_mean", "mean_twice"))
+    has = first_divergence(wrong, {"batch": 2})
+    assert replay(right, {"batch": 2}, 1, 2, POLICIES["mixed-adam"], 3, has) is None
+
+
+def test_a_shift_by_a_multiple_of_every_usual_size_is_rejected(psem, tmp_path):
+    path, shift = tmp_path / "my.toml", 6 * 1_000_003
+    text = (ROOT / "examples" / "shard_offset.toml").read_text()
+    assert "shift = 1" in text
+    path.write_text(text.replace("shift = 1", f"shift = {shift}"))
+    code, out, _ = psem("check", path)
+    assert code == 1
+    assert f"batch {2 * shift + 3:,}, 1 micro-step" in out
+
+
+def test_where_a_comparison_depends_on_the_number_of_devices_numbers_are_looked_at(psem):
+    code, out, _ = psem("check", ROOT / "examples" / "safe_statistics_of_both_axes.toml")
+    assert code == 0
+    assert "batch 1, 2, 3 and 1,000,003 x sequence 1, 2, 3 and 1,000,003; micro-steps" in out
+
+
+def test_a_rejection_is_of_numbers_of_devices(psem, written):
+    path = written("dp", without('op = "all_reduce"'))
+    code, out, _ = psem("check", path, "--json")
+    assert code == 1
+    assert json.loads(out)["rejection"]["mesh"] == {"batch": 2}
+
+
+def test_on_many_axes_sizes_must_be_given(psem, written):
+    names = [f"a{i}" for i in range(12)]
+    axes = ", ".join(f'"{name}"' for name in names)
+    path = written("dp", lambda text: text.replace('"batch"', axes))
+    code, out, err = psem("check", path)
+    assert (code, out) == (2, "")
+    assert "given nothing for 12 axes; expected sizes such as 2x2x" in err
+    assert psem("check", path, "--devices", "x".join("1" for _ in names))[0] == 0
+    path.write_text(without('op = "all_reduce"')(path.read_text()))
+    assert psem("check", path, "--devices", "x".join(["2", *("1" for _ in names[1:])]))[0] == 1
+
+
+def test_a_product_of_many_axes_is_refused_before_anything_is_checked(psem, monkeypatch):
+    monkeypatch.setattr("psem_model.check.products.check_schedule", None)
+    code, out, err = psem("check", "hsdp * ep * tp+sp * cp * pp", "--block", "llama")
+    assert (code, out) == (2, "")
+    words = "given nothing for 5 axes that place a weight, of the product's 6; expected sizes such as"
+    assert f"{words} 2x2x2x2x2x2 to check more than 4 axes\n" in err
+
+
+def test_a_check_as_json_says_of_which_layers_it_is(psem):
+    mixtral = ROOT / "examples" / "configurations" / "mixtral-8x7b-v0.1.json"
+    for args, kind, experts in (
+        (["tp"], "gpt", False),
+        (["ep", "--block", "llama"], "llama", True),
+        (["tp", "--config", mixtral], "mixtral", True),
+    ):
+        found = json.loads(psem("check", *args, "--json")[1])
+        assert found["layers"] == {"kind": kind, "experts": experts}
+
+
+def test_a_step_that_ends_wrong_is_rejected_at_its_end(psem, written):
+    path = written("zero2", without('phase = "publish"'))
+    code, out, _ = psem("check", path)
+    assert code == 1
+    assert out.startswith(f"{path}: rejected: at the end of the step")
+    assert "rule   agreed" in out
+
+
+def test_the_repeated_operation_is_named_where_it_stands(psem, written):
+    path = written("zero3", without('phase = "backward"'))
+    code, out, _ = psem("check", path, "--accumulate", 3, "--json")
+    rejection = json.loads(out)["rejection"]
+    assert (code, rejection["part"], rejection["rule"]) == (1, "micro_step", "fresh")
+    assert rejection["operation"].startswith("backward")
+    assert '"backward"' in path.read_text().split("\n")[rejection["line"] - 1]
+
+
+def test_what_holds_for_one_number_of_devices_only_is_said_so(psem, written):
+    scaled = '{ op = "scale", source = "gradients", by = "1/4" },\n  { op = "update"'
+
+    def mean(text):
+        return text.replace('loss = "sum"', 'loss = "mean"').replace('{ op = "update"', scaled)
+
+    path = written("dp", mean)
+    assert psem("check", path, "--devices", 4, "--accumulate", 1)[0] == 0
+    code, out, _ = psem("check", path)
+    assert code == 1
+    assert "batch 1, 1 micro-step" in out
+    path.write_text(path.read_text().replace('"1/4"', '"1/batch/micro_steps"'))
+    assert psem("check", path)[0] == 0
+
+
+def test_the_byte_policy_says_whether_there_is_a_master_copy(psem, written):
+    path = written("zero-offload")
+    assert psem("check", path)[0] == 0
+    assert psem("check", path, "--bytes", "fp32-adam")[0] == 1
+
+
+def test_what_stages_share_is_placed_on_the_two_that_have_it(psem):
+    code, out, _ = psem("check", "zero1(dp=4) * pp(8)", "--json")
+    (shared,) = (w for w in json.loads(out)["weights"] if "pipe" in w["axes"])
+    assert code == 0
+    assert [case["mesh"] for case in shared["schedule"]["cases"]] == [{"dp": 4, "pipe": 2}] * 3

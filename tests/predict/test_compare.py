@@ -1,0 +1,156 @@
+"""Plans side by side: equal plans line up, a rejected one is shown as that, and units are said."""
+
+from __future__ import annotations
+
+import json
+from itertools import permutations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from psem_model.text.figures import GB, UNITS, unit_of
+from tests.conftest import exact
+
+SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
+PSI = ["--psi", "1e9"]
+WRONG = ["fused-update(dp=4)", "zero1(4)", "--accumulate", 4]
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        [*WRONG, *PSI],
+        [*WRONG, *SHAPE],
+        ["fused-update(dp=4) * tp(2)", "zero1(4) * tp(2)", "--accumulate", 4, *SHAPE],
+        ["zero-offload(4)", "zero1(4)", "--bytes", "fp32-adam", *PSI],
+    ],
+)
+def test_a_rejected_plan_is_shown_with_its_reason_and_exit_code_1(args, psem):
+    code, out, err = psem("compare", *args)
+    assert (code, err) == (1, "")
+    (verdict,) = [line.split() for line in out.splitlines() if line.startswith("  verdict")]
+    assert verdict == ["verdict", "rejected", "accepted"]
+    (reason,) = [line for line in out.splitlines() if line.startswith("  rejected")]
+    assert args[0] in reason
+    code, out, _ = psem("compare", *args, "--json")
+    wrong, right = json.loads(out)
+    assert (code, wrong["accepted"], right["accepted"]) == (1, False, True)
+    assert wrong["reason"] in reason
+    assert right["reason"] is None
+
+
+def test_predict_and_compare_reject_the_same(psem):
+    for shape in (PSI, SHAPE):
+        assert psem("predict", WRONG[0], *WRONG[2:], *shape)[0] == 1
+        assert psem("compare", *WRONG, *shape)[0] == 1
+
+
+@pytest.mark.parametrize("shape", [PSI, SHAPE])
+def test_devices_are_of_the_plans_that_do_not_say_their_sizes(shape, psem):
+    typed = psem("compare", "zero1(2)", "dp(4)", *shape)
+    assert typed[0] == 0
+    mixed = psem("compare", "zero1(2)", "dp", "--devices", 4, *shape)
+    assert [line.split()[-2:] for line in mixed[1].splitlines()[1:9]] == [
+        line.split()[-2:] for line in typed[1].splitlines()[1:9]
+    ]
+    code, _, err = psem("compare", "zero1(2)", "dp", *shape)
+    assert code == 2
+    assert "given 'dp' without sizes beside 'zero1(2)'; expected dp(8), say, or --devices" in err
+    code, _, err = psem("compare", "zero1(2)", "dp(2)", "--devices", 2, *shape)
+    assert (code, "which says its sizes" in err) == (2, True)
+
+
+FACTORS = ["zero3(a=2)", "zero1(b=3)", "dp(c=4)", "zero2(d=2)", "fsdp(e=3)"]
+
+
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sets(st.sampled_from(FACTORS), min_size=2, max_size=3))
+def test_the_order_of_factors_changes_nothing_that_is_compared(psem, factors):
+    plans = [" * ".join(some) for some in permutations(sorted(factors))]
+    for shape in (["--psi", 720], [*SHAPE, "--vocabulary", 48]):
+        code, out, _ = psem("compare", *plans, *shape, "--json")
+        first, *others = json.loads(out)
+        assert code == 0
+        for other in others:
+            assert {**other, "strategy": ""} == {**first, "strategy": ""}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["zero-offload(4)", "dp(4)", *PSI],
+        ["zero-offload(4)", "dp(4)", *PSI, "--bytes", "fp32-adam"],
+        ["zero3(a=2) * zero3(b=2)", "zero1(4)", *PSI],
+        ["zero-offload(2) * tp(2)", "zero1(2) * pp(2)", *SHAPE, "--offload-activations"],
+    ],
+)
+def test_text_and_json_have_the_same_figures(args, psem):
+    lines = [line.split("  ") for line in psem("compare", *args)[1].splitlines()]
+    rows = {words[1]: [w.strip() for w in words[2:] if w.strip()] for words in lines[1:]}
+    plans = json.loads(psem("compare", *args, "--json")[1])
+
+    unit = next(u for u in UNITS if rows["sent, all"][0].endswith(f" {u.name}"))
+    figures = {}
+    for plan in plans:
+        for name, size in plan["memory"].items():
+            figures.setdefault(name, []).append(size)
+        for axes in {axes for p in plans for axes in p["sent"]}:
+            figures.setdefault(f"sent over {axes}", []).append(plan["sent"].get(axes))
+        figures.setdefault("sent, all", []).append(plan["sent_all"])
+        figures.setdefault("over the host link", []).append(plan["host_bytes"])
+    for name, sizes in figures.items():
+        some = [exact(size) for size in sizes if size and exact(size)]
+        assert rows.get(name, []) == [unit.texts(size)[0] for size in some]
+
+
+def test_a_total_is_the_sum_of_what_it_is_of(psem):
+    args = ["zero-offload(4)", "zero3(a=2) * dp(b=2)", *PSI, "--json"]
+    for plan in json.loads(psem("compare", *args)[1]):
+        states = sum(exact(plan["memory"][s]) for s in ("parameters", "optimizer", "gradients"))
+        assert exact(plan["memory"]["resting"]) == states
+        assert exact(plan["sent_all"]) == sum(map(exact, plan["sent"].values()))
+        _, out, _ = psem("predict", plan["strategy"], *PSI, "--json")
+        costs = json.loads(out)
+        assert plan["memory"]["resting"] == costs["memory"]["resting"]["total"]
+        assert plan["sent_all"] == costs["communication"]["bytes"]
+        assert plan["host_bytes"] == costs["communication"]["host_bytes"]
+
+
+def test_what_is_compared_says_what_it_is_of(psem):
+    _, out, _ = psem("compare", "dp(4)", "zero1(4)", *PSI)
+    assert "memory per device; sent per device and step\n" in out
+    _, out, _ = psem("compare", "dp(4)", "zero1(2) * pp(2)", *SHAPE)
+    assert "memory per device, of the fullest stage; sent per device and step, of the busiest\n" in out
+    assert "peak is an upper bound" in out
+    _, out, _ = psem("compare", "zero3(a=2)", "zero3(a=2) * zero3(b=2)", *PSI)
+    assert "sent over a x b" in out
+    assert "a x b: one group; axis by axis as much in all" in out
+
+
+@given(st.lists(st.fractions(0, 10**15, max_denominator=9)))
+def test_the_unit_suits_the_largest_size(sizes):
+    unit, largest = unit_of(sizes), max(sizes, default=0)
+    assert largest >= unit.size or unit.size == 1 or largest == 0
+    assert unit == GB or 0 < largest < 1000 * unit.size
+    for size in sizes:
+        decimal, binary = (text.replace(",", "").split() for text in unit.texts(size))
+        assert float(decimal[0]) * unit.size == pytest.approx(size, rel=1e-5)
+        assert float(binary[0]) * unit.other_size == pytest.approx(size, rel=1e-5)
+
+
+def test_units_are_the_powers_that_they_are_said_to_be():
+    assert [unit.words for unit in UNITS] == [
+        "GB = 1e9 bytes, GiB = 2^30 bytes",
+        "MB = 1e6 bytes, MiB = 2^20 bytes",
+        "kB = 1e3 bytes, KiB = 2^10 bytes",
+        "B = bytes",
+    ]
+
+
+@pytest.mark.parametrize(("psi", "unit"), [(3, "B"), (1000, "kB"), ("1e6", "MB"), ("1e9", "GB")])
+def test_small_models_are_shown_in_small_units(psi, unit, psem):
+    for command in (["predict", "dp(2)"], ["compare", "dp(2)", "zero3(2)"]):
+        _, out, _ = psem(*command, "--psi", psi)
+        assert f" {unit}" in out
+        assert all(f" {other.name} " not in out for other in UNITS if other.name != unit)

@@ -1,0 +1,315 @@
+"""Published configurations have their published sizes; any other file is read or refused."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import sympy
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psem_model.reading.configurations import FAMILIES, count, parameters, read
+from psem_model.reading.inputs import BadInput
+from spec.transformer import Transformer
+
+CONFIGURATIONS = Path(__file__).parents[2] / "examples" / "configurations"
+
+# Elements of the weights that are published with each configuration, without buffers (masks, angles)
+PUBLISHED = {
+    "gpt2": 124_439_808,
+    "gpt2-xl": 1_557_611_200,
+    "llama-2-7b": 6_738_415_616,
+    "llama-2-13b": 13_015_864_320,
+    "llama-2-70b": 68_976_648_192,
+    "llama-3-8b": 8_030_261_248,
+    "llama-3-70b": 70_553_706_496,
+    "llama-3.1-405b": 405_853_388_800,
+    "mistral-7b-v0.1": 7_241_732_096,
+    "mistral-nemo-base-2407": 12_247_782_400,
+    "mixtral-8x7b-v0.1": 46_702_792_704,
+    "mixtral-8x22b-v0.1": 140_620_634_112,
+    "mixtral-8x22b-instruct-v0.1": 140_630_071_296,
+    "qwen2-0.5b": 494_032_768,
+    "qwen2-7b": 7_615_616_512,
+}
+
+# Narayanan et al., arXiv 2104.04473, Table 1: layers, hidden size, billions of parameters;
+# 51,200 words and 2,048 positions throughout
+GPT_TABLE = [
+    (24, 2304, "1.7"),
+    (40, 6144, "18.4"),
+    (48, 8192, "39.1"),
+    (80, 12288, "145.6"),
+    (128, 25600, "1008.0"),
+]
+
+
+def published(name):
+    return json.loads((CONFIGURATIONS / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("configurations")
+
+
+@pytest.fixture
+def shape(folder):
+    """shape("gpt2", n_layer=2) -> the shape of a published configuration with some fields changed.
+
+    A field that becomes `...` is left out.
+    """
+
+    def of(name, **changed):
+        fields = {k: v for k, v in (published(name) | changed).items() if v is not ...}
+        return read(write(folder, json.dumps(fields)))[1]
+
+    return of
+
+
+def write(folder, content):
+    path = folder / "config.json"
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+def gpt(layers, hidden, heads, words, places):
+    return Transformer(
+        layers=layers,
+        hidden=hidden,
+        heads=heads,
+        kv_heads=heads,
+        head_dim=hidden / heads,
+        feed_forward=4 * hidden,
+        vocabulary=words,
+        positions=places,
+        tied=True,
+    )
+
+
+def test_each_configuration_has_a_published_count():
+    assert {path.stem for path in CONFIGURATIONS.glob("*.json")} == set(PUBLISHED)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_published_model_has_its_published_number_of_parameters(name):
+    family, model = read(str(CONFIGURATIONS / f"{name}.json"))
+    assert family == published(name)["model_type"]
+    assert count(model) == PUBLISHED[name]
+
+
+def test_a_gpt_has_the_parameters_of_equation_2_and_the_final_norm():
+    # Narayanan et al., arXiv 2104.04473, equation 2, which leaves the final norm out
+    l, h, a, v, s = sympy.symbols("l h a V s", positive=True)
+    equation = 12 * l * h**2 * (1 + sympy.Rational(13) / (12 * h) + (v + s) / (12 * l * h))
+    assert sympy.expand(count(gpt(l, h, a, v, s)) - equation) == 2 * h
+
+
+@pytest.mark.parametrize(("layers", "hidden", "billions"), GPT_TABLE)
+def test_the_ptdp_papers_sizes_of_gpts_are_reproduced(layers, hidden, billions):
+    exact = count(gpt(layers, hidden, sympy.Integer(1), 51200, 2048))
+    assert round(Decimal(int(exact)) / 10**9, 1) == Decimal(billions)
+
+
+@given(st.integers(1, 50), *[st.integers(1, 40)] * 6, st.booleans(), st.booleans())
+def test_words_are_counted_once_if_tied_and_twice_if_not(l, g, r, d, h, f, v, gated, biased):
+    def model(tied):
+        biases = frozenset({"qkv", "output", "mlp"} if biased else ())
+        return Transformer(l, h, g * r, g, d, f, v, gated, biases=biases, tied=tied)
+
+    tied, untied = parameters(model(True)), parameters(model(False))
+    assert untied.pop("head.head_weight") == v * h
+    assert untied == tied
+
+
+def test_a_layers_weights_are_those_of_all_layers(shape):
+    one, four = (parameters(shape("llama-2-7b", num_hidden_layers=n)) for n in (1, 4))
+    assert four == {k: v * (4 if k.startswith("layers.") else 1) for k, v in one.items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "absent"),
+    [
+        ("llama-2-7b", {"num_key_value_heads": 32}),  # as many as heads
+        ("mistral-7b-v0.1", {"num_key_value_heads": 8}),
+        ("mixtral-8x7b-v0.1", {"num_key_value_heads": 8, "tie_word_embeddings": False}),
+        ("llama-3.1-405b", {"attention_bias": False, "mlp_bias": False, "attention_dropout": 0.0}),
+        ("llama-3-8b", {"hidden_act": "silu", "tie_word_embeddings": False, "head_dim": 128}),
+        ("qwen2-7b", {"attention_bias": True, "tie_word_embeddings": False, "head_dim": 128}),
+        ("gpt2", {"n_inner": 3072, "tie_word_embeddings": True, "activation_function": "gelu_new"}),
+        ("gpt2", {"attn_pdrop": 0.1, "resid_pdrop": 0.1, "embd_pdrop": 0.1}),
+        ("gpt2", {"model_type": "gpt2"}),
+        ("gpt2", {"architectures": ["GPT2LMHeadModel"]}),
+    ],
+)
+def test_a_field_that_is_absent_is_what_transformers_takes_it_to_be(shape, name, absent):
+    for field, value in absent.items():
+        assert shape(name, **{field: ...}) == shape(name, **{field: value})
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "value"),
+    [
+        ("llama-3-8b", "num_key_value_heads", 32),
+        ("llama-3-8b", "head_dim", 128),
+        ("gpt2", "n_inner", 4 * 768),
+    ],
+)
+def test_a_size_that_is_null_is_made_from_the_others(shape, name, field, value):
+    assert shape(name, **{field: None}) == shape(name, **{field: value})
+
+
+def test_biases_are_those_of_the_family(shape):
+    both = {"attention_bias": True, "mlp_bias": True}
+    assert shape("llama-3-8b", **both).biases == {"qkv", "output", "mlp"}
+    assert shape("llama-3-8b", attention_bias=True).biases == {"qkv", "output"}
+    assert shape("qwen2-7b").biases == {"qkv"}
+    assert shape("mistral-7b-v0.1").biases == set()
+    assert shape("gpt2").biases == {"qkv", "output", "mlp"}
+
+
+def test_a_gpt_without_dropout_has_no_masks(shape):
+    none = {"attn_pdrop": 0, "resid_pdrop": 0.0, "embd_pdrop": 0}
+    assert shape("gpt2").dropout and not shape("gpt2", **none).dropout
+
+
+def test_a_field_may_have_its_other_name(shape):
+    assert shape("gpt2", n_embd=..., hidden_size=768) == shape("gpt2")
+    assert shape("mixtral-8x7b-v0.1", num_local_experts=..., num_experts=8).experts == 8
+
+
+REFUSED = [
+    ("llama-2-7b", {"model_type": "qwen3"}, "model_type", "'qwen3'", "llama", "nearest: qwen2"),
+    ("llama-2-7b", {"model_type": 3}, "model_type", "given 3", "llama, mistral, qwen2"),
+    ("llama-2-7b", {"model_type": ..., "architectures": ...}, "model_type is missing", "gpt2"),
+    (
+        "llama-2-7b",
+        {"model_type": ..., "architectures": ["LlamaForCausalLm"]},
+        "architectures",
+        "'LlamaForCausalLm'",
+        "nearest: LlamaForCausalLM",
+    ),
+    ("llama-2-7b", {"architectures": ["GPT2LMHeadModel"]}, "architectures", "LlamaForCausalLM"),
+    ("llama-2-7b", {"architectures": ["LlamaModel"]}, "architectures", '["LlamaForCausalLM"]'),
+    ("llama-2-7b", {"model_type": ..., "architectures": []}, "architectures", "a list of one of"),
+    ("llama-2-7b", {"model_type": ..., "architectures": [1]}, "architectures", "given [1]"),
+    ("llama-2-7b", {"hidden_size": ..., "hiden_size": 4096}, "hidden_size is missing", "'hiden_size'"),
+    ("llama-2-7b", {"num_hidden_layers": ...}, "num_hidden_layers is missing", "a whole number"),
+    ("llama-2-7b", {"vocab_size": 0}, "vocab_size", "given 0", "at least 1"),
+    ("llama-2-7b", {"vocab_size": -5}, "vocab_size", "given -5", "at least 1"),
+    ("llama-2-7b", {"vocab_size": "many"}, "vocab_size", 'given "many"', "a whole number"),
+    ("llama-2-7b", {"vocab_size": 3.5}, "vocab_size", "given 3.5", "a whole number"),
+    ("llama-2-7b", {"vocab_size": True}, "vocab_size", "given true", "a whole number"),
+    ("llama-2-7b", {"vocab_size": None}, "vocab_size", "given null", "a whole number"),
+    ("llama-2-7b", {"vocab_size": 10**30}, "vocab_size", "below 1e30"),
+    ("llama-2-7b", {"num_key_value_heads": 5}, "num_key_value_heads", "given 5", "a divisor of", "32"),
+    ("qwen2-7b", {"num_key_value_heads": ...}, "num_key_value_heads is missing", "28", "it is 32"),
+    ("llama-2-7b", {"hidden_size": 4097}, "num_attention_heads", "a divisor of hidden_size, 4097"),
+    ("llama-2-7b", {"hidden_act": "relu"}, "hidden_act", "'relu'", "nearest: gelu"),
+    ("llama-2-7b", {"hidden_act": ["silu"]}, "hidden_act", 'given ["silu"]', "gelu_new"),
+    ("llama-2-7b", {"tie_word_embeddings": "no"}, "tie_word_embeddings", '"no"', "true or false"),
+    ("llama-2-7b", {"tie_word_embeddings": None}, "tie_word_embeddings", "null", "true or false"),
+    ("llama-2-7b", {"attention_dropout": 0.1}, "attention_dropout", "given 0.1", "expected 0"),
+    ("llama-2-7b", {"attention_dropout": 1}, "attention_dropout", "given 1", "a probability"),
+    ("llama-2-7b", {"attention_dropout": float("nan")}, "attention_dropout", "given NaN"),
+    ("llama-2-7b", {"quantization_config": {"bits": 4}}, "quantization_config", "expected none"),
+    ("llama-2-7b", {"pruned_heads": {"1": [2]}}, "pruned_heads", "expected none"),
+    ("gpt2", {"add_cross_attention": True}, "add_cross_attention", "given true", "expected false"),
+    ("mistral-7b-v0.1", {"attention_bias": True}, "attention_bias", "expected false"),
+    ("qwen2-7b", {"attention_bias": False}, "attention_bias", "expected true"),
+    ("mixtral-8x7b-v0.1", {"num_experts_per_tok": 9}, "num_experts_per_tok", "at most", "8"),
+    ("mixtral-8x7b-v0.1", {"num_local_experts": ...}, "num_local_experts is missing"),
+    ("gpt2", {"hidden_size": 1024}, "hidden_size", "given 1024", "768, as n_embd is"),
+    ("gpt2", {"n_head": 7}, "n_head", "given 7", "a divisor of n_embd, 768"),
+    ("gpt2", {"attn_pdrop": 0.0}, "attn_pdrop 0", "all above 0, or all 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "changed", "words"), [(n, c, w) for n, c, *w in REFUSED])
+def test_a_configuration_that_has_no_known_shape_is_refused_in_one_line(
+    shape, folder, name, changed, words
+):
+    with pytest.raises(BadInput) as refused:
+        shape(name, **changed)
+    message = str(refused.value)
+    assert message.startswith(str(folder)) and "\n" not in message
+    assert not [word for word in words if word not in message]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff\xfe\xff", "not JSON"),
+        (b'{"vocab_size": ' + b"9" * 5000 + b"}", "not JSON"),
+        (b"[" * 100_000, "too many brackets"),
+        (b"[1]", "no object"),
+        (b"null", "no object"),
+        (b" " * (2**20 + 1), "more than 1,048,576 bytes"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_refused(folder, content, words):
+    with pytest.raises(BadInput, match=words) as refused:
+        read(write(folder, content))
+    assert "expected a model's config.json" in str(refused.value)
+
+
+def test_a_file_that_cannot_be_read_is_refused(folder):
+    for path in (str(folder), str(folder / "none.json"), "", "config\0.json"):
+        with pytest.raises(BadInput, match="cannot read it"):
+            read(path)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+SMALL = st.integers(-1, 64)
+NAMES = st.sampled_from([*FAMILIES, *(family.architecture for family in FAMILIES.values())])
+FIELDS = sorted({field for name in PUBLISHED for field in published(name)} | {"head_dim", "n_inner"})
+
+
+@st.composite
+def malformed(draw):
+    """A published configuration with fields dropped, and others that may be anything."""
+    fields = published(draw(st.sampled_from(sorted(PUBLISHED))))
+    for field in draw(st.sets(st.sampled_from(sorted(fields)), max_size=3)):
+        del fields[field]
+    value = SMALL | JSON | NAMES | NAMES.map(lambda name: [name])
+    return fields | draw(st.dictionaries(st.sampled_from(FIELDS) | st.text(), value, max_size=4))
+
+
+def result(path):
+    """What is read, or what it is refused with."""
+    try:
+        return read(path)
+    except BadInput as refused:
+        return str(refused)
+
+
+def check_that_it_is_read_or_refused(folder, content):
+    """What is read can be counted; what is refused is refused in one line."""
+    found = result(write(folder, content))
+    if isinstance(found, str):
+        assert len(found.splitlines()) == 1
+        return
+    family, model = found
+    assert family in FAMILIES
+    assert model.heads % model.kv_heads == 0
+    assert model.chosen <= model.experts
+    assert all(type(elements) is int and elements > 0 for elements in parameters(model).values())
+
+
+@given(fields=malformed())
+def test_a_malformed_configuration_is_check_that_it_is_read_or_refused(folder, fields):
+    check_that_it_is_read_or_refused(folder, json.dumps(fields))
+
+
+@given(content=JSON.map(lambda value: json.dumps(value).encode()) | st.binary())
+def test_any_file_is_check_that_it_is_read_or_refused(folder, content):
+    check_that_it_is_read_or_refused(folder, content)

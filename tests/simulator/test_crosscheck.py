@@ -1,0 +1,292 @@
+"""The specification and the simulator agree; where one of its rules is broken, they do not."""
+
+import os
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from proofs.registry import ROOT
+from psem_model.predict.states import evaluate
+from psem_model.predict.symbolic import PSI, UNIT, K, closed_form, mesh_symbols, peak_formula
+from psem_model.reading.schedules import read
+from psem_model.simulator import simulate
+from spec.arithmetic import DIVISIBLE
+from spec.derive import derive
+from spec.memory import MODEL_STATES, Sizes
+from spec.states import custom_policy
+from spec.strategies import STRATEGIES
+from spec.verdict import check
+from tests.support.crosscheck import (
+    accepted,
+    agree_on_costs,
+    agree_on_faults,
+    agree_on_named_strategies,
+    agree_on_the_verdict,
+    agree_on_what_is_released,
+    orderly,
+    plans,
+)
+from tests.support.schedules import cancelled, damaged, placements, real_life, schedules
+
+
+@settings(max_examples=3000)
+@given(plans())
+def test_what_the_simulator_counts_is_what_is_predicted_and_training_matches(plan):
+    assume(accepted(plan))
+    run, _ = agree_on_costs(*plan, steps=3)
+    assert run.matches, run.divergence
+
+
+@settings(max_examples=6000)
+@given(schedules())
+def test_a_schedule_is_accepted_exactly_when_its_run_matches(case):
+    agree_on_the_verdict(*case)
+
+
+@settings(max_examples=2000)
+@given(cancelled(), st.integers(1, 3), st.integers(1, 3))
+def test_what_cancels_is_accepted_only_if_its_run_matches(schedule, first, second):
+    mesh = dict(zip(schedule.axes, (first, second), strict=False))
+    if check(schedule, mesh, 1).accepted:
+        assert agree_on_the_verdict(schedule, mesh, 1)
+
+
+@settings(max_examples=2000)
+@given(schedules(), st.integers(1, 30), st.data())
+def test_what_any_orderly_schedule_holds_and_sends_is_what_is_predicted(case, psi, data):
+    schedule, mesh, micro_steps, policy = case
+    if orderly(schedule) and check(*case[:3], policy).accepted:
+        agree_on_costs(schedule, mesh, psi, data.draw(st.integers(1, psi)), policy, micro_steps)
+
+
+def test_a_slice_that_is_summed_in_place_is_not_orderly():
+    schedule = read(str(ROOT / "tests" / "regressions" / "sum_of_a_slice_in_place.toml"))
+    assert not orderly(schedule)
+
+
+REGRESSIONS = sorted((ROOT / "tests" / "regressions").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_a_schedule_that_was_judged_wrongly_once_is_judged_rightly(path):
+    schedule = read(str(path))
+    for devices in (1, 2, 3):
+        for micro_steps in (1, 2):
+            agree_on_the_verdict(schedule, dict.fromkeys(schedule.axes, devices), micro_steps)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_real_life_pieces_are_accepted_and_match_until_they_are_damaged(data):
+    schedule = data.draw(real_life(derive(data.draw(placements()))))
+    sizes, micro_steps = {"batch": data.draw(st.integers(2, 4))}, data.draw(st.integers(1, 3))
+    before = agree_on_the_verdict(schedule, sizes, micro_steps)
+    after = agree_on_the_verdict(data.draw(damaged(schedule, most=1)), sizes, micro_steps)
+    assume(before and not after)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_at_divisible_sizes_the_closed_form_is_what_is_counted(data):
+    placement = data.draw(st.one_of(placements(), st.sampled_from(list(STRATEGIES.values()))))
+    mesh = {axis: data.draw(st.integers(1, 4)) for axis in placement.axes}
+    world = 1
+    for size in mesh.values():
+        world *= size
+    unit = world * data.draw(st.integers(1, 3))
+    psi = unit * data.draw(st.integers(1, 4))
+    w, g, k = (Fraction(data.draw(st.integers(1, 12))) for _ in range(3))
+    policy = custom_policy(w, g, k)
+    micro_steps = data.draw(st.integers(1, 2))
+    assume(check(derive(placement), mesh, micro_steps, policy).accepted)
+    run, _ = agree_on_costs(derive(placement), mesh, psi, unit, policy, micro_steps)
+    formula = closed_form(placement, policy, False, True, micro_steps)
+    values = {PSI: psi, UNIT: unit, K: policy.k}
+    values |= {symbol: mesh[axis] for axis, symbol in mesh_symbols(placement).items()}
+    for state in MODEL_STATES:
+        assert formula.resting[state].subs(values) == run.resting[state]
+    assert peak_formula(formula).subs(values).doit() == run.peak
+    assert (0 * PSI + formula.elements).subs(values) == run.sent_elements
+    assert (0 * PSI + formula.bytes).subs(values) == run.sent
+    assert (0 * PSI + formula.host_bytes).subs(values) == run.host_link
+    divisible = evaluate(placement, Sizes(psi, mesh, policy, unit, DIVISIBLE), micro_steps)
+    assert divisible.total == sum(run.resting.values())
+
+
+def test_named_strategies_move_what_is_published():
+    agree_on_named_strategies()
+
+
+def test_moments_that_are_released_before_the_update_are_gone():
+    agree_on_what_is_released()
+
+
+@pytest.mark.parametrize("name", ["dp", "zero1", "zero2", "zero3", "zero-offload", "hsdp"])
+def test_every_single_fault_is_judged_as_it_runs(name):
+    agree_on_faults([name])
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_named_strategies_match_and_count_alike_on_uneven_meshes(name):
+    schedule = derive(STRATEGIES[name])
+    mesh = dict(zip(schedule.axes, (5, 3), strict=False))
+    run, _ = agree_on_costs(schedule, mesh, 101, 13, custom_policy(*map(Fraction, (2, 2, 12))), 1, 4)
+    assert run.matches
+
+
+def test_links_are_those_of_rings():
+    run = simulate(derive(STRATEGIES["zero3"]), {"batch": 4}, 40)
+    sent = {(i, j) for i in range(4) for j in range(4) if run.links[i, j]}
+    assert sent == {(i, (i + 1) % 4) for i in range(4)}
+
+
+BROKEN = [
+    # (what is wrong, file, the rule, the broken rule)
+    (
+        "a host transfer takes what it says, and not what there is",
+        "communication.py",
+        "return sizes.slice(tuple(dict.fromkeys(slices)))",
+        "return sizes.slice(op.within)",
+    ),
+    (
+        "one device broadcasts to none",
+        "communication.py",
+        "return whole if devices > 1 else 0",
+        "return whole",
+    ),
+    ("a ring goes a step too far", "collectives.py", "return n - 1", "return n"),
+    (
+        "ZeRO-1 reduces with an all-reduce",
+        "derive.py",
+        "if a in updates)\n    every",
+        "if False)\n    every",
+    ),
+    ("a sharded state rests whole", "memory.py", "slice(rest.sharded) *", "slice(()) *"),
+    (
+        "a gathered unit takes a shard",
+        "memory.py",
+        "if op.kind is Kind.ALL_GATHER else 1",
+        "if False else 1",
+    ),
+    ("shards are rounded down", "arithmetic.py", "return -(-a // b)", "return a // b"),
+    (
+        "accumulation is counted once",
+        "communication.py",
+        "micro_step, micro_steps),",
+        "micro_step, 1),",
+    ),
+    ("the host's copy is on the device", "memory.py", "rest.host is not host:", "rest.host is host:"),
+    (
+        "gradients are not reset",
+        "derive.py",
+        "            Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS),\n",
+        "",
+    ),
+    ("a sum of sums forgets n", "operators.py", "n if both == (ALL, ALL)", "1 if both == (ALL, ALL)"),
+    ("any slice is the owner's", "operators.py", "int(left.of == right.to)", "1"),
+    ("a mean over micro-steps is a sum", "forms.py", "(*self.axes, MICRO_STEPS)", "tuple(self.axes)"),
+    ("a slice's norm is the whole norm", "forms.py", "SUM if to == {ALL} else KEEP", "SUM"),
+    (
+        "tied gradients are not needed",
+        "forms.py",
+        "if self.training.tied else form",
+        "if False else form",
+    ),
+    (
+        "stale activations are fresh",
+        "forms.py",
+        'self._fresh(activations, "the parameters its activations come from are"),',
+        'self._fresh(view, "the parameters its activations come from are"),',
+    ),
+    ("a shift is ignored", "forms.py", "return -shift % size if", "return 0 * size if"),
+    (
+        "the first device owns all",
+        "verdict.py",
+        "choices.append([*named, other] if enough else [*named])",
+        "choices.append([0])",
+    ),
+    (
+        "statistics may differ",
+        "verdict.py",
+        "        if any(forms.reason(position, unmet)",
+        "        if False and any(forms.reason(position, unmet)",
+    ),
+    (
+        "a write reaches all slices",
+        "semantics.py",
+        "value = domain.replace(old, value, op.within, op.shift)",
+        "pass",
+    ),
+    (
+        "a broadcast is from the owner",
+        "semantics.py",
+        "value = domain.first(value, axis)",
+        "value = domain.owners(value, axis)",
+    ),
+    (
+        "a mean multiplies by n",
+        "semantics.py",
+        "tuple((axis, -1) for axis in op.axes)",
+        "tuple((axis, 1) for axis in op.axes)",
+    ),
+    (
+        "a mean along two axes divides by one",
+        "semantics.py",
+        "tuple((axis, -1) for axis in op.axes)",
+        "tuple((axis, -1) for axis in op.axes[:1])",
+    ),
+    (
+        "a reduce-scatter along two axes slices one",
+        "semantics.py",
+        "domain.replace(domain.nothing, value, op.axes, op.shift)",
+        "domain.replace(domain.nothing, value, op.axes[:1], op.shift)",
+    ),
+    (
+        "a count along two axes sums one",
+        "semantics.py",
+        "        for axis in op.axes:\n            value = domain.sum(value, axis)\n        write",
+        "        for axis in op.axes[:1]:\n            value = domain.sum(value, axis)\n        write",
+    ),
+    (
+        "activations stay after backward",
+        "semantics.py",
+        "        store.pop((Buffer.ACTIVATIONS, CONTENT), None)\n",
+        "",
+    ),
+    (
+        "moments stay after a release",
+        "semantics.py",
+        "        store.pop((target, MOMENT), None)\n",
+        "",
+    ),
+    (
+        "what is replaced stays",
+        "memory.py",
+        "ended = {result.target for result in results} |",
+        "ended = set() |",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "file", "rule", "broken"), BROKEN, ids=[b[0] for b in BROKEN])
+def test_a_broken_rule_makes_the_two_disagree(wrong, file, rule, broken, tmp_path):
+    for part in ("spec", "proofs", "psem_model", "tests"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    source = tmp_path / "spec" / file
+    text = source.read_text()
+    assert text.count(rule) == 1, "the rule has moved"
+    source.write_text(text.replace(rule, broken))
+    found = subprocess.run(
+        [sys.executable, "-m", "tests.support.crosscheck", "200"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 1
+    assert "AssertionError" in found.stderr

@@ -1,0 +1,426 @@
+"""Products of strategies, simulated: beside one device, beside what is predicted, and with faults."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from math import gcd, prod
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from psem_model.measure.products import (
+    ProductRun,
+    placings,
+    programs,
+    simulate_product,
+    transformer,
+    works,
+)
+from psem_model.measure.states import Figure
+from psem_model.predict.models import ModelPlan
+from psem_model.predict.parts import AGAIN, BACKWARD
+from psem_model.reading.inputs import BadInput
+from psem_model.reading.products import parse
+from psem_model.simulator.functions import Residues
+from psem_model.simulator.placing import Halves
+from psem_model.simulator.products import PlacedTransformer, term
+from spec.compose import PIPELINE, Product, factor
+from spec.derive import derive
+from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.layouts import along
+from spec.pipeline import Kind, Pipeline
+from spec.placement import on_batch
+from spec.programs import Move
+from spec.schedule import COLLECTIVES
+from spec.schedule import Kind as OpKind
+from spec.states import POLICIES
+from spec.strategies import STRATEGIES
+from spec.transformer import Transformer
+from spec.verdict import check
+from tests.support.schedules import with_one_fault
+
+OF_TENSOR, OF_CONTEXT = ["tp", "tp+sp"], ["cp", "cp-all-to-all"]
+MOST = 12  # devices
+
+
+@st.composite
+def products(draw):
+    """Strategies on 2 to 4 axes: of the training states, of the model, and a pipeline."""
+    count, states = draw(st.integers(2, 4)), [*STRATEGIES]
+    names = [draw(st.sampled_from(states))]
+    others = [draw(st.sampled_from(OF_TENSOR)), draw(st.sampled_from(OF_CONTEXT)), "ep", PIPELINE]
+    names += draw(st.permutations([*others, draw(st.sampled_from(states))]))
+    factors, axes = [], 0
+    for number, name in enumerate(names):
+        found = factor(name)
+        held = {f.holds for f in (*factors, found)} - {None}
+        if axes + len(found.axes) > count or len(held) > 1:
+            continue
+        if name in STRATEGIES:
+            found = factor(name, *(f"{axis}{number}" for axis in found.axes))
+        if {f.holds for f in (*factors, found)} >= {True, False}:
+            continue
+        factors.append(found)
+        axes += len(found.axes)
+    return Product(tuple(draw(st.permutations(factors))))
+
+
+@st.composite
+def plans(draw, least=1, dropout=True):
+    """A product on a mesh of sizes up to 3, and a model and a micro-batch of sizes that it divides."""
+    product = draw(products())
+    mesh = {}
+    for axis in product.axes:
+        room = MOST // (prod(mesh.values()) * 2 ** (len(product.axes) - len(mesh) - 1))
+        mesh[axis] = draw(st.integers(least, max(2, min(3, room))))
+
+    def devices(cut):
+        return prod(mesh[axis.name] for axis in product.cuts if cut(axis))
+
+    tensor, cells = devices(lambda a: a.name == "tensor"), devices(lambda a: a.stream == "s")
+    by_heads, expert = (
+        devices(lambda a: "g" in a.weights or a.brought),
+        devices(lambda a: "e" in a.weights),
+    )
+    again = draw(st.sampled_from([NOTHING, PAIRS, ALL, FROM_SLICES]))
+    sliced = devices(lambda a: not a.stream) if again == FROM_SLICES else 1
+    sequence = cells * sliced * draw(st.integers(1, 2))
+    micro_batch, experts, chosen = draw(st.integers(1, 2)), 0, 0
+    if expert > 1 or draw(st.integers(0, 3)) == 0:
+        experts = expert * draw(st.integers(1, 2))
+        chosen = draw(st.integers(1, min(2, experts)))
+        of_cell = sequence // (cells * sliced)
+        micro_batch *= experts // gcd(experts, micro_batch * of_cell * chosen)
+    fused = any(f.name == "fused-update" for f in product.factors)
+    kind = draw(st.sampled_from(list(Kind)))
+    stages = mesh[product.pipe] if product.pipe else 1
+    chunks = draw(st.integers(1, 2)) if kind is Kind.INTERLEAVED else 1
+    micro_batches = 1 if fused else draw(st.integers(1, 3))
+    if kind is Kind.INTERLEAVED and micro_batches % stages:
+        kind, chunks = Kind.ONE_F_ONE_B, 1
+    kv_heads = by_heads * draw(st.integers(1, 2))
+    model = Transformer(
+        layers=draw(st.integers(stages * chunks, max(4, stages * chunks))),
+        hidden=draw(st.integers(4, 8)),
+        heads=kv_heads * draw(st.integers(1, 2)),
+        kv_heads=kv_heads,
+        head_dim=2,
+        feed_forward=tensor * draw(st.integers(1, 3)),
+        vocabulary=draw(st.integers(3, 9)),
+        gated=draw(st.booleans()),
+        norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
+        biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
+        positions=draw(st.sampled_from([0, sequence, sequence + 1])),
+        tied=draw(st.booleans()),
+        dropout=dropout and draw(st.booleans()),
+        experts=experts,
+        chosen=chosen,
+    )
+    offloads = any(f.name == "zero-offload" for f in product.factors)  # from a master copy
+    policies = [name for name, p in POLICIES.items() if p.master or not offloads]
+    return ModelPlan(
+        model,
+        product,
+        mesh,
+        micro_batch,
+        sequence,
+        Pipeline(kind, stages, micro_batches, chunks),
+        POLICIES[draw(st.sampled_from(policies))],
+        again,
+        draw(st.one_of(st.none(), st.integers(5, 60))),
+        offload=draw(st.booleans()),
+    )
+
+
+def groups(plan):
+    return [group for k in range(plan.pipe.stages) for group in plan.stage(k).groups]
+
+
+def accepted(plan, schedule, group):
+    return check(
+        schedule, group.costs.sizes.mesh, min(plan.pipe.micro_batches, 3), plan.policy
+    ).accepted
+
+
+def verdicts(plan):
+    return all(accepted(plan, group.costs.schedule, group) for group in groups(plan))
+
+
+# ----------------------------------------------------------- beside one device, as predicted
+@settings(max_examples=70)
+@given(plans(), st.sampled_from(["modular", "float64"]))
+def test_a_product_trains_as_one_device_and_holds_and_sends_what_is_predicted(plan, arithmetic):
+    assert verdicts(plan)
+    run = simulate_product(plan, 2, arithmetic, 0)
+    assert run.difference is None
+    assert run.unequal == []
+    assert run.as_predicted
+
+
+def of_model(run, plan, number):
+    """Elements and bytes that each device of a stage sends in moves of programs, by what they are."""
+    stage, found, bytes_ = run.stages[number], Counter(), Counter()
+    by_name = {program.part.name: program for program in programs(plan)}
+    for (where, line_number), elements in stage.devices.network.sent.items():
+        name, phase = where.split()
+        line = getattr(by_name[name], phase)[line_number]
+        assert isinstance(line, Move)
+        assert phase != "finish"
+        found[name, phase, line.axis, line.collective] += each(elements)
+        width = stage.devices.network.widths[where, line_number]
+        bytes_[name, phase, line.axis, line.collective] += each(elements) * width
+    return found, bytes_
+
+
+def each(elements):
+    """What every device sends: they all send the same."""
+    assert len(set(elements.tolist())) == 1
+    return elements[0]
+
+
+@settings(max_examples=30)
+@given(plans())
+def test_every_move_and_every_operation_sends_on_each_device_what_is_predicted(plan):
+    run = transformer(plan)
+    run.step()
+    for number, stage in enumerate(run.stages):
+        costs, needs, bytes_, between = plan.stage(number), Counter(), Counter(), Counter()
+        for m in costs.moved:
+            if m.collective == "send":
+                between += Counter(elements=m.elements, bytes=m.bytes)
+            elif m.of in ("embedding", "layer", "head") and not m.to_host:
+                phase = BACKWARD if m.when == AGAIN else m.when
+                needs[m.of, phase, *m.axes, m.collective] += m.elements
+                bytes_[m.of, phase, *m.axes, m.collective] += m.bytes
+        assert of_model(run, plan, number) == (+needs, +bytes_)
+        own = slice(number * run.inner, (number + 1) * run.inner)
+        sends = Counter()
+        for key, elements in run.boundary.sent.items():
+            width = run.boundary.widths[key]
+            sends += Counter(elements=each(elements[own]), bytes=each(elements[own]) * width)
+        assert sends == between
+        by_names = {frozenset(name for _, name in p.slices): p for p in stage.placed}
+        assert len(stage.placed) == len(costs.groups)
+        for group in costs.groups:
+            placed = by_names[frozenset(group.weights)]
+            assert placed.elements == group.costs.sizes.psi
+            network, ops = placed.run.network, placed.placing.schedule
+            sent, over_link = Counter(), Counter()
+            for (where, i), elements in network.sent.items():
+                sent[getattr(ops, where)[i]] += each(elements)
+            for (where, i), elements in network.hosted_by.items():
+                over_link[getattr(ops, where)[i]] += elements
+            predicted = {to_host: Counter() for to_host in (False, True)}
+            for m in group.costs.moves:
+                predicted[m.to_host][m.op] += m.elements
+            assert (+sent, +over_link) == (+predicted[False], +predicted[True])
+
+
+@pytest.mark.parametrize(("policy", "width"), [("mixed-adam", 2), ("fp32-adam", 4)])
+def test_layers_hand_on_numbers_as_wide_as_weights_and_losses_are_summed_in_fp32(policy, width):
+    """Of 2 micro-batches of 8 tokens of 4 features; all-reducing 8 sums over 2 devices sends 8."""
+    plan = replace(plan_of("tp(2) * pp(2)", tied=False), policy=POLICIES[policy])
+    ran = simulate_product(plan, 1, "modular", 0)
+    assert ran.unequal == []
+    for stage in ran.stages:
+        assert {f.key: f.simulated for f in stage}["bytes along pipe"] == 2 * 8 * 4 * width
+    run = transformer(plan)
+    run.step()
+    network, counted = run.stages[1].devices.network, []
+    for number, line in enumerate(programs(plan)[2].forward):
+        if isinstance(line, Move) and line.value.name in ("total", "lost"):
+            key = ("head forward", number)
+            counted.append((each(network.sent[key]), network.widths[key]))
+    assert counted == [(2 * 8, 4), (2 * 8, 4)]
+    predicted = [m.bytes for m in plan.stage(1).moved if m.what in ("total", "lost")]
+    assert predicted == [2 * 8 * 4, 2 * 8 * 4]
+
+
+def test_activations_that_are_offloaded_are_on_the_host_from_forward_to_backward(psem):
+    shape = {"layers": 2, "hidden": 4, "heads": 2, "vocabulary": 5, "sequence": 4, "accumulate": 2}
+    options = [x for name, value in shape.items() for x in (f"--{name}", value)]
+    code, out, _ = psem("simulate", "tp(2)*pp(2)", *options, "--offload-activations", "--json")
+    told = json.loads(out)
+    assert (code, told["matches"], told["inputs"]["offload_activations"]) == (0, True, True)
+    here = json.loads(psem("simulate", "tp(2)*pp(2)", *options, "--json")[1])
+    for away, kept in zip(told["stages"], here["stages"], strict=True):
+        has = {key: (figure["simulated"]["value"], figure["equal"]) for key, figure in away.items()}
+        was = {key: figure["simulated"]["value"] for key, figure in kept.items()}
+        assert all(equal for _, equal in has.values())
+        assert (has["host"][0], was["host"], was["host_bytes"]) == (was["activations"], 0, 0)
+        assert has["host_bytes"][0] >= 2 * was["activations"] > 2 * has["activations"][0] > 0
+        assert (has["elements"][0], has["bytes"][0]) == (was["elements"], was["bytes"])
+
+
+@settings(max_examples=25)
+@given(plans())
+def test_nothing_that_passes_is_left_and_what_is_kept_is_let_go(plan):
+    run = transformer(plan)
+    run.step()
+    for stage in run.stages:
+        assert not any((stage.room.held | stage.host.held).values())
+        assert stage.weights == {}
+    for placed in run.placed:
+        assert placed.views == placed.gradients == placed.done == {}
+        assert not any(placed.passing.values())
+
+
+# --------------------------------------------------------------------------------- faults
+def faults(schedule):
+    """With a reduction or a gather dropped, or along fewer axes, or another axis of the schedule."""
+    for name in ("micro_step", "finish"):
+        ops = getattr(schedule, name)
+        for i, op in enumerate(ops):
+            if op.kind in COLLECTIVES:
+                others = [(a,) for a in schedule.axes if a not in (*op.axes, *op.within)]
+                fewer = [tuple(a for a in op.axes if a != axis) for axis in op.axes]
+                for axes in others + fewer:
+                    instead = (replace(op, axes=axes),) if axes else ()
+                    yield replace(schedule, **{name: (*ops[:i], *instead, *ops[i + 1 :])})
+
+
+def with_collectives(plan):
+    return [group for group in groups(plan) if [*faults(group.costs.schedule)]]
+
+
+def diverges(plan, group, faulty):
+    """Whether a run does, in which the schedule of some weights, on all their stages, is another."""
+
+    def schedule_of(other):
+        same = replace(other, largest=group.largest) == group
+        return faulty if same else other.costs.schedule
+
+    run = transformer(plan, schedule_of=schedule_of)
+    for _ in range(2):
+        run.step()
+    return bool(run.differences)
+
+
+@settings(max_examples=40)
+@given(plans(least=2, dropout=False).filter(with_collectives), st.data())
+def test_a_sum_or_a_gather_dropped_or_along_wrong_axes_is_rejected_and_diverges(plan, data):
+    group = data.draw(st.sampled_from(with_collectives(plan)))
+    faulty = data.draw(st.sampled_from([*faults(group.costs.schedule)]))
+    assert not accepted(plan, faulty, group)
+    assert diverges(plan, group, faulty)
+
+
+def runs(schedule):
+    """Whether a schedule has one forward and one backward."""
+    kinds = [op.kind for op in schedule.micro_step]
+    return kinds.count(OpKind.FORWARD) == kinds.count(OpKind.BACKWARD) == 1
+
+
+@settings(max_examples=40)
+@given(plans(dropout=False), st.data())
+def test_a_schedule_of_some_weights_with_any_fault_is_accepted_exactly_if_its_run_matches(plan, data):
+    plan = replace(plan, unit=None)
+    group = data.draw(st.sampled_from(groups(plan)))
+    faulty = data.draw(st.sampled_from([*filter(runs, with_one_fault(group.costs.schedule))]))
+    assert accepted(plan, faulty, group) != diverges(plan, group, faulty)
+
+
+# ------------------------------------------------------------------------- what is refused
+def plan_of(text, **model):
+    """A small model on a product that says its sizes."""
+    found = parse(text)
+    shape = Transformer(**{**SHAPE, **model})
+    stages = found.sizes[found.product.pipe] if found.product.pipe else 1
+    pipe = Pipeline(Kind.ONE_F_ONE_B, stages, 2)
+    return ModelPlan(shape, found.product, found.sizes, 2, 4, pipe)
+
+
+SHAPE = {"layers": 2, "hidden": 4, "heads": 2, "kv_heads": 2, "head_dim": 2, "feed_forward": 4}
+SHAPE |= {"vocabulary": 5, "tied": True}
+
+
+def test_tied_words_are_one_vector_on_the_stages_that_have_them():
+    plan = plan_of("zero3(2) * tp(2) * pp(3)", layers=3)
+    shared = [p for p in placings(plan, lambda group: group.costs.schedule) if p.pipe]
+    assert [(p.weights, p.stages) for p in shared] == [(((-1, "word_weight"),), (0, 2))]
+    run = transformer(plan)
+    (words,) = (placed for placed in run.placed if placed.placing.pipe)
+    assert [words in stage.placed for stage in run.stages] == [True, False, True]
+    assert words.cluster.sizes == {"pipe": 2, "batch": 2, "tensor": 2}
+
+
+@pytest.mark.parametrize("change", [lambda found: found[1:], lambda found: [*found, found[0]]])
+def test_weights_that_are_not_placed_once_are_refused(change):
+    plan = plan_of("zero1(2) * tp(2)")
+    placed = change(placings(plan, lambda group: group.costs.schedule))
+    sizes = {"batch": 2, "tensor": 2}, 4, 4
+    with pytest.raises(ValueError, match="not placed once"):
+        PlacedTransformer(plan.model, programs(plan), *sizes, Residues(), placed, plan.policy)
+
+
+@pytest.mark.parametrize("activations", ["R", "S*", "M", "S+O"])
+def test_a_schedule_of_more_than_weights_is_refused(activations):
+    with pytest.raises(ValueError, match="expected operations on weights"):
+        Halves(derive(on_batch("R", "S", "S", activations)))
+
+
+def test_a_gradient_that_more_than_a_sum_is_left_to_do_for_is_refused():
+    _, layer, _ = programs(plan_of("zero1(2) * tp+sp(2)"))
+    last = next(line for line in reversed(layer.finish) if isinstance(line, Move))
+    weight = next(w for w, gradient in layer.gradients.items() if gradient == last.makes)
+    assert term(layer, weight) not in {line.makes for line in layer.finish}
+    scattered = replace(last, after=along(last.value.indices[0]))
+    finish = tuple(scattered if line == last else line for line in layer.finish)
+    with pytest.raises(ValueError, match="expected a sum"):
+        term(replace(layer, finish=finish), weight)
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        ({"vocabulary": 0}, "--vocabulary: missing"),
+        ({"positions": 3}, "--sequence: given 4; expected at most 3"),
+        ({"hidden": 2**14, "layers": 100}, "expected at most 16 GiB to simulate"),
+        ({"experts": 3, "chosen": 1}, "these sizes cannot be simulated: 8 tokens"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused_in_words(model, words):
+    with pytest.raises(BadInput, match=words):
+        simulate_product(plan_of("zero1(2) * tp(2)", **model), 1, "modular", 0)
+
+
+# ---------------------------------------------------------------------------- as it is told
+def test_a_run_is_told_in_words_and_for_programs():
+    plan, told = plan_of("hsdp(1, 2) * pp(2)"), []
+    run = simulate_product(plan, 2, "float64", 3, told.append)
+    assert told == [*range(1, works(plan, 2) + 1)]
+    words = "\n".join(run.lines())
+    assert words.startswith("hsdp(replica=1, shard=2) * pp(pipe=2)\n")
+    assert "per device of stage 1" in words
+    assert "differs" not in words
+    assert "the single device after each of 2 steps, to a relative 1e-09" in words
+    found = json.loads(json.dumps(run.json()))
+    assert (found["matches"], found["divergence"], found["inputs"]["seed"]) == (True, None, 3)
+    assert len(found["stages"]) == 2
+    for figures in found["stages"]:
+        assert all(figure["equal"] for figure in figures.values())
+        along_axes = [key for key in figures if key.startswith("sent along ")]
+        total = sum(figures[key]["simulated"]["value"] for key in along_axes)
+        assert total == figures["elements"]["simulated"]["value"] > 0
+
+
+def test_a_run_that_diverges_says_where():
+    plan = plan_of("zero1(2) * tp(2)")
+    (group, *_) = (g for g in groups(plan) if "up_weight" in g.weights)
+    faulty = next(faults(group.costs.schedule))
+    run = transformer(plan, schedule_of=lambda g: faulty if g == group else g.costs.schedule)
+    run.step()
+    first = run.differences[0]
+    assert str(first).startswith(f"after step 1, an element of the {first.state} of ")
+    figure = Figure("elements", "sent", 1, 2)
+    told = ProductRun(plan, 1, "modular", 0, ((figure,),), first)
+    assert (told.matches, told.as_predicted) == (False, False)
+    assert told.lines()[-1] == f"the run diverges: {first}"
+    divergence = json.loads(json.dumps(told.json()))["divergence"]
+    assert (divergence["step"], divergence["state"]) == (1, first.state)
+    same = replace(told, difference=None)
+    assert same.lines()[-1] == "but not as predicted: stage 0: sent"
+    assert not same.as_predicted

@@ -1,0 +1,425 @@
+"""The space of placements: its counts, costs and frontier, against brute force; `psem space`."""
+
+import builtins
+import json
+import re
+import shutil
+import subprocess
+import sys
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proofs.registry import ROOT
+from psem_model.commands import space as space_commands
+from psem_model.commands.cli import psem as commands
+from psem_model.predict.states import NotRealisable, predict
+from psem_model.reading import inputs
+from psem_model.space.forms import unless
+from psem_model.space.placements import Space
+from spec.arithmetic import DIVISIBLE
+from spec.derive import derive
+from spec.modes import Mode
+from spec.placement import BATCH
+from spec.reference import first_divergence
+from spec.space import (
+    ACTIVATIONS,
+    REGIMES,
+    Cost,
+    Kept,
+    Point,
+    Regime,
+    classes,
+    dominates,
+    form_of,
+    frontier,
+    placement_of,
+    realisable,
+    reason,
+    verdicts,
+)
+from spec.states import BytePolicy
+from spec.strategies import STRATEGIES
+from spec.verdict import check
+
+if "space" not in commands.commands:
+    commands.add_command(space_commands.space)
+
+widths = st.integers(1, 12) | st.fractions(Fraction(1, 8), 40)
+costs = st.builds(Cost, *[st.integers(0, 3)] * 3)
+regimes = st.sampled_from(REGIMES)
+
+
+@st.composite
+def points(draw, regime):
+    """Any sizes of a regime: N from 2 on, as a point per parameter."""
+    w, g, k = draw(widths), draw(widths), draw(widths)
+    g = draw(st.sampled_from([g, w, 2 * w]))  # ties are where conditions turn
+    n = draw(st.sampled_from([2, 3]) | st.integers(2, 2**20))
+    m = draw(st.integers(2, 12)) if regime.several else 1
+    k = 0 if regime.kept is Kept.NOTHING else draw(st.sampled_from([k, w, g, Fraction(n, n - 1) * w]))
+    return Point(Fraction(1), Fraction(1, n), m, (w, g, k))
+
+
+@st.composite
+def policies(draw, regime):
+    """Any byte policy of a regime."""
+    w, g, k = draw(widths), draw(widths), draw(widths)
+    return BytePolicy(w, g, 0 if regime.kept is Kept.NOTHING else k, master=regime.kept is Kept.COPY)
+
+
+# --------------------------------------------------------------------- dominance
+@given(costs, costs, costs)
+def test_dominance_is_a_strict_partial_order(a, b, c):
+    assert not dominates(a, a)
+    assert not (dominates(a, b) and dominates(b, a))
+    if dominates(a, b) and dominates(b, c):
+        assert dominates(a, c)
+
+
+@given(costs, costs)
+def test_one_dominates_another_when_nowhere_worse_and_somewhere_better(a, b):
+    pairs = [(a.resting, b.resting), (a.sent, b.sent), (a.host, b.host)]
+    better = any(x < y for x, y in pairs)
+    assert dominates(a, b) == (all(x <= y for x, y in pairs) and better)
+
+
+# ------------------------------------------------------------------- realisable
+@pytest.mark.parametrize(
+    ("kept", "several", "count"),
+    [
+        (Kept.COPY, False, 210),
+        (Kept.COPY, True, 162),
+        (Kept.MOMENTS, False, 69),
+        (Kept.MOMENTS, True, 54),
+        (Kept.NOTHING, False, 114),
+        (Kept.NOTHING, True, 90),
+    ],
+)
+def test_so_many_placements_are_realisable_whatever_activations_do(kept, several, count):
+    regime = next(r for r in REGIMES if (r.kept, r.several) == (kept, several))
+    found = realisable(regime)
+    assert len(found) == count
+    without = {modes[:3] for modes in found}
+    assert set(found) == {(*modes, a) for modes, a in product(without, ACTIVATIONS)}
+
+
+def test_every_placement_is_realisable_or_counted_under_one_reason():
+    regime = REGIMES[0]
+    space = Space(8, regime.policy, 1)
+    assert sum(why.placements for why in space.reasons) == 625 - 210 == 415
+    assert len(space.reasons) == len({(w.rule, w.operation, w.has) for w in space.reasons})
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_each_reason_has_a_witness_that_it_rejects_and_whose_run_diverges(regime):
+    for why in Space(8, regime.policy, 2 if regime.several else 1).reasons:
+        no = verdicts(regime)[why.witness]
+        assert reason(no) == (why.rule, why.operation, why.has)
+        assert why.divergence is not None
+        assert why.divergence.has != why.divergence.single
+
+
+@given(
+    st.tuples(*[st.sampled_from(Mode)] * 4), st.sampled_from(Kept), st.integers(2, 7), st.integers(1, 3)
+)
+def test_a_placement_is_realisable_on_any_number_of_devices_or_its_run_diverges_on_each(
+    modes, kept, n, m
+):
+    regime = Regime(kept, m > 1)
+    policy, schedule = regime.policy, derive(placement_of(modes))
+    options = {"micro_steps": m, "stateful": policy.k > 0, "master": policy.master}
+    run = first_divergence(schedule, {BATCH: n}, **options)
+    there = check(schedule, {BATCH: n}, m, policy)
+    assert (run is None) == there.accepted == verdicts(regime)[modes].accepted
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_every_verdict_is_the_same_on_other_numbers_of_devices(regime):
+    for modes, found in verdicts(regime).items():
+        for n, m in ((2, 2), (3, 2), (4, 3), (7, 2)) if regime.several else ((2, 1), (3, 1), (4, 1)):
+            there = check(derive(placement_of(modes)), {BATCH: n}, m, regime.policy)
+            assert there.accepted == found.accepted, (modes, n, m)
+
+
+# ------------------------------------------------------------------------- costs
+@given(st.data(), regimes, st.integers(2, 64), st.integers(1, 1000))
+def test_costs_are_those_that_are_predicted(data, regime, n, psi):
+    policy = data.draw(policies(regime))
+    m = data.draw(st.integers(2, 9)) if regime.several else 1
+    form = data.draw(st.sampled_from(list(classes(regime))))
+    modes = data.draw(st.sampled_from(classes(regime)[form]))
+    found = predict(placement_of(modes), psi, n, policy, m, arithmetic=DIVISIBLE)
+    mine = Space(n, policy, m).cost(form)
+    assert (mine.resting * psi, mine.sent * psi, mine.host * psi) == (
+        found.total,
+        found.bytes,
+        found.host_bytes,
+    )
+
+
+@given(st.tuples(*[st.sampled_from(Mode)] * 3), regimes)
+def test_what_is_in_no_class_is_refused(modes, regime):
+    assume(not any(modes in {m[:3] for m in placed} for placed in classes(regime).values()))
+    policy, m = regime.policy, 2 if regime.several else 1
+    with pytest.raises(NotRealisable):
+        predict(placement_of((*modes, Mode.SHARDED)), 100, 4, policy, m)
+
+
+@given(regimes)
+def test_with_one_micro_step_nothing_is_said_of_micro_steps(regime):
+    for form in classes(regime):
+        terms = [t for part in (form.resting, form.sent, form.host) for t, _ in part.terms]
+        assert regime.several or not any(term.repeated for term in terms)
+
+
+# ---------------------------------------------------------------------- frontier
+@given(st.data(), regimes)
+def test_the_frontier_is_that_of_brute_force(data, regime):
+    at = data.draw(points(regime))
+    here = {form: form.at(at) for form in classes(regime)}
+    best = {f for f, mine in here.items() if not any(dominates(c, mine) for c in here.values())}
+    listed = {
+        form_of(name, regime)
+        for name, rivals in frontier(regime).items()
+        if not any(dominates(here[form_of(r, regime)], here[form_of(name, regime)]) for r in rivals)
+    }
+    assert best == listed
+
+
+@given(st.data(), regimes)
+def test_the_condition_in_words_is_when_a_rival_dominates(data, regime):
+    at = data.draw(points(regime))
+    name = data.draw(st.sampled_from([x for x, rivals in frontier(regime).items() if rivals]))
+    rival = data.draw(st.sampled_from(frontier(regime)[name]))
+    mine, other = form_of(name, regime), form_of(rival, regime)
+    assert holds(unless(other, mine, regime), at) == dominates(other.at(at), mine.at(at))
+
+
+def holds(words, at):
+    """Read a condition back: products are written with a space or with none."""
+    text, _, unequal = words.partition(", not all")
+    names = dict(zip("wgK", at.widths, strict=True)) | {"N": 1 / at.slice, "m": at.micro_steps}
+    text = re.sub(r"(?<=[0-9mN)]) ?(?=[wgKmN(])", "*", text)
+    parts = text.split(" and ")
+    all_hold = all(eval(part, {}, names) for part in parts)
+    all_equal = all(eval(part.replace("<=", "=="), {}, names) for part in parts)
+    return all_hold and not (unequal and all_equal)
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+def test_only_listed_classes_are_classes(regime):
+    found = classes(regime)
+    for name, rivals in frontier(regime).items():
+        assert form_of(name, regime) in found
+        assert set(rivals) <= set(frontier(regime)) - {name}
+
+
+# ----------------------------------------------------------------- named strategies
+@given(st.integers(2, 2**20), widths, widths, widths)
+def test_with_one_micro_step_the_same_with_a_fused_update_is_better_than_each_stage(n, w, g, k):
+    space = Space(n, BytePolicy(w, g, k), 1)
+    assert {row.name for row in space.strategies if row.better is not None} >= {
+        "dp",
+        "zero1",
+        "zero2",
+        "zero3",
+    }
+
+
+@given(st.integers(2, 2**20), widths, widths, widths, st.integers(1, 9))
+def test_the_stages_dominate_one_another_under_the_conditions_of_p3(n, w, g, k, m):
+    stages = ("dp", "zero1", "zero2", "zero3")
+    cost = {}
+    for name in stages:
+        found = predict(STRATEGIES[name], 1, n, BytePolicy(w, g, k), m, arithmetic=DIVISIBLE)
+        cost[name] = Cost(found.total, found.bytes, found.host_bytes)
+    when = {
+        ("zero1", "dp"): w <= g,
+        ("zero2", "dp"): m == 1 and w <= g,
+        ("zero2", "zero1"): m == 1,
+        ("zero3", "dp"): m == 1 and 2 * w <= g,
+    }
+    for a, b in product(stages, stages):
+        assert dominates(cost[a], cost[b]) == when.get((a, b), False), (a, b)
+
+
+@given(st.integers(2, 64), regimes, st.integers(2, 12), st.data())
+def test_what_none_is_said_to_be_better_than_is_beaten_by_no_other_on_the_page(n, regime, m, data):
+    space = Space(n, data.draw(policies(regime)), m if regime.several else 1)
+    page = {row.name: row for row in [*space.rows, *space.strategies]}
+    for row in page.values():
+        beaten_by = {name for name, other in page.items() if dominates(other.cost, row.cost)}
+        named = {row.better, row.strategy} - {None}
+        assert named <= beaten_by
+        assert bool(named) == bool(beaten_by)
+        assert row.strategy not in space.best
+        assert (row.better is None) == beaten_by.isdisjoint(space.best)
+
+
+def test_a_strategy_outside_of_the_625_is_named_where_it_is_better(psem):
+    code, out, _ = psem("space")
+    assert code == 0
+    for line in ("\n  R S M ", "\n  R O M "):
+        assert "none of the 625 is better; fsdp-hold is" in out.partition(line)[2].partition("\n")[0]
+
+
+# ----------------------------------------------------------------------- psem space
+def test_the_command_prints_the_frontier_and_the_strategies(psem):
+    code, out, err = psem("space")
+    assert (code, err) == (0, "")
+    assert "625 placements, 210 realisable" in out
+    for name in frontier(REGIMES[0]):
+        assert f"\n  {name} " in out
+    assert "zero3" in out
+
+
+def test_the_command_shows_every_class_and_every_reason_as_numbers(psem):
+    code, out, _ = psem("space", "--json", "--all", "--reasons", "--devices", 4)
+    found = json.loads(out)
+    assert code == 0
+    assert sum(len(c["placements"]) for c in found["classes"]) * len(ACTIVATIONS) == 210
+    assert sum(why["placements"] for why in found["reasons"]) == 415
+    assert found["counts"] == {"placements": 625, "realisable": 210, "classes": len(found["classes"])}
+    on = {c["name"] for c in found["classes"] if c["on_the_frontier"]}
+    assert on == {c["name"] for c in found["frontier"] if c["on_the_frontier"]}
+
+
+def test_the_command_explains_each_reason_with_a_run(psem):
+    code, out, _ = psem("space", "--reasons", "--accumulate", 2, "--bytes", "fp32-sgd")
+    assert code == 0
+    assert out.count("such as") == out.count("placements: ") > 0
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--devices", 1], "at least 2"),
+        (["--devices", "two"], "expected a number"),
+        (["--accumulate", 0], "at least 1"),
+        (["--bytes", "mixed"], "nearest: mixed-adam"),
+        (["--plot", "space.jpeg"], "nearest: space.png"),
+        (["--plot", "space"], "expected a file that ends in .svg, .png, .pdf"),
+        (["--plot", "/nowhere/space.svg"], "cannot write /nowhere/space.svg"),
+        (["--al"], "nearest: --all"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(args, words, psem):
+    code, out, err = psem("space", *args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("SVG", b"<?xml")]
+)
+def test_a_plot_is_drawn_and_is_the_same_each_time(suffix, start, psem, tmp_path):
+    file = tmp_path / f"space.{suffix}"
+    drawn = []
+    for _ in range(2):
+        assert psem("space", "--plot", file)[0] == 0
+        drawn.append(file.read_bytes())
+    assert drawn[0].startswith(start)
+    assert drawn[0] == drawn[1]
+    assert [f.name for f in tmp_path.iterdir()] == [file.name]
+
+
+@pytest.mark.parametrize("policy", ["mixed-adam", "fp32-adam", "fp32-sgd"])
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_every_regime_has_a_plot(policy, accumulate, psem, tmp_path):
+    file = tmp_path / "space.svg"
+    assert psem("space", "--plot", file, "--bytes", policy, "--accumulate", accumulate)[0] == 0
+    assert file.stat().st_size > 1000
+
+
+def test_a_file_that_cannot_be_written_is_left_as_it_was(psem, tmp_path):
+    (tmp_path / "space.svg").mkdir()
+    code, out, err = psem("space", "--plot", tmp_path / "space.svg")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "cannot write" in err
+    assert [f.name for f in tmp_path.iterdir()] == ["space.svg"]
+
+
+def test_a_missing_matplotlib_is_named(psem, tmp_path, monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *args, **kwargs):
+        if name.split(".")[0] == "matplotlib":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    code, out, err = psem("space", "--plot", tmp_path / "space.svg")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "matplotlib" in err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_imports_neither_solver_nor_sympy_nor_matplotlib():
+    code = (
+        "import sys; from psem_model.space.placements import Space; "
+        "from spec.states import MIXED_ADAM; "
+        "Space(8, MIXED_ADAM, 1).lines(True, False); "
+        "print([m for m in ('z3', 'sympy', 'numpy', 'matplotlib') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+# ----------------------------------------------------------------------- mutants
+@pytest.mark.parametrize(
+    ("file", "rule", "broken", "claim"),
+    [
+        ("space.py", "a.total < b.total)", "a.total <= b.total)", "P2"),
+        ("space.py", "(a.resting <= b.resting, a.sent", "(a.resting >= b.resting, a.sent", "P2"),
+        ("space.py", '"R S M": "M R M",', '"R S M": "",', "P2"),
+        ("space.py", '        "M S M": "",\n', "", "P2"),
+        ("modes.py", "return mode in (S, GATHERED)", "return mode is S", "P1"),
+        (
+            "memory.py",
+            "return sizes.slice(rest.sharded) * sizes",
+            "return sizes.slice(()) * sizes",
+            "P3",
+        ),
+        ("derive.py", "if mode in (R, GATHERED))", "if mode is R)", "P1"),
+        ("derive.py", "scatter = tuple(a for a in axes if a in updates)", "scatter: Axes = ()", "P3"),
+    ],
+)
+def test_a_broken_rule_is_noticed_by_the_claim(file, rule, broken, claim, tmp_path):
+    for part in ("spec", "proofs"):
+        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
+    source = tmp_path / "spec" / file
+    text = source.read_text()
+    assert text.count(rule) == 1, "the rule has moved"
+    source.write_text(text.replace(rule, broken))
+    theorem = {
+        "P1": "modes_decide_what_is_realisable",
+        "P2": "equal_costs_and_what_is_best",
+        "P3": "where_the_stages_stand",
+    }[claim]
+    code = (
+        "from proofs import space; from proofs.kernel import Kernel, KernelError\n"
+        f"try:\n    space.{theorem}(Kernel({claim!r}))\n    print('proved')\n"
+        "except KernelError as error:\n    print('failed', error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, env={"PATH": ""}
+    )
+    assert done.stdout.startswith("failed"), done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("policy", "holds"),
+    [
+        ("4,4,8", "a copy of the weights"),
+        ("fp32-adam", "no copy of the weights"),
+        ("fp32-sgd", "nothing"),
+    ],
+)
+def test_the_space_says_what_the_optimizer_state_is_taken_to_hold(policy, holds):
+    found = Space(8, inputs.policy(policy), 1)
+    assert f"  the optimizer state holds {holds}" in found.lines(False, False)
+    assert found.json(False, False)["inputs"]["optimizer_holds"] == holds

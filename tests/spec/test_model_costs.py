@@ -1,0 +1,369 @@
+"""Costs of derived programs: the proved forms in numbers, and broken rules that X6-X8, A1-A3 notice."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import permutations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from proofs.kernel import Kernel, KernelError
+from proofs.model_costs import MODELS, Symbols
+from proofs.programs import GPT, LLAMA
+from spec.distribute import ALL, NOTHING, ORDER, PAIRS, distribute
+from spec.model_costs import elements_sent, kept_bytes, weights
+from spec.model_strategies import MODEL_AXES
+from spec.programs import Move
+from spec.transformer import Transformer, layer
+from tests.spec.test_programs import notices
+
+counts = st.integers(1, 6)
+
+
+@st.composite
+def sizes(draw, **kind):
+    """A model, a micro-batch and a number of devices that divides whatever is cut; as fractions."""
+    n, b, s, r, d, h, f = (draw(counts) for _ in range(7))
+    kv, sequence, batch = n * draw(counts), n * s, n * b
+    numbers = (1, h, kv * r, kv, d, n * f, n * draw(counts))
+    exact = [Fraction(number) for number in numbers]
+    return replace(Transformer(*exact), **kind), Fraction(batch), Fraction(sequence), Fraction(n)
+
+
+def sent(program, lines, indices, n):
+    mesh = {axis.name: n for axis in program.axes}
+    moves = [line for line in lines if isinstance(line, Move)]
+    return sum(elements_sent(move, program, indices, mesh) for move in moves)
+
+
+def program_of(model, strategy, again=NOTHING):
+    return distribute(layer(model), (MODEL_AXES[strategy],), again)
+
+
+@given(sizes())
+def test_ulysses_sends_an_nth_of_what_sequence_parallelism_gathers_and_scatters(drawn):
+    model, b, s, n = drawn
+    model = replace(model, kv_heads=model.heads, hidden=model.heads * model.head_dim)
+    indices = model.sizes(b, s)
+    swap, tp_sp = program_of(model, "cp-all-to-all"), program_of(model, "tp+sp")
+    assert n * sent(swap, swap.forward, indices, n) == sent(tp_sp, tp_sp.forward, indices, n)
+
+
+@given(sizes(), st.sampled_from(["tp", "tp+sp"]))
+def test_whole_numbers_that_divide_give_the_closed_form(drawn, strategy):
+    model, b, s, n = drawn
+    program = program_of(model, strategy)
+    assume(not int(b * s * model.hidden) % int(n))
+    whole = {index: int(size) for index, size in model.sizes(b, s).items()}
+    found = sent(program, program.forward, whole, int(n))
+    assert found == 4 * b * s * model.hidden * (n - 1) / n
+
+
+@given(sizes(gated=True, norm="rms_norm", biases=frozenset(), experts=6, chosen=2))
+def test_experts_have_a_slot_for_each_token_they_are_chosen_for(drawn):
+    model, b, s, n = drawn
+    indices = model.sizes(b, s)
+    assert indices["e"] * indices["c"] == b * s * 2
+    program = program_of(model, "ep")
+    each = b * s * 2 * model.hidden / n * (n - 1) / n
+    assert sent(program, program.forward, indices, n) == 2 * each
+
+
+@given(sizes())
+def test_one_device_sends_nothing(drawn):
+    model, b, s, _ = drawn
+    for strategy in MODEL_AXES:
+        program = program_of(model, strategy)
+        assert sent(program, program.lines, model.sizes(b, s), Fraction(1)) == 0
+
+
+@given(sizes(), st.sampled_from(sorted(MODEL_AXES)))
+def test_recomputing_more_keeps_less(drawn, strategy):
+    model, b, s, n = drawn
+    indices, mesh = model.sizes(b, s), {MODEL_AXES[strategy].name: n}
+    kept = [
+        kept_bytes(program_of(model, strategy, again), indices, mesh) for again in (NOTHING, PAIRS, ALL)
+    ]
+    assert kept[0] > kept[1] > kept[2]
+
+
+@given(sizes())
+def test_tensor_parallelism_cuts_all_weights_but_those_of_the_features_alone(drawn):
+    model, b, s, n = drawn
+    program = program_of(model, "tp")
+    indices = model.sizes(b, s)
+    on_one, on_many = (weights(program, indices, {"tensor": at}) for at in (Fraction(1), n))
+    for weight, elements in on_one.items():
+        assert on_many[weight] == (elements if weight.indices == ("h",) else elements / n)
+
+
+# ------------------------------------------------------- what is moved along two axes, by hand
+def sent_along(axes, b, s, h, k, sizes):
+    """What one layer with experts sends along each axis, forward, backward and again."""
+    model = Transformer(1, h, 4, 4, 4, 8, 0, experts=4, chosen=k)
+    program = distribute(layer(model), tuple(MODEL_AXES[name] for name in axes))
+    indices = model.sizes(b, s)
+    found = dict.fromkeys(sizes, 0)
+    for line in program.forward + program.backward:
+        if isinstance(line, Move):
+            found[line.axis] += elements_sent(line, program, indices, sizes)
+    return found
+
+
+def by_hand(b, s, h, k, t, e):
+    """Of tp+sp * ep: a device has A = bsh/(te) of what layers hand on, and kA of what experts take.
+
+    Tensor: attention gathers A forward, and again for backward, and its output's cotangent; it reduces
+    and scatters to A its output, and the cotangent of what it took: 5 times (t - 1) A. Experts do the
+    same with kA, of which they have had the tokens' all-to-all before they gather, and have not before
+    they reduce and scatter: 5 times (t - 1) kA. Expert: tokens go to experts and come back, forward and
+    backward, each time kA of which 1/e stays: 4 (e - 1)/e kA.
+    """
+    has = b * s * h // (t * e)
+    return {"tensor": 5 * (t - 1) * (1 + k) * has, "expert": 4 * (e - 1) * k * has // e}
+
+
+@given(counts, counts, counts, st.sampled_from([1, 2, 4]), st.sampled_from([1, 2, 4]))
+def test_tokens_go_to_their_experts_before_they_are_gathered(b, s, h, t, e):
+    b, s, h, k = 4 * e * b, 4 * t * s, h, 2
+    for axes in permutations(("tp+sp", "ep")):
+        found = sent_along(axes, b, s, h, k, {"tensor": t, "expert": e})
+        assert found == by_hand(b, s, h, k, t, e)
+
+
+LATE = [order for order in permutations(ORDER) if order.index("all_gather") < order.index("all_to_all")]
+
+
+@pytest.mark.parametrize("order", LATE[::7])
+def test_gathered_first_tokens_go_to_their_experts_several_times(order, monkeypatch):
+    monkeypatch.setattr("spec.distribute.ORDER", order)
+    found = sent_along(("tp+sp", "ep"), 8, 8, 4, 2, {"tensor": 2, "expert": 2})
+    assert found["expert"] > by_hand(8, 8, 4, 2, 2, 2)["expert"]
+
+
+# ------------------------------------------------------------------- formulas that are not
+@pytest.mark.parametrize(
+    ("strategy", "formula"),
+    [
+        ("tp", lambda x: 4 * x.b * x.s * x.h),  # without (n - 1)/n
+        ("tp", lambda x: 2 * x.passed * x.b * x.s * x.h),  # all-reduces of one ring
+        ("tp+sp", lambda x: 4 * x.passed * x.b * x.s * x.h / x.n),  # slices of slices
+        ("cp", lambda x: 2 * x.passed * x.b * x.s * x.a * x.d),  # keys for every head
+        ("cp-all-to-all", lambda x: 4 * x.passed * x.b * x.s * x.h / x.n),  # a key for every head
+    ],
+)
+def test_a_wrong_volume_is_not_proved(strategy, formula):
+    for name, model in MODELS:
+        x = Symbols(Kernel(f"twin_{name}"), model)
+        program = x.program(strategy)
+        with pytest.raises(KernelError, match="not proved"):
+            x.sends({"wrong": (program, program.forward, formula(x))})
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        lambda sbh, pairs, n: sbh * (10 + 24 / n) + pairs,  # pairs on every device
+        lambda sbh, pairs, n: (34 * sbh + pairs) / n,  # norms' inputs cut
+        lambda sbh, pairs, n: sbh * (8 + 24 / n) + pairs / n,  # no masks
+    ],
+)
+def test_a_wrong_size_of_activations_is_not_proved(formula):
+    x = Symbols(Kernel("twin"), GPT, square=True)
+    sbh, pairs = x.s * x.b * x.h, 5 * x.a * x.s * x.s * x.b
+    with pytest.raises(KernelError, match="not proved"):
+        x.k.prove("wrong", x.kept(x.program("tp")) == formula(sbh, pairs, x.n))
+
+
+# -------------------------------------------------------------------------------- mutants
+TENSOR, CONTEXT, EXPERT, KEPT = (
+    "tensor_parallelism_moves_eight_of_a_layer",
+    "context_parallelism_moves_keys_or_heads",
+    "expert_parallelism_moves_tokens_twice",
+    "layers_keep_these_activations",
+)
+MUTANTS = [
+    # (what is wrong, file, the rule, the broken rule, claims that must notice)
+    (
+        "a collective sends one chunk",
+        "model_costs.py",
+        "return COLLECTIVES[move.collective].volume(n, chunk)",
+        "return chunk",
+        f"{TENSOR} {CONTEXT} {EXPERT}",
+    ),
+    (
+        "a chunk is all that a device has",
+        "model_costs.py",
+        'has if move.collective == "all_gather" else quotient(has, n)',
+        "has",
+        f"{TENSOR} {CONTEXT} {EXPERT}",
+    ),
+    (
+        "slices are as large as the whole",
+        "model_costs.py",
+        "devices = devices * mesh[axis]",
+        "devices = 1",
+        f"{TENSOR} {CONTEXT} {EXPERT} {KEPT}",
+    ),
+    (
+        "every element takes two bytes",
+        "model_costs.py",
+        "value.width * elements",
+        "2 * elements",
+        KEPT,
+    ),
+    (
+        "masks are not kept",
+        "distribute.py",
+        "elif value.role is not Role.CONSTANT or (",
+        "elif value.role is not Role.CONSTANT and (",
+        KEPT,
+    ),
+    (
+        "norms are kept",
+        "distribute.py",
+        'norm = line.does is Does.NORMALISE and line.function != "softmax"',
+        "norm = False",
+        KEPT,
+    ),
+    (
+        "what is gathered is always held",
+        "distribute.py",
+        'line.collective == "all_gather" and not self.holds(line)',
+        "False",
+        f"{TENSOR} {CONTEXT} {KEPT}",
+    ),
+    (
+        "heads are not brought",
+        "distribute.py",
+        "if brought:",
+        "if False:",
+        CONTEXT,
+    ),
+    (
+        "what layers hand on is on every device",
+        "programs.py",
+        "names = part.names_of(self.stream)",
+        "names = ()",
+        f"{TENSOR} {CONTEXT} {EXPERT} {KEPT}",
+    ),
+    (
+        "slots lie on every device",
+        "programs.py",
+        "names = part.names_of(self.stream)",
+        "names = (self.stream,)",
+        EXPERT,
+    ),
+    (
+        "heads stay whole",
+        "model_strategies.py",
+        "TENSOR = (HEADS, INNER, WORDS)",
+        "TENSOR = (INNER, WORDS)",
+        f"{TENSOR} {KEPT}",
+    ),
+    (
+        "experts are on every device",
+        "model_strategies.py",
+        '"ep": Axis("expert", (EXPERTS,), SAMPLES)',
+        '"ep": Axis("expert", (), SAMPLES)',
+        EXPERT,
+    ),
+    (
+        "a mask takes two bytes",
+        "transformer.py",
+        "*x.indices, width=1)",
+        "*x.indices, width=2)",
+        KEPT,
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "file", "rule", "broken", "claims"), MUTANTS, ids=[m[0] for m in MUTANTS]
+)
+def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
+    for function in claims.split():
+        assert notices(tmp_path, "proofs.model_costs", function, file, rule, broken), function
+
+
+# -------------------------------------------------------------- what layers keep, tensor by tensor
+# name: bytes of an element, and the index that tensor parallelism cuts; with sequence parallelism,
+# or expert parallelism, the index that is cut
+OF_ATTENTION = {
+    "layer_in": (2, "", "s"),
+    "values": (2, "g", "g"),
+    "keys": (2, "g", "g"),
+    "shares": (2, "g", "g"),
+    "context": (2, "g", "g"),
+    "middle": (2, "", "s"),
+}
+OF_GPT = OF_ATTENTION | {
+    "attention_norm_biased": (2, "", "s"),
+    "query_biased": (2, "g", "g"),
+    "shares_mask": (1, "g", "g"),
+    "shares_dropped": (2, "g", "g"),
+    "output_biased_mask": (1, "", "s"),
+    "mlp_norm_biased": (2, "", "s"),
+    "up_biased": (2, "f", "f"),
+    "active": (2, "f", "f"),
+    "down_biased_mask": (1, "", "s"),
+}
+OF_LLAMA = OF_ATTENTION | {
+    "attention_norm": (2, "", "s"),
+    "query_turned": (2, "g", "g"),
+    "mlp_norm": (2, "", "s"),
+    "gate": (2, "f", "f"),
+    "gate_open": (2, "f", "f"),
+    "up": (2, "f", "f"),
+    "gated": (2, "f", "f"),
+}
+OF_EXPERTS = OF_LLAMA | {
+    "odds": (4, "", "s"),
+    "slot_odds": (4, "", "c"),
+    "sent": (2, "", "c"),
+    "down": (2, "", "c"),
+}
+BY_EXPERTS = dict.fromkeys(OF_EXPERTS, "b") | {
+    "slot_odds": "c",  # with the samples whose slots they weigh
+    "sent": "e",
+    **dict.fromkeys(("gate", "gate_open", "up", "gated"), "e"),
+    "down": "c",
+}
+MIXTRAL = replace(LLAMA, experts=4, chosen=2)
+BY_HAND = [
+    (GPT, "tp", {name: (width, cut) for name, (width, cut, _) in OF_GPT.items()}),
+    (GPT, "tp+sp", {name: (width, cut) for name, (width, _, cut) in OF_GPT.items()}),
+    (LLAMA, "tp", {name: (width, cut) for name, (width, cut, _) in OF_LLAMA.items()}),
+    (LLAMA, "tp+sp", {name: (width, cut) for name, (width, _, cut) in OF_LLAMA.items()}),
+    (MIXTRAL, "tp", {name: (width, cut) for name, (width, cut, _) in OF_EXPERTS.items()}),
+    (MIXTRAL, "tp+sp", {name: (width, cut) for name, (width, _, cut) in OF_EXPERTS.items()}),
+    (MIXTRAL, "ep", {name: (OF_EXPERTS[name][0], cut) for name, cut in BY_EXPERTS.items()}),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "strategy", "by_hand"), BY_HAND, ids=[f"{m.function}-{s}-{len(k)}" for m, s, k in BY_HAND]
+)
+def test_a_layer_keeps_these_tensors_and_no_others(model, strategy, by_hand):
+    program, axis = program_of(model, strategy), MODEL_AXES[strategy].name
+    found = {v.name.split("|")[0]: (v.width, program.lies[v][axis].index) for v in program.kept}
+    assert found == by_hand
+    assert len(found) == len(program.kept)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "formula"),
+    [
+        ("", lambda x: x.b * x.s * (8 * x.h + 8 * x.d * x.a + 8 * x.f + 2 * x.a * x.s)),  # a key a head
+        ("", lambda x: x.b * x.s * (8 * x.h + 4 * x.d * (x.a + x.kv) + 6 * x.f + 2 * x.a * x.s)),
+        (
+            "tp",  # norms' arguments cut
+            lambda x: x.b * x.s * (8 * x.h + 4 * x.d * (x.a + x.kv) + 8 * x.f + 2 * x.a * x.s) / x.n,
+        ),
+    ],
+)
+def test_a_wrong_size_of_a_gated_layers_activations_is_not_proved(strategy, formula):
+    x = Symbols(Kernel("twin"), LLAMA)
+    with pytest.raises(KernelError, match="not proved"):
+        x.keeps({"wrong": (x.program(strategy), formula(x))})

@@ -1,0 +1,137 @@
+"""The verdict against the reference run: what is accepted matches, what is rejected diverges."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import pytest
+from hypothesis import given, settings
+
+from spec.derive import derive
+from spec.placement import on_batch
+from spec.reference import first_divergence
+from spec.schedule import Buffer, Factor, Kind, Op, Phase, Rest
+from spec.states import POLICIES, State
+from spec.strategies import STRATEGIES
+from spec.verdict import check
+from tests.support.schedules import PLACEMENTS, schedules
+
+
+def agree(schedule, sizes, micro_steps, policy=POLICIES["mixed-adam"]):
+    """The verdict and the reference run say the same; returns whether it is accepted."""
+    verdict = check(schedule, sizes, micro_steps, policy)
+    divergence = first_divergence(
+        schedule,
+        sizes,
+        steps=4,
+        micro_steps=micro_steps,
+        stateful=policy.k > 0,
+        master=policy.master,
+    )
+    assert verdict.accepted == (divergence is None), f"{verdict.reason} / {divergence}"
+    return verdict.accepted
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_every_placement_of_an_axis_is_accepted_exactly_when_it_matches(devices):
+    accepted = [q for q in PLACEMENTS if agree(derive(on_batch(*q)), {"batch": devices}, 1)]
+    # on several devices: parameters R, S*, M or O; activations S, M or O; optimizer R, S, S* or O
+    # with gradients R, S*, M or O, or gradients S with optimizer S; and, where parameters keep no
+    # whole copy (S*, M), a whole update from a gradient slice, of which only the slice is kept
+    assert devices == 1 or len(accepted) == (4 * (4 * 4 + 1) + 2) * 3
+
+
+def test_an_optimizer_without_state_may_be_materialized():
+    stateless = POLICIES["fp32-sgd"]
+    accepted = [
+        q for q in PLACEMENTS if q[1] == "M" and agree(derive(on_batch(*q)), {"batch": 3}, 1, stateless)
+    ]
+    assert ("R", "M", "R", "S") in accepted
+    assert all(q[0] != "M" for q in accepted)  # nothing would be left to start from
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("micro_steps", [1, 3])
+def test_named_strategies_match_but_for_accumulating_fused_updates(name, micro_steps):
+    schedule = derive(STRATEGIES[name])
+    for sizes in product([1, 2, 3], repeat=len(schedule.axes)):
+        accepted = agree(schedule, dict(zip(schedule.axes, sizes, strict=True)), micro_steps)
+        assert accepted == (name != "fused-update" or micro_steps == 1)
+
+
+@settings(max_examples=2000)
+@given(schedules())
+def test_any_schedule_is_rejected_exactly_when_it_diverges(case):
+    agree(*case)
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_without_a_master_copy_parameters_cannot_be_materialized_from_it(devices):
+    no_copy = POLICIES["fp32-adam"]
+    accepted = [q for q in PLACEMENTS if agree(derive(on_batch(*q)), {"batch": devices}, 1, no_copy)]
+    assert ("R", "S", "S", "S") in accepted
+    assert all(q[0] != "M" for q in accepted)
+
+
+def test_a_host_update_of_device_parameters_needs_a_master_copy():
+    offload = derive(STRATEGIES["zero-offload"])
+    assert agree(offload, {"batch": 3}, 2, POLICIES["mixed-adam"])
+    assert not agree(offload, {"batch": 3}, 2, POLICIES["fp32-adam"])
+
+
+def test_a_rejection_says_what_there_is_and_what_is_needed():
+    verdict = check(derive(on_batch("S", "S", "S", "S")), {"batch": 8})
+    assert verdict.rule == "fresh"
+    assert "only on the owner" in verdict.has
+    assert verdict.needs == "the current weight"
+
+
+@pytest.mark.parametrize("mesh", [{}, {"batch": 0}, {"batch": 2.0}, {"other": 2}])
+def test_a_mesh_that_is_none_is_refused(mesh):
+    with pytest.raises(ValueError, match="batch: given"):
+        check(derive(STRATEGIES["dp"]), mesh)
+
+
+def test_useless_but_harmless_work_is_accepted():
+    # a whole update from a gradient slice is wrong on the other devices, which then drop it
+    assert agree(derive(on_batch("S*", "S*", "S", "S")), {"batch": 3}, 1)
+
+
+def test_a_copy_that_rests_on_the_other_side_of_the_host_link_is_none():
+    # all is read from the optimizer's copy, so nothing else than where the parameters are is wrong
+    derived = derive(on_batch("M", "R", "R", "S"))
+    rests = tuple((s, Rest() if s is State.PARAMETERS else rest) for s, rest in derived.rests)
+    kept = replace(derived, rests=rests)
+    assert agree(kept, {"batch": 2}, 1)
+    away = Op(Kind.OFFLOAD, Phase.PUBLISH, Buffer.PARAMETERS)
+    assert not agree(replace(kept, finish=(*kept.finish, away)), {"batch": 2}, 1)
+    assert check(replace(kept, finish=(*kept.finish, away)), {"batch": 2}).rule == "agreed"
+
+
+def test_what_is_stale_from_the_third_step_on_is_found():
+    # fresh and tied gradients are kept: together nothing after a step, then the gradient before it
+    gradients, fresh, tied = Buffer.GRADIENTS, Buffer.FRESH, Buffer.TIED
+
+    def op(kind, source, into=None, **options):
+        return Op(kind, Phase.REDUCE, source, into, **options)
+
+    late = (
+        op(Kind.ALL_REDUCE, gradients, axes=("batch",)),
+        op(Kind.ACCUMULATE, tied, fresh),
+        op(Kind.ACCUMULATE, gradients, fresh),
+        Op(Kind.UPDATE, Phase.UPDATE, fresh, Buffer.OPTIMIZER),
+        op(Kind.KEEP, tied, fresh),
+        op(Kind.ACCUMULATE, gradients, fresh),
+        op(Kind.SCALE, gradients, by=Factor(Fraction(-1))),
+        op(Kind.KEEP, gradients, tied),
+        Op(Kind.RESET, Phase.UPDATE, gradients),
+    )
+    schedule = replace(derive(STRATEGIES["dp"]), finish=late)
+    assert not agree(schedule, {"batch": 2}, 1)
+    verdict = check(schedule, {"batch": 2})
+    assert (verdict.rule, verdict.step) == ("whole", 2)
+
+
+@pytest.mark.parametrize("optimizer", ["O", "R+O", "R"])
+def test_slices_of_gradients_on_the_host_are_fetched_to_be_gathered(optimizer):
+    assert agree(derive(on_batch("R", optimizer, "S*+O", "S")), {"batch": 3}, 1)

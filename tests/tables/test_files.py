@@ -1,0 +1,219 @@
+"""`psem tables`: one clear line for what it cannot do; all files or none; every rule stands once."""
+
+import csv
+import io
+import os
+import signal
+
+import pytest
+
+from psem_model.tables import files as table_files
+from psem_model.tables.files import TABLES, engine, texts, typeset
+from psem_model.tables.table import Style
+from psem_model.tables.writers import NEEDS
+
+FILES = {name + ending for name in TABLES for ending in (".tex", ".md", ".csv")} | {"all.tex"}
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Only the tables that take no time."""
+    monkeypatch.setattr(table_files, "TABLES", {name: TABLES[name] for name in ("memory", "peak")})
+
+
+@pytest.fixture
+def latex(monkeypatch, tmp_path):
+    """latex(log, made): as if an engine were installed that writes this log, and a PDF or none."""
+
+    def install(log="", made=True):
+        script = f"#!/bin/sh\nprintf '%s\\n' '{log}' > all.log\n{'echo %PDF > all.pdf' * made}\n"
+        (tmp_path / "pdflatex").write_text(script)
+        (tmp_path / "pdflatex").chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+    return install
+
+
+def names(folder):
+    return {path.name for path in folder.iterdir()}
+
+
+# --------------------------------------------------------------------------------- what is given
+@pytest.mark.parametrize(
+    ("args", "given", "expected"),
+    [
+        (["memry"], "'memry'", "nearest: memory"),
+        (["memory", "--format", "html"], "'html'", "expected one of latex, markdown, csv"),
+        (["memory", "--symbols", "Phi,N"], "'Phi'", "expected one of Psi, P"),
+        (["memory", "--symbols", "P"], "'P'", "P,d"),
+        (["memory", "--symbols", "d,P"], "'d'", "expected one of Psi, P"),
+        (["memory", "--all"], "'memory'", "one of the two"),
+        (["memory", "--folder", "x"], "'x'", "both or none"),
+        (["--all", "--format", "csv"], "--all", "one of the two"),
+        (["memory", "--bytes", "mixed"], "'mixed'", "mixed-adam"),
+        (["memory", "--divisble"], "'--divisble'", "nearest: --divisible"),
+    ],
+)
+def test_bad_input_gets_one_line_and_exit_code_2(psem, args, given, expected):
+    code, out, err = psem("tables", *args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert given in err
+    assert expected in err
+
+
+def test_without_a_name_there_is_a_line_for_each_table(psem):
+    code, out, err = psem("tables")
+    assert (code, err) == (0, "")
+    assert [line.split()[0] for line in out.splitlines()] == [*TABLES]
+
+
+@pytest.mark.parametrize("form", ["latex", "markdown", "csv"])
+@pytest.mark.parametrize("padded", [True, False])
+def test_a_table_is_printed_with_the_symbols_and_the_padding_asked_for(psem, form, padded):
+    args = ["--symbols", "P,d", "--exact" if padded else "--divisible"]
+    code, out, err = psem("tables", "memory", "--format", form, *args)
+    assert (code, err) == (0, "")
+    assert "Psi" not in out
+    assert ("ceil" in out) is padded
+
+
+def test_what_an_element_takes_is_what_was_asked_for(psem):
+    _, out, _ = psem("tables", "memory", "--bytes", "fp32-adam", "--format", "csv")
+    rows = {row["strategy"]: row for row in csv.DictReader(io.StringIO(out))}
+    assert rows["dp"]["parameters"] == "4*Psi"
+    assert "zero-offload" not in rows  # it updates a copy of the weights, and there is none
+    assert "zero-offload" in psem("tables", "memory", "--bytes", "fp32-adam")[1]
+
+
+# ------------------------------------------------------------------------------ all files or none
+def test_every_table_is_written_in_every_format_with_a_document_of_all(psem, tmp_path):
+    code, out, err = psem("tables", "--all", "--folder", tmp_path / "new" / "tables")
+    assert (code, err) == (0, ""), err
+    written = names(tmp_path / "new" / "tables")
+    if engine() is None:
+        assert "no all.pdf: install texlive-latex-extra for a LaTeX engine" in out
+        assert written == FILES
+    else:
+        assert written == FILES | {"all.pdf"}
+        assert (tmp_path / "new" / "tables" / "all.pdf").read_bytes().startswith(b"%PDF")
+    document = (tmp_path / "new" / "tables" / "all.tex").read_text()
+    assert all(rf"\input{{{name}}}" in document for name in TABLES)
+
+
+def test_without_an_engine_one_line_names_the_package_and_an_older_document_is_gone(
+    psem, few, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (tmp_path / "all.pdf").write_text("of other tables")
+    code, out, err = psem("tables", "--all", "--folder", tmp_path)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[1:] == ["no all.pdf: install texlive-latex-extra for a LaTeX engine"]
+    assert "all.pdf" not in names(tmp_path)
+    assert "memory.tex" in names(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "complaint",
+    [
+        r"Overfull \hbox (1.8pt too wide) in paragraph at lines 146--146",
+        "LaTeX Warning: There were undefined references.",
+        "LaTeX Warning: Label `tab:psem-memory multiply defined.",
+        "Package xltabular Warning: something.",
+        "! Undefined control sequence.",
+    ],
+)
+def test_what_latex_complains_of_is_one_line_and_leaves_no_document(
+    psem, few, latex, tmp_path, complaint
+):
+    latex(f"This is a log\n{complaint}")
+    code, _, err = psem("tables", "--all", "--folder", tmp_path / "tables")
+    assert (code, err) == (1, f"psem: all.tex: {complaint}\n")
+    assert "memory.tex" in names(tmp_path / "tables")
+    assert "all.pdf" not in names(tmp_path / "tables")
+
+
+def test_an_engine_that_makes_no_document_is_one_line(psem, few, latex, tmp_path):
+    latex(made=False)
+    code, _, err = psem("tables", "--all", "--folder", tmp_path / "tables")
+    assert (code, err) == (1, "psem: all.tex: pdflatex made no all.pdf\n")
+
+
+def test_an_engine_that_does_not_end_is_one_line(psem, few, latex, monkeypatch, tmp_path):
+    latex()
+    (tmp_path / "pdflatex").write_text("#!/bin/sh\nexec sleep 60\n")
+    monkeypatch.setattr(table_files, "PATIENCE", 0.2)
+    code, _, err = psem("tables", "--all", "--folder", tmp_path / "tables")
+    assert (code, err) == (1, "psem: all.tex: pdflatex was not done after 0.2 seconds\n")
+
+
+def test_an_interrupt_is_one_line_and_leaves_all_as_it_was(psem, few, monkeypatch, tmp_path):
+    (tmp_path / "memory.tex").write_text("before")
+
+    def interrupted(style):
+        signal.raise_signal(signal.SIGINT)
+        return TABLES["memory"](style)
+
+    monkeypatch.setitem(table_files.TABLES, "memory", interrupted)
+    code, out, err = psem("tables", "--all", "--folder", tmp_path)
+    assert (code, out, err.strip()) == (130, "", "psem: interrupted")
+    assert names(tmp_path) == {"memory.tex"}
+    assert (tmp_path / "memory.tex").read_text() == "before"
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(psem, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for folder in ("file", "file/tables"):
+        code, out, err = psem("tables", "--all", "--folder", tmp_path / folder)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "cannot write" in err
+    assert names(tmp_path) == {"file"}
+
+
+@pytest.mark.parametrize("name", ["memory.md", "all.tex", "all.pdf"])
+def test_a_folder_in_a_files_place_is_named_and_leaves_all_as_it_was(name, psem, few, tmp_path):
+    (tmp_path / "memory.tex").write_text("before")
+    (tmp_path / name).mkdir()
+    code, out, err = psem("tables", "--all", "--folder", tmp_path)
+    assert (code, out, err) == (2, "", f"psem: cannot write {tmp_path / name}: Is a directory\n")
+    assert names(tmp_path) == {"memory.tex", name}
+    assert (tmp_path / "memory.tex").read_text() == "before"
+
+
+def test_a_file_that_cannot_be_written_leaves_all_as_it_was(tmp_path):
+    (tmp_path / "a.tex").write_text("before")
+    with pytest.raises(FileNotFoundError):
+        table_files.write(tmp_path, {"a.tex": "after", "no/folder/b.tex": ""})
+    assert names(tmp_path) == {"a.tex"}
+    assert (tmp_path / "a.tex").read_text() == "before"
+
+
+# ------------------------------------------------------------------------------------- on a page
+def article(columns, names):
+    """A paper of the class's own width, 345 pt at 10 pt, with tables and a reference to each."""
+    return (
+        f"\\documentclass[{columns}]{{article}}\n\\usepackage{{{','.join(NEEDS)}}}\n\\begin{{document}}\n"
+        + "".join(f"\\input{{{name}}}\\clearpage\n" for name in names)
+        + " ".join(rf"\ref{{tab:psem-{name}}}" for name in names)
+        + "\n\\end{document}\n"
+    )
+
+
+@pytest.mark.parametrize("columns", ["10pt", "11pt", "12pt", "twocolumn"])
+def test_every_table_fits_the_text_of_a_default_article(files, columns):
+    floats = [name for name in TABLES if r"\begin{table*}" in files[f"{name}.tex"]]
+    which = floats if columns == "twocolumn" else [*TABLES]
+    if program := engine():  # raises LatexError for what is too wide or too high, or not there
+        typeset({**files, "all.tex": article(columns, which)}, program)
+
+
+def test_the_document_has_every_table(files):
+    references = " ".join(rf"\ref{{tab:psem-{name}}}" for name in TABLES)
+    whole = files["all.tex"].replace(r"\end{document}", references + r"\end{document}")
+    if program := engine():
+        typeset({**files, "all.tex": whole}, program)
+
+
+@pytest.fixture(scope="module")
+def files():
+    """The files of all tables."""
+    return texts(Style())
