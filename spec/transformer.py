@@ -1,9 +1,4 @@
-"""A transformer as operations on values: embedding, layer, head.
-
-Indices: b samples, s positions, u those of keys, h features, g groups of heads with one key, r heads of
-a group, d features of a head, f features inside an MLP, v words, w learned places, j experts to choose
-from, e experts, c slots of an expert: a token takes one in each expert that it is sent to.
-"""
+"""A transformer as operations on values: embedding, layer, head."""
 
 from __future__ import annotations
 
@@ -14,6 +9,22 @@ from spec.values import Builder, Part, Role, Value
 
 EMBEDDING, LAYER, HEAD = "embedding", "layer", "head"
 FULL = 4  # bytes of an element of what the loss is computed from
+INDICES = {
+    "b": "samples",
+    "s": "positions",
+    "u": "positions of keys",
+    "h": "features",
+    "g": "groups of heads",
+    "r": "heads of a group",
+    "d": "features of a head",
+    "x": "turned features of a head",
+    "f": "features inside the MLP",
+    "v": "words",
+    "w": "learned places",
+    "j": "experts to choose from",
+    "e": "experts",
+    "c": "slots of an expert",  # a token takes one in each expert that it is sent to
+}
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from psem_model.check.schedules import Case, Checked, cases_of, check_schedule
-from psem_model.reading.products import Expression
 from psem_model.text.figures import counted
+from psem_model.text.report import Report, Section
+from spec.compose import Product
 from spec.derive import derive
 from spec.distribute import distribute
 from spec.layouts import LayoutError
@@ -26,6 +27,14 @@ class Weights:
     names: tuple[str, ...]
     checked: Checked
 
+    def sections(self) -> tuple[Section, ...]:
+        """What was found of their schedule."""
+        along = " x ".join(self.axes) if self.axes else "no axis"
+        what = f"{counted(len(self.names), 'weight')} ({_some(self.names)}), placed along {along}"
+        verdict = self.checked.verdict
+        said = "accepted" if verdict.accepted else f"rejected: {self.checked.what}"
+        return self.checked.sections(f"{what}: {said}")
+
 
 @dataclass(frozen=True)
 class CheckedProduct:
@@ -38,30 +47,34 @@ class CheckedProduct:
     weights: tuple[Weights, ...]
     layers: str = ""  # of which kind: gpt, llama, or what a configuration is of
     experts: bool = False  # whether the layers have them
+    of_a_kind: bool = False  # whether sizes of the model were not said
 
     @property
     def accepted(self) -> bool:
         return not self.wrong and all(w.checked.verdict.accepted for w in self.weights)
 
-    def lines(self) -> list[str]:
-        """In words."""
-        if self.wrong:
-            return [f"{self.text}: rejected", f"  {self.wrong}"]
-        out = [f"{self.text}: {'accepted' if self.accepted else 'rejected'}"]
-        programs = ", ".join(f"{name} {number}" for name, number in self.lines_of.items())
-        out.append(f"  programs accepted, whatever the sizes; lines: {programs}")
-        if self.shared:
-            out.append(f"  several stages use {', '.join(self.shared)}: their gradients are summed")
-        for found in self.weights:
-            what = counted(len(found.names), "weight")
-            along = " x ".join(found.axes) if found.axes else "no axis"
-            verdict = found.checked.lines()
-            first = verdict[0].split(": ", 1)[1]
-            out += [f"  {what} ({_some(found.names)}), placed along {along}: {first}"]
-            out += [f"  {line}" for line in verdict[1:]]
-        return out
+    @property
+    def headline(self) -> str:
+        """Whether it is accepted, and of which layers, if they are only a kind."""
+        verdict = "accepted" if self.accepted else "rejected"
+        of = f"{self.layers} layers{' with experts' if self.experts else ''}"
+        kind = f", for {of} that it cuts evenly (see --block, --config)" if self.of_a_kind else ""
+        return f"{self.text}: {verdict}{kind}"
 
-    def json(self) -> dict[str, Any]:
+    def report(self) -> Report:
+        """The same as a report."""
+        sections: tuple[Section, ...] = ()
+        if self.wrong:
+            facts = [self.wrong]
+        else:
+            programs = ", ".join(f"{name} {number}" for name, number in self.lines_of.items())
+            facts = [f"programs accepted, whatever the sizes; lines: {programs}"]
+            if self.shared:
+                facts.append(f"several stages use {', '.join(self.shared)}: their gradients are summed")
+            sections = tuple(section for found in self.weights for section in found.sections())
+        return Report("check", self.headline, tuple(facts), sections, self.data(), self.accepted)
+
+    def data(self) -> dict[str, Any]:
         """For a program."""
         return {
             "strategy": self.text,
@@ -70,7 +83,7 @@ class CheckedProduct:
             "programs": {"lines": self.lines_of, "wrong": self.wrong or None},
             "shared": list(self.shared),
             "weights": [
-                {"axes": list(w.axes), "names": list(w.names), "schedule": w.checked.json()}
+                {"axes": list(w.axes), "names": list(w.names), "schedule": w.checked.data()}
                 for w in self.weights
             ],
         }
@@ -81,7 +94,8 @@ def _some(names: Sequence[str]) -> str:
 
 
 def check_product(
-    found: Expression,
+    text: str,
+    product: Product,
     model: Transformer,
     sizes: dict[str, int] | None,
     micro_steps: int | None,
@@ -94,7 +108,6 @@ def check_product(
     layer for each of two shows it (claim E11). Schedules are looked at with `sizes`, or with 1, 2 and
     any number of devices from 3 on along each axis.
     """
-    product = found.product
     stages = min(2, model.layers) if product.pipe else 1
     placed = pieces(replace(model, layers=stages), stages)
     shared = tuple(name for name, _ in to_sum(placed))
@@ -113,7 +126,7 @@ def check_product(
                     summed += (product.pipe,)
                 groups.setdefault(summed, {})[weight.name] = None
     except LayoutError as error:
-        return CheckedProduct(found.text, lines_of, str(error), shared, ())
+        return CheckedProduct(text, lines_of, str(error), shared, ())
     placed_along = {product.states_of(summed): tuple(names) for summed, names in groups.items()}
     most = max(placed_along, key=lambda placement: len(placement.axes))
     cases_of(derive(most), sizes, micro_steps, product.axes)  # too many axes are told at once
@@ -121,6 +134,6 @@ def check_product(
     for placement, names in placed_along.items():
         schedule = derive(placement)
         cases = cases_of(schedule, sizes, micro_steps, product.axes)
-        verdict = check_schedule(found.text, schedule, cases, policy, progress=progress)
+        verdict = check_schedule(text, schedule, cases, policy, progress=progress)
         checked.append(Weights(schedule.axes, names, verdict))
-    return CheckedProduct(found.text, lines_of, "", shared, tuple(checked))
+    return CheckedProduct(text, lines_of, "", shared, tuple(checked))

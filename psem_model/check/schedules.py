@@ -8,10 +8,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
-from psem_model.predict.states import NO_COPY, wants_a_copy
+from psem_model.check.placements import NO_COPY, wants_a_copy
 from psem_model.reading.inputs import BadInput
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedules import line_of, loads, text_of
+from psem_model.text.report import Column, Report, Section, rows
 from psem_model.text.figures import Divergence, counted, divergence_json, divergence_text
 from spec.any_size import LEAST, any_size, same
 from spec.arithmetic import Number
@@ -105,26 +106,46 @@ class Checked:
     run: Run | None = None
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
 
-    def lines(self) -> list[str]:
-        """What was found, in words."""
+    @property
+    def headline(self) -> str:
+        """Whether it is accepted, and where it is not."""
         if self.verdict.accepted:
-            return [f"{self.name}: accepted", f"  looked at {_summary(self.cases)}"]
-        verdict = self.verdict
+            return f"{self.name}: accepted"
         where = self.name if self.line is None else f"{self.name}, line {self.line}"
-        what = "at the end of the step"
-        if verdict.op is not None and self.index is not None:
-            what = f"{self.part} {self.index + 1}: {' '.join(str(verdict.op).split())}"
-        found = [
-            f"{where}: rejected: {what}",
-            f"  rule   {verdict.rule}: {RULES[verdict.rule]}",
-            f"  has    {verdict.has}",
-            f"  needs  {verdict.needs}",
-            *([f"  why    {NO_COPY}"] if self.for_want_of_a_copy else []),
-            f"  with   {self.cases[-1]}, in step {verdict.step + 1}",
-        ]
-        return found + (self.run.lines() if self.run else ["no small run was found that diverges"])
+        return f"{where}: rejected: {self.what}"
 
-    def json(self) -> dict[str, Any]:
+    @property
+    def what(self) -> str:
+        """The operation that is wrong, and its place in the step."""
+        if self.verdict.op is None or self.index is None:
+            return "at the end of the step"
+        return f"{self.part} {self.index + 1}: {' '.join(str(self.verdict.op).split())}"
+
+    def reasons(self) -> Iterator[tuple[str, str]]:
+        """What is wrong, in words."""
+        verdict = self.verdict
+        yield "rule", f"{verdict.rule}: {RULES[verdict.rule]}"
+        yield "has", verdict.has
+        yield "needs", verdict.needs
+        if self.for_want_of_a_copy:
+            yield "why", NO_COPY
+        yield "with", f"{self.cases[-1]}, in step {verdict.step + 1}"
+
+    def sections(self, title: str = "") -> tuple[Section, ...]:
+        """The cases that were looked at, or what is wrong, and a run that shows it."""
+        if self.verdict.accepted:
+            return (Section(title, notes=(f"looked at {_summary(self.cases)}",)),)
+        run = self.run.lines() if self.run else ["no small run was found that diverges"]
+        columns = (Column(""), Column("", 1))
+        return (Section(title, columns, rows(self.reasons()), tuple(run)),)
+
+    def report(self) -> Report:
+        """The same as a report."""
+        return Report(
+            "check", self.headline, (), self.sections(), self.data(), right=self.verdict.accepted
+        )
+
+    def data(self) -> dict[str, Any]:
         """For a program."""
         verdict, run = self.verdict, self.run
         rejection = {

@@ -112,7 +112,7 @@ def predict(
     fused-update. Of the model, whose shape must be given: tp, tp+sp, pp, cp, cp-all-to-all, ep. And
     products: "zero1(dp=16) * tp(8) * pp(4)", or "zero1*tp*pp" with --devices 16x8x4.
     """
-    from psem_model.predict.states import NotRealisable
+    from psem_model.check.placements import NotRealisable
     from psem_model.predict.states import predict as predicted
     from psem_model.reading import inputs
     from psem_model.reading import plans as model_inputs

@@ -1,12 +1,11 @@
-"""The command for the space of placements of a batch axis."""
+"""`psem space`: the space of placements of a batch axis."""
 
 from __future__ import annotations
 
-import json
-
 import click
 
-from psem_model.commands.options import ACCUMULATE, JSON, POLICY, options
+from psem_model.commands.options import ACCUMULATE, FORM, POLICY, options
+from psem_model.commands.output import ended
 
 
 @click.command()
@@ -15,7 +14,7 @@ from psem_model.commands.options import ACCUMULATE, JSON, POLICY, options
 @click.option("--all", "every", is_flag=True, help="Every class of equal cost, with its placements.")
 @click.option("--reasons", is_flag=True, help="Why the others are not realisable, each with a run.")
 @click.option("--plot", metavar="FILE", help="Draw memory against communication: .svg, .png or .pdf.")
-@JSON
+@options(FORM)
 def space(
     devices: str,
     policy: str,
@@ -23,7 +22,7 @@ def space(
     every: bool,
     reasons: bool,
     plot: str | None,
-    as_json: bool,
+    form: str,
 ) -> None:
     """The best placements of a batch axis, of all 5^4, and where the named strategies stand.
 
@@ -31,6 +30,9 @@ def space(
     on a device, bytes that it sends in a step, and bytes over its host link. Host memory and what
     passes through a device for a while are not compared, so a strategy that holds gathered parameters
     from forward to backward may be better than all 5^4, which release them after each use.
+
+    \b
+      psem space --devices 64 --reasons
     """
     from psem_model.reading import inputs
     from psem_model.space.placements import Space
@@ -44,7 +46,4 @@ def space(
         from psem_model.space.plot import draw
 
         draw(found, plot)
-    if as_json:
-        click.echo(json.dumps(found.json(every, reasons), indent=2))
-    else:
-        click.echo("\n".join(found.lines(every, reasons)))
+    ended(found.report(every, reasons), form)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from psem_model.measure.states import Figure
+from psem_model.measure.measured import Figure
 from psem_model.predict.models import StageCosts
 from psem_model.simulator.products import PlacedTransformer
 from spec.arithmetic import Number

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
-from typing import Any
 
+from psem_model.check.placements import refused
+from psem_model.measure.measured import FLOAT, MODULAR, Measured, Run
 from psem_model.measure.product_figures import figures
-from psem_model.measure.states import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Figure
+from psem_model.measure.states import LARGEST, PER_ELEMENT
+from psem_model.predict.model_plans import require_places
 from psem_model.predict.models import PARTS, Group, ModelPlan
-from psem_model.predict.states import NO_COPY, NotRealisable, require_realisable
-from psem_model.reading.inputs import BadInput
-from psem_model.reading.plans import require_places
-from psem_model.simulator import Floating
+from psem_model.reading.inputs import BadInput, choose
 from psem_model.simulator.functions import Functions, Real, Residues
-from psem_model.simulator.placed import Difference
 from psem_model.simulator.placing import Placing
 from psem_model.simulator.products import PlacedTransformer, RealDescent, ResiduesOfDescent
-from psem_model.text.figures import counted, memory, plain, quantity, table
+from psem_model.text.figures import counted, memory
 from spec.distribute import NOTHING, distribute
 from spec.programs import Axis, Program
 from spec.schedule import Schedule
@@ -36,141 +33,13 @@ PER_PAIR = 64  # of devices, for each group of weights
 NOT_COUNTED = "not counted: gathered parameters and gradients, as they pass"
 
 
-@dataclass(frozen=True)
-class ProductRun:
-    """A run beside its prediction: figures of each stage, per device; where it first differs."""
-
-    plan: ModelPlan
-    steps: int
-    arithmetic: str
-    seed: int
-    stages: tuple[tuple[Figure, ...], ...]
-    difference: Difference | None
-    refused: NotRealisable | None = None  # how the training states are placed
-
-    @property
-    def matches(self) -> bool:
-        """Whether every resting copy was the single device's after every step."""
-        return self.difference is None
-
-    @property
-    def as_predicted(self) -> bool:
-        """Whether it matches, every figure is the predicted one, and the verdict accepts."""
-        return self.matches and not self.unequal and self.refused is None
-
-    @property
-    def unequal(self) -> list[tuple[int, Figure]]:
-        """Figures that are not as predicted, with their stage."""
-        return [(k, f) for k, stage in enumerate(self.stages) for f in stage if not f.equal]
-
-    @property
-    def name(self) -> str:
-        mesh, factors = self.plan.mesh, self.plan.product.factors
-        return " * ".join(f"{f.name}({', '.join(f'{a}={mesh[a]}' for a in f.axes)})" for f in factors)
-
-    def lines(self) -> list[str]:
-        """In words."""
-        plan, m = self.plan, self.plan.pipe.micro_batches
-        out = [
-            self.name,
-            f"  {plan.psi:,} parameters; {counted(prod(plan.mesh.values()), 'device')}; "
-            f"{m:,} micro-batch{'' if m == 1 else 'es'} a step",
-            f"  {counted(self.steps, 'step')} in {self.arithmetic} arithmetic, seed {self.seed}",
-            "",
-        ]
-        for number, stage in enumerate(self.stages):
-            of = f"per device of stage {number}" if len(self.stages) > 1 else "per device"
-            rows = [(of, "simulated", "predicted", "")]
-            for f in stage:
-                words = "equal" if f.equal else "differs"
-                rows.append((f.words, plain(f.simulated), plain(f.predicted), words))
-            out += [*table(rows, right=(1, 2)), ""]
-        return [*out, f"  {NOT_COUNTED}", "", *self._comparison()]
-
-    def _comparison(self) -> list[str]:
-        reason = [self.refused.verdict.reason] if self.refused else []
-        if self.difference:
-            why = [NO_COPY] if self.refused and self.refused.for_want_of_a_copy else []
-            return [
-                f"the run diverges: {self.difference}",
-                *(f"the verdict: {r}" for r in reason),
-                *why,
-            ]
-        after = "the step" if self.steps == 1 else f"each of {self.steps:,} steps"
-        nearly = f", to a relative {Floating.tolerance:g}" if self.arithmetic == FLOAT else ""
-        wrong = [f"stage {k}: {figure.words}" for k, figure in self.unequal]
-        return [
-            f"every copy of every parameter is that of the single device after {after}{nearly}",
-            *([f"but not as predicted: {'; '.join(wrong)}"] if wrong else []),
-            *(
-                f"the run matches{nearly.removeprefix(',')}, but the verdict rejects: {r}"
-                for r in reason
-            ),
-        ]
-
-    def json(self) -> dict[str, Any]:
-        """For a program."""
-        plan, difference = self.plan, self.difference
-        return {
-            "strategy": self.name,
-            "inputs": {
-                "psi": plan.psi,
-                "mesh": dict(plan.mesh),
-                "micro_batch": plan.micro_batch,
-                "sequence": plan.sequence,
-                "accumulate": plan.pipe.micro_batches,
-                "recompute": plan.again,
-                "offload_activations": plan.offload,
-                "steps": self.steps,
-                "arithmetic": self.arithmetic,
-                "seed": self.seed,
-            },
-            "stages": [
-                {
-                    f.key: {
-                        "simulated": quantity(f.simulated),
-                        "predicted": quantity(f.predicted),
-                        "equal": f.equal,
-                    }
-                    for f in stage
-                }
-                for stage in self.stages
-            ],
-            "matches": self.matches,
-            "divergence": None
-            if difference is None
-            else {
-                "step": difference.step + 1,
-                "stage": difference.stage,
-                "device": list(difference.device),
-                "weight": difference.weight[1],
-                "layer": None if difference.weight[0] < 0 else difference.weight[0],
-                "state": difference.state,
-                "has": str(difference.has),
-                "single_device": str(difference.single),
-            },
-            "verdict": self.refused
-            and {
-                "rule": self.refused.verdict.rule,
-                "reason": self.refused.verdict.reason,
-                "for_want_of_a_copy": self.refused.for_want_of_a_copy,
-            },
-        }
-
-
-def simulate_product(
-    plan: ModelPlan,
-    steps: int,
-    arithmetic: str,
-    seed: int,
-    progress: Callable[[int], None] | None = None,
-) -> ProductRun:
+def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None = None) -> Measured:
     """Simulate a model on a product of strategies, beside one device, and predict it.
 
     `progress` is called with the number of works done, of `works`. Raises BadInput for a model that
     cannot be simulated, or not at these sizes.
     """
-    require_fit(plan)
+    require_room(plan, run)
     if plan.model.turned and plan.model.head_dim % 2:
         raise BadInput(
             f"these sizes cannot be simulated: given {plan.model.head_dim} features of a head; "
@@ -185,35 +54,61 @@ def simulate_product(
             progress(done)
 
     try:
-        run = transformer(plan, arithmetic, seed)
-        run.told = tell
-        for _ in range(steps):
-            run.step()
+        ran = transformer(plan, run.arithmetic, run.seed)
+        ran.told = tell
+        for _ in range(run.steps):
+            ran.step()
     except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
         raise BadInput(f"these sizes cannot be simulated: {error}") from None
-    found = tuple(tuple(figures(run, plan.stage(k))) for k in range(plan.pipe.stages))
-    difference = run.differences[0] if run.differences else None
-    return ProductRun(plan, steps, arithmetic, seed, found, difference, refused_of(plan))
+    no = refused(plan.product.states, plan.mesh, plan.pipe.micro_batches, plan.policy)
+    return Measured(
+        name_of(plan),
+        name_of(plan),
+        _facts(plan),
+        run,
+        {
+            "psi": plan.psi,
+            "mesh": dict(plan.mesh),
+            "micro_batch": plan.micro_batch,
+            "sequence": plan.sequence,
+            "accumulate": plan.pipe.micro_batches,
+            "recompute": plan.again,
+            "offload_activations": plan.offload,
+            "steps": run.steps,
+            "arithmetic": run.arithmetic,
+            "seed": run.seed,
+        },
+        tuple(tuple(figures(ran, plan.stage(k))) for k in range(plan.pipe.stages)),
+        True,
+        NOT_COUNTED,
+        ran.divergence,
+        no.verdict if no else None,
+        bool(no and no.for_want_of_a_copy),
+    )
 
 
-def refused_of(plan: ModelPlan) -> NotRealisable | None:
-    """Why its training states cannot be placed so, if they cannot."""
-    try:
-        require_realisable(plan.product.states, plan.mesh, plan.pipe.micro_batches, plan.policy)
-    except NotRealisable as error:
-        return error
-    return None
+def name_of(plan: ModelPlan) -> str:
+    """The product with the sizes of its axes."""
+    mesh, factors = plan.mesh, plan.product.factors
+    return " * ".join(f"{f.name}({', '.join(f'{a}={mesh[a]}' for a in f.axes)})" for f in factors)
 
 
-def works(plan: ModelPlan, steps: int) -> int:
+def _facts(plan: ModelPlan) -> tuple[str, ...]:
+    devices = counted(prod(plan.mesh.values()), "device")
+    micro_batches = counted(plan.pipe.micro_batches, "micro-batch")
+    return (f"{plan.psi:,} parameters; {devices}; {micro_batches} a step",)
+
+
+def works(plan: ModelPlan, run: Run) -> int:
     """How often a run's progress is told: of each chunk, forward and backward of each micro-batch."""
-    return int(steps * 2 * plan.pipe.units * plan.pipe.stages)
+    return int(run.steps * 2 * plan.pipe.units * plan.pipe.stages)
 
 
-def require_fit(plan: ModelPlan) -> None:
+def require_room(plan: ModelPlan, run: Run) -> None:
     """Raise BadInput for a model that has no words, or too few places, or does not fit in memory."""
     if not plan.model.vocabulary:
         raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
+    choose("--arithmetic", run.arithmetic, dict.fromkeys(name for name, _ in ARITHMETICS))
     require_places(plan)
     if plan.pipe.stages > MOST_STAGES:
         stages = counted(plan.pipe.stages, "stage")

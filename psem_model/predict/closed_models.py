@@ -11,8 +11,8 @@ import sympy
 from psem_model.predict.model_symbolic import symbolic
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.symbolic import Closed
-from psem_model.reading.plans import transformer
 from psem_model.reading.products import parse
+from psem_model.reading.shapes import transformer
 from spec import pipeline
 from spec.distribute import NOTHING
 from spec.pipeline import Kind, Pipeline
@@ -21,14 +21,13 @@ from spec.transformer import Transformer
 # symbols take the place of these numbers
 SHAPE = {"layers": "2", "hidden": "8", "heads": "4", "vocabulary": "16"}
 EXPERTS = {"experts": "4", "chosen": "2"}
-DEFAULT = dict.fromkeys(("kv_heads", "head_dim", "feed_forward", *EXPERTS))
 TOKENS = 8
 
 
 def gpt(with_experts: bool = False) -> Transformer:
     """A small GPT, with one MLP or with experts."""
     experts = EXPERTS if with_experts else {}
-    return transformer(None, "gpt", {**DEFAULT, **SHAPE, **experts}, str(TOKENS))
+    return transformer({**SHAPE, **experts, "sequence": str(TOKENS)})
 
 
 @cache

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any
 
-from psem_model.check.products import CheckedProduct
+from psem_model.check.placements import NO_COPY, SMALL, refused
+from psem_model.check.products import check_product
 from psem_model.predict.models import ModelPlan
-from psem_model.predict.states import NO_COPY, SMALL, Costs, NotRealisable
-from psem_model.text.figures import quantity, table, unit_of
+from psem_model.predict.plans import Plan, StatesPlan
+from psem_model.predict.states import evaluate, predict_schedule
+from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
 from spec.arithmetic import Number
 from spec.mesh import group_size
 from spec.pipeline import bubble_of_span
@@ -25,7 +28,7 @@ class Compared:
 
     text: str
     devices: int
-    samples: Number | None  # of a step, on all devices; none if it was not said
+    samples: Number  # of a step, on all devices
     rejected: str  # the reason; empty if it is accepted
     bytes: Mapping[str, Number]
     sent: Mapping[str, Number]  # to other devices, by axes
@@ -39,7 +42,7 @@ class Compared:
         """To other devices, along all axes."""
         return sum(self.sent.values())
 
-    def json(self) -> dict[str, Any]:
+    def data(self) -> dict[str, Any]:
         """For a program."""
         return {
             "strategy": self.text,
@@ -48,31 +51,37 @@ class Compared:
             "accepted": not self.rejected,
             "reason": self.rejected or None,
             "for_want_of_a_copy": self.for_want_of_a_copy,
-            "memory": {name: quantity(size) for name, size in self.bytes.items()},
-            "sent": {axes: quantity(size) for axes, size in self.sent.items()},
-            "sent_all": quantity(self.sent_all),
-            "host_bytes": quantity(self.host_bytes),
-            "idle": quantity(self.idle),
+            "memory": {name: Quantity(size, BYTES) for name, size in self.bytes.items()},
+            "sent": {axes: Quantity(size, BYTES) for axes, size in self.sent.items()},
+            "sent_all": Quantity(self.sent_all, BYTES),
+            "host_bytes": Quantity(self.host_bytes, BYTES),
+            "idle": Quantity(self.idle),
         }
 
 
-def of_model(text: str, plan: ModelPlan, checked: CheckedProduct) -> Compared:
-    """A plan for a model."""
+@singledispatch
+def compared(plan: Plan) -> Compared:
+    """The figures of a plan."""
+    raise TypeError(f"not a plan: {type(plan).__name__}")
+
+
+@compared.register
+def _(plan: ModelPlan) -> Compared:
     fullest, busiest = plan.fullest, plan.busiest
     sizes = _at_rest(fullest.resting)
     sizes |= {"activations": fullest.activations, "peak": fullest.peak, "host": fullest.host}
-    sent = _by_axes((moved.axes, moved.bytes) for moved in busiest.moved if not moved.to_host)
-    devices = group_size(plan.mesh, plan.mesh)
-    samples = plan.micro_batch * plan.pipe.micro_batches * group_size(plan.mesh, plan.sample_axes)
+    few = {axis: min(int(size), SMALL) for axis, size in plan.mesh.items()}
+    few_steps = min(plan.pipe.micro_batches, SMALL)
+    checked = check_product(plan.text, plan.product, plan.model, few, few_steps, plan.policy)
     rejected = [w.checked for w in checked.weights if not w.checked.verdict.accepted]
     wrong = checked.wrong or next((found.verdict.reason for found in rejected), "")
     return Compared(
-        text,
-        devices,
-        samples,
+        plan.text,
+        group_size(plan.mesh, plan.mesh),
+        plan.samples_of_step,
         wrong,
         sizes,
-        sent,
+        _by_axes((moved.axes, moved.bytes) for moved in busiest.moved if not moved.to_host),
         busiest.host_bytes,
         not checked.wrong and any(found.for_want_of_a_copy for found in rejected[:1]),
         bubble_of_span(plan.pipe),
@@ -80,14 +89,23 @@ def of_model(text: str, plan: ModelPlan, checked: CheckedProduct) -> Compared:
     )
 
 
-def of_states(text: str, costs: Costs, refused: NotRealisable | None) -> Compared:
-    """A placement of the training states."""
-    sizes = _at_rest(costs.resting)
-    sizes |= {"peak": costs.peak, "host": costs.host}
-    sent = _by_axes((move.op.axes, move.bytes) for move in costs.moves if not move.to_host)
-    devices = group_size(costs.sizes.mesh, costs.sizes.mesh)
-    reason, copy = (refused.verdict.reason, refused.for_want_of_a_copy) if refused else ("", False)
-    return Compared(text, devices, None, reason, sizes, sent, costs.host_bytes, copy)
+@compared.register
+def _(plan: StatesPlan) -> Compared:
+    no = plan.placement and refused(plan.placement, plan.mesh, plan.micro_steps, plan.policy)
+    if plan.placement:
+        costs = evaluate(plan.placement, plan.sizes, plan.micro_steps)
+    else:
+        costs = predict_schedule(plan.schedule, plan.sizes, plan.micro_steps)
+    return Compared(
+        plan.text,
+        plan.devices,
+        plan.samples_of_step,
+        no.verdict.reason if no else "",
+        _at_rest(costs.resting) | {"peak": costs.peak, "host": costs.host},
+        _by_axes((move.op.axes, move.bytes) for move in costs.moves if not move.to_host),
+        costs.host_bytes,
+        bool(no and no.for_want_of_a_copy),
+    )
 
 
 def _at_rest(resting: Mapping[State, Number]) -> dict[str, Number]:
@@ -106,42 +124,48 @@ def _by_axes(moved: Iterable[tuple[tuple[str, ...], Number]]) -> dict[str, Numbe
     return sent
 
 
-def lines(plans: list[Compared]) -> list[str]:
-    """The plans as columns."""
+def report(plans: Sequence[Plan]) -> Report:
+    """Plans as columns of one table. Wrong if one of them is rejected."""
+    found = [compared(plan) for plan in plans]
+    columns = (Column(""), *(Column(plan.text, right=True) for plan in found))
+    table = Section("", columns, tuple(_rows(found)), tuple(_notes(found)), titled=True)
+    right = not any(plan.rejected for plan in found)
+    return Report("compare", "", (), (table,), {"plans": [p.data() for p in found]}, right)
+
+
+def _rows(plans: Sequence[Compared]) -> Iterator[Row]:
     axes = dict.fromkeys(name for plan in plans for name in plan.sent)
     names = dict.fromkeys(name for plan in plans for name in plan.bytes)
-    kept = [name for name in names if any(plan.bytes.get(name) for plan in plans)]
-    unit = unit_of(size for p in plans for size in (*p.bytes.values(), p.sent_all, p.host_bytes))
+    differ = len({plan.samples for plan in plans}) > 1
 
-    def row(name: str, values: Iterable[str]) -> tuple[str, ...]:
-        return (name, *values)
+    def row(name: str, cells: Iterable[Cell], marked: bool = False) -> Row:
+        return Row((name, *cells), marked=marked)
 
-    def size(value: Number | None) -> str:
-        return unit.texts(value)[0] if value else ""
+    def size(value: Number | None) -> Cell:
+        return Quantity(value, BYTES) if value else ""
 
-    rows = [row("", (plan.text for plan in plans))]
-    rows.append(row("devices", (f"{plan.devices:,}" for plan in plans)))
-    if any(plan.samples for plan in plans):
-        rows.append(row("samples of a step", (f"{plan.samples:,}" for plan in plans)))
-    rows.append(row("verdict", ("rejected" if plan.rejected else "accepted" for plan in plans)))
-    rows += [row(name, (size(plan.bytes.get(name)) for plan in plans)) for name in kept]
-    rows += [row(f"sent over {name}", (size(plan.sent.get(name)) for plan in plans)) for name in axes]
-    rows.append(row("sent, all", (unit.texts(plan.sent_all)[0] for plan in plans)))
+    yield row("devices", (plan.devices for plan in plans))
+    yield row("samples of a step" + " (!)" * differ, (plan.samples for plan in plans), differ)
+    wrong = any(plan.rejected for plan in plans)
+    yield row("verdict", ("rejected" if plan.rejected else "accepted" for plan in plans), wrong)
+    for name in names:
+        if any(plan.bytes.get(name) for plan in plans):
+            yield row(name, (size(plan.bytes.get(name)) for plan in plans))
+    for name in axes:
+        yield row(f"sent over {name}", (size(plan.sent.get(name)) for plan in plans))
+    yield row("sent, all", (Quantity(plan.sent_all, BYTES) for plan in plans))
     if any(plan.host_bytes for plan in plans):
-        rows.append(row("over the host link", (size(plan.host_bytes) for plan in plans)))
+        yield row("over the host link", (size(plan.host_bytes) for plan in plans))
     if any(plan.idle for plan in plans):
-        rows.append(row("idle, of the step", (f"{float(plan.idle):.3g}" for plan in plans)))
-    return [
-        *table(rows, right=tuple(range(1, len(plans) + 1))),
-        *(f"  {words}" for words in _notes(plans)),
-        *(f"  rejected, {p.text}: {p.rejected}{_why(p)}" for p in plans if p.rejected),
-    ]
+        yield row("idle, of the step", (f"{float(plan.idle):.3g}" for plan in plans))
 
 
-def _notes(plans: list[Compared]) -> Iterator[str]:
-    """What the rows are of."""
+def _notes(plans: Sequence[Compared]) -> Iterator[str]:
+    """What the rows are of, and why plans are rejected."""
     of_stages = any(plan.of_stages for plan in plans)
     fullest, busiest = (", of the fullest stage", ", of the busiest") if of_stages else ("", "")
+    if len({plan.samples for plan in plans}) > 1:
+        yield "(!) the plans train on unequal samples in a step: --global-batch makes them equal"
     yield f"memory per device{fullest}; sent per device and step{busiest}"
     if any("activations" in plan.bytes for plan in plans):
         yield "peak is an upper bound: each value freed after its last use; without what kernels need"
@@ -150,12 +174,7 @@ def _notes(plans: list[Compared]) -> Iterator[str]:
     joint = next((axes for plan in plans for axes in plan.sent if JOINT in axes), None)
     if joint:
         yield f"{joint}: one group; axis by axis as much in all, and along each by their order (C6, C7)"
-
-
-def _why(plan: Compared) -> str:
-    return f"; {NO_COPY}" if plan.for_want_of_a_copy else ""
-
-
-def small(sizes: Mapping[str, int]) -> dict[str, int]:
-    """Sizes that show all there is to see of these."""
-    return {axis: min(size, SMALL) for axis, size in sizes.items()}
+    for plan in plans:
+        if plan.rejected:
+            why = f"; {NO_COPY}" if plan.for_want_of_a_copy else ""
+            yield f"rejected, {plan.text}: {plan.rejected}{why}"

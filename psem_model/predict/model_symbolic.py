@@ -9,6 +9,7 @@ import sympy
 
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.parts import PHASES
+from psem_model.text.report import Formula
 from spec import pipeline
 from spec.transformer import LAYER
 
@@ -71,17 +72,20 @@ def symbolic(plan: ModelPlan) -> ModelPlan:
     )
 
 
-def text(formula: Any) -> str:
-    """A formula as one line of plain text, expanded or factored, whichever is shorter."""
+def written(formula: Any) -> Formula:
+    """A formula for a report, expanded or factored, whichever is shorter."""
     expression = sympy.sympify(formula)
-    forms = (sympy.factor(expression), sympy.expand(expression))
-    return min((str(form) for form in forms), key=len)
+    shortest = min(
+        (sympy.factor(expression), sympy.expand(expression)), key=lambda form: len(str(form))
+    )
+    return Formula(str(shortest), shortest)
 
 
-def per_token(formula: Any) -> str:
+def per_token(formula: Any) -> Formula:
     """A formula by the features of a micro-batch's tokens, as activations are published."""
     features = symbol("b") * symbol("s") * symbol("h")
-    return f"b*s*h*({sympy.expand(formula / features)})" if formula else "0"
+    each = sympy.expand(formula / features)
+    return Formula(f"b*s*h*({each})" if formula else "0", sympy.Mul(features, each, evaluate=False))
 
 
 def forms(plan: ModelPlan) -> dict[str, dict[str, Any]]:

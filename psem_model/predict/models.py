@@ -45,6 +45,7 @@ class ModelPlan:
     `unit`: elements gathered and reduced at a time; if it is not given, those of the largest of a
     layer, the embedding and the head, and states are padded as if all units were as large.
     `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
+    `text`: the product as it was typed.
     """
 
     model: Transformer
@@ -57,6 +58,7 @@ class ModelPlan:
     again: str = NOTHING
     unit: Number | None = None
     offload: bool = False
+    text: str = ""
 
     @cached_property
     def axes(self) -> tuple[Axis, ...]:
@@ -77,6 +79,11 @@ class ModelPlan:
     def sample_axes(self) -> tuple[str, ...]:
         """The axes whose devices have samples of their own."""
         return self.product.states.axes + self._cut_samples
+
+    @property
+    def samples_of_step(self) -> Number:
+        """On all devices."""
+        return self.micro_batch * self.pipe.micro_batches * group_size(self.mesh, self.sample_axes)
 
     @property
     def parts(self) -> tuple[Part, ...]:

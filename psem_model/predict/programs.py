@@ -5,45 +5,29 @@ from __future__ import annotations
 import re
 from textwrap import wrap
 
-from psem_model.commands.options import refuse
+from psem_model.predict.model_plans import RECOMPUTE, held, require_experts
 from psem_model.predict.parts import plain_name
 from psem_model.reading.inputs import BadInput, choose
-from psem_model.reading.plans import RECOMPUTE, held, require_experts
 from psem_model.reading.products import Expression
+from psem_model.reading.shapes import small
 from psem_model.text.figures import table
-from spec.distribute import distribute
+from spec.distribute import NOTHING, distribute
 from spec.layouts import WHOLE
 from spec.programs import Line, Move, Program
-from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
+from spec.transformer import EMBEDDING, HEAD, INDICES, LAYER, parts
 from spec.values import Role, Value
 
 PARTS = (EMBEDDING, LAYER, HEAD)
 WIDTH = 100  # characters of a line of the legend
-INDICES = {
-    "b": "samples",
-    "s": "positions",
-    "u": "positions of keys",
-    "h": "features",
-    "g": "groups of heads",
-    "r": "heads of a group",
-    "d": "features of a head",
-    "x": "turned features of a head",
-    "f": "features inside the MLP",
-    "v": "words",
-    "w": "learned places",
-    "j": "experts to choose from",
-    "e": "experts",
-    "c": "slots of an expert",
-}
 
 
 def program(
     found: Expression,
     hold: bool,
-    block: str,
+    block: str | None,
     experts: bool,
-    part: str,
-    recompute: str,
+    part: str | None,
+    recompute: str | None,
     moves: bool,
 ) -> list[str]:
     """The derived program of one part of a model on the axes of a product such as tp or cp*tp.
@@ -56,13 +40,14 @@ def program(
             f"derive: given {found.text!r}; expected strategies that cut the model, such as tp: what "
             "places the training states is derived alone, and pp leaves each part as it is"
         )
-    again = RECOMPUTE[choose("--recompute", recompute, RECOMPUTE)]
-    of_name = {of.name: of for of in parts(shape(block, experts))}
-    chosen = of_name[choose("--part", part, PARTS)]
-    if part == LAYER:
+    again = RECOMPUTE[choose("--recompute", recompute or NOTHING, RECOMPUTE)]
+    of_name = {of.name: of for of in parts(small(block, experts))}
+    chosen = of_name[choose("--part", part or LAYER, PARTS)]
+    if chosen.name == LAYER:
         require_experts(found, experts, "it with --experts")
-    else:
-        refuse(["experts", "recompute"], f"with --part {part}", "--part layer")
+    elif experts or recompute is not None:
+        option = "--experts" if experts else "--recompute"
+        raise BadInput(f"{option}: given with --part {part}; expected --part layer")
     derived = distribute(chosen, axes, again)
     if hold and derived.kept == distribute(chosen, found.product.cuts, again).kept:
         raise BadInput("--hold: given where backward gathers nothing again; expected it with tp+sp")
@@ -138,30 +123,6 @@ class _Shown:
 def _base(value: Value) -> str:
     """Its name without the number of a sum of several."""
     return re.sub(r"( ?[0-9]+| whole)+$", "", plain_name(value))
-
-
-def shape(block: str, experts: bool) -> Transformer:
-    """A model of some kind; how large it is makes no difference to what is derived."""
-    llama = choose("--block", block, ("gpt", "llama")) == "llama"
-    return Transformer(
-        layers=4,
-        hidden=8,
-        heads=2,
-        kv_heads=2,
-        head_dim=4,
-        feed_forward=32,
-        vocabulary=16,
-        gated=llama,
-        function="silu" if llama else "gelu",
-        norm="rms_norm" if llama else "layer_norm",
-        biases=frozenset() if llama else frozenset({"qkv", "output", "mlp"}),
-        positions=0 if llama else 4,
-        angles=llama,
-        tied=not llama,
-        dropout=not llama,
-        experts=4 if experts else 0,
-        chosen=2 if experts else 0,
-    )
 
 
 def _is_free(value: Value) -> bool:

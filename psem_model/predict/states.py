@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from psem_model.check.placements import require_realisable
 from spec.arithmetic import EXACT, Arithmetic, Exact, Number
 from spec.communication import Move, moves, totals
 from spec.derive import derive
@@ -18,31 +18,9 @@ from spec.placement import Placement
 from spec.schedule import Schedule
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.strategies import STRATEGIES
-from spec.verdict import Verdict, check
 
 if TYPE_CHECKING:
     import numpy as np
-
-    from spec.reference import Divergence
-
-SMALL = 3  # devices along an axis that show all there is to see (theorem T3)
-
-
-NO_COPY = "the byte policy's optimizer state has no copy of the weights to update from"
-
-
-class NotRealisable(ValueError):
-    """The placement's schedule is rejected: the verdict, and a small run that diverges.
-
-    `for_want_of_a_copy`: it would be accepted if the optimizer state had a copy of the weights.
-    """
-
-    def __init__(
-        self, verdict: Verdict, divergence: Divergence | None, for_want_of_a_copy: bool
-    ) -> None:
-        super().__init__(verdict.reason)
-        self.verdict, self.divergence = verdict, divergence
-        self.for_want_of_a_copy = for_want_of_a_copy
 
 
 @dataclass(frozen=True)
@@ -72,45 +50,6 @@ class Prediction(Costs):
     """The costs of a placement."""
 
     placement: Placement
-
-
-@lru_cache(maxsize=4096)
-def verdict_of(
-    placement: Placement, sizes: tuple[int, ...], micro_steps: int, policy: BytePolicy
-) -> Verdict:
-    """The verdict of a placement's schedule on a mesh of these sizes."""
-    return check(derive(placement), dict(zip(placement.axes, sizes, strict=True)), micro_steps, policy)
-
-
-def wants_a_copy(
-    schedule: Schedule, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
-) -> bool:
-    """Whether a rejected schedule would be accepted if the optimizer state had the weights, too."""
-    if policy.master:
-        return False
-    with_copy = replace(policy, k=policy.k or policy.w, master=True)
-    return check(schedule, mesh, micro_steps, with_copy).accepted
-
-
-def require_realisable(
-    placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
-) -> None:
-    """Raise NotRealisable if the placement's schedule is rejected on this mesh.
-
-    Beyond 3 devices an axis, and 3 micro-steps, the verdict is that of 3.
-    """
-    sizes = tuple(min(mesh[a], SMALL) for a in placement.axes)
-    few = min(micro_steps, SMALL)
-    verdict = verdict_of(placement, sizes, few, policy)
-    if not verdict.accepted:
-        from spec.reference import first_divergence
-
-        small = dict(zip(placement.axes, sizes, strict=True))
-        options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
-        options["master"] = policy.master
-        schedule = derive(placement)
-        divergence = first_divergence(schedule, small, **options)
-        raise NotRealisable(verdict, divergence, wants_a_copy(schedule, small, few, policy))
 
 
 def predict(

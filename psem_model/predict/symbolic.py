@@ -7,6 +7,7 @@ from typing import Any
 import sympy
 
 from psem_model.predict.states import Prediction, evaluate
+from psem_model.text.report import Formula
 from spec.arithmetic import Number
 from spec.memory import Sizes, transient
 from spec.placement import Placement
@@ -78,3 +79,9 @@ def peak_formula(prediction: Prediction) -> Any:
 def text(formula: Any) -> str:
     """A formula as one line of plain text."""
     return str(sympy.sympify(formula)).replace("ceiling(", "ceil(")
+
+
+def written(formula: Any) -> Formula:
+    """A formula for a report."""
+    expression = sympy.sympify(formula)
+    return Formula(text(expression), expression)

@@ -16,6 +16,7 @@ from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import MEANING, STRATEGIES
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
+MLP = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
 CUT_THE_MODEL = ("predict", "derive", "simulate")  # commands that take strategies which cut the model
 LARGEST = 30  # decimal exponent of numbers that are taken
 LARGEST_FILE = 2**20  # bytes of a file that is read
@@ -90,6 +91,15 @@ def mesh(given: str, axes: Sequence[str]) -> dict[str, int]:
             f"--devices: given {given!r}; expected {sizes_} {' x '.join(axes)}, such as {form}"
         )
     return dict(zip(axes, sizes, strict=True))
+
+
+def perceptron(given: str) -> tuple[int, int]:
+    """Layers and width from "4x16"."""
+    sizes = MLP.fullmatch(given.lower())
+    layers, width = (int(n) for n in sizes.groups()) if sizes else (0, 0)
+    if not (layers and width):
+        raise BadInput(f"--mlp: given {given!r}; expected layers x width, such as 4x16")
+    return layers, width
 
 
 def policy(given: str) -> BytePolicy:

@@ -10,7 +10,9 @@ from typing import Any
 
 from psem_model.reading.inputs import symbols_of
 from psem_model.space.forms import sum_text, unless
-from psem_model.text.figures import counted, divergence_json, divergence_text, quantity, table
+from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
+from psem_model.text.report import BYTES, Column, Quantity, Report, Section, listed
+from psem_model.text.report import rows as as_rows
 from spec.any_size import LEAST
 from spec.derive import derive
 from spec.modes import Mode
@@ -75,7 +77,7 @@ class Row:
         of_all = f"none of the {PLACEMENTS} is better"
         return f"{of_all}; {self.strategy} is" if self.strategy else of_all
 
-    def json(self) -> dict[str, Any]:
+    def data(self) -> dict[str, Any]:
         """The same for a program."""
         return {
             "name": self.name,
@@ -86,9 +88,9 @@ class Row:
                 "host": sum_text(self.form.host),
             },
             "bytes_per_parameter": {
-                "resting": quantity(self.cost.resting),
-                "sent": quantity(self.cost.sent),
-                "host": quantity(self.cost.host),
+                "resting": Quantity(self.cost.resting, BYTES),
+                "sent": Quantity(self.cost.sent, BYTES),
+                "host": Quantity(self.cost.host, BYTES),
             },
             "on_the_frontier": self.better is None,
             "dominated_by": self.better,
@@ -123,7 +125,7 @@ class Reason:
             f"  such as {spelled(self.witness, 4)} on 2 devices: {divergence_text(self.divergence)}",
         ]
 
-    def json(self) -> dict[str, Any]:
+    def data(self) -> dict[str, Any]:
         """For a program."""
         return {
             "rule": self.rule,
@@ -245,63 +247,83 @@ class Space:
         accepted = sum(len(row.modes) for row in self.rows) * len(ACTIVATIONS)
         return {"placements": PLACEMENTS, "realisable": accepted, "classes": len(self.rows)}
 
-    def lines(self, every: bool, reasons: bool) -> list[str]:
+    def report(self, every: bool = False, reasons: bool = False) -> Report:
         """The best classes and the strategies; every class and the reasons where they are asked for."""
         p, counts = self.policy, self.counts
-        out = [
+        facts = (
+            f"{counts['placements']} placements, {counts['realisable']} realisable, in "
+            f"{counts['classes']} classes of equal cost",
+            f"the optimizer state holds {self.regime.kept.value}",
+            *LEGEND,
+        )
+        sections = [
+            self._table(f"best of the {PLACEMENTS}, each at some sizes", self.listed, False),
+            self._table("strategies", self.strategies, False),
+            *([self._table("classes", self.rows, True)] if every else []),
+            self._rivals(),
+            *([self._reasons()] if reasons else []),
+        ]
+        return Report(
+            "space",
             f"placements of a batch axis: {counted(self.devices, 'device')}, w = {p.w}, g = {p.g}, "
             f"K = {p.k}, {counted(self.micro_steps, 'micro-step')} a step",
-            f"  {counts['placements']} placements, {counts['realisable']} realisable, in "
-            f"{counts['classes']} classes of equal cost",
-            f"  the optimizer state holds {self.regime.kept.value}",
-            *(f"  {line}" for line in LEGEND),
+            facts,
+            tuple(sections),
+            self._data(every, reasons),
+        )
+
+    def _table(self, title: str, rows: list[Row], members: bool) -> Section:
+        last = "its placements" if members else "placed as"
+        columns = tuple(Column(head, right=4 <= i <= 6) for i, head in enumerate(HEAD))
+        columns += (Column("here", 1), Column(last, 1))
+        cells = [
+            (
+                *row.cells(),
+                row.here,
+                ", ".join(row.modes) if members or row.name in STRATEGIES else "",
+            )
+            for row in rows
         ]
-        out += ["", f"best of the {PLACEMENTS}, each at some sizes", *self._table(self.listed, False)]
-        out += ["", "strategies", *self._table(self.strategies, False)]
-        if every:
-            out += ["", "classes", *self._table(self.rows, True)]
-        out += [
-            "",
-            f"none of the {PLACEMENTS} is better than one of these, for every N >= 2, m, w, g and K,",
-        ]
+        if not any(also for *_, also in cells):
+            columns, cells = columns[:-1], [each[:-1] for each in cells]
+        return Section(title, columns, as_rows(cells), titled=True)
+
+    def _rivals(self) -> Section:
+        """When each of the best is dominated, and by which other."""
+        cells = []
         for row in self.listed:
             unless_ = [f"{rival} has {when}" for rival, when in self.conditions(row.name)]
-            words = "unless " + "; or ".join(unless_) if unless_ else "always"
-            out.append(f"  {row.name:<7} {words}")
-        if reasons:
-            out += ["", "why the others are not realisable"]
-            out += [f"  {line}" for why in self.reasons for line in why.lines()]
-        return out
+            cells.append((row.name, "unless " + "; or ".join(unless_) if unless_ else "always"))
+        title = (
+            f"none of the {PLACEMENTS} is better than one of these, for every N >= 2, m, w, g and K,"
+        )
+        return Section(title, (Column("placement"), Column("unless", 1)), as_rows(cells))
 
-    def _table(self, rows: list[Row], members: bool) -> list[str]:
-        cells: list[tuple[str, ...]] = [(*HEAD, "here", "its placements" if members else "")]
-        for row in rows:
-            also = ", ".join(row.modes) if members or row.name in STRATEGIES else ""
-            cells.append((*row.cells(), row.here, also))
-        return table(cells, right=(4, 5, 6))
+    def _reasons(self) -> Section:
+        lines = (line for why in self.reasons for line in why.lines())
+        return listed("why the others are not realisable", lines)
 
-    def json(self, every: bool, reasons: bool) -> dict[str, Any]:
-        """The same with every number exact."""
-        policy = self.policy
+    def _data(self, every: bool, reasons: bool) -> dict[str, Any]:
+        """For a program."""
         found: dict[str, Any] = {
             "inputs": {
                 "devices": self.devices,
-                "bytes": {"w": float(policy.w), "g": float(policy.g), "K": float(policy.k)},
+                "bytes": in_bytes(self.policy),
                 "optimizer_holds": self.regime.kept.value,
                 "accumulate": self.micro_steps,
             },
             "counts": self.counts,
             "frontier": [
-                row.json()
+                row.data()
                 | {"unless": [{"better": r, "when": when} for r, when in self.conditions(row.name)]}
                 for row in self.listed
             ],
-            "strategies": [row.json() for row in self.strategies],
+            "strategies": [row.data() for row in self.strategies],
         }
         if every:
-            found["classes"] = [row.json() for row in self.rows]
+            found["classes"] = [row.data() for row in self.rows]
         if reasons:
-            found["reasons"] = [why.json() for why in self.reasons]
+            found["reasons"] = [why.data() for why in self.reasons]
         return found
 
 

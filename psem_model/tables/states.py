@@ -96,16 +96,13 @@ def placements(style: Style) -> Table:
 
 
 BY_LAYERS = (str(along(transformer.LAYER)),)  # whole pieces are on a stage: see spec.stages
-LETTER = re.compile(r"(?:^|, )([a-z]) ([^,.:]+)")  # an index and what it counts, in a docstring's list
 
 
 def _indices(rows: Iterable[tuple[Cell, ...]]) -> str:
-    """What the letters in cells mean, in the words of the specification."""
-    said = " ".join((transformer.__doc__ or "").partition("Indices: ")[2].split())
+    """What the letters in cells mean."""
     cells = [lie for row in rows for cell in row if isinstance(cell, tuple) for lie in cell]
     used = {letter for lie in cells for letter in re.findall(r"\(([a-z])\)", str(lie))}
-    meaning = {letter: words.strip() for letter, words in LETTER.findall(said)}
-    return ", ".join(f"{letter} {meaning[letter]}" for letter in meaning if letter in used)
+    return ", ".join(f"{letter} {words}" for letter, words in transformer.INDICES.items() if letter in used)
 
 
 def _uses(placed: Placement, axis: str) -> bool:

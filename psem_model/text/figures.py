@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from spec.arithmetic import Number
+from spec.states import BytePolicy
 
 LONGEST, LONGEST_BITS = 60, 10_000  # of values: characters to show in full, bits to show at all
 
@@ -68,6 +69,11 @@ def quantity(value: Number) -> dict[str, Any]:
     """An exact number, and the nearest float."""
     exact = Fraction(value)
     return {"exact": f"{exact.numerator}/{exact.denominator}", "value": float(exact)}
+
+
+def in_bytes(policy: BytePolicy) -> dict[str, float]:
+    """Bytes of a weight, of a gradient and of optimizer state, for programs."""
+    return {"w": float(policy.w), "g": float(policy.g), "K": float(policy.k)}
 
 
 def plain(value: Number) -> str:

@@ -1,0 +1,105 @@
+"""Whether a placement's derived step is right: its verdict, and a small run that diverges if not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+
+from psem_model.text.figures import divergence_json, divergence_text
+from psem_model.text.report import Report
+from spec.derive import derive
+from spec.placement import Placement
+from spec.reference import Divergence, first_divergence
+from spec.schedule import Schedule
+from spec.states import BytePolicy
+from spec.verdict import Verdict, check
+
+SMALL = 3  # devices along an axis, or micro-steps, that show all there is to see (theorem T3)
+NO_COPY = "the byte policy's optimizer state has no copy of the weights to update from"
+BY_HAND = "a step written by hand may be right: `psem check FILE` says so"
+
+
+class NotRealisable(ValueError):
+    """The placement's derived step is rejected: the verdict, and a small run that diverges.
+
+    `for_want_of_a_copy`: it would be accepted if the optimizer state had a copy of the weights. Then no
+    right step is derived of the placement, but one written by hand may be right.
+    """
+
+    def __init__(
+        self, verdict: Verdict, divergence: Divergence | None, for_want_of_a_copy: bool
+    ) -> None:
+        super().__init__(verdict.reason)
+        self.verdict, self.divergence = verdict, divergence
+        self.for_want_of_a_copy = for_want_of_a_copy
+
+    def lines(self) -> list[str]:
+        """In words."""
+        if self.for_want_of_a_copy:
+            return [f"not derived: {self.verdict.reason}", NO_COPY, BY_HAND]
+        lines = [f"not realisable: {self.verdict.reason}"]
+        if self.divergence is not None:
+            lines.append(f"a run that diverges: {divergence_text(self.divergence)}")
+        return lines
+
+    def report(self, command: str) -> Report:
+        """For a program."""
+        run = None if self.for_want_of_a_copy else self.divergence
+        found = {
+            "realisable": False,
+            "derived": not self.for_want_of_a_copy,
+            "rule": self.verdict.rule,
+            "reason": self.verdict.reason,
+            "for_want_of_a_copy": self.for_want_of_a_copy,
+            "divergence": None if run is None else divergence_json(run),
+        }
+        return Report(command, "", data=found, right=False)
+
+
+@lru_cache(maxsize=4096)
+def verdict_of(
+    placement: Placement, sizes: tuple[int, ...], micro_steps: int, policy: BytePolicy
+) -> Verdict:
+    """The verdict of a placement's schedule on a mesh of these sizes."""
+    return check(derive(placement), dict(zip(placement.axes, sizes, strict=True)), micro_steps, policy)
+
+
+def wants_a_copy(
+    schedule: Schedule, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
+) -> bool:
+    """Whether a rejected schedule would be accepted if the optimizer state had the weights, too."""
+    if policy.master:
+        return False
+    with_copy = replace(policy, k=policy.k or policy.w, master=True)
+    return check(schedule, mesh, micro_steps, with_copy).accepted
+
+
+def require_realisable(
+    placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
+) -> None:
+    """Raise NotRealisable if the placement's schedule is rejected on this mesh.
+
+    Beyond 3 devices an axis, and 3 micro-steps, the verdict is that of 3.
+    """
+    sizes = tuple(min(mesh[a], SMALL) for a in placement.axes)
+    few = min(micro_steps, SMALL)
+    verdict = verdict_of(placement, sizes, few, policy)
+    if not verdict.accepted:
+        small = dict(zip(placement.axes, sizes, strict=True))
+        options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
+        options["master"] = policy.master
+        schedule = derive(placement)
+        divergence = first_divergence(schedule, small, **options)
+        raise NotRealisable(verdict, divergence, wants_a_copy(schedule, small, few, policy))
+
+
+def refused(
+    placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
+) -> NotRealisable | None:
+    """Why the placement's schedule is rejected on this mesh, if it is."""
+    try:
+        require_realisable(placement, mesh, micro_steps, policy)
+    except NotRealisable as error:
+        return error
+    return None

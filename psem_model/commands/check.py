@@ -1,0 +1,63 @@
+"""`psem check`."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from psem_model.commands.options import ACCUMULATE_TO_CHECK, DEVICES_TO_CHECK, FORM, POLICY, SHAPE, bar, options
+from psem_model.commands.output import ended
+
+
+@click.command()
+@click.argument("file", metavar="FILE|STRATEGY")
+@options(DEVICES_TO_CHECK, ACCUMULATE_TO_CHECK, POLICY, *SHAPE, FORM)
+def check(
+    file: str,
+    devices: str | None,
+    accumulate: str | None,
+    policy: str,
+    form: str,
+    **shape: Any,
+) -> None:
+    """Check the schedule in FILE: does it do what a single device does, whatever model and data?
+
+    `psem derive` writes such files. A rejection names the line of the operation that is wrong, what
+    it has and what it needs, and shows a small run that diverges. Exit code: 0 accepted, 1 rejected.
+
+    In place of a file, a strategy or a product of strategies: "zero1(dp=16) * tp(8) * pp(4)". Then the
+    programs of a transformer are checked (of --config, of a shape, or of a kind of layer: --block,
+    --experts), the stages, and the schedule of every weight.
+
+    \b
+      psem check examples/missing_all_gather.toml
+      psem check "zero1(dp=16) * tp(8)" --config config.json
+    """
+    from psem_model.check.schedules import check_file
+    from psem_model.predict.asked import Asked
+    from psem_model.predict.checked import check_strategy
+    from psem_model.reading import inputs
+
+    asked = Asked("check", file, devices=devices, policy=policy, model=shape)
+    steps = None if accumulate is None else inputs.count("--accumulate", accumulate, "micro-steps")
+    if not is_file(file):
+        ended(check_strategy(asked, file, steps, bar("checking")).report(), form)
+    asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
+    found = check_file(
+        file,
+        None if devices is None else lambda axes: inputs.mesh(devices, axes),
+        steps,
+        asked.bytes,
+        bar("checking"),
+    )
+    ended(found.report(), form)
+
+
+def is_file(text: str) -> bool:
+    """Whether it names a file, rather than a strategy or a product of strategies."""
+    from psem_model.reading.products import NAMES
+
+    of_a_file = os.path.exists(text) or os.sep in text or text.endswith(".toml")
+    return of_a_file and text not in NAMES

@@ -1,0 +1,57 @@
+"""`psem derive`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from psem_model.commands.options import HOLD, PLACEMENT, PROGRAM, STRATEGY, options
+
+
+@click.command()
+@options(STRATEGY, PLACEMENT, HOLD)
+@click.option(
+    "--language", is_flag=True, help="Print what a schedule may say: every table, key and operation."
+)
+@options(*PROGRAM)
+def derive(
+    strategy: str | None, placement: str | None, hold: bool, language: bool, **program: Any
+) -> None:
+    """Print the schedule of a STRATEGY (or a placement) as TOML, to read, to change and to check.
+
+    Of a strategy that cuts the model (tp, tp+sp, cp, cp-all-to-all, ep, products such as "cp*tp"):
+    the program of one layer, how each value lies, and the collectives that follow.
+
+    \b
+      psem derive zero2 > my.toml
+      psem check my.toml
+      psem derive --language
+
+    `psem derive --language` says what a file may say: tables, keys, operations and buffers.
+    """
+    from psem_model.predict.asked import Asked
+    from psem_model.predict.plans import placed_as
+    from psem_model.reading.products import parsed
+
+    asked = Asked("derive", strategy, placement, hold=hold, model=program)
+    if language:
+        from psem_model.reading.language import language as lines
+
+        names = ("strategy", "placement", "hold", *program)
+        asked.refuse(names, "with --language", "--language alone")
+        click.echo("\n".join(lines()))
+        return
+    found = parsed(strategy)
+    if found is not None and not found.is_of_states and placement is None:
+        from psem_model.predict.programs import program as lines_of
+
+        click.echo("\n".join(lines_of(found, hold, **program)))
+        return
+    from psem_model.reading.schedules import dumps
+    from spec.derive import derive as derived
+
+    placed, name = placed_as(asked, found)
+    expected = "a strategy that cuts the model, such as tp"
+    asked.refuse(program, f"with {strategy or '--placement'}", expected)
+    click.echo(dumps(derived(placed), name), nl=False)

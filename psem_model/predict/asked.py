@@ -1,0 +1,75 @@
+"""What is asked of a plan, as it was typed, and what may not be asked together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from psem_model.reading import inputs
+from psem_model.reading.inputs import BadInput
+from psem_model.reading.shapes import SHAPE, Typed, is_shape
+from spec.states import BytePolicy
+
+OF_PIPELINES = ("order", "chunks")
+# of a step, not of the model
+STEP = ("sequence", "micro_batch", "recompute", "offload_activations", *OF_PIPELINES)
+OF_MODELS = ("config", *SHAPE, "block", *STEP)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The options of a plan. What is None, empty or false was not typed.
+
+    `model`: the shape of a model and of its step, by the names of the options.
+    """
+
+    command: str
+    strategy: str | None = None
+    placement: str | None = None
+    schedule: str | None = None
+    devices: str | None = None
+    psi: str | None = None
+    mlp: str | None = None
+    accumulate: str = "1"
+    policy: str = "mixed-adam"
+    unit: str | None = None
+    hold: bool = False
+    divisible: bool = False
+    model: Mapping[str, str | bool | None] = field(default_factory=dict)
+
+    @property
+    def shape(self) -> Typed:
+        """What was typed of the model, but for switches."""
+        return {name: value for name, value in self.model.items() if not isinstance(value, bool)}
+
+    @property
+    def has_samples(self) -> bool:
+        """Whether the model's shape and its samples are given, so that activations have a size."""
+        return is_shape(self.shape) and self.shape.get("sequence") is not None
+
+    @property
+    def bytes(self) -> BytePolicy:
+        return inputs.policy(self.policy)
+
+    def count_of_steps(self, what: str = "micro-steps") -> int:
+        return inputs.count("--accumulate", self.accumulate, what)
+
+    def samples(self) -> int:
+        """Of a micro-batch, on each device that has samples of its own."""
+        return inputs.count("--micro-batch", self.shape.get("micro_batch") or "1", "samples")
+
+    def unit_within(self, psi: int) -> int | None:
+        """Elements gathered and reduced at a time; no more than there are. None: not said."""
+        return None if self.unit is None else min(psi, inputs.count("--unit", self.unit, "elements"))
+
+    def typed(self, name: str) -> bool:
+        """Whether an option was typed."""
+        value = self.model.get(name, getattr(self, name, None))
+        return value not in (None, False)
+
+    def refuse(self, names: Iterable[str], given: str, expected: str) -> None:
+        """Raise BadInput for the first of some options that was typed where it changes nothing."""
+        for name in names:
+            if self.typed(name):
+                option = f"--{name.replace('_', '-')}"
+                raise BadInput(f"{option}: given {given}; expected {expected}")

@@ -1,0 +1,48 @@
+"""`psem check` of a strategy: for a model whose shape is given, or for a kind of layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from psem_model.check.products import CheckedProduct, check_product
+from psem_model.check.schedules import Case
+from psem_model.predict.asked import Asked
+from psem_model.predict.model_plans import require_cut, require_experts
+from psem_model.reading.inputs import BadInput
+from psem_model.reading.meshes import mesh_of
+from psem_model.reading.products import Expression, parse
+from psem_model.reading.shapes import is_shape, kind_of, small, transformer
+
+
+def check_strategy(
+    asked: Asked,
+    text: str,
+    micro_steps: int | None,
+    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+) -> CheckedProduct:
+    """Check a product of strategies: programs, stages and the schedule of every weight.
+
+    Raises BadInput.
+    """
+    found = _parsed(text)
+    sizes = mesh_of(found, asked.devices) if asked.devices is not None or found.sizes else None
+    kind, known = kind_of(asked.shape), is_shape(asked.shape)
+    if known:
+        model = transformer({"sequence": "1", **asked.shape})  # places to learn: any number
+        if sizes is not None:
+            require_cut(found, sizes, model)
+    else:
+        model = small(kind, any("e" in axis.weights for axis in found.product.cuts))
+    require_experts(found, model.experts)
+    policy = asked.bytes
+    checked = check_product(found.text, found.product, model, sizes, micro_steps, policy, progress)
+    return replace(checked, layers=kind, experts=bool(model.experts), of_a_kind=not known)
+
+
+def _parsed(text: str) -> Expression:
+    try:
+        return parse(text)
+    except BadInput as error:
+        or_a_file = "; or a file, but there is none of this name" if text.isidentifier() else ""
+        raise BadInput(f"{error}{or_a_file}") from None

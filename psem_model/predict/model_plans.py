@@ -1,0 +1,189 @@
+"""A model on the axes of a mesh, from what was typed: what is cut is there, and cut evenly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from psem_model.predict.asked import OF_PIPELINES, Asked
+from psem_model.predict.models import ModelPlan
+from psem_model.reading import inputs
+from psem_model.reading.inputs import BadInput
+from psem_model.reading.meshes import mesh_of
+from psem_model.reading.products import Expression
+from psem_model.reading.shapes import transformer
+from psem_model.text.figures import counted
+from spec.arithmetic import Number
+from spec.compose import Product
+from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.mesh import group_size
+from spec.pipeline import Kind, Pipeline
+from spec.transformer import Transformer
+
+RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
+RECOMPUTE |= {"selective": PAIRS, "full": ALL}  # as Megatron-LM calls them
+
+
+def held(product: Product, is_held: bool) -> Product:
+    """The product, with what is gathered in forward kept for backward, or gathered again."""
+    return Product(
+        tuple(
+            replace(factor, cuts=factor.cuts and replace(factor.cuts, held=is_held))
+            for factor in product.factors
+        )
+    )
+
+
+def plan(found: Expression, asked: Asked) -> ModelPlan:
+    """A model on the axes of a product of strategies. Raises BadInput."""
+    asked.refuse(["psi", "mlp"], f"with {found.text!r}", "the model's shape in its place")
+    if asked.divisible:
+        raise BadInput(f"--divisible: given with {found.text!r} and a model; expected it with --psi")
+    sizes, given = mesh_of(found, asked.devices), asked.shape
+    model, sequence = transformer(given), given.get("sequence")
+    if sequence is None:
+        raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
+    micro_batches = asked.count_of_steps("micro-batches")
+    pipe = Pipeline(Kind.ONE_F_ONE_B, 1, micro_batches)
+    if found.product.pipe:
+        stages = sizes[found.product.pipe]
+        pipe = _pipeline(found, model, stages, micro_batches, given.get("order"), given.get("chunks"))
+    planned = ModelPlan(
+        model,
+        held(found.product, asked.hold),
+        sizes,
+        asked.samples(),
+        inputs.count("--sequence", sequence, "tokens"),
+        pipe,
+        asked.bytes,
+        RECOMPUTE[inputs.choose("--recompute", given.get("recompute") or NOTHING, RECOMPUTE)],
+        None if asked.unit is None else inputs.count("--unit", asked.unit, "elements"),
+        bool(asked.model.get("offload_activations")),
+        found.text,
+    )
+    require_places(planned)
+    require_experts(found, model.experts)
+    require_even(found, sizes, planned.indices, planned.again == FROM_SLICES)
+    _require_even_slots(found, planned)
+    return planned
+
+
+def require_effect(asked: Asked, plans: Sequence[ModelPlan]) -> None:
+    """Raise BadInput for an option that was typed and changes nothing in any of the plans."""
+    if not any(plan.product.pipe for plan in plans):
+        asked.refuse(OF_PIPELINES, "without pp", "a pipeline, as in tp(8) * pp(4)")
+    if asked.hold and not any(map(_keeps_gathered, plans)):
+        asked.refuse(["hold"], "where backward gathers nothing again", "a strategy such as tp+sp")
+    if asked.unit and not any(g.costs.schedule.axes for p in plans for g in p.stage(0).groups):
+        expected = "a product with dp, zero1 or the like"
+        asked.refuse(["unit"], "where no weight or gradient is sent", expected)
+
+
+def _keeps_gathered(plan: ModelPlan) -> bool:
+    """Whether it keeps for backward what would be gathered again."""
+    again = replace(plan, product=held(plan.product, False)).costs
+    return any(costs.program.kept != again[name].program.kept for name, costs in plan.costs.items())
+
+
+def _pipeline(
+    found: Expression,
+    model: Transformer,
+    stages: int,
+    micro_batches: int,
+    order: str | None,
+    chunks: str | None,
+) -> Pipeline:
+    v = 1 if chunks is None else inputs.count("--chunks", chunks, "chunks of layers in a stage")
+    kinds = {kind.value: kind for kind in Kind}
+    usual = Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B
+    name = usual.value if order is None else order
+    kind = kinds[inputs.choose("--order", name, kinds)]
+    if v > 1 and kind is not Kind.INTERLEAVED:
+        raise BadInput(f"--order: given {name!r} with --chunks {v}; expected interleaved")
+    if kind is Kind.INTERLEAVED and micro_batches % stages:
+        raise BadInput(
+            f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "
+            f"{found.text!r}, as interleaved stages need"
+        )
+    require_layers(found, model, stages, v)
+    return Pipeline(kind, stages, micro_batches, v)
+
+
+NAMES = {
+    "g": "the key-value heads",
+    "f": "the features inside the MLP",
+    "s": "the tokens of a sample",
+    "e": "the experts",
+}
+
+
+def require_places(found: ModelPlan) -> None:
+    """A model that learns places has no more of them."""
+    if 0 < found.model.positions < found.sequence:
+        raise BadInput(
+            f"--sequence: given {found.sequence:,}; expected at most {found.model.positions:,}, the "
+            "places that the model learns"
+        )
+
+
+def require_experts(found: Expression, experts: Number, expected: str = "a model with experts") -> None:
+    """What cuts experts needs some."""
+    for number, factor in enumerate(found.product.factors):
+        if factor.cuts and "e" in factor.cuts.weights and not experts:
+            raise found.wrong_factor(number, expected)
+
+
+def require_layers(found: Expression, model: Transformer, stages: int, chunks: int = 1) -> None:
+    """Every chunk of every stage has a layer."""
+    if stages * chunks > model.layers:
+        raise found.wrong_size(
+            found.product.pipe or "",
+            f"{stages} stages, of {counted(chunks, 'chunk')} each",
+            f"at most {model.layers} in all, one for each layer",
+        )
+
+
+def require_even(
+    found: Expression, sizes: Mapping[str, int], indices: Mapping[str, Number], sliced: bool = False
+) -> None:
+    """What is cut is cut evenly, but for words, which are padded.
+
+    `sliced`: what layers take is kept in slices of the tokens, where it is not cut otherwise.
+    """
+    cut: dict[str, list[str]] = {}
+    for axis in found.product.cuts:
+        tokens = ["s"] if sliced and not axis.stream else []
+        some = [*axis.weights, axis.stream, *(index for _, index in axis.brought), *tokens]
+        for index in dict.fromkeys(i for i in some if i in NAMES and i in indices):
+            axes = cut.setdefault(index, [])
+            axes.append(axis.name)
+            devices, size = group_size(sizes, axes), indices[index]
+            if size % devices:
+                in_slices = ", kept in slices" if index == "s" and sliced else ""
+                raise found.wrong_size(
+                    axis.name,
+                    f"{devices} along {' x '.join(axes)}",
+                    f"a divisor of {size:,}, {NAMES[index]}{in_slices}",
+                )
+
+
+def _require_even_slots(found: Expression, planned: ModelPlan) -> None:
+    """Tokens spread evenly over the experts."""
+    if planned.model.experts:
+        model, samples, sequence = planned.model, planned.micro_batch, planned.sequence
+        tokens = sequence * samples * model.chosen
+        others = group_size(planned.mesh, [a.name for a in planned.axes if a.stream == "s"])
+        if tokens % (model.experts * others):
+            raise BadInput(
+                f"--sequence, --micro-batch: given {sequence:,} x {samples:,} tokens, each sent to "
+                f"{counted(model.chosen, 'expert')}: {tokens:,} in all with {found.text!r}; expected a "
+                f"multiple of {model.experts * others:,}, so that they spread evenly over the experts"
+            )
+
+
+def require_cut(found: Expression, sizes: Mapping[str, int], model: Transformer) -> None:
+    """A model's weights and layers are cut evenly; of samples and tokens nothing is known."""
+    weights = {name: size for name, size in model.sizes(1, 1).items() if name in ("g", "f", "e")}
+    require_even(found, sizes, weights)
+    if found.product.pipe:
+        require_layers(found, model, sizes[found.product.pipe])

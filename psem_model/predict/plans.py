@@ -1,0 +1,194 @@
+"""Plans: the training states of Psi parameters, placed; or a model, with its activations, cut as well.
+
+Until there is one theory there are two kinds. What reads, predicts, checks or simulates a plan is one
+function for both; commands do not tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from psem_model.predict import model_plans
+from psem_model.predict.asked import OF_MODELS, STEP, Asked
+from psem_model.predict.models import ModelPlan
+from psem_model.reading import inputs
+from psem_model.reading.configurations import parameters
+from psem_model.reading.inputs import BadInput
+from psem_model.reading.meshes import devices_of, mesh_of, required
+from psem_model.reading.products import Expression, parse, parsed
+from psem_model.reading.shapes import is_shape, transformer
+from spec.arithmetic import DIVISIBLE, EXACT, Number
+from spec.derive import derive
+from spec.memory import Sizes
+from spec.mesh import group_size
+from spec.placement import Placement
+from spec.schedule import Kind, Schedule
+from spec.states import BytePolicy
+from spec.strategies import STRATEGIES
+
+
+@dataclass(frozen=True)
+class StatesPlan:
+    """The training states of `psi` parameters on a mesh, and a step of `micro_steps` micro-steps.
+
+    `placement`: none where the schedule was written by hand. `unit`: elements gathered and reduced at a
+    time, none if it was not said: all. `mlp`: layers and width of a perceptron, if that is the model.
+    `padded`: sizes as they are, not as if all divided. A micro-batch is a sample on each device.
+    """
+
+    text: str
+    title: str
+    schedule: Schedule
+    placement: Placement | None
+    mesh: Mapping[str, int]
+    psi: int
+    policy: BytePolicy
+    micro_steps: int
+    unit: int | None = None
+    mlp: tuple[int, int] | None = None
+    padded: bool = True
+
+    @property
+    def devices(self) -> int:
+        return group_size(self.mesh, self.mesh)
+
+    @property
+    def sizes(self) -> Sizes:
+        """What costs are evaluated at."""
+        return Sizes(self.psi, self.mesh, self.policy, self.unit, EXACT if self.padded else DIVISIBLE)
+
+    @cached_property
+    def samples_of_step(self) -> Number:
+        """On all devices: those along the axes of backward have the samples of the whole group."""
+        alike = {
+            axis for op in self.schedule.micro_step if op.kind is Kind.BACKWARD for axis in op.axes
+        }
+        return self.micro_steps * group_size(self.mesh, [a for a in self.mesh if a not in alike])
+
+
+Plan = StatesPlan | ModelPlan
+
+
+def read(asked: Asked) -> Plan:
+    """The plan that is asked for. Raises BadInput."""
+    if asked.schedule is not None:
+        return _of_schedule(asked, asked.schedule)
+    found = parsed(asked.strategy)
+    of_model = found is not None and (not found.is_of_states or asked.has_samples)
+    if found is None or not of_model or asked.placement is not None:
+        return _of_states(asked, found)
+    plan = model_plans.plan(found, asked)
+    model_plans.require_effect(asked, [plan])
+    return plan
+
+
+def read_several(asked: Asked, strategies: Sequence[str]) -> list[Plan]:
+    """Plans that differ in their strategies only. Raises BadInput."""
+    expressions = [parse(text) for text in strategies]
+    several = [
+        _each(asked, found, devices)
+        for found, devices in zip(expressions, devices_of(expressions, asked.devices), strict=True)
+    ]
+    of_models = asked.has_samples and asked.psi is None
+    if not of_models:
+        asked.refuse(["hold"], "without --sequence", "both, for the activations")
+        for found in expressions:
+            if not found.is_of_states:
+                raise BadInput(
+                    f"{asked.command}: given {found.text!r}, which cuts the model; expected its shape, "
+                    "as --config config.json, and --sequence"
+                )
+        return [_of_states(each, found) for each, found in zip(several, expressions, strict=True)]
+    plans = [model_plans.plan(found, each) for each, found in zip(several, expressions, strict=True)]
+    model_plans.require_effect(asked, plans)
+    return [*plans]
+
+
+def _each(asked: Asked, found: Expression, devices: str | None) -> Asked:
+    return replace(asked, strategy=found.text, devices=devices)
+
+
+# ------------------------------------------------------------------------------ training states
+def _of_states(asked: Asked, found: Expression | None) -> StatesPlan:
+    placed, title = placed_as(asked, found)
+    mesh = inputs.mesh(required(asked.devices), placed.axes) if found is None else None
+    mesh = mesh_of(found, asked.devices) if mesh is None and found is not None else mesh
+    psi, unit, mlp = _size(asked)
+    return StatesPlan(
+        asked.strategy or "placement",
+        title,
+        derive(placed),
+        placed,
+        mesh or {},
+        psi,
+        asked.bytes,
+        asked.count_of_steps(),
+        unit,
+        mlp,
+        not asked.divisible,
+    )
+
+
+def _of_schedule(asked: Asked, path: str) -> StatesPlan:
+    from psem_model.reading.schedules import read as schedule_in
+
+    schedule = schedule_in(path)
+    mesh = inputs.mesh(required(asked.devices), schedule.axes)
+    psi, unit, mlp = _size(asked)
+    return StatesPlan(
+        path,
+        path,
+        schedule,
+        None,
+        mesh,
+        psi,
+        asked.bytes,
+        asked.count_of_steps(),
+        unit,
+        mlp=mlp,
+    )
+
+
+def placed_as(asked: Asked, found: Expression | None) -> tuple[Placement, str]:
+    """How training states are placed, by a strategy, a product of them or --placement; its title."""
+    if found is None or found.text in STRATEGIES or asked.placement is not None:
+        return inputs.chosen(asked.command, asked.strategy, asked.placement, asked.hold)
+    asked.refuse(["hold"], f"with {found.text!r}", "it with --placement")
+    return found.product.states, found.text
+
+
+def _size(asked: Asked) -> tuple[int, int | None, tuple[int, int] | None]:
+    """Parameters, and in what units; of a perceptron, its layers and their width too."""
+    if asked.mlp is not None:
+        if asked.psi is not None:
+            raise BadInput("--mlp: given with --psi; expected one of the two")
+        if asked.unit is not None:
+            raise BadInput("--unit: given with --mlp; expected no unit: it is a layer")
+        asked.refuse(OF_MODELS, "with --mlp", "a model's shape and --sequence, or --mlp alone")
+        layers, width = inputs.perceptron(asked.mlp)
+        of_layer = width * (width + 1)  # weights and biases
+        return layers * of_layer, of_layer, (layers, width)
+    psi = _parameters(asked)
+    return psi, asked.unit_within(psi), None
+
+
+def _parameters(asked: Asked) -> int:
+    """How many parameters there are, from --psi, or from the model's shape."""
+    if (asked.psi is None) is not is_shape(asked.shape):
+        raise BadInput(
+            "--psi: expected the parameters, or a model's shape (--config config.json, or --layers, "
+            "--hidden and --heads), one of the two"
+        )
+    if asked.psi is not None:
+        asked.refuse((*STEP, "block"), "with --psi", "a model's shape in its place")
+        return inputs.count("--psi", asked.psi, "parameters")
+    if asked.shape.get("sequence") is None:
+        asked.refuse(STEP, "without --sequence", "both, for the activations")
+    else:
+        block = asked.shape.get("block") or "gpt"
+        learns = not asked.typed("config") and block == "gpt" and asked.typed("vocabulary")
+        others = [name for name in STEP if not (learns and name == "sequence")]  # its places
+        asked.refuse(others, "with --placement", "a strategy, for the activations")
+    return sum(parameters(transformer(asked.shape)).values())

@@ -1,0 +1,221 @@
+"""What the training states of a plan hold and send, as a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from psem_model.predict.plans import StatesPlan
+from psem_model.predict.states import Prediction, predict
+from psem_model.predict.symbolic import LEGEND, closed_form, peak_formula, text, written
+from psem_model.reading.inputs import symbols_of
+from psem_model.text.figures import counted, in_bytes, times
+from psem_model.text.report import (
+    BYTES,
+    ELEMENTS,
+    ITSELF,
+    Axes,
+    Column,
+    Quantity,
+    Report,
+    Row,
+    Section,
+    meant,
+)
+from spec.arithmetic import Number
+from spec.communication import Move
+from spec.memory import MODEL_STATES
+from spec.modes import MEANING, Mode
+from spec.states import State
+
+AT_ONCE = "resting + largest transient ({})"
+OF_ALL = "all parameters at once: --unit says how many"
+
+
+def report(plan: StatesPlan) -> Report:
+    """The prediction beside its closed forms. Raises NotRealisable."""
+    placement = plan.placement
+    if placement is None:
+        raise TypeError("a schedule has no placement to predict")
+    found = predict(
+        placement,
+        plan.psi,
+        plan.mesh,
+        plan.policy,
+        plan.micro_steps,
+        plan.unit,
+        plan.sizes.arithmetic,
+    )
+    return _Reported(plan, found).report()
+
+
+class _Reported:
+    """A prediction beside its closed forms."""
+
+    def __init__(self, plan: StatesPlan, found: Prediction) -> None:
+        self.plan, self.found, self.policy = plan, found, plan.policy
+        self.placement, self.unit = found.placement, plan.unit
+        self.forms = closed_form(self.placement, self.policy, plan.padded, self.unit is not None)
+        self.in_units = closed_form(self.placement, self.policy, plan.padded, with_unit=True)
+
+    def report(self) -> Report:
+        plan, found = self.plan, self.found
+        mesh = " x ".join(f"{axis} {size:,}" for axis, size in plan.mesh.items())
+        unit = plan.psi if self.unit is None else self.unit
+        facts = (
+            f"Psi = {plan.psi:,} parameters; {mesh}; {counted(plan.micro_steps, 'micro-step')} a step; "
+            f"unit {counted(unit, 'element')}",
+        )
+        return Report(
+            "predict",
+            plan.title,
+            facts,
+            (
+                self._placement(),
+                *self._schedule(),
+                self._memory(),
+                self._operations(),
+                self._sent(),
+                meant("formulas: memory in bytes, communication in elements", self._legend()),
+            ),
+            {
+                "strategy": plan.text,
+                "inputs": self._inputs(),
+                "schedule": [
+                    {"part": part, "operation": " ".join(str(op).split()), "phase": op.phase.value}
+                    for part, ops in self._parts()
+                    for op in ops
+                ],
+                "formulas": self._formulas(),
+            },
+        )
+
+    def _inputs(self) -> dict[str, Any]:
+        plan = self.plan
+        return {
+            "psi": plan.psi,
+            "devices": plan.devices,
+            "mesh": dict(plan.mesh),
+            "bytes": in_bytes(self.policy),
+            "accumulate": plan.micro_steps,
+            "unit": plan.psi if self.unit is None else self.unit,
+            "padding": "exact" if plan.padded else "divisible",
+            "hold": self.placement.hold,
+        }
+
+    def _formulas(self) -> dict[str, str]:
+        f = self.forms
+        named = {s.value: f.resting[s] for s in MODEL_STATES} | {"resting": f.total}
+        named |= {"peak": peak_formula(f), "host": f.host, "elements": f.elements}
+        return {name: text(form) for name, form in named.items()} | {
+            "bytes": text(f.bytes),
+            "host_bytes": text(f.host_bytes),
+        }
+
+    # --------------------------------------------------------------------------------- sections
+    def _placement(self) -> Section:
+        placement = self.placement
+        used = {m for s in State for _, m in dict(placement.modes)[s]}
+        notes = [f"{mode.value:<3} {MEANING[mode]}" for mode in Mode if mode in used]
+        held = ["gathered parameters are held from forward to backward"] if placement.hold else []
+        rows = tuple(Row((s.value, symbols_of(placement, s)), s.value) for s in State)
+        columns = (Column("state"), Column("mode", key=ITSELF))
+        return Section("placement", columns, rows, (*held, *notes), "placement")
+
+    def _parts(self) -> list[tuple[str, tuple[Any, ...]]]:
+        schedule = self.found.schedule
+        return [("micro-step", schedule.micro_step), ("finish", schedule.finish)]
+
+    def _schedule(self) -> Iterator[Section]:
+        for part, ops in self._parts():
+            often = times(self.plan.micro_steps if part == "micro-step" else 1)
+            if ops:
+                rows = tuple(Row((str(op),)) for op in ops)
+                yield Section(f"schedule, {part} ({often})", (Column("operation"),), rows)
+
+    def _memory(self) -> Section:
+        p, f = self.found, self.forms
+        rows = [
+            Row(
+                (s.value, self._bytes(p.resting[s], f.resting[s], self._factor(s))),
+                f"resting.{s.value}",
+            )
+            for s in MODEL_STATES
+        ]
+        at_once = AT_ONCE.format(OF_ALL if self.unit is None else f"unit: {self.unit:,}")
+        rows += [
+            Row(("resting, total", self._bytes(p.total, f.total)), "resting.total"),
+            Row(("peak", self._bytes(p.peak, peak_formula(f), at_once)), "peak"),
+            Row(("host", self._bytes(p.host, f.host)), "host"),
+        ]
+        passing = peak_formula(self.in_units) - self.in_units.total
+        of_units = self.unit is None and passing.has(self.in_units.sizes.unit)
+        notes = [f"peak of units of U elements: resting + {text(passing)}"] if of_units else []
+        columns = (Column("state"), Column("bytes", key=ITSELF))
+        return Section("memory per device", columns, tuple(rows), tuple(notes), "memory")
+
+    def _operations(self) -> Section:
+        p, f = self.found, self.forms
+        pairs = [*zip(p.moves, f.moves, strict=True)]
+        columns = (
+            Column("operation"),
+            Column("operation", key="operation", shown=False),
+            Column("state", key="state", shown=False),
+            Column("phase", key="phase", shown=False),
+            Column("along", key="axes"),
+            Column("times", key="times", shown=False),
+            Column("elements", key="elements"),
+            Column("bytes", key="bytes"),
+        )
+        notes = []
+        if any(move.op.state is State.ACTIVATIONS for move in p.moves):
+            notes.append("activations move too; what they take and move is not counted here")
+        return Section(
+            "communication per device and step",
+            columns,
+            tuple(self._operation(*pair) for pair in pairs),
+            tuple(notes),
+            "communication.operations",
+        )
+
+    def _operation(self, move: Move, form: Move) -> Row:
+        op, state = move.op, move.op.state or move.op.target
+        counted_here = op.state in MODEL_STATES  # what activations move is the model's
+        elements = Quantity(move.elements, ELEMENTS, written(form.elements)) if counted_here else None
+        in_all = Quantity(move.bytes, BYTES, provenance=self._factor(state)) if counted_here else None
+        return Row(
+            (
+                f"{op.kind.value} {state.value}",
+                op.kind.value,
+                state.value,
+                op.phase.value,
+                Axes(op.axes),
+                int(move.times),
+                elements,
+                in_all,
+            )
+        )
+
+    def _sent(self) -> Section:
+        p, f = self.found, self.forms
+        rows = (
+            Row(("to other devices", Quantity(p.elements, ELEMENTS, written(f.elements))), "elements"),
+            Row(("", self._bytes(p.bytes, f.bytes)), "bytes"),
+            Row(("over the host link", self._bytes(p.host_bytes, f.host_bytes)), "host_bytes"),
+        )
+        return Section("", (Column("sent"), Column("in all", key=ITSELF)), rows, key="communication")
+
+    def _bytes(self, value: Number, form: Any, provenance: str = "") -> Quantity:
+        return Quantity(value, BYTES, written(form), provenance)
+
+    def _factor(self, state: State) -> str:
+        return f"{self.policy.of(state)} = {self.policy.provenance(state)}"
+
+    def _legend(self) -> dict[str, str]:
+        several = len(self.placement.axes) > 1
+        dropped = ("shard",) if self.unit is None else ()
+        found = {name: words for name, words in LEGEND.items() if not name.startswith(dropped)}
+        if several:
+            del found["N"]
+            found |= {f"N_{axis}": f"devices along {axis}" for axis in self.placement.axes}
+        return found

@@ -1,0 +1,48 @@
+"""Sizes of a mesh: in a product of strategies, or in --devices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from psem_model.reading import inputs
+from psem_model.reading.inputs import BadInput
+from psem_model.reading.products import Expression
+
+OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
+
+
+def required(devices: str | None) -> str:
+    """The number of devices, if it is given. Raises BadInput."""
+    if devices is None:
+        raise BadInput(f"--devices: missing; expected: {OF_DEVICES}")
+    return devices
+
+
+def mesh_of(found: Expression, devices: str | None) -> dict[str, int]:
+    """Sizes of a product's axes: from the expression, or else from --devices, in the axes' order."""
+    axes = found.product.axes
+    missing = [axis for axis in axes if axis not in found.sizes]
+    if not missing:
+        if devices is not None:
+            raise BadInput(
+                f"--devices: given with {found.text!r}, which says its sizes; expected one of the two"
+            )
+        return {axis: found.sizes[axis] for axis in axes}
+    if found.sizes:
+        number = next(n for n, f in enumerate(found.product.factors) if missing[0] in f.axes)
+        raise found.wrong_factor(
+            number,
+            "one for each axis, such as tp(8), or none and --devices",
+            f" without a size for {missing[0]}",
+        )
+    return inputs.mesh(required(devices), axes)
+
+
+def devices_of(plans: Sequence[Expression], devices: str | None) -> list[str | None]:
+    """What --devices says of each of several plans: of those that do not say their sizes."""
+    sized = next((plan for plan in plans if plan.sizes), None)
+    unsized = next((plan for plan in plans if not plan.sizes), None)
+    if devices is None and sized and unsized:
+        words = f"{unsized.text!r} without sizes beside {sized.text!r}"
+        raise BadInput(f"strategy: given {words}; expected dp(8), say, or --devices for it")
+    return [None if plan.sizes and unsized else devices for plan in plans]

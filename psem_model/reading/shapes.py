@@ -1,0 +1,118 @@
+"""A model's shape, from a configuration file or from the numbers that were typed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from psem_model.reading import inputs
+from psem_model.reading.inputs import BadInput
+from spec.transformer import Transformer
+
+BLOCKS = {
+    "gpt": "layer norms, biases, gelu, dropout, tied words (arXiv 2104.04473)",
+    "llama": "root mean square norms, gated silu, no biases",
+}
+SHAPE = (  # options that give a model's shape in numbers
+    *("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary"),
+    *("experts", "chosen"),
+)
+Typed = Mapping[str, str | None]  # an option's name, and what was typed
+
+
+def is_shape(given: Typed) -> bool:
+    """Whether anything was typed of a model's shape."""
+    return any(given.get(name) is not None for name in ("config", *SHAPE))
+
+
+def transformer(given: Typed) -> Transformer:
+    """A model from a configuration file, or from the numbers that give its shape.
+
+    `block`: gpt or llama; none is gpt. Raises BadInput.
+    """
+    if given.get("config") is not None:
+        also = next((name for name in (*SHAPE, "block") if given.get(name) is not None), None)
+        if also:
+            raise BadInput(f"--{also.replace('_', '-')}: given with --config; expected one of the two")
+        from psem_model.reading.configurations import read
+
+        return read(given["config"] or "")[1]
+    for name in ("layers", "hidden", "heads"):
+        if given.get(name) is None:
+            raise BadInput(
+                f"--{name}: missing; expected the model's shape, as --config config.json or "
+                "--layers, --hidden and --heads"
+            )
+    numbers = {name: _number(name, given.get(name)) for name in SHAPE}
+    if (numbers["layers"] or 0) > inputs.MOST_LAYERS:
+        raise BadInput(
+            f"--layers: given {given['layers']!r}; expected at most {inputs.MOST_LAYERS:,} layers"
+        )
+    return _shaped(given.get("block") or "gpt", numbers, given.get("sequence"))
+
+
+def kind_of(given: Typed) -> str:
+    """What its layers are called: a family of configurations, or a block."""
+    if given.get("config") is not None:
+        from psem_model.reading.configurations import read
+
+        return read(given["config"] or "")[0]
+    return inputs.choose("--block", given.get("block") or "gpt", BLOCKS)
+
+
+def _number(name: str, value: str | None) -> int | None:
+    return None if value is None else inputs.count(f"--{name.replace('_', '-')}", value, "")
+
+
+def _shaped(block: str, given: Mapping[str, int | None], sequence: str | None) -> Transformer:
+    """A block of one of two kinds, where nothing else is said as its authors built it."""
+    hidden, heads = given["hidden"] or 0, given["heads"] or 0
+    kv_heads = given["kv_heads"] or heads
+    if given["head_dim"] is None and hidden % heads:
+        raise BadInput(
+            f"--heads: given {heads}; expected a divisor of --hidden {hidden}, or --head-dim"
+        )
+    if heads % kv_heads:
+        raise BadInput(f"--kv-heads: given {kv_heads}; expected a divisor of --heads {heads}")
+    if (given["experts"] is None) != (given["chosen"] is None):
+        raise BadInput("--experts and --chosen go together; expected both or none")
+    if (given["chosen"] or 0) > (given["experts"] or 0):
+        raise BadInput(
+            f"--chosen: given {given['chosen']}; expected at most --experts {given['experts']}"
+        )
+    llama = inputs.choose("--block", block, BLOCKS) == "llama"
+    return Transformer(
+        layers=given["layers"],
+        hidden=hidden,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=given["head_dim"] or hidden // heads,
+        feed_forward=given["feed_forward"] or 4 * hidden,
+        vocabulary=given["vocabulary"] or 0,
+        gated=llama,
+        function="silu" if llama else "gelu",
+        norm="rms_norm" if llama else "layer_norm",
+        biases=frozenset() if llama else frozenset({"qkv", "output", "mlp"}),
+        positions=_places(given["vocabulary"], sequence) if not llama else 0,
+        angles=llama,
+        tied=not llama,
+        dropout=not llama,
+        experts=given["experts"] or 0,
+        chosen=given["chosen"] or 0,
+    )
+
+
+def _places(vocabulary: int | None, sequence: str | None) -> int:
+    """How many places a GPT with words learns: those of a sample."""
+    if not vocabulary:
+        return 0
+    if sequence is None:
+        raise BadInput("--sequence: missing; expected the tokens of a sample: gpt learns their places")
+    return inputs.count("--sequence", sequence, "tokens")
+
+
+def small(block: str | None, experts: bool) -> Transformer:
+    """A small model of some kind, to derive or check programs, which do not depend on sizes."""
+    numbers = {"layers": "4", "hidden": "8", "heads": "2", "vocabulary": "16", "sequence": "4"}
+    return transformer(
+        {**numbers, "block": block, **({"experts": "4", "chosen": "2"} if experts else {})}
+    )

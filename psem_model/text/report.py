@@ -1,0 +1,209 @@
+"""A report: what a command found, once, for a terminal, a program, a paper.
+
+A report has sections; a section is a table of rows under a title, with notes. A cell is text, a whole
+number, a quantity (an exact number with its unit, formula and provenance), axes of a mesh, a formula,
+or several of these. Each form of output (`terminal`, `document`, `markdown`, `latex`, `comma`) reads
+the same cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from spec.arithmetic import Number
+
+VERSION = 1  # of the documents for programs: raised when a key changes its meaning or goes
+BYTES, ELEMENTS = "bytes", "elements"
+ITSELF = "."  # the key of a column whose cell is all there is to say of a row
+
+# text, a whole number, a quantity, axes, a truth, nothing, a SymPy expression, or a tuple of these
+Cell = Any
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A formula as one line of plain text, and as the SymPy expression that papers print."""
+
+    text: str
+    expression: Any = field(compare=False)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """An exact number, its unit, the formula it comes from, and why a factor is as large as it is.
+
+    Without a unit it is a plain number, of whatever its row says.
+    """
+
+    value: Number
+    unit: str = ""
+    formula: Formula | None = None
+    provenance: str = ""
+
+    @property
+    def exact(self) -> Fraction:
+        """The number, whatever it was computed with."""
+        return Fraction(self.value)
+
+    def document(self) -> dict[str, Any]:
+        """For a program: exactly, as the nearest float, and what else is known."""
+        exact = self.exact
+        found = {"exact": f"{exact.numerator}/{exact.denominator}", "value": float(exact)}
+        more = {"unit": self.unit, "formula": self.formula, "provenance": self.provenance}
+        return found | {name: str(words) for name, words in more.items() if words}
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The axes of a mesh along which something is; none: the host link."""
+
+    names: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"over {' x '.join(self.names) if self.names else 'the host link'}"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A title, and a key for programs (none: not for them).
+
+    `wide`: text that is wrapped, and its share of what the other columns leave on a page. `right`: set
+    to the right. `shown`: for readers, too.
+    """
+
+    title: str
+    wide: float = 0
+    key: str = ""
+    right: bool = False
+    shown: bool = True
+
+
+@dataclass(frozen=True)
+class Row:
+    """Cells, a key for programs; `marked` where a reader should look, not `shown` where nothing is."""
+
+    cells: tuple[Cell, ...]
+    key: str = ""
+    marked: bool = False
+    shown: bool = True
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table that can stand alone.
+
+    `key`: its place in a document for programs. `titled`: columns have their titles above them.
+    `legend`: what symbols mean, by their names. On a page, `long` may take several, and of `headed`
+    the first column becomes a heading above the rows that begin with it.
+    """
+
+    title: str
+    columns: tuple[Column, ...] = ()
+    rows: tuple[Row, ...] = ()
+    notes: tuple[Cell, ...] = ()
+    key: str = ""
+    titled: bool = False
+    legend: Mapping[str, str] = field(default_factory=dict)
+    long: bool = False
+    headed: bool = False
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row.cells) != len(self.columns):
+                raise ValueError(
+                    f"{self.title}: {len(row.cells)} cells in {len(self.columns)} columns: {row}"
+                )
+
+    def document(self) -> Any:
+        """For a program: rows by their keys, or else a list of them."""
+        if any(row.key for row in self.rows):
+            found: dict[str, Any] = {}
+            for row in self.rows:
+                if row.key:
+                    put(found, row.key, self._record(row))
+            return found
+        return [self._record(row) for row in self.rows]
+
+    def _record(self, row: Row) -> Any:
+        cells = {c.key: data(v) for c, v in zip(self.columns, row.cells, strict=True) if c.key}
+        return cells[ITSELF] if ITSELF in cells else cells
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command found: lines under a title, sections, and what else programs are told.
+
+    `right`: as asked; otherwise the command's exit code is 1.
+    """
+
+    command: str
+    title: str
+    facts: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+    data: Mapping[str, Any] = field(default_factory=dict)
+    right: bool = True
+
+    def document(self) -> dict[str, Any]:
+        """For a program: every number exactly, with the version of this form."""
+        found: dict[str, Any] = {"report": self.command, "version": VERSION, **data(self.data)}
+        for section in self.sections:
+            if section.key:
+                put(found, section.key, section.document())
+        return found
+
+
+def put(document: dict[str, Any], path: str, value: Any) -> None:
+    """Put a value at a dotted path of a document; tables that meet there become one."""
+    *above, last = path.split(".")
+    for key in above:
+        document = document.setdefault(key, {})
+    if isinstance(value, dict) and isinstance(document.get(last), dict):
+        for key, each in value.items():
+            put(document[last], key, each)
+    elif last in document:
+        raise ValueError(f"{path} is there twice")
+    else:
+        document[last] = value
+
+
+def data(cell: Cell) -> Any:
+    """A cell for programs."""
+    if isinstance(cell, Quantity):
+        return cell.document()
+    if isinstance(cell, Axes):
+        return list(cell.names) or ["host"]
+    if cell is None or isinstance(cell, bool | int | float | str):
+        return cell
+    if isinstance(cell, tuple | list):
+        return [data(part) for part in cell]
+    if isinstance(cell, Mapping):
+        return {name: data(part) for name, part in cell.items()}
+    return str(cell)
+
+
+def rows(cells: Iterable[tuple[Cell, ...]]) -> tuple[Row, ...]:
+    """Rows that programs are not told by key."""
+    return tuple(Row(each) for each in cells)
+
+
+def listed(title: str, lines: Iterable[str], key: str = "") -> Section:
+    """A section of lines."""
+    return Section(
+        title, (Column("", 1, ITSELF if key else ""),), rows((line,) for line in lines), key=key
+    )
+
+
+def meant(title: str, legend: Mapping[str, str]) -> Section:
+    """A section that says what symbols mean."""
+    return Section(title, (Column("symbol"), Column("meaning", 1)), rows(legend.items()))
+
+
+def parts(cell: Cell) -> Iterator[Cell]:
+    """What a cell has several of, one by one."""
+    yield from cell if isinstance(cell, tuple) else (cell,)

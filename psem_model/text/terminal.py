@@ -1,0 +1,251 @@
+"""Reports as text: even columns in a pipe; on a terminal its width and colours, by rich."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from psem_model.text.figures import Unit, plain, unit_of
+from psem_model.text.report import BYTES, ELEMENTS, Cell, Column, Quantity, Report, Section, parts
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+GAP, INDENT = 2, 2  # characters between columns, and before a section's lines
+NARROWEST = 16  # characters that wrapped text is given at least
+NUMBERS = frozenset({"bytes", "number"})
+
+
+@dataclass(frozen=True)
+class Lane:
+    """A column of texts on a terminal, made from a column of cells."""
+
+    title: str
+    texts: tuple[str, ...]
+    right: bool = False
+    wraps: bool = False
+
+    @property
+    def width(self) -> int:
+        return max(map(len, (self.title, *self.texts)), default=0)
+
+    @property
+    def least(self) -> int:
+        """The narrowest it can be: a number, or a word, stays on its line."""
+        if not self.wraps:
+            return self.width
+        words = [word for text in (self.title, *self.texts) for word in text.split()]
+        return min(self.width, max([NARROWEST, *map(len, words)]))
+
+
+def text(report: Report, width: int | None = None, colours: bool = False) -> str:
+    """A report as text. `width`: of a terminal; without one, as wide as it comes out."""
+    unit = _unit(report)
+    if width is None:
+        lines = [*_head(report)]
+        for section in report.sections:
+            lines += ["", section.title] if section.title else []
+            lines += [" " * INDENT + line for line in _even(_lanes(section, unit))]
+            lines += [" " * INDENT + note for note in _notes(section)]
+        return "\n".join(line.rstrip() for line in lines) + "\n"
+    return _fitted(report, unit, width, colours)
+
+
+def shown(report: Report) -> str:
+    """A report for whoever reads the standard output: NO_COLOR and the terminal's width are heeded."""
+    if not sys.stdout.isatty():
+        return text(report)
+    plain_only = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return text(report, shutil.get_terminal_size().columns, not plain_only)
+
+
+def _head(report: Report) -> Iterator[str]:
+    yield from [report.title] if report.title else []
+    yield from (" " * INDENT + fact for fact in report.facts)
+
+
+def _notes(section: Section) -> Iterator[str]:
+    yield from (written(note) for note in section.notes)
+    yield from (f"{name}: {words}" for name, words in section.legend.items())
+
+
+# ------------------------------------------------------------------------------- cells as texts
+def _unit(report: Report) -> Unit:
+    """One unit for all bytes of a report."""
+    cells = (cell for s in report.sections for row in s.rows for cell in row.cells)
+    return unit_of(part.value for part in cells if isinstance(part, Quantity) and part.unit == BYTES)
+
+
+def written(cell: Cell) -> str:
+    """A cell as one text."""
+    return "; ".join(map(_written, parts(cell)))
+
+
+def _written(part: Cell) -> str:
+    if part is None:
+        return ""
+    if isinstance(part, bool):
+        return "yes" if part else "no"
+    if isinstance(part, int | Fraction):
+        return plain(part)
+    if isinstance(part, Quantity):
+        return f"{plain(part.value)} {part.unit}".rstrip()
+    return str(part)
+
+
+def _lanes(section: Section, unit: Unit) -> list[Lane]:
+    """What is shown of a section's columns: of quantities their numbers, formulas and provenance."""
+    found: list[Lane] = []
+    for number, column in enumerate(section.columns):
+        if column.shown:
+            cells = [row.cells[number] for row in section.rows if row.shown]
+            found += _lanes_of(column, cells, unit, section.titled)
+    return found
+
+
+def _lanes_of(column: Column, cells: Sequence[Cell], unit: Unit, titled: bool) -> Iterator[Lane]:
+    title = column.title if titled else ""
+    quantities = [cell if isinstance(cell, Quantity) else None for cell in cells]
+    if not any(quantities):
+        yield Lane(title, tuple(map(written, cells)), column.right, bool(column.wide))
+        return
+    is_bytes = any(q and q.unit == BYTES for q in quantities)
+    if is_bytes:
+        both = [
+            _both(q, unit) if q else (written(c), "") for q, c in zip(quantities, cells, strict=True)
+        ]
+        decimal, binary = (tuple(texts) for texts in zip(*both, strict=True))
+        yield Lane(title, decimal, column.right)
+        if not titled:
+            yield Lane("", binary)
+    else:
+        texts = [_number(q) if q else written(cell) for q, cell in zip(quantities, cells, strict=True)]
+        yield Lane(title, tuple(texts), column.right)
+    formulas = tuple(str(q.formula) if q and q.formula else "" for q in quantities)
+    because = tuple(q.provenance if q else "" for q in quantities)
+    for more in (formulas, because):
+        if any(more):
+            yield Lane("", more, wraps=True)
+
+
+def _both(quantity: Quantity, unit: Unit) -> tuple[str, str]:
+    return unit.texts(quantity.value) if quantity.unit == BYTES else (_number(quantity), "")
+
+
+def _number(quantity: Quantity) -> str:
+    unit = f" {quantity.unit}" if quantity.unit == ELEMENTS else ""
+    return f"{plain(quantity.value)}{unit}"
+
+
+# ------------------------------------------------------------------------------ in a pipe
+def _even(lanes: Sequence[Lane]) -> Iterator[str]:
+    """Lines with even columns, as wide as they come out."""
+    if not lanes:
+        return
+    texts = [(lane.title, *lane.texts) for lane in lanes]
+    for line in list(zip(*texts, strict=True))[0 if any(lane.title for lane in lanes) else 1 :]:
+        cells = zip(line, lanes, strict=True)
+        yield (
+            (" " * GAP)
+            .join(
+                cell.rjust(lane.width) if lane.right else cell.ljust(lane.width) for cell, lane in cells
+            )
+            .rstrip()
+        )
+
+
+# ------------------------------------------------------------------------------ on a terminal
+def _fitted(report: Report, unit: Unit, width: int, colours: bool) -> str:
+    """In so many characters a line: what does not fit side by side is set one below the other."""
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console(
+        file=StringIO(),
+        width=width,
+        force_terminal=colours,
+        no_color=not colours,
+        color_system="standard" if colours else None,
+        highlight=False,
+        emoji=False,
+        markup=False,
+    )
+    title, *facts = [*_head(report)] or [""]
+    console.print(Text(title, "bold"))
+    for fact in facts:
+        console.print(Padding(Text(fact.strip()), (0, 0, 0, INDENT)))
+    for section in report.sections:
+        if section.title:
+            console.print(Text(f"\n{section.title}", "bold"))
+        lanes = _lanes(section, unit)
+        marked = [row.marked for row in section.rows if row.shown]
+        for block in _blocks(lanes, marked, width - INDENT):
+            console.print(Padding(block, (0, 0, 0, INDENT)))
+        for note in _notes(section):
+            console.print(Padding(Text(note, "dim"), (0, 0, 0, INDENT)))
+    return _stripped(console)
+
+
+def _stripped(console: Console) -> str:
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in lines) + "\n"
+
+
+def _blocks(lanes: Sequence[Lane], marked: Sequence[bool], width: int) -> Iterable[RenderableType]:
+    """A table if it fits, else one small table for each row."""
+    from rich.table import Table
+
+    if not lanes:
+        return
+    gaps = GAP * (len(lanes) - 1)
+    if sum(lane.least for lane in lanes) + gaps <= width:
+        found = Table(
+            box=None,
+            show_header=any(lane.title for lane in lanes),
+            pad_edge=False,
+            padding=(0, GAP, 0, 0),
+            collapse_padding=True,
+            header_style="dim",
+        )
+        for number, lane in enumerate(lanes):
+            found.add_column(
+                lane.title,
+                justify="right" if lane.right else "left",
+                no_wrap=not lane.wraps,
+                min_width=lane.least,
+                style="dim" if lane.wraps and number else None,
+            )
+        for cells, is_marked in zip(
+            zip(*(lane.texts for lane in lanes), strict=True), marked, strict=True
+        ):
+            found.add_row(*cells, style="red" if is_marked else None)
+        yield found
+        return
+    yield from _turned(lanes, marked)
+
+
+def _turned(lanes: Sequence[Lane], marked: Sequence[bool]) -> Iterator[RenderableType]:
+    """Each row on lines of its own: what it is of, then a line for each of its other texts."""
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    first, *others = lanes
+    titled = any(lane.title for lane in lanes)
+    for number, name in enumerate(first.texts):
+        style = "red" if marked[number] else "bold" if titled else ""
+        yield Text(name, style)
+        inner = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
+        for lane in others:
+            if lane.texts[number]:
+                cells = (lane.title, lane.texts[number]) if titled else (lane.texts[number],)
+                inner.add_row(*cells)
+        yield Padding(inner, (0, 0, 0, INDENT))
