@@ -9,9 +9,9 @@ from math import prod
 from typing import Any
 
 from psem_model.predict.states import NO_COPY, wants_a_copy
-from psem_model.reading.inputs import BadInput
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedules import line_of, loads, text_of
+from psem_model.text.errors import BadInput
 from psem_model.text.figures import Divergence, counted, divergence_json, divergence_text
 from spec.any_size import LEAST, any_size, same
 from spec.arithmetic import Number

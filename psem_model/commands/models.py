@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from psem_model.commands.help import Command
 from psem_model.commands.options import (
     ACCUMULATE,
     DEVICES,
@@ -18,7 +19,7 @@ from psem_model.commands.options import (
     MODEL,
     POLICY,
     PSI,
-    REJECTED,
+    STRATEGIES,
     UNIT,
     options,
     refuse,
@@ -26,7 +27,9 @@ from psem_model.commands.options import (
     ticker,
     typed,
 )
-from psem_model.reading.inputs import BadInput, choose, count
+from psem_model.reading import words
+from psem_model.reading.words import count
+from psem_model.text.errors import REJECTED, BadInput, choose, quoted
 
 SMALL = 3  # devices along an axis, or micro-steps, that show all there is to see
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ def parameters(psi: str | None, model: dict[str, Any]) -> int:
         )
     if psi is not None:
         refuse((*STEP, "block"), "with --psi", "a model's shape in its place")
-        return count("--psi", psi, "parameters")
+        return words.parameters("--psi", psi)
     if model["sequence"] is None:
         refuse(STEP, "without --sequence", "both, for the activations")
     else:
@@ -61,10 +64,10 @@ def parameters(psi: str | None, model: dict[str, Any]) -> int:
         others = [name for name in STEP if not (learns and name == "sequence")]  # its places
         refuse(others, "with --placement", "a strategy, for the activations")
     from psem_model.reading import plans as model_inputs
-    from psem_model.reading.configurations import count as count_parameters
+    from spec.model_costs import parameters as sizes_of
 
     found = model_inputs.transformer(model["config"], model["block"], shape, model["sequence"])
-    return count_parameters(found)
+    return int(sum(sizes_of(found).values()))
 
 
 def has_samples(model: dict[str, Any]) -> bool:
@@ -107,10 +110,14 @@ def _keeps_gathered(plan: ModelPlan) -> bool:
     return any(costs.program.kept != again[name].program.kept for name, costs in plan.costs.items())
 
 
-@click.command()
-@click.argument("strategies", nargs=-1, metavar="STRATEGY STRATEGY ...")
-@options(click.option("--psi", help=PSI), DEVICES)
-@options(POLICY, ACCUMULATE, UNIT, HELD, *MODEL, JSON)
+@click.command(
+    cls=Command,
+    examples=[
+        'psem compare "zero1(64)" "zero3(64)" --psi 7e9',
+        'psem compare "zero1(64)" "zero1(8) * tp(8)" --config llama-2-7b.json --sequence 4096',
+    ],
+)
+@options(STRATEGIES, DEVICES, HELD, PSI, *MODEL, POLICY, ACCUMULATE, UNIT, JSON)
 def compare(
     strategies: tuple[str, ...],
     psi: str | None,
@@ -124,22 +131,20 @@ def compare(
 ) -> None:
     """Set two or more plans side by side: memory, what is sent along each axis, verdict.
 
-    Strategies or products of them: psem compare "zero1(64)" "zero3(64)" --psi 7e9. With a model's
-    shape and --sequence, activations too, and strategies that cut the model. Memory is per device, and
-    what is sent per device and step: of a pipeline's fullest and of its busiest stage. Exit code: 0 if
-    all are accepted, 1 if one is rejected.
+    With a model's shape and --sequence, activations too, and strategies that cut the model. Memory is
+    per device, and what is sent per device and step: of a pipeline's fullest and of its busiest stage.
+    Exit code: 0 if all are accepted, 1 if one is rejected.
     """
     from psem_model.check.products import check_product
     from psem_model.predict import compare as sides
     from psem_model.predict.states import NotRealisable, evaluate, require_realisable
-    from psem_model.reading import inputs
     from psem_model.reading import plans as model_inputs
     from psem_model.reading.products import parse
     from spec.memory import Sizes
 
     if len(strategies) < 2:
         raise BadInput('compare: expected two strategies or more, such as "zero1(64)" "zero3(64)"')
-    given = inputs.policy(policy)
+    given = words.policy(policy)
     expressions = [parse(text) for text in strategies]
     of_devices = model_inputs.devices_of(expressions, devices)
     plans = []
@@ -162,11 +167,11 @@ def compare(
             continue
         if not expression.is_of_states:
             raise BadInput(
-                f"compare: given {expression.text!r}, which cuts the model; expected its shape, as "
-                "--config config.json, and --sequence"
+                f"compare: given {quoted(expression.text)}, which cuts the model; expected its shape, "
+                "as --config config.json, and --sequence"
             )
         size = parameters(psi, model)
-        of_unit = None if unit is None else min(size, count("--unit", unit, "elements"))
+        of_unit = None if unit is None else min(size, words.parameters("--unit", unit, "elements"))
         mesh = model_inputs.mesh(expression, of_devices[number])
         steps = count("--accumulate", accumulate, "micro-steps")
         placed, refused = expression.product.states, None
@@ -191,9 +196,11 @@ def predict(
     **step: Any,
 ) -> None:
     """Print what a product of strategies needs and moves."""
-    refuse(["psi"], f"with {found.text!r}", "the model's shape in its place")
+    refuse(["psi"], f"with {quoted(found.text)}", "the model's shape in its place")
     if not exact:
-        raise BadInput(f"--divisible: given with {found.text!r} and a model; expected it with --psi")
+        raise BadInput(
+            f"--divisible: given with {quoted(found.text)} and a model; expected it with --psi"
+        )
     plan = planned(found, devices, model, **step)
     require_effect([plan])
     from psem_model.predict.show_models import ModelShown

@@ -10,20 +10,26 @@ from typing import Any, NoReturn
 
 import click
 
+from psem_model.commands import names
+from psem_model.commands.help import Command, option
 from psem_model.commands.options import (
     ACCUMULATE,
+    ACCUMULATE_TO_CHECK,
     BLOCK,
     CONFIG,
     DEVICES,
     DEVICES_TO_CHECK,
+    FILE_OR_STRATEGY,
     HOLD,
     JSON,
+    MLP,
     MODEL,
+    OUTPUT,
     PLACEMENT,
     POLICY,
     PROGRAM,
     PSI,
-    REJECTED,
+    RUN,
     SCHEDULE,
     STRATEGY,
     UNIT,
@@ -33,12 +39,19 @@ from psem_model.commands.options import (
     require_few,
     ticker,
 )
+from psem_model.text.errors import REJECTED, BadInput, choose, quoted
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=["psem derive zero2 > my.toml", "psem derive --language", 'psem derive "cp * tp" --moves'],
+)
 @options(STRATEGY, PLACEMENT, HOLD)
-@click.option(
-    "--language", is_flag=True, help="Print what a schedule may say: every table, key and operation."
+@option(
+    OUTPUT,
+    "--language",
+    is_flag=True,
+    help="Print what a schedule may say: every table, key and operation.",
 )
 @options(*PROGRAM)
 def derive(
@@ -49,34 +62,8 @@ def derive(
     Of a strategy that cuts the model (tp, tp+sp, cp, cp-all-to-all, ep, products such as "cp*tp"):
     the program of one layer, how each value lies, and the collectives that follow.
 
-    \b
-      psem derive zero2 > my.toml
-      psem check my.toml
-      psem derive --language
-
-    \b
-    Tables
-      axes        the mesh's axes: axes = ["batch"]
-      [training]  what a single device does: loss, clip, tied, statistics; may be left out
-      [rest]      where each state is between steps: sharded, stored, host; may be left out
-      [step]      micro_step = [...] once for each micro-batch, finish = [...] once;
-                  finish may be left out
-
-    \b
-    Keys of an operation, which is a table on a line of its own
-      op, source  what it does, and the buffer it reads
-      into        the buffer it writes; left out: in place
-      by          what it scales, divides or clips by
-      axes        the axes it acts along; for backward and count, along which each
-                  device has the samples of the whole group
-      within      the axes along which a device has only its slice
-      span        room for its result: "nothing", "unit" or "whole"
-      phase       forward, backward, reduce, update or publish
-      mean        a reduction divides the sum by the number of devices
-      shift       a device takes the slice of the one that many places further on
-
-    `psem derive --language` has all of it: what each operation does, reads and writes, and what each
-    key is where it is left out.
+    `psem check FILE` checks a schedule that was changed, and `psem derive --language` prints the
+    language: what each operation does, reads and writes, and what each key is where it is left out.
     """
     from psem_model.reading import plans as model_inputs
     from psem_model.reading.products import parsed
@@ -121,15 +108,15 @@ def check_a_product(
     """Check a product of strategies, and exit."""
     from psem_model.check.products import check_product
     from psem_model.predict.programs import shape
-    from psem_model.reading import inputs
     from psem_model.reading import plans as model_inputs
+    from psem_model.reading import words
     from psem_model.reading.products import parse
 
     try:
         found = parse(text)
-    except inputs.BadInput as error:
+    except BadInput as error:
         or_a_file = "; or a file, but there is none of this name" if text.isidentifier() else ""
-        raise inputs.BadInput(f"{error}{or_a_file}") from None
+        raise BadInput(f"{error}{or_a_file}") from None
     given = devices is not None or found.sizes
     sizes = model_inputs.mesh(found, devices) if given else None
     kind = block
@@ -147,8 +134,8 @@ def check_a_product(
         found,
         model,
         sizes,
-        None if accumulate is None else inputs.count("--accumulate", accumulate, "micro-steps"),
-        inputs.policy(policy),
+        None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps"),
+        words.policy(policy),
         bar("checking"),
     )
     checked = replace(checked, layers=kind, experts=bool(model.experts))
@@ -160,11 +147,11 @@ def check_a_product(
     sys.exit(0 if checked.accepted else REJECTED)
 
 
-@click.command()
-@click.argument("file", metavar="FILE|STRATEGY")
-@DEVICES_TO_CHECK
-@click.option("--accumulate", help="Micro-steps per step. Default: 1, 2 and 3.")
-@options(POLICY, CONFIG, BLOCK, JSON)
+@click.command(
+    cls=Command,
+    examples=["psem check my.toml", 'psem check "zero1(dp=16) * tp(8) * pp(4)"', "psem check zero2"],
+)
+@options(FILE_OR_STRATEGY, DEVICES_TO_CHECK, CONFIG, BLOCK, POLICY, ACCUMULATE_TO_CHECK, JSON)
 def check(
     file: str,
     devices: str | None,
@@ -184,38 +171,49 @@ def check(
     every weight.
     """
     from psem_model.check.schedules import check_file
-    from psem_model.reading import inputs
+    from psem_model.reading import words
 
     if not is_file(file):
         check_a_product(file, devices, accumulate, policy, config, block, as_json)
     refuse(["config", "block"], "with a file", "it with a strategy, such as tp(8)")
     found = check_file(
         file,
-        None if devices is None else lambda axes: inputs.mesh(devices, axes),
-        None if accumulate is None else inputs.count("--accumulate", accumulate, "micro-steps"),
-        inputs.policy(policy),
+        None if devices is None else lambda axes: words.mesh(devices, axes),
+        None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps"),
+        words.policy(policy),
         bar("checking"),
     )
     click.echo(json.dumps(found.json(), indent=2) if as_json else "\n".join(found.lines()))
     sys.exit(0 if found.verdict.accepted else REJECTED)
 
 
-@click.command()
-@options(STRATEGY, PLACEMENT, HOLD)
-@SCHEDULE
-@click.option("--psi", help=PSI)
-@click.option("--mlp", metavar="LAYERSxWIDTH", help="In place of --psi: a perceptron, a layer a unit.")
-@DEVICES
-@click.option("--steps", default="1", show_default=True, help="Training steps.")
-@options(ACCUMULATE, UNIT, POLICY)
-@click.option(
+@click.command(
+    cls=Command,
+    examples=[
+        "psem simulate zero3 --psi 1000 --devices 4",
+        "psem simulate --schedule my.toml --devices 4 --psi 1000",
+        'psem simulate "zero1(2) * tp(2)" --layers 2 --hidden 16 --heads 4 --vocabulary 8 --sequence 4',
+    ],
+)
+@options(STRATEGY, PLACEMENT, HOLD, SCHEDULE, DEVICES, PSI, MLP, *MODEL, POLICY, ACCUMULATE, UNIT)
+@option(RUN, "--steps", type=names.NUMBER, default="1", show_default=True, help="Training steps.")
+@option(
+    RUN,
     "--arithmetic",
+    type=names.ARITHMETIC,
     default="modular",
     show_default=True,
-    help="modular (exact and fast), exact (fractions; not of a model's shape) or float64.",
+    help="Modular is exact and fast; exact, fractions, is not of a model's shape.",
 )
-@click.option("--seed", default="0", show_default=True, help="Of the model and its data.")
-@options(*MODEL, JSON)
+@option(
+    RUN,
+    "--seed",
+    type=names.NUMBER,
+    default="0",
+    show_default=True,
+    help="Of the model and its data.",
+)
+@JSON
 def simulate(
     strategy: str | None,
     placement: str | None,
@@ -243,30 +241,30 @@ def simulate(
     that cut the model, and products with them: "zero1(2) * tp(2) * pp(2)".
     """
     from psem_model.commands import models as model_commands
-    from psem_model.reading import inputs
     from psem_model.reading import plans as model_inputs
+    from psem_model.reading import words
     from psem_model.reading.products import parsed
     from psem_model.reading.schedules import read
     from spec.derive import derive as derived
 
     if schedule is None and strategy is None and placement is None:
-        raise inputs.BadInput(
+        raise BadInput(
             "simulate: expected a strategy, --placement or --schedule; nearest: simulate zero3"
         )
     if schedule is not None and (strategy is not None or placement is not None or hold):
-        raise inputs.BadInput(
+        raise BadInput(
             "simulate: expected a strategy, --placement or --schedule, one of the three; "
             "nearest: --schedule alone"
         )
     found = parsed(strategy)
     if placement is None and found is not None and model_commands.is_of_model(found, model):
-        refuse(["psi", "mlp"], f"with {found.text!r}", "the model's shape in its place")
+        refuse(["psi", "mlp"], f"with {quoted(found.text)}", "the model's shape in its place")
         step = {"policy": policy, "accumulate": accumulate, "held": hold, "unit": unit}
         model_commands.simulate(found, devices, model, steps, arithmetic, seed, as_json, **step)
     if schedule is not None:
         name = title = schedule
         run = read(schedule)
-        given = inputs.mesh(model_inputs.required(devices), run.axes)
+        given = words.mesh(model_inputs.required(devices), run.axes)
     else:
         placed, title = model_inputs.placed("simulate", found, strategy, placement, hold)
         name = strategy or "placement"
@@ -277,25 +275,25 @@ def simulate(
     from psem_model.measure.states import ARITHMETICS, Inputs, layer_size, mlp_of, simulated
 
     if (psi is None) == (mlp is None):
-        raise inputs.BadInput("simulate: expected --psi or --mlp, one of the two; nearest: --psi 1000")
+        raise BadInput("simulate: expected --psi or --mlp, one of the two; nearest: --psi 1000")
     shape = None if mlp is None else mlp_of(mlp)
     if shape is not None:
         if unit is not None:
-            raise inputs.BadInput("--unit: given with --mlp; expected no unit: it is a layer")
+            raise BadInput("--unit: given with --mlp; expected no unit: it is a layer")
         size, units = shape[0] * layer_size(shape[1]), layer_size(shape[1])
     else:
-        size = inputs.count("--psi", psi or "", "parameters")
-        units = size if unit is None else min(size, inputs.count("--unit", unit, "elements"))
+        size = words.parameters("--psi", psi or "")
+        units = size if unit is None else min(size, words.parameters("--unit", unit, "elements"))
     asked = Inputs(
         run,
         given,
         size,
-        inputs.count("--steps", steps, "steps"),
-        inputs.count("--accumulate", accumulate, "micro-steps"),
+        words.count("--steps", steps, "steps"),
+        words.count("--accumulate", accumulate, "micro-steps"),
         units,
-        inputs.policy(policy),
-        inputs.choose("--arithmetic", arithmetic, ARITHMETICS),
-        inputs.count("--seed", seed, "", least=0),
+        words.policy(policy),
+        choose("--arithmetic", arithmetic, ARITHMETICS),
+        words.count("--seed", seed, "", least=0),
         shape,
     )
     asked.require_room()

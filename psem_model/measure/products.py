@@ -11,13 +11,13 @@ from psem_model.measure.product_figures import figures
 from psem_model.measure.states import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Figure
 from psem_model.predict.models import PARTS, Group, ModelPlan
 from psem_model.predict.states import NO_COPY, NotRealisable, require_realisable
-from psem_model.reading.inputs import BadInput
 from psem_model.reading.plans import require_places
 from psem_model.simulator import Floating
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placed import Difference
 from psem_model.simulator.placing import Placing
 from psem_model.simulator.products import PlacedTransformer, RealDescent, ResiduesOfDescent
+from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, memory, plain, quantity, table
 from spec.distribute import NOTHING, distribute
 from spec.programs import Axis, Program

@@ -10,9 +10,9 @@ from typing import Any
 
 from psem_model.check.schedules import MANY
 from psem_model.predict.states import NO_COPY, predict_schedule, wants_a_copy
-from psem_model.reading.inputs import BadInput
 from psem_model.simulator import Floating, Mlp, Run, simulate
 from psem_model.simulator.passes import passes
+from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import (
     counted,
     divergence_json,
@@ -248,7 +248,7 @@ def mlp_of(given: str) -> tuple[int, int]:
     sizes = MLP.fullmatch(given.lower())
     layers, width = (int(n) for n in sizes.groups()) if sizes else (0, 0)
     if not (layers and width):
-        raise BadInput(f"--mlp: given {given!r}; expected layers x width, such as 4x16")
+        raise BadInput(f"--mlp: given {quoted(given)}; expected layers x width, such as 4x16")
     return layers, width
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from psem_model.predict.states import NO_COPY, NotRealisable, Prediction
 from psem_model.predict.symbolic import LEGEND, closed_form, peak_formula, text
-from psem_model.reading.inputs import symbols_of
+from psem_model.reading.placements import symbols_of
 from psem_model.text.figures import (
     counted,
     divergence_json,

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from psem_model.text.errors import UserError
 from spec.arithmetic import EXACT, Arithmetic, Exact, Number
 from spec.communication import Move, moves, totals
 from spec.derive import derive
@@ -31,7 +32,7 @@ SMALL = 3  # devices along an axis that show all there is to see (theorem T3)
 NO_COPY = "the byte policy's optimizer state has no copy of the weights to update from"
 
 
-class NotRealisable(ValueError):
+class NotRealisable(UserError):
     """The placement's schedule is rejected: the verdict, and a small run that diverges.
 
     `for_want_of_a_copy`: it would be accepted if the optimizer state had a copy of the weights.

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from psem_model.commands.options import OF_DEVICES, refuse
 from psem_model.predict.models import ModelPlan
-from psem_model.reading import inputs
-from psem_model.reading.inputs import BadInput
+from psem_model.reading import placements, words
 from psem_model.reading.products import Expression
+from psem_model.text.errors import BadInput, choose, quoted
 from psem_model.text.figures import counted
 from spec.arithmetic import Number
 from spec.compose import Product
@@ -43,12 +43,12 @@ def transformer(
                 "--layers, --hidden and --heads"
             )
     numbers = {
-        name: None if value is None else inputs.count(f"--{name.replace('_', '-')}", value, "")
+        name: None if value is None else words.count(f"--{name.replace('_', '-')}", value, "")
         for name, value in shape.items()
     }
-    if (numbers["layers"] or 0) > inputs.MOST_LAYERS:
+    if (numbers["layers"] or 0) > words.MOST_LAYERS:
         raise BadInput(
-            f"--layers: given {shape['layers']!r}; expected at most {inputs.MOST_LAYERS:,} layers"
+            f"--layers: given {quoted(shape['layers'])}; expected at most {words.MOST_LAYERS:,} layers"
         )
     return _shaped(block, numbers, sequence)
 
@@ -75,8 +75,8 @@ def _shaped(block: str, given: dict[str, int | None], sequence: str | None) -> T
             raise BadInput(
                 "--sequence: missing; expected the tokens of a sample: gpt learns their places"
             )
-        positions = inputs.count("--sequence", sequence, "tokens")
-    llama = inputs.choose("--block", block, BLOCKS) == "llama"
+        positions = words.count("--sequence", sequence, "tokens")
+    llama = choose("--block", block, BLOCKS) == "llama"
     return Transformer(
         layers=given["layers"],
         hidden=hidden,
@@ -109,8 +109,8 @@ def devices_of(plans: Sequence[Expression], devices: str | None) -> list[str | N
     sized = next((plan for plan in plans if plan.sizes), None)
     unsized = next((plan for plan in plans if not plan.sizes), None)
     if devices is None and sized and unsized:
-        words = f"{unsized.text!r} without sizes beside {sized.text!r}"
-        raise BadInput(f"strategy: given {words}; expected dp(8), say, or --devices for it")
+        given = f"{quoted(unsized.text)} without sizes beside {quoted(sized.text)}"
+        raise BadInput(f"strategy: given {given}; expected dp(8), say, or --devices for it")
     return [None if plan.sizes and unsized else devices for plan in plans]
 
 
@@ -121,7 +121,8 @@ def mesh(found: Expression, devices: str | None) -> dict[str, int]:
     if not missing:
         if devices is not None:
             raise BadInput(
-                f"--devices: given with {found.text!r}, which says its sizes; expected one of the two"
+                f"--devices: given with {quoted(found.text)}, which says its sizes; expected one of "
+                "the two"
             )
         return {axis: found.sizes[axis] for axis in axes}
     if found.sizes:
@@ -131,7 +132,7 @@ def mesh(found: Expression, devices: str | None) -> dict[str, int]:
             "one for each axis, such as tp(8), or none and --devices",
             f" without a size for {missing[0]}",
         )
-    return inputs.mesh(required(devices), axes)
+    return words.mesh(required(devices), axes)
 
 
 def placed(
@@ -139,15 +140,15 @@ def placed(
 ) -> tuple[Placement, str]:
     """How training states are placed, by a strategy, a product of them or --placement; its title."""
     if found is None or found.text in STRATEGIES or placement is not None:
-        return inputs.chosen(command, strategy, placement, hold)
-    refuse(["hold"], f"with {found.text!r}", "it with --placement")
+        return placements.chosen(command, strategy, placement, hold)
+    refuse(["hold"], f"with {quoted(found.text)}", "it with --placement")
     return found.product.states, found.text
 
 
 def mesh_of(found: Expression | None, placement: Placement, devices: str | None) -> dict[str, int]:
     """Sizes of its axes."""
     if found is None:
-        return inputs.mesh(required(devices), placement.axes)
+        return words.mesh(required(devices), placement.axes)
     return mesh(found, devices)
 
 
@@ -188,7 +189,7 @@ def plan(found: Expression, sizes: dict[str, int], model: Transformer, step: Ste
     """A model on the axes of a product of strategies."""
     if step.sequence is None:
         raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
-    micro_batches = inputs.count("--accumulate", step.accumulate, "micro-batches")
+    micro_batches = words.count("--accumulate", step.accumulate, "micro-batches")
     pipe = Pipeline(Kind.ONE_F_ONE_B, 1, micro_batches)
     if found.product.pipe:
         stages = sizes[found.product.pipe]
@@ -197,12 +198,12 @@ def plan(found: Expression, sizes: dict[str, int], model: Transformer, step: Ste
         model,
         held(found.product, step.held),
         sizes,
-        inputs.count("--micro-batch", step.micro_batch, "samples"),
-        inputs.count("--sequence", step.sequence, "tokens"),
+        words.count("--micro-batch", step.micro_batch, "samples"),
+        words.count("--sequence", step.sequence, "tokens"),
         pipe,
-        inputs.policy(step.policy),
-        RECOMPUTE[inputs.choose("--recompute", step.recompute, RECOMPUTE)],
-        None if step.unit is None else inputs.count("--unit", step.unit, "elements"),
+        words.policy(step.policy),
+        RECOMPUTE[choose("--recompute", step.recompute, RECOMPUTE)],
+        None if step.unit is None else words.parameters("--unit", step.unit, "elements"),
         offload=step.offload_activations,
     )
     require_places(planned)
@@ -220,17 +221,17 @@ def _pipeline(
     order: str | None,
     chunks: str | None,
 ) -> Pipeline:
-    v = 1 if chunks is None else inputs.count("--chunks", chunks, "chunks of layers in a stage")
+    v = 1 if chunks is None else words.count("--chunks", chunks, "chunks of layers in a stage")
     kinds = {kind.value: kind for kind in Kind}
     usual = Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B
     name = usual.value if order is None else order
-    kind = kinds[inputs.choose("--order", name, kinds)]
+    kind = kinds[choose("--order", name, kinds)]
     if v > 1 and kind is not Kind.INTERLEAVED:
-        raise BadInput(f"--order: given {name!r} with --chunks {v}; expected interleaved")
+        raise BadInput(f"--order: given {quoted(name)} with --chunks {v}; expected interleaved")
     if kind is Kind.INTERLEAVED and micro_batches % stages:
         raise BadInput(
             f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "
-            f"{found.text!r}, as interleaved stages need"
+            f"{quoted(found.text)}, as interleaved stages need"
         )
     require_layers(found, model, stages, v)
     return Pipeline(kind, stages, micro_batches, v)
@@ -303,8 +304,8 @@ def _require_even_slots(found: Expression, planned: ModelPlan) -> None:
         if tokens % (model.experts * others):
             raise BadInput(
                 f"--sequence, --micro-batch: given {sequence:,} x {samples:,} tokens, each sent to "
-                f"{counted(model.chosen, 'expert')}: {tokens:,} in all with {found.text!r}; expected a "
-                f"multiple of {model.experts * others:,}, so that they spread evenly over the experts"
+                f"{counted(model.chosen, 'expert')}: {tokens:,} in all with {quoted(found.text)}; "
+                f"expected a multiple of {model.experts * others:,}, so that they spread evenly over the experts"
             )
 
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from psem_model.reading.inputs import symbols_of
+from psem_model.reading.placements import symbols_of
 from psem_model.space.forms import sum_text, unless
 from psem_model.text.figures import counted, divergence_json, divergence_text, quantity, table
 from spec.any_size import LEAST

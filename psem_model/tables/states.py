@@ -11,7 +11,7 @@ import sympy
 from psem_model.predict.closed_models import plan
 from psem_model.predict.states import Prediction
 from psem_model.predict.symbolic import LEGEND, MICRO, PSI, Closed, closed_form, mesh_symbols
-from psem_model.reading.inputs import symbols_of
+from psem_model.reading.placements import symbols_of
 from psem_model.tables.models import lies_of
 from psem_model.tables.table import Cell, Column, Style, Table, by_size
 from spec import modes, strategies, transformer

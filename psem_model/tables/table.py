@@ -12,6 +12,7 @@ import sympy
 
 from psem_model.predict import symbolic
 from psem_model.predict.symbolic import PSI, SHARD
+from psem_model.text.errors import UserError
 from spec.arithmetic import Number
 from spec.states import MIXED_ADAM, BytePolicy
 
@@ -19,7 +20,7 @@ Cell = Any  # str, a number, a SymPy expression, or a tuple of these
 SYMBOLS = {"parameters": ("Psi", "P"), "devices": ("N", "d")}
 
 
-class NotAsExpected(Exception):
+class NotAsExpected(UserError):
     """A claim whose theorems a table shows has another verdict than the registry expects."""
 
 
