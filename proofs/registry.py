@@ -7,7 +7,6 @@ import time
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -90,10 +89,6 @@ class Result:
         return entry
 
 
-class UnknownClaim(ValueError):
-    """No claim has this id."""
-
-
 def claims() -> list[Claim]:
     """All claims, in the order of the registry."""
     rows = tomllib.loads(REGISTRY.read_text(encoding="utf-8"))["claim"]
@@ -103,16 +98,11 @@ def claims() -> list[Claim]:
 def select(ids: Sequence[str]) -> list[Claim]:
     """The claims of these ids, in the order of the registry; all if none is given.
 
-    Raises UnknownClaim, with the nearest id if one is near.
+    Raises KeyError for an id that no claim has.
     """
     known = {claim.id: claim for claim in claims()}
-    ids = [given.upper() if given.upper() in known else given for given in ids]
-    for given in ids:
-        if given not in known:
-            near = get_close_matches(given.upper(), known, n=1, cutoff=0.4)
-            nearest = f"; nearest: {near[0]}" if near else ""
-            raise UnknownClaim(f"unknown claim {given!r}; expected one of {', '.join(known)}{nearest}")
-    return [claim for claim in known.values() if not ids or claim.id in ids]
+    chosen = {known[given] for given in ids or known}
+    return [claim for claim in known.values() if claim in chosen]
 
 
 def prove(claim: Claim) -> Result:

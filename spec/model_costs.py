@@ -10,6 +10,7 @@ from spec.collectives import COLLECTIVES
 from spec.layouts import Layout
 from spec.mesh import Mesh
 from spec.programs import Lies, Move, Program, live
+from spec.transformer import LAYER, Transformer, parts
 from spec.values import Operation, Part, Role, Value
 
 Indices = Mapping[str, Number]  # how many values each index has
@@ -81,3 +82,17 @@ def weights(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Numbe
     return {
         weight: elements(weight, program.lies[weight], indices, mesh) for weight in program.part.weights
     }
+
+
+def parameters(model: Transformer) -> dict[str, Number]:
+    """Elements of each weight of a whole model: of all layers together, of tied words once."""
+    indices = model.sizes(1, 1)
+    counted: set[Value] = set()
+    found: dict[str, Number] = {}
+    for part in parts(model):
+        name, times = ("layers", model.layers) if part.name == LAYER else (part.name, 1)
+        for weight in part.weights:
+            if weight not in counted:
+                found[f"{name}.{weight.name}"] = times * elements(weight, {}, indices, {})
+        counted.update(part.weights)
+    return found

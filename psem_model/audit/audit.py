@@ -21,9 +21,9 @@ from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.counterexamples import executed
 from psem_model.audit.cvc5_solver import Answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
-from psem_model.audit.proving import write_atomically
 from psem_model.audit.run import SEEDS, twice
-from psem_model.reading.inputs import BadInput
+from psem_model.text.errors import BadInput
+from psem_model.text.files import write_atomically
 from spec.assumptions import ASSUMPTIONS
 
 Entry: TypeAlias = dict[str, Any]  # what audit_run.entry makes

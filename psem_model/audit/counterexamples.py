@@ -1,8 +1,8 @@
 """The runs that the counterexamples of refuted claims describe, executed by the simulator.
 
 They are tests of this repository, since each needs a model, an optimizer and a schedule of its own:
-`tests/proofs/test_refuted.py` and `tests/check/test_unsafe.py`. Each passes if its run does what is said
-of it.
+`tests/proofs/test_refuted.py` and `tests/check/test_unsafe.py`. Each passes if its run does what is
+said of it.
 """
 
 from __future__ import annotations

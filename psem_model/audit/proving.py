@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import gc
 import inspect
 import json
-import os
 import signal
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,7 +16,10 @@ from typing import Any
 import click
 
 from proofs.kernel import Obligation, Theorem
-from proofs.registry import ROOT, Claim, Result, UnknownClaim, claims, prove, report, select
+from proofs.registry import ROOT, Claim, Result, claims, prove, report
+from psem_model.reading import claims as reading
+from psem_model.text.errors import BadInput, or_nearest, quoted
+from psem_model.text.files import require_writable, write_atomically
 
 BUILD = ROOT / "build"
 REPORT = "report.json"
@@ -27,7 +27,7 @@ REPORT = "report.json"
 
 def run(ids: Sequence[str], as_json: bool) -> int:
     """Prove the selected claims and print them; 0 if every verdict is the expected one."""
-    selected = select(ids)
+    selected = reading.named(ids)
     whole = len(selected) == len(claims())
     if whole:
         require_writable(BUILD, REPORT)
@@ -73,16 +73,6 @@ def proved(claim: Claim) -> Result:
         result = prove(claim)
         check()
     return result
-
-
-def require_writable(folder: Path, *files: str) -> None:
-    """Raise OSError now rather than after the proofs; so too where a file is to be and a folder is."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in (folder / name for name in files):
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-    with tempfile.TemporaryFile(dir=folder):
-        pass
 
 
 def _with_progress(
@@ -142,21 +132,9 @@ def totals(results: Sequence[Result], seconds: float) -> list[str]:
     return lines
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """The whole file or nothing; an interrupt may come at any moment."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    begun = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        begun.write_text(text, encoding="utf-8")
-        os.replace(begun, path)
-    except BaseException:
-        begun.unlink(missing_ok=True)  # it may be in its place already
-        raise
-
-
 def explanation(given: str, smt: str | None) -> str:
     """A claim, where it is stated and proved, its theorem tree, its counterexamples."""
-    (claim,) = select([given])
+    (claim,) = reading.named([given])
     result = proved(claim)
     if smt is not None:
         return _obligation(result, smt)
@@ -184,12 +162,10 @@ def explanation(given: str, smt: str | None) -> str:
 def _obligation(result: Result, name: str) -> str:
     texts = {o.name: o.text for o in result.obligations}
     if not texts:
-        raise UnknownClaim(f"{result.claim.id} has no obligations: {result.failure}")
+        raise BadInput(f"{result.claim.id} has no obligations: {result.failure}")
     if name not in texts:
-        from psem_model.reading.inputs import or_nearest
-
-        raise UnknownClaim(
-            f"obligation of {result.claim.id}: given {name!r}; expected one that "
+        raise BadInput(
+            f"obligation of {result.claim.id}: given {quoted(name)}; expected one that "
             f"`psem explain {result.claim.id}` lists{or_nearest(name, texts)}"
         )
     return texts[name].rstrip()

@@ -9,11 +9,11 @@ from math import prod
 from typing import Any
 
 from psem_model.check.placements import NO_COPY, wants_a_copy
-from psem_model.reading.inputs import BadInput
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedules import line_of, loads, text_of
-from psem_model.text.report import Column, Report, Section, rows
+from psem_model.text.errors import BadInput
 from psem_model.text.figures import Divergence, counted, divergence_json, divergence_text
+from psem_model.text.report import Column, Report, Section, rows
 from spec.any_size import LEAST, any_size, same
 from spec.arithmetic import Number
 from spec.reference import Divergence as Reference
@@ -134,16 +134,21 @@ class Checked:
     def sections(self, title: str = "") -> tuple[Section, ...]:
         """The cases that were looked at, or what is wrong, and a run that shows it."""
         if self.verdict.accepted:
-            return (Section(title, notes=(f"looked at {_summary(self.cases)}",)),)
+            return (Section(title, notes=(self.looked_at,)),) if title else ()
         run = self.run.lines() if self.run else ["no small run was found that diverges"]
         columns = (Column(""), Column("", 1))
         return (Section(title, columns, rows(self.reasons()), tuple(run)),)
 
     def report(self) -> Report:
         """The same as a report."""
-        return Report(
-            "check", self.headline, (), self.sections(), self.data(), right=self.verdict.accepted
-        )
+        facts = (self.looked_at,) if self.verdict.accepted else ()
+        right = self.verdict.accepted
+        return Report("check", self.headline, facts, self.sections(), self.data(), right)
+
+    @property
+    def looked_at(self) -> str:
+        """The cases, in words."""
+        return f"looked at {_summary(self.cases)}"
 
     def data(self) -> dict[str, Any]:
         """For a program."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from psem_model.commands.options import JSON, REJECTED, ticker
+from psem_model.commands.help import Command
+from psem_model.commands.options import CLAIMS, JSON, ticker
+from psem_model.text.errors import REJECTED
 
 if TYPE_CHECKING:
     from proofs.kernel import Obligation
@@ -23,8 +25,8 @@ REPORT = "audit.json"
 IDLE = "unused: theorem"
 
 
-@click.command()
-@click.argument("ids", nargs=-1, metavar="[CLAIM]...")
+@click.command(cls=Command, examples=["psem audit C1"])
+@CLAIMS
 @JSON
 def audit(ids: Sequence[str], as_json: bool) -> None:
     """Decide the obligations of claims (all, or those named) again by cvc5, and audit their facts.
@@ -33,15 +35,17 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
     are in build/smt2; of all claims, the report is in build/audit.json. Exit code 1 if anything is
     found.
     """
-    from proofs.registry import claims, select
+    from proofs.registry import claims
     from psem_model.audit import audit as audits
     from psem_model.audit import proving
+    from psem_model.reading.claims import named
+    from psem_model.text.files import require_writable, write_atomically
 
-    selected = select(ids)
+    selected = named(ids)
     audits.require_cvc5()
     whole = len(selected) == len(claims())
-    proving.require_writable(proving.BUILD / "smt2")
-    proving.require_writable(proving.BUILD, *([REPORT] if whole else []))
+    require_writable(proving.BUILD / "smt2")
+    require_writable(proving.BUILD, *([REPORT] if whole else []))
     start = time.monotonic()
     with _progress() as tell:
         report = audits.audit(selected, proving.BUILD / "smt2", tell)
@@ -53,7 +57,7 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
         for line in (*tree, *(line_of(found) for found in report["claims"]), *totals(report, whole)):
             click.echo(line)
     if whole:
-        proving.write_atomically(proving.BUILD / REPORT, json.dumps(report, indent=2) + "\n")
+        write_atomically(proving.BUILD / REPORT, json.dumps(report, indent=2) + "\n")
     sys.exit(REJECTED if findings(report) else 0)
 
 

@@ -7,13 +7,29 @@ from typing import Any
 
 import click
 
-from psem_model.commands.options import ACCUMULATE_TO_CHECK, DEVICES_TO_CHECK, FORM, POLICY, SHAPE, bar, options
+from psem_model.commands.help import Command
+from psem_model.commands.options import (
+    ACCUMULATE_TO_CHECK,
+    DEVICES_TO_CHECK,
+    FILE_OR_STRATEGY,
+    FORM,
+    MODEL_SHAPE,
+    POLICY,
+    bar,
+    options,
+)
 from psem_model.commands.output import ended
 
 
-@click.command()
-@click.argument("file", metavar="FILE|STRATEGY")
-@options(DEVICES_TO_CHECK, ACCUMULATE_TO_CHECK, POLICY, *SHAPE, FORM)
+@click.command(
+    cls=Command,
+    examples=[
+        "psem check my.toml",
+        'psem check "zero1(dp=16) * tp(8) * pp(4)"',
+        "psem check zero2",
+    ],
+)
+@options(FILE_OR_STRATEGY, DEVICES_TO_CHECK, ACCUMULATE_TO_CHECK, POLICY, *MODEL_SHAPE, FORM)
 def check(
     file: str,
     devices: str | None,
@@ -30,24 +46,20 @@ def check(
     In place of a file, a strategy or a product of strategies: "zero1(dp=16) * tp(8) * pp(4)". Then the
     programs of a transformer are checked (of --config, of a shape, or of a kind of layer: --block,
     --experts), the stages, and the schedule of every weight.
-
-    \b
-      psem check examples/missing_all_gather.toml
-      psem check "zero1(dp=16) * tp(8)" --config config.json
     """
     from psem_model.check.schedules import check_file
     from psem_model.predict.asked import Asked
     from psem_model.predict.checked import check_strategy
-    from psem_model.reading import inputs
+    from psem_model.reading import words
 
     asked = Asked("check", file, devices=devices, policy=policy, model=shape)
-    steps = None if accumulate is None else inputs.count("--accumulate", accumulate, "micro-steps")
+    steps = None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps")
     if not is_file(file):
         ended(check_strategy(asked, file, steps, bar("checking")).report(), form)
     asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
     found = check_file(
         file,
-        None if devices is None else lambda axes: inputs.mesh(devices, axes),
+        None if devices is None else lambda axes: words.mesh(devices, axes),
         steps,
         asked.bytes,
         bar("checking"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from psem_model.commands.help import Command
 from psem_model.commands.options import (
     ACCUMULATE_EACH,
     DEVICES,
@@ -15,24 +16,27 @@ from psem_model.commands.options import (
     MODEL,
     POLICY,
     PSI,
+    STRATEGIES,
     UNIT,
     options,
 )
 from psem_model.commands.output import ended
 
 
-@click.command()
-@click.argument("strategies", nargs=-1, metavar="STRATEGY STRATEGY ...")
-@options(PSI, DEVICES, POLICY, ACCUMULATE_EACH, GLOBAL_BATCH, UNIT, HELD, *MODEL, FORM)
+@click.command(
+    cls=Command,
+    examples=[
+        'psem compare "zero1(64)" "zero3(64)" --psi 7e9',
+        'psem compare "zero1(64)" "zero1(8) * tp(8)" --config llama-2-7b.json --sequence 4096',
+    ],
+)
+@options(STRATEGIES, PSI, DEVICES, POLICY, ACCUMULATE_EACH, GLOBAL_BATCH, UNIT, HELD, *MODEL, FORM)
 def compare(strategies: tuple[str, ...], global_batch: str | None, form: str, **given: Any) -> None:
     """Set two or more plans side by side: memory, what is sent along each axis, verdict.
 
     Strategies or products of them. With a model's shape and --sequence, activations too, and
     strategies that cut the model. Memory is per device, and what is sent per device and step: of a
     pipeline's fullest and of its busiest stage. Exit code: 0 if all are accepted, 1 if one is rejected.
-
-    \b
-      psem compare "zero1(64)" "zero3(64)" --psi 7e9
     """
     from psem_model.commands.options import asked
     from psem_model.predict.compare import report

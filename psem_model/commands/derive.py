@@ -6,13 +6,24 @@ from typing import Any
 
 import click
 
-from psem_model.commands.options import HOLD, PLACEMENT, PROGRAM, STRATEGY, options
+from psem_model.commands.help import Command, option
+from psem_model.commands.options import HOLD, OUTPUT, PLACEMENT, PROGRAM, STRATEGY, options
 
 
-@click.command()
+@click.command(
+    cls=Command,
+    examples=[
+        "psem derive zero2 > my.toml",
+        "psem derive --language",
+        'psem derive "cp * tp" --moves',
+    ],
+)
 @options(STRATEGY, PLACEMENT, HOLD)
-@click.option(
-    "--language", is_flag=True, help="Print what a schedule may say: every table, key and operation."
+@option(
+    OUTPUT,
+    "--language",
+    is_flag=True,
+    help="Print what a schedule may say: every table, key and operation.",
 )
 @options(*PROGRAM)
 def derive(
@@ -22,11 +33,6 @@ def derive(
 
     Of a strategy that cuts the model (tp, tp+sp, cp, cp-all-to-all, ep, products such as "cp*tp"):
     the program of one layer, how each value lies, and the collectives that follow.
-
-    \b
-      psem derive zero2 > my.toml
-      psem check my.toml
-      psem derive --language
 
     `psem derive --language` says what a file may say: tables, keys, operations and buffers.
     """

@@ -4,113 +4,236 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-from click.core import ParameterSource
 
-BAD_INPUT, REJECTED = 2, 1  # exit codes
+from psem_model.commands import names
+from psem_model.commands.help import option
+from psem_model.text.errors import BadInput
+
+if TYPE_CHECKING:
+    from psem_model.predict.asked import Asked
+
 Function = TypeVar("Function", bound=Callable[..., None])
 Item = TypeVar("Item")
 LONG, PATIENCE = 50, 1.0  # items, or seconds, from which on a bar is worth the while
-LONGEST = 1_000_000  # passes of a run, of which each takes about a millisecond or more
 
-STRATEGY = click.argument("strategy", required=False)
-PLACEMENT = click.option(
-    "--placement", help='A placement: "parameters=S*,optimizer=S,gradients=S,activations=S".'
+PLAN, SHAPE, STEP, RUN, OUTPUT = "Plan", "Model", "Step", "Run", "Output"  # groups of options
+
+
+STRATEGY = click.argument(
+    "strategy",
+    type=names.A_STRATEGY,
+    required=False,
+    help='A strategy, or a product of strategies in quotes: "zero1(dp=16) * tp(8) * pp(4)".',
 )
-HOLD = click.option(
+STRATEGIES = click.argument(
+    "strategies",
+    nargs=-1,
+    type=names.A_STRATEGY,
+    metavar="STRATEGY STRATEGY ...",
+    help='Strategies, or products of them in quotes: "zero1(16) * tp(8)".',
+)
+FILE_OR_STRATEGY = click.argument(
+    "file",
+    type=names.A_FILE_OR_STRATEGY,
+    metavar="FILE|STRATEGY",
+    help="A strategy, such as zero1, or a schedule in TOML, as `psem derive zero2` prints one.",
+)
+CLAIMS = click.argument(
+    "ids",
+    nargs=-1,
+    type=names.A_CLAIM,
+    metavar="[CLAIM]...",
+    help="Claims, such as C1; all, if none is named.",
+)
+CLAIM = click.argument("claim", type=names.A_CLAIM, help="A claim's name, such as C1.")
+TABLE = click.argument(
+    "name",
+    required=False,
+    type=names.A_TABLE,
+    metavar="[TABLE]",
+    help="A table's name; all names, if none.",
+)
+
+PLACEMENT = option(
+    PLAN,
+    "--placement",
+    metavar="STATE=MODE,...",
+    help='A placement: "parameters=S*, optimizer=S, gradients=S, activations=S".',
+)
+HOLD = option(
+    PLAN,
     "--hold",
     is_flag=True,
     help="Keep for backward what is gathered: activations, or parameters of --placement.",
 )
-HELD = click.option("--hold", is_flag=True, help="Keep gathered activations for backward.")
-PSI = "Parameters of the model, such as 7.5e9."
+HELD = option(PLAN, "--hold", is_flag=True, help="Keep gathered activations for backward.")
 OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
-
-
-def something(_: click.Context, option: click.Parameter, value: str | None) -> str | None:
-    """What was typed, unless it was nothing."""
-    if value == "":
-        from psem_model.reading.inputs import BadInput
-
-        help_ = getattr(option, "help", "")
-        raise BadInput(f"{option.opts[-1]}: given ''; expected: {help_}")
-    return value
-
-
-DEVICES = click.option(
+DEVICES = option(
+    PLAN,
     "--devices",
-    callback=something,
+    type=names.DEVICES,
     help=f"{OF_DEVICES} Not where the strategy says its sizes.",
 )
-DEVICES_TO_CHECK = click.option(
+DEVICES_TO_CHECK = option(
+    PLAN,
     "--devices",
-    callback=something,
+    type=names.DEVICES,
     help="Devices, such as 4; 2x4 for two axes. Default: 1, 2 and 3 or more, along each axis.",
 )
-SCHEDULE = click.option(
-    "--schedule",
-    metavar="FILE",
-    callback=something,
-    help="A schedule in TOML, as psem derive prints one.",
+SCHEDULE = option(
+    PLAN, "--schedule", type=names.FILE, help="A schedule in TOML, as psem derive prints one."
 )
-POLICY = click.option(
+PSI = option(
+    SHAPE,
+    "--psi",
+    type=names.PARAMETERS,
+    help="Parameters of the model, such as 7.5e9, 350M, 70B or 1.5T.",
+)
+MLP = option(
+    SHAPE, "--mlp", type=names.LAYERS_BY_WIDTH, help="In place of --psi: a perceptron, a layer a unit."
+)
+POLICY = option(
+    STEP,
     "--bytes",
     "policy",
+    type=names.A_POLICY,
     default="mixed-adam",
     show_default=True,
-    help="Bytes per parameter: a named policy, or w,g,K.",
+    help="Bytes of a weight and of a gradient, and of optimizer state, per parameter: a named policy, "
+    "such as fp32-adam, or w,g,K.",
 )
-ACCUMULATE = click.option("--accumulate", default="1", show_default=True, help="Micro-steps per step.")
-UNIT = click.option(
+ACCUMULATE = option(
+    STEP,
+    "--accumulate",
+    type=names.NUMBER,
+    default="1",
+    show_default=True,
+    help="Micro-steps per step.",
+)
+ACCUMULATE_TO_CHECK = option(
+    STEP, "--accumulate", type=names.NUMBER, help="Micro-steps per step. Default: 1, 2 and 3."
+)
+ACCUMULATE_EACH = option(
+    STEP,
+    "--accumulate",
+    type=names.NUMBER,
+    help="Micro-steps per step, of all plans or of each: 16, or 16,4. Default: 1.",
+)
+GLOBAL_BATCH = option(
+    STEP,
+    "--global-batch",
+    type=names.NUMBER,
+    help="Samples of a step on all devices; how many micro-steps each plan takes follows.",
+)
+UNIT = option(
+    STEP,
     "--unit",
+    type=names.ELEMENTS,
     help="Elements gathered or reduced at a time. Default: all; of a model, its largest layer.",
 )
-JSON = click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
-
-BLOCK = click.option(
-    "--block", default="gpt", show_default=True, help="The kind of layer: gpt or llama."
-)
-RECOMPUTE = click.option(
-    "--recompute",
-    default="none",
+EXACT = option(
+    OUTPUT,
+    "--exact/--divisible",
+    default=True,
     show_default=True,
-    help="Made again for backward: none, attention (or selective), all (or full), sliced (all, from "
-    "what is kept in slices).",
+    help="With padding, or as if N divided Psi.",
+)
+JSON = option(OUTPUT, "--json", "as_json", is_flag=True, help="Machine-readable output.")
+
+
+def FORM(function: Function) -> Function:
+    """In which form a report is printed: the command is given `form`."""
+
+    @wraps(function)
+    def called(*args: Any, form: str | None, as_json: bool, **given: Any) -> None:
+        if as_json and form not in (None, "json"):
+            raise BadInput(f"--json: given with --format {form}; expected one of the two")
+        function(*args, form="json" if as_json else form or "text", **given)
+
+    help_ = "text (the default), json, markdown, latex or csv."
+    typed = option(OUTPUT, "--format", "form", type=names.FORM, help=help_)
+    decorated: Function = typed(JSON(called))
+    return decorated
+
+
+BLOCK = option(
+    SHAPE,
+    "--block",
+    type=names.BLOCK,
+    help="The kind of layer. Default: gpt.",
+)
+RECOMPUTE = option(
+    STEP,
+    "--recompute",
+    type=names.RECOMPUTED,
+    help="Made again for backward: none (the default), attention (or selective), all (or full), sliced "
+    "(all, from what is kept in slices).",
 )
 PROGRAM = (
-    click.option("--part", default="layer", show_default=True, help="embedding, layer or head."),
+    option(
+        SHAPE,
+        "--part",
+        type=names.PART,
+        help="The part of a model. Default: layer.",
+    ),
     BLOCK,
-    click.option("--experts", is_flag=True, help="With experts in place of one MLP."),
+    option(SHAPE, "--experts", is_flag=True, help="With experts in place of one MLP."),
     RECOMPUTE,
-    click.option("--moves", is_flag=True, help="Only the collectives."),
+    option(OUTPUT, "--moves", is_flag=True, help="Only the collectives."),
 )
-CONFIG = click.option(
-    "--config", callback=something, help="The model's shape: a Hugging Face config.json."
+CONFIG = option(
+    SHAPE, "--config", type=names.FILE, help="The model's shape: a Hugging Face config.json."
+)
+
+
+def _number(name: str, help_: str) -> Callable[[Function], Function]:
+    return option(SHAPE, name, type=names.NUMBER, help=help_)
+
+
+MODEL_SHAPE = (
+    CONFIG,
+    _number("--layers", "Layers of the model, where there is no --config."),
+    _number("--hidden", "Features of a token between layers."),
+    _number("--heads", "Heads of attention."),
+    _number("--kv-heads", "Heads of keys and values. Default: as many as heads."),
+    _number("--head-dim", "Features of a head. Default: hidden / heads."),
+    _number("--feed-forward", "Features inside the MLP. Default: 4 x hidden."),
+    _number("--vocabulary", "Words. Default: no embedding and no head."),
+    _number("--experts", "Experts in each layer."),
+    _number("--chosen", "Experts that each token is sent to."),
+    BLOCK,
 )
 MODEL = (
-    CONFIG,
-    click.option("--layers", help="Layers of the model, where there is no --config."),
-    click.option("--hidden", help="Features of a token between layers."),
-    click.option("--heads", help="Heads of attention."),
-    click.option("--kv-heads", help="Heads of keys and values. Default: as many as heads."),
-    click.option("--head-dim", help="Features of a head. Default: hidden / heads."),
-    click.option("--feed-forward", help="Features inside the MLP. Default: 4 x hidden."),
-    click.option("--vocabulary", help="Words. Default: no embedding and no head."),
-    click.option("--experts", help="Experts in each layer."),
-    click.option("--chosen", help="Experts that each token is sent to."),
-    BLOCK,
-    click.option("--sequence", help="Tokens of a sample."),
-    click.option("--micro-batch", default="1", show_default=True, help="Samples of a micro-batch."),
-    RECOMPUTE,
-    click.option(
-        "--offload-activations", is_flag=True, help="Kept on the host from forward to backward."
+    *MODEL_SHAPE,
+    option(STEP, "--sequence", type=names.NUMBER, help="Tokens of a sample."),
+    option(
+        STEP,
+        "--micro-batch",
+        type=names.NUMBER,
+        help="Samples of a micro-batch. Default: 1.",
     ),
-    click.option("--order", help="Of pp: 1f1b (the default), gpipe, interleaved."),
-    click.option("--chunks", help="Of pp: chunks of layers in a stage, interleaved."),
+    RECOMPUTE,
+    option(
+        STEP,
+        "--offload-activations",
+        is_flag=True,
+        help="Keep activations on the host from forward to backward.",
+    ),
+    option(
+        STEP,
+        "--order",
+        type=names.ORDER,
+        help="Of pp: the order of work. Default: 1f1b, or interleaved with --chunks.",
+    ),
+    option(
+        STEP, "--chunks", type=names.NUMBER, help="Of pp: chunks of layers in a stage, interleaved."
+    ),
 )
 
 
@@ -125,30 +248,13 @@ def options(*decorators: Callable[[Function], Function]) -> Callable[[Function],
     return decorate
 
 
-def typed(names: Iterable[str]) -> list[str]:
-    """Those of some options of the running command that were typed, as they are spelled."""
-    context = click.get_current_context()
-    spelled = {option.name: option.opts[-1] for option in context.command.params}
-    source = context.get_parameter_source
-    return [spelled[n] for n in names if n in spelled and source(n) is ParameterSource.COMMANDLINE]
+def asked(command: str, given: Mapping[str, Any], **more: Any) -> Asked:
+    """What was typed of a plan: a model's shape and its step are apart from the rest."""
+    from psem_model.predict.asked import OF_MODELS, Asked
 
-
-def refuse(names: Iterable[str], given: str, expected: str) -> None:
-    """Raise BadInput for the first of some options that was typed where it would change nothing."""
-    from psem_model.reading.inputs import BadInput
-
-    for option in typed(names):
-        raise BadInput(f"{option}: given {given}; expected {expected}")
-
-
-def require_few(passes: int) -> None:
-    """Raise BadInput for a run that would not end."""
-    from psem_model.reading.inputs import BadInput
-
-    if passes > LONGEST:
-        raise BadInput(
-            f"--steps, --accumulate: given {passes:,} passes in all; expected at most {LONGEST:,}"
-        )
+    model = {name: value for name, value in given.items() if name in OF_MODELS}
+    others = {name: value for name, value in given.items() if name not in OF_MODELS}
+    return Asked(command, **others, **more, model=model)
 
 
 def bar(label: str) -> Callable[[Sequence[Item]], Iterator[Item]]:

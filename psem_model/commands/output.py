@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import click
 
-from psem_model.commands.options import REJECTED
+from psem_model.text.errors import REJECTED
 from psem_model.text.report import Report
 
 FORMS = ("text", "json", "markdown", "latex", "csv")
@@ -28,6 +28,6 @@ def written(report: Report, form: str) -> str:
         from psem_model.text.terminal import shown
 
         return shown(report)
-    from psem_model.text.papers import WRITERS
+    from psem_model.text import papers
 
-    return WRITERS[form].report(report)
+    return papers.report(report, form)

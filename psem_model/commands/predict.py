@@ -7,35 +7,39 @@ from typing import Any
 
 import click
 
+from psem_model.commands.help import Command
 from psem_model.commands.options import (
     ACCUMULATE,
     DEVICES,
+    EXACT,
     FORM,
     HOLD,
     MODEL,
-    PADDING,
     PLACEMENT,
     POLICY,
     PSI,
-    REJECTED,
     STRATEGY,
     UNIT,
     options,
 )
 from psem_model.commands.output import ended, written
+from psem_model.text.errors import REJECTED
 
 
-@click.command()
-@options(STRATEGY, PLACEMENT, HOLD, PSI, DEVICES, POLICY, ACCUMULATE, UNIT, *MODEL, PADDING, FORM)
+@click.command(
+    cls=Command,
+    examples=[
+        "psem predict zero3 --psi 70B --devices 64 --unit 1B",
+        'psem predict "zero1(dp=16) * tp(8)" --config llama-3-70b.json --sequence 8192',
+    ],
+)
+@options(STRATEGY, PLACEMENT, HOLD, PSI, DEVICES, POLICY, ACCUMULATE, UNIT, *MODEL, EXACT, FORM)
 def predict(form: str, exact: bool, **given: Any) -> None:
     """What a STRATEGY (or a placement) needs in memory and moves, per device.
 
     Of the training states: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload,
     fused-update. Of the model, whose shape must be given: tp, tp+sp, pp, cp, cp-all-to-all, ep. And
     products: "zero1(dp=16) * tp(8) * pp(4)", or "zero1*tp*pp" with --devices 16x8x4.
-
-    \b
-      psem predict zero3 --psi 70e9 --devices 64 --unit 1e9
     """
     from psem_model.check.placements import NotRealisable
     from psem_model.commands.options import asked

@@ -6,15 +6,19 @@ from typing import Any
 
 import click
 
+from psem_model.commands import names
+from psem_model.commands.help import Command, option
 from psem_model.commands.options import (
     ACCUMULATE,
     DEVICES,
     FORM,
     HOLD,
+    MLP,
     MODEL,
     PLACEMENT,
     POLICY,
     PSI,
+    RUN,
     SCHEDULE,
     STRATEGY,
     UNIT,
@@ -24,20 +28,33 @@ from psem_model.commands.options import (
 from psem_model.commands.output import ended
 
 
-@click.command()
-@options(STRATEGY, PLACEMENT, HOLD, SCHEDULE, PSI)
-@click.option("--mlp", metavar="LAYERSxWIDTH", help="In place of --psi: a perceptron, a layer a unit.")
-@options(DEVICES)
-@click.option("--steps", default="1", show_default=True, help="Training steps.")
-@options(ACCUMULATE, UNIT, POLICY)
-@click.option(
+@click.command(
+    cls=Command,
+    examples=[
+        "psem simulate zero3 --psi 1000 --devices 4",
+        "psem simulate --schedule my.toml --devices 4 --psi 1000",
+        'psem simulate "zero1(2) * tp(2)" --layers 2 --hidden 16 --heads 4 --vocabulary 8 --sequence 4',
+    ],
+)
+@options(STRATEGY, PLACEMENT, HOLD, SCHEDULE, DEVICES, PSI, MLP, *MODEL, POLICY, ACCUMULATE, UNIT)
+@option(RUN, "--steps", type=names.NUMBER, default="1", show_default=True, help="Training steps.")
+@option(
+    RUN,
     "--arithmetic",
+    type=names.ARITHMETIC,
     default="modular",
     show_default=True,
-    help="modular (exact and fast), exact (fractions; not of a model's shape) or float64.",
+    help="Modular is exact and fast; exact, fractions, is not of a model's shape.",
 )
-@click.option("--seed", default="0", show_default=True, help="Of the model and its data.")
-@options(*MODEL, FORM)
+@option(
+    RUN,
+    "--seed",
+    type=names.NUMBER,
+    default="0",
+    show_default=True,
+    help="Of the model and its data.",
+)
+@FORM
 def simulate(steps: str, arithmetic: str, seed: str, form: str, **given: Any) -> None:
     """Run a STRATEGY, a placement or a schedule in a file on simulated devices.
 
@@ -47,9 +64,6 @@ def simulate(steps: str, arithmetic: str, seed: str, form: str, **given: Any) ->
 
     With a model's shape and --sequence, a transformer is trained, stage by stage; so are strategies
     that cut the model, and products with them: "zero1(2) * tp(2) * pp(2)".
-
-    \b
-      psem simulate zero3 --psi 1001 --devices 8 --unit 100 --steps 3
     """
     from psem_model.commands.options import asked
     from psem_model.measure.report import measured, run_of, works

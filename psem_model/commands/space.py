@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import click
 
-from psem_model.commands.options import ACCUMULATE, FORM, POLICY, options
+from psem_model.commands import names
+from psem_model.commands.help import Command, option
+from psem_model.commands.options import ACCUMULATE, FORM, OUTPUT, PLAN, POLICY, options
 from psem_model.commands.output import ended
 
 
-@click.command()
-@click.option("--devices", default="8", show_default=True, help="Devices, at least 2.")
+@click.command(cls=Command, examples=["psem space --devices 64", "psem space --reasons"])
+@option(
+    PLAN,
+    "--devices",
+    type=names.NUMBER,
+    default="8",
+    show_default=True,
+    help="Devices, at least 2.",
+)
 @options(POLICY, ACCUMULATE)
-@click.option("--all", "every", is_flag=True, help="Every class of equal cost, with its placements.")
-@click.option("--reasons", is_flag=True, help="Why the others are not realisable, each with a run.")
-@click.option("--plot", metavar="FILE", help="Draw memory against communication: .svg, .png or .pdf.")
-@options(FORM)
+@option(OUTPUT, "--all", "every", is_flag=True, help="Every class of equal cost, with its placements.")
+@option(OUTPUT, "--reasons", is_flag=True, help="Why the others are not realisable, each with a run.")
+@option(
+    OUTPUT, "--plot", type=names.FILE, help="Draw memory against communication: .svg, .png or .pdf."
+)
+@FORM
 def space(
     devices: str,
     policy: str,
@@ -30,17 +41,14 @@ def space(
     on a device, bytes that it sends in a step, and bytes over its host link. Host memory and what
     passes through a device for a while are not compared, so a strategy that holds gathered parameters
     from forward to backward may be better than all 5^4, which release them after each use.
-
-    \b
-      psem space --devices 64 --reasons
     """
-    from psem_model.reading import inputs
+    from psem_model.reading import words
     from psem_model.space.placements import Space
 
     found = Space(
-        inputs.count("--devices", devices, "devices", least=2),
-        inputs.policy(policy),
-        inputs.count("--accumulate", accumulate, "micro-steps"),
+        words.count("--devices", devices, "devices", least=2),
+        words.policy(policy),
+        words.count("--accumulate", accumulate, "micro-steps"),
     )
     if plot is not None:
         from psem_model.space.plot import draw

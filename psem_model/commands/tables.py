@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from psem_model.commands.options import POLICY, REJECTED, options, refuse, something, ticker
+from psem_model.commands import names
+from psem_model.commands.help import Command, option
+from psem_model.commands.options import EXACT, OUTPUT, POLICY, TABLE, options, ticker
+from psem_model.commands.output import ended
+from psem_model.text.errors import BadInput, choose, quoted
 
 if TYPE_CHECKING:
     from psem_model.tables.table import Style
 
 
-@click.command()
-@click.argument("name", required=False, metavar="[TABLE]")
-@click.option("--format", "form", default="markdown", show_default=True, help="latex, markdown or csv.")
-@click.option(
+@click.command(
+    cls=Command,
+    examples=[
+        "psem tables memory --format latex --symbols P,d",
+        "psem tables --all --folder build/tables",
+    ],
+)
+@TABLE
+@option(
+    OUTPUT,
+    "--format",
+    "form",
+    type=names.FORM,
+    help="markdown (the default), latex, csv, text or json.",
+)
+@option(
+    OUTPUT,
     "--symbols",
+    metavar="PARAMETERS,DEVICES",
     default="Psi,N",
     show_default=True,
     help="Of the parameters, Psi or P, and of the devices, N or d.",
 )
-@click.option(
-    "--exact/--divisible",
-    default=True,
-    show_default=True,
-    help="With padding, or as if N divided Psi.",
-)
-@options(POLICY)
-@click.option("--all", "every", is_flag=True, help="Write all tables, in every format, to files.")
-@click.option("--folder", callback=something, help="With --all: where to. Default: build/tables.")
+@options(EXACT, POLICY)
+@option(OUTPUT, "--all", "every", is_flag=True, help="Write all tables, in every format, to files.")
+@option(OUTPUT, "--folder", type=names.FOLDER, help="With --all: where to. Default: build/tables.")
 def tables(
     name: str | None,
-    form: str,
+    form: str | None,
     symbols: str,
     exact: bool,
     policy: str,
@@ -46,39 +57,34 @@ def tables(
     With --all, write all of them as .tex, .md and .csv, and all.pdf where LaTeX is installed.
     """
     from psem_model.audit.proving import interruptible
-    from psem_model.reading import inputs
+    from psem_model.reading import words
     from psem_model.tables.files import TABLES, build
-    from psem_model.tables.table import SYMBOLS, NotAsExpected, Style
-    from psem_model.tables.writers import FORMATS
+    from psem_model.tables.table import SYMBOLS, Style
+    from psem_model.text.report import Report
 
     given = symbols.split(",")
     if len(given) != len(SYMBOLS):
-        raise inputs.BadInput(f"--symbols: given {symbols!r}; expected two, such as Psi,N or P,d")
+        raise BadInput(f"--symbols: given {quoted(symbols)}; expected two, such as Psi,N or P,d")
     chosen = {
-        of: inputs.choose(f"--symbols, {of}", symbol.strip(), SYMBOLS[of])
+        of: choose(f"--symbols, {of}", symbol.strip(), SYMBOLS[of])
         for of, symbol in zip(SYMBOLS, given, strict=True)
     }
-    style = Style(exact, chosen["parameters"], chosen["devices"], inputs.policy(policy))
-    writer = FORMATS[inputs.choose("--format", form, FORMATS)]
+    style = Style(exact, chosen["parameters"], chosen["devices"], words.policy(policy))
     if every and name is not None:
-        raise inputs.BadInput(f"tables: given {name!r} and --all; expected one of the two")
-    if every:
-        refuse(["form"], "with --all, which writes every format", "one of the two")
+        raise BadInput(f"tables: given {quoted(name)} and --all; expected one of the two")
+    if every and form is not None:
+        raise BadInput("--format: given with --all, which writes every format; expected one of the two")
     if folder is not None and not every:
-        raise inputs.BadInput(f"--folder: given {folder!r} without --all; expected both or none")
+        raise BadInput(f"--folder: given {quoted(folder)} without --all; expected both or none")
     if every or name is not None:
-        try:
-            if every:
-                write_all(style, folder)
-            else:
-                wanted = inputs.choose("table", name or "", TABLES)
-                with interruptible() as check:
-                    table = build(wanted, style)
-                    check()
-                click.echo(writer.write(table), nl=False)
-        except NotAsExpected as error:
-            click.echo(f"psem: {' '.join(str(error).split())}", err=True)
-            sys.exit(REJECTED)
+        if every:
+            write_all(style, folder)
+        else:
+            wanted = choose("table", name or "", TABLES)
+            with interruptible() as check:
+                report = Report("tables", "", (), (build(wanted, style),), {"table": wanted})
+                check()
+            ended(report, form or "markdown")
     else:
         wide = max(map(len, TABLES))
         for each, builder in TABLES.items():
@@ -87,8 +93,9 @@ def tables(
 
 def write_all(style: Style, given: str | None) -> None:
     """Write every table and the document, and say where they are."""
-    from psem_model.audit.proving import BUILD, interruptible, require_writable
+    from psem_model.audit.proving import BUILD, interruptible
     from psem_model.tables import files as table_files
+    from psem_model.text.files import require_writable
 
     folder = BUILD / "tables" if given is None else Path(given)
     shown = folder if given is not None else folder.relative_to(BUILD.parent)
@@ -114,5 +121,4 @@ def write_all(style: Style, given: str | None) -> None:
     click.echo(f"{len(table_files.TABLES)} tables in {shown}: .tex, .md, .csv")
     click.echo(said)
     if wrong:
-        click.echo(f"psem: {table_files.DOCUMENT}.tex: {wrong}", err=True)
-        sys.exit(REJECTED)
+        raise wrong

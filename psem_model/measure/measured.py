@@ -133,7 +133,7 @@ class Measured:
 
 def _section(figures: tuple[Figure, ...], title: str) -> Section:
     columns = (
-        Column(title),
+        Column(""),
         Column("simulated", right=True),
         Column("predicted", right=True),
         Column(""),
@@ -145,7 +145,7 @@ def _section(figures: tuple[Figure, ...], title: str) -> Section:
         )
         for f in figures
     )
-    return Section("", columns, rows, titled=True)
+    return Section(title, columns, rows, titled=True)
 
 
 def _number(value: Number) -> Quantity:

@@ -11,10 +11,10 @@ from psem_model.measure.product_figures import figures
 from psem_model.measure.states import LARGEST, PER_ELEMENT
 from psem_model.predict.model_plans import require_places
 from psem_model.predict.models import PARTS, Group, ModelPlan
-from psem_model.reading.inputs import BadInput, choose
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placing import Placing
 from psem_model.simulator.products import PlacedTransformer, RealDescent, ResiduesOfDescent
+from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
 from spec.distribute import NOTHING, distribute
 from spec.programs import Axis, Program
@@ -81,7 +81,7 @@ def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None =
         tuple(tuple(figures(ran, plan.stage(k))) for k in range(plan.pipe.stages)),
         True,
         NOT_COUNTED,
-        ran.divergence,
+        (ran.differences[0] if ran.differences else None),
         no.verdict if no else None,
         bool(no and no.for_want_of_a_copy),
     )

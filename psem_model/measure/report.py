@@ -8,7 +8,8 @@ from functools import singledispatch
 from psem_model.measure.measured import ARITHMETICS, Measured, Run
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.plans import Plan, StatesPlan
-from psem_model.reading.inputs import BadInput, choose, count
+from psem_model.reading.words import count
+from psem_model.text.errors import BadInput, choose
 
 LONGEST = 1_000_000  # passes of a run, of which each takes about a millisecond or more
 

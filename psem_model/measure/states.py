@@ -9,10 +9,10 @@ from psem_model.check.schedules import MANY
 from psem_model.measure.measured import EXACT, Figure, Measured, Run
 from psem_model.predict.plans import StatesPlan
 from psem_model.predict.states import predict_schedule
-from psem_model.reading.inputs import BadInput
 from psem_model.simulator import Mlp, simulate
 from psem_model.simulator import Run as Ran
 from psem_model.simulator.passes import passes
+from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, in_bytes, memory
 from spec.arithmetic import ceil_div
 from spec.memory import MODEL_STATES, Sizes

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from psem_model.reading import inputs
-from psem_model.reading.inputs import BadInput
+from psem_model.reading import words
 from psem_model.reading.shapes import SHAPE, Typed, is_shape
+from psem_model.text.errors import BadInput
 from spec.states import BytePolicy
 
 OF_PIPELINES = ("order", "chunks")
@@ -30,7 +30,7 @@ class Asked:
     devices: str | None = None
     psi: str | None = None
     mlp: str | None = None
-    accumulate: str = "1"
+    accumulate: str | None = None
     policy: str = "mixed-adam"
     unit: str | None = None
     hold: bool = False
@@ -49,18 +49,20 @@ class Asked:
 
     @property
     def bytes(self) -> BytePolicy:
-        return inputs.policy(self.policy)
+        return words.policy(self.policy)
 
     def count_of_steps(self, what: str = "micro-steps") -> int:
-        return inputs.count("--accumulate", self.accumulate, what)
+        return words.count("--accumulate", self.accumulate or "1", what)
 
     def samples(self) -> int:
         """Of a micro-batch, on each device that has samples of its own."""
-        return inputs.count("--micro-batch", self.shape.get("micro_batch") or "1", "samples")
+        return words.count("--micro-batch", self.shape.get("micro_batch") or "1", "samples")
 
     def unit_within(self, psi: int) -> int | None:
         """Elements gathered and reduced at a time; no more than there are. None: not said."""
-        return None if self.unit is None else min(psi, inputs.count("--unit", self.unit, "elements"))
+        return (
+            None if self.unit is None else min(psi, words.parameters("--unit", self.unit, "elements"))
+        )
 
     def typed(self, name: str) -> bool:
         """Whether an option was typed."""

@@ -9,10 +9,10 @@ from psem_model.check.products import CheckedProduct, check_product
 from psem_model.check.schedules import Case
 from psem_model.predict.asked import Asked
 from psem_model.predict.model_plans import require_cut, require_experts
-from psem_model.reading.inputs import BadInput
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, parse
 from psem_model.reading.shapes import is_shape, kind_of, small, transformer
+from psem_model.text.errors import BadInput
 
 
 def check_strategy(

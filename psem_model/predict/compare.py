@@ -11,7 +11,7 @@ from psem_model.check.placements import NO_COPY, SMALL, refused
 from psem_model.check.products import check_product
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.plans import Plan, StatesPlan
-from psem_model.predict.states import evaluate, predict_schedule
+from psem_model.predict.states import predict_schedule
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
 from spec.arithmetic import Number
 from spec.mesh import group_size
@@ -92,10 +92,7 @@ def _(plan: ModelPlan) -> Compared:
 @compared.register
 def _(plan: StatesPlan) -> Compared:
     no = plan.placement and refused(plan.placement, plan.mesh, plan.micro_steps, plan.policy)
-    if plan.placement:
-        costs = evaluate(plan.placement, plan.sizes, plan.micro_steps)
-    else:
-        costs = predict_schedule(plan.schedule, plan.sizes, plan.micro_steps)
+    costs = predict_schedule(plan.schedule, plan.sizes, plan.micro_steps)
     return Compared(
         plan.text,
         plan.devices,

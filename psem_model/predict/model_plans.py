@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from psem_model.predict.asked import OF_PIPELINES, Asked
 from psem_model.predict.models import ModelPlan
-from psem_model.reading import inputs
-from psem_model.reading.inputs import BadInput
+from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import transformer
+from psem_model.text.errors import BadInput, choose, quoted
 from psem_model.text.figures import counted
 from spec.arithmetic import Number
 from spec.compose import Product
@@ -36,9 +36,11 @@ def held(product: Product, is_held: bool) -> Product:
 
 def plan(found: Expression, asked: Asked) -> ModelPlan:
     """A model on the axes of a product of strategies. Raises BadInput."""
-    asked.refuse(["psi", "mlp"], f"with {found.text!r}", "the model's shape in its place")
+    asked.refuse(["psi", "mlp"], f"with {quoted(found.text)}", "the model's shape in its place")
     if asked.divisible:
-        raise BadInput(f"--divisible: given with {found.text!r} and a model; expected it with --psi")
+        raise BadInput(
+            f"--divisible: given with {quoted(found.text)} and a model; expected it with --psi"
+        )
     sizes, given = mesh_of(found, asked.devices), asked.shape
     model, sequence = transformer(given), given.get("sequence")
     if sequence is None:
@@ -53,11 +55,11 @@ def plan(found: Expression, asked: Asked) -> ModelPlan:
         held(found.product, asked.hold),
         sizes,
         asked.samples(),
-        inputs.count("--sequence", sequence, "tokens"),
+        words.count("--sequence", sequence, "tokens"),
         pipe,
         asked.bytes,
-        RECOMPUTE[inputs.choose("--recompute", given.get("recompute") or NOTHING, RECOMPUTE)],
-        None if asked.unit is None else inputs.count("--unit", asked.unit, "elements"),
+        RECOMPUTE[choose("--recompute", given.get("recompute") or NOTHING, RECOMPUTE)],
+        None if asked.unit is None else words.parameters("--unit", asked.unit, "elements"),
         bool(asked.model.get("offload_activations")),
         found.text,
     )
@@ -93,17 +95,17 @@ def _pipeline(
     order: str | None,
     chunks: str | None,
 ) -> Pipeline:
-    v = 1 if chunks is None else inputs.count("--chunks", chunks, "chunks of layers in a stage")
+    v = 1 if chunks is None else words.count("--chunks", chunks, "chunks of layers in a stage")
     kinds = {kind.value: kind for kind in Kind}
     usual = Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B
     name = usual.value if order is None else order
-    kind = kinds[inputs.choose("--order", name, kinds)]
+    kind = kinds[choose("--order", name, kinds)]
     if v > 1 and kind is not Kind.INTERLEAVED:
-        raise BadInput(f"--order: given {name!r} with --chunks {v}; expected interleaved")
+        raise BadInput(f"--order: given {quoted(name)} with --chunks {v}; expected interleaved")
     if kind is Kind.INTERLEAVED and micro_batches % stages:
         raise BadInput(
             f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "
-            f"{found.text!r}, as interleaved stages need"
+            f"{quoted(found.text)}, as interleaved stages need"
         )
     require_layers(found, model, stages, v)
     return Pipeline(kind, stages, micro_batches, v)
@@ -176,8 +178,8 @@ def _require_even_slots(found: Expression, planned: ModelPlan) -> None:
         if tokens % (model.experts * others):
             raise BadInput(
                 f"--sequence, --micro-batch: given {sequence:,} x {samples:,} tokens, each sent to "
-                f"{counted(model.chosen, 'expert')}: {tokens:,} in all with {found.text!r}; expected a "
-                f"multiple of {model.experts * others:,}, so that they spread evenly over the experts"
+                f"{counted(model.chosen, 'expert')}: {tokens:,} in all with {quoted(found.text)}; "
+                f"expected a multiple of {model.experts * others:,}, so that they spread evenly over the experts"
             )
 
 

@@ -12,8 +12,7 @@ from functools import cached_property
 
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts, plain_name
 from psem_model.predict.states import Costs, predict_schedule
-from psem_model.reading.configurations import parameters
-from psem_model.reading.inputs import BadInput
+from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec import checkpoints
 from spec.arithmetic import EXACT, Number, ceil_div, quotient
@@ -22,7 +21,7 @@ from spec.derive import derive
 from spec.distribute import ALL, NOTHING, distribute
 from spec.memory import Sizes
 from spec.mesh import group_size
-from spec.model_costs import Indices, in_precision
+from spec.model_costs import Indices, in_precision, parameters
 from spec.model_strategies import WORDS
 from spec.pipeline import Kind, Pipeline, fullest, in_flight
 from spec.programs import Axis

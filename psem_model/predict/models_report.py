@@ -8,10 +8,11 @@ from fractions import Fraction
 from math import prod
 from typing import Any
 
+from psem_model.check.placements import require_realisable
 from psem_model.predict.model_symbolic import forms, legend, per_token, written
 from psem_model.predict.models import STATES, ModelPlan, Moved, StageCosts
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD, PHASES, PartCosts, plain_name
-from psem_model.check.placements import require_realisable
+from psem_model.predict.states_report import totals
 from psem_model.reading.products import NAMES
 from psem_model.text.figures import counted, digits, in_bytes, plain, times, unit_of
 from psem_model.text.report import (
@@ -65,7 +66,7 @@ class _Reported:
         self.plan, self.forms = plan, forms(plan)
 
     def report(self) -> Report:
-        plan = self.plan
+        plan, sent = self.plan, _sent(self.plan.busiest)
         return Report(
             "predict",
             plan.text,
@@ -75,7 +76,7 @@ class _Reported:
                 *([_stages(plan), self._pipeline()] if plan.product.pipe else []),
                 self._memory(),
                 _operations(plan),
-                _sent(plan.busiest),
+                totals(sent, bool(plan.busiest.host_bytes)),
                 meant(
                     "formulas: parameters and what is sent in elements, activations in bytes",
                     legend(plan, self.forms),
@@ -86,7 +87,12 @@ class _Reported:
                 "inputs": _inputs(plan),
                 "parts": {name: _part(costs) for name, costs in plan.costs.items()},
                 "memory": _of_memory(plan),
-                "communication": {"stage": plan.busiest.number},
+                **(
+                    {"pipeline": {"bubble_if": "all stages take equally long"}}
+                    if plan.product.pipe
+                    else {}
+                ),
+                "communication": {"stage": plan.busiest.number, **sent},
                 "checkpoints": _checkpoints(plan),
                 "parameters": plan.parameters,
                 "formulas": {
@@ -138,8 +144,8 @@ class _Reported:
             words = f"{plain(sent.value)} elements, each way, of a micro-batch"
             rows.append(Row(("sent at a boundary", words, form, sent), "sent_per_boundary"))
         title = "pipeline: idle time, if all stages take equally long"
-        columns = (Column("what"), Column("size"), Column("formula", 1))
-        columns += (Column("exactly", key=ITSELF, shown=False),)
+        exactly = Column("exactly", key=ITSELF, shown=False)
+        columns = (Column("what"), Column("size"), Column("formula", 1), exactly)
         return Section(title, columns, tuple(rows), key="pipeline")
 
     def _memory(self) -> Section:
@@ -354,13 +360,12 @@ def _operation(moved: Moved) -> Row:
     )
 
 
-def _sent(stage: StageCosts) -> Section:
-    rows = (
-        Row(("to other devices", Quantity(stage.elements, ELEMENTS)), "elements"),
-        Row(("", Quantity(stage.bytes, BYTES)), "bytes"),
-        _size("over the host link", stage.host_bytes, "host_bytes", always=False),
-    )
-    return Section("", IN_ALL, rows, key="communication")
+def _sent(stage: StageCosts) -> dict[str, Quantity]:
+    return {
+        "elements": Quantity(stage.elements, ELEMENTS),
+        "bytes": Quantity(stage.bytes, BYTES),
+        "host_bytes": Quantity(stage.host_bytes, BYTES),
+    }
 
 
 def _checkpoints(plan: ModelPlan) -> dict[str, Any] | None:
@@ -377,15 +382,16 @@ def _notes(plan: ModelPlan) -> Iterator[Any]:
     blocks = of_ring(plan)
     if blocks is not None:
         yield (
-            "computing has attention's pairs with all keys at hand; with the ring, one block at a time: "
-            f"about 1/{blocks:,} of them at once"
+            "computing has attention's pairs with all keys at hand; with the ring, one block at a "
+            f"time: about 1/{blocks:,} of them at once"
         )
     found = plan.checkpoints(plan.fullest.layers)
     if found is not None:
         count, segment, size = found
+        kept = unit_of([plan.fullest.peak]).texts(size)[0]
         yield (
-            f"with {counted(count, 'checkpoint')}, of segments of {counted(segment, 'layer')}, made again "
-            f"for backward: {unit_of([plan.fullest.peak]).texts(size)[0]} of activations for a micro-batch"
+            f"with {counted(count, 'checkpoint')}, of segments of {counted(segment, 'layer')}, made "
+            f"again for backward: {kept} of activations for a micro-batch"
         )
 
 

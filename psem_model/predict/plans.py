@@ -13,16 +13,16 @@ from functools import cached_property
 from psem_model.predict import model_plans
 from psem_model.predict.asked import OF_MODELS, STEP, Asked
 from psem_model.predict.models import ModelPlan
-from psem_model.reading import inputs
-from psem_model.reading.configurations import parameters
-from psem_model.reading.inputs import BadInput
+from psem_model.reading import placements, words
 from psem_model.reading.meshes import devices_of, mesh_of, required
 from psem_model.reading.products import Expression, parse, parsed
 from psem_model.reading.shapes import is_shape, transformer
+from psem_model.text.errors import BadInput, quoted
 from spec.arithmetic import DIVISIBLE, EXACT, Number
 from spec.derive import derive
 from spec.memory import Sizes
 from spec.mesh import group_size
+from spec.model_costs import parameters
 from spec.placement import Placement
 from spec.schedule import Kind, Schedule
 from spec.states import BytePolicy
@@ -52,7 +52,7 @@ class StatesPlan:
 
     @property
     def devices(self) -> int:
-        return group_size(self.mesh, self.mesh)
+        return int(group_size(self.mesh, self.mesh))
 
     @property
     def sizes(self) -> Sizes:
@@ -84,36 +84,94 @@ def read(asked: Asked) -> Plan:
     return plan
 
 
-def read_several(asked: Asked, strategies: Sequence[str]) -> list[Plan]:
-    """Plans that differ in their strategies only. Raises BadInput."""
-    expressions = [parse(text) for text in strategies]
+def read_several(
+    asked: Asked, strategies: Sequence[str], global_batch: str | None = None
+) -> list[Plan]:
+    """Plans that differ in their strategies, and perhaps in how many micro-steps they take.
+
+    `global_batch`: samples of a step, from which the number of micro-steps of each plan follows.
+    Raises BadInput.
+    """
+    if len(strategies) < 2:
+        raise BadInput(
+            f'{asked.command}: expected two strategies or more, such as "zero1(64)" "zero3(64)"'
+        )
+    found = [parse(text) for text in strategies]
+    steps = _micro_steps(asked, found, global_batch)
+    devices = devices_of(found, asked.devices)
     several = [
-        _each(asked, found, devices)
-        for found, devices in zip(expressions, devices_of(expressions, asked.devices), strict=True)
+        replace(asked, strategy=e.text, devices=of, accumulate=m)
+        for e, of, m in zip(found, devices, steps, strict=True)
     ]
-    of_models = asked.has_samples and asked.psi is None
-    if not of_models:
-        asked.refuse(["hold"], "without --sequence", "both, for the activations")
-        for found in expressions:
-            if not found.is_of_states:
-                raise BadInput(
-                    f"{asked.command}: given {found.text!r}, which cuts the model; expected its shape, "
-                    "as --config config.json, and --sequence"
-                )
-        return [_of_states(each, found) for each, found in zip(several, expressions, strict=True)]
-    plans = [model_plans.plan(found, each) for each, found in zip(several, expressions, strict=True)]
-    model_plans.require_effect(asked, plans)
+    if global_batch is not None:
+        several = [
+            _with_batch(each, expression, global_batch)
+            for each, expression in zip(several, found, strict=True)
+        ]
+    pairs = [*zip(found, several, strict=True)]
+    if asked.has_samples and asked.psi is None:
+        plans = [model_plans.plan(expression, each) for expression, each in pairs]
+        model_plans.require_effect(asked, plans)
+        return _different(plans)
+    asked.refuse(["hold"], "without --sequence", "both, for the activations")
+    for expression in found:
+        if not expression.is_of_states:
+            raise BadInput(
+                f"{asked.command}: given {quoted(expression.text)}, which cuts the model; expected its "
+                "shape, as --config config.json, and --sequence"
+            )
+    return _different([_of_states(each, expression) for expression, each in pairs])
+
+
+def _different(plans: Sequence[Plan]) -> list[Plan]:
+    """The plans, if no two are the same."""
+    for number, plan in enumerate(plans):
+        if any(_same(plan, other) for other in plans[:number]):
+            raise BadInput(f"strategy: given {quoted(plan.text)} twice; expected different plans")
     return [*plans]
 
 
-def _each(asked: Asked, found: Expression, devices: str | None) -> Asked:
-    return replace(asked, strategy=found.text, devices=devices)
+def _same(one: Plan, other: Plan) -> bool:
+    titles = {"title": ""} if isinstance(one, StatesPlan) else {}
+    return bool(replace(one, text="", **titles) == replace(other, text="", **titles))  # type: ignore[arg-type]
+
+
+def _micro_steps(asked: Asked, found: Sequence[Expression], global_batch: str | None) -> list[str]:
+    """How many micro-steps each plan takes, as it was typed: one number for all, or one for each."""
+    given = asked.accumulate
+    if given is None:
+        return ["1"] * len(found)
+    if global_batch is not None:
+        raise BadInput("--global-batch: given with --accumulate; expected one of the two")
+    each = given.split(",")
+    if len(each) not in (1, len(found)):
+        raise BadInput(
+            f"--accumulate: given {quoted(given)}; expected one number, or {len(found)}, one a plan"
+        )
+    return each * len(found) if len(each) == 1 else each
+
+
+def _with_batch(asked: Asked, found: Expression, global_batch: str) -> Asked:
+    """With as many micro-steps as take so many samples."""
+    samples = words.count("--global-batch", global_batch, "samples")
+    mesh = mesh_of(found, asked.devices)
+    cut = [
+        *found.product.states.axes,
+        *(axis.name for axis in found.product.cuts if axis.stream == "b"),
+    ]
+    at_once = asked.samples() * group_size(mesh, cut)
+    if samples % at_once:
+        raise BadInput(
+            f"--global-batch: given {samples:,}; expected a multiple of {at_once:,}, the samples of a "
+            f"micro-step of {quoted(found.text)}"
+        )
+    return replace(asked, accumulate=str(samples // at_once))
 
 
 # ------------------------------------------------------------------------------ training states
 def _of_states(asked: Asked, found: Expression | None) -> StatesPlan:
     placed, title = placed_as(asked, found)
-    mesh = inputs.mesh(required(asked.devices), placed.axes) if found is None else None
+    mesh = words.mesh(required(asked.devices), placed.axes) if found is None else None
     mesh = mesh_of(found, asked.devices) if mesh is None and found is not None else mesh
     psi, unit, mlp = _size(asked)
     return StatesPlan(
@@ -135,7 +193,7 @@ def _of_schedule(asked: Asked, path: str) -> StatesPlan:
     from psem_model.reading.schedules import read as schedule_in
 
     schedule = schedule_in(path)
-    mesh = inputs.mesh(required(asked.devices), schedule.axes)
+    mesh = words.mesh(required(asked.devices), schedule.axes)
     psi, unit, mlp = _size(asked)
     return StatesPlan(
         path,
@@ -154,8 +212,8 @@ def _of_schedule(asked: Asked, path: str) -> StatesPlan:
 def placed_as(asked: Asked, found: Expression | None) -> tuple[Placement, str]:
     """How training states are placed, by a strategy, a product of them or --placement; its title."""
     if found is None or found.text in STRATEGIES or asked.placement is not None:
-        return inputs.chosen(asked.command, asked.strategy, asked.placement, asked.hold)
-    asked.refuse(["hold"], f"with {found.text!r}", "it with --placement")
+        return placements.chosen(asked.command, asked.strategy, asked.placement, asked.hold)
+    asked.refuse(["hold"], f"with {quoted(found.text)}", "it with --placement")
     return found.product.states, found.text
 
 
@@ -167,7 +225,7 @@ def _size(asked: Asked) -> tuple[int, int | None, tuple[int, int] | None]:
         if asked.unit is not None:
             raise BadInput("--unit: given with --mlp; expected no unit: it is a layer")
         asked.refuse(OF_MODELS, "with --mlp", "a model's shape and --sequence, or --mlp alone")
-        layers, width = inputs.perceptron(asked.mlp)
+        layers, width = words.perceptron(asked.mlp)
         of_layer = width * (width + 1)  # weights and biases
         return layers * of_layer, of_layer, (layers, width)
     psi = _parameters(asked)
@@ -183,7 +241,7 @@ def _parameters(asked: Asked) -> int:
         )
     if asked.psi is not None:
         asked.refuse((*STEP, "block"), "with --psi", "a model's shape in its place")
-        return inputs.count("--psi", asked.psi, "parameters")
+        return words.parameters("--psi", asked.psi)
     if asked.shape.get("sequence") is None:
         asked.refuse(STEP, "without --sequence", "both, for the activations")
     else:

@@ -7,9 +7,9 @@ from textwrap import wrap
 
 from psem_model.predict.model_plans import RECOMPUTE, held, require_experts
 from psem_model.predict.parts import plain_name
-from psem_model.reading.inputs import BadInput, choose
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import small
+from psem_model.text.errors import BadInput, choose, quoted
 from psem_model.text.figures import table
 from spec.distribute import NOTHING, distribute
 from spec.layouts import WHOLE
@@ -37,8 +37,8 @@ def program(
     axes = held(found.product, hold).cuts
     if not axes or len(axes) < len(found.product.factors):
         raise BadInput(
-            f"derive: given {found.text!r}; expected strategies that cut the model, such as tp: what "
-            "places the training states is derived alone, and pp leaves each part as it is"
+            f"derive: given {quoted(found.text)}; expected strategies that cut the model, such as tp: "
+            "what places the training states is derived alone, and pp leaves each part as it is"
         )
     again = RECOMPUTE[choose("--recompute", recompute or NOTHING, RECOMPUTE)]
     of_name = {of.name: of for of in parts(small(block, experts))}

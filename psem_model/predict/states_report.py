@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from psem_model.predict.plans import StatesPlan
 from psem_model.predict.states import Prediction, predict
 from psem_model.predict.symbolic import LEGEND, closed_form, peak_formula, text, written
-from psem_model.reading.inputs import symbols_of
+from psem_model.reading.placements import symbols_of
 from psem_model.text.figures import counted, in_bytes, times
 from psem_model.text.report import (
     BYTES,
@@ -59,9 +59,9 @@ class _Reported:
         self.in_units = closed_form(self.placement, self.policy, plan.padded, with_unit=True)
 
     def report(self) -> Report:
-        plan, found = self.plan, self.found
+        plan = self.plan
         mesh = " x ".join(f"{axis} {size:,}" for axis, size in plan.mesh.items())
-        unit = plan.psi if self.unit is None else self.unit
+        unit, sent = plan.psi if self.unit is None else self.unit, self._sent()
         facts = (
             f"Psi = {plan.psi:,} parameters; {mesh}; {counted(plan.micro_steps, 'micro-step')} a step; "
             f"unit {counted(unit, 'element')}",
@@ -75,7 +75,7 @@ class _Reported:
                 *self._schedule(),
                 self._memory(),
                 self._operations(),
-                self._sent(),
+                totals(sent),
                 meant("formulas: memory in bytes, communication in elements", self._legend()),
             ),
             {
@@ -86,6 +86,7 @@ class _Reported:
                     for part, ops in self._parts()
                     for op in ops
                 ],
+                "communication": sent,
                 "formulas": self._formulas(),
             },
         )
@@ -179,15 +180,16 @@ class _Reported:
         )
 
     def _operation(self, move: Move, form: Move) -> Row:
-        op, state = move.op, move.op.state or move.op.target
-        counted_here = op.state in MODEL_STATES  # what activations move is the model's
-        elements = Quantity(move.elements, ELEMENTS, written(form.elements)) if counted_here else None
-        in_all = Quantity(move.bytes, BYTES, provenance=self._factor(state)) if counted_here else None
+        op, what = move.op, (move.op.state or move.op.target).value
+        elements, in_all = None, None  # what activations move is the model's
+        if op.state is not None and op.state in MODEL_STATES:
+            elements = Quantity(move.elements, ELEMENTS, written(form.elements))
+            in_all = Quantity(move.bytes, BYTES, provenance=self._factor(op.state))
         return Row(
             (
-                f"{op.kind.value} {state.value}",
+                f"{op.kind.value} {what}",
                 op.kind.value,
-                state.value,
+                what,
                 op.phase.value,
                 Axes(op.axes),
                 int(move.times),
@@ -196,14 +198,14 @@ class _Reported:
             )
         )
 
-    def _sent(self) -> Section:
+    def _sent(self) -> dict[str, Quantity]:
         p, f = self.found, self.forms
-        rows = (
-            Row(("to other devices", Quantity(p.elements, ELEMENTS, written(f.elements))), "elements"),
-            Row(("", self._bytes(p.bytes, f.bytes)), "bytes"),
-            Row(("over the host link", self._bytes(p.host_bytes, f.host_bytes)), "host_bytes"),
-        )
-        return Section("", (Column("sent"), Column("in all", key=ITSELF)), rows, key="communication")
+        elements = Quantity(p.elements, ELEMENTS, written(f.elements))
+        return {
+            "elements": elements,
+            "bytes": self._bytes(p.bytes, f.bytes),
+            "host_bytes": self._bytes(p.host_bytes, f.host_bytes),
+        }
 
     def _bytes(self, value: Number, form: Any, provenance: str = "") -> Quantity:
         return Quantity(value, BYTES, written(form), provenance)
@@ -219,3 +221,11 @@ class _Reported:
             del found["N"]
             found |= {f"N_{axis}": f"devices along {axis}" for axis in self.placement.axes}
         return found
+
+
+def totals(sent: Mapping[str, Quantity], host_link: bool = True) -> Section:
+    """What is sent in all, to other devices and over the host link."""
+    rows = [Row(("to other devices", sent["elements"], sent["bytes"]))]
+    if host_link:
+        rows.append(Row(("over the host link", "", sent["host_bytes"])))
+    return Section("", (Column("sent"), Column("elements"), Column("bytes")), tuple(rows))

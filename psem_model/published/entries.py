@@ -81,7 +81,7 @@ def reproduce(entry: Entry) -> Reproduced:
 @cache
 def predicted(strategy: str, **options: Any) -> dict[str, Any]:
     """What `psem predict STRATEGY --json` prints; an option without a value is None."""
-    from psem_model.commands.cli import predict
+    from psem_model.commands.predict import predict
 
     given = [(f"--{name}", value) for name, value in options.items()]
     args = [str(word) for pair in given for word in pair if word is not None]

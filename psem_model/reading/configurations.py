@@ -1,4 +1,4 @@
-"""Shapes of models from their published configurations, and how many parameters they have.
+"""Shapes of models from their published configurations.
 
 A configuration is a Hugging Face config.json. What a field is called, what it is when it is absent
 and what a family's code fixes: transformers, src/transformers/models/*/configuration_*.py and
@@ -8,19 +8,17 @@ modeling_*.py. Fields that change no shape (windows, scaled angles, token ids) a
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from difflib import get_close_matches
-from pathlib import Path
 from typing import Any
 
-from psem_model.reading.inputs import LARGEST, LARGEST_FILE, MOST_LAYERS, BadInput, choose
-from spec.model_costs import elements
-from spec.transformer import LAYER, Transformer, parts
-from spec.values import Value
+from psem_model.reading.words import LARGEST, MOST_LAYERS
+from psem_model.text.errors import BadInput, choose, nearest, quoted, shortened
+from psem_model.text.files import named, read_text
+from spec.transformer import Transformer
 
-FORM = "expected a model's config.json"
-SHOWN = 60  # characters of a field that errors repeat
+FORM = "a model's config.json"
 FUNCTIONS = {"silu": "silu", "gelu": "gelu", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu"}
 SAME = {  # two names of one field
     "n_embd": "hidden_size",
@@ -36,6 +34,7 @@ PLAIN: Mapping[str, Any] = {
     "is_encoder_decoder": False,
     "pruned_heads": {},
     "quantization_config": None,
+    **dict.fromkeys(("decoder", "generator", "text_config", "text_encoder")),  # a model within
 }
 
 
@@ -48,14 +47,14 @@ class Fields:
 
     def wrong(self, name: str, expected: str) -> BadInput:
         """What to raise for a field that is not as it should be."""
-        given = json.dumps(self.given[name])
-        given = given if len(given) <= SHOWN else f"{given[:SHOWN]}..."
-        return BadInput(f"{self.path}, {name}: given {given}; expected {expected}")
+        given = shortened(json.dumps(self.given[name]))
+        return BadInput(f"{named(self.path)}, {name}: given {given}; expected {expected}")
 
     def missing(self, name: str, expected: str) -> BadInput:
         """What to raise for a field that should be there."""
-        close = "".join(f"; nearest: {near!r}" for near in get_close_matches(name, self.given, n=1))
-        return BadInput(f"{self.path}: {name} is missing; expected {expected}{close}")
+        near = nearest(name, self.given)
+        close = f"; nearest: {quoted(near)}" if near else ""
+        return BadInput(f"{named(self.path)}: {name} is missing; expected {expected}{close}")
 
     def size(self, name: str) -> int:
         """A whole number of at least 1."""
@@ -103,7 +102,7 @@ class Fields:
         """One of some names: the value of a field, or one that the field lists."""
         if not isinstance(value, str):
             raise self.wrong(name, f"one of {', '.join(names)}")
-        return choose(f"{self.path}, {name}", value[:SHOWN], names)
+        return choose(f"{named(self.path)}, {name}", value, names)
 
     def function(self, name: str, default: str) -> str:
         """The function of the MLP."""
@@ -130,6 +129,8 @@ class Family:
     architecture: str
     shape: Callable[[Fields, Family], Transformer]
     kv_heads: int | None = None  # if absent; none: all heads
+    null_kv_heads: bool = True  # may be null, for all heads
+    even: bool = False  # heads divide the hidden size, also where head_dim is given
     biases: frozenset[str] = frozenset({"qkv", "output"})  # what `attention_bias` adds
     fixed: Mapping[str, bool] = field(default_factory=dict)
     experts: bool = False
@@ -138,7 +139,8 @@ class Family:
 def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
     name, expected = "num_key_value_heads", f"a divisor of num_attention_heads, {heads}"
     if name in fields.given:
-        kv_heads = fields.size_or(name, lambda: heads)
+        absent = fields.given[name] is None and family.null_kv_heads
+        kv_heads = heads if absent else fields.size(name)
         if heads % kv_heads:
             raise fields.wrong(name, expected)
     else:
@@ -159,6 +161,8 @@ def _rotary(fields: Fields, family: Family) -> Transformer:
     chosen = fields.size("num_experts_per_tok") if family.experts else 0
     if chosen > experts:
         raise fields.wrong("num_experts_per_tok", f"at most num_local_experts, {experts}")
+    if family.even:
+        fields.divided("hidden_size", "num_attention_heads")
     return Transformer(
         layers=fields.layers("num_hidden_layers"),
         hidden=fields.size("hidden_size"),
@@ -184,7 +188,7 @@ def _gpt2(fields: Fields, family: Family) -> Transformer:
     dropped = {name: fields.drops(name, 0.1) for name in ("embd_pdrop", "attn_pdrop", "resid_pdrop")}
     if len(set(dropped.values())) > 1:
         rates = ", ".join(f"{name} {'above 0' if is_ else '0'}" for name, is_ in dropped.items())
-        raise BadInput(f"{fields.path}: given {rates}; expected all above 0, or all 0")
+        raise BadInput(f"{named(fields.path)}: given {rates}; expected all above 0, or all 0")
     heads, hidden = fields.size("n_head"), fields.size("n_embd")
     return Transformer(
         layers=fields.layers("n_layer"),
@@ -204,8 +208,8 @@ def _gpt2(fields: Fields, family: Family) -> Transformer:
 
 UNBIASED = {"attention_bias": False, "mlp_bias": False}
 FAMILIES = {
-    "llama": Family("LlamaForCausalLM", _rotary),
-    "mistral": Family("MistralForCausalLM", _rotary, kv_heads=8, fixed=UNBIASED),
+    "llama": Family("LlamaForCausalLM", _rotary, even=True),
+    "mistral": Family("MistralForCausalLM", _rotary, kv_heads=8, null_kv_heads=False, fixed=UNBIASED),
     "qwen2": Family(
         "Qwen2ForCausalLM",
         _rotary,
@@ -213,7 +217,9 @@ FAMILIES = {
         biases=frozenset({"qkv"}),
         fixed=UNBIASED | {"attention_bias": True},
     ),
-    "mixtral": Family("MixtralForCausalLM", _rotary, kv_heads=8, fixed=UNBIASED, experts=True),
+    "mixtral": Family(
+        "MixtralForCausalLM", _rotary, kv_heads=8, null_kv_heads=False, fixed=UNBIASED, experts=True
+    ),
     "gpt2": Family("GPT2LMHeadModel", _gpt2),
 }
 
@@ -232,23 +238,31 @@ def read(path: str) -> tuple[str, Transformer]:
 
 
 def _content(path: str) -> dict[str, Any]:
+    text = read_text(path, FORM)
+
+    def wrong(given: str) -> BadInput:
+        return BadInput(f"{named(path)}: given {given}; expected {FORM}")
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        twice = next(
+            (key for key, times in Counter(key for key, _ in pairs).items() if times > 1), None
+        )
+        if twice is not None:
+            raise BadInput(f"{named(path)}: given the key {quoted(twice)} twice; expected it once")
+        return dict(pairs)
+
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot read it: {error.strerror or error}; {FORM}") from None
-    except ValueError as error:  # a name with a zero byte
-        raise BadInput(f"{path!r}: cannot read it: {error}; {FORM}") from None
-    if len(data) > LARGEST_FILE:
-        raise BadInput(f"{path}: given more than {LARGEST_FILE:,} bytes; {FORM}")
-    try:
-        content = json.loads(data)
+        content = json.loads(text, object_pairs_hook=once)
     except RecursionError:
-        raise BadInput(f"{path}: given too many brackets in each other; {FORM}") from None
+        raise BadInput(
+            f"{named(path)}: given too many brackets in each other; expected {FORM}"
+        ) from None
     except ValueError as error:
-        raise BadInput(f"{path}: given text that is not JSON: {error}; {FORM}") from None
+        raise BadInput(
+            f"{named(path)}: given text that is not JSON: {error}; expected {FORM}"
+        ) from None
     if not isinstance(content, dict):
-        raise BadInput(f"{path}: given JSON that is no object; {FORM}")
+        raise wrong("JSON that is no object")
     return content
 
 
@@ -267,22 +281,3 @@ def _family(fields: Fields) -> str:
     if not isinstance(classes, list) or len(classes) != 1:
         raise fields.wrong("architectures", f"a list of one of {', '.join(by_class)}")
     return by_class[fields.choice("architectures", classes[0], by_class)]
-
-
-def parameters(model: Transformer) -> dict[str, int]:
-    """Elements of each weight of a whole model: of all layers together, of tied words once."""
-    indices = model.sizes(1, 1)
-    counted: set[Value] = set()
-    found: dict[str, int] = {}
-    for part in parts(model):
-        name, times = ("layers", model.layers) if part.name == LAYER else (part.name, 1)
-        for weight in part.weights:
-            if weight not in counted:
-                found[f"{name}.{weight.name}"] = times * elements(weight, {}, indices, {})
-        counted.update(part.weights)
-    return found
-
-
-def count(model: Transformer) -> int:
-    """How many parameters a model has."""
-    return sum(parameters(model).values())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from psem_model.reading import inputs
-from psem_model.reading.inputs import BadInput
+from psem_model.reading import words
 from psem_model.reading.products import Expression
+from psem_model.text.errors import BadInput, quoted
 
 OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
 
@@ -25,7 +25,8 @@ def mesh_of(found: Expression, devices: str | None) -> dict[str, int]:
     if not missing:
         if devices is not None:
             raise BadInput(
-                f"--devices: given with {found.text!r}, which says its sizes; expected one of the two"
+                f"--devices: given with {quoted(found.text)}, which says its sizes; expected one of "
+                "the two"
             )
         return {axis: found.sizes[axis] for axis in axes}
     if found.sizes:
@@ -35,7 +36,7 @@ def mesh_of(found: Expression, devices: str | None) -> dict[str, int]:
             "one for each axis, such as tp(8), or none and --devices",
             f" without a size for {missing[0]}",
         )
-    return inputs.mesh(required(devices), axes)
+    return words.mesh(required(devices), axes)
 
 
 def devices_of(plans: Sequence[Expression], devices: str | None) -> list[str | None]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import chain
 from itertools import count as count_from
 
-from psem_model.reading.inputs import LARGEST, BadInput, count, or_nearest
+from psem_model.reading.words import LARGEST, count, is_axis
+from psem_model.text.errors import BadInput, or_nearest, quoted, shortened
 from spec.compose import PIPELINE, HoldError, OverlapError, Product, factor
-from spec.mesh import HOST
 from spec.model_strategies import MODEL_MEANING
 from spec.strategies import MEANING
 
@@ -43,19 +43,19 @@ class Expression:
 
     def wrong_factor(self, number: int, expected: str, without: str = "") -> BadInput:
         """What is wrong with one of its factors, counted from 0."""
-        given = f"{self.product.factors[number].name!r}{without}"
+        given = f"{quoted(self.product.factors[number].name)}{without}"
         return wrong_at(self.text, self.starts[number], given, expected)
 
     def wrong_size(self, axis: str, given: str, expected: str) -> BadInput:
         """What is wrong with an axis's size, here or in --devices."""
         if axis in self.places:
             return wrong_at(self.text, self.places[axis], given, expected)
-        return BadInput(f"--devices: given {given}, for {self.text!r}; expected {expected}")
+        return BadInput(f"--devices: given {given}, for {quoted(self.text)}; expected {expected}")
 
 
 def wrong_at(text: str, place: int, given: str, expected: str) -> BadInput:
     """What is wrong at a character of an expression, counted from 0."""
-    where = f"strategy: {text!r}, character {place + 1}"
+    where = f"strategy: {quoted(text)}, character {place + 1:,}"
     return BadInput(f"{where}: given {given}; expected {expected}")
 
 
@@ -102,12 +102,12 @@ class _Reader:
     def wrong(self, expected: str, back: int = 0) -> BadInput:
         """What is wrong with this word, or one before it."""
         self.next -= back
-        return wrong_at(self.text, self.place, repr(self.word) if self.word else "the end", expected)
+        return wrong_at(self.text, self.place, quoted(self.word) if self.word else "the end", expected)
 
     def wrong_from(self, place: int, expected: str) -> BadInput:
         """What is wrong with the word at this character."""
         word = next(word for word, at in self.words if at == place)
-        return wrong_at(self.text, place, repr(word), expected)
+        return wrong_at(self.text, place, quoted(word), expected)
 
     def take(self) -> str:
         word = self.word
@@ -142,7 +142,8 @@ class _Reader:
         except OverlapError as error:
             place = [axis.place for axis in last.axes if axis.name == error.axis][-1]
             free = _renamed(last, {axis.name for f in others for axis in f.axes})
-            words = f"another axis than {error.axis}, which is taken: name one, as in {free}"
+            taken = shortened(error.axis)
+            words = f"another axis than {taken}, which is taken: name one, as in {shortened(free)}"
             raise self.wrong_from(place, words) from None
         except HoldError as error:
             raise self.wrong_from(read[error.factor].place, error.expected) from None
@@ -169,8 +170,8 @@ class _Reader:
         name = usual
         if self.word.isidentifier():
             place, name = self.place, self.take()
-            if name == HOST:
-                raise self.wrong("another name: host is the host's memory", back=1)
+            if not is_axis(name):
+                raise self.wrong("a name such as batch", back=1)
             if self.word != "=":
                 return _Axis(name, place)
             self.take()
@@ -178,7 +179,7 @@ class _Reader:
         try:
             return _Axis(name, place, count("size", given, "devices"), place_of_size)
         except BadInput:
-            words = f"a whole number of devices, from 1 to 1e{LARGEST}"
+            words = f"a whole number of devices, at least 1, below 1e{LARGEST}"
             raise self.wrong(words, back=1) from None
 
 

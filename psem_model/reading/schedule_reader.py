@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
-from psem_model.reading.inputs import BadInput, nearest
 from psem_model.reading.schedule_keys import (
     FIRST_PHASE,
     KEYS,
@@ -19,6 +18,9 @@ from psem_model.reading.schedule_keys import (
     default_span,
 )
 from psem_model.reading.toml_lines import Path, locate
+from psem_model.reading.words import is_axis
+from psem_model.text.errors import BadInput, listed, nearest, quoted, shortened
+from psem_model.text.files import named
 from spec.mesh import HOST
 from spec.schedule import (
     BY,
@@ -52,9 +54,8 @@ Kept = TypeVar("Kept", bool, int, str, list[Any], dict[str, Any])
 
 
 def shown(value: Any) -> str:
-    """A value as an error repeats it."""
-    text = str(value).lower() if isinstance(value, bool) else repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    """A value as an error repeats it, true and false as TOML writes them."""
+    return str(value).lower() if isinstance(value, bool) else quoted(value)
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,10 @@ class Reader:
         if path[:1] == ("step",) and len(path) > 2:
             key = ", ".join([f"{path[1]} {int(path[2]) + 1}", *map(str, path[3:])])
         else:
-            key = ".".join(map(str, path))
+            key = shortened(".".join(map(str, path)))
         nearest_ = f"; nearest: {near}" if near else ""
         return BadInput(
-            f"{self.name}, line {line}, {key}: given {given}; expected {expected}{nearest_}"
+            f"{named(self.name)}, line {line}, {key}: given {given}; expected {expected}{nearest_}"
         )
 
     def missing(self, path: Path, key: str, expected: str) -> BadInput:
@@ -86,7 +87,7 @@ class Reader:
         """One of some names."""
         names = list(choices)
         if given not in names:
-            raise self.wrong(path, shown(given), f"one of {', '.join(names)}", nearest(given, names))
+            raise self.wrong(path, shown(given), f"one of {listed(names)}", nearest(given, names))
         return given
 
     def typed(self, path: Path, value: Any, kind: type[Kept]) -> Kept:
@@ -136,8 +137,7 @@ class Reader:
             raise self.missing((), "axes", 'the names of the mesh\'s axes, such as axes = ["batch"]')
         axes = self.typed(("axes",), self.content["axes"], list)
         for axis in axes:
-            usable = self.typed(("axes",), axis, str).isascii() and axis.isidentifier()
-            if not usable or axis in (HOST, MICRO_STEPS):
+            if not is_axis(self.typed(("axes",), axis, str)):
                 expected = f"a name such as batch, but not {HOST} or {MICRO_STEPS}"
                 raise self.wrong(("axes",), shown(axis), expected)
         if not axes:

@@ -41,9 +41,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable
-from pathlib import Path
 
-from psem_model.reading.inputs import LARGEST_FILE, BadInput
 from psem_model.reading.schedule_keys import (
     FIRST_PHASE,
     PARTS,
@@ -53,6 +51,8 @@ from psem_model.reading.schedule_keys import (
 )
 from psem_model.reading.schedule_reader import Reader, shown
 from psem_model.reading.toml_lines import locate
+from psem_model.text.errors import BadInput
+from psem_model.text.files import named, read_text
 from spec.schedule import COLLECTIVES, Buffer, Factor, Op, Phase, Rest, Schedule
 
 
@@ -62,22 +62,8 @@ def read(path: str) -> Schedule:
 
 
 def text_of(path: str) -> str:
-    """The text of a file, its lines ended by newlines alone. Raises BadInput with one line."""
-    form = "expected a schedule in TOML, as `psem derive zero2` prints one"
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise BadInput(f"{path}: cannot read it: {error.strerror or error}; {form}") from None
-    except ValueError as error:  # a name with a zero byte
-        raise BadInput(f"{path!r}: cannot read it: {error}; {form}") from None
-    if len(data) > LARGEST_FILE:
-        raise BadInput(f"{path}: given more than {LARGEST_FILE:,} bytes; {form}")
-    try:
-        return data.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise BadInput(f"{path}, line {line}: given bytes that are not UTF-8 text; {form}") from None
+    """The text of a schedule's file. Raises BadInput with one line."""
+    return read_text(path, "a schedule in TOML, as `psem derive zero2` prints one")
 
 
 def loads(text: str, name: str) -> Schedule:
@@ -85,7 +71,9 @@ def loads(text: str, name: str) -> Schedule:
     try:
         content = tomllib.loads(text)
     except RecursionError:
-        raise BadInput(f"{name}: given too many brackets in each other; expected a schedule") from None
+        raise BadInput(
+            f"{named(name)}: given too many brackets in each other; expected a schedule"
+        ) from None
     except ValueError as error:
         raise BadInput(_syntax(name, text, str(error))) from None
     return Reader(name, text.replace("\r\n", "\n"), content).schedule()
@@ -98,7 +86,7 @@ def _syntax(name: str, text: str, message: str) -> str:
     line = int(at[1]) if at else len(lines)
     given = lines[line - 1].strip() if line <= len(lines) else ""
     what = re.sub(r" \(at [^)]*\)$", "", message)
-    return f"{name}, line {line}, TOML: given {shown(given)}; expected valid TOML: {what}"
+    return f"{named(name)}, line {line}, TOML: given {shown(given)}; expected valid TOML: {what}"
 
 
 def line_of(text: str, part: str, index: int) -> int:

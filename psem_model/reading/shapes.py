@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from psem_model.reading import inputs
-from psem_model.reading.inputs import BadInput
+from psem_model.reading import words
+from psem_model.text.errors import BadInput, choose, quoted
 from spec.transformer import Transformer
 
 BLOCKS = {
@@ -43,9 +43,9 @@ def transformer(given: Typed) -> Transformer:
                 "--layers, --hidden and --heads"
             )
     numbers = {name: _number(name, given.get(name)) for name in SHAPE}
-    if (numbers["layers"] or 0) > inputs.MOST_LAYERS:
+    if (numbers["layers"] or 0) > words.MOST_LAYERS:
         raise BadInput(
-            f"--layers: given {given['layers']!r}; expected at most {inputs.MOST_LAYERS:,} layers"
+            f"--layers: given {quoted(given['layers'])}; expected at most {words.MOST_LAYERS:,} layers"
         )
     return _shaped(given.get("block") or "gpt", numbers, given.get("sequence"))
 
@@ -56,11 +56,11 @@ def kind_of(given: Typed) -> str:
         from psem_model.reading.configurations import read
 
         return read(given["config"] or "")[0]
-    return inputs.choose("--block", given.get("block") or "gpt", BLOCKS)
+    return choose("--block", given.get("block") or "gpt", BLOCKS)
 
 
 def _number(name: str, value: str | None) -> int | None:
-    return None if value is None else inputs.count(f"--{name.replace('_', '-')}", value, "")
+    return None if value is None else words.count(f"--{name.replace('_', '-')}", value, "")
 
 
 def _shaped(block: str, given: Mapping[str, int | None], sequence: str | None) -> Transformer:
@@ -79,7 +79,7 @@ def _shaped(block: str, given: Mapping[str, int | None], sequence: str | None) -
         raise BadInput(
             f"--chosen: given {given['chosen']}; expected at most --experts {given['experts']}"
         )
-    llama = inputs.choose("--block", block, BLOCKS) == "llama"
+    llama = choose("--block", block, BLOCKS) == "llama"
     return Transformer(
         layers=given["layers"],
         hidden=hidden,
@@ -107,7 +107,7 @@ def _places(vocabulary: int | None, sequence: str | None) -> int:
         return 0
     if sequence is None:
         raise BadInput("--sequence: missing; expected the tokens of a sample: gpt learns their places")
-    return inputs.count("--sequence", sequence, "tokens")
+    return words.count("--sequence", sequence, "tokens")
 
 
 def small(block: str | None, experts: bool) -> Transformer:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from psem_model.reading.inputs import symbols_of
+from psem_model.reading.placements import symbols_of
 from psem_model.space.forms import sum_text, unless
 from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
 from psem_model.text.report import BYTES, Column, Quantity, Report, Section, listed

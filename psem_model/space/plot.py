@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from io import BytesIO
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any
 
-from psem_model.reading.inputs import BadInput, nearest
 from psem_model.space.placements import PLACEMENTS, Row, Space
+from psem_model.text.errors import BadInput, nearest, quoted, shortened
+from psem_model.text.files import write_atomically
 
 SUFFIXES = (".svg", ".png", ".pdf")
 UNDATED: dict[str, dict[str, None]] = {  # the same plot is the same file
@@ -28,8 +27,8 @@ def draw(space: Space, name: str) -> None:
     if suffix not in SUFFIXES:
         near = nearest(suffix, SUFFIXES) or SUFFIXES[0]
         raise BadInput(
-            f"--plot: given {name!r}; expected a file that ends in {', '.join(SUFFIXES)}; nearest: "
-            f"{path.stem or 'space'}{near}"
+            f"--plot: given {quoted(name)}; expected a file that ends in {', '.join(SUFFIXES)}; "
+            f"nearest: {shortened(path.stem) or 'space'}{near}"
         )
     try:
         import matplotlib
@@ -43,7 +42,7 @@ def draw(space: Space, name: str) -> None:
         figure = Figure(figsize=(8, 5), layout="constrained")
         _fill(figure.add_subplot(), space)
         figure.savefig(drawn, format=suffix[1:], metadata=UNDATED[suffix], dpi=150)
-    _write(path, drawn.getvalue())
+    write_atomically(path, drawn.getvalue())
 
 
 def _fill(axes: Any, space: Space) -> None:
@@ -86,22 +85,3 @@ def _at(row: Row) -> tuple[float, float]:
 
 def _points(rows: list[Row]) -> tuple[list[float], list[float]]:
     return [_at(row)[0] for row in rows], [_at(row)[1] for row in rows]
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Beside the file first, and then in its place."""
-    beside = None
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(21, "is a directory")
-        with NamedTemporaryFile(dir=path.parent, prefix=".", suffix=path.suffix, delete=False) as file:
-            beside = Path(file.name)
-            file.write(content)
-        umask = os.umask(0)
-        os.umask(umask)
-        beside.chmod(0o666 & ~umask)
-        beside.replace(path)
-    except OSError as error:
-        if beside is not None:
-            beside.unlink(missing_ok=True)
-        raise BadInput(f"cannot write {path}: {error.strerror}") from None

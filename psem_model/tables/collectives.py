@@ -11,14 +11,15 @@ from proofs.kernel import Theorem
 from proofs.registry import prove, select
 from psem_model.predict.symbolic import Closed
 from psem_model.tables.states import N, legend, spelled
-from psem_model.tables.table import Column, NotAsExpected, Style, Table, by_size
+from psem_model.tables.table import NotAsExpected, Style, by_size, table
+from psem_model.text.report import Column, Section
 from spec.collectives import COLLECTIVES, Collective
 from spec.layouts import Layout
 
 OPTIMAL = "C5"  # the claim that no schedule sends less
 
 
-def collectives(style: Style) -> Table:
+def collectives(style: Style) -> Section:
     """Layouts, meaning, what the ring sends and what every schedule must send."""
     bounds = dict(map(_bound, _theorems(OPTIMAL)))
     rows = []
@@ -27,7 +28,7 @@ def collectives(style: Style) -> Table:
         bound = bounds.get(collective.name, "not claimed")
         sent = by_size(_volume(collective, style))
         rows.append((collective.name, layouts, collective.meaning, sent, bound))
-    return Table(
+    return table(
         "collectives",
         "Collectives along an axis: layouts, meaning, elements that each device sends",
         (

@@ -11,7 +11,8 @@ import sympy
 from proofs.registry import ROOT, claims
 from psem_model.check.schedules import RULES, Checked, check_file
 from psem_model.published.entries import Entry, published, reproduce
-from psem_model.tables.table import Column, Style, Table
+from psem_model.tables.table import Style, table
+from psem_model.text.report import Column, Section
 from spec.states import MIXED_ADAM
 
 EXAMPLES = ROOT / "psem_model" / "examples"
@@ -21,7 +22,7 @@ REPORT = ROOT / "build" / "report.json"
 SOURCES = ("proofs/claims.toml", "spec/*.py", "proofs/*.py")  # what verdicts rest on
 
 
-def claims_table(style: Style) -> Table:
+def claims_table(style: Style) -> Section:
     """The registry, with the verdicts of the last proof run, or else those that are expected."""
     found = _found_by_proof()
     title = "expected verdict" if found is None else "verdict"
@@ -36,7 +37,7 @@ def claims_table(style: Style) -> Table:
         )
         for c in claims()
     )
-    return Table(
+    return table(
         "claims",
         "Claims, their verdicts and caveats",
         (
@@ -64,18 +65,18 @@ def _found_by_proof() -> dict[str, str] | None:
     return None if changed or verdicts.keys() != {claim.id for claim in claims()} else verdicts
 
 
-def compositions(style: Style) -> Table:
+def compositions(style: Style) -> Section:
     """Schedules over several axes."""
     several = "Schedules over several axes, safe and unsafe", (2, 99)
     return _gallery("compositions", *several)
 
 
-def schedules(style: Style) -> Table:
+def schedules(style: Style) -> Section:
     """Schedules over one axis."""
     return _gallery("schedules", "Schedules of data parallelism, right and wrong", (1, 1))
 
 
-def _gallery(name: str, title: str, axes: tuple[int, int]) -> Table:
+def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
     """The examples with so many axes: the verdict that `psem check` finds, and what they say."""
     rows = []
     for path in sorted(EXAMPLES.glob("*.toml")):
@@ -84,7 +85,7 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Table:
             along = ", ".join(found.schedule.axes)
             rows.append((path.stem, along, *_found(found), _said(path.read_text(encoding="utf-8"))))
     rules = "; ".join(f"{rule}: {words}" for rule, words in RULES.items())
-    return Table(
+    return table(
         name,
         title,
         (
@@ -112,7 +113,7 @@ def _said(text: str) -> str:
     return " ".join(comments)
 
 
-def published_table(style: Style) -> Table:
+def published_table(style: Style) -> Section:
     """Every published value beside what is predicted."""
     rows, sources = [], [*dict.fromkeys(entry.source for entry in published())]
     for entry in sorted(published(), key=lambda entry: sources.index(entry.source)):
@@ -124,7 +125,7 @@ def published_table(style: Style) -> Table:
         given = ", ".join(f"{k}={_given(v)}" for k, v in entry.inputs.items() if v not in (k, None))
         said = (entry.source, entry.id, quantity, given, printed)
         rows.append((*said, _beside(entry, found.predicted), agrees, note))
-    return Table(
+    return table(
         "published",
         "Published values beside predictions",
         (

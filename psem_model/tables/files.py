@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from psem_model.tables import collectives as table_collectives
 from psem_model.tables import evidence as table_evidence
 from psem_model.tables import models as table_models
 from psem_model.tables import states as table_states
-from psem_model.tables.table import Style, Table
-from psem_model.tables.writers import FORMATS, NEEDS
+from psem_model.tables.table import Style, renamed
+from psem_model.text.errors import UserError
+from psem_model.text.files import require_no_folder, writing
+from psem_model.text.papers import FORMATS, NEEDS
+from psem_model.text.report import Section
 
-TABLES: dict[str, Callable[[Style], Table]] = {
+TABLES: dict[str, Callable[[Style], Section]] = {
     **table_states.TABLES,
     **table_collectives.TABLES,
     **table_models.TABLES,
@@ -27,9 +29,9 @@ TABLES: dict[str, Callable[[Style], Table]] = {
 DOCUMENT = "all"
 
 
-def build(name: str, style: Style) -> Table:
+def build(name: str, style: Style) -> Section:
     """A table, with the symbols of a style."""
-    return TABLES[name](style).renamed(style)
+    return renamed(TABLES[name](style), style)
 
 
 def texts(style: Style, progress: Callable[[int], None] = lambda _: None) -> dict[str, str]:
@@ -37,8 +39,8 @@ def texts(style: Style, progress: Callable[[int], None] = lambda _: None) -> dic
     found: dict[str, str] = {}
     for done, name in enumerate(TABLES):
         progress(done)
-        table = build(name, style)
-        found |= {name + form.suffix: form.write(table) for form in FORMATS.values()}
+        made = build(name, style)
+        found |= {name + form.suffix: form.write(made) for form in FORMATS.values()}
     return {**found, f"{DOCUMENT}.tex": document()}
 
 
@@ -58,23 +60,17 @@ def document() -> str:
 def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
     """All files or none. An older document is removed: it would be of other tables.
 
-    Raises OSError with the name of a folder that is in a file's place.
+    Raises BadInput where they cannot be written, or a folder is in a file's place.
     """
     document = folder / f"{DOCUMENT}.pdf"
-    require_no_folders([*(folder / name for name in files), document])
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".tables-") as scratch:
+    for path in (*(folder / name for name in files), document):
+        require_no_folder(path)
+    with writing(folder), tempfile.TemporaryDirectory(dir=folder, prefix=".tables-") as scratch:
         _put(Path(scratch), files)
         for name in files:
             os.replace(Path(scratch) / name, folder / name)
     if document.name not in files:
         document.unlink(missing_ok=True)
-
-
-def require_no_folders(paths: Iterable[Path]) -> None:
-    """Raise OSError for a folder where a file is to be."""
-    for path in paths:
-        if path.is_dir() and not path.is_symlink():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
 def _put(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -98,7 +94,7 @@ COMPLAINT = re.compile(
 RERUN = re.compile(r"Rerun to get|Rerun LaTeX|have changed")
 
 
-class LatexError(Exception):
+class LatexError(UserError):
     """What LaTeX complains of, in one line."""
 
 
@@ -122,7 +118,8 @@ def typeset(files: Mapping[str, str | bytes], program: str) -> bytes:
         complaints = COMPLAINT.findall(log)
         made = Path(scratch) / f"{DOCUMENT}.pdf"
         if complaints or not made.exists():
-            raise LatexError(complaints[0] if complaints else f"{program} made no {DOCUMENT}.pdf")
+            complaint = complaints[0] if complaints else f"{program} made no {DOCUMENT}.pdf"
+            raise LatexError(f"{DOCUMENT}.tex: {complaint}")
         return made.read_bytes()
 
 
@@ -142,6 +139,6 @@ def _run(program: str, scratch: Path) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise LatexError(f"{program} was not done after {PATIENCE} seconds") from None
+        raise LatexError(f"{DOCUMENT}.tex: {program} was not done after {PATIENCE} seconds") from None
     log = scratch / f"{DOCUMENT}.log"
     return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""

@@ -12,7 +12,8 @@ from psem_model.predict.closed_models import gpt, in_flight, plan
 from psem_model.predict.model_symbolic import AXIS_SYMBOLS, LEGEND, symbol
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.reading.products import parse
-from psem_model.tables.table import Cell, Column, Style, Table, shortest
+from psem_model.tables.table import Style, shortest, table
+from psem_model.text.report import Cell, Column, Section
 from spec.compose import PIPELINE
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.model_strategies import MODEL_AXES
@@ -45,7 +46,7 @@ def lies_of(strategy: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 # --------------------------------------------------------------------------------- communication
-def layers(style: Style) -> Table:
+def layers(style: Style) -> Section:
     """What a layer sends forward, backward, and to have again what it did not keep."""
     rows: list[tuple[Cell, ...]] = []
     widths: set[int] = set()
@@ -61,7 +62,7 @@ def layers(style: Style) -> Table:
     widths.add(width)
     for phase in (FORWARD, BACKWARD):
         rows.append((PIPELINE, piped.product.pipe, phase, "send", sent, sent * width))
-    return Table(
+    return table(
         "layers",
         "Communication of a transformer layer, per device and micro-batch",
         (
@@ -98,7 +99,7 @@ def _sent(strategy: str, costs: PartCosts) -> Iterator[tuple[Cell, ...]]:
 
 
 # ----------------------------------------------------------------------------------- activations
-def activations(style: Style) -> Table:
+def activations(style: Style) -> Section:
     """Bytes that a layer keeps for backward, by what is made again; and those of the head."""
     rows: list[tuple[Cell, ...]] = []
     widths: set[int] = set()
@@ -111,7 +112,7 @@ def activations(style: Style) -> Table:
                     rows.append((part, strategy, again, per_token(costs.activations)))
                 seen.append(costs.activations)
                 widths |= {value.width for value in costs.program.kept}
-    return Table(
+    return table(
         "activations",
         "Activation memory: bytes that a device keeps for backward, of one micro-batch",
         (Column("part"), Column("strategy"), Column("made again"), Column("bytes")),
@@ -132,7 +133,7 @@ def per_token(form: Any) -> Any:
 
 
 # ------------------------------------------------------------------------- pipelines and products
-def pipelines(style: Style) -> Table:
+def pipelines(style: Style) -> Section:
     """Idle time, and micro-batches whose activations a stage keeps."""
     p, m, v, stage = (symbol(name) for name in "pmvi")
     rows = []
@@ -140,7 +141,7 @@ def pipelines(style: Style) -> Table:
         pipe = Pipeline(kind, p, m, v if kind is Kind.INTERLEAVED else 1)
         idle = shortest(bubble_of_ideal(pipe)), shortest(bubble_of_span(pipe))
         rows.append((kind.value, *idle, in_flight(pipe, stage)))
-    return Table(
+    return table(
         "pipelines",
         "Pipeline schedules: idle time, and micro-batches in flight",
         (
@@ -156,13 +157,13 @@ def pipelines(style: Style) -> Table:
     )
 
 
-def products(style: Style) -> Table:
+def products(style: Style) -> Section:
     """The verdict on each strategy of the training states times each that cuts the model."""
     factors = (*(name for name in MODEL_AXES if name not in STRATEGIES), PIPELINE, f"tp+sp*{PIPELINE}")
     rows = []
     for states in STRATEGIES:
         rows.append((states, *(_verdict(f"{states}*{factor}") for factor in factors)))
-    return Table(
+    return table(
         "products",
         "Products of strategies: verdicts",
         (Column("times"), *(Column(factor, 1) for factor in factors)),
@@ -179,7 +180,7 @@ def _verdict(text: str) -> str:
     found = parse(text)
     model, mesh = gpt("ep" in text.split("*")), dict.fromkeys(found.product.axes, SMALL)
     for micro_steps, verdict in ((SMALL, "accepted"), (1, "with one micro-step")):
-        if check_product(found, model, mesh, micro_steps, MIXED_ADAM).accepted:
+        if check_product(text, found.product, model, mesh, micro_steps, MIXED_ADAM).accepted:
             return verdict
     return "rejected"
 

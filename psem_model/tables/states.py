@@ -11,9 +11,10 @@ import sympy
 from psem_model.predict.closed_models import plan
 from psem_model.predict.states import Prediction
 from psem_model.predict.symbolic import LEGEND, MICRO, PSI, Closed, closed_form, mesh_symbols
-from psem_model.reading.inputs import symbols_of
+from psem_model.reading.placements import symbols_of
 from psem_model.tables.models import lies_of
-from psem_model.tables.table import Cell, Column, Style, Table, by_size
+from psem_model.tables.table import Style, by_size, table
+from psem_model.text.report import Cell, Column, Section
 from spec import modes, strategies, transformer
 from spec.communication import Move
 from spec.compose import PIPELINE
@@ -73,7 +74,7 @@ def legend() -> dict[str, str]:
 
 
 # ----------------------------------------------------------------------------- placements, modes
-def placements(style: Style) -> Table:
+def placements(style: Style) -> Section:
     """Each strategy as the modes of the four states, or as what it cuts of the model."""
     rows: list[tuple[Cell, ...]] = []
     for name, placed in strategies.STRATEGIES.items():
@@ -85,7 +86,7 @@ def placements(style: Style) -> Table:
             weights, kept = lies_of(name) if name != PIPELINE else (BY_LAYERS, BY_LAYERS)
             rows.append((name, meaning, tuple(plan(name).mesh), weights, weights, weights, kept))
     states = [Column(state.value, 0.62) for state in State]
-    return Table(
+    return table(
         "placements",
         "Strategies as placements of the four training states",
         (Column("strategy"), Column("what it is", 2), Column("along", 0.6), *states),
@@ -102,7 +103,9 @@ def _indices(rows: Iterable[tuple[Cell, ...]]) -> str:
     """What the letters in cells mean."""
     cells = [lie for row in rows for cell in row if isinstance(cell, tuple) for lie in cell]
     used = {letter for lie in cells for letter in re.findall(r"\(([a-z])\)", str(lie))}
-    return ", ".join(f"{letter} {words}" for letter, words in transformer.INDICES.items() if letter in used)
+    return ", ".join(
+        f"{letter} {words}" for letter, words in transformer.INDICES.items() if letter in used
+    )
 
 
 def _uses(placed: Placement, axis: str) -> bool:
@@ -114,13 +117,13 @@ AT_ONCE = (Kind.FORWARD, Kind.BACKWARD, Kind.RELEASE, Kind.RESET)  # in every st
 ONE_BYTE = BytePolicy(1, 1, 1)  # of an element: bytes are elements
 
 
-def mode_meanings(style: Style) -> Table:
+def mode_meanings(style: Style) -> Section:
     """What each mode keeps, and what the derived step does to a state that is placed so."""
     rows = []
     for mode in Mode:
         cells = [_what_happens(state, mode) for state in State]
         rows.append((spelled([mode]), _keeps(mode, style), modes.MEANING[mode], *cells))
-    return Table(
+    return table(
         "modes",
         "The five modes, and what the derived step does to each state",
         (
@@ -176,14 +179,14 @@ def _done(op: Op, rest: Rest) -> str:
 
 
 # ---------------------------------------------------------------------------------------- memory
-def memory(style: Style) -> Table:
+def memory(style: Style) -> Section:
     """Bytes that rest on a device between steps."""
     rows = []
     for name, found in _predictions(style):
         sizes = [found.resting[state] for state in MODEL_STATES]
         rows.append((name, *(by_size(size) for size in (*sizes, found.total, found.host))))
     states = [Column(state.value, 1) for state in MODEL_STATES]
-    return Table(
+    return table(
         "memory",
         "Memory of the model states, in bytes per device, between steps",
         (Column("strategy"), *states, Column("all", 1.4), Column("on the host", 1)),
@@ -193,13 +196,13 @@ def memory(style: Style) -> Table:
     )
 
 
-def peak(style: Style) -> Table:
+def peak(style: Style) -> Section:
     """Bytes that pass through a device on top of what rests."""
     rows = []
     for name, found in _predictions(style, with_unit=True):
         passing = transient(found.schedule, found.sizes)
         rows.append((name, by_size(found.total), by_size(passing)))
-    return Table(
+    return table(
         "peak",
         "Memory at the fullest moment of a step, in bytes per device: what rests and what passes",
         (Column("strategy"), Column("rests"), Column("passes, at most")),
@@ -210,12 +213,12 @@ def peak(style: Style) -> Table:
 
 
 # --------------------------------------------------------------------------------- communication
-def communication(style: Style) -> Table:
+def communication(style: Style) -> Section:
     """Each operation that moves model states, and all along an axis together."""
     rows: list[tuple[Cell, ...]] = []
     for name, found in _predictions(style):
         rows += [(name, *row) for row in _moves(found)]
-    return Table(
+    return table(
         "communication",
         "Communication of the model states, per device and step",
         (

@@ -132,7 +132,7 @@ class Section:
 
     def _record(self, row: Row) -> Any:
         cells = {c.key: data(v) for c, v in zip(self.columns, row.cells, strict=True) if c.key}
-        return cells[ITSELF] if ITSELF in cells else cells
+        return cells.get(ITSELF, cells)
 
 
 @dataclass(frozen=True)

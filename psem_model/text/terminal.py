@@ -48,8 +48,9 @@ def text(report: Report, width: int | None = None, colours: bool = False) -> str
     unit = _unit(report)
     if width is None:
         lines = [*_head(report)]
-        for section in report.sections:
-            lines += ["", section.title] if section.title else []
+        for section, title in _titled(report, unit):
+            lines += [""] if title or not section.columns else []
+            lines += [title] if title else []
             lines += [" " * INDENT + line for line in _even(_lanes(section, unit))]
             lines += [" " * INDENT + note for note in _notes(section)]
         return "\n".join(line.rstrip() for line in lines) + "\n"
@@ -67,6 +68,22 @@ def shown(report: Report) -> str:
 def _head(report: Report) -> Iterator[str]:
     yield from [report.title] if report.title else []
     yield from (" " * INDENT + fact for fact in report.facts)
+
+
+def _titled(report: Report, unit: Unit) -> Iterator[tuple[Section, str]]:
+    """Sections with their titles; the first one with bytes says what their unit is."""
+    said = False
+    for section in report.sections:
+        of_bytes = not said and any(_is_bytes(cell) for row in section.rows for cell in row.cells)
+        yield (
+            section,
+            f"{section.title} ({unit.words})" if of_bytes and section.title else section.title,
+        )
+        said = said or (of_bytes and bool(section.title))
+
+
+def _is_bytes(cell: Cell) -> bool:
+    return isinstance(cell, Quantity) and cell.unit == BYTES
 
 
 def _notes(section: Section) -> Iterator[str]:
@@ -182,9 +199,11 @@ def _fitted(report: Report, unit: Unit, width: int, colours: bool) -> str:
     console.print(Text(title, "bold"))
     for fact in facts:
         console.print(Padding(Text(fact.strip()), (0, 0, 0, INDENT)))
-    for section in report.sections:
-        if section.title:
-            console.print(Text(f"\n{section.title}", "bold"))
+    for section, title in _titled(report, unit):
+        if title or not section.columns:
+            console.print()
+        if title:
+            console.print(Text(title, "bold"))
         lanes = _lanes(section, unit)
         marked = [row.marked for row in section.rows if row.shown]
         for block in _blocks(lanes, marked, width - INDENT):

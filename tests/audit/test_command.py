@@ -17,6 +17,7 @@ from psem_model.audit.audit import closest
 from psem_model.audit.cvc5_solver import Answer
 from psem_model.audit.run import twice
 from psem_model.tables import collectives as table_collectives
+from psem_model.text.files import write_atomically
 from tests.audit.test_solver import EASY
 
 PAGE = (ROOT / "docs" / "AUDIT.md").read_text()
@@ -138,7 +139,7 @@ def test_an_interrupt_after_a_file_is_in_its_place_is_an_interrupt(tmp_path, mon
 
     monkeypatch.setattr(os, "replace", replaced)
     with pytest.raises(KeyboardInterrupt):
-        proving.write_atomically(tmp_path / "1.smt2", EASY)
+        write_atomically(tmp_path / "1.smt2", EASY)
     assert [path.name for path in tmp_path.iterdir()] == ["1.smt2"]
 
 

@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proofs.registry import ROOT
-from psem_model.reading.inputs import BadInput
 from psem_model.reading.products import NAMES, parse
+from psem_model.text.errors import BadInput
 from spec.compose import HoldError, OverlapError, Product, factor
 
 CONFIGURATIONS = ROOT / "examples" / "configurations"

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.reading.inputs import BadInput
 from psem_model.reading.schedule_keys import default_span
-from psem_model.reading.schedules import LARGEST_FILE, dumps, line_of, loads, read
+from psem_model.reading.schedules import dumps, line_of, loads, read
 from psem_model.reading.toml_lines import locate
+from psem_model.text.errors import BadInput
+from psem_model.text.files import LARGEST_FILE
 from spec.derive import derive
 from spec.modes import Mode
 from spec.placement import on_batch

@@ -22,11 +22,11 @@ from psem_model.measure.products import (
 from psem_model.measure.states import Figure
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.parts import AGAIN, BACKWARD
-from psem_model.reading.inputs import BadInput
 from psem_model.reading.products import parse
 from psem_model.simulator.functions import Residues
 from psem_model.simulator.placing import Halves
 from psem_model.simulator.products import PlacedTransformer, term
+from psem_model.text.errors import BadInput
 from spec.compose import PIPELINE, Product, factor
 from spec.derive import derive
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS

@@ -14,9 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from proofs.registry import ROOT
+from psem_model.check.placements import NotRealisable
 from psem_model.commands import space as space_commands
 from psem_model.commands.cli import psem as commands
-from psem_model.check.placements import NotRealisable
 from psem_model.predict.states import predict
 from psem_model.reading import inputs
 from psem_model.space.forms import unless

@@ -14,8 +14,8 @@ from proofs.registry import ROOT
 from psem_model.check.products import check_product
 from psem_model.predict.programs import shape
 from psem_model.predict.states import evaluate
-from psem_model.reading.inputs import BadInput
 from psem_model.reading.products import NAMES, parse
+from psem_model.text.errors import BadInput
 from spec.compose import HoldError, OverlapError, Product, factor, merge
 from spec.derive import derive
 from spec.memory import Sizes

@@ -1,4 +1,4 @@
-"""Writers of tables: LaTeX, Markdown, CSV."""
+"""Reports and their sections as LaTeX, Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -14,16 +16,98 @@ from typing import Any
 import sympy
 from sympy.printing.latex import LatexPrinter
 
-from psem_model.tables.table import Cell, Column, Table, parts, plain
+from psem_model.text.figures import Unit, unit_of
+from psem_model.text.report import BYTES, Cell, Column, Formula, Quantity, Report, Row, Section, parts
+
+SHARD = "shard"  # the function of the closed forms
+
+
+# ---------------------------------------------------------------------------------------- cells
+def plain(part: Cell) -> str:
+    """Text, a number without loss, or a formula, as one line of plain text."""
+    if isinstance(part, sympy.Basic):
+        return str(part).replace("ceiling(", "ceil(")
+    if isinstance(part, Fraction):
+        return _decimal(part)
+    if isinstance(part, Quantity):
+        return f"{_decimal(part.exact)} {part.unit}".rstrip()
+    if part is None:
+        return ""
+    return f"{part.normalize():f}" if isinstance(part, Decimal) else str(part)
+
+
+def _decimal(number: Fraction) -> str:
+    """A fraction as a decimal number, if its digits end."""
+    rest = number.denominator
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest //= prime
+    return f"{Decimal(number.numerator) / number.denominator:f}" if rest == 1 else str(number)
+
+
+def _expression(part: Cell) -> Any:
+    """What is set as mathematics, if it is a formula."""
+    if isinstance(part, Formula):
+        return part.expression
+    return part if isinstance(part, sympy.Basic) else None
+
+
+def flat(section: Section, unit: Unit | None = None) -> Section:
+    """The shown columns, with quantities as numbers, formulas and provenance in columns of their own.
+
+    `unit`: of bytes; without one they are counted singly.
+    """
+    columns: list[Column] = []
+    lanes: list[list[Cell]] = []
+    shown = [row for row in section.rows if row.shown]
+    for number, column in enumerate(section.columns):
+        cells = [row.cells[number] for row in shown]
+        if not column.shown:
+            continue
+        columns.append(column)
+        lanes.append([_number(cell, unit) for cell in cells])
+        several = [cell if isinstance(cell, Quantity) else None for cell in cells]
+        for title, more in (
+            ("formula", [q.formula if q and q.formula else "" for q in several]),
+            ("of which", [q.provenance if q else "" for q in several]),
+        ):
+            if any(more):
+                columns.append(Column(title, 1))
+                lanes.append([*more])
+    rows = tuple(Row(cells) for cells in zip(*lanes, strict=True)) if lanes else ()
+    return replace(section, columns=tuple(columns), rows=rows)
+
+
+def _number(cell: Cell, unit: Unit | None) -> Cell:
+    if isinstance(cell, Quantity) and cell.unit == BYTES and unit is not None:
+        return unit.texts(cell.value)[0]
+    return cell
+
+
+def meanings(section: Section) -> list[tuple[str, str]]:
+    """The part of a section's legend that its formulas need."""
+    cells = [cell for row in section.rows for cell in row.cells] + [*section.notes]
+    formulas = [_expression(part) for cell in cells for part in parts(cell)]
+    used = {str(name) for f in formulas if f is not None for name in f.free_symbols}
+    used |= {str(call.func) for f in formulas if f is not None for call in f.atoms(sympy.Function)} & {
+        SHARD
+    }
+    return [(k, words) for k, words in section.legend.items() if k.split("(")[0] in used]
+
+
+def _unit(report: Report) -> Unit:
+    cells = [cell for s in report.sections for row in s.rows for cell in row.cells]
+    return unit_of(cell.value for cell in cells if isinstance(cell, Quantity) and cell.unit == BYTES)
 
 
 # ------------------------------------------------------------------------------------------ CSV
-def csv_text(table: Table) -> str:
+def csv_text(table: Section) -> str:
     """Titles and rows, formulas as plain text."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n")
+    table = flat(table)
     write.writerow([column.title for column in table.columns])
-    write.writerows(["; ".join(map(plain, parts(cell))) for cell in row] for row in table.rows)
+    write.writerows(["; ".join(map(plain, parts(cell))) for cell in row.cells] for row in table.rows)
     return out.getvalue()
 
 
@@ -31,23 +115,32 @@ def csv_text(table: Table) -> str:
 SPECIAL_IN_MARKDOWN = re.compile(r"([\\`*_\[\]<>|$#~])")
 
 
-def markdown(table: Table) -> str:
+def escaped_markdown(text: str) -> str:
+    """Text that Markdown leaves as it is."""
+    return SPECIAL_IN_MARKDOWN.sub(r"\\\1", " ".join(text.split()))
+
+
+def markdown(table: Section, unit: Unit | None = None) -> str:
     """A pipe table, formulas as $...$."""
 
     def part(given: Cell) -> str:
-        if isinstance(given, sympy.Basic):
-            return f"${formula(given)}$"
-        return SPECIAL_IN_MARKDOWN.sub(r"\\\1", " ".join(plain(given).split()))
+        if _expression(given) is not None:
+            return f"${formula(_expression(given))}$"
+        return escaped_markdown(plain(given))
 
     def line(cells: Iterable[Cell]) -> str:
         return f"| {' | '.join('; '.join(map(part, parts(cell))) for cell in cells)} |"
 
-    notes = " ".join(map(part, parts(table.notes)))
-    head = [f"**{part(table.title)}.** {notes}".rstrip(), ""]
+    table = flat(table, unit)
+    notes = " ".join("; ".join(map(part, parts(note))) for note in table.notes)
+    title = f"**{part(table.title)}.**" if table.title else ""
+    head = [f"{title} {notes}".strip(), ""] if title or notes else []
+    if not table.columns:
+        return "\n".join(head[:1]) + "\n"
     head += [line(column.title for column in table.columns), "|---" * len(table.columns) + "|"]
-    legend = [f"{_meant(name, part)}: {part(words)}" for name, words in table.meanings]
+    legend = [f"{_meant(name, part)}: {part(words)}" for name, words in meanings(table)]
     after = ["", "; ".join(legend) + "."] if legend else []
-    return "\n".join([*head, *map(line, table.rows), *after]) + "\n"
+    return "\n".join([*head, *(line(row.cells) for row in table.rows), *after]) + "\n"
 
 
 def _meant(name: str, part: Callable[[Cell], str]) -> str:
@@ -127,11 +220,12 @@ def escaped(text: str) -> str:
     return " ".join(words)
 
 
-def latex(table: Table) -> str:
+def latex(table: Section, unit: Unit | None = None) -> str:
     """A float, or where it is long a table over several pages, with caption and label."""
-    title, said = _part(table.title), [*map(_part, parts(table.notes))]
-    said += [f"{_meant(name, _part)}: {_part(words)}." for name, words in table.meanings]
-    caption = rf"\caption[{title}]{{{' '.join([title + '.', *said])}}}\label{{{table.label}}}"
+    table = flat(table, unit)
+    title, said = _part(table.title), [_cell(note) for note in table.notes]
+    said += [f"{_meant(name, _part)}: {_part(words)}." for name, words in meanings(table)]
+    caption = rf"\caption[{title}]{{{' '.join([title + '.', *said])}}}\label{{{label(table)}}}"
     columns = table.columns[table.headed :]
     head = [r"\toprule", _line([column.title for column in columns]), r"\midrule"]
     laid = (_long if table.long else _short)(columns, caption, head, [*_rows(table)])
@@ -139,17 +233,27 @@ def latex(table: Table) -> str:
 
 
 def _part(given: Cell) -> str:
-    is_formula = isinstance(given, sympy.Basic)
-    return f"${formula(given, broken=True)}$" if is_formula else escaped(plain(given))
+    expression = _expression(given)
+    return escaped(plain(given)) if expression is None else f"${formula(expression, broken=True)}$"
+
+
+def _cell(cell: Cell) -> str:
+    return "; ".join(map(_part, parts(cell)))
+
+
+def label(table: Section) -> str:
+    """By which a paper refers to it."""
+    return f"tab:psem-{table.key}"
 
 
 def _line(cells: Iterable[Cell], end: str = r"\\") -> str:
-    return f"{' & '.join('; '.join(map(_part, parts(cell))) for cell in cells)} {end}"
+    return f"{' & '.join(map(_cell, cells))} {end}"
 
 
-def _rows(table: Table) -> Iterator[str]:
+def _rows(table: Section) -> Iterator[str]:
     """Rows that begin alike stay together, and say once what they begin with."""
-    groups = [[*rows] for _, rows in groupby(table.rows, key=itemgetter(0))]
+    cells_of = [row.cells for row in table.rows]
+    groups = [[*rows] for _, rows in groupby(cells_of, key=itemgetter(0))]
     for number, rows in enumerate(groups):
         if number and len(groups) < len(table.rows):
             yield SPACE
@@ -218,11 +322,12 @@ def _long(columns: Sequence[Column], caption: str, head: list[str], rows: list[s
     ]
 
 
+# --------------------------------------------------------------------------------------- reports
 @dataclass(frozen=True)
 class Format:
-    """A writer, and how the names of its files end."""
+    """A writer of sections, and how the names of its files end."""
 
-    write: Callable[[Table], str]
+    write: Callable[[Section], str]
     suffix: str
 
 
@@ -231,3 +336,31 @@ FORMATS = {
     "markdown": Format(markdown, ".md"),
     "csv": Format(csv_text, ".csv"),
 }
+
+
+def report(found: Report, form: str) -> str:
+    """A report, section by section: of CSV each under its title, of LaTeX each a table of its own."""
+    unit = _unit(found)
+    if form == "csv":
+        titled = len(found.sections) > 1
+        written = (_under_title(s) if titled else csv_text(s) for s in found.sections if s.rows)
+    elif form == "latex":
+        written = (latex(s, unit) for s in _named(found))
+    else:
+        head = [f"## {escaped_markdown(found.title)}\n"] if found.title else []
+        facts = "".join(f"- {escaped_markdown(fact)}\n" for fact in found.facts)
+        sections = (markdown(s, unit) for s in found.sections)
+        written = (part for part in (*head, facts, *sections) if part)
+    return "\n".join(written)
+
+
+def _under_title(section: Section) -> str:
+    return (f"# {section.title}\n" if section.title else "") + csv_text(section)
+
+
+def _named(found: Report) -> Iterator[Section]:
+    """Sections with a label and a caption each."""
+    for number, section in enumerate(found.sections):
+        if section.rows:
+            key = section.key.replace(".", "-") or f"{found.command}-{number}"
+            yield replace(section, key=key, title=section.title or found.title)

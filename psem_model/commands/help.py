@@ -1,0 +1,85 @@
+"""Help and completion: names that help shows and TAB completes, options in groups, examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from psem_model.text.errors import BadInput, choose
+
+Names = Callable[[], Iterable[str]]  # called where help, completion or a check asks for them
+
+
+class Word(click.ParamType[str]):
+    """A word that a command reads: what help calls it, and the names that complete it.
+
+    `only`: nothing but these names is taken, and help shows them. `file`: names of files complete it.
+    """
+
+    def __init__(self, name: str, names: Names = tuple, only: bool = False, file: bool = False) -> None:
+        self.name, self.names, self.only, self.file = name, names, only, file
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        return f"[{'|'.join(self.names())}]" if self.only else self.name
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """What was typed. Raises BadInput for nothing, or for another name than those it may be."""
+        if param is None or value == param.default:
+            return value
+        if value == "" and isinstance(param, click.Option):
+            raise BadInput(f"{param.opts[-1]}: given ''; expected: {param.help}")
+        return choose(param.opts[-1], value, self.names()) if self.only else value
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        found = [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
+        return [*found, CompletionItem(incomplete, type="file")] if self.file else found
+
+
+class Grouped(click.Option):
+    """An option of a group."""
+
+    def __init__(self, *args: Any, group: str, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.group = group
+
+
+def option(group: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
+    """An option, under the title of a group in the help."""
+    return click.option(*names, cls=Grouped, group=group, **settings)
+
+
+class Command(click.Command):
+    """A command whose help has its options in groups, and ends in examples."""
+
+    def __init__(self, *args: Any, examples: Sequence[str], **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.examples = tuple(examples)
+
+    def get_short_help_str(self, limit: int = 0) -> str:
+        """The first sentence of its help, whole."""
+        return " ".join((self.help or "").partition("\n\n")[0].split()).removesuffix(".")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The groups, in the order of their first options."""
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if isinstance(parameter, click.Option) and record:
+                groups.setdefault(getattr(parameter, "group", OTHER), []).append(record)
+        for title, records in groups.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The examples, each on a line of its own."""
+        with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
+            for example in self.examples:
+                formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+OTHER = "Other options"

@@ -1,0 +1,114 @@
+"""Placements of the training states as a user types them, by a strategy's name or state by state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from psem_model.reading.words import MOST_SHOWN, is_axis
+from psem_model.text.errors import BadInput, choose, listed, quoted, shortened
+from spec.mesh import HOST
+from spec.model_strategies import MODEL_MEANING
+from spec.modes import Mode, O
+from spec.placement import BATCH, Placement, place
+from spec.states import State
+from spec.strategies import MEANING, STRATEGIES
+
+CUT_THE_MODEL = ("predict", "derive", "simulate")  # commands that take strategies which cut the model
+
+
+def strategy(given: str, others: Iterable[str] = ()) -> Placement:
+    """A named strategy's placement. `others`: names that would do as well, but are not given."""
+    return STRATEGIES[choose("strategy", given, (*STRATEGIES, *others))]
+
+
+def chosen(
+    command: str, strategy_: str | None, placement_: str | None, hold: bool
+) -> tuple[Placement, str]:
+    """A strategy's placement or the one that is given, and what it is called."""
+    if strategy_ is not None and placement_ is not None:
+        raise BadInput(
+            f"{command}: given {quoted(strategy_)} and --placement; expected a strategy or "
+            "--placement, one of the two"
+        )
+    if strategy_ is None and placement_ is None:
+        raise BadInput(f"{command}: expected a strategy or --placement; nearest: {command} zero3")
+    if strategy_ is None:
+        placed = placement(placement_ or "", hold)
+        return placed, f"placement {spelled(placed)}"
+    if hold:
+        raise BadInput("--hold goes with --placement; expected fsdp-hold for FSDP")
+    others = [name for name in MODEL_MEANING if name not in STRATEGIES]
+    placed = strategy(strategy_, others if command in CUT_THE_MODEL else ())
+    return placed, f"{strategy_}: {MEANING[strategy_]}"
+
+
+def symbols_of(placement: Placement, state: State) -> str:
+    """The mode symbols of one state, as they are typed."""
+    axes = [placement.mode(state, axis) for axis in placement.axes]
+    modes = [mode.value for mode in axes if mode is not None]
+    if len(placement.axes) > 1:
+        modes = [f"{a}:{m}" for a, m in zip(placement.axes, modes, strict=True)]
+    host = "+O" if placement.mode(state, HOST) is Mode.OFFLOADED else ""
+    return "/".join(modes) + host
+
+
+def spelled(placed: Placement) -> str:
+    """A placement as it is typed."""
+    modes = ",".join(f"{state.value}={symbols_of(placed, state)}" for state in State)
+    return modes + (" --hold" if placed.hold else "")
+
+
+def placement(given: str, hold: bool) -> Placement:
+    """A placement from "parameters=S*,optimizer=S,gradients=S,activations=S".
+
+    A mode may be followed by +O (kept on the host), or be given for each of several axes, as in
+    parameters=replica:R/shard:S*.
+    """
+    modes: dict[State, dict[str, Mode]] = {}
+    states = {state.value: state for state in State}
+    for part in given.split(","):
+        name, equals, symbols = part.strip().partition("=")
+        if not equals:
+            raise BadInput(
+                f"--placement: given {quoted(part)}; expected state=mode, such as optimizer=S"
+            )
+        state = states[choose("--placement, state", name.strip(), states)]
+        if state in modes:
+            raise BadInput(f"--placement: {name} is given twice; expected each state once")
+        modes[state] = _modes(symbols.strip())
+    for state in State:
+        if state not in modes:
+            raise BadInput(
+                f"--placement: {state.value} is missing; expected a mode for each of "
+                f"{', '.join(states)}"
+            )
+    axes = tuple(a for a in modes[State.PARAMETERS] if a != HOST)
+    for state, named in modes.items():
+        others = tuple(a for a in named if a != HOST)
+        if sorted(others) != sorted(axes):
+            raise BadInput(
+                f"--placement: {state.value} has axes {listed(others, MOST_SHOWN)}; expected those of "
+                f"parameters: {listed(axes, MOST_SHOWN)}"
+            )
+    return place(axes, modes, hold)
+
+
+def _modes(symbols: str) -> dict[str, Mode]:
+    main, plus, host = symbols.partition("+")
+    valid = {mode.value: mode for mode in Mode}
+    found: dict[str, Mode] = {}
+    for part in main.split("/"):
+        axis, colon, symbol = part.partition(":")
+        axis, symbol = (axis, symbol) if colon else (BATCH, axis)
+        if not is_axis(axis):
+            raise BadInput(f"--placement, axis: given {quoted(axis)}; expected a name such as shard")
+        if axis in found:
+            raise BadInput(
+                f"--placement: axis {shortened(axis)} is given twice; expected each axis once"
+            )
+        found[axis] = valid[choose("--placement, mode", symbol, valid)]
+    if plus:
+        if host != O.value:
+            raise BadInput(f"--placement, host: given {quoted(host)}; expected O (kept on the host)")
+        found[HOST] = O
+    return found
