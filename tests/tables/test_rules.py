@@ -98,9 +98,9 @@ MUTANTS = [
     ),
     (
         "another value was published",
-        "psem_model/published/published.json",
-        '"value": 31.4,\n  "unit": "GB=1e9",\n  "rounding": "round half up"',
-        '"value": 31.5,\n  "unit": "GB=1e9",\n  "rounding": "round half up"',
+        "psem_model/published/published.toml",
+        'id = "zero.fig1.os", value = 31.4',
+        'id = "zero.fig1.os", value = 31.5',
         ("published", "zero.fig1.os", "agrees"),
         ("yes", "no"),
     ),
