@@ -10,7 +10,7 @@ from typing import Any
 
 import sympy
 
-from psem_model.predict.closed_models import in_flight
+from psem_model.predict.closed_models import DEFAULT, in_flight
 from psem_model.predict.closed_models import plan as closed
 from psem_model.predict.model_symbolic import axis_symbol, symbol
 from psem_model.predict.models import ModelPlan
@@ -27,7 +27,6 @@ from spec.states import MIXED_ADAM, POLICIES, BytePolicy
 from spec.transformer import EMBEDDING, HEAD, LAYER
 
 GIB = 2**30
-NOT_GIVEN = ("kv_heads", "head_dim", "feed_forward", "experts", "chosen")
 OF_GPT, OF_MESH = "bshaL", "tp"  # letters of a shape, and of a mesh
 
 
@@ -39,21 +38,21 @@ def gpt(
     h: int = 1024,
     a: int = 16,
     L: int = 4,
-    V: int | None = None,
+    V: int = 0,
     m: int = 1,
     v: int = 1,
-    order: Kind = Kind.ONE_F_ONE_B,
+    order: Kind | None = None,
     again: str = NOTHING,
     policy: BytePolicy = MIXED_ADAM,
     **devices: int,
 ) -> ModelPlan:
     """A GPT cut by a strategy. Its sizes, and those of its axes, by the letters of the closed forms."""
+    shape = {"layers": str(L), "hidden": str(h), "heads": str(a), "vocabulary": str(V) if V else None}
+    model = transformer(None, "gpt", {**DEFAULT, **shape}, str(s))
     product = parse(strategy).product
     mesh = {axis: devices.get(axis_symbol(axis), 1) for axis in product.axes}
+    order = order or (Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B)
     pipe = Pipeline(order, mesh[product.pipe] if product.pipe else 1, m, v)
-    shape = {"layers": L, "hidden": h, "heads": a} | ({} if V is None else {"vocabulary": V})
-    typed = dict.fromkeys((*NOT_GIVEN, "vocabulary")) | {name: str(n) for name, n in shape.items()}
-    model = transformer(None, "gpt", typed, str(s))
     return ModelPlan(model, product, mesh, b, s, pipe, policy, again)
 
 
@@ -86,8 +85,7 @@ def layer_activation_bytes(entry: Entry) -> Reproduced:
 def activation_bytes(entry: Entry) -> Reproduced:
     """What the layers of the fullest stage, the first, keep for backward, in GiB."""
     pipe = {"m": 8 * entry.inputs["p"], "v": entry.inputs.get("m", 1)}
-    order = Kind.INTERLEAVED if pipe["v"] > 1 else Kind.ONE_F_ONE_B
-    stage = gpt(entry.plan, order=order, again=entry.recompute, **pipe, **_sizes(entry)).fullest
+    stage = gpt(entry.plan, again=entry.recompute, **pipe, **_sizes(entry)).fullest
     size = Fraction(stage.activations_of(LAYER), GIB)
     return Reproduced(size, size == Fraction(entry.value) and stage.number == 0)
 
