@@ -92,11 +92,3 @@ def without(words, nth=0):
         return "\n".join(lines)
 
     return change
-
-
-@pytest.fixture(scope="session")
-def published():
-    """Published values by name."""
-    from psem_model.published.entries import published as entries
-
-    return {entry.id: entry.value for entry in entries()}

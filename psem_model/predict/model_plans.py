@@ -179,7 +179,8 @@ def _require_even_slots(found: Expression, planned: ModelPlan) -> None:
             raise BadInput(
                 f"--sequence, --micro-batch: given {sequence:,} x {samples:,} tokens, each sent to "
                 f"{counted(model.chosen, 'expert')}: {tokens:,} in all with {quoted(found.text)}; "
-                f"expected a multiple of {model.experts * others:,}, so that they spread evenly over the experts"
+                f"expected a multiple of {model.experts * others:,}, so that they spread evenly over "
+                "the experts"
             )
 
 

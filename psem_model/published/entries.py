@@ -1,4 +1,4 @@
-"""Published values beside predictions: each entry of published.json, reproduced by `psem predict`.
+"""Published values, as their sources print them, and how a prediction is compared with one.
 
 What a source prints is compared as it prints it: with its rounding, and without the (N - 1)/N that
 several sources drop. Formulas are compared as formulas.
@@ -6,42 +6,55 @@ several sources drop. Formulas are compared as formulas.
 
 from __future__ import annotations
 
-import io
-import json
-from collections.abc import Mapping
-from contextlib import redirect_stdout
+import tomllib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import sympy
 
 from psem_model.predict.model_symbolic import symbol
+from spec.distribute import NOTHING
 
-GIB = 2**30
 SYMBOLS = {name: symbol(name) for name in ("Psi", "N", "K", *"bshactmpvnVLPM")}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One published value, in the unit and with the rounding of its source."""
+    """One published value in the words of its source, and what psem is asked for it.
+
+    `rule`: the function that reproduces it. `plan`: a strategy or a product of them. `recompute`: what
+    backward makes again. `policy`: bytes of an element. `collective`: the operation it is about.
+    `printed_in`: what its digits count, in its unit. `sentence`: the words around its formulas.
+    """
 
     id: str
     source: str
     quantity: str
     strategy: str
     inputs: Mapping[str, Any]
-    value: Any
+    value: Any  # a number or a formula
     unit: str
     rounding: str
+    rule: str
     formula: str = ""
+    plan: str = ""
+    recompute: str = NOTHING
+    policy: str = ""
+    collective: str = ""
+    printed_in: int = 1
+    second: str = ""  # a formula beside the first
+    sentence: str = "{value}"
 
     @property
-    def printed(self) -> Decimal:
-        """A number with the digits that the source printed."""
+    def printed(self) -> Decimal | str:
+        """A number with the digits that the source printed, or what it says in formulas and words."""
+        if isinstance(self.value, str):
+            return self.sentence.format(value=self.value, second=self.second)
         return Decimal(repr(self.value))
 
     def rounds_to(self, number: Fraction, rounding: str = ROUND_HALF_UP) -> bool:
@@ -60,65 +73,30 @@ class Reproduced:
 
 @lru_cache(maxsize=1)
 def published() -> tuple[Entry, ...]:
-    """All entries."""
-    path = Path(__file__).with_name("published.json")
-    return tuple(Entry(**entry) for entry in json.loads(path.read_text(encoding="utf-8")))
+    """All entries, in the order of the file."""
+    text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
+    return tuple(entries(text))
 
 
-def reproduce(entry: Entry) -> Reproduced:
-    """The prediction of an entry. Raises KeyError if nothing predicts it."""
-    from psem_model.published import models as published_models
-    from psem_model.published import states as published_states
-
-    rules = {**published_states.RULES, **published_models.RULES}
-    found = [prefix for prefix in rules if entry.id.startswith(prefix)]
-    if not found:
-        raise KeyError(entry.id)
-    return rules[max(found, key=len)](entry)
+def entries(text: str) -> Iterator[Entry]:
+    """The entries of a TOML text. Raises TypeError for a field that is unknown or missing."""
+    for group in tomllib.loads(text)["group"]:
+        yield from _entries(group, {"inputs": {}})
 
 
-# ------------------------------------------------------------------------- asking psem predict
-@cache
-def predicted(strategy: str, **options: Any) -> dict[str, Any]:
-    """What `psem predict STRATEGY --json` prints; an option without a value is None."""
-    from psem_model.commands.predict import predict
-
-    given = [(f"--{name}", value) for name, value in options.items()]
-    args = [str(word) for pair in given for word in pair if word is not None]
-    with redirect_stdout(io.StringIO()) as out:
-        predict.main([strategy, "--json", *args], standalone_mode=False)
-    found: dict[str, Any] = json.loads(out.getvalue())
-    return found
-
-
-def gpt(
-    strategy: str,
-    devices: Any,
-    b: int = 1,
-    s: int = 1024,
-    h: int = 1024,
-    a: int = 16,
-    L: int = 4,
-    recompute: str = "none",
-    **more: Any,
-) -> dict[str, Any]:
-    """The prediction for a GPT of this shape."""
-    shape = {"layers": L, "hidden": h, "heads": a, "sequence": s, "micro-batch": b}
-    return predicted(strategy, devices=devices, recompute=recompute, **shape, **more)
-
-
-def exact(quantity: Mapping[str, Any]) -> Fraction:
-    """The exact number of a JSON quantity."""
-    return Fraction(quantity["exact"])
-
-
-def resting(strategy: str, **options: Any) -> Fraction:
-    """Bytes of model states between steps."""
-    return exact(predicted(strategy, **options)["memory"]["resting"]["total"])
+def _entries(row: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[Entry]:
+    """A row beside what its group shares; a row with rows is a group."""
+    inputs = {**shared["inputs"], **row.get("inputs", {})}
+    fields = {**shared, **row, "inputs": inputs}
+    rows = fields.pop("rows", None)
+    if rows is None:
+        yield Entry(**fields)
+    for inner in rows or ():
+        yield from _entries(inner, fields)
 
 
 def form(text: str, **names: Any) -> Any:
-    """A formula, of psem's or of a source."""
+    """A formula of a source."""
     for short, whole in (("sbh", "s*b*h"), ("5as", "5*a*s"), ("(ht)", "(h*t)"), ("12h", "12*h")):
         text = text.replace(short, whole)
     return sympy.sympify(text, locals={**SYMBOLS, **names})

@@ -2,250 +2,275 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import sympy
 
 from psem_model.predict.closed_models import in_flight
-from psem_model.predict.model_symbolic import symbol
+from psem_model.predict.closed_models import plan as closed
+from psem_model.predict.model_symbolic import axis_symbol, symbol
+from psem_model.predict.models import ModelPlan
+from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.symbolic import Closed
-from psem_model.published.entries import (
-    GIB,
-    SYMBOLS,
-    Entry,
-    Reproduced,
-    exact,
-    form,
-    gpt,
-    predicted,
-    same,
-)
-from psem_model.published.states import one_all_to_all
+from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, same
+from psem_model.published.states import N, factor
+from psem_model.reading.products import parse
+from psem_model.reading.shapes import transformer
 from spec.checkpoints import kept
-from spec.pipeline import Kind as Order
-from spec.pipeline import Pipeline
+from spec.distribute import ALL, FROM_SLICES, NOTHING
+from spec.pipeline import Kind, Pipeline, bubble_of_ideal
+from spec.states import MIXED_ADAM, POLICIES, BytePolicy
+from spec.transformer import EMBEDDING, HEAD, LAYER
+
+GIB = 2**30
+OF_GPT, OF_MESH = "bshaL", "tp"  # letters of a shape, and of a mesh
+
+
+@cache
+def gpt(
+    strategy: str,
+    b: int = 1,
+    s: int = 1024,
+    h: int = 1024,
+    a: int = 16,
+    L: int = 4,
+    V: int = 0,
+    m: int = 1,
+    v: int = 1,
+    order: Kind | None = None,
+    again: str = NOTHING,
+    policy: BytePolicy = MIXED_ADAM,
+    **devices: int,
+) -> ModelPlan:
+    """A GPT cut by a strategy. Its sizes, and those of its axes, by the letters of the closed forms."""
+    shape = {"layers": str(L), "hidden": str(h), "heads": str(a), "sequence": str(s)}
+    model = transformer(shape | ({"vocabulary": str(V)} if V else {}))
+    product = parse(strategy).product
+    mesh = {axis: devices.get(axis_symbol(axis), 1) for axis in product.axes}
+    order = order or (Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B)
+    pipe = Pipeline(order, mesh[product.pipe] if product.pipe else 1, m, v)
+    return ModelPlan(model, product, mesh, b, s, pipe, policy, again)
+
+
+def layer(plan: ModelPlan) -> PartCosts:
+    """What a layer holds and sends."""
+    return plan.costs[LAYER]
+
+
+def _sizes(entry: Entry) -> dict[str, int]:
+    """The sizes of an entry's model and mesh."""
+    return {name: entry.inputs[name] for name in (*OF_GPT, *OF_MESH) if name in entry.inputs}
+
 
 # ------------------------------------------------------------------------------ a layer's memory
-T, C = SYMBOLS["t"], SYMBOLS["c"]
-# of Korthikanti et al.: strategy, and what is made again
-OF_TABLE_2 = {
-    "none": ("tp", 1, "none"),
-    "tp": ("tp", 8, "none"),
-    "tpsp": ("tp+sp", 8, "none"),
-    "tpsel": ("tp", 8, "attention"),
-    "tpspsel": ("tp+sp", 8, "attention"),
-    "full": ("tp", 8, "all"),
-}
-LAYERS_OF_STAGE = sympy.Symbol("l_stage", positive=True)
-OF_FIGURE_1 = {"none": ("tp", "none"), "seqsel": ("tp+sp", "attention")}
-
-
-def _shape(entry: Entry, names: str) -> dict[str, Any]:
-    return {name: entry.inputs[name] for name in names}
-
-
-def _of_a_layer(entry: Entry) -> Reproduced:
-    _, _, name, *model = entry.id.split(".")
-    strategy, devices, again = OF_TABLE_2[name]
-    if model:
-        found = gpt(strategy, devices, recompute=again, **_shape(entry, "bshaL"))
-        size = exact(found["parts"]["layer"]["activations"]) / GIB
-        return Reproduced(size, size == Fraction(entry.value))
-    derived = form(gpt(strategy, devices, recompute=again)["formulas"]["layer"]["activations"])
-    derived = derived.subs(T, 1) if devices == 1 else derived
+def layer_activations(entry: Entry) -> Reproduced:
+    """What a layer keeps for backward, of one micro-batch, as a formula."""
+    features = form("b*s*h")  # of a micro-batch's tokens
+    kept_bytes = layer(closed(entry.plan, entry.recompute)).activations
+    derived = features * sympy.expand(kept_bytes / features)
     return Reproduced(derived, same(derived, form(entry.value)))
 
 
-def _of_all_layers(entry: Entry) -> Reproduced:
-    strategy, again = OF_FIGURE_1[entry.id.split(".")[-1]]
-    p, shape = entry.inputs["p"], _shape(entry, "bshaL")
-    if p == 1:
-        found = gpt(strategy, 8, recompute=again, **shape)
-    else:
-        pipe = {"chunks": entry.inputs["m"], "accumulate": 8 * p}
-        found = gpt(f"{strategy}*pp", f"8x{p}", recompute=again, **shape, **pipe)
-    size = exact(found["memory"]["activations_of_layers"]) / GIB
-    return Reproduced(size, size == Fraction(entry.value) and found["memory"]["stage"] == 0)
+def layer_activation_bytes(entry: Entry) -> Reproduced:
+    """What a layer keeps for backward, of one micro-batch, in GiB."""
+    plan = gpt(entry.plan, again=entry.recompute, **_sizes(entry))
+    size = Fraction(layer(plan).activations, GIB)
+    return Reproduced(size, size == Fraction(entry.value))
 
 
-def _of_model_states(entry: Entry) -> Reproduced:
-    # of each weight of a product; the source leaves offsets, norms and words out
-    p, t, layers = (entry.inputs[name] for name in "ptL")
-    strategy, devices = ("tp", t) if p == 1 else ("tp*pp", f"{t}x{p}")
-    shape = _shape(entry, "bhaL")
-    found = gpt(strategy, devices, s=2048, bytes="mixed-adam-fp32-gradients", **shape)
-    of_stage = found["stages"][0]
-    products = sum(size for name, size in found["parameters"].items() if name.endswith("_weight"))
-    per_parameter = exact(of_stage["resting"]) / of_stage["parameters"]
-    size = per_parameter * Fraction(products * of_stage["layers"], layers * t) / GIB
+def activation_bytes(entry: Entry) -> Reproduced:
+    """What the layers of the fullest stage, the first, keep for backward, in GiB."""
+    pipe = {"m": 8 * entry.inputs["p"], "v": entry.inputs.get("m", 1)}
+    stage = gpt(entry.plan, again=entry.recompute, **pipe, **_sizes(entry)).fullest
+    size = Fraction(stage.activations_of(LAYER), GIB)
+    return Reproduced(size, size == Fraction(entry.value) and stage.number == 0)
+
+
+def weight_state_bytes(entry: Entry) -> Reproduced:
+    """States of the weights of products, in GiB; the source leaves offsets, norms and words out."""
+    plan = gpt(entry.plan, policy=POLICIES[entry.policy], **_sizes(entry))
+    stage, sizes = plan.stage(0), layer(plan).parameters
+    weights = layer(plan).program.part.weights
+    products = sum(sizes[w.name] for w in weights if "h" in w.indices and len(w.indices) > 1)
+    per_parameter = Fraction(sum(stage.resting.values()), stage.parameters)
+    size = per_parameter * products * stage.layers / GIB
     return Reproduced(size, size == Fraction(entry.value))
 
 
 # ------------------------------------------------------------------- a layer's communication
-def _sent(strategy: str, devices: Any, *phases: str, **more: Any) -> Any:
-    """The closed form of what a layer sends in some phases."""
-    found = gpt(strategy, devices, **more)["formulas"]["layer"]
-    return sum(form(found[phase]) for phase in phases)
+def sent_in_layer(entry: Entry) -> Reproduced:
+    """Elements that a layer sends of one micro-batch."""
+    sent = sympy.factor(layer(closed(entry.plan)).sent(FORWARD, BACKWARD))
+    return Reproduced(sent, same(sent, form(entry.value)))
 
 
-def _compared(entry: Entry, derived: Any) -> Reproduced:
-    """A formula beside the published one, which words may follow."""
-    published = form(entry.value.split(" per ")[0], l_stage=LAYERS_OF_STAGE)
-    return Reproduced(derived, same(derived, published))
+def sent_in_stage(entry: Entry) -> Reproduced:
+    """Elements that the layers of a stage send of one micro-batch."""
+    layers = symbol("l_stage")
+    sent = layers * sympy.factor(layer(closed(entry.plan)).sent(FORWARD, BACKWARD))
+    return Reproduced(sent, same(sent, form(entry.value, l_stage=layers)))
 
 
-def _of_tensor_parallelism(entry: Entry) -> Reproduced:
-    return _compared(entry, _sent("tp", 8, "forward", "backward"))
+def handed_on(entry: Entry) -> Reproduced:
+    """Elements that go from a stage to the next, of one micro-batch."""
+    sent = layer(closed(entry.plan)).handed_on
+    return Reproduced(sent, same(sent, form(entry.value)))
 
 
-def _of_a_stage(entry: Entry) -> Reproduced:
-    return _compared(entry, LAYERS_OF_STAGE * _sent("tp", 8, "forward", "backward"))
+def _all_sent(plan: str, again: str) -> Any:
+    """What a layer sends, of one micro-batch, in b s h (t - 1)/t."""
+    return layer(closed(plan, again)).sent(*PHASES) / form("b*s*h*(t-1)/t")
 
 
-def _of_pipeline(name: str, strategy: str = "pp", devices: Any = 4, **more: Any) -> Any:
-    return form(gpt(strategy, devices, **more)["formulas"]["pipeline"][name])
-
-
-def _handed_on(entry: Entry) -> Reproduced:
-    return _compared(entry, _of_pipeline("sent"))
-
-
-def _handed_on_in_slices(entry: Entry) -> Reproduced:
-    return _compared(entry, _of_pipeline("sent", "tp+sp*pp", "2x4"))
-
-
-def _with_recomputation(entry: Entry) -> Reproduced:
-    again = [_sent("tp", 8, "forward", "backward", "again", recompute=r) for r in ("all", "sliced")]
-    found = again[0] if entry.id.endswith("mp_block") else again[1] - again[0]
-    passes = sympy.simplify(found / form("b*s*h*(t-1)/t"))
+def sent_with_recomputation(entry: Entry) -> Reproduced:
+    """What a layer sends that is made again as a whole, without the (t - 1)/t."""
+    passes = sympy.simplify(_all_sent(entry.plan, ALL))
     return Reproduced(passes, same(passes, entry.value))
 
 
-def _over_links(strategy: str, axis: Any) -> Any:
+def sent_to_gather_slices(entry: Entry) -> Reproduced:
+    """And how much more, if what it takes is kept in slices."""
+    passes = sympy.simplify(_all_sent(entry.plan, FROM_SLICES) - _all_sent(entry.plan, ALL))
+    return Reproduced(passes, same(passes, entry.value))
+
+
+def _over_links(strategy: str) -> Any:
     """What a layer sends forward, of one sample, as if it went to the device itself as well."""
-    sent = _sent(strategy, 64, "forward", s=2**16, h=4096, a=64).subs(SYMBOLS["b"], 1)
-    return sympy.simplify(sent * axis / (axis - 1)).subs(axis, SYMBOLS["P"])
+    plan = closed(strategy)
+    (axis,) = plan.mesh.values()
+    sent = layer(plan).sent(FORWARD).subs(SYMBOLS["b"], 1) * axis / (axis - 1)
+    return sympy.simplify(sent).subs(axis, SYMBOLS["P"])
 
 
-def _of_ulysses(entry: Entry, derived: Any) -> Reproduced:
-    tokens = derived.subs(SYMBOLS["s"], SYMBOLS["N"])  # as the source calls them
+def sent_per_link(entry: Entry) -> Reproduced:
+    """What a layer sends forward, of N tokens, without the (P - 1)/P."""
+    tokens = _over_links(entry.plan).subs(SYMBOLS["s"], N)  # as the source calls them
     return Reproduced(tokens, same(tokens, form(entry.value)))
 
 
-def _by_all_to_all(entry: Entry) -> Reproduced:
-    return _of_ulysses(entry, _over_links("cp-all-to-all", C))
-
-
-def _by_gathering(entry: Entry) -> Reproduced:
-    return _of_ulysses(entry, _over_links("tp+sp", T))
-
-
-def _one_all_to_all(entry: Entry) -> Reproduced:
-    P, M = SYMBOLS["P"], SYMBOLS["M"]
-    sent, own = (found.subs(C, P) for found in one_all_to_all())
-    return _of_ulysses(entry, sympy.simplify(sent / (own * P) * M * P / (P - 1)))
-
-
-def _of_both(entry: Entry) -> Reproduced:
-    ratio = sympy.simplify(_over_links("tp+sp", T) / _over_links("cp-all-to-all", C))
+def ratio_per_link(entry: Entry) -> Reproduced:
+    """How many times as much as by all-to-all is sent by gathering."""
+    ratio = sympy.simplify(_over_links("tp+sp") / _over_links("cp-all-to-all"))
     return Reproduced(ratio, same(ratio.subs(SYMBOLS["P"], entry.inputs["P"]), entry.value))
 
 
+def _all_to_all() -> Any:
+    """What a device sends of its queries, in those that it has; c devices."""
+    costs = layer(closed("cp-all-to-all"))
+    sent = [t.elements for t in costs.traffic if t.phase == FORWARD]
+    return sympy.simplify(sum(sent) / len(sent) / costs.handed_on)
+
+
+def sent_by_all_to_all(entry: Entry) -> Reproduced:
+    """What a device sends of a value."""
+    return factor(entry, _all_to_all().subs(SYMBOLS["c"], N))
+
+
+def message_per_link(entry: Entry) -> Reproduced:
+    """What a device sends of a message of M elements in all, without the (P - 1)/P."""
+    P, M = SYMBOLS["P"], SYMBOLS["M"]
+    sent = sympy.simplify(_all_to_all().subs(SYMBOLS["c"], P) * M / P * P / (P - 1))
+    return Reproduced(sent, same(sent, form(entry.value)))
+
+
 # ------------------------------------------------------------------ pipelines, checkpoints, models
-def _idle(entry: Entry) -> Reproduced:
-    chunks = 2 if entry.id.endswith("interleaved") else 1
-    return _compared(entry, _of_pipeline("bubble_of_ideal", L=8, accumulate=12, chunks=chunks))
+def idle_share(entry: Entry) -> Reproduced:
+    """Idle time of a pipeline, in the time that its work takes."""
+    idle = bubble_of_ideal(closed("pp").pipe)
+    return Reproduced(idle, same(idle, form(entry.value)))
 
 
-def _idle_of_replicas(entry: Entry) -> Reproduced:
-    n, d, samples = sympy.symbols("n d b_prime", positive=True)
-    idle = _of_pipeline("bubble_of_ideal", L=8, accumulate=12)
-    derived = sympy.cancel(idle.subs({SYMBOLS["p"]: n / d, SYMBOLS["m"]: samples / d}))
-    return Reproduced(derived, same(derived, form(entry.value, n=n, d=d, b_prime=samples)))
+def idle_share_of_chunks(entry: Entry) -> Reproduced:
+    """The same of one whose stages have v chunks."""
+    pipe = replace(closed("pp").pipe, kind=Kind.INTERLEAVED, chunks=SYMBOLS["v"])
+    idle = bubble_of_ideal(pipe)
+    return Reproduced(idle, same(idle, form(entry.value)))
 
 
-def _kept_in_flight(entry: Entry) -> Reproduced:
+def idle_share_of_replicas(entry: Entry) -> Reproduced:
+    """The same where n devices are d pipelines, and b' samples one micro-batch each."""
+    n, d, samples = (symbol(name) for name in ("n", "d", "b_prime"))
+    idle = bubble_of_ideal(replace(closed("pp").pipe, stages=n / d, micro_batches=samples / d))
+    derived = sympy.cancel(idle)
+    return Reproduced(derived, same(derived, form(entry.value, d=d, b_prime=samples)))
+
+
+def micro_batches_in_flight(entry: Entry) -> Reproduced:
+    """Micro-batches that the first stage keeps: of 1F1B at most so many, and of GPipe."""
     p, m = SYMBOLS["p"], SYMBOLS["m"]
-    orders = (Order.ONE_F_ONE_B, Order.GPIPE)
+    orders = (Kind.ONE_F_ONE_B, Kind.GPIPE)
     one_f_one_b, gpipe = forms = [in_flight(Pipeline(order, p, m), 0) for order in orders]
     shown = all(
-        _of_first_stage(order, *numbers)["in_flight"] == rule.subs({p: numbers[0], m: numbers[1]})
+        gpt("pp", order=order, p=stages, m=steps).stage(0).in_flight == rule.subs({p: stages, m: steps})
         for order, rule in zip(orders, forms, strict=True)
-        for numbers in ((4, 12), (4, 2))
+        for stages, steps in ((4, 12), (4, 2))
     )
-    stated = entry.value == "1F1B stashes <= p microbatches, GPipe m"
-    bounded = sympy.Min(one_f_one_b, p) == one_f_one_b and same(gpipe, m)
-    return Reproduced((one_f_one_b, gpipe), stated and bounded and shown)
+    stated = same(one_f_one_b.subs(m, sympy.oo), form(entry.value)) and same(gpipe, form(entry.second))
+    return Reproduced((one_f_one_b, gpipe), stated and shown)
 
 
-def _of_first_stage(order: Order, stages: int, micro_batches: int) -> dict[str, Any]:
-    found = gpt("pp", stages, accumulate=micro_batches, order=order.value)
-    return dict(found["stages"][0])
-
-
-def _with_checkpoints(entry: Entry) -> Reproduced:
+def best_checkpoints(entry: Entry) -> Reproduced:
+    """Bytes kept with c of l layers' inputs, and for which c they are least."""
     names = {name: symbol(name) for name in ("l", "c", "A_in", "A_mid")}
     rule = kept(names["c"], names["l"], names["A_in"], names["A_mid"], Closed(padded=False))
     (least,) = sympy.solve(sympy.diff(rule, names["c"]), names["c"])
-    value, best = (form(text, **names) for text in entry.value.split(", min at c="))
-    agrees = same(rule, value) and same(least, best) and _predicted_with_checkpoints(rule, names)
+    value, best = (form(text, **names) for text in (entry.value, entry.second))
+    agrees = same(rule, value) and same(least, best) and _is_kept(entry.plan, rule, names)
     return Reproduced((rule, least), agrees)
 
 
-def _predicted_with_checkpoints(rule: Any, names: dict[str, Any]) -> bool:
+def _is_kept(strategy: str, rule: Any, names: Mapping[str, Any]) -> bool:
     """Whether so much is predicted for the best number of a model's checkpoints."""
-    sizes = [
-        exact(gpt("tp", 8, L=48, recompute=again)["parts"]["layer"]["activations"])
-        for again in ("all", "none")
-    ]
-    shown = gpt("tp", 8, L=48)["checkpoints"]
-    numbers = zip(("l", "c", "A_in", "A_mid"), (48, shown["best"], *sizes), strict=True)
-    found = rule.subs({names[name]: sympy.Rational(number) for name, number in numbers})
-    return bool(found == exact(shown["activations"]))
+    layers, plans = 48, [gpt(strategy, L=48, t=8, again=again) for again in (ALL, NOTHING)]
+    count, _, size = plans[1].checkpoints(layers) or (0, 0, 0)
+    numbers = (layers, count, *(layer(plan).activations for plan in plans))
+    of = dict(zip((names[name] for name in ("l", "c", "A_in", "A_mid")), numbers, strict=True))
+    return bool(rule.subs(of) == size)
 
 
-def _parameters(entry: Entry) -> Reproduced:
-    found = gpt("dp", 1, vocabulary=512)
-    by_part = {name: form(part["parameters"]) for name, part in found["formulas"].items()}
-    L, V, h = (SYMBOLS[name] for name in "LVh")
-    # the head's words are the embedding's
-    derived = by_part["embedding"] + L * by_part["layer"] + by_part["head"] - V * h
+def gpt_parameters(entry: Entry) -> Reproduced:
+    """Parameters of a GPT; the head's words are the embedding's."""
+    parts = {name: sum(part.parameters.values()) for name, part in closed("dp").costs.items()}
+    L, V, h, P = (SYMBOLS[name] for name in "LVhP")
+    derived = parts[EMBEDDING] + L * parts[LAYER] + parts[HEAD] - V * h
     layers, s = symbol("l"), SYMBOLS["s"]  # as the source calls them
-    derived = sympy.expand(derived).subs({L: layers, SYMBOLS["P"]: s})
+    derived = sympy.expand(derived.subs({L: layers, P: s}))
     more = sympy.expand(derived - form(entry.value, l=layers))
-    agrees = more == 0 and derived.subs({layers: 4, V: 512, h: 1024, s: 1024}) == found["inputs"]["psi"]
+    numbers = {layers: 4, V: 512, h: 1024, s: 1024}
+    agrees = more == 0 and derived.subs(numbers) == gpt("dp", V=512).psi
     return Reproduced(derived, agrees, "" if more == 0 else f"{more} more are predicted")
 
 
-def _number_of_parameters(entry: Entry) -> Reproduced:
+def gpt_parameter_count(entry: Entry) -> Reproduced:
+    """Parameters of a GPT, in 1e9."""
     i = entry.inputs
-    shape = {"layers": i["l"], "hidden": i["h"], "heads": 1, "vocabulary": i["V"], "sequence": i["s"]}
-    psi = Fraction(predicted("dp", devices=1, **shape)["inputs"]["psi"], 10**9)
+    psi = Fraction(gpt("dp", L=i["l"], h=i["h"], a=1, V=i["V"], s=i["s"]).psi, 10**9)
     return Reproduced(psi, entry.rounds_to(psi))
 
 
-RULES = {  # by how an entry's name begins
-    "korth.table2": _of_a_layer,
-    "korth.fig1.22B.act": _of_all_layers,
-    "korth.fig1.530B.act": _of_all_layers,
-    "korth.fig1.22B.params": _of_model_states,
-    "korth.fig1.530B.params": _of_model_states,
-    "ptdp.formula.tp_comm": _of_tensor_parallelism,
-    "ptdp.formula.tp_comm_stage": _of_a_stage,
-    "ptdp.formula.p2p": _handed_on,
-    "ptdp.formula.p2p.scatter_gather": _handed_on_in_slices,
-    "zero.comm.mp_block": _with_recomputation,
-    "zero.comm.Pa_block": _with_recomputation,
-    "seq.ulysses": _by_all_to_all,
-    "seq.megatron_sp": _by_gathering,
-    "seq.a2a": _one_all_to_all,
-    "seq.ratio": _of_both,
-    "ptdp.formula.bubble": _idle,
-    "ptdp.formula.bubble.interleaved": _idle,
-    "ptdp.formula.bubble.d": _idle_of_replicas,
-    "ptdp.formula.inflight": _kept_in_flight,
-    "ptdp.formula.ckpt_opt": _with_checkpoints,
-    "ptdp.formula.params": _parameters,
-    "ptdp.params": _number_of_parameters,
-}
+RULES = (
+    layer_activations,
+    layer_activation_bytes,
+    activation_bytes,
+    weight_state_bytes,
+    sent_in_layer,
+    sent_in_stage,
+    handed_on,
+    sent_with_recomputation,
+    sent_to_gather_slices,
+    sent_per_link,
+    ratio_per_link,
+    sent_by_all_to_all,
+    message_per_link,
+    idle_share,
+    idle_share_of_chunks,
+    idle_share_of_replicas,
+    micro_batches_in_flight,
+    best_checkpoints,
+    gpt_parameters,
+    gpt_parameter_count,
+)

@@ -10,7 +10,8 @@ import sympy
 
 from proofs.registry import ROOT, claims
 from psem_model.check.schedules import RULES, Checked, check_file
-from psem_model.published.entries import Entry, published, reproduce
+from psem_model.published.entries import Entry, published
+from psem_model.published.reproduce import reproduce
 from psem_model.tables.table import Style, table
 from psem_model.text.report import Column, Section
 from spec.states import MIXED_ADAM
@@ -118,12 +119,11 @@ def published_table(style: Style) -> Section:
     rows, sources = [], [*dict.fromkeys(entry.source for entry in published())]
     for entry in sorted(published(), key=lambda entry: sources.index(entry.source)):
         found = reproduce(entry)
-        printed = entry.value if isinstance(entry.value, str) else entry.printed
         agrees = "yes" if found.agrees else "no"
         note = "; ".join(filter(None, (entry.rounding, found.note)))
         quantity = f"{entry.quantity}: {entry.strategy}, in {entry.unit}"
         given = ", ".join(f"{k}={_given(v)}" for k, v in entry.inputs.items() if v not in (k, None))
-        said = (entry.source, entry.id, quantity, given, printed)
+        said = (entry.source, entry.id, quantity, given, entry.printed)
         rows.append((*said, _beside(entry, found.predicted), agrees, note))
     return table(
         "published",

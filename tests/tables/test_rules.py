@@ -12,13 +12,13 @@ import time
 from contextlib import contextmanager
 
 import pytest
+from psem_model.tables.writers import FORMATS
 
 from proofs.registry import ROOT, claims
 from psem_model.published.entries import published
 from psem_model.tables import evidence as table_evidence
 from psem_model.tables.files import TABLES, build
 from psem_model.tables.table import Style
-from psem_model.tables.writers import FORMATS
 from spec import transformer
 
 # ------------------------------------------------------------------------- every rule stands once
@@ -98,9 +98,9 @@ MUTANTS = [
     ),
     (
         "another value was published",
-        "psem_model/published/published.json",
-        '"value": 31.4,\n  "unit": "GB=1e9",\n  "rounding": "round half up"',
-        '"value": 31.5,\n  "unit": "GB=1e9",\n  "rounding": "round half up"',
+        "psem_model/published/published.toml",
+        'id = "zero.fig1.os", value = 31.4',
+        'id = "zero.fig1.os", value = 31.5',
         ("published", "zero.fig1.os", "agrees"),
         ("yes", "no"),
     ),

@@ -11,13 +11,14 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from psem_model.tables.writers import FORMATS, escaped, formula
 
-from psem_model.published.entries import exact, predicted
 from psem_model.tables.files import TABLES
 from psem_model.tables.table import SYMBOLS, Column, Style, Table, parts, plain
-from psem_model.tables.writers import FORMATS, escaped, formula
 from spec.states import MIXED_ADAM, custom_policy
 from spec.strategies import STRATEGIES
+from tests.conftest import exact
+from tests.support.command import predicted
 
 POLICIES = {"2,2": MIXED_ADAM, "4,2": custom_policy(Fraction(4), Fraction(2), Fraction(12))}
 ONE_MICRO_STEP = ("fused-update",)
