@@ -34,13 +34,13 @@ def test_imports_point_one_way(path):
 @pytest.mark.parametrize("path", SIMULATOR, ids=lambda p: p.stem)
 def test_the_simulator_knows_the_languages_of_schedules_and_programs_and_no_rule(path):
     ours = {m for m in modules(path) if m.split(".")[0] in OURS_OR_HEAVY - {"numpy"}}
-    language = {"spec.schedule", "spec.states", "spec.training"}
+    language = {"spec.schedule", "spec.states", "spec.training", "spec.match"}
     language |= {"spec.values", "spec.programs", "spec.layouts", "spec.transformer", "spec.pipeline"}
     assert {m for m in ours if not m.startswith("psem_model.simulator")} <= language
 
 
-def test_the_language_of_schedules_imports_no_rule_of_what_is_held_or_moved():
-    for name in ("schedule", "states", "training"):
+def test_the_language_of_schedules_and_of_match_imports_no_rule_of_what_is_held_or_moved():
+    for name in ("schedule", "states", "training", "match"):
         ours = {m for m in modules(ROOT / "spec" / f"{name}.py") if m.startswith("spec.")}
         assert ours <= {"spec.arithmetic", "spec.states", "spec.training"}
 

@@ -15,11 +15,19 @@ from psem_model.reading.inputs import BadInput
 from psem_model.reading.plans import require_places
 from psem_model.simulator import Floating
 from psem_model.simulator.functions import Functions, Real, Residues
-from psem_model.simulator.placed import Difference
 from psem_model.simulator.placing import Placing
 from psem_model.simulator.products import PlacedTransformer, RealDescent, ResiduesOfDescent
-from psem_model.text.figures import counted, memory, plain, quantity, table
+from psem_model.text.figures import (
+    counted,
+    divergence_json,
+    divergence_text,
+    memory,
+    plain,
+    quantity,
+    table,
+)
 from spec.distribute import NOTHING, distribute
+from spec.match import Divergence
 from spec.programs import Axis, Program
 from spec.schedule import Schedule
 from spec.transformer import LAYER
@@ -45,13 +53,13 @@ class ProductRun:
     arithmetic: str
     seed: int
     stages: tuple[tuple[Figure, ...], ...]
-    difference: Difference | None
+    divergence: Divergence | None
     refused: NotRealisable | None = None  # how the training states are placed
 
     @property
     def matches(self) -> bool:
         """Whether every resting copy was the single device's after every step."""
-        return self.difference is None
+        return self.divergence is None
 
     @property
     def as_predicted(self) -> bool:
@@ -89,10 +97,10 @@ class ProductRun:
 
     def _comparison(self) -> list[str]:
         reason = [self.refused.verdict.reason] if self.refused else []
-        if self.difference:
+        if self.divergence:
             why = [NO_COPY] if self.refused and self.refused.for_want_of_a_copy else []
             return [
-                f"the run diverges: {self.difference}",
+                f"the run diverges: {divergence_text(self.divergence)}",
                 *(f"the verdict: {r}" for r in reason),
                 *why,
             ]
@@ -110,7 +118,7 @@ class ProductRun:
 
     def json(self) -> dict[str, Any]:
         """For a program."""
-        plan, difference = self.plan, self.difference
+        plan = self.plan
         return {
             "strategy": self.name,
             "inputs": {
@@ -137,18 +145,7 @@ class ProductRun:
                 for stage in self.stages
             ],
             "matches": self.matches,
-            "divergence": None
-            if difference is None
-            else {
-                "step": difference.step + 1,
-                "stage": difference.stage,
-                "device": list(difference.device),
-                "weight": difference.weight[1],
-                "layer": None if difference.weight[0] < 0 else difference.weight[0],
-                "state": difference.state,
-                "has": str(difference.has),
-                "single_device": str(difference.single),
-            },
+            "divergence": None if self.divergence is None else divergence_json(self.divergence),
             "verdict": self.refused
             and {
                 "rule": self.refused.verdict.rule,
@@ -192,8 +189,7 @@ def simulate_product(
     except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
         raise BadInput(f"these sizes cannot be simulated: {error}") from None
     found = tuple(tuple(figures(run, plan.stage(k))) for k in range(plan.pipe.stages))
-    difference = run.differences[0] if run.differences else None
-    return ProductRun(plan, steps, arithmetic, seed, found, difference, refused_of(plan))
+    return ProductRun(plan, steps, arithmetic, seed, found, run.divergence, refused_of(plan))
 
 
 def refused_of(plan: ModelPlan) -> NotRealisable | None:

@@ -23,7 +23,7 @@ from spec.verdict import Verdict, check
 if TYPE_CHECKING:
     import numpy as np
 
-    from spec.reference import Divergence
+    from spec.match import Divergence
 
 SMALL = 3  # devices along an axis that show all there is to see (theorem T3)
 

@@ -27,6 +27,7 @@ from psem_model.reading.products import parse
 from psem_model.simulator.functions import Residues
 from psem_model.simulator.placing import Halves
 from psem_model.simulator.products import PlacedTransformer, term
+from psem_model.text.figures import divergence_text
 from spec.compose import PIPELINE, Product, factor
 from spec.derive import derive
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
@@ -155,7 +156,7 @@ def verdicts(plan):
 def test_a_product_trains_as_one_device_and_holds_and_sends_what_is_predicted(plan, arithmetic):
     assert verdicts(plan)
     run = simulate_product(plan, 2, arithmetic, 0)
-    assert run.difference is None
+    assert run.divergence is None
     assert run.unequal == []
     assert run.as_predicted
 
@@ -296,7 +297,7 @@ def diverges(plan, group, faulty):
     run = transformer(plan, schedule_of=schedule_of)
     for _ in range(2):
         run.step()
-    return bool(run.differences)
+    return run.divergence is not None
 
 
 @settings(max_examples=40)
@@ -413,14 +414,15 @@ def test_a_run_that_diverges_says_where():
     faulty = next(faults(group.costs.schedule))
     run = transformer(plan, schedule_of=lambda g: faulty if g == group else g.costs.schedule)
     run.step()
-    first = run.differences[0]
-    assert str(first).startswith(f"after step 1, an element of the {first.state} of ")
+    first = divergence_text(run.divergence)
+    state = run.divergence.state
+    assert first.startswith(f"after step 1, an element of the {state} of ")
     figure = Figure("elements", "sent", 1, 2)
-    told = ProductRun(plan, 1, "modular", 0, ((figure,),), first)
+    told = ProductRun(plan, 1, "modular", 0, ((figure,),), run.divergence)
     assert (told.matches, told.as_predicted) == (False, False)
     assert told.lines()[-1] == f"the run diverges: {first}"
     divergence = json.loads(json.dumps(told.json()))["divergence"]
-    assert (divergence["step"], divergence["state"]) == (1, first.state)
-    same = replace(told, difference=None)
+    assert (divergence["step"], divergence["state"]) == (1, state)
+    same = replace(told, divergence=None)
     assert same.lines()[-1] == "but not as predicted: stage 0: sent"
     assert not same.as_predicted
