@@ -14,7 +14,7 @@ from psem_model.audit.audit import facts_of, judged, refutations
 from psem_model.audit.counterexamples import executed
 from psem_model.audit.cvc5_solver import Answer, digest_of
 from psem_model.audit.run import entry
-from tests.audit.test_solver import EASY
+from tests.support.solvers import EASY
 
 
 def claim_of(function):

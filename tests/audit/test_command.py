@@ -17,7 +17,7 @@ from psem_model.audit.audit import closest
 from psem_model.audit.cvc5_solver import Answer
 from psem_model.audit.run import twice
 from psem_model.tables import collectives as table_collectives
-from tests.audit.test_solver import EASY
+from tests.support.solvers import EASY
 
 PAGE = (ROOT / "docs" / "AUDIT.md").read_text()
 
@@ -36,6 +36,7 @@ def test_the_runs_have_the_hash_seeds_and_orders_that_are_said():
     assert asked == {"C1": [True, False], "S1": [False, True]}
 
 
+@pytest.mark.slow
 def test_one_claims_tree_shows_both_solvers_answers(psem, build):
     code, out, err = psem("audit", "m8")
     assert (code, err) == (0, "")

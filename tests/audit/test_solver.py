@@ -13,8 +13,7 @@ from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit import questions as audit_questions
 from psem_model.audit.cvc5_solver import answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
-
-EASY = "(set-logic QF_LIA)(declare-fun x () Int)(assert (< x x))(check-sat)"
+from tests.support.solvers import EASY
 
 
 def written(folder, name, text):

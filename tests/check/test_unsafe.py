@@ -35,8 +35,8 @@ from spec.schedule import Phase
 from spec.states import MIXED_ADAM, POLICIES
 from spec.verdict import check
 from tests.proofs.test_compose_proofs import in_stages
-from tests.simulator.test_transformer import plans
 from tests.support.crosscheck import agree_on_costs
+from tests.support.transformers import plans
 
 GALLERY = ROOT / "examples"
 UNSAFE = {

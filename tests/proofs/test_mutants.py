@@ -12,6 +12,8 @@ import pytest
 
 from proofs.registry import ROOT
 
+pytestmark = pytest.mark.slow
+
 MUTANTS = [
     # (what is wrong, file, the rule, the broken rule, claims that must notice)
     ("a ring goes one step short", "collectives.py", "return n - 1", "return n - 2", "C1 C2 C3"),

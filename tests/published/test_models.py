@@ -10,8 +10,8 @@ import sympy
 from psem_model.published.entries import form, gpt, same
 from spec.checkpoints import kept
 from spec.pipeline import Kind, Pipeline, in_flight
-from tests.conftest import exact
-from tests.published.test_states import entries
+from tests.support.commands import exact
+from tests.support.published import entries
 
 
 def test_megatrons_volumes_are_derived(published):

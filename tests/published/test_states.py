@@ -8,22 +8,16 @@ from fractions import Fraction
 
 import pytest
 
-from psem_model.published.entries import published, reproduce, rounded
+from psem_model.published.entries import reproduce, rounded
 from psem_model.published.states import largest_model, stage
-from tests.conftest import exact
+from tests.support.commands import exact
+from tests.support.published import EVERY, entries
 
 BUT_FOR_THE_FINAL_NORM = "ptdp.formula.params"  # its 2h weights, which the source leaves out
 
 
-EVERY = published()
 NUMBERS = [entry for entry in EVERY if not isinstance(entry.value, str)]
 FORMULAS = [entry for entry in EVERY if isinstance(entry.value, str)]
-
-
-def entries(*prefixes):
-    found = [e for e in EVERY if e.id.startswith(prefixes)]
-    assert found
-    return pytest.mark.parametrize("entry", found, ids=[e.id for e in found])
 
 
 @entries("")

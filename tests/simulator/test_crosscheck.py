@@ -33,6 +33,8 @@ from tests.support.crosscheck import (
 )
 from tests.support.schedules import cancelled, damaged, placements, real_life, schedules
 
+pytestmark = pytest.mark.slow
+
 
 @settings(max_examples=3000)
 @given(plans())

@@ -299,6 +299,7 @@ def test_the_simulator_takes_little_more_memory_than_what_it_simulates(name):
 
 
 # ---------------------------------------------------------------------- robustness
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(made_up(), st.integers(1, 7), st.data())
 def test_whatever_the_language_allows_is_executed(schedule, psi, data):

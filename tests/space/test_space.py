@@ -370,6 +370,7 @@ def test_the_command_imports_neither_solver_nor_sympy_nor_matplotlib():
 
 
 # ----------------------------------------------------------------------- mutants
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "rule", "broken", "claim"),
     [

@@ -24,7 +24,7 @@ from spec.placement import place
 from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
 from spec.verdict import check
-from tests.conftest import exact
+from tests.support.commands import exact
 
 POLICY = POLICIES["mixed-adam"]
 LLAMA = ROOT / "examples" / "configurations" / "llama-3.1-405b.json"

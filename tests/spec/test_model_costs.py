@@ -16,7 +16,7 @@ from spec.model_costs import elements_sent, kept_bytes, weights
 from spec.model_strategies import MODEL_AXES
 from spec.programs import Move
 from spec.transformer import Transformer, layer
-from tests.spec.test_programs import notices
+from tests.support.broken import notices
 
 counts = st.integers(1, 6)
 
@@ -279,6 +279,7 @@ MUTANTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "file", "rule", "broken", "claims"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )

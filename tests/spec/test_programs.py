@@ -1,9 +1,5 @@
 """Derived programs: accepted as they are and no otherwise; broken rules are noticed by E10 and F1."""
 
-import os
-import shutil
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
@@ -16,13 +12,13 @@ from proofs.kernel import Kernel, KernelError
 from proofs.program_lines import BOTH, SUMMED, P, R, Rule, S, proved
 from proofs.program_values import Terms, computed
 from proofs.programs import AXES, GPT, LLAMA, MODELS, accepted_rules, checked, rules_in
-from proofs.registry import ROOT
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.model_strategies import MODEL_AXES
 from spec.programs import Move, check
 from spec.transformer import Transformer, layer, parts
 from spec.values import Builder, Role, Value
+from tests.support.broken import notices
 
 PAIRS_OF_AXES = [(a, b) for a, b in combinations(MODEL_AXES.values(), 2) if a.name != b.name]
 RECOMPUTED = [NOTHING, PAIRS, ALL, FROM_SLICES]
@@ -353,30 +349,7 @@ MUTANTS = [
 ]
 
 
-def notices(tmp_path, module, function, file, rule, broken):
-    """Whether a claim's function fails, in a copy of the project with one line of spec/ changed."""
-    copy = tmp_path / "copy"
-    if not copy.exists():
-        for part in ("spec", "proofs"):
-            shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
-        source = copy / "spec" / file
-        text = source.read_text()
-        assert text.count(rule) == 1, "the rule has moved"
-        source.write_text(text.replace(rule, broken))
-    imports = f"from proofs.kernel import Kernel\nfrom {module} import {function}\n"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{imports}{function}(Kernel('twin'))"],
-        cwd=copy,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
-    )
-    reason = (done.stderr.strip().splitlines() or [""])[-1]
-    # a pair of layouts is the key of a collective: there is none from the one to the other
-    known = ("proofs.smtlib.KernelError", "spec.layouts.LayoutError", "KeyError: (<Layout")
-    return done.returncode == 1 and reason.startswith(known)
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "file", "rule", "broken", "claims"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )
