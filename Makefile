@@ -31,7 +31,7 @@ test-all: $(READY) ## run all tests, with cross-checks and broken rules: five mi
 fuzz: $(READY) ## random schedules until Ctrl-C, specification against simulator; SEED=...
 	@$(PY) -m tests.fuzz $(SEED)
 
-lint: $(READY) ## ruff and mypy --strict
+lint: $(READY) ## ruff and mypy, strict but for tests
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy
 
 bench: $(READY) ## measure speed: ratios and medians

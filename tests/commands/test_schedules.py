@@ -99,8 +99,8 @@ def test_an_acceptance_as_json_names_the_cases(psem, written):
     assert found["rejection"] is found["divergence"] is found["simulated"] is None
 
 
-ONE_AXIS = [p for p in sorted((ROOT / "examples").glob("*.toml")) if len(read(str(p)).axes) == 1]
-ONE_AXIS = [p.name for p in ONE_AXIS if p.read_text().startswith("# expected: rejected")]
+FILES = [p for p in sorted((ROOT / "examples").glob("*.toml")) if len(read(str(p)).axes) == 1]
+ONE_AXIS = [p.name for p in FILES if p.read_text().startswith("# expected: rejected")]
 
 
 @pytest.mark.parametrize("name", ONE_AXIS)

@@ -60,7 +60,7 @@ def test_1f1b_keeps_at_most_p_micro_batches_and_gpipe_all(published):
 
 
 def test_as_many_checkpoints_are_kept_as_is_published():
-    shape = {"L": 48, "h": 6144, "a": 64, "s": 2048}
+    shape: dict = {"L": 48, "h": 6144, "a": 64, "s": 2048}
     size_in, size_mid = (
         int(exact(gpt("tp", 8, recompute=again, **shape)["parts"]["layer"]["activations"]))
         for again in ("all", "none")
@@ -92,7 +92,7 @@ def test_recomputation_sends_what_the_zero_paper_says(published):
 
 def test_all_to_all_sends_what_ulysses_says_and_megatron_sends_p_times_as_much(published):
     P, N, h = 64, 2**16, 4096
-    shape = {"s": N, "h": h, "a": 64}
+    shape: dict = {"s": N, "h": h, "a": 64}
     found = {
         name: exact(gpt(name, P, **shape)["parts"]["layer"]["elements"]["forward"]) * P / (P - 1)
         for name in ("cp-all-to-all", "tp+sp")

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.reading.inputs import BadInput
+from psem_model.reading.inputs import LARGEST_FILE, BadInput
 from psem_model.reading.schedule_keys import default_span
-from psem_model.reading.schedules import LARGEST_FILE, dumps, line_of, loads, read
+from psem_model.reading.schedules import dumps, line_of, loads, read
 from psem_model.reading.toml_lines import locate
 from spec.derive import derive
 from spec.modes import Mode

@@ -62,7 +62,7 @@ def test_what_cancels_is_accepted_only_if_its_run_matches(schedule, first, secon
 @given(schedules(), st.integers(1, 30), st.data())
 def test_what_any_orderly_schedule_holds_and_sends_is_what_is_predicted(case, psi, data):
     schedule, mesh, micro_steps, policy = case
-    if orderly(schedule) and check(*case[:3], policy).accepted:
+    if orderly(schedule) and check(schedule, mesh, micro_steps, policy).accepted:
         agree_on_costs(schedule, mesh, psi, data.draw(st.integers(1, psi)), policy, micro_steps)
 
 
@@ -137,7 +137,9 @@ def test_every_single_fault_is_judged_as_it_runs(name):
 def test_named_strategies_match_and_count_alike_on_uneven_meshes(name):
     schedule = derive(STRATEGIES[name])
     mesh = dict(zip(schedule.axes, (5, 3), strict=False))
-    run, _ = agree_on_costs(schedule, mesh, 101, 13, custom_policy(*map(Fraction, (2, 2, 12))), 1, 4)
+    run, _ = agree_on_costs(
+        schedule, mesh, 101, 13, custom_policy(*map(Fraction, (2, 2, 12))), 1, steps=4
+    )
     assert run.matches
 
 

@@ -22,12 +22,12 @@ counts = st.integers(1, 6)
 
 
 @st.composite
-def sizes(draw, **kind):
+def sizes(draw, /, **kind):
     """A model, a micro-batch and a number of devices that divides whatever is cut; as fractions."""
     n, b, s, r, d, h, f = (draw(counts) for _ in range(7))
     kv, sequence, batch = n * draw(counts), n * s, n * b
     numbers = (1, h, kv * r, kv, d, n * f, n * draw(counts))
-    exact = [Fraction(number) for number in numbers]
+    exact: list = [Fraction(number) for number in numbers]
     return replace(Transformer(*exact), **kind), Fraction(batch), Fraction(sequence), Fraction(n)
 
 

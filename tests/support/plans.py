@@ -24,7 +24,7 @@ def pipelines(draw, most=12, chunks=3):
 
 
 @st.composite
-def plans(draw, strategy="zero1*tp*pp", **given_):
+def plans(draw, /, strategy="zero1*tp*pp", **given_):
     """A pipeline of up to 12 stages, of up to 3 chunks, with at least a layer for each chunk."""
     pipe = draw(pipelines())
     layers = draw(st.integers(pipe.virtual_stages, max(40, pipe.virtual_stages)))
