@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from proofs.registry import claims, prove
-from tests.support.commands import exact
+from tests.support.command import exact
 
 OK = ["--psi", "1e9", "--devices", "4"]
 PLACED = "parameters={},optimizer=S,gradients=S,activations=S"

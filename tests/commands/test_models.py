@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from proofs.registry import ROOT
 from psem_model.reading.configurations import read
 from spec.model_strategies import MODEL_AXES, MODEL_MEANING
-from tests.support.commands import exact
+from tests.support.command import exact
 
 CONFIGURATIONS = sorted((ROOT / "examples" / "configurations").glob("*.json"))
 COUNTS = {

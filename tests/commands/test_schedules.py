@@ -12,7 +12,7 @@ from spec.placement import on_batch
 from spec.reference import first_divergence
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
-from tests.support.commands import PLACED, without
+from tests.support.command import PLACED, without
 from tests.support.schedules import PIECES, with_one_fault
 
 

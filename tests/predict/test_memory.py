@@ -16,7 +16,7 @@ from spec.programs import live
 from spec.states import MIXED_ADAM, custom_policy
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, head, layer
 from spec.values import Builder, Role, Value
-from tests.support.commands import exact
+from tests.support.command import exact
 from tests.support.plans import SHAPE, plans
 from tests.support.products import plans as small_plans
 

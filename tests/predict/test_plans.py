@@ -20,7 +20,7 @@ from spec.pipeline import Phase, boundary_sends, fullest, order
 from spec.stages import pieces, sends
 from spec.strategies import STRATEGIES
 from spec.transformer import EMBEDDING, LAYER
-from tests.support.commands import exact
+from tests.support.command import exact
 from tests.support.plans import SHAPE, pipelines, plans
 from tests.support.products import plans as small_plans
 

@@ -10,7 +10,7 @@ import sympy
 from psem_model.published.entries import form, gpt, same
 from spec.checkpoints import kept
 from spec.pipeline import Kind, Pipeline, in_flight
-from tests.support.commands import exact
+from tests.support.command import exact
 from tests.support.published import entries
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from psem_model.published.entries import reproduce, rounded
 from psem_model.published.states import largest_model, stage
-from tests.support.commands import exact
+from tests.support.command import exact
 from tests.support.published import EVERY, entries
 
 BUT_FOR_THE_FINAL_NORM = "ptdp.formula.params"  # its 2h weights, which the source leaves out

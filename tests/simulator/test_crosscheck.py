@@ -1,9 +1,5 @@
 """The specification and the simulator agree; where one of its rules is broken, they do not."""
 
-import os
-import shutil
-import subprocess
-import sys
 from fractions import Fraction
 
 import pytest
@@ -21,6 +17,7 @@ from spec.memory import MODEL_STATES, Sizes
 from spec.states import custom_policy
 from spec.strategies import STRATEGIES
 from spec.verdict import check
+from tests.support.broken import broken_copy, python
 from tests.support.crosscheck import (
     accepted,
     agree_on_costs,
@@ -279,18 +276,7 @@ BROKEN = [
 
 @pytest.mark.parametrize(("wrong", "file", "rule", "broken"), BROKEN, ids=[b[0] for b in BROKEN])
 def test_a_broken_rule_makes_the_two_disagree(wrong, file, rule, broken, tmp_path):
-    for part in ("spec", "proofs", "psem_model", "tests"):
-        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
-    source = tmp_path / "spec" / file
-    text = source.read_text()
-    assert text.count(rule) == 1, "the rule has moved"
-    source.write_text(text.replace(rule, broken))
-    found = subprocess.run(
-        [sys.executable, "-m", "tests.support.crosscheck", "200"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-    )
+    broken_copy(tmp_path, file, rule, broken, "tests")
+    found = python(tmp_path, "-m", "tests.support.crosscheck", "200")
     assert found.returncode == 1
     assert "AssertionError" in found.stderr

@@ -24,7 +24,7 @@ from spec.placement import place
 from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
 from spec.verdict import check
-from tests.support.commands import exact
+from tests.support.command import exact
 
 POLICY = POLICIES["mixed-adam"]
 LLAMA = ROOT / "examples" / "configurations" / "llama-3.1-405b.json"

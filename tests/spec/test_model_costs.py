@@ -16,7 +16,7 @@ from spec.model_costs import elements_sent, kept_bytes, weights
 from spec.model_strategies import MODEL_AXES
 from spec.programs import Move
 from spec.transformer import Transformer, layer
-from tests.support.broken import notices
+from tests.support.broken import broken_copy, notices
 
 counts = st.integers(1, 6)
 
@@ -284,8 +284,9 @@ MUTANTS = [
     ("wrong", "file", "rule", "broken", "claims"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )
 def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
+    broken_copy(tmp_path, file, rule, broken)
     for function in claims.split():
-        assert notices(tmp_path, "proofs.model_costs", function, file, rule, broken), function
+        assert notices(tmp_path, "proofs.model_costs", function), function
 
 
 # -------------------------------------------------------------- what layers keep, tensor by tensor

@@ -18,7 +18,7 @@ from spec.model_strategies import MODEL_AXES
 from spec.programs import Move, check
 from spec.transformer import Transformer, layer, parts
 from spec.values import Builder, Role, Value
-from tests.support.broken import notices
+from tests.support.broken import broken_copy, copied, notices
 
 PAIRS_OF_AXES = [(a, b) for a, b in combinations(MODEL_AXES.values(), 2) if a.name != b.name]
 RECOMPUTED = [NOTHING, PAIRS, ALL, FROM_SLICES]
@@ -354,14 +354,13 @@ MUTANTS = [
     ("wrong", "file", "rule", "broken", "claims"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )
 def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
+    broken_copy(tmp_path, file, rule, broken)
     for function in claims.split():
-        assert notices(tmp_path, "proofs.programs", function, file, rule, broken), function
+        assert notices(tmp_path, "proofs.programs", function), function
 
 
 def test_the_unbroken_copy_is_proved(tmp_path):
-    function = "recomputed_values_are_the_values"
-    rule = "self.backward += forward"
-    assert not notices(tmp_path, "proofs.programs", function, "distribute.py", rule, rule)
+    assert not notices(copied(tmp_path), "proofs.programs", "recomputed_values_are_the_values")
 
 
 def test_a_cotangent_that_is_returned_as_terms_is_rejected():

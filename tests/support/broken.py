@@ -1,33 +1,47 @@
-"""A copy of the project with a rule of the specification changed."""
+"""Copies of the project in which a rule of the specification is another."""
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
 
 from proofs.registry import ROOT
 
+PARTS = ("spec", "proofs", "psem_model")
 
-def notices(tmp_path, module, function, file, rule, broken):
-    """Whether a claim's function fails, in a copy of the project with one line of spec/ changed."""
-    copy = tmp_path / "copy"
-    if not copy.exists():
-        for part in ("spec", "proofs"):
-            shutil.copytree(ROOT / part, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
-        source = copy / "spec" / file
-        text = source.read_text()
-        assert text.count(rule) == 1, "the rule has moved"
-        source.write_text(text.replace(rule, broken))
+
+def copied(folder, *more):
+    """A copy of the project in a folder."""
+    for part in (*PARTS, *more):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def with_another(rule, broken, text):
+    """A text with another rule in place of one that stands there once."""
+    assert text.count(rule) == 1, "the rule has moved"
+    return text.replace(rule, broken)
+
+
+def broken_copy(folder, file, rule, broken, *more):
+    """A copy of the project with one rule of a file of spec/ changed."""
+    source = copied(folder, *more) / "spec" / file
+    source.write_text(with_another(rule, broken, source.read_text()))
+    return folder
+
+
+def python(folder, *args):
+    """What Python does in a copy."""
+    environment = {"PYTHONPATH": str(folder), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, *args]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+
+
+def notices(folder, module, function):
+    """Whether a claim's function fails in a copy: by what it proves, and not by a crash."""
     imports = f"from proofs.kernel import Kernel\nfrom {module} import {function}\n"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{imports}{function}(Kernel('twin'))"],
-        cwd=copy,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
-    )
+    done = python(folder, "-c", f"{imports}{function}(Kernel('twin'))")
     reason = (done.stderr.strip().splitlines() or [""])[-1]
     # a pair of layouts is the key of a collective: there is none from the one to the other
     known = ("proofs.smtlib.KernelError", "spec.layouts.LayoutError", "KeyError: (<Layout")
