@@ -2,7 +2,7 @@
 
 Read in this order: arithmetic, mesh, states, modes, layouts, collectives, training, schedule,
 placement, strategies, derive, memory, communication, conditions, operators, semantics, words,
-forms, verdict, reference; then the model axes: values, transformer, programs, distribute,
+forms, verdict, match, reference; then the model axes: values, transformer, programs, distribute,
 model_strategies, model_costs, pipeline, stages, checkpoints, compose, hierarchy, online_softmax;
 space; and assumptions.
 

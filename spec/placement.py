@@ -66,7 +66,7 @@ BATCH = "batch"
 
 
 def on_batch(
-    parameters: str, optimizer: str, gradients: str, activations: str = "S", hold: bool = False
+    parameters: str, optimizer: str, gradients: str, activations: str = "S", *, hold: bool = False
 ) -> Placement:
     """A placement on one batch axis, from mode symbols; "S+O" is S on the axis, kept on the host."""
     symbols = dict(zip(State, (parameters, optimizer, gradients, activations), strict=True))

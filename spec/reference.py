@@ -9,12 +9,12 @@ Clipping divides by 1 + the square of the norm: any function of the norm will do
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
 from typing import Any
 
 from spec.arithmetic import ceil_div
+from spec.match import Copies, Divergence, Place, first_difference
 from spec.mesh import group_size
 from spec.schedule import Buffer, Factor, Schedule
 from spec.semantics import CONTENT, MOMENT, Axes, Store, execute, initial
@@ -34,18 +34,6 @@ def primes(what: str, *index: Any) -> int:
     code: int = sum((n + 1) * 7 ** (i + 1) for i, n in enumerate(flat))
     kinds = ("start", "tokens", "tied", "statistic", "sample", "moment")
     return code + kinds.index(what) + 1
-
-
-@dataclass(frozen=True)
-class Divergence:
-    """Where a run first differs from the single device."""
-
-    step: int
-    device: Coordinate
-    element: int
-    state: str
-    has: Any
-    single: Any
 
 
 class Reference:
@@ -204,11 +192,10 @@ def run(
     data: Data = primes,
     stateful: bool = True,
     master: bool = True,
-) -> Iterator[Divergence]:
-    """Compare every resting copy with the single device's value, step by step.
+) -> Iterator[Copies]:
+    """Every resting copy beside the single device's value, step by step.
 
-    Yields every comparison, in order; those that differ are the divergences. `stateful`: the
-    optimizer keeps a moment; `master`: and a copy of the weights.
+    `stateful`: the optimizer keeps a moment; `master`: and a copy of the weights.
     """
     elements = elements or max(2, group_size(sizes, schedule.axes))
     world = Reference(schedule, sizes, micro_steps, elements, data, stateful, master)
@@ -224,36 +211,37 @@ def run(
         single = zip(theta, omega, world.single_gradient(theta), strict=True)
         after = [world.next(*state) for state in single]
         theta, omega = [w for w, _ in after], [m for _, m in after]
-        yield from _compare(schedule, world, store, theta, omega)
+        yield from _beside(schedule, world, store, theta, omega)
 
 
-def _compare(
+def _beside(
     schedule: Schedule, world: Reference, store: Store, theta: list[Any], omega: list[Any]
-) -> Iterator[Divergence]:
-    """Each resting copy beside the single device's value."""
-    kept = [
-        (State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "parameters", theta),
-    ]
+) -> Iterator[Copies]:
+    """Each state that is kept; of the weights at least one copy, of statistics the same everywhere."""
+
+    def copies(state: str, has: Values, single: Callable[[int], Any]) -> Copies:
+        values = [single(j) for j, _ in has]
+        places = [Place(d, j) for j, d in has]
+        return Copies(world.step, state, list(has.values()), values, places.__getitem__)
+
+    kept = [(State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "parameters", theta)]
     if world.master:
         kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, "master weights", theta))
     if world.stateful:
         kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "optimizer state", omega))
     if not any(schedule.rest(s).stored for s, _, _, _, single in kept if single is theta):
-        for j, weight in enumerate(theta):
-            yield Divergence(world.step, world.owner[j], j, "parameters", None, weight)
+        yield Copies(world.step, "parameters", None, theta, lambda j: Place(world.owner[j], j))
     if schedule.training.statistics:
         _, seen = store.get((Buffer.STATISTICS, CONTENT), (False, world.nothing))
-        for (j, d), has in seen.items():
-            yield Divergence(world.step, d, j, "statistics", has, seen[j, world.devices[0]])
+        yield copies("statistics", seen, lambda j: seen[j, world.devices[0]])
     for state, buffer, part, words, single in kept:
         rest = schedule.rest(state)
         if not rest.stored:
             continue
         host, value = store.get((buffer, part), (rest.host, world.nothing))
         value = value if host is rest.host else world.nothing
-        for (j, d), has in value.items():
-            if world.owns(j, d, rest.sharded):
-                yield Divergence(world.step, d, j, words, has, single[j])
+        own = {(j, d): has for (j, d), has in value.items() if world.owns(j, d, rest.sharded)}
+        yield copies(words, own, single.__getitem__)
 
 
 def _of_samples(activations: Any, device: Coordinate) -> Any:
@@ -271,5 +259,4 @@ def over(value: Any, number: Any) -> Any:
 
 def first_divergence(schedule: Schedule, sizes: dict[str, int], **options: Any) -> Divergence | None:
     """The first copy of a run that differs from the single device's value, in exact arithmetic."""
-    compared = run(schedule, sizes, **options)
-    return next((d for d in compared if d.has != d.single), None)
+    return first_difference(run(schedule, sizes, **options))

@@ -48,8 +48,8 @@ def allocated(action):
 
 def main():
     print(f"psem --help                         {command('--help'):8.3f} s")
-    zero3 = ("predict", "zero3", "--psi", "7.5e9", "--devices", "64")
-    print(f"psem predict zero3                  {command(*zero3):8.3f} s")
+    words = ("predict", "zero3", "--psi", "7.5e9", "--devices", "64")
+    print(f"psem predict zero3                  {command(*words):8.3f} s")
     shape = ("--layers", "126", "--hidden", "16384", "--heads", "128", "--sequence", "8192")
     for dp in (1, 64, 2**17):  # 8, 512 and 2^20 devices
         plan = f"zero1(dp={dp}) * tp+sp(2) * cp(2) * pp(2)"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from fractions import Fraction
 
 import pytest
 from hypothesis import settings
@@ -13,9 +12,6 @@ from psem_model.commands.cli import main
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("ci")
-
-SIZE = ["--psi", 9, "--devices", 2]
-PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
 
 
 @pytest.fixture
@@ -75,20 +71,3 @@ def x(k):
 def theorem(k, x):
     """A theorem of it."""
     return k.prove("less_is_at_most", x <= 5, given=[x < 5])
-
-
-def exact(quantity):
-    """The exact number of a JSON quantity."""
-    return Fraction(quantity["exact"])
-
-
-def without(words, nth=0):
-    """Drops the nth line that contains some words."""
-
-    def change(text):
-        lines = text.split("\n")
-        found = [i for i, line in enumerate(lines) if words in line]
-        del lines[found[nth]]
-        return "\n".join(lines)
-
-    return change

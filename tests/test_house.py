@@ -13,6 +13,7 @@ ALLOWED = {
 }
 OURS_OR_HEAVY = {"spec", "proofs", "psem_model", "z3", "sympy", "numpy", "click", "tests"}
 FILES = [path for package in ALLOWED for path in sorted((ROOT / package).rglob("*.py"))]
+TESTS = sorted((ROOT / "tests").rglob("*.py"))
 SIMULATOR = sorted((ROOT / "psem_model" / "simulator").glob("*.py"))
 
 
@@ -34,13 +35,13 @@ def test_imports_point_one_way(path):
 @pytest.mark.parametrize("path", SIMULATOR, ids=lambda p: p.stem)
 def test_the_simulator_knows_the_languages_of_schedules_and_programs_and_no_rule(path):
     ours = {m for m in modules(path) if m.split(".")[0] in OURS_OR_HEAVY - {"numpy"}}
-    language = {"spec.schedule", "spec.states", "spec.training"}
+    language = {"spec.schedule", "spec.states", "spec.training", "spec.match"}
     language |= {"spec.values", "spec.programs", "spec.layouts", "spec.transformer", "spec.pipeline"}
     assert {m for m in ours if not m.startswith("psem_model.simulator")} <= language
 
 
-def test_the_language_of_schedules_imports_no_rule_of_what_is_held_or_moved():
-    for name in ("schedule", "states", "training"):
+def test_the_language_of_schedules_and_of_match_imports_no_rule_of_what_is_held_or_moved():
+    for name in ("schedule", "states", "training", "match"):
         ours = {m for m in modules(ROOT / "spec" / f"{name}.py") if m.startswith("spec.")}
         assert ours <= {"spec.arithmetic", "spec.states", "spec.training"}
 
@@ -48,6 +49,11 @@ def test_the_language_of_schedules_imports_no_rule_of_what_is_held_or_moved():
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
 def test_modules_stay_small(path):
     assert len(path.read_text().splitlines()) <= 450
+
+
+@pytest.mark.parametrize("path", TESTS, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_what_tests_share_is_in_support_and_no_test_imports_another(path):
+    assert all(m.startswith("tests.support") for m in modules(path) if m.split(".")[0] == "tests")
 
 
 def test_kernel_guards_are_raised_not_asserted():

@@ -9,8 +9,9 @@ from functools import lru_cache
 from psem_model.text.figures import divergence_json, divergence_text
 from psem_model.text.report import Report
 from spec.derive import derive
+from spec.match import Divergence
 from spec.placement import Placement
-from spec.reference import Divergence, first_divergence
+from spec.reference import first_divergence
 from spec.schedule import Schedule
 from spec.states import BytePolicy
 from spec.verdict import Verdict, check

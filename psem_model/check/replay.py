@@ -11,18 +11,18 @@ from fractions import Fraction
 
 import numpy as np
 
-from psem_model.simulator import Arithmetic, Divergence
+from psem_model.simulator import Arithmetic
 from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.copies import beside
 from psem_model.simulator.layout import Cluster, cluster_of, layout_of
 from psem_model.simulator.models import STATISTICS, Data
 from psem_model.simulator.operations import Executor
 from psem_model.simulator.passes import passes
-from psem_model.simulator.run import first_divergence
 from psem_model.simulator.single import Single
-from spec.reference import Divergence as Expected
+from spec.match import Divergence, differences
 from spec.reference import Reference, Values, primes
-from spec.schedule import Buffer, Schedule
-from spec.states import BytePolicy, State
+from spec.schedule import Schedule
+from spec.states import BytePolicy
 from spec.training import Training
 
 
@@ -112,7 +112,7 @@ def replay(
     elements: int,
     policy: BytePolicy,
     steps: int,
-    expected: Expected,
+    expected: Divergence,
 ) -> Divergence | None:
     """Where the run of `spec.reference` with these sizes and `primes` diverges in the simulator.
 
@@ -136,32 +136,8 @@ def replay(
         for work in passes(schedule, micro_steps):
             run.execute(work, step)
         single.step(step)
-        found = _at(run, single, expected) if step == expected.step else None
-        found = found or first_divergence(run, single, step)
+        found = list(differences(beside(run, single, step), run.arithmetic.unequal))
+        there = (d for d in found if (d.place, d.state) == (expected.place, expected.state))
         if found:
-            return found
+            return next(there, found[0])
     return None
-
-
-def _at(run: Executor, single: Single, at: Expected) -> Divergence | None:
-    """The simulator's numbers where the reference diverges, if it has any there and they differ."""
-    if at.has is None:
-        return None
-    d, j = int(np.ravel_multi_index(at.device, run.cluster.shape)), at.element
-    if at.state == "statistics":
-        seen = run.numbers[Buffer.STATISTICS][:, 0]
-        has, alone = seen[d], seen[0]
-    else:
-        of_weights = at.state == "parameters"
-        buffer = Buffer.PARAMETERS if of_weights else Buffer.OPTIMIZER
-        rest = run.schedule.rest(State.PARAMETERS if of_weights else State.OPTIMIZER)
-        held = run.store.own(buffer, 0)
-        if held and j not in run.layouts[0].elements(held)[d]:
-            return None
-        of_moments = at.state == "optimizer state"
-        part = int(of_moments and run.store.master)
-        has = run.store.slab(buffer, 0, rest.host, ())[part][d, j]
-        alone = (single.moments[0][0] if of_moments else single.weights[0])[0, j]
-    if has == alone:
-        return None
-    return Divergence(at.step, at.device, j, at.state, has, alone)

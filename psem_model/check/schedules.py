@@ -12,11 +12,11 @@ from psem_model.check.placements import NO_COPY, wants_a_copy
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedules import line_of, loads, text_of
 from psem_model.text.errors import BadInput
-from psem_model.text.figures import Divergence, counted, divergence_json, divergence_text
+from psem_model.text.figures import counted, divergence_json, divergence_text
 from psem_model.text.report import Column, Report, Section, rows
 from spec.any_size import LEAST, any_size, same
 from spec.arithmetic import Number
-from spec.reference import Divergence as Reference
+from spec.match import Divergence
 from spec.reference import first_divergence
 from spec.schedule import Schedule
 from spec.states import BytePolicy
@@ -311,7 +311,7 @@ def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | Non
     return None
 
 
-def _replayed(schedule: Schedule, case: Case, policy: BytePolicy, found: Reference) -> Run:
+def _replayed(schedule: Schedule, case: Case, policy: BytePolicy, found: Divergence) -> Run:
     """The same run in the simulator."""
     from psem_model.check.replay import replay
 

@@ -81,7 +81,7 @@ def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None =
         tuple(tuple(figures(ran, plan.stage(k))) for k in range(plan.pipe.stages)),
         True,
         NOT_COUNTED,
-        (ran.differences[0] if ran.differences else None),
+        ran.divergence,
         no.verdict if no else None,
         bool(no and no.for_want_of_a_copy),
     )

@@ -12,11 +12,10 @@ every device's own arrays, counts what is allocated and what is sent, and compar
 from psem_model.simulator.arithmetic import Arithmetic, Floating, Modular
 from psem_model.simulator.mlp import Mlp
 from psem_model.simulator.models import Model, Polynomial
-from psem_model.simulator.run import Divergence, Run, simulate
+from psem_model.simulator.run import Run, simulate
 
 __all__ = [
     "Arithmetic",
-    "Divergence",
     "Floating",
     "Mlp",
     "Model",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+
+from spec.match import Copies
 
 Array = np.ndarray[Any, Any]
 Number = Any  # int or Fraction
@@ -64,9 +67,15 @@ class Arithmetic:
         """What to multiply by for a square norm: a rational stand-in, which is as far from linear."""
         return self.reciprocal(self.reduce(square + 1))
 
-    def differs(self, has: Array, expected: Array) -> Array:
-        """Where two arrays differ, as booleans."""
+    def differs(self, has: Array, expected: Array, largest: Number) -> Array:
+        """Where two arrays differ, as booleans; with a tolerance, it is relative to `largest`."""
         return np.asarray(has != expected)
+
+    def unequal(self, copies: Copies) -> Iterator[tuple[int, ...]]:
+        """Where copies (devices, ...) are not the single device's, device by device."""
+        wrong = self.differs(copies.has, copies.single, copies.largest)
+        for device, row in enumerate(wrong):
+            yield from ((device, *map(int, place)) for place in np.argwhere(row))
 
     def activation(self, z: Array) -> tuple[Array, Array]:
         """A layer's nonlinear function, and its derivative."""
@@ -147,9 +156,8 @@ class Floating(Arithmetic):
             1.0, np.divide(1.0, np.sqrt(square), out=np.ones_like(square), where=square > 0)
         )
 
-    def differs(self, has: Array, expected: Array) -> Array:
-        scale = max(np.abs(has).max(initial=0.0), np.abs(expected).max(initial=0.0))
-        return np.asarray(~(np.abs(has - expected) <= self.tolerance * scale))
+    def differs(self, has: Array, expected: Array, largest: Number) -> Array:
+        return np.asarray(~(np.abs(has - expected) <= self.tolerance * largest))
 
     def activation(self, z: Array) -> tuple[Array, Array]:
         h = np.tanh(z)

@@ -68,6 +68,10 @@ class Cluster:
         self.coordinates: dict[str, Array] = dict(zip(self.names, grid, strict=True))
         self._groups: dict[tuple[str, ...], Group] = {}
 
+    def coordinate(self, device: int) -> tuple[int, ...]:
+        """Where the device of a number is, along each axis."""
+        return tuple(int(n) for n in np.unravel_index(device, self.shape))
+
     def along(self, axes: Iterable[str]) -> tuple[str, ...]:
         """The axes of more than one device, in the mesh's order."""
         return tuple(a for a in self.names if a in axes and self.sizes[a] > 1)

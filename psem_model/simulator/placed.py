@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from psem_model.simulator.arithmetic import Array, Number
+from psem_model.simulator.copies import resting
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import cluster_of, layout_of
 from psem_model.simulator.models import Data
@@ -22,34 +23,14 @@ from psem_model.simulator.passes import Pass
 from psem_model.simulator.placing import BACKWARD, Given, Halves, Ops, Placing
 from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
+from psem_model.simulator.tables import OUTSIDE
 from psem_model.simulator.transformer import Key
+from spec.match import Copies, Place
 from spec.pipeline import Phase as Half
 from spec.schedule import PASSING, Buffer
 from spec.states import BytePolicy, State
 
 Turn = tuple[Half, int]  # forward or backward of a micro-batch
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A resting element that is not the single device's."""
-
-    step: int
-    stage: int
-    device: tuple[int, ...]
-    state: str
-    weight: Key
-    has: Number
-    single: Number
-
-    def __str__(self) -> str:
-        layer, name = self.weight
-        of = name if layer < 0 else f"{name} of layer {layer}"
-        where = ",".join(map(str, self.device))
-        return (
-            f"after step {self.step + 1}, an element of the {self.state} of {of} on device ({where}) "
-            f"of stage {self.stage} is {self.has}; on a single device it is {self.single}"
-        )
 
 
 class Placed:
@@ -182,48 +163,28 @@ class Placed:
         return self.run.store.meter.bytes(host)
 
     # ------------------------------------------------------------------ beside one device
-    def differences(
+    def beside(
         self, weights: Mapping[Key, Array], moments: Mapping[Key, Array], step: int
-    ) -> Iterator[Difference]:
-        """Of each state that rests, the first element that is not one device's, if any."""
-        store, first = self.run.store, int(self.run.store.master)
-        states: list[tuple[str, Buffer, int, Mapping[Key, Array]]]
-        states = [("parameters", Buffer.PARAMETERS, 0, weights)]
-        states += [("master weights", Buffer.OPTIMIZER, 0, weights)] * first
-        for i in range(store.parts - first):
-            moment = {key: found[i] for key, found in moments.items()}
-            states.append(("optimizer state", Buffer.OPTIMIZER, first + i, moment))
-        for words, buffer, part, tables in states:
-            found = self._first_wrong(buffer, part, tables) if store.rests[buffer].stored else None
-            if found:
-                device, element, has, single = found
-                stage, place = divmod(device, self.inner)
-                shape = self.cluster.shape[1:] if self.placing.pipe else self.cluster.shape
-                where = tuple(int(n) for n in np.unravel_index(place, shape))
-                number = self.placing.stages[stage]
-                yield Difference(step, number, where, words, self._key(element), has, single)
+    ) -> Iterator[Copies]:
+        """What rests, beside the single device's weights and moments (how many, ...)."""
 
-    def _first_wrong(
-        self, buffer: Buffer, part: int, tables: Mapping[Key, Array]
-    ) -> tuple[int, int, Number, Number] | None:
-        """Device and element, what it has and what one device has."""
-        store, largest = self.run.store, max(np.abs(table).max() for table in tables.values())
-        whole = {k: cut(tables[k], v.indices, v.where).array for k, v in self.slices.items()}
-        start = 0
-        for unit, rows in enumerate(self.units(self.flat(whole))):
-            layout, held = self.run.layouts[unit], store.own(buffer, unit)
-            has = store.slab(buffer, unit, store.rests[buffer].host, held)[part]
-            elements = np.broadcast_to(layout.elements(held), has.shape)
-            padded = np.pad(rows, ((0, 0), (0, layout.padded - layout.length)))
-            single = np.take_along_axis(padded, elements, 1)
-            # numbers are compared beside the largest of the state
-            wrong = self.numbers.differs(np.append(has, largest), np.append(single, largest))
-            if wrong.any():
-                d, i = (int(n) for n in np.unravel_index(wrong.argmax(), has.shape))
-                return d, start + int(elements[d, i]), has[d, i].item(), single[d, i].item()
-            start += layout.length
-        return None
+        def rows(tables: Mapping[Key, Array]) -> list[Array]:
+            found = {k: cut(tables[k], v.indices, v.where).array for k, v in self.slices.items()}
+            return self.units(self.flat(found))
 
-    def _key(self, element: int) -> Key:
-        """The weight that an element is of; padding is the last one's."""
-        return next((k for k, at in self.places.items() if element < at.stop), [*self.places][-1])
+        kept = self.run.store.parts - self.run.store.master
+        each = [rows({key: found[i] for key, found in moments.items()}) for i in range(kept)]
+        return resting(self.run, rows(weights), each, self._place, step)
+
+    def _place(self, index: tuple[int, int]) -> Place:
+        """Of a device's number, and of an element's in the vector; padding is the last weight's."""
+        stage = index[0] // self.inner
+        coordinate = self.cluster.coordinate(index[0])
+        ends = ((k, at.stop) for k, at in self.places.items())
+        layer, name = next((k for k, end in ends if index[1] < end), [*self.places][-1])
+        return Place(
+            coordinate[1:] if self.placing.pipe else coordinate,
+            weight=name,
+            layer=None if layer == OUTSIDE else layer,
+            stage=self.placing.stages[stage],
+        )

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.functions import Functions, Real, Residues
-from psem_model.simulator.placed import Difference, Placed
+from psem_model.simulator.placed import Placed
 from psem_model.simulator.placing import Placing
 from psem_model.simulator.slices import Slices
 from psem_model.simulator.stages import ONE_STAGE, DistributedTransformer, Stage
 from psem_model.simulator.transformer import Key, SingleDevice
+from spec.match import Copies, Divergence, first_difference
 from spec.pipeline import Pipeline, Work
 from spec.programs import Move, Program
 from spec.states import BytePolicy, State
@@ -106,7 +107,7 @@ class PlacedStage(Stage):
 class PlacedTransformer(DistributedTransformer):
     """A distributed transformer, and where its weights are placed; compared after each step.
 
-    `placings`: of every weight of every stage, once. `differences`: of the first step that has any.
+    `placings`: of every weight of every stage, once. `divergence`: the first, if the run diverges.
     Raises ValueError where weights have none, or several, and for schedules of more than weights.
     """
 
@@ -129,7 +130,7 @@ class PlacedTransformer(DistributedTransformer):
     ) -> None:
         super().__init__(model, programs, mesh, micro_batch, sequence, numbers, pipe, seed)
         self.single = SingleDevice(self.tables)
-        self.differences: list[Difference] = []
+        self.divergence: Divergence | None = None
         self.told: Callable[[], None] = lambda: None
         self.placed = [self._placed(placing, mesh, policy) for placing in placings]
         for number, stage in enumerate(self.stages):
@@ -153,10 +154,14 @@ class PlacedTransformer(DistributedTransformer):
             placed.count_anew()
         super().step()
         self.single.step(self.pipe.micro_batches)
-        if not self.differences:
-            weights, moments = self.single.weights, self.single.moments
-            for placed in self.placed:
-                self.differences += placed.differences(weights, moments, self.steps - 1)
+        self.divergence = self.divergence or first_difference(
+            self.beside(self.single), self.numbers.unequal
+        )
+
+    def beside(self, single: SingleDevice) -> Iterator[Copies]:
+        """What rests."""
+        for placed in self.placed:
+            yield from placed.beside(single.weights, single.moments, self.steps - 1)
 
     def _do(self, k: int, work: Work, inbox: dict[tuple[int, Work], Slices]) -> None:
         super()._do(k, work, inbox)

@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from psem_model.simulator.arithmetic import ARITHMETICS, Arithmetic, Array, Number
+from psem_model.simulator.copies import beside
 from psem_model.simulator.layout import cluster_of, layout_of
 from psem_model.simulator.models import Data, Model, Polynomial
 from psem_model.simulator.network import Network, OpKey
 from psem_model.simulator.operations import Executor
 from psem_model.simulator.passes import passes
 from psem_model.simulator.single import Single
-from spec.schedule import Buffer, Schedule
+from spec.match import Divergence, first_difference
+from spec.schedule import Schedule
 from spec.states import MIXED_ADAM, BytePolicy, State
 
 NUMBER_BYTES = 4  # of a norm, or a count of tokens
-
-
-@dataclass(frozen=True)
-class Divergence:
-    """Where a run first differs from the single device."""
-
-    step: int
-    device: tuple[int, ...]
-    element: int
-    state: str
-    has: Any
-    single: Any
 
 
 @dataclass(frozen=True)
@@ -156,7 +145,9 @@ def simulate(
                 if progress is not None:
                     progress(done)
             single.step(step)
-            divergence = divergence or first_divergence(run, single, step)
+            divergence = divergence or first_difference(
+                beside(run, single, step), run.arithmetic.unequal
+            )
             if divergence and stop_at_divergence:
                 break
     meter, network = run.store.meter, run.network
@@ -194,48 +185,3 @@ def _arithmetic(name: str | Arithmetic) -> Arithmetic:
     if name not in ARITHMETICS:
         raise ValueError(f"arithmetic is {name}; expected {' or '.join(ARITHMETICS)}")
     return ARITHMETICS[name]()
-
-
-def first_divergence(run: Executor, single: Single, step: int) -> Divergence | None:
-    """The first resting copy that is not the single device's, if any."""
-    store, cluster = run.store, run.cluster
-    theta, omega = run.schedule.rest(State.PARAMETERS), run.schedule.rest(State.OPTIMIZER)
-    nowhere = (0,) * len(cluster.shape)
-    if not theta.stored and not (omega.stored and store.master):
-        return Divergence(step, nowhere, 0, "parameters", None, single.weights[0][0, 0])
-    for buffer, rest in ((Buffer.PARAMETERS, theta), (Buffer.OPTIMIZER, omega)):
-        start = 0
-        for unit, layout in enumerate(run.layouts if rest.stored else ()):
-            held = store.own(buffer, unit)
-            has = store.slab(buffer, unit, rest.host, held)
-            for state, part, row in _expected(single, buffer, unit, store.master, len(has)):
-                padded = np.zeros(layout.padded, row.dtype)
-                padded[: layout.length] = row
-                expected = padded[layout.elements(held)] if held else row[None]
-                wrong = run.arithmetic.differs(has[part], expected)
-                if wrong.any():
-                    d, i = (int(n) for n in np.unravel_index(wrong.argmax(), wrong.shape))
-                    expected = np.broadcast_to(expected, wrong.shape)
-                    element = start + (int(layout.elements(held)[d, i]) if held else i)
-                    where = tuple(int(n) for n in np.unravel_index(d, cluster.shape))
-                    return Divergence(step, where, element, state, has[part][d, i], expected[d, i])
-            start += layout.length
-    seen = run.numbers.get(Buffer.STATISTICS)
-    if run.schedule.training.statistics and seen is not None:
-        wrong = run.arithmetic.differs(seen, seen[:1])
-        if wrong.any():
-            d, i = (int(n) for n in np.unravel_index(wrong.argmax(), wrong.shape))
-            where = tuple(int(n) for n in np.unravel_index(d, cluster.shape))
-            return Divergence(step, where, i, "statistics", seen[d, i], seen[0, i])
-    return None
-
-
-def _expected(
-    single: Single, buffer: Buffer, unit: int, master: bool, parts: int
-) -> list[tuple[str, int, Array]]:
-    """What a resting copy's parts must be, in words, and the single device's (elements,)."""
-    if buffer is Buffer.PARAMETERS:
-        return [("parameters", 0, single.weights[unit][0])]
-    found = [("master weights", 0, single.weights[unit][0])] if master else []
-    moments = single.moments[unit][: parts - master]
-    return found + [("optimizer state", master + i, m[0]) for i, m in enumerate(moments)]

@@ -6,9 +6,8 @@ their meshes send one another what layers hand on, and its cotangent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 
@@ -21,12 +20,12 @@ from psem_model.simulator.network import Network, point_to_point
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import OUTSIDE, Moment, Tables
 from psem_model.simulator.transformer import Key, SingleDevice
+from spec.match import Copies, Place
 from spec.pipeline import Kind, Phase, Pipeline, Work, order
 from spec.programs import Program
 from spec.transformer import Transformer
 from spec.values import Value
 
-T = TypeVar("T")
 ONE_STAGE = Pipeline(Kind.ONE_F_ONE_B, 1, 1)
 
 
@@ -272,26 +271,35 @@ class DistributedTransformer:
             stage.gradients[key] = replace(stage.gradients[key], array=array)
 
     # --------------------------------------------------------------- beside one device
-    def differs_from(self, single: SingleDevice) -> list[str]:
-        """What is not, on some device, as on the one that did the same steps: of the last step."""
-        numbers, found = self.numbers, []
-        losses = dict(self.stages[-1].losses)
-        whole = dict(enumerate(single.losses[-1]))
-        found += [f"loss of {m}" for m in _differing(losses, whole, numbers)]
-        for stage in self.stages:
-            found += [
-                f"gradient of {k}" for k in _differing(stage.gradients, single.gradients, numbers)
-            ]
-            found += [f"weight {k}" for k in _differing(stage.weights, single.weights, numbers)]
-        return found
+    def beside(self, single: SingleDevice) -> Iterator[Copies]:
+        """Losses, gradients and weights, beside those of the one that did the same steps."""
+        losses, last = single.losses[-1], len(self.stages) - 1
+        for m, loss in self.stages[-1].losses.items():
+            yield self._beside(f"loss of micro-batch {m}", last, None, loss, losses[m], losses)
+        for k, stage in enumerate(self.stages):
+            states = (
+                ("gradients", stage.gradients, single.gradients),
+                ("parameters", stage.weights, single.weights),
+            )
+            for state, kept, whole in states:
+                for key, has in kept.items():
+                    yield self._beside(state, k, key, has, whole[key], whole.values())
 
+    def _beside(
+        self, state: str, k: int, key: Key | None, has: Slices, whole: Array, every: Iterable[Array]
+    ) -> Copies:
+        """The slices of a value on a stage. `every`: what its numbers are compared beside."""
+        layer, weight = key or (OUTSIDE, None)
 
-def _differing(has: Mapping[T, Slices], whole: Mapping[T, Array], numbers: Functions) -> list[T]:
-    """The keys of slices that are not those of the whole, beside the largest number of all."""
-    largest = max((table.flat[np.abs(table).argmax()] for table in whole.values()), key=abs)
-    found = []
-    for key, slices in has.items():
-        expected = cut(whole[key], slices.indices, slices.where).array
-        if numbers.differs(np.append(slices.array, largest), np.append(expected, largest)).any():
-            found.append(key)
-    return found
+        def place(index: tuple[int, ...]) -> Place:
+            return Place(
+                self.grid.cluster.coordinate(index[0]),
+                None,
+                weight,
+                None if layer == OUTSIDE else layer,
+                k,
+            )
+
+        single = cut(whole, has.indices, has.where).array
+        largest = max(np.abs(table).max() for table in every)
+        return Copies(self.steps - 1, state, has.array, single, place, largest)

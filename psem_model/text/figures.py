@@ -6,40 +6,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any
 
 from spec.arithmetic import Number
+from spec.match import Divergence
 from spec.states import BytePolicy
 
 LONGEST, LONGEST_BITS = 60, 10_000  # of values: characters to show in full, bits to show at all
-
-
-class Divergence(Protocol):
-    """Where a run first differs from the single device: the specification's, or the simulator's."""
-
-    @property
-    def step(self) -> int: ...
-    @property
-    def device(self) -> tuple[int, ...]: ...
-    @property
-    def element(self) -> int: ...
-    @property
-    def state(self) -> str: ...
-    @property
-    def has(self) -> Any: ...
-    @property
-    def single(self) -> Any: ...
 
 
 def divergence_text(run: Divergence) -> str:
     """A divergence in words."""
     if run.has is None:
         return f"after step {run.step + 1}, no copy of the parameters is kept"
-    where = ",".join(map(str, run.device))
-    beside = "on the first device" if run.state == "statistics" else "on a single device"
+    at, beside = run.place, "on the first device" if run.state == "statistics" else "on a single device"
+    element = "an element" if at.element is None else f"element {at.element}"
+    weight = "" if at.weight is None else f" of {at.weight}"
+    layer = "" if at.layer is None else f" of layer {at.layer}"
+    stage = "" if at.stage is None else f" of stage {at.stage}"
     return (
-        f"after step {run.step + 1}, element {run.element} of the {run.state} on device ({where}) is "
-        f"{value_text(run.has)}; {beside} it is {value_text(run.single)}"
+        f"after step {run.step + 1}, {element} of the {run.state}{weight}{layer} on device "
+        f"({','.join(map(str, at.device))}){stage} is {value_text(run.has)}; "
+        f"{beside} it is {value_text(run.single)}"
     )
 
 
@@ -54,11 +42,13 @@ def value_text(value: Any) -> str:
 
 
 def divergence_json(run: Divergence) -> dict[str, Any]:
-    """A divergence for a program."""
+    """A divergence for a program: of an element of a number, or of a weight of a stage."""
+    at = run.place
+    of_weight = {"stage": at.stage, "weight": at.weight, "layer": at.layer}
     return {
         "step": run.step + 1,
-        "device": list(run.device),
-        "element": run.element,
+        "device": list(at.device),
+        **({"element": at.element} if at.weight is None else of_weight),
         "state": run.state,
         "has": None if run.has is None else value_text(run.has),
         "single_device": value_text(run.single),

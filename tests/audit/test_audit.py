@@ -14,7 +14,7 @@ from psem_model.audit.audit import facts_of, judged, refutations
 from psem_model.audit.counterexamples import executed
 from psem_model.audit.cvc5_solver import Answer, digest_of
 from psem_model.audit.run import entry
-from tests.audit.test_solver import EASY
+from tests.support.solvers import EASY
 
 
 def claim_of(function):
@@ -278,7 +278,7 @@ def no_theorem(k: Kernel):
 
 def test_a_claim_function_that_is_not_registered_is_found(monkeypatch):
     some = select(["C1", "C2"])
-    monkeypatch.setattr(audit_registration.registry, "claims", lambda: [some[0], some[0]])
+    monkeypatch.setattr("psem_model.audit.registration.registry.claims", lambda: [some[0], some[0]])
     found = audit_registration.registration()
     assert f"{some[1].theorem} is registered under no claim" in found
     assert f"{some[0].theorem} is registered under several claims" in found

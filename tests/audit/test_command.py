@@ -14,11 +14,11 @@ import pytest
 from proofs.registry import ROOT
 from psem_model.audit import proving
 from psem_model.audit.audit import closest
-from psem_model.audit.cvc5_solver import Answer
+from psem_model.audit.cvc5_solver import Answer, decide
 from psem_model.audit.run import twice
 from psem_model.tables import collectives as table_collectives
 from psem_model.text.files import write_atomically
-from tests.audit.test_solver import EASY
+from tests.support.solvers import EASY
 
 PAGE = (ROOT / "docs" / "AUDIT.md").read_text()
 
@@ -37,6 +37,7 @@ def test_the_runs_have_the_hash_seeds_and_orders_that_are_said():
     assert asked == {"C1": [True, False], "S1": [False, True]}
 
 
+@pytest.mark.slow
 def test_one_claims_tree_shows_both_solvers_answers(psem, build):
     code, out, err = psem("audit", "m8")
     assert (code, err) == (0, "")
@@ -90,7 +91,7 @@ def test_a_disagreement_ends_with_exit_code_1(psem, build, monkeypatch):
 def test_a_file_that_is_changed_after_its_export_is_found(psem, build, monkeypatch):
     from psem_model.audit import audit
 
-    def changed(paths, decide=audit.decide):
+    def changed(paths, decide=decide):
         (build / "smt2" / "S2" / "1.smt2").write_text(EASY)
         return decide(paths)
 
@@ -166,7 +167,7 @@ def test_ctrl_c_ends_every_process_and_leaves_nothing_half_written(psem, build, 
         started.append(popen(*args, **options))
         return started[-1]
 
-    def interrupted(paths, decide=audit.decide):
+    def interrupted(paths, decide=decide):
         for found in decide(paths):
             yield found
             raise KeyboardInterrupt

@@ -9,12 +9,11 @@ import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofs.smtlib import standalone_text
 from psem_model.audit import cvc5_solver as audit_cvc5
-from psem_model.audit import questions as audit_questions
 from psem_model.audit.cvc5_solver import answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
-
-EASY = "(set-logic QF_LIA)(declare-fun x () Int)(assert (< x x))(check-sat)"
+from tests.support.solvers import EASY
 
 
 def written(folder, name, text):
@@ -97,7 +96,7 @@ TERMS = st.recursive(
 def test_evaluation_without_a_solver_agrees_with_substitution_in_one(left, right, a, b):
     values = [(A, z3.RealVal(str(a))), (B, z3.RealVal(str(b)))]
     for formula in (left == right, left < right, z3.Or(left >= right, z3.Not(left == A))):
-        text = audit_questions.standalone_text([formula])
+        text = standalone_text([formula])
         said = z3.is_true(z3.simplify(z3.substitute(formula, *values)))
         assert holds(text, {"a": str(a), "b": str(b)}) == said
 
@@ -110,11 +109,9 @@ LITERALS = st.floats(allow_nan=False, allow_infinity=False).filter(bool)
 def test_floating_point_literals_are_read_bit_for_bit(a, b):
     g = z3.FP("g", z3.Float64())
     formula = z3.fpEQ(z3.fpAdd(z3.RNE(), z3.FPVal(a, z3.Float64()), g), g)
-    text = audit_questions.standalone_text([formula])
+    text = standalone_text([formula])
     assert holds(text, {"g": repr(b)}) == (a + b == b)
-    assert holds(audit_questions.standalone_text([z3.FPVal(a, z3.Float64()) > g]), {"g": repr(b)}) == (
-        a > b
-    )
+    assert holds(standalone_text([z3.FPVal(a, z3.Float64()) > g]), {"g": repr(b)}) == (a > b)
 
 
 @pytest.mark.parametrize(

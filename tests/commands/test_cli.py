@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from proofs.registry import claims
-from tests.conftest import exact
+from proofs.registry import claims, prove
+from tests.support.command import exact
 
 OK = ["--psi", "1e9", "--devices", "4"]
 PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
@@ -297,7 +297,7 @@ def test_an_interrupt_between_claims_stops_without_a_report(psem, monkeypatch, t
 
     from psem_model.audit import proving
 
-    def interrupted(claim, prove=proving.prove):
+    def interrupted(claim, prove=prove):
         signal.raise_signal(signal.SIGINT)
         return prove(claim)
 

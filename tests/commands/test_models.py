@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from proofs.registry import ROOT
 from psem_model.reading.configurations import read
 from spec.model_strategies import MODEL_AXES, MODEL_MEANING
-from tests.conftest import exact
+from tests.support.command import exact
 
 CONFIGURATIONS = sorted((ROOT / "examples" / "configurations").glob("*.json"))
 COUNTS = {
@@ -65,6 +65,7 @@ def test_totals_are_the_sums_of_what_is_listed(product, predicted):
         assert listed == sum(exact(part["elements"][phase]) for phase in phases)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_formulas_give_the_numbers_beside_them(predicted, data):

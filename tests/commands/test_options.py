@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from proofs.registry import ROOT
@@ -50,7 +52,7 @@ OF_RUNS = {
     "--arithmetic": "float64",
     "--schedule": "none.toml",
 }
-CONTEXTS = {
+CONTEXTS: dict[str, Any] = {
     "predict": (
         {**OF_PREDICTIONS, "--divisible": None},
         [

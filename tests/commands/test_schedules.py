@@ -12,7 +12,7 @@ from spec.placement import on_batch
 from spec.reference import first_divergence
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
-from tests.conftest import PLACED, without
+from tests.support.command import PLACED, without
 from tests.support.schedules import PIECES, with_one_fault
 
 
@@ -99,8 +99,8 @@ def test_an_acceptance_as_json_names_the_cases(psem, written):
     assert found["rejection"] is found["divergence"] is found["simulated"] is None
 
 
-ONE_AXIS = [p for p in sorted((ROOT / "examples").glob("*.toml")) if len(read(str(p)).axes) == 1]
-ONE_AXIS = [p.name for p in ONE_AXIS if p.read_text().startswith("# expected: rejected")]
+FILES = [p for p in sorted((ROOT / "examples").glob("*.toml")) if len(read(str(p)).axes) == 1]
+ONE_AXIS = [p.name for p in FILES if p.read_text().startswith("# expected: rejected")]
 
 
 @pytest.mark.parametrize("name", ONE_AXIS)

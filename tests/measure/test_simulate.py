@@ -10,7 +10,7 @@ from proofs.registry import ROOT
 from psem_model.commands import options
 from psem_model.text.figures import memory, value_text
 from spec.strategies import STRATEGIES
-from tests.conftest import PLACED, SIZE, exact, without
+from tests.support.command import PLACED, SIZE, exact, without
 
 FIGURES = {"parameters", "optimizer", "gradients", "resting", "peak", "host", "elements", "bytes"}
 FIGURES |= {"host_bytes"}

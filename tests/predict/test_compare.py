@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psem_model.text.figures import GB, UNITS, unit_of
-from tests.conftest import exact
+from tests.support.command import exact
 
 SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
 PSI = ["--psi", "1e9"]

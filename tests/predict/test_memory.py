@@ -16,9 +16,9 @@ from spec.programs import live
 from spec.states import MIXED_ADAM, custom_policy
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, head, layer
 from spec.values import Builder, Role, Value
-from tests.conftest import exact
-from tests.predict.test_plans import SHAPE, plans
-from tests.simulator.test_products import plans as small_plans
+from tests.support.command import exact
+from tests.support.plans import SHAPE, plans
+from tests.support.products import plans as small_plans
 
 
 # --------------------------------------------------------------------------- values, by last use

@@ -12,43 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psem_model.measure.products import transformer
-from psem_model.predict.models import PARTS, ModelPlan
+from psem_model.predict.models import PARTS
 from psem_model.predict.parts import BACKWARD, FORWARD
-from psem_model.reading.products import parse
 from spec.compose import factor, merge
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.pipeline import Kind, Phase, Pipeline, boundary_sends, fullest, order
+from spec.pipeline import Phase, boundary_sends, fullest, order
 from spec.stages import pieces, sends
 from spec.strategies import STRATEGIES
-from spec.transformer import EMBEDDING, LAYER, Transformer
-from tests.conftest import exact
-from tests.simulator.test_products import plans as small_plans
-
-SHAPE = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32}
-AGAIN = st.sampled_from([NOTHING, PAIRS, ALL, FROM_SLICES])
-
-
-@st.composite
-def pipelines(draw, most=12, chunks=3):
-    kind = draw(st.sampled_from(list(Kind)))
-    stages = draw(st.integers(1, most))
-    interleaved = kind is Kind.INTERLEAVED
-    micro_batches = stages * draw(st.integers(1, 4)) if interleaved else draw(st.integers(1, 40))
-    return Pipeline(kind, stages, micro_batches, draw(st.integers(1, chunks)) if interleaved else 1)
-
-
-@st.composite
-def plans(draw, strategy="zero1*tp*pp", **given_):
-    """A pipeline of up to 12 stages, of up to 3 chunks, with at least a layer for each chunk."""
-    pipe = draw(pipelines())
-    layers = draw(st.integers(pipe.virtual_stages, max(40, pipe.virtual_stages)))
-    words = {"vocabulary": draw(st.sampled_from([0, 9, 1000])), "tied": draw(st.booleans())}
-    model = Transformer(layers, 16, 4, 4, 4, 32, **words, dropout=draw(st.booleans()))
-    product = parse(strategy).product
-    mesh = {axis: draw(st.integers(1, 3)) for axis in product.axes} | {"pipe": pipe.stages}
-    mesh["tensor"] = draw(st.sampled_from([1, 2, 4]))
-    options = {"again": draw(AGAIN), "offload": draw(st.booleans()), **given_}
-    return ModelPlan(model, product, mesh, 1, 8, pipe, **options)
+from spec.transformer import EMBEDDING, LAYER
+from tests.support.command import exact
+from tests.support.plans import SHAPE, pipelines, plans
+from tests.support.products import plans as small_plans
 
 
 # ------------------------------------------------------------------- which stages are looked at
@@ -161,7 +135,7 @@ def test_the_host_link_carries_what_is_predicted_and_the_training_is_the_same(pl
     plan = replace(plan, offload=True)
     run = transformer(plan)
     run.step()
-    assert run.differences == []
+    assert run.divergence is None
     for stage in run.stages:
         costs, network = plan.stage(stage.number), stage.devices.network
         carried = sum(network.widths[op] * n for op, n in network.hosted_by.items())

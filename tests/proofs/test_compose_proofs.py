@@ -125,7 +125,7 @@ def test_levels_of_any_number_and_order_send_in_sum_what_a_flat_all_reduce_does(
     stages = (*scatter, (outermost, ALL_REDUCE), *gather)
     flat = ALL_REDUCE.volume(prod(sizes.values()), 5)
     assert sum(volumes(stages, sizes, 5).values()) == flat
-    form = {("x", (KEEP,) * 3): 1}
+    form: dict = {("x", (KEEP,) * 3): 1}
     for level, collective in stages:
         form = apply(OPERATORS[collective.name], order.index(level), form, sizes[level])
     assert form == {("x", (SUM,) * 3): 1}

@@ -16,7 +16,7 @@ refused = pytest.raises(KernelError)
 
 
 def forged():
-    return object.__new__(Theorem)
+    return object.__new__(Theorem)  # type: ignore[arg-type]
 
 
 def unproved(k):
@@ -54,7 +54,7 @@ def test_what_looks_like_a_theorem_is_none(k):
     class Alike:
         name, rule, given, goal, statement = "alike", "smt", (), FALSE, FALSE
         parts, obligations, counterexample = (), (), None
-        __class__ = Theorem
+        __class__ = Theorem  # type: ignore[assignment]
 
     assert isinstance(Alike(), Theorem)
     with refused:
@@ -272,12 +272,12 @@ def test_names_that_need_quoting_are_refused(k, name):
     ],
 )
 def test_a_symbol_named_like_a_built_in_one_does_not_take_its_meaning(k, name, sorts, arguments):
-    result = {INT: [0, 1, 2, 3], REAL: [3], BOOL: [True, False]}[sorts[-1]]
+    results: dict = {INT: [0, 1, 2, 3], REAL: [3], BOOL: [True, False]}
     try:
         applied = k.function(name, *sorts)(*arguments)
     except KernelError:
         return
-    for value in result:
+    for value in results[sorts[-1]]:
         with pytest.raises((KernelError, z3.Z3Exception)):
             k.prove("no", applied == value)
     assert k.theorems == []

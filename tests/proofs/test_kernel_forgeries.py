@@ -182,7 +182,8 @@ def test_a_term_that_lies_about_its_parts_is_read_as_it_is(k):
 
 def test_a_recursive_function_of_the_solver_is_refused(k):
     colour = enumeration("Shade", "dark", "light")  # so that the logic admits it
-    x, y, d = *k.integers("x y"), k.constant("d", colour)
+    x, y = k.integers("x y")
+    d = k.constant("d", colour)
     f = z3.RecFunction("hidden", INT, INT)
     z3.RecAddDefinition(f, [y], x)
     with pytest.raises((KernelError, ValueError)):
@@ -208,7 +209,7 @@ def test_a_function_application_is_no_unknown_of_a_counterexample(k):
 def test_the_names_of_a_kernel_are_its_own():
     variables = set()
     try:
-        k = Kernel("attack", [], {}, variables)
+        k = Kernel("attack", [], {}, variables)  # type: ignore[call-arg]
     except TypeError:
         return
     _, equation = k.define("c", [], z3.IntVal(5))

@@ -3,14 +3,13 @@
 Each mutant is a copy of the project with one line of spec/ changed.
 """
 
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from proofs.registry import ROOT
+from tests.support.broken import broken_copy, copied, python
+
+pytestmark = pytest.mark.slow
 
 MUTANTS = [
     # (what is wrong, file, the rule, the broken rule, claims that must notice)
@@ -402,32 +401,14 @@ MUTANTS = [
     ("wrong", "file", "rule", "broken", "ids"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )
 def test_a_broken_rule_is_noticed(wrong, file, rule, broken, ids, tmp_path):
-    for part in ("spec", "proofs", "psem_model"):
-        shutil.copytree(ROOT / part, tmp_path / part, ignore=shutil.ignore_patterns("__pycache__"))
-    source = tmp_path / "spec" / file
-    text = source.read_text()
-    assert text.count(rule) == 1, "the rule has moved"
-    source.write_text(text.replace(rule, broken))
+    broken_copy(tmp_path, file, rule, broken)
     for claim in ids.split():
-        done = subprocess.run(
-            [sys.executable, "-m", "psem_model", "prove", claim],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            env={"PYTHONPATH": str(tmp_path), "PATH": ""},
-        )
+        done = python(tmp_path, "-m", "psem_model", "prove", claim)
         assert done.returncode == 1, f"{claim} does not notice that {wrong}"
         assert f"NOT as expected: {claim}" in done.stdout, done.stderr  # failed, and did not crash
 
 
 def test_the_unbroken_copy_is_proved(tmp_path):
-    for part in ("spec", "proofs", "psem_model"):
-        shutil.copytree(ROOT / part, tmp_path / part)
-    done = subprocess.run(
-        [sys.executable, "-m", "psem_model", "prove", "C1", "S1", "M4"],
-        cwd=tmp_path,
-        capture_output=True,
-        env={"PYTHONPATH": str(tmp_path), "PATH": ""},
-    )
+    done = python(copied(tmp_path), "-m", "psem_model", "prove", "C1", "S1", "M4")
     assert done.returncode == 0
     assert Path(tmp_path, "build").exists() is False

@@ -13,6 +13,8 @@ from psem_model.audit.questions import answer, to_hold, together, unused, withou
 from psem_model.audit.questions import proved_theorems as proved
 from psem_model.audit.registration import registration
 
+pytestmark = pytest.mark.slow
+
 CLAIMS = registry.claims()
 every_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id)
 

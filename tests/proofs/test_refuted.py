@@ -194,7 +194,7 @@ def test_an_update_on_one_device_that_is_not_published_diverges(values):
     wrong = replace(ZERO1, finish=tuple(o for o in ZERO1.finish if o.kind is not K.ALL_GATHER))
     exact, steps = Noted(values["start"]), [sample(**values)]
     divergence = run(wrong, steps, exact).divergence
-    assert divergence.device == (1,) and divergence.has == values["start"]
+    assert divergence.place.device == (1,) and divergence.has == values["start"]
     assert exact.seen == [[[values["start"]]] * 2]
     assert exact.applied[0][0] == exact.whole[0][0] == [values["applied"]] and fault(wrong) == "agreed"
     assert_right(ZERO1, steps, Noted(values["start"]))

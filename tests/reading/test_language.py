@@ -7,7 +7,7 @@ import pytest
 
 from psem_model.reading.schedule_keys import KEYS
 from spec.schedule import Buffer, Kind
-from tests.conftest import PLACED, SIZE, without
+from tests.support.command import PLACED, SIZE, without
 
 
 # --------------------------------------------------------------------- bad input

@@ -290,6 +290,7 @@ def as_tables(text):
 NAMED = ("op", "source", "into", "axes", "within", "phase", "span")
 
 
+@pytest.mark.slow
 @given(st.sampled_from([*PLACEMENTS, *STRATEGIES.values()]), st.data())
 def test_a_misspelt_value_of_an_operation_is_named_with_the_operations_line(placement, data):
     schedule = derive(placement)

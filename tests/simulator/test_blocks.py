@@ -215,7 +215,8 @@ def test_a_move_keeps_the_value_and_changes_how_it_lies(drawn_move):
     line, order, mesh, others, sizes, seed = drawn_move
     rng, numbers = np.random.default_rng(seed), Residues()
     before, after = {**others, "x": line.before}, {**others, "x": line.after}
-    grid = Grid([Cuts(order, before, after)], mesh, sizes)
+    programs: list = [Cuts(order, before, after)]
+    grid = Grid(programs, mesh, sizes)
     table = rng.integers(0, PRIME, size=(sizes["b"], sizes["h"]))
     value = cut(table, "bh", grid.where("bh", before))
     if line.before == PARTIAL:

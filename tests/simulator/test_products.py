@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
-from math import gcd, prod
 
 import pytest
 from hypothesis import given, settings
@@ -27,9 +26,8 @@ from psem_model.simulator.functions import Residues
 from psem_model.simulator.placing import Halves
 from psem_model.simulator.products import PlacedTransformer, term
 from psem_model.text.errors import BadInput
-from spec.compose import PIPELINE, Product, factor
+from psem_model.text.figures import divergence_text
 from spec.derive import derive
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.layouts import along
 from spec.pipeline import Kind, Pipeline
 from spec.placement import on_batch
@@ -37,102 +35,10 @@ from spec.programs import Move
 from spec.schedule import COLLECTIVES
 from spec.schedule import Kind as OpKind
 from spec.states import POLICIES
-from spec.strategies import STRATEGIES
 from spec.transformer import Transformer
 from spec.verdict import check
+from tests.support.products import plans
 from tests.support.schedules import with_one_fault
-
-OF_TENSOR, OF_CONTEXT = ["tp", "tp+sp"], ["cp", "cp-all-to-all"]
-MOST = 12  # devices
-
-
-@st.composite
-def products(draw):
-    """Strategies on 2 to 4 axes: of the training states, of the model, and a pipeline."""
-    count, states = draw(st.integers(2, 4)), [*STRATEGIES]
-    names = [draw(st.sampled_from(states))]
-    others = [draw(st.sampled_from(OF_TENSOR)), draw(st.sampled_from(OF_CONTEXT)), "ep", PIPELINE]
-    names += draw(st.permutations([*others, draw(st.sampled_from(states))]))
-    factors, axes = [], 0
-    for number, name in enumerate(names):
-        found = factor(name)
-        held = {f.holds for f in (*factors, found)} - {None}
-        if axes + len(found.axes) > count or len(held) > 1:
-            continue
-        if name in STRATEGIES:
-            found = factor(name, *(f"{axis}{number}" for axis in found.axes))
-        if {f.holds for f in (*factors, found)} >= {True, False}:
-            continue
-        factors.append(found)
-        axes += len(found.axes)
-    return Product(tuple(draw(st.permutations(factors))))
-
-
-@st.composite
-def plans(draw, least=1, dropout=True):
-    """A product on a mesh of sizes up to 3, and a model and a micro-batch of sizes that it divides."""
-    product = draw(products())
-    mesh = {}
-    for axis in product.axes:
-        room = MOST // (prod(mesh.values()) * 2 ** (len(product.axes) - len(mesh) - 1))
-        mesh[axis] = draw(st.integers(least, max(2, min(3, room))))
-
-    def devices(cut):
-        return prod(mesh[axis.name] for axis in product.cuts if cut(axis))
-
-    tensor, cells = devices(lambda a: a.name == "tensor"), devices(lambda a: a.stream == "s")
-    by_heads, expert = (
-        devices(lambda a: "g" in a.weights or a.brought),
-        devices(lambda a: "e" in a.weights),
-    )
-    again = draw(st.sampled_from([NOTHING, PAIRS, ALL, FROM_SLICES]))
-    sliced = devices(lambda a: not a.stream) if again == FROM_SLICES else 1
-    sequence = cells * sliced * draw(st.integers(1, 2))
-    micro_batch, experts, chosen = draw(st.integers(1, 2)), 0, 0
-    if expert > 1 or draw(st.integers(0, 3)) == 0:
-        experts = expert * draw(st.integers(1, 2))
-        chosen = draw(st.integers(1, min(2, experts)))
-        of_cell = sequence // (cells * sliced)
-        micro_batch *= experts // gcd(experts, micro_batch * of_cell * chosen)
-    fused = any(f.name == "fused-update" for f in product.factors)
-    kind = draw(st.sampled_from(list(Kind)))
-    stages = mesh[product.pipe] if product.pipe else 1
-    chunks = draw(st.integers(1, 2)) if kind is Kind.INTERLEAVED else 1
-    micro_batches = 1 if fused else draw(st.integers(1, 3))
-    if kind is Kind.INTERLEAVED and micro_batches % stages:
-        kind, chunks = Kind.ONE_F_ONE_B, 1
-    kv_heads = by_heads * draw(st.integers(1, 2))
-    model = Transformer(
-        layers=draw(st.integers(stages * chunks, max(4, stages * chunks))),
-        hidden=draw(st.integers(4, 8)),
-        heads=kv_heads * draw(st.integers(1, 2)),
-        kv_heads=kv_heads,
-        head_dim=2,
-        feed_forward=tensor * draw(st.integers(1, 3)),
-        vocabulary=draw(st.integers(3, 9)),
-        gated=draw(st.booleans()),
-        norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
-        biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
-        positions=draw(st.sampled_from([0, sequence, sequence + 1])),
-        tied=draw(st.booleans()),
-        dropout=dropout and draw(st.booleans()),
-        experts=experts,
-        chosen=chosen,
-    )
-    offloads = any(f.name == "zero-offload" for f in product.factors)  # from a master copy
-    policies = [name for name, p in POLICIES.items() if p.master or not offloads]
-    return ModelPlan(
-        model,
-        product,
-        mesh,
-        micro_batch,
-        sequence,
-        Pipeline(kind, stages, micro_batches, chunks),
-        POLICIES[draw(st.sampled_from(policies))],
-        again,
-        draw(st.one_of(st.none(), st.integers(5, 60))),
-        offload=draw(st.booleans()),
-    )
 
 
 def groups(plan):
@@ -150,12 +56,13 @@ def verdicts(plan):
 
 
 # ----------------------------------------------------------- beside one device, as predicted
+@pytest.mark.slow
 @settings(max_examples=70)
 @given(plans(), st.sampled_from(["modular", "float64"]))
 def test_a_product_trains_as_one_device_and_holds_and_sends_what_is_predicted(plan, arithmetic):
     assert verdicts(plan)
     run = simulate_product(plan, 2, arithmetic, 0)
-    assert run.difference is None
+    assert run.divergence is None
     assert run.unequal == []
     assert run.as_predicted
 
@@ -181,6 +88,7 @@ def each(elements):
     return elements[0]
 
 
+@pytest.mark.slow
 @settings(max_examples=30)
 @given(plans())
 def test_every_move_and_every_operation_sends_on_each_device_what_is_predicted(plan):
@@ -211,8 +119,8 @@ def test_every_move_and_every_operation_sends_on_each_device_what_is_predicted(p
             sent, over_link = Counter(), Counter()
             for (where, i), elements in network.sent.items():
                 sent[getattr(ops, where)[i]] += each(elements)
-            for (where, i), elements in network.hosted_by.items():
-                over_link[getattr(ops, where)[i]] += elements
+            for (where, i), hosted in network.hosted_by.items():
+                over_link[getattr(ops, where)[i]] += hosted
             predicted = {to_host: Counter() for to_host in (False, True)}
             for m in group.costs.moves:
                 predicted[m.to_host][m.op] += m.elements
@@ -255,6 +163,7 @@ def test_activations_that_are_offloaded_are_on_the_host_from_forward_to_backward
         assert (has["elements"][0], has["bytes"][0]) == (was["elements"], was["bytes"])
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(plans())
 def test_nothing_that_passes_is_left_and_what_is_kept_is_let_go(plan):
@@ -264,7 +173,7 @@ def test_nothing_that_passes_is_left_and_what_is_kept_is_let_go(plan):
         assert not any((stage.room.held | stage.host.held).values())
         assert stage.weights == {}
     for placed in run.placed:
-        assert placed.views == placed.gradients == placed.done == {}
+        assert not any((placed.views, placed.gradients, placed.done))
         assert not any(placed.passing.values())
 
 
@@ -296,9 +205,10 @@ def diverges(plan, group, faulty):
     run = transformer(plan, schedule_of=schedule_of)
     for _ in range(2):
         run.step()
-    return bool(run.differences)
+    return run.divergence is not None
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(plans(least=2, dropout=False).filter(with_collectives), st.data())
 def test_a_sum_or_a_gather_dropped_or_along_wrong_axes_is_rejected_and_diverges(plan, data):
@@ -314,6 +224,7 @@ def runs(schedule):
     return kinds.count(OpKind.FORWARD) == kinds.count(OpKind.BACKWARD) == 1
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(plans(dropout=False), st.data())
 def test_a_schedule_of_some_weights_with_any_fault_is_accepted_exactly_if_its_run_matches(plan, data):
@@ -413,14 +324,15 @@ def test_a_run_that_diverges_says_where():
     faulty = next(faults(group.costs.schedule))
     run = transformer(plan, schedule_of=lambda g: faulty if g == group else g.costs.schedule)
     run.step()
-    first = run.differences[0]
-    assert str(first).startswith(f"after step 1, an element of the {first.state} of ")
+    first = divergence_text(run.divergence)
+    state = run.divergence.state
+    assert first.startswith(f"after step 1, an element of the {state} of ")
     figure = Figure("elements", "sent", 1, 2)
-    told = ProductRun(plan, 1, "modular", 0, ((figure,),), first)
+    told = ProductRun(plan, 1, "modular", 0, ((figure,),), run.divergence)
     assert (told.matches, told.as_predicted) == (False, False)
     assert told.lines()[-1] == f"the run diverges: {first}"
     divergence = json.loads(json.dumps(told.json()))["divergence"]
-    assert (divergence["step"], divergence["state"]) == (1, first.state)
-    same = replace(told, difference=None)
+    assert (divergence["step"], divergence["state"]) == (1, state)
+    same = replace(told, divergence=None)
     assert same.lines()[-1] == "but not as predicted: stage 0: sent"
     assert not same.as_predicted

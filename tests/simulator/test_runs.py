@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from psem_model.simulator import Floating, Mlp, simulate
 from psem_model.text.figures import divergence_text
 from spec.derive import derive
+from spec.match import Place
 from spec.schedule import MICRO_STEPS, Factor, Rest, Span
 from spec.states import MIXED_ADAM, POLICIES, State, custom_policy
 from spec.strategies import STRATEGIES
@@ -86,7 +87,7 @@ def test_a_divergence_says_where_it_is_and_what_was_expected():
     broken = written(MICRO, (UPDATE, RESET))
     run = simulate(broken, {"d": 2}, 3, steps=3, stop_at_divergence=True)
     d = run.divergence
-    assert (d.step, d.device, d.element, d.state) == (0, (0,), 0, "parameters")
+    assert (d.step, d.place, d.state) == (0, Place((0,), 0), "parameters")
     assert divergence_text(d) == (
         f"after step 1, element 0 of the parameters on device (0) is {d.has}; "
         f"on a single device it is {d.single}"
@@ -298,6 +299,7 @@ def test_the_simulator_takes_little_more_memory_than_what_it_simulates(name):
 
 
 # ---------------------------------------------------------------------- robustness
+@pytest.mark.slow
 @settings(max_examples=400)
 @given(made_up(), st.integers(1, 7), st.data())
 def test_whatever_the_language_allows_is_executed(schedule, psi, data):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import gcd, prod
-from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
@@ -12,115 +10,16 @@ from hypothesis import strategies as st
 
 from psem_model.simulator.functions import Real, Residues
 from psem_model.simulator.stages import ONE_STAGE, DistributedTransformer
-from psem_model.simulator.transformer import SingleDevice
 from spec import pipeline, stages
-from spec.distribute import distribute
 from spec.layouts import LayoutError
 from spec.model_costs import elements, elements_sent, kept_bytes, weights
 from spec.model_strategies import MODEL_AXES
 from spec.pipeline import Kind, Phase, Pipeline
 from spec.programs import Axis, Move, check
-from spec.transformer import WORDS, Transformer, parts
+from spec.transformer import WORDS, Transformer
+from tests.support.transformers import AGAIN, Plan, differing, plans
 
-AGAIN = ["none", "attention", "all", "sliced"]
 PHASES = ("forward", "backward", "finish")
-
-
-class Plan(NamedTuple):
-    """A model, the axes of a mesh, and the sizes of both and of a micro-batch."""
-
-    model: Transformer
-    axes: tuple
-    mesh: dict
-    again: str
-    micro_batch: int
-    sequence: int
-
-    @property
-    def programs(self):
-        """An embedding takes nothing from which it could be made again: what it needs is kept."""
-        return tuple(
-            distribute(part, self.axes, self.again if part.takes else "none")
-            for part in parts(self.model)
-        )
-
-    @property
-    def indices(self):
-        return self.model.sizes(self.micro_batch, self.sequence)
-
-    @property
-    def without_dropout(self):
-        """Where a mask may drop all tokens that a device has, nothing of them is missed."""
-        return self._replace(model=replace(self.model, dropout=False))
-
-    def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1):
-        """The model trained on the mesh, and on one device."""
-        found = DistributedTransformer(
-            self.model,
-            programs or self.programs,
-            self.mesh,
-            self.micro_batch,
-            self.sequence,
-            numbers or Residues(),
-            pipe,
-        )
-        single = SingleDevice(found.tables)
-        for _ in range(steps):
-            found.step()
-            single.step(pipe.micro_batches)
-        return found, single
-
-    def differs(self, **options):
-        found, single = self.run(**options)
-        return found.differs_from(single)
-
-
-@st.composite
-def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
-    """Any model on any mesh of up to three axes, of sizes that the axes divide; but for words."""
-    if names is None:
-        names = draw(
-            st.lists(st.sampled_from([*MODEL_AXES]), max_size=3, unique_by=lambda n: MODEL_AXES[n].name)
-        )
-    axes = tuple(replace(MODEL_AXES[name], held=draw(st.booleans())) for name in names)
-    mesh = {axis.name: draw(st.integers(least, most if len(axes) < 3 else 2)) for axis in axes}
-    again = draw(st.sampled_from(AGAIN))
-
-    def devices(cut):
-        return prod(mesh[axis.name] for axis in axes if cut(axis))
-
-    tensor = devices(lambda axis: axis.name == "tensor")
-    by_heads = devices(lambda axis: "g" in axis.weights or axis.brought)
-    cells = {i: devices(lambda axis, i=i: axis.stream == i) for i in "bs"}
-    cells["s"] *= devices(lambda axis: not axis.stream) if again == "sliced" else 1
-    samples, positions = (draw(st.integers(1, 2)) for _ in range(2))
-    has_experts = draw(st.booleans()) if experts is None else experts
-    if has_experts:
-        expert = devices(lambda axis: "e" in axis.weights)
-        experts = expert * draw(st.integers(1, 2))
-        chosen = draw(st.integers(1, min(2, experts)))
-        samples *= experts // gcd(experts, samples * positions * chosen)
-    kv_heads = by_heads * draw(st.integers(1, 2))
-    sequence = cells["s"] * positions
-    model = Transformer(
-        layers=draw(st.integers(1, layers)),
-        hidden=draw(st.integers(2, 4)),
-        heads=kv_heads * draw(st.integers(1, 2)),
-        kv_heads=kv_heads,
-        head_dim=2 * draw(st.integers(1, 2)),
-        feed_forward=tensor * draw(st.integers(1, 2)),
-        vocabulary=draw(st.integers(2, 9)),
-        gated=draw(st.booleans()),
-        function=draw(st.sampled_from(["gelu", "silu", "relu"])),
-        norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
-        biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
-        positions=draw(st.sampled_from([0, sequence, sequence + 1])),
-        tied=draw(st.booleans()),
-        dropout=draw(st.booleans()),
-        experts=experts if has_experts else 0,
-        chosen=chosen if has_experts else 0,
-    )
-    return Plan(model, axes, mesh, again, cells["b"] * samples, sequence)
 
 
 # ------------------------------------------------------------------- beside one device
@@ -129,7 +28,7 @@ def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
 def test_a_transformer_on_a_mesh_trains_as_on_one_device(plan, numbers, micro_batches):
     pipe = replace(ONE_STAGE, micro_batches=micro_batches)
     found, single = plan.run(numbers=numbers, pipe=pipe, steps=2)
-    assert found.differs_from(single) == []
+    assert not differing(found, single)
     assert found.stages[0].gradients.keys() == single.gradients.keys() == single.weights.keys()
 
 
@@ -139,7 +38,7 @@ def test_a_transformer_on_a_mesh_trains_as_on_one_device(plan, numbers, micro_ba
 def test_each_axis_alone_trains_as_on_one_device(name, data):
     experts = True if name == "ep" else None
     plan = data.draw(plans([name] if name else [], 2, 4, experts))
-    assert plan.differs() == []
+    assert plan.differing() == set()
 
 
 CUT_ALONE = st.lists(st.sampled_from("gfve"), unique=True).map(tuple)
@@ -154,7 +53,7 @@ def test_an_axis_that_cuts_anything_trains_as_one_device(cut, stream, by_heads, 
     model = Transformer(1, 3, 4, 4, 2, 4, 5, experts=2 * experts, chosen=int(experts))
     mesh = {"any": 2, "batch": 2, "context": 2}
     again = data.draw(st.sampled_from(AGAIN))
-    assert Plan(model, (axis, *other), mesh, again, 4, 8).differs() == []
+    assert Plan(model, (axis, *other), mesh, again, 4, 8).differing() == set()
 
 
 # -------------------------------------------------------------- beside what is predicted
@@ -204,7 +103,7 @@ def test_devices_keep_and_hold_what_is_predicted(plan):
 def outcome(plan, programs, **options):
     """Whether a run cannot be, or differs from one device."""
     try:
-        return "diverges" if plan.differs(programs=programs, **options) else "matches"
+        return "diverges" if plan.differing(programs=programs, **options) else "matches"
     except ValueError:
         return "fails"
 
@@ -262,7 +161,7 @@ def pipelines(draw):
 def test_a_pipeline_trains_as_one_device(planned, numbers):
     plan, pipe = planned
     found, single = plan.run(numbers=numbers, pipe=pipe, steps=2)
-    assert found.differs_from(single) == []
+    assert not differing(found, single)
     assert {k for stage in found.stages for k in stage.gradients} == single.gradients.keys()
 
 
@@ -316,7 +215,7 @@ def test_tied_words_that_are_not_summed_over_stages_change_the_training(plan, co
     plan = plan._replace(model=replace(plan.model, tied=True, layers=count, dropout=False))
     pipe = Pipeline(Kind.ONE_F_ONE_B, count, 2)
     found, single = plan.run(pipe=pipe)
-    assert found.differs_from(single) == []
+    assert not differing(found, single)
     assert {name for _, name in found.copies} == {WORDS}
     placed = stages.pieces(plan.model, count)
     with pytest.raises(LayoutError, match="gradient of word_weight"):
@@ -329,6 +228,5 @@ def test_tied_words_that_are_not_summed_over_stages_change_the_training(plan, co
     sizes = (plan.micro_batch, plan.sequence, Residues())
     forgetful = Forgetful(plan.model, plan.programs, plan.mesh, *sizes, pipe)
     forgetful.step()
-    assert set(forgetful.differs_from(single)) == {
-        f"{w} (-1, '{WORDS}')" for w in ("gradient of", "weight")
-    }
+    states = ("gradients", "parameters")
+    assert differing(forgetful, single) == {(state, None, WORDS) for state in states}

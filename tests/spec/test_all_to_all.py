@@ -9,13 +9,17 @@ from proofs.kernel import Kernel, KernelError
 from spec.collectives import ALL_TO_ALL, all_to_all_sends, all_to_all_step, ring_steps
 
 
+def reader(chunks):
+    return lambda d, c: chunks[d][c]
+
+
 def exchange(sent):
     """Apply the step rule n - 1 times to chunks sent[device][chunk]."""
     n, received = len(sent), sent
     for step in range(ring_steps(n)):
         after = all_to_all_step(
-            lambda d, c: sent[d][c],
-            lambda d, c, now=received: now[d][c],
+            reader(sent),
+            reader(received),
             step,
             lambda a, b: (a - b) % n == 0,
             lambda condition, then, otherwise: then if condition else otherwise,

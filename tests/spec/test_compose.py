@@ -24,12 +24,12 @@ from spec.placement import place
 from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
 from spec.verdict import check
-from tests.conftest import exact
+from tests.support.command import exact
 
 POLICY = POLICIES["mixed-adam"]
 LLAMA = ROOT / "examples" / "configurations" / "llama-3.1-405b.json"
 ONE_AXIS = [name for name in NAMES if name != "hsdp"]
-SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
+SHAPE: list = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
 
 
 @st.composite

@@ -5,6 +5,7 @@ import z3
 from proofs import encoding
 from spec.collectives import COLLECTIVES
 from spec.derive import derive
+from spec.modes import Mode
 from spec.placement import BATCH
 from spec.states import State
 from spec.verdict import check
@@ -28,7 +29,7 @@ def test_one_query_finds_a_realisable_placement_and_none_with_sharded_parameters
     solver = z3.Solver()
     solver.add(encoding.realisable(STATES))
     assert solver.check() == z3.sat
-    solver.add(STATES[0] == encoding.MODES[encoding.Mode.SHARDED])
+    solver.add(STATES[0] == encoding.MODES[Mode.SHARDED])
     assert solver.check() == z3.unsat
 
 

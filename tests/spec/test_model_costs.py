@@ -16,18 +16,18 @@ from spec.model_costs import elements_sent, kept_bytes, weights
 from spec.model_strategies import MODEL_AXES
 from spec.programs import Move
 from spec.transformer import Transformer, layer
-from tests.spec.test_programs import notices
+from tests.support.broken import broken_copy, notices
 
 counts = st.integers(1, 6)
 
 
 @st.composite
-def sizes(draw, **kind):
+def sizes(draw, /, **kind):
     """A model, a micro-batch and a number of devices that divides whatever is cut; as fractions."""
     n, b, s, r, d, h, f = (draw(counts) for _ in range(7))
     kv, sequence, batch = n * draw(counts), n * s, n * b
     numbers = (1, h, kv * r, kv, d, n * f, n * draw(counts))
-    exact = [Fraction(number) for number in numbers]
+    exact: list = [Fraction(number) for number in numbers]
     return replace(Transformer(*exact), **kind), Fraction(batch), Fraction(sequence), Fraction(n)
 
 
@@ -279,12 +279,14 @@ MUTANTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "file", "rule", "broken", "claims"), MUTANTS, ids=[m[0] for m in MUTANTS]
 )
 def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
+    broken_copy(tmp_path, file, rule, broken)
     for function in claims.split():
-        assert notices(tmp_path, "proofs.model_costs", function, file, rule, broken), function
+        assert notices(tmp_path, "proofs.model_costs", function), function
 
 
 # -------------------------------------------------------------- what layers keep, tensor by tensor

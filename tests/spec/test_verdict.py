@@ -59,6 +59,7 @@ def test_named_strategies_match_but_for_accumulating_fused_updates(name, micro_s
         assert accepted == (name != "fused-update" or micro_steps == 1)
 
 
+@pytest.mark.slow
 @settings(max_examples=2000)
 @given(schedules())
 def test_any_schedule_is_rejected_exactly_when_it_diverges(case):

@@ -29,7 +29,7 @@ STEPS = 3
 NUMBERING = (Kind.COUNT, Kind.SQUARE_NORM, Kind.ACCUMULATE)  # they make a number, if they write one
 
 
-def agree_on_costs(schedule, mesh, psi, unit, policy, micro_steps, steps=1):
+def agree_on_costs(schedule, mesh, psi, unit, policy, micro_steps, *, steps=1):
     """What the simulator counts is what the specification predicts; returns both."""
     run = simulate(schedule, mesh, psi, unit=unit, policy=policy, micro_steps=micro_steps, steps=steps)
     costs = predict_schedule(schedule, Sizes(psi, mesh, policy, unit), micro_steps)

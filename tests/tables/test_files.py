@@ -6,11 +6,11 @@ import os
 import signal
 
 import pytest
+from psem_model.tables.writers import NEEDS
 
 from psem_model.tables import files as table_files
 from psem_model.tables.files import TABLES, engine, texts, typeset
 from psem_model.tables.table import Style
-from psem_model.tables.writers import NEEDS
 
 FILES = {name + ending for name in TABLES for ending in (".tex", ".md", ".csv")} | {"all.tex"}
 

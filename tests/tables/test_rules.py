@@ -5,9 +5,6 @@ import io
 import json
 import os
 import re
-import shutil
-import subprocess
-import sys
 import time
 from contextlib import contextmanager
 
@@ -20,6 +17,7 @@ from psem_model.tables import evidence as table_evidence
 from psem_model.tables.files import TABLES, build
 from psem_model.tables.table import Style
 from spec import transformer
+from tests.support.broken import copied, python, with_another
 
 # ------------------------------------------------------------------------- every rule stands once
 MUTANTS = [
@@ -110,19 +108,15 @@ MUTANTS = [
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory):
     """A copy of the project, of which files may be changed."""
-    folder = tmp_path_factory.mktemp("copy")
-    for part in ("spec", "proofs", "psem_model"):
-        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
+    return copied(tmp_path_factory.mktemp("copy"))
 
 
 @contextmanager
 def changed(folder, file, rule, other):
     """A file of a copy with another rule in it."""
     text = (ROOT / file).read_text()
-    assert text.count(rule) == 1, "the rule has moved"
     try:
-        (folder / file).write_text(text.replace(rule, other))
+        (folder / file).write_text(with_another(rule, other, text))
         yield
     finally:
         (folder / file).write_text(text)
@@ -130,9 +124,7 @@ def changed(folder, file, rule, other):
 
 def run(folder, *args):
     """`psem`, of a copy of the project."""
-    command = [sys.executable, "-m", "psem_model", *args]
-    environment = {"PYTHONPATH": str(folder), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
+    return python(folder, "-m", "psem_model", *args)
 
 
 def cell(folder, name, key, column):

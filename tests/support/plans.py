@@ -1,0 +1,37 @@
+"""Plans for a model on a product of strategies, with pipelines of many stages."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from psem_model.predict.models import ModelPlan
+from psem_model.reading.products import parse
+from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.pipeline import Kind, Pipeline
+from spec.transformer import Transformer
+
+SHAPE = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32}
+AGAIN = st.sampled_from([NOTHING, PAIRS, ALL, FROM_SLICES])
+
+
+@st.composite
+def pipelines(draw, most=12, chunks=3):
+    kind = draw(st.sampled_from(list(Kind)))
+    stages = draw(st.integers(1, most))
+    interleaved = kind is Kind.INTERLEAVED
+    micro_batches = stages * draw(st.integers(1, 4)) if interleaved else draw(st.integers(1, 40))
+    return Pipeline(kind, stages, micro_batches, draw(st.integers(1, chunks)) if interleaved else 1)
+
+
+@st.composite
+def plans(draw, /, strategy="zero1*tp*pp", **given_):
+    """A pipeline of up to 12 stages, of up to 3 chunks, with at least a layer for each chunk."""
+    pipe = draw(pipelines())
+    layers = draw(st.integers(pipe.virtual_stages, max(40, pipe.virtual_stages)))
+    words = {"vocabulary": draw(st.sampled_from([0, 9, 1000])), "tied": draw(st.booleans())}
+    model = Transformer(layers, 16, 4, 4, 4, 32, **words, dropout=draw(st.booleans()))
+    product = parse(strategy).product
+    mesh = {axis: draw(st.integers(1, 3)) for axis in product.axes} | {"pipe": pipe.stages}
+    mesh["tensor"] = draw(st.sampled_from([1, 2, 4]))
+    options = {"again": draw(AGAIN), "offload": draw(st.booleans()), **given_}
+    return ModelPlan(model, product, mesh, 1, 8, pipe, **options)

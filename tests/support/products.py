@@ -1,0 +1,107 @@
+"""Products of strategies on few devices, with models of sizes that they divide."""
+
+from __future__ import annotations
+
+from math import gcd, prod
+
+from hypothesis import strategies as st
+
+from psem_model.predict.models import ModelPlan
+from spec.compose import PIPELINE, Product, factor
+from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.pipeline import Kind, Pipeline
+from spec.states import POLICIES
+from spec.strategies import STRATEGIES
+from spec.transformer import Transformer
+
+OF_TENSOR, OF_CONTEXT = ["tp", "tp+sp"], ["cp", "cp-all-to-all"]
+MOST = 12  # devices
+
+
+@st.composite
+def products(draw):
+    """Strategies on 2 to 4 axes: of the training states, of the model, and a pipeline."""
+    count, states = draw(st.integers(2, 4)), [*STRATEGIES]
+    names = [draw(st.sampled_from(states))]
+    others = [draw(st.sampled_from(OF_TENSOR)), draw(st.sampled_from(OF_CONTEXT)), "ep", PIPELINE]
+    names += draw(st.permutations([*others, draw(st.sampled_from(states))]))
+    factors, axes = [], 0
+    for number, name in enumerate(names):
+        found = factor(name)
+        held = {f.holds for f in (*factors, found)} - {None}
+        if axes + len(found.axes) > count or len(held) > 1:
+            continue
+        if name in STRATEGIES:
+            found = factor(name, *(f"{axis}{number}" for axis in found.axes))
+        if {f.holds for f in (*factors, found)} >= {True, False}:
+            continue
+        factors.append(found)
+        axes += len(found.axes)
+    return Product(tuple(draw(st.permutations(factors))))
+
+
+@st.composite
+def plans(draw, least=1, dropout=True):
+    """A product on a mesh of sizes up to 3, and a model and a micro-batch of sizes that it divides."""
+    product = draw(products())
+    mesh = {}
+    for axis in product.axes:
+        room = MOST // (prod(mesh.values()) * 2 ** (len(product.axes) - len(mesh) - 1))
+        mesh[axis] = draw(st.integers(least, max(2, min(3, room))))
+
+    def devices(cut):
+        return prod(mesh[axis.name] for axis in product.cuts if cut(axis))
+
+    tensor, cells = devices(lambda a: a.name == "tensor"), devices(lambda a: a.stream == "s")
+    by_heads, expert = (
+        devices(lambda a: "g" in a.weights or a.brought),
+        devices(lambda a: "e" in a.weights),
+    )
+    again = draw(st.sampled_from([NOTHING, PAIRS, ALL, FROM_SLICES]))
+    sliced = devices(lambda a: not a.stream) if again == FROM_SLICES else 1
+    sequence = cells * sliced * draw(st.integers(1, 2))
+    micro_batch, experts, chosen = draw(st.integers(1, 2)), 0, 0
+    if expert > 1 or draw(st.integers(0, 3)) == 0:
+        experts = expert * draw(st.integers(1, 2))
+        chosen = draw(st.integers(1, min(2, experts)))
+        of_cell = sequence // (cells * sliced)
+        micro_batch *= experts // gcd(experts, micro_batch * of_cell * chosen)
+    fused = any(f.name == "fused-update" for f in product.factors)
+    kind = draw(st.sampled_from(list(Kind)))
+    stages = mesh[product.pipe] if product.pipe else 1
+    chunks = draw(st.integers(1, 2)) if kind is Kind.INTERLEAVED else 1
+    micro_batches = 1 if fused else draw(st.integers(1, 3))
+    if kind is Kind.INTERLEAVED and micro_batches % stages:
+        kind, chunks = Kind.ONE_F_ONE_B, 1
+    kv_heads = by_heads * draw(st.integers(1, 2))
+    model = Transformer(
+        layers=draw(st.integers(stages * chunks, max(4, stages * chunks))),
+        hidden=draw(st.integers(4, 8)),
+        heads=kv_heads * draw(st.integers(1, 2)),
+        kv_heads=kv_heads,
+        head_dim=2,
+        feed_forward=tensor * draw(st.integers(1, 3)),
+        vocabulary=draw(st.integers(3, 9)),
+        gated=draw(st.booleans()),
+        norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
+        biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
+        positions=draw(st.sampled_from([0, sequence, sequence + 1])),
+        tied=draw(st.booleans()),
+        dropout=dropout and draw(st.booleans()),
+        experts=experts,
+        chosen=chosen,
+    )
+    offloads = any(f.name == "zero-offload" for f in product.factors)  # from a master copy
+    policies = [name for name, p in POLICIES.items() if p.master or not offloads]
+    return ModelPlan(
+        model,
+        product,
+        mesh,
+        micro_batch,
+        sequence,
+        Pipeline(kind, stages, micro_batches, chunks),
+        POLICIES[draw(st.sampled_from(policies))],
+        again,
+        draw(st.one_of(st.none(), st.integers(5, 60))),
+        offload=draw(st.booleans()),
+    )

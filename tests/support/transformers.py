@@ -1,0 +1,122 @@
+"""Transformers on meshes of small sizes, trained beside one device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import gcd, prod
+from typing import NamedTuple
+
+from hypothesis import strategies as st
+
+from psem_model.simulator.functions import Residues
+from psem_model.simulator.stages import ONE_STAGE, DistributedTransformer
+from psem_model.simulator.transformer import SingleDevice
+from spec.distribute import distribute
+from spec.match import differences
+from spec.model_strategies import MODEL_AXES
+from spec.transformer import Transformer, parts
+
+AGAIN = ["none", "attention", "all", "sliced"]
+
+
+class Plan(NamedTuple):
+    """A model, the axes of a mesh, and the sizes of both and of a micro-batch."""
+
+    model: Transformer
+    axes: tuple
+    mesh: dict
+    again: str
+    micro_batch: int
+    sequence: int
+
+    @property
+    def programs(self):
+        """An embedding takes nothing from which it could be made again: what it needs is kept."""
+        return tuple(
+            distribute(part, self.axes, self.again if part.takes else "none")
+            for part in parts(self.model)
+        )
+
+    @property
+    def indices(self):
+        return self.model.sizes(self.micro_batch, self.sequence)
+
+    @property
+    def without_dropout(self):
+        """Where a mask may drop all tokens that a device has, nothing of them is missed."""
+        return self._replace(model=replace(self.model, dropout=False))
+
+    def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1):
+        """The model trained on the mesh, and on one device."""
+        found = DistributedTransformer(
+            self.model,
+            programs or self.programs,
+            self.mesh,
+            self.micro_batch,
+            self.sequence,
+            numbers or Residues(),
+            pipe,
+        )
+        single = SingleDevice(found.tables)
+        for _ in range(steps):
+            found.step()
+            single.step(pipe.micro_batches)
+        return found, single
+
+    def differing(self, **options):
+        """States and weights, with their layers, that are not as on one device."""
+        return differing(*self.run(**options))
+
+
+def differing(found, single):
+    """States and weights, with their layers, that are not as on one device."""
+    every = differences(found.beside(single), found.numbers.unequal)
+    return {(d.state, d.place.layer, d.place.weight) for d in every}
+
+
+@st.composite
+def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
+    """Any model on any mesh of up to three axes, of sizes that the axes divide; but for words."""
+    if names is None:
+        names = draw(
+            st.lists(st.sampled_from([*MODEL_AXES]), max_size=3, unique_by=lambda n: MODEL_AXES[n].name)
+        )
+    axes = tuple(replace(MODEL_AXES[name], held=draw(st.booleans())) for name in names)
+    mesh = {axis.name: draw(st.integers(least, most if len(axes) < 3 else 2)) for axis in axes}
+    again = draw(st.sampled_from(AGAIN))
+
+    def devices(cut):
+        return prod(mesh[axis.name] for axis in axes if cut(axis))
+
+    tensor = devices(lambda axis: axis.name == "tensor")
+    by_heads = devices(lambda axis: "g" in axis.weights or axis.brought)
+    cells = {i: devices(lambda axis, i=i: axis.stream == i) for i in "bs"}
+    cells["s"] *= devices(lambda axis: not axis.stream) if again == "sliced" else 1
+    samples, positions = (draw(st.integers(1, 2)) for _ in range(2))
+    has_experts = draw(st.booleans()) if experts is None else experts
+    if has_experts:
+        expert = devices(lambda axis: "e" in axis.weights)
+        experts = expert * draw(st.integers(1, 2))
+        chosen = draw(st.integers(1, min(2, experts)))
+        samples *= experts // gcd(experts, samples * positions * chosen)
+    kv_heads = by_heads * draw(st.integers(1, 2))
+    sequence = cells["s"] * positions
+    model = Transformer(
+        layers=draw(st.integers(1, layers)),
+        hidden=draw(st.integers(2, 4)),
+        heads=kv_heads * draw(st.integers(1, 2)),
+        kv_heads=kv_heads,
+        head_dim=2 * draw(st.integers(1, 2)),
+        feed_forward=tensor * draw(st.integers(1, 2)),
+        vocabulary=draw(st.integers(2, 9)),
+        gated=draw(st.booleans()),
+        function=draw(st.sampled_from(["gelu", "silu", "relu"])),
+        norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
+        biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
+        positions=draw(st.sampled_from([0, sequence, sequence + 1])),
+        tied=draw(st.booleans()),
+        dropout=draw(st.booleans()),
+        experts=experts if has_experts else 0,
+        chosen=chosen if has_experts else 0,
+    )
+    return Plan(model, axes, mesh, again, cells["b"] * samples, sequence)
