@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -102,8 +102,7 @@ def psem(context: click.Context) -> None:
     examples=[
         "psem predict zero1 --psi 7.5e9 --devices 64",
         'psem predict "zero1(16) * tp(8)" --config llama-2-7b.json --sequence 4096',
-        'psem predict --placement "parameters=S*,optimizer=S+O,gradients=S,activations=R" \\\n'
-        "    --psi 70B --devices 64",
+        "psem predict hsdp --psi 70B --devices 8x8 --accumulate 4 --bytes 2,4,12",
     ],
 )
 @options(STRATEGY, PLACEMENT, HOLD, DEVICES, PSI, *MODEL, POLICY, ACCUMULATE, UNIT, EXACT, JSON)
@@ -221,7 +220,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except OSError as error:
         what = "cannot write the output" if error.filename is None else named(error.filename)
         _complain(f"{what}: {error.strerror or error}")
-        _drop_output()
+        _drop(sys.stdout)
         code = BAD_INPUT
     sys.exit(code)
 
@@ -235,10 +234,10 @@ def _run(args: Sequence[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _drop_output() -> None:
-    """What could not be written is not tried again when Python ends."""
+def _drop(stream: IO[str]) -> None:
+    """What could not be written to a stream is not tried again when Python ends."""
     with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _in_words(error: click.ClickException) -> str:
@@ -265,5 +264,7 @@ def _in_words(error: click.ClickException) -> str:
 
 
 def _complain(message: str) -> None:
-    with suppress(OSError):
+    try:
         click.echo("psem: " + shortened(" ".join(message.split()), LONGEST), err=True)
+    except OSError:  # there is nobody to tell
+        _drop(sys.stderr)

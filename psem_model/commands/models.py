@@ -139,13 +139,14 @@ def compare(
     from psem_model.predict import compare as sides
     from psem_model.predict.states import NotRealisable, evaluate, require_realisable
     from psem_model.reading import plans as model_inputs
-    from psem_model.reading.products import parse
+    from psem_model.reading.products import parse, require_different
     from spec.memory import Sizes
 
     if len(strategies) < 2:
         raise BadInput('compare: expected two strategies or more, such as "zero1(64)" "zero3(64)"')
     given = words.policy(policy)
     expressions = [parse(text) for text in strategies]
+    require_different(expressions)
     of_devices = model_inputs.devices_of(expressions, devices)
     plans = []
     if has_samples(model) and psi is None:

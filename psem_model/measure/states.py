@@ -68,15 +68,18 @@ class Inputs:
         if self.arithmetic == EXACT:
             of_a_number = int(PER_FRACTION * GROWTH ** min(self.steps, 50))
         operations = len(self.schedule.micro_step) + len(self.schedule.finish)
-        takes = (
-            self.devices * self.psi * of_a_number
-            + ceil_div(self.psi, self.unit or self.psi) * PER_UNIT
-            + self.devices**2 * PER_LINK
-            + self.micro_steps * (operations * PER_OPERATION + self.devices * PER_BATCH)
-        )
+        size = "--psi" if self.mlp is None else "--mlp"
+        parts = {
+            f"--devices, {size}": self.devices * self.psi * of_a_number,
+            f"{size}, --unit": ceil_div(self.psi, self.unit or self.psi) * PER_UNIT,
+            "--devices": self.devices**2 * PER_LINK,
+            "--accumulate": self.micro_steps * (operations * PER_OPERATION + self.devices * PER_BATCH),
+        }
+        takes = sum(parts.values())
         if takes > LARGEST:
+            most = max(parts, key=lambda options: parts[options])
             raise BadInput(
-                f"--devices, --psi: given {counted(self.devices, 'device')} with "
+                f"{most}: given {counted(self.devices, 'device')} with "
                 f"{counted(self.psi, 'parameter')} each, {counted(self.steps, 'step')} of "
                 f"{counted(self.micro_steps, 'micro-step')} in {self.arithmetic} arithmetic, which "
                 f"take about {memory(takes)}; expected at most {memory(LARGEST)} to simulate"

@@ -132,7 +132,7 @@ def mesh(found: Expression, devices: str | None) -> dict[str, int]:
             "one for each axis, such as tp(8), or none and --devices",
             f" without a size for {missing[0]}",
         )
-    return words.mesh(required(devices), axes)
+    return words.mesh(required(devices), axes, found.text)
 
 
 def placed(
@@ -305,7 +305,8 @@ def _require_even_slots(found: Expression, planned: ModelPlan) -> None:
             raise BadInput(
                 f"--sequence, --micro-batch: given {sequence:,} x {samples:,} tokens, each sent to "
                 f"{counted(model.chosen, 'expert')}: {tokens:,} in all with {quoted(found.text)}; "
-                f"expected a multiple of {model.experts * others:,}, so that they spread evenly over the experts"
+                f"expected a multiple of {model.experts * others:,}, so that they spread evenly over "
+                "the experts"
             )
 
 
