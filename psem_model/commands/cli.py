@@ -8,7 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 import click
 
@@ -137,7 +137,7 @@ def main(args: Sequence[str] | None = None) -> None:
     except OSError as error:
         what = "cannot write the output" if error.filename is None else named(error.filename)
         _complain(f"{what}: {error.strerror or error}")
-        _drop_output()
+        _drop(sys.stdout)
         code = BAD_INPUT
     sys.exit(code)
 
@@ -151,10 +151,10 @@ def _run(args: Sequence[str] | None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _drop_output() -> None:
-    """What could not be written is not tried again when Python ends."""
+def _drop(stream: IO[str]) -> None:
+    """What could not be written to a stream is not tried again when Python ends."""
     with suppress(OSError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _in_words(error: click.ClickException) -> str:
@@ -181,5 +181,7 @@ def _in_words(error: click.ClickException) -> str:
 
 
 def _complain(message: str) -> None:
-    with suppress(OSError):
+    try:
         click.echo("psem: " + shortened(" ".join(message.split()), LONGEST), err=True)
+    except OSError:  # there is nobody to tell
+        _drop(sys.stderr)

@@ -29,9 +29,11 @@ class Word(click.ParamType[str]):
         """What was typed. Raises BadInput for nothing, or for another name than those it may be."""
         if param is None or value == param.default:
             return value
+        if self.only:
+            return choose(param.opts[-1], value, self.names())
         if value == "" and isinstance(param, click.Option):
             raise BadInput(f"{param.opts[-1]}: given ''; expected: {param.help}")
-        return choose(param.opts[-1], value, self.names()) if self.only else value
+        return value
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str

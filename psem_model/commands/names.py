@@ -44,11 +44,9 @@ def _orders() -> Iterable[str]:
 
 
 def _claims() -> Iterable[str]:
-    import tomllib
-    from importlib.resources import files
+    from proofs.registry import claims
 
-    rows = tomllib.loads((files("proofs") / "claims.toml").read_text(encoding="utf-8"))["claim"]
-    return (row["id"] for row in rows)
+    return (claim.id for claim in claims())
 
 
 def _forms() -> Iterable[str]:

@@ -38,17 +38,21 @@ def require_room(plan: StatesPlan, run: Run) -> None:
     if run.arithmetic == EXACT:
         of_a_number = int(PER_FRACTION * GROWTH ** min(run.steps, 50))
     operations = len(plan.schedule.micro_step) + len(plan.schedule.finish)
-    of_elements = plan.devices * plan.psi * of_a_number
-    of_steps = plan.micro_steps * (operations * PER_OPERATION + plan.devices * PER_BATCH)
-    of_units = ceil_div(plan.psi, plan.unit or plan.psi) * PER_UNIT
-    takes = of_elements + of_units + plan.devices**2 * PER_LINK + of_steps
+    size = "--psi" if plan.mlp is None else "--mlp"
+    parts = {
+        f"--devices, {size}": plan.devices * plan.psi * of_a_number,
+        f"{size}, --unit": ceil_div(plan.psi, plan.unit or plan.psi) * PER_UNIT,
+        "--devices": plan.devices**2 * PER_LINK,
+        "--accumulate": plan.micro_steps * (operations * PER_OPERATION + plan.devices * PER_BATCH),
+    }
+    takes = sum(parts.values())
     if takes > LARGEST:
-        options = "--accumulate" if of_steps > takes / 2 else "--devices, --psi"
+        most = max(parts, key=lambda options: parts[options])
         raise BadInput(
-            f"{options}: given {counted(plan.devices, 'device')} with "
-            f"{counted(plan.psi, 'parameter')} each, {counted(run.steps, 'step')} of "
-            f"{counted(plan.micro_steps, 'micro-step')} in {run.arithmetic} arithmetic, which take "
-            f"about {memory(takes)}; expected at most {memory(LARGEST)} to simulate"
+            f"{most}: given {counted(plan.devices, 'device')} with {counted(plan.psi, 'parameter')} "
+            f"each, {counted(run.steps, 'step')} of {counted(plan.micro_steps, 'micro-step')} in "
+            f"{run.arithmetic} arithmetic, which take about {memory(takes)}; expected at most "
+            f"{memory(LARGEST)} to simulate"
         )
 
 

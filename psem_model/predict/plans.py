@@ -15,7 +15,7 @@ from psem_model.predict.asked import OF_MODELS, STEP, Asked
 from psem_model.predict.models import ModelPlan
 from psem_model.reading import placements, words
 from psem_model.reading.meshes import devices_of, mesh_of, required
-from psem_model.reading.products import Expression, parse, parsed
+from psem_model.reading.products import Expression, parse, parsed, require_different
 from psem_model.reading.shapes import is_shape, transformer
 from psem_model.text.errors import BadInput, quoted
 from spec.arithmetic import DIVISIBLE, EXACT, Number
@@ -97,6 +97,7 @@ def read_several(
             f'{asked.command}: expected two strategies or more, such as "zero1(64)" "zero3(64)"'
         )
     found = [parse(text) for text in strategies]
+    require_different(found)
     steps = _micro_steps(asked, found, global_batch)
     devices = devices_of(found, asked.devices)
     several = [
@@ -112,7 +113,7 @@ def read_several(
     if asked.has_samples and asked.psi is None:
         plans = [model_plans.plan(expression, each) for expression, each in pairs]
         model_plans.require_effect(asked, plans)
-        return _different(plans)
+        return [*plans]
     asked.refuse(["hold"], "without --sequence", "both, for the activations")
     for expression in found:
         if not expression.is_of_states:
@@ -120,20 +121,7 @@ def read_several(
                 f"{asked.command}: given {quoted(expression.text)}, which cuts the model; expected its "
                 "shape, as --config config.json, and --sequence"
             )
-    return _different([_of_states(each, expression) for expression, each in pairs])
-
-
-def _different(plans: Sequence[Plan]) -> list[Plan]:
-    """The plans, if no two are the same."""
-    for number, plan in enumerate(plans):
-        if any(_same(plan, other) for other in plans[:number]):
-            raise BadInput(f"strategy: given {quoted(plan.text)} twice; expected different plans")
-    return [*plans]
-
-
-def _same(one: Plan, other: Plan) -> bool:
-    titles = {"title": ""} if isinstance(one, StatesPlan) else {}
-    return bool(replace(one, text="", **titles) == replace(other, text="", **titles))  # type: ignore[arg-type]
+    return [_of_states(each, expression) for expression, each in pairs]
 
 
 def _micro_steps(asked: Asked, found: Sequence[Expression], global_batch: str | None) -> list[str]:

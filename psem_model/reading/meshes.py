@@ -36,7 +36,7 @@ def mesh_of(found: Expression, devices: str | None) -> dict[str, int]:
             "one for each axis, such as tp(8), or none and --devices",
             f" without a size for {missing[0]}",
         )
-    return words.mesh(required(devices), axes)
+    return words.mesh(required(devices), axes, found.text)
 
 
 def devices_of(plans: Sequence[Expression], devices: str | None) -> list[str | None]:

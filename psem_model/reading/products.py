@@ -183,6 +183,13 @@ class _Reader:
             raise self.wrong(words, back=1) from None
 
 
+def require_different(plans: Sequence[Expression]) -> None:
+    """Raise BadInput for a plan that is given twice, however it is written."""
+    for number, plan in enumerate(plans):
+        if any((plan.product, plan.sizes) == (other.product, other.sizes) for other in plans[:number]):
+            raise BadInput(f"strategies: given {quoted(plan.text)} twice; expected plans that differ")
+
+
 def _renamed(read: _Factor, taken: set[str]) -> str:
     """The same factor on axes that are free."""
     named: list[str] = []

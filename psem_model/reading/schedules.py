@@ -1,39 +1,6 @@
 """Schedules as TOML: one training step that can be written, read, and compared line by line.
 
-    axes = ["batch"]                  # the mesh; each name an identifier, but not host or micro_steps
-
-    [training]                        # what a single device does; all keys optional
-    loss = "sum"                      # "sum", "mean" or "token mean"
-    clip = false                      # the gradient is clipped by its norm
-    tied = false                      # some parameters are used in two places
-    statistics = false                # forward changes a state that is not trained
-
-    [rest]                            # where each state is between steps; one left out is whole
-    parameters = { sharded = [] }     #   on each device
-    optimizer = { sharded = ["batch"], stored = true, host = false }  # all keys optional
-
-    [step]
-    micro_step = [                    # once for each micro-batch; an operation a line
-      { op = "forward", source = "parameters", into = "activations" },
-    ]
-    finish = []                       # once, after the last of them; optional
-
-Keys of an operation (`psem_model/language.py` says what each operation does, and what it may read):
-
-    op      all_gather, reduce_scatter, forward, update, ...
-    source  the buffer it reads: parameters, view, optimizer, gradients, fresh gradients, ...
-    into    the buffer it writes; left out: in place
-    by      scale: "1/2", "1/batch", "3/2*batch/micro_steps"; divide, clip: a buffer
-    axes    the axes it acts along; collectives must name them
-    within  the axes along which a device has only its slice, before and after
-    span    room that its result takes until it is released: "nothing", "unit" or "whole".
-            Left out: "nothing" in place (but for all_gather and fetch), for offload, and into
-            parameters, optimizer, gradients, activations, statistics or a number; else "unit"
-    phase   forward, backward, reduce, update or publish. Left out: that of the same name for
-            forward, backward and update; else that of the operation before (the first one:
-            forward in micro_step, reduce in finish)
-    mean    a reduction divides the sum by the number of devices; left out: false
-    shift   a device takes the slice of the one that many places further on; left out: 0
+What a schedule may say is in `psem_model/reading/language.py`, which `psem derive --language` prints.
 """
 
 from __future__ import annotations
@@ -127,9 +94,7 @@ HEADER = (
     "# One training step: micro_step once for each micro-batch, then finish once. With this file:",
     "#   psem check FILE                                        does it match a single device?",
     "#   psem simulate --schedule FILE --devices 4 --psi 1000   what it holds and sends",
-    "# Keys of an operation: op, source, into, by, axes, within, span, phase, mean, shift. Left out:",
-    "# into: in place; span: nothing in place and where there is a place for it, else unit;",
-    "# phase: that of the operation before. `psem derive --language` has more.",
+    "#   psem derive --language                                 what a schedule may say",
     "",
 )
 

@@ -34,12 +34,13 @@ def number(what: str, given: str, such_as: str = "7.5e9") -> Fraction:
 def ratio(what: str, given: str) -> Fraction:
     """A number, or one over another, such as 1/2."""
     above, slash, below = given.partition("/")
-    under = number(what, below) if slash else Fraction(1)
-    if not under:
+    try:
+        return number(what, above) / (number(what, below) if slash else 1)
+    except (BadInput, ZeroDivisionError):
         raise BadInput(
-            f"{what}: given {quoted(given)}; expected a number such as 1/2, without division by 0"
-        )
-    return number(what, above) / under
+            f"{what}: given {quoted(given)}; expected a number such as 2 or 1/2, below 1e{LARGEST}, "
+            "without division by 0"
+        ) from None
 
 
 def count(what: str, given: str, of: str, least: int = 1) -> int:
@@ -72,8 +73,8 @@ def is_axis(name: str) -> bool:
     return name.isascii() and name.isidentifier() and name[0] != "_" and name not in (HOST, MICRO_STEPS)
 
 
-def mesh(given: str, axes: Sequence[str]) -> dict[str, int]:
-    """Axis sizes: "64", or "8x8" for two axes, in their order."""
+def mesh(given: str, axes: Sequence[str], plan: str = "") -> dict[str, int]:
+    """Axis sizes: "64", or "8x8" for two axes, in their order. `plan`: whose axes, in the error."""
     try:
         sizes = [count("--devices", part, "devices") for part in given.lower().split("x")]
     except BadInput:
@@ -81,9 +82,10 @@ def mesh(given: str, axes: Sequence[str]) -> dict[str, int]:
     if len(sizes) != len(axes):
         one = len(axes) == 1
         form = "a whole number" if one else f"{len(axes)} whole numbers, one for each of"
+        of_plan = f" for {quoted(plan)}" if plan else ""
         such_as = "x".join("8" for _ in axes[:MOST_SHOWN])
         raise BadInput(
-            f"--devices: given {quoted(given)}; expected {form}{' for' if one else ''} "
+            f"--devices: given {quoted(given)}{of_plan}; expected {form}{' for' if one else ''} "
             f"{listed(axes, MOST_SHOWN)}, at least 1, such as {such_as}"
         )
     return dict(zip(axes, sizes, strict=True))

@@ -109,12 +109,6 @@ def test_a_flag_may_be_repeated(psem):
     assert psem("predict", "zero3", *OK, "--json", "--json")[0] == 0
 
 
-def test_a_closed_output_is_one_line():
-    command = f"exec {sys.executable} -m psem_model predict zero3 --psi 9 --devices 8 >&-"
-    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True)
-    assert (done.returncode, done.stderr) == (2, "psem: cannot write the output: it is closed\n")
-
-
 def test_a_placement_that_cannot_be_right_is_refused_with_a_run(psem):
     code, out, err = psem("predict", *OK, "--placement", PLACED.format("S"))
     assert (code, out) == (1, "")

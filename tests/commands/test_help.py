@@ -1,0 +1,124 @@
+"""Help and completion: every command has groups of options and examples that run; names complete."""
+
+import re
+import shlex
+
+import click
+import pytest
+from click.shell_completion import ShellComplete
+
+from proofs.registry import ROOT, claims
+from psem_model.commands.cli import psem as program
+from spec.states import POLICIES
+from spec.strategies import STRATEGIES
+
+COMMANDS = sorted(program.commands)
+EXAMPLES = [example for name in COMMANDS for example in program.commands[name].examples]
+SLOW = {"psem prove", "psem audit C1", "psem tables --all --folder build/tables"}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_options_in_groups_and_examples(command, psem):
+    code, out, err = psem(command, "--help")
+    assert (code, err) == (0, "")
+    assert f"\n  psem {command}" in out.split("Example")[-1]
+    assert "\nOutput:\n" in out
+    assert "..." not in out.replace("N[xN...]", "").replace("]...", "").replace("MODE,...", "").replace(
+        "STRATEGY ...", ""
+    )
+
+
+def test_no_summary_is_cut(psem):
+    _, out, _ = psem("--help")
+    assert "..." not in out.partition("Commands:")[2]
+
+
+def test_every_option_says_what_it_takes(psem):
+    for name in COMMANDS:
+        command = program.commands[name]
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.is_flag:
+                metavar = option.make_metavar(click.Context(command))
+                assert metavar not in ("", "TEXT"), (name, option.opts)
+                assert option.help, (name, option.opts)
+
+
+def test_choices_are_shown(psem):
+    _, out, _ = psem("simulate", "--help")
+    for choices in ("[gpt|llama]", "[gpipe|1f1b|interleaved]", "[modular|exact|float64]"):
+        assert choices in out
+
+
+@pytest.mark.parametrize("example", [e for e in EXAMPLES if e not in SLOW])
+def test_every_example_of_the_help_runs(example, psem, tmp_path, monkeypatch):
+    configuration = ROOT / "examples" / "configurations" / "llama-2-7b.json"
+    (tmp_path / "llama-2-7b.json").write_text(configuration.read_text())
+    (tmp_path / "my.toml").write_text(psem("derive", "zero2")[1])
+    monkeypatch.chdir(tmp_path)
+    _, *args = shlex.split(example.partition(" > ")[0])
+    code, out, _ = psem(*args)
+    assert code == 0
+    assert out
+
+
+def completed(line):
+    """What TAB proposes at the end of a line: names, and files if there may be one."""
+    *before, last = line.split(" ")[1:]
+    found = ShellComplete(program, {}, "psem", "_PSEM_COMPLETE").get_completions(before, last)
+    return {item.type if item.type == "file" else item.value for item in found}
+
+
+@pytest.mark.parametrize(
+    ("line", "names"),
+    [
+        ("psem predict --config ", {"file"}),
+        ("psem simulate --schedule ", {"file"}),
+        ("psem space --plot ", {"file"}),
+        ("psem tables --folder ", {"file"}),
+        ("psem predict zero", {"zero-offload", "zero1", "zero2", "zero3"}),
+        ("psem compare zero1 fsdp", {"fsdp", "fsdp-hold"}),
+        ("psem check zero1", {"zero1", "file"}),
+        ("psem predict --bytes ", set(POLICIES)),
+        ("psem predict --order ", {"gpipe", "1f1b", "interleaved"}),
+        ("psem predict tp --block l", {"llama"}),
+        ("psem derive tp --part ", {"embedding", "layer", "head"}),
+        ("psem tables --format ", {"latex", "markdown", "csv"}),
+        ("psem simulate zero1 --arithmetic f", {"float64"}),
+        ("psem pro", {"prove"}),
+    ],
+)
+def test_names_and_files_complete(line, names):
+    assert completed(line) == names
+
+
+def test_claims_tables_and_strategies_complete():
+    ids = {claim.id for claim in claims()}
+    assert completed("psem prove ") == completed("psem prove C1 ") == completed("psem explain ") == ids
+    assert set(STRATEGIES) <= completed("psem predict ")
+    assert "memory" in completed("psem tables m")
+
+
+@pytest.mark.parametrize("line", ["psem predict --config ", "psem predict --devices '' ", "psem x "])
+def test_completion_prints_no_error_into_the_prompt(line, psem, monkeypatch):
+    words = line.split(" ")
+    monkeypatch.setenv("_PSEM_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    assert psem()[2] == ""
+
+
+def test_an_argument_that_is_too_many_is_named_and_what_is_expected(psem):
+    for args, words in (
+        (["space", "extra"], "given 'extra' too; expected none"),
+        (["tables", "memory", "communication"], "given 'communication' too; expected one [TABLE]"),
+        (["predict", "zero1", "*", "tp"], 'a product is quoted: "zero1 * tp"'),
+    ):
+        code, _, err = psem(*args)
+        assert (code, err.count("\n")) == (2, 1)
+        assert words in err
+        assert ("a product is quoted" in err) == (args[0] == "predict")
+
+
+def test_a_choice_is_refused_with_the_nearest_name(psem):
+    _, _, err = psem("derive", "tp", "--block", "lama")
+    assert re.search(r"--block: given 'lama'; expected one of gpt, llama; nearest: llama$", err.strip())

@@ -1,0 +1,64 @@
+"""Streams that are closed or full: one line where there is somewhere to write it, and exit code 2."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+COMMANDS = [
+    "predict zero3 --psi 9 --devices 8",
+    "derive zero2",
+    "check zero2 --json",
+    "prove S1",
+    "--help",
+]
+FULL = Path("/dev/full")
+FULL_OUTPUT = "psem: cannot write the output: No space left on device\n"
+
+
+def run(command, streams):
+    """What a shell runs, with buffers as usual: exit code, output and errors if they are open."""
+    usual = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    script = f"exec {sys.executable} -m psem_model {command} {streams}"
+    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, env=usual)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_output_is_one_line(command):
+    assert run(command, f">{FULL}") == (2, "", FULL_OUTPUT)
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+def test_where_nothing_can_be_told_the_exit_code_tells_it():
+    assert run("predict zero9", f"2>{FULL}") == (2, "", "")
+    assert run("predict zero9", ">&- 2>&-") == (2, "", "")
+
+
+@pytest.mark.parametrize("command", ["prove S1", "simulate zero3 --psi 9 --devices 2"])
+def test_a_command_works_without_a_stream_for_errors(command):
+    code, out, _ = run(command, "2>&-")
+    assert code == 0
+    assert out
+
+
+def test_a_closed_output_is_one_line():
+    error = "psem: cannot write the output: it is closed\n"
+    assert run("predict zero3 --psi 9 --devices 8", ">&-") == (2, "", error)
+
+
+def test_a_file_that_cannot_be_written_is_named(psem, monkeypatch, tmp_path):
+    def full(path, _):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for command in (
+        ["space", "--plot", tmp_path / "memory.svg"],
+        ["tables", "--all", "--folder", tmp_path],
+    ):
+        code, _, err = psem(*command)
+        assert (code, err.count("\n")) == (2, 1)
+        assert err.startswith(f"psem: cannot write {command[-1]}")
