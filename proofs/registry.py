@@ -91,12 +91,15 @@ class Result:
 
 
 class UnknownClaim(ValueError):
-    """No claim has this id."""
+    """No claim has this id, or the claims cannot be read."""
 
 
 def claims() -> list[Claim]:
-    """All claims, in the order of the registry."""
-    rows = tomllib.loads(REGISTRY.read_text(encoding="utf-8"))["claim"]
+    """All claims, in the order of the registry. Raises UnknownClaim if it cannot be read."""
+    try:
+        rows = tomllib.loads(REGISTRY.read_text(encoding="utf-8"))["claim"]
+    except OSError as error:
+        raise UnknownClaim(f"cannot read the claims, {REGISTRY}: {error.strerror}") from None
     return [Claim(**{**row, "caveats": tuple(row["caveats"])}) for row in rows]
 
 

@@ -20,8 +20,8 @@ import click
 
 from proofs.kernel import Obligation, Theorem
 from proofs.registry import ROOT, Claim, Result, UnknownClaim, claims, prove, report, select
+from psem_model.text.places import BUILD
 
-BUILD = ROOT / "build"
 REPORT = "report.json"
 
 
