@@ -36,15 +36,16 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
     from proofs.registry import claims, select
     from psem_model.audit import audit as audits
     from psem_model.audit import proving
+    from psem_model.text import places
 
     selected = select(ids)
     audits.require_cvc5()
     whole = len(selected) == len(claims())
-    proving.require_writable(proving.BUILD / "smt2")
-    proving.require_writable(proving.BUILD, *([REPORT] if whole else []))
+    proving.require_writable(places.BUILD / "smt2")
+    proving.require_writable(places.BUILD, *([REPORT] if whole else []))
     start = time.monotonic()
     with _progress() as tell:
-        report = audits.audit(selected, proving.BUILD / "smt2", tell)
+        report = audits.audit(selected, places.BUILD / "smt2", tell)
     report["seconds"] = round(time.monotonic() - start, 3)
     if as_json:
         click.echo(json.dumps(report, indent=2))
@@ -53,7 +54,7 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
         for line in (*tree, *(line_of(found) for found in report["claims"]), *totals(report, whole)):
             click.echo(line)
     if whole:
-        proving.write_atomically(proving.BUILD / REPORT, json.dumps(report, indent=2) + "\n")
+        proving.write_atomically(places.BUILD / REPORT, json.dumps(report, indent=2) + "\n")
     sys.exit(REJECTED if findings(report) else 0)
 
 
