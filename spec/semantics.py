@@ -125,7 +125,9 @@ def updates_on_host(op: Op, schedule: Schedule) -> bool:
     return schedule.rest(State.OPTIMIZER if stored else State.PARAMETERS).host
 
 
-def execute(op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step: int) -> None:
+def execute(  # noqa: C901  a case for each kind of operation
+    op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step: int
+) -> None:
     """Run one operation on every device, in place."""
 
     def read(buffer: Buffer, on_host: bool = False, part: str = CONTENT) -> Any:
