@@ -45,7 +45,7 @@ def test_a_solver_at_its_limit_of_processor_time_is_killed_and_another_goes_on(t
 
 def test_a_solver_that_waits_forever_is_killed(tmp_path, monkeypatch):
     sleeper = written(tmp_path, "sleeper.py", "import time; time.sleep(600)")
-    monkeypatch.setattr(audit_cvc5, "COMMAND", [sys.executable, sleeper])
+    monkeypatch.setattr(audit_cvc5, "program", lambda *_: [sys.executable, sleeper])
     start = time.monotonic()
     found = list(decide(["one", "other"], patience=0.5))
     assert [(path, a.is_known) for path, a in sorted(found)] == [("one", False), ("other", False)]
@@ -58,7 +58,7 @@ def test_a_solver_that_waits_forever_is_killed(tmp_path, monkeypatch):
 )
 def test_how_a_solver_ended_is_said(tmp_path, monkeypatch, ends, said):
     ender = written(tmp_path, "ender.py", f"import os, signal, sys; sys.stdin.readline(); {ends}")
-    monkeypatch.setattr(audit_cvc5, "COMMAND", [sys.executable, ender])
+    monkeypatch.setattr(audit_cvc5, "program", lambda *_: [sys.executable, ender])
     assert [a.answer for _, a in decide(["one", "other"])] == [f"unknown ({said})"] * 2
 
 
