@@ -125,8 +125,7 @@ def updates_on_host(op: Op, schedule: Schedule) -> bool:
     return schedule.rest(State.OPTIMIZER if stored else State.PARAMETERS).host
 
 
-# one branch for each kind of operation
-def execute(  # noqa: C901
+def execute(  # noqa: C901  a case for each kind of operation
     op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step: int
 ) -> None:
     """Run one operation on every device, in place."""

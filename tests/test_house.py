@@ -1,6 +1,7 @@
-"""The house: which package may import which, and how large a module may grow."""
+"""The house: which package and which room may import which, and how large a module may grow."""
 
 import ast
+from graphlib import TopologicalSorter
 
 import pytest
 
@@ -15,14 +16,42 @@ OURS_OR_HEAVY = {"spec", "proofs", "psem_model", "z3", "sympy", "numpy", "click"
 FILES = [path for package in ALLOWED for path in sorted((ROOT / package).rglob("*.py"))]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 SIMULATOR = sorted((ROOT / "psem_model" / "simulator").glob("*.py"))
+LOW = ["text", "reading", "check", "predict", "space"]
+ROOMS = [*LOW, "measure", "published", "tables", "audit", "commands"]
+KNOWN = {  # imports of a higher room, or in a circle, which are to go
+    ("psem_model.check.schedules", "psem_model.predict.states"),
+    ("psem_model.predict.programs", "psem_model.commands.options"),
+    ("psem_model.published.entries", "psem_model.commands.cli"),
+    ("psem_model.published.entries", "psem_model.published.models"),
+    ("psem_model.published.entries", "psem_model.published.states"),
+    ("psem_model.reading.plans", "psem_model.commands.options"),
+    ("psem_model.reading.plans", "psem_model.predict.models"),
+}
+
+
+def name_of(path):
+    """A module's name, as it is imported."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+NAMES = {name_of(path) for path in FILES}
+MODEL = {name for name in NAMES if name.startswith("psem_model.")}
 
 
 def modules(path):
+    """The modules that a file imports, also inside its functions."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module
+            below = {f"{node.module}.{alias.name}" for alias in node.names}
+            yield from below & NAMES or {node.module}
+
+
+def height(module):
+    """The room of a module of psem_model, from below."""
+    room = module.split(".")[1]
+    return len(ROOMS) if room == "__main__" else -1 if room == "simulator" else ROOMS.index(room)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
@@ -30,6 +59,21 @@ def test_imports_point_one_way(path):
     allowed = ALLOWED[path.relative_to(ROOT).parts[0]]
     names = {module.split(".")[0] for module in modules(path)}
     assert names & OURS_OR_HEAVY <= allowed
+
+
+IMPORTS = {(name_of(path), module) for path in FILES for module in modules(path) if module in NAMES}
+
+
+def test_rooms_import_lower_rooms_only():
+    ours = {(name, m) for name, m in IMPORTS if name in MODEL and m in MODEL}
+    assert {(name, m) for name, m in ours if height(name) < height(m)} <= KNOWN <= ours
+
+
+def test_modules_import_each_other_in_no_circle():
+    graph = {name: set() for name in NAMES}
+    for name, module in IMPORTS - KNOWN:
+        graph[name].add(module)
+    TopologicalSorter(graph).prepare()
 
 
 @pytest.mark.parametrize("path", SIMULATOR, ids=lambda p: p.stem)

@@ -18,9 +18,9 @@ from typing import Any, TypeAlias
 from proofs.kernel import RESOURCE_LIMIT, SEED
 from proofs.registry import ROOT, Claim, claims
 from psem_model.audit import cvc5_solver as audit_cvc5
-from psem_model.audit.counterexamples import executed
 from psem_model.audit.cvc5_solver import Answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
+from psem_model.audit.refutations import executed, name_of
 from psem_model.audit.run import SEEDS, twice
 from psem_model.text.errors import BadInput
 from psem_model.text.files import write_atomically
@@ -57,7 +57,7 @@ def audit(selected: Sequence[Claim], folder: Path, tell: Tell) -> dict[str, Any]
     for done, (path, answer) in enumerate(decide(paths), 1):
         answers[Path(path).relative_to(folder).as_posix()] = answer
         tell("cvc5", done, len(paths))
-    runs_of = executed([name for claim in selected for name in refutations(claim, runs[claim.id])])
+    runs_of = execute(selected, runs)
     found = [judged(claim, runs[claim.id], answers, runs_of) for claim in selected]
     whole = len(selected) == len(claims())
     return {
@@ -120,22 +120,25 @@ def facts_of(file: str) -> str:
 
 
 # ------------------------------------------------------------------------------------- verdicts
-def refutations(claim: Claim, runs: Sequence[Entry]) -> list[str]:
-    """The counterexamples that a refuted claim rests on, each of which is to be run."""
+def refutations(claim: Claim, runs: Sequence[Entry]) -> dict[str, Mapping[str, str]]:
+    """The counterexamples that a refuted claim rests on, each of which is to be run: their values."""
     if claim.expected != "refuted":
-        return []
-    return [f"{claim.id}-{o['name']}" for o in _refuting(runs[0])]
+        return {}
+    found = (o for o in runs[0].get("obligations", ()) if o["values"] is not None)
+    return {name_of(claim.id, o["name"]): o["values"] for o in found}
 
 
-def _refuting(run: Entry) -> list[Entry]:
-    return [o for o in run.get("obligations", ()) if o["values"] is not None]
+def execute(selected: Sequence[Claim], runs: Mapping[str, Sequence[Entry]]) -> dict[str, list[str]]:
+    """By counterexample of these claims, what is wrong with its runs in the simulator, in words."""
+    every = [refutations(claim, runs[claim.id]) for claim in selected]
+    return {name: executed(name, values) for of in every for name, values in of.items()}
 
 
 def judged(
     claim: Claim,
     runs: Sequence[Entry],
     answers: Mapping[str, Answer],
-    runs_of: Mapping[str, bool],
+    runs_of: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
     """The report's entry of a claim, with what is found to be wrong."""
     first, second = runs
@@ -150,16 +153,14 @@ def judged(
     rows = [_row(o, answers, findings) for o in pairs]
     findings += [f"unused: {fact}" for run in runs for fact in run["unused"]]
     premises = [_premises(each, answers, findings) for run in runs for each in run.get("premises", ())]
-    if claim.expected == "refuted" and not refutations(claim, runs):
+    names = list(refutations(claim, runs))
+    if claim.expected == "refuted" and not names:
         findings.append("simulator: nothing is run, since no counterexample refutes it")
-    for name in refutations(claim, runs):
-        if not runs_of.get(name, False):
-            what = "does not do what is said of it" if name in runs_of else "is executed by no test"
-            findings.append(f"simulator: the run of {name} {what}")
+    findings += [f"simulator: the run of {name} {wrong}" for name in names for wrong in runs_of[name]]
     return {
         **{key: first[key] for key in ("claim", "verdict", "axioms", "rules")},
         "findings": findings,
-        "executed_runs": sum(runs_of.get(name, False) for name in refutations(claim, runs)),
+        "executed_runs": sum(not runs_of[name] for name in names),
         "premises": premises,
         "obligations": rows,
     }

@@ -21,12 +21,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
 
+from psem_model.audit.processes import program
+
 RESOURCES = 400_000  # cvc5's own deterministic count, for a file
 SECONDS = 20  # of processor time, for a file, then the process is killed
 PATIENCE = 120.0  # seconds by the clock, likewise: a process that waits forever uses no time
 MEMORY = 4 << 30  # bytes, for a process
 CORES = 2
-COMMAND = [sys.executable, "-m", "psem_model.audit.cvc5_solver"]
 
 
 def options(resources: int = RESOURCES) -> dict[str, str]:
@@ -135,7 +136,7 @@ def decide(
     cores: int = CORES,
 ) -> Iterator[tuple[str, Answer]]:
     """The answers to files as they come, from a process for each core."""
-    command = [*COMMAND, str(resources), str(seconds)]
+    command = program("psem_model.audit.cvc5_solver", str(resources), str(seconds))
     pending = iter(paths)
     with ExitStack() as stack:
 

@@ -18,10 +18,10 @@ import click
 from proofs.kernel import Obligation, Theorem
 from proofs.registry import ROOT, Claim, Result, claims, prove, report
 from psem_model.reading import claims as reading
+from psem_model.text import places
 from psem_model.text.errors import BadInput, or_nearest, quoted
 from psem_model.text.files import require_writable, write_atomically
 
-BUILD = ROOT / "build"
 REPORT = "report.json"
 
 
@@ -30,7 +30,7 @@ def run(ids: Sequence[str], as_json: bool) -> int:
     selected = reading.named(ids)
     whole = len(selected) == len(claims())
     if whole:
-        require_writable(BUILD, REPORT)
+        require_writable(places.BUILD, REPORT)
     start = time.perf_counter()
     gc.set_threshold(100_000)  # theorems stay to the end: there is little to collect
     with interruptible() as check:
@@ -44,7 +44,7 @@ def run(ids: Sequence[str], as_json: bool) -> int:
         for line in totals(results, document["seconds"]):
             click.echo(line)
     if whole:
-        write_atomically(BUILD / REPORT, json.dumps(document, indent=2) + "\n")
+        write_atomically(places.BUILD / REPORT, json.dumps(document, indent=2) + "\n")
     return 0 if all(result.as_expected for result in results) else 1
 
 

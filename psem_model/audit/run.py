@@ -19,6 +19,7 @@ from typing import Any
 
 from proofs.registry import Claim, Result, prove
 from proofs.registry import select as chosen
+from psem_model.audit.processes import program
 
 SEEDS = ("1", "2")
 
@@ -140,7 +141,7 @@ def twice(ids: Sequence[str], tell: Callable[[int], None]) -> dict[str, list[dic
 def _start(seed: str) -> subprocess.Popen[bytes]:
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     environment = {**os.environ, "PYTHONHASHSEED": seed}
-    command = [sys.executable, "-m", __name__]
+    command = program("psem_model.audit.run")
     # Ctrl-C is for the command that started it, which ends it
     return subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
 

@@ -37,18 +37,18 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
     """
     from proofs.registry import claims
     from psem_model.audit import audit as audits
-    from psem_model.audit import proving
     from psem_model.reading.claims import named
+    from psem_model.text import places
     from psem_model.text.files import require_writable, write_atomically
 
     selected = named(ids)
     audits.require_cvc5()
     whole = len(selected) == len(claims())
-    require_writable(proving.BUILD / "smt2")
-    require_writable(proving.BUILD, *([REPORT] if whole else []))
+    require_writable(places.BUILD / "smt2")
+    require_writable(places.BUILD, *([REPORT] if whole else []))
     start = time.monotonic()
     with _progress() as tell:
-        report = audits.audit(selected, proving.BUILD / "smt2", tell)
+        report = audits.audit(selected, places.BUILD / "smt2", tell)
     report["seconds"] = round(time.monotonic() - start, 3)
     if as_json:
         click.echo(json.dumps(report, indent=2))
@@ -57,7 +57,7 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
         for line in (*tree, *(line_of(found) for found in report["claims"]), *totals(report, whole)):
             click.echo(line)
     if whole:
-        write_atomically(proving.BUILD / REPORT, json.dumps(report, indent=2) + "\n")
+        write_atomically(places.BUILD / REPORT, json.dumps(report, indent=2) + "\n")
     sys.exit(REJECTED if findings(report) else 0)
 
 

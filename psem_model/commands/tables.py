@@ -93,12 +93,13 @@ def tables(
 
 def write_all(style: Style, given: str | None) -> None:
     """Write every table and the document, and say where they are."""
-    from psem_model.audit.proving import BUILD, interruptible
+    from psem_model.audit.proving import interruptible
     from psem_model.tables import files as table_files
+    from psem_model.text import places
     from psem_model.text.files import require_writable
 
-    folder = BUILD / "tables" if given is None else Path(given)
-    shown = folder if given is not None else folder.relative_to(BUILD.parent)
+    folder = places.BUILD / "tables" if given is None else Path(given)
+    shown = folder if given is not None else folder.relative_to(places.BUILD.parent)
     pdf = f"{table_files.DOCUMENT}.pdf"
     require_writable(folder)
     with interruptible() as check, ticker("tables", len(table_files.TABLES)) as tell:

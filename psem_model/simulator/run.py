@@ -109,14 +109,16 @@ def simulate(
     arithmetic: str | Arithmetic = "modular",
     model: Model | None = None,
     seed: int = 0,
+    begin: Callable[[Array], Array] | None = None,
     progress: Callable[[int], None] | None = None,
     stop_at_divergence: bool = False,
 ) -> Run:
     """Run a schedule for some steps, on `psi` parameters in units of `unit`, beside a single device.
 
-    `progress` is called with the number of passes done. Raises ValueError with one line if a size is
-    not a whole number from 1, the mesh does not have the schedule's axes, the arithmetic is unknown,
-    or the model does not fit.
+    `begin`: the devices' first weights (devices, elements) from the single device's (1, elements), if
+    they are others. `progress` is called with the number of passes done. Raises ValueError with one
+    line if a size is not a whole number from 1, the mesh does not have the schedule's axes, the
+    arithmetic is unknown, or the model does not fit.
     """
     unit = psi if unit is None else unit
     _check(schedule, mesh, psi=psi, steps=steps, micro_steps=micro_steps, unit=unit)
@@ -133,7 +135,7 @@ def simulate(
     weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
     run = Executor(schedule, mesh, micro_steps, layouts, model, data, policy)
     moments = [data.moments(unit, n, policy.k > 0) for unit, n in enumerate(lengths)]
-    run.store.start(weights, moments)
+    run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
     single = Single(schedule.training, model, data, weights, moments, micro_steps)
     divergence, done = None, 0
     with np.errstate(all="ignore"):

@@ -84,9 +84,12 @@ class Store:
         self.sides: dict[tuple[Buffer, int], bool] = {}
 
     def start(self, weights: Sequence[Array], moments: Sequence[Array]) -> None:
-        """Every stored resting copy holds the same weights and moments: rows (parts, 1, elements)."""
+        """What stored resting copies hold: weights (1 or devices, elements) of each unit, and moments
+        (how many, 1, elements). One row is every device's.
+        """
         for unit, (row, beside) in enumerate(zip(weights, moments, strict=True)):
-            record = np.concatenate((row[None], beside)) if self.master else beside
+            of_each = np.broadcast_to(beside, (len(beside), *row.shape))
+            record = np.concatenate((row[None], of_each)) if self.master else beside
             starts = {Buffer.PARAMETERS: row[None], Buffer.OPTIMIZER: record}
             devices = self.layouts[unit].cluster.devices
             for buffer, rest in self.rests.items():

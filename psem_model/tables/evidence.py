@@ -8,18 +8,17 @@ from typing import Any
 
 import sympy
 
-from proofs.registry import ROOT, claims
+from proofs.registry import claims
 from psem_model.check.schedules import RULES, Checked, check_file
 from psem_model.published.entries import Entry, published
 from psem_model.published.reproduce import reproduce
 from psem_model.tables.table import Style, table
+from psem_model.text.errors import BadInput
+from psem_model.text.places import BUILD, EXAMPLES, PACKAGES
 from psem_model.text.report import Column, Section
 from spec.states import MIXED_ADAM
 
-EXAMPLES = ROOT / "psem_model" / "examples"
-
-
-REPORT = ROOT / "build" / "report.json"
+REPORT = BUILD / "report.json"
 SOURCES = ("proofs/claims.toml", "spec/*.py", "proofs/*.py")  # what verdicts rest on
 
 
@@ -62,7 +61,7 @@ def _found_by_proof() -> dict[str, str] | None:
         verdicts = {str(entry["id"]): str(entry["verdict"]) for entry in report["claims"]}
     except (OSError, ValueError, KeyError, TypeError):  # there is none, or it is something else
         return None
-    changed = any(path.stat().st_mtime > began for of in SOURCES for path in ROOT.glob(of))
+    changed = any(path.stat().st_mtime > began for of in SOURCES for path in PACKAGES.glob(of))
     return None if changed or verdicts.keys() != {claim.id for claim in claims()} else verdicts
 
 
@@ -85,6 +84,10 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
         if axes[0] <= len(found.schedule.axes) <= axes[1]:
             along = ", ".join(found.schedule.axes)
             rows.append((path.stem, along, *_found(found), _said(path.read_text(encoding="utf-8"))))
+    if not rows:
+        raise BadInput(
+            f"cannot read {EXAMPLES}: it has no such schedule; expected those of the package"
+        )
     rules = "; ".join(f"{rule}: {words}" for rule, words in RULES.items())
     return table(
         name,

@@ -10,9 +10,9 @@ import z3
 from proofs.kernel import Kernel
 from proofs.registry import Claim, select
 from psem_model.audit import registration as audit_registration
-from psem_model.audit.audit import facts_of, judged, refutations
-from psem_model.audit.counterexamples import executed
+from psem_model.audit.audit import execute, facts_of, judged, refutations
 from psem_model.audit.cvc5_solver import Answer, digest_of
+from psem_model.audit.refutations import REGISTERED
 from psem_model.audit.run import entry
 from tests.support.solvers import EASY
 
@@ -55,7 +55,7 @@ def audited(claim, change=lambda run: None, answers=None, runs_of=None):
     for o in first["obligations"]:
         right[facts_of(o["file"])] = heard("sat", o.get("witness"))
     right |= {p["file"]: heard("sat", p["witness"]) for p in first["premises"]}
-    ran = dict.fromkeys(refutations(claim, [first]), True) if runs_of is None else runs_of
+    ran = dict.fromkeys(refutations(claim, [first]), ()) if runs_of is None else runs_of
     return judged(claim, (first, second), right | (answers or {}), ran)["findings"]
 
 
@@ -254,7 +254,8 @@ def test_a_refutation_without_unknowns_is_evaluated_and_is_to_be_run():
     (name,) = refutations(claim, [made(claim)])
     assert name == "A1-two_and_two_is_five"
     assert audited(claim) == []
-    assert audited(claim, runs_of={}) == [f"simulator: the run of {name} is executed by no test"]
+    missing = execute([claim], {"A1": [made(claim)]})
+    assert audited(claim, runs_of=missing) == [f"simulator: the run of {name} is not registered"]
 
 
 def test_a_refuted_claim_with_nothing_to_run_is_found():
@@ -323,55 +324,15 @@ def test_a_part_of_a_registered_proof_is_not_to_be_registered(text, monkeypatch)
     assert audit_registration.registration() == []
 
 
-RUNS = """
-import pytest
-from psem_model.simulator import simulate
-from spec.derive import derive
-from spec.placement import BATCH
-from spec.strategies import STRATEGIES
-
-def run():
-    assert simulate(derive(STRATEGIES["dp"]), {BATCH: 2}, 2).matches
-
-def named(name, *marks):
-    return pytest.mark.parametrize("x", [pytest.param(0, id=name, marks=marks)])
-
-@named("A1-runs")
-def test_runs(x): run()
-@named("A1-empty")
-def test_empty(x): ...
-@named("A1-fails")
-def test_fails(x): run(); assert False
-@named("A1-skips", pytest.mark.skip)
-def test_skips(x): run()
-@named("A1-expected_to_fail", pytest.mark.xfail)
-def test_expected_to_fail(x): run(); assert False
-@named("A1-lucky", pytest.mark.xfail(strict=False))
-def test_lucky(x): run()
-@named("A1-twice")
-def test_once(x): run()
-@named("A1-twice")
-def test_again(x): ...
-"""
-
-
-def test_only_a_test_that_runs_the_simulator_and_passes_executes_a_counterexample(tmp_path):
-    file = tmp_path / "test_runs.py"
-    file.write_text(RUNS)
-    names = [
-        f"A1-{n}" for n in ("runs", "empty", "fails", "skips", "expected_to_fail", "lucky", "twice")
-    ]
-    found = executed([*names, "A1-absent"], [str(file)])
-    assert found == {name: name == "A1-runs" for name in names}
-
-
-def test_a_refutation_whose_run_does_not_diverge_or_is_missing_is_found():
+def test_a_refutation_whose_run_does_not_diverge_or_is_missing_is_found(monkeypatch):
     (claim,) = select(["M8"])
-    name = "M8-not_eight_times_less"
-    assert audited(claim) == []
-    assert audited(claim, runs_of={}) == [f"simulator: the run of {name} is executed by no test"]
-    (found,) = audited(claim, runs_of={name: False})
-    assert found == f"simulator: the run of {name} does not do what is said of it"
+    name, ran = "M8-not_eight_times_less", {"M8": [made(claim)]}
+    assert execute([claim], ran) == {name: []}
+    found = audited(claim, runs_of={name: ["sends nothing"]})
+    assert found == [f"simulator: the run of {name} sends nothing"]
+    monkeypatch.delitem(REGISTERED, name)
+    found = audited(claim, runs_of=execute([claim], ran))
+    assert found == [f"simulator: the run of {name} is not registered"]
 
 
 def test_a_counterexample_that_is_none_is_found():

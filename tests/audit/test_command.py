@@ -17,6 +17,7 @@ from psem_model.audit.audit import closest
 from psem_model.audit.cvc5_solver import Answer, decide
 from psem_model.audit.run import twice
 from psem_model.tables import collectives as table_collectives
+from psem_model.text import places
 from psem_model.text.files import write_atomically
 from tests.support.solvers import EASY
 
@@ -25,7 +26,7 @@ PAGE = (ROOT / "docs" / "AUDIT.md").read_text()
 
 @pytest.fixture
 def build(tmp_path, monkeypatch):
-    monkeypatch.setattr(proving, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(places, "BUILD", tmp_path / "build")
     return tmp_path / "build"
 
 

@@ -1,5 +1,6 @@
 """The audit's second solver and its evaluation without one: bounded, ended when they hang, exact."""
 
+import subprocess
 import sys
 import time
 from fractions import Fraction
@@ -13,6 +14,7 @@ from proofs.smtlib import standalone_text
 from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.cvc5_solver import answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
+from psem_model.audit.processes import program
 from tests.support.solvers import EASY
 
 
@@ -44,7 +46,7 @@ def test_a_solver_at_its_limit_of_processor_time_is_killed_and_another_goes_on(t
 
 def test_a_solver_that_waits_forever_is_killed(tmp_path, monkeypatch):
     sleeper = written(tmp_path, "sleeper.py", "import time; time.sleep(600)")
-    monkeypatch.setattr(audit_cvc5, "COMMAND", [sys.executable, sleeper])
+    monkeypatch.setattr(audit_cvc5, "program", lambda *_: [sys.executable, sleeper])
     start = time.monotonic()
     found = list(decide(["one", "other"], patience=0.5))
     assert [(path, a.is_known) for path, a in sorted(found)] == [("one", False), ("other", False)]
@@ -57,8 +59,18 @@ def test_a_solver_that_waits_forever_is_killed(tmp_path, monkeypatch):
 )
 def test_how_a_solver_ended_is_said(tmp_path, monkeypatch, ends, said):
     ender = written(tmp_path, "ender.py", f"import os, signal, sys; sys.stdin.readline(); {ends}")
-    monkeypatch.setattr(audit_cvc5, "COMMAND", [sys.executable, ender])
+    monkeypatch.setattr(audit_cvc5, "program", lambda *_: [sys.executable, ender])
     assert [a.answer for _, a in decide(["one", "other"])] == [f"unknown ({said})"] * 2
+
+
+def test_a_process_of_the_audit_imports_what_this_one_does_wherever_it_is_run(tmp_path):
+    for package in ("spec", "proofs", "psem_model"):
+        written(tmp_path, f"{package}.py", "raise ImportError('another one')")
+    for module, arguments in (("audit.run", ()), ("audit.cvc5_solver", ("9", "9"))):
+        command = program(f"psem_model.{module}", *arguments)
+        asked = '{"claims": [], "asked": []}' if module == "audit.run" else ""
+        done = subprocess.run(command, cwd=tmp_path, input=asked, capture_output=True, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_answer_says_which_text_was_read(tmp_path):

@@ -9,6 +9,7 @@ from itertools import product
 import pytest
 
 from proofs.registry import ROOT
+from psem_model.audit.refutations.compositions import TWINS as UNSAFE_TWINS
 from psem_model.check.schedules import FEW_ALONG_AN_AXIS, MICRO_STEPS, RULES
 from psem_model.reading.schedules import dumps, loads, read
 from psem_model.simulator import simulate
@@ -16,7 +17,6 @@ from spec.derive import derive
 from spec.schedule import Phase
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
-from tests.check.test_unsafe import UNSAFE
 from tests.support.crosscheck import agree_on_costs, agree_on_the_verdict
 from tests.support.schedules import rewrite, with_clipping
 
@@ -46,7 +46,7 @@ TWINS = {
     "unsynchronised_statistics.toml": "synchronised_statistics.toml",
     "updated_twice.toml": derive(STRATEGIES["dp"]),
 }
-TWINS |= {f"unsafe_{name}.toml": f"safe_{twin}.toml" for name, (_, _, twin) in UNSAFE.items()}
+TWINS |= {f"unsafe_{name}.toml": f"safe_{twin}.toml" for name, twin in UNSAFE_TWINS.items()}
 # where a fault can be seen; with fewer devices or micro-steps some are harmless
 DEVICES, FEW_STEPS = 3, 2
 

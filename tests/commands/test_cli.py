@@ -290,23 +290,24 @@ def test_an_interrupt_between_claims_stops_without_a_report(psem, monkeypatch, t
     import signal
 
     from psem_model.audit import proving
+    from psem_model.text import places
 
     def interrupted(claim, prove=prove):
         signal.raise_signal(signal.SIGINT)
         return prove(claim)
 
     monkeypatch.setattr(proving, "prove", interrupted)
-    monkeypatch.setattr(proving, "BUILD", tmp_path)
+    monkeypatch.setattr(places, "BUILD", tmp_path)
     code, _, err = psem("prove")
     assert (code, err.strip()) == (130, "psem: interrupted")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unwritable_build_folder_is_one_line_before_any_proof(psem, monkeypatch, tmp_path):
-    from psem_model.audit import proving
+    from psem_model.text import places
 
     (tmp_path / "build").write_text("a file in the way")
-    monkeypatch.setattr(proving, "BUILD", tmp_path / "build")
+    monkeypatch.setattr(places, "BUILD", tmp_path / "build")
     code, out, err = psem("prove")
     assert (code, out) == (2, "")
     assert err.count("\n") == 1

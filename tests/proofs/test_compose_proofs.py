@@ -18,6 +18,7 @@ import proofs.products as products
 import proofs.unsafe as unsafe
 from proofs.kernel import Kernel, KernelError
 from proofs.runs import Distributed
+from psem_model.audit.refutations.levels import in_stages
 from psem_model.simulator import simulate
 from psem_model.simulator.layout import Cluster
 from spec import conditions, operators
@@ -37,8 +38,6 @@ from spec.hierarchy import (
 )
 from spec.memory import Sizes
 from spec.operators import KEEP, SUM, Operator, apply
-from spec.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
-from spec.states import State
 from spec.verdict import check
 
 K1 = mesh.device_numbers_are_a_bijection
@@ -81,25 +80,6 @@ def test_groups_are_of_one_first_device_and_partition_the_mesh(sizes, data):
     assert {len(devices) for devices in found.values()} == {prod(sizes[axis] for axis in group)}
     for devices in found.values():
         assert all(len({d[a] for d in devices}) == 1 for a in range(len(sizes)) if a not in group)
-
-
-def in_stages(stages):
-    """Data parallelism on two levels, whose gradients are reduced in stages."""
-    levels = (OUTER, INNER)
-    ops, cut = [], ()
-    for level, collective in stages:
-        within = tuple(a for a in cut if a != level)
-        kind = Kind(collective.name)
-        ops.append(Op(kind, Phase.REDUCE, Buffer.GRADIENTS, axes=(level,), within=within))
-        cut = (*cut, level) if collective is REDUCE_SCATTER else within
-    rests = {state: Rest() for state in State} | {State.ACTIVATIONS: Rest(sharded=levels)}
-    micro_step = (
-        Op(Kind.FORWARD, Phase.FORWARD, Buffer.PARAMETERS, Buffer.ACTIVATIONS),
-        Op(Kind.BACKWARD, Phase.BACKWARD, Buffer.PARAMETERS, Buffer.GRADIENTS),
-    )
-    update = Op(Kind.UPDATE, Phase.UPDATE, Buffer.GRADIENTS, Buffer.OPTIMIZER)
-    reset = Op(Kind.RESET, Phase.UPDATE, Buffer.GRADIENTS)
-    return Schedule(levels, tuple(rests.items()), micro_step, (*ops, update, reset))
 
 
 @pytest.mark.parametrize("stages", STAGES.values(), ids=STAGES)

@@ -244,6 +244,17 @@ def test_activations_of_other_parameters_diverge_and_so_do_none():
         assert simulate(schedule, {"d": 2}, 5, steps=2).matches is right
 
 
+@pytest.mark.parametrize("policy", [MIXED_ADAM, POLICIES["fp32-sgd"]])
+def test_devices_that_begin_with_other_weights_than_the_single_one_diverge(policy):
+    def on_device(d, change):
+        return lambda row: row + change * (np.arange(2) == d)[:, None]
+
+    dp, how = derive(STRATEGIES["dp"]), {"policy": policy}
+    for device in (0, 1):
+        assert simulate(dp, {"batch": 2}, 5, begin=on_device(device, 0), **how).matches
+        assert not simulate(dp, {"batch": 2}, 5, begin=on_device(device, 1), **how).matches
+
+
 # ------------------------------------------------------------------ memory and messages
 def test_what_zero3_holds_and_sends_is_counted_from_its_blocks_and_messages():
     run = simulate(derive(STRATEGIES["zero3"]), {"batch": 4}, 10, steps=2)
