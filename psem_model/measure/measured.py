@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from psem_model.check.placements import NO_COPY
@@ -58,7 +58,8 @@ class Measured:
     divergence: Any
     verdict: Verdict | None
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
-    remarks: tuple[str, ...] = field(default=())
+    likely: tuple[str, ...] = ()  # why figures are not as predicted, where they are not
+    remarks: tuple[str, ...] = ()
 
     @property
     def matches(self) -> bool:
@@ -107,7 +108,7 @@ class Measured:
             several = len(self.stages) > 1
             wrong = [f"stage {k}: {f.words}" if several else f.words for k, f in self.unequal]
             if wrong:
-                yield "; ".join([f"but not as predicted: {wrong[0]}", *wrong[1:]])
+                yield "; ".join([f"but not as predicted: {wrong[0]}", *wrong[1:], *self.likely])
             yield from (f"the run matches{to}, but the verdict rejects: {r}" for r in reason)
         yield from self.remarks
         yield from [NO_COPY] if self.for_want_of_a_copy else []

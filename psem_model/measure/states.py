@@ -101,7 +101,8 @@ def measured(plan: StatesPlan, run: Run, progress: Callable[[int], None] | None 
         ran.divergence,
         verdict,
         copy,
-        tuple(_remarks(plan, ran, found)),
+        (LIKELY,),
+        (NOT_JUDGED,) if ran.matches and plan.micro_steps > JUDGED else (),
     )
 
 
@@ -121,13 +122,6 @@ def _facts(plan: StatesPlan) -> tuple[str, ...]:
         f"{plan.psi:,} parameters{layers} in units of {plan.unit or plan.psi:,}; {mesh}; "
         f"{counted(plan.micro_steps, 'micro-step')} a step",
     )
-
-
-def _remarks(plan: StatesPlan, ran: Ran, found: tuple[Figure, ...]) -> list[str]:
-    if not ran.matches:
-        return []
-    unequal = [LIKELY] if not all(figure.equal for figure in found) else []
-    return unequal + ([NOT_JUDGED] if plan.micro_steps > JUDGED else [])
 
 
 def figures(plan: StatesPlan, run: Ran) -> list[Figure]:

@@ -69,10 +69,13 @@ class StatesPlan:
 
 
 Plan = StatesPlan | ModelPlan
+SIMULATE = "simulate"  # the command that takes schedules and perceptrons as well
 
 
 def read(asked: Asked) -> Plan:
     """The plan that is asked for. Raises BadInput."""
+    if asked.command == SIMULATE:
+        _require_one(asked)
     if asked.schedule is not None:
         return _of_schedule(asked, asked.schedule)
     found = parsed(asked.strategy)
@@ -82,6 +85,16 @@ def read(asked: Asked) -> Plan:
     plan = model_plans.plan(found, asked)
     model_plans.require_effect(asked, [plan])
     return plan
+
+
+def _require_one(asked: Asked) -> None:
+    """Raise BadInput unless there is a strategy, a placement or a schedule, one of the three."""
+    several = "simulate: expected a strategy, --placement or --schedule"
+    others = asked.strategy is not None or asked.placement is not None or asked.hold
+    if asked.schedule is not None and others:
+        raise BadInput(f"{several}, one of the three; nearest: --schedule alone")
+    if asked.schedule is None and asked.strategy is None and asked.placement is None:
+        raise BadInput(f"{several}; nearest: simulate zero3")
 
 
 def read_several(
@@ -207,9 +220,10 @@ def placed_as(asked: Asked, found: Expression | None) -> tuple[Placement, str]:
 
 def _size(asked: Asked) -> tuple[int, int | None, tuple[int, int] | None]:
     """Parameters, and in what units; of a perceptron, its layers and their width too."""
+    simulated = asked.command == SIMULATE and not is_shape(asked.shape)
+    if simulated and (asked.psi is None) is (asked.mlp is None):
+        raise BadInput("simulate: expected --psi or --mlp, one of the two; nearest: --psi 1000")
     if asked.mlp is not None:
-        if asked.psi is not None:
-            raise BadInput("--mlp: given with --psi; expected one of the two")
         if asked.unit is not None:
             raise BadInput("--unit: given with --mlp; expected no unit: it is a layer")
         asked.refuse(OF_MODELS, "with --mlp", "a model's shape and --sequence, or --mlp alone")

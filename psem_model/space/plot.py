@@ -8,7 +8,7 @@ from typing import Any
 
 from psem_model.space.placements import PLACEMENTS, Row, Space
 from psem_model.text.errors import BadInput, nearest, quoted, shortened
-from psem_model.text.files import write_atomically
+from psem_model.text.files import named, write_atomically
 
 SUFFIXES = (".svg", ".png", ".pdf")
 UNDATED: dict[str, dict[str, None]] = {  # the same plot is the same file
@@ -30,6 +30,8 @@ def draw(space: Space, name: str) -> None:
             f"--plot: given {quoted(name)}; expected a file that ends in {', '.join(SUFFIXES)}; "
             f"nearest: {shortened(path.stem) or 'space'}{near}"
         )
+    if not path.parent.is_dir():
+        raise BadInput(f"cannot write {named(path)}: there is no folder {named(path.parent)}")
     try:
         import matplotlib
         from matplotlib.figure import Figure

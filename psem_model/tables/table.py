@@ -53,7 +53,7 @@ def table(
 ) -> Section:
     """A table that can stand alone: `notes` and `legend` say what a reader needs to know of it."""
     columns = tuple(replace(column, key=column.key or column.title) for column in columns)
-    return Section(title, columns, rows(cells), _several(notes), name, True, legend or {}, **more)
+    return Section(title, columns, rows(cells), _several(notes), name, True, legend, **more)
 
 
 def _several(notes: Cell) -> tuple[Cell, ...]:
@@ -68,7 +68,7 @@ def formulas(found: Section) -> list[Any]:
 
 def renamed(found: Section, style: Style) -> Section:
     """The same with the symbols of a style; without a legend they are others', and stay."""
-    if not found.legend:
+    if found.legend is None:
         return found
 
     def cell(given: Cell) -> Cell:

@@ -92,7 +92,7 @@ def meanings(section: Section) -> list[tuple[str, str]]:
     used |= {str(call.func) for f in formulas if f is not None for call in f.atoms(sympy.Function)} & {
         SHARD
     }
-    return [(k, words) for k, words in section.legend.items() if k.split("(")[0] in used]
+    return [(k, words) for k, words in (section.legend or {}).items() if k.split("(")[0] in used]
 
 
 def _unit(report: Report) -> Unit:

@@ -109,7 +109,7 @@ class Section:
     notes: tuple[Cell, ...] = ()
     key: str = ""
     titled: bool = False
-    legend: Mapping[str, str] = field(default_factory=dict)
+    legend: Mapping[str, str] | None = None
     long: bool = False
     headed: bool = False
 

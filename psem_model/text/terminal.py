@@ -88,7 +88,7 @@ def _is_bytes(cell: Cell) -> bool:
 
 def _notes(section: Section) -> Iterator[str]:
     yield from (written(note) for note in section.notes)
-    yield from (f"{name}: {words}" for name, words in section.legend.items())
+    yield from (f"{name}: {words}" for name, words in (section.legend or {}).items())
 
 
 # ------------------------------------------------------------------------------- cells as texts

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from proofs.registry import claims, prove
+from psem_model.text.report import VERSION
 from tests.support.command import exact
 
 OK = ["--psi", "1e9", "--devices", "4"]
@@ -145,7 +146,7 @@ def test_json_says_whether_a_copy_of_the_weights_is_missed(psem):
         assert refusal["for_want_of_a_copy"] is missed
         (weights,) = json.loads(psem("check", name, *of_policy)[1])["weights"]
         assert weights["schedule"]["rejection"]["for_want_of_a_copy"] is missed
-        plan, right = json.loads(psem("compare", name, "dp", *OK, *of_policy)[1])
+        plan, right = json.loads(psem("compare", name, "dp", *OK, *of_policy)[1])["plans"]
         assert (plan["for_want_of_a_copy"], right["for_want_of_a_copy"]) == (missed, False)
 
 
@@ -182,7 +183,10 @@ def test_predictions_as_json_have_the_documented_shape(predicted):
         "memory",
         "communication",
         "formulas",
+        "report",
+        "version",
     }
+    assert (found["report"], found["version"]) == ("predict", VERSION)
     assert found["inputs"]["psi"] == 7_500_000_000
     assert found["placement"]["parameters"] == "S*"
     assert set(found["memory"]["resting"]) == {"parameters", "optimizer", "gradients", "total"}

@@ -13,7 +13,8 @@ from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 
 COMMANDS = sorted(program.commands)
-EXAMPLES = [example for name in COMMANDS for example in program.commands[name].examples]
+EVERY = [command for command in program.commands.values() if isinstance(command, Command)]
+EXAMPLES = [example for command in EVERY for example in command.examples]
 SLOW = {"psem prove", "psem audit C1", "psem tables --all --folder build/tables"}
 
 
@@ -82,7 +83,7 @@ def completed(line):
         ("psem predict --order ", {"gpipe", "1f1b", "interleaved"}),
         ("psem predict tp --block l", {"llama"}),
         ("psem derive tp --part ", {"embedding", "layer", "head"}),
-        ("psem tables --format ", {"latex", "markdown", "csv"}),
+        ("psem tables --format ", {"text", "json", "latex", "markdown", "csv"}),
         ("psem simulate zero1 --arithmetic f", {"float64"}),
         ("psem pro", {"prove"}),
     ],

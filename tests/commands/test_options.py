@@ -134,7 +134,7 @@ def test_every_option_changes_what_is_said_or_is_refused(command, context, optio
         (["derive", "tp", "--part", "head", "--recompute", "all"], "--recompute: given with --part"),
         (["derive", "tp", "--hold"], "--hold: given where backward gathers nothing"),
         (["derive", "--language", "--moves"], "--language alone"),
-        (["simulate", "zero1(2)", *PSI, "--order", "gpipe"], "--order: given where no transformer"),
+        (["simulate", "zero1(2)", *PSI, "--order", "gpipe"], "--order: given with --psi"),
         (["simulate", "tp(2)", *SHAPE, "--psi", 9], "--psi: given with 'tp(2)'"),
         (["simulate", "tp(2)", *SHAPE, "--mlp", "2x2"], "--mlp: given with 'tp(2)'"),
         (["simulate", "tp(2)", *SHAPE, "--arithmetic", "exact"], "one of modular, float64"),

@@ -77,7 +77,8 @@ def test_a_rejection_as_json_names_the_operation_and_the_runs(psem, written):
     code, out, _ = psem("check", path, "--json")
     found = json.loads(out)
     assert code == 1
-    assert set(found) == {"file", "accepted", "cases", "rejection", "divergence", "simulated"}
+    said = {"file", "accepted", "cases", "rejection", "divergence", "simulated"}
+    assert set(found) == said | {"report", "version"}
     assert found["accepted"] is False
     rejection = found["rejection"]
     assert rejection["operation"].startswith("update gradients -> optimizer")
@@ -110,7 +111,7 @@ def test_the_simulator_replays_the_same_run_with_the_same_numbers(name, psem):
     shown = {key: found["divergence"][key] for key in found["simulated"]}
     assert found["simulated"] == shown
     *_, reference, simulated = psem("check", path)[1].splitlines()
-    assert reference.removeprefix("a run that diverges, ") == simulated.removeprefix("simulated ")
+    assert reference.removeprefix("  a run that diverges, ") == simulated.removeprefix("  simulated ")
 
 
 @pytest.mark.parametrize("policy", ["mixed-adam", "fp32-adam", "fp32-sgd"])

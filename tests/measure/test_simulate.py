@@ -90,7 +90,7 @@ def test_a_run_that_matches_by_luck_is_not_taken_for_right(name, args, nearly, p
     said = (
         f"the run matches{nearly}, but the verdict rejects: update gradients: the gradient it applies"
     )
-    assert out.splitlines()[-1].startswith(said)
+    assert out.splitlines()[-1].strip().startswith(said)
     code, out, _ = psem("simulate", "--schedule", path, "--psi", 10, *args, "--json")
     found = json.loads(out)
     assert (code, found["matches"], found["divergence"]) == (1, True, None)
@@ -173,8 +173,8 @@ def test_a_schedule_in_a_file_is_simulated(psem, written):
     assert code == 1  # it is right, but never gives the gathered parameters back
     assert "differs" in out
     same, but = out.splitlines()[-2:]
-    assert same.startswith("every copy of every parameter is that of the single device")
-    assert but.startswith("but not as predicted: parameters at rest, bytes; all at rest, by")
+    assert same.startswith("  every copy of every parameter is that of the single device")
+    assert but.startswith("  but not as predicted: parameters at rest, bytes; all at rest, by")
 
 
 def test_an_interrupted_simulation_is_one_line(psem, monkeypatch):

@@ -34,7 +34,7 @@ def test_a_rejected_plan_is_shown_with_its_reason_and_exit_code_1(args, psem):
     (reason,) = [line for line in out.splitlines() if line.startswith("  rejected")]
     assert args[0] in reason
     code, out, _ = psem("compare", *args, "--json")
-    wrong, right = json.loads(out)
+    wrong, right = json.loads(out)["plans"]
     assert (code, wrong["accepted"], right["accepted"]) == (1, False, True)
     assert wrong["reason"] in reason
     assert right["reason"] is None
@@ -70,7 +70,7 @@ def test_the_order_of_factors_changes_nothing_that_is_compared(psem, factors):
     plans = [" * ".join(some) for some in permutations(sorted(factors))]
     for shape in (["--psi", 720], [*SHAPE, "--vocabulary", 48]):
         code, out, _ = psem("compare", *plans, *shape, "--json")
-        first, *others = json.loads(out)
+        first, *others = json.loads(out)["plans"]
         assert code == 0
         for other in others:
             assert {**other, "strategy": ""} == {**first, "strategy": ""}
@@ -88,7 +88,7 @@ def test_the_order_of_factors_changes_nothing_that_is_compared(psem, factors):
 def test_text_and_json_have_the_same_figures(args, psem):
     lines = [line.split("  ") for line in psem("compare", *args)[1].splitlines()]
     rows = {words[1]: [w.strip() for w in words[2:] if w.strip()] for words in lines[1:]}
-    plans = json.loads(psem("compare", *args, "--json")[1])
+    plans = json.loads(psem("compare", *args, "--json")[1])["plans"]
 
     unit = next(u for u in UNITS if rows["sent, all"][0].endswith(f" {u.name}"))
     figures = {}
@@ -106,15 +106,15 @@ def test_text_and_json_have_the_same_figures(args, psem):
 
 def test_a_total_is_the_sum_of_what_it_is_of(psem):
     args = ["zero-offload(4)", "zero3(a=2) * dp(b=2)", *PSI, "--json"]
-    for plan in json.loads(psem("compare", *args)[1]):
+    for plan in json.loads(psem("compare", *args)[1])["plans"]:
         states = sum(exact(plan["memory"][s]) for s in ("parameters", "optimizer", "gradients"))
         assert exact(plan["memory"]["resting"]) == states
         assert exact(plan["sent_all"]) == sum(map(exact, plan["sent"].values()))
         _, out, _ = psem("predict", plan["strategy"], *PSI, "--json")
         costs = json.loads(out)
-        assert plan["memory"]["resting"] == costs["memory"]["resting"]["total"]
-        assert plan["sent_all"] == costs["communication"]["bytes"]
-        assert plan["host_bytes"] == costs["communication"]["host_bytes"]
+        assert exact(plan["memory"]["resting"]) == exact(costs["memory"]["resting"]["total"])
+        assert exact(plan["sent_all"]) == exact(costs["communication"]["bytes"])
+        assert exact(plan["host_bytes"]) == exact(costs["communication"]["host_bytes"])
 
 
 def test_what_is_compared_says_what_it_is_of(psem):

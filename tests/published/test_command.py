@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from psem_model.published.entries import SYMBOLS, form, published, same
 from psem_model.published.reproduce import reproduce
-from tests.conftest import exact
-from tests.support.command import predicted
+from tests.support.command import exact, predicted
 
 PSI, N = SYMBOLS["Psi"], SYMBOLS["N"]
 SMALL = {"layers": 8, "hidden": 1024, "heads": 16, "sequence": 1024}
@@ -30,7 +29,7 @@ def divisible(entry):
 def of_collective(entry):
     """What one operation sends, in Psi."""
     operations = divisible(entry)["communication"]["operations"]
-    (sent,) = (o["formula"] for o in operations if o["operation"] == entry.collective)
+    (sent,) = (o["elements"]["formula"] for o in operations if o["operation"] == entry.collective)
     return (form(sent) / PSI).subs(N, form(str(entry.inputs["n"])))
 
 

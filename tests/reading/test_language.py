@@ -88,7 +88,7 @@ def test_an_error_in_a_file_is_one_line_with_file_and_line(psem, written):
     [
         (
             "derive",
-            ["psem derive zero2 > my.toml", "--language", "where it is left out"],
+            ["psem derive zero2 > my.toml", "--language", "`psem derive --language`"],
         ),
         ("check", ["FILE", "--devices", "--accumulate", "Exit code"]),
         ("simulate", ["--schedule", "--mlp", "--arithmetic", "--seed", "--steps", "Exit code"]),

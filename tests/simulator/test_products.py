@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from psem_model.measure.measured import Figure, Run
 from psem_model.measure.products import (
-    ProductRun,
+    measured,
     placings,
     programs,
-    simulate_product,
     transformer,
     works,
 )
-from psem_model.measure.states import Figure
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.parts import AGAIN, BACKWARD
 from psem_model.reading.products import parse
@@ -27,6 +26,7 @@ from psem_model.simulator.placing import Halves
 from psem_model.simulator.products import PlacedTransformer, term
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import divergence_text
+from psem_model.text.terminal import text
 from spec.derive import derive
 from spec.layouts import along
 from spec.pipeline import Kind, Pipeline
@@ -61,7 +61,7 @@ def verdicts(plan):
 @given(plans(), st.sampled_from(["modular", "float64"]))
 def test_a_product_trains_as_one_device_and_holds_and_sends_what_is_predicted(plan, arithmetic):
     assert verdicts(plan)
-    run = simulate_product(plan, 2, arithmetic, 0)
+    run = measured(plan, Run(2, arithmetic, 0))
     assert run.divergence is None
     assert run.unequal == []
     assert run.as_predicted
@@ -131,7 +131,7 @@ def test_every_move_and_every_operation_sends_on_each_device_what_is_predicted(p
 def test_layers_hand_on_numbers_as_wide_as_weights_and_losses_are_summed_in_fp32(policy, width):
     """Of 2 micro-batches of 8 tokens of 4 features; all-reducing 8 sums over 2 devices sends 8."""
     plan = replace(plan_of("tp(2) * pp(2)", tied=False), policy=POLICIES[policy])
-    ran = simulate_product(plan, 1, "modular", 0)
+    ran = measured(plan, Run(1, "modular", 0))
     assert ran.unequal == []
     for stage in ran.stages:
         assert {f.key: f.simulated for f in stage}["bytes along pipe"] == 2 * 8 * 4 * width
@@ -295,20 +295,20 @@ def test_a_gradient_that_more_than_a_sum_is_left_to_do_for_is_refused():
 )
 def test_what_cannot_be_simulated_is_refused_in_words(model, words):
     with pytest.raises(BadInput, match=words):
-        simulate_product(plan_of("zero1(2) * tp(2)", **model), 1, "modular", 0)
+        measured(plan_of("zero1(2) * tp(2)", **model), Run(1, "modular", 0))
 
 
 # ---------------------------------------------------------------------------- as it is told
 def test_a_run_is_told_in_words_and_for_programs():
     plan, told = plan_of("hsdp(1, 2) * pp(2)"), []
-    run = simulate_product(plan, 2, "float64", 3, told.append)
-    assert told == [*range(1, works(plan, 2) + 1)]
-    words = "\n".join(run.lines())
+    run = measured(plan, Run(2, "float64", 3), told.append)
+    assert told == [*range(1, works(plan, Run(2)) + 1)]
+    words = text(run.report())
     assert words.startswith("hsdp(replica=1, shard=2) * pp(pipe=2)\n")
     assert "per device of stage 1" in words
     assert "differs" not in words
     assert "the single device after each of 2 steps, to a relative 1e-09" in words
-    found = json.loads(json.dumps(run.json()))
+    found = json.loads(json.dumps(run.report().document()))
     assert (found["matches"], found["divergence"], found["inputs"]["seed"]) == (True, None, 3)
     assert len(found["stages"]) == 2
     for figures in found["stages"]:
@@ -328,11 +328,11 @@ def test_a_run_that_diverges_says_where():
     state = run.divergence.state
     assert first.startswith(f"after step 1, an element of the {state} of ")
     figure = Figure("elements", "sent", 1, 2)
-    told = ProductRun(plan, 1, "modular", 0, ((figure,),), run.divergence)
+    told = replace(measured(plan, Run()), stages=((figure,),), divergence=run.divergence)
     assert (told.matches, told.as_predicted) == (False, False)
-    assert told.lines()[-1] == f"the run diverges: {first}"
-    divergence = json.loads(json.dumps(told.json()))["divergence"]
+    assert text(told.report()).endswith(f"  the run diverges: {first}\n")
+    divergence = json.loads(json.dumps(told.report().document()))["divergence"]
     assert (divergence["step"], divergence["state"]) == (1, state)
     same = replace(told, divergence=None)
-    assert same.lines()[-1] == "but not as predicted: stage 0: sent"
+    assert text(same.report()).endswith("  but not as predicted: sent\n")
     assert not same.as_predicted

@@ -11,14 +11,15 @@ import pytest
 import sympy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from psem_model.tables.writers import FORMATS, escaped, formula
 
 from psem_model.tables.files import TABLES
-from psem_model.tables.table import SYMBOLS, Column, Style, Table, parts, plain
+from psem_model.tables.table import SYMBOLS, Style, formulas, renamed
+from psem_model.tables.table import table as made
+from psem_model.text.papers import FORMATS, escaped, formula, label, meanings, plain
+from psem_model.text.report import Column, parts
 from spec.states import MIXED_ADAM, custom_policy
 from spec.strategies import STRATEGIES
-from tests.conftest import exact
-from tests.support.command import predicted
+from tests.support.command import exact, predicted
 
 POLICIES = {"2,2": MIXED_ADAM, "4,2": custom_policy(Fraction(4), Fraction(2), Fraction(12))}
 ONE_MICRO_STEP = ("fused-update",)
@@ -37,14 +38,14 @@ def unnamed(name, padded=True, policy="2,2"):
 
 
 def built(name, style):
-    return unnamed(name, style.padded).renamed(style)
+    return renamed(unnamed(name, style.padded), style)
 
 
 @cache
 def rows(name, padded=True, policy="2,2"):
     """A table's rows, read from its CSV."""
-    table = unnamed(name, padded, policy)
-    return tuple(csv.DictReader(io.StringIO(FORMATS["csv"].write(table))))
+    found = unnamed(name, padded, policy)
+    return tuple(csv.DictReader(io.StringIO(FORMATS["csv"].write(found))))
 
 
 def row(name, padded=True, policy="2,2", **keys):
@@ -227,7 +228,7 @@ def as_read(latex):
 @pytest.mark.parametrize("style", NAMED.values(), ids=NAMED)
 def test_every_formula_in_latex_reads_as_what_it_is(style):
     for name in TABLES:
-        for expression in built(name, style).formulas:
+        for expression in formulas(built(name, style)):
             names = {str(symbol): symbol for symbol in expression.free_symbols}
             functions = {str(f.func): f.func for f in expression.atoms(sympy.Function)}
             written = formula(expression)
@@ -246,20 +247,20 @@ def test_a_product_under_a_line_is_not_read_as_a_factor_beside_it():
 def test_symbols_are_what_was_asked_for_and_stay_distinct(style):
     for name in TABLES:
         before, after = unnamed(name, style.padded), built(name, style)
-        for one, other in zip(before.formulas, after.formulas, strict=True):
+        for one, other in zip(formulas(before), formulas(after), strict=True):
             assert len(one.free_symbols) == len(other.free_symbols)
             renamed = {str(symbol) for symbol in one.free_symbols}
             if before.legend is not None:
                 renamed = {style.symbol(name) for name in renamed}
             assert {str(symbol) for symbol in other.free_symbols} == renamed
-        explained = {key.split("(")[0] for key, _ in after.meanings}
+        explained = {key.split("(")[0] for key, _ in meanings(after)}
         if before.legend is not None:
-            assert explained >= {str(symbol) for f in after.formulas for symbol in f.free_symbols}
+            assert explained >= {str(symbol) for f in formulas(after) for symbol in f.free_symbols}
 
 
 def test_divisible_formulas_round_nothing():
     for name in TABLES:
-        for expression in built(name, Style(padded=False)).formulas:
+        for expression in formulas(built(name, Style(padded=False))):
             assert not expression.has(sympy.ceiling, sympy.Function("shard", positive=True))
 
 
@@ -268,15 +269,13 @@ texts = st.text(st.characters(min_codepoint=32, max_codepoint=126))
 cells = texts | st.integers() | st.fractions(max_denominator=10**6)
 tables = st.lists(st.tuples(texts, cells, cells), max_size=5).flatmap(
     lambda drawn: st.builds(
-        lambda long, headed, wide: Table(
+        lambda long, headed, wide: made(
             "t",
             "A title",
             (Column("a"), Column("b", wide), Column("c")),
-            tuple(drawn),
-            "",
-            None,
-            long,
-            headed,
+            drawn,
+            long=long,
+            headed=headed,
         ),
         st.booleans(),
         st.booleans(),
@@ -289,7 +288,7 @@ WRITTEN = [(name, kind) for name in TABLES for kind in FORMATS]
 @given(tables)
 def test_csv_gives_back_every_cell(table):
     _, *read = csv.reader(io.StringIO(FORMATS["csv"].write(table)))
-    assert read == [[plain(cell) for cell in row] for row in table.rows]
+    assert read == [[plain(cell) for cell in row.cells] for row in table.rows]
 
 
 @given(tables)
@@ -329,13 +328,13 @@ def test_every_table_is_sound_latex(name):
 
 
 def test_labels_are_unique():
-    labels = [built(name, Style()).label for name in TABLES]
+    labels = [label(built(name, Style())) for name in TABLES]
     assert len({*labels}) == len(labels)
 
 
 def test_a_row_with_a_cell_too_many_is_no_table():
     with pytest.raises(ValueError, match="2 cells in 1 columns"):
-        Table("t", "", (Column("a"),), (("b", "c"),))
+        made("t", "", (Column("a"),), [("b", "c")])
 
 
 def test_formulas_are_broken_on_a_page_and_nowhere_else():
@@ -358,7 +357,7 @@ def test_a_word_is_broken_at_its_marks_and_a_number_never():
 def test_cells_with_decimals_that_end_have_no_fraction_line():
     for name in TABLES:
         for line in built(name, Style()).rows:
-            for part in (part for cell in line for part in parts(cell)):
+            for part in (part for cell in line.cells for part in parts(cell)):
                 if isinstance(part, Fraction):
                     ends = math.gcd(part.denominator, 10**40) == part.denominator
                     assert ("/" in plain(part)) is not ends
