@@ -215,6 +215,7 @@ def test_what_is_proved_is_true_in_plain_python(formula):
         assert all(truth(formula, point) for point in points(formula))
 
 
+@pytest.mark.slow
 @quick
 @given(atoms, formulas)
 def test_what_is_proved_from_a_premise_is_true_wherever_the_premise_is(premise, formula):
@@ -242,6 +243,7 @@ def test_what_is_proved_by_induction_is_true_of_natural_numbers(formula):
         assert all(truth(formula, {**p, "a": abs(p["a"])}) for p in points(formula))
 
 
+@pytest.mark.slow
 @quick
 @given(formulas)
 def test_what_is_refuted_is_false_in_plain_python(formula):

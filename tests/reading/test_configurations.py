@@ -250,6 +250,7 @@ def check_that_it_is_read_or_refused(folder, content):
     assert all(type(elements) is int and elements > 0 for elements in parameters(model).values())
 
 
+@pytest.mark.slow
 @given(fields=malformed())
 def test_a_malformed_configuration_is_check_that_it_is_read_or_refused(folder, fields):
     check_that_it_is_read_or_refused(folder, json.dumps(fields))

@@ -119,6 +119,7 @@ def test_any_schedule_is_read_back_as_it_was_under_any_title(schedule, title):
     assert loads(dumps(schedule, title), "x.toml") == schedule
 
 
+@pytest.mark.slow
 @given(schedules())
 def test_each_operation_is_on_a_line_of_its_own(schedule):
     text = dumps(schedule, "a title")

@@ -23,6 +23,7 @@ PHASES = ("forward", "backward", "finish")
 
 
 # ------------------------------------------------------------------- beside one device
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(plans(), st.sampled_from([Residues(), Real(), Real(adam=False)]), st.integers(1, 2))
 def test_a_transformer_on_a_mesh_trains_as_on_one_device(plan, numbers, micro_batches):
@@ -165,6 +166,7 @@ def test_a_pipeline_trains_as_one_device(planned, numbers):
     assert {k for stage in found.stages for k in stage.gradients} == single.gradients.keys()
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(pipelines())
 def test_stages_send_what_is_predicted(planned):

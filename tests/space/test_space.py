@@ -248,6 +248,7 @@ def test_the_stages_dominate_one_another_under_the_conditions_of_p3(n, w, g, k, 
         assert dominates(cost[a], cost[b]) == when.get((a, b), False), (a, b)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 64), regimes, st.integers(2, 12), st.data())
 def test_what_none_is_said_to_be_better_than_is_beaten_by_no_other_on_the_page(n, regime, m, data):
     space = Space(n, data.draw(policies(regime)), m if regime.several else 1)

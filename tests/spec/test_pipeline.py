@@ -80,6 +80,7 @@ def test_every_stage_holds_as_much_as_the_closed_form_says(pipe):
         assert run.in_flight(stage) == in_flight(pipe, stage)
 
 
+@pytest.mark.slow
 @given(pipelines())
 def test_what_a_stage_holds_is_what_is_started_and_not_ended_at_some_moment(pipe):
     run = timeline(pipe)

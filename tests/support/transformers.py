@@ -12,7 +12,7 @@ from psem_model.simulator.functions import Residues
 from psem_model.simulator.stages import ONE_STAGE, DistributedTransformer
 from psem_model.simulator.transformer import SingleDevice
 from spec.distribute import distribute
-from spec.match import differences
+from spec.match import first_difference
 from spec.model_strategies import MODEL_AXES
 from spec.transformer import Transformer, parts
 
@@ -70,8 +70,9 @@ class Plan(NamedTuple):
 
 def differing(found, single):
     """States and weights, with their layers, that are not as on one device."""
-    every = differences(found.beside(single), found.numbers.unequal)
-    return {(d.state, d.place.layer, d.place.weight) for d in every}
+    unequal = found.numbers.unequal
+    firsts = (first_difference([row], unequal) for row in found.beside(single))
+    return {(d.state, d.place.layer, d.place.weight) for d in firsts if d}
 
 
 @st.composite
