@@ -125,7 +125,8 @@ def updates_on_host(op: Op, schedule: Schedule) -> bool:
     return schedule.rest(State.OPTIMIZER if stored else State.PARAMETERS).host
 
 
-def execute(  # noqa: C901  a case for each kind of operation
+# one branch for each kind of operation
+def execute(  # noqa: C901
     op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step: int
 ) -> None:
     """Run one operation on every device, in place."""
