@@ -17,6 +17,7 @@ from psem_model.check.placements import NotRealisable
 from psem_model.commands import space as space_commands
 from psem_model.commands.cli import psem as commands
 from psem_model.predict.states import predict
+from psem_model.reading import words
 from psem_model.space.forms import unless
 from psem_model.space.placements import Space
 from spec.arithmetic import DIVISIBLE
@@ -408,6 +409,6 @@ def test_a_broken_rule_is_noticed_by_the_claim(file, rule, broken, claim, tmp_pa
     ],
 )
 def test_the_space_says_what_the_optimizer_state_is_taken_to_hold(policy, holds):
-    found = Space(8, placements.policy(policy), 1)
+    found = Space(8, words.policy(policy), 1)
     assert f"  the optimizer state holds {holds}" in found.lines(False, False)
     assert found.json(False, False)["inputs"]["optimizer_holds"] == holds
