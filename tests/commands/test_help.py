@@ -51,8 +51,8 @@ def test_choices_are_shown(psem):
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e not in SLOW])
 def test_every_example_of_the_help_runs(example, psem, tmp_path, monkeypatch):
-    configuration = ROOT / "examples" / "configurations" / "llama-2-7b.json"
-    (tmp_path / "llama-2-7b.json").write_text(configuration.read_text())
+    for configuration in (ROOT / "examples" / "configurations").glob("*.json"):
+        (tmp_path / configuration.name).write_text(configuration.read_text())
     (tmp_path / "my.toml").write_text(psem("derive", "zero2")[1])
     monkeypatch.chdir(tmp_path)
     _, *args = shlex.split(example.partition(" > ")[0])
@@ -82,7 +82,7 @@ def completed(line):
         ("psem predict --order ", {"gpipe", "1f1b", "interleaved"}),
         ("psem predict tp --block l", {"llama"}),
         ("psem derive tp --part ", {"embedding", "layer", "head"}),
-        ("psem tables --format ", {"latex", "markdown", "csv"}),
+        ("psem tables --format la", {"latex"}),
         ("psem simulate zero1 --arithmetic f", {"float64"}),
         ("psem pro", {"prove"}),
     ],
