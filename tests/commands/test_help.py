@@ -9,11 +9,17 @@ from click.shell_completion import ShellComplete
 
 from proofs.registry import ROOT, claims
 from psem_model.commands.cli import psem as program
+from psem_model.commands.help import Command
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 
 COMMANDS = sorted(program.commands)
-EXAMPLES = [example for name in COMMANDS for example in program.commands[name].examples]
+EXAMPLES = [
+    example
+    for command in program.commands.values()
+    if isinstance(command, Command)
+    for example in command.examples
+]
 SLOW = {"psem prove", "psem audit C1", "psem tables --all --folder build/tables"}
 
 

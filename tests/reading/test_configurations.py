@@ -213,7 +213,7 @@ def test_a_file_that_is_no_configuration_is_refused(folder, content, words):
     "content", ['{"vocab_size": 1, "vocab_size": 2}', '{"a": {"b": 1, "b": 1}}', '{"a": 1, "a": 1}']
 )
 def test_a_key_that_is_given_twice_is_refused(folder, content):
-    with pytest.raises(BadInput, match="twice; expected it once"):
+    with pytest.raises(BadInput, match="twice; expected a model's config"):
         read(write(folder, content))
 
 
