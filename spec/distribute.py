@@ -129,7 +129,7 @@ class _Work:
     def constant(self, value: Value, lies: Lies) -> Value:
         """A constant that lies so. Every device has, or makes, the slice that it needs."""
         where = ",".join(f"{axis}:{lie}" for axis, lie in lies.items() if lie != WHOLE)
-        named = replace(value, name=f"{value.name}|{where}") if where else value
+        named = _form(value, where) if where else value
         self.lies[named] = lies
         return named
 
@@ -179,7 +179,7 @@ class _Work:
             self.keep_what_it_takes(self.part.takes)
             self.backward += forward
         gives = self.now[self.part.gives]
-        self.seed = replace(gives, name=f"d {gives.name}", role=Role.ACTIVATION)
+        self.seed = _cotangent(gives)
         self.lies[self.seed] = of_cotangent(self.lies[gives])
         self.contributed[gives] = [self.seed]
         for line in reversed(self.forward):
@@ -230,7 +230,7 @@ class _Work:
         found = terms[0]
         for number, term in enumerate(terms[1:], 1):
             last = "" if number == len(terms) - 1 else f" {number}"
-            makes = _cotangent(value, f"d {value.name}{name}{last}")
+            makes = _cotangent(value, f"{name}{last}")
             self.emit(Operation(Does.ADD, (found, term), makes))
             found = makes
         return found
@@ -253,7 +253,7 @@ class _Work:
         for place, value in enumerate(line.reads):
             if value.role is Role.CONSTANT:
                 continue
-            makes = _cotangent(value, f"d {value.name} of {line.makes.name}")
+            makes = _cotangent(value, f" of {line.makes.name}")
             if line.does is Does.CONTRACT:
                 other = self.restored(line.reads[1 - place])
                 reads = (cotangent, other) if place == 0 else (other, cotangent)
@@ -298,10 +298,16 @@ class _Work:
         return norm or self.is_of_pairs(line.makes)
 
 
-def _cotangent(value: Value, name: str) -> Value:
-    return replace(value, name=name, role=Role.ACTIVATION)
+def _cotangent(value: Value, of: str = "") -> Value:
+    """A value's cotangent: all of it, or that of a use or of a sum of some."""
+    name, shared = f"d {value.name}{of}", f"d {value.plain_name}"
+    return replace(value, name=name, role=Role.ACTIVATION, form_of=shared)
+
+
+def _form(value: Value, lies: str) -> Value:
+    """The same value, lying otherwise."""
+    return replace(value, name=f"{value.name}|{lies}", form_of=value.plain_name)
 
 
 def _move(value: Value, axis: str, before: Lie, after: Lie) -> Move:
-    moved = replace(value, name=f"{value.name}|{axis}:{after}")
-    return Move(axis, value, moved, before, after)
+    return Move(axis, value, _form(value, f"{axis}:{after}"), before, after)

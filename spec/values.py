@@ -23,12 +23,22 @@ class Role(Enum):
 
 @dataclass(frozen=True)
 class Value:
-    """A tensor. `width`: bytes an element takes when it is kept for backward; 0: made again."""
+    """A tensor. `width`: bytes an element takes when it is kept for backward; 0: made again.
+
+    `form_of`: of a value that is there in several forms (moved, or contributed by several uses), each
+    with a name of its own, the name that they share.
+    """
 
     name: str
     indices: tuple[str, ...]
     role: Role = Role.ACTIVATION
     width: int = 2
+    form_of: str = ""
+
+    @property
+    def plain_name(self) -> str:
+        """The name that it shares with its other forms."""
+        return self.form_of or self.name
 
     @cached_property
     def _hash(self) -> int:

@@ -88,6 +88,7 @@ def export(folder: Path, runs: Mapping[str, Sequence[Entry]]) -> list[str]:
                 if o.get("witness"):
                     texts[facts_of(o["file"])] = o["witness"]
             texts |= {p["file"]: p["witness"] for p in run.get("premises", ()) if p["witness"]}
+        (folder / name).mkdir(parents=True, exist_ok=True)
         for file, text in texts.items():
             write_atomically(folder / file, text)
         for path in sorted((folder / name).glob("*.smt2")):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts, plain_name
+from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
 from psem_model.predict.states import Costs, predict_schedule
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
@@ -345,7 +345,7 @@ class StageCosts:
         for name, count in self.counts.items():
             times = count * self.plan.pipe.micro_batches
             for t in self.plan.costs[name].traffic:
-                what, axes = plain_name(t.move.value), (t.move.axis,)
+                what, axes = t.move.value.plain_name, (t.move.axis,)
                 sent = times * t.elements, times * t.bytes
                 yield Moved(what, t.move.collective, axes, t.phase, name, times, *sent)
 
@@ -355,7 +355,7 @@ class StageCosts:
         if plan.product.pipe is None or pipe.stages == 1:
             return
         value, axes = layer.program.gives, (plan.product.pipe,)
-        forward, backward = plain_name(value), f"d {plain_name(value)}"
+        forward, backward = value.plain_name, f"d {value.plain_name}"
         for phase, what, end in (
             (FORWARD, forward, pipe.stages - 1),
             (BACKWARD, backward, 0),

@@ -11,7 +11,7 @@ from typing import Any
 from psem_model.check.placements import require_realisable
 from psem_model.predict.model_symbolic import forms, legend, per_token, written
 from psem_model.predict.models import STATES, ModelPlan, Moved, StageCosts
-from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD, PHASES, PartCosts, plain_name
+from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.states_report import totals
 from psem_model.reading.products import NAMES
 from psem_model.text.figures import counted, digits, in_bytes, plain, times, unit_of
@@ -263,7 +263,7 @@ def _part(costs: PartCosts) -> dict[str, Any]:
             {
                 "operation": t.move.collective,
                 "axis": t.move.axis,
-                "value": plain_name(t.move.value),
+                "value": t.move.value.plain_name,
                 "phase": t.phase,
                 "elements": Quantity(t.elements, ELEMENTS),
                 "bytes": Quantity(t.bytes, BYTES),

@@ -85,8 +85,3 @@ class PartCosts:
 
     def _elements(self, value: Value) -> Number:
         return elements(value, self.program.lies[value], self.indices, self.mesh)
-
-
-def plain_name(value: Value) -> str:
-    """A value's name, without how it lies and which use it comes from."""
-    return value.name.split("|")[0].split(" of ")[0]

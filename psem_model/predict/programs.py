@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from textwrap import wrap
 
 from psem_model.predict.model_plans import RECOMPUTE, held, require_experts
-from psem_model.predict.parts import plain_name
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput, choose, quoted
@@ -65,7 +63,7 @@ class _Shown:
         alike: dict[str, dict[Value, None]] = {}
         there = [*([part.takes] if part.takes else []), *part.weights, *made, derived.seed]
         for value in (*there, *(line.makes for line in derived.backward + derived.finish)):
-            alike.setdefault(_base(value), {})[value] = None
+            alike.setdefault(value.plain_name, {})[value] = None
         # values of one name are numbered as they come
         self.names = {
             value: f"{name} {number}" if len(values) > 1 else name
@@ -113,16 +111,11 @@ class _Shown:
         return ", ".join(f"{axis} {lie}" for axis, lie in lies.items() if lie != WHOLE)
 
     def name(self, value: Value) -> str:
-        return self.names.get(value, plain_name(value))
+        return self.names.get(value, value.plain_name)
 
     def value(self, value: Value) -> str:
         self.used.update(value.indices)
         return f"{self.name(value)}[{' '.join(value.indices)}]"
-
-
-def _base(value: Value) -> str:
-    """Its name without the number of a sum of several."""
-    return re.sub(r"( ?[0-9]+| whole)+$", "", plain_name(value))
 
 
 def _is_free(value: Value) -> bool:

@@ -238,29 +238,22 @@ def read(path: str) -> tuple[str, Transformer]:
 
 
 def _content(path: str) -> dict[str, Any]:
-    text = read_text(path, FORM)
-
     def wrong(given: str) -> BadInput:
         return BadInput(f"{named(path)}: given {given}; expected {FORM}")
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        twice = next(
-            (key for key, times in Counter(key for key, _ in pairs).items() if times > 1), None
-        )
-        if twice is not None:
-            raise BadInput(f"{named(path)}: given the key {quoted(twice)} twice; expected it once")
+        for key, times in Counter(key for key, _ in pairs).items():
+            if times > 1:
+                raise wrong(f"the key {quoted(key)} {'twice' if times == 2 else f'{times:,} times'}")
         return dict(pairs)
 
+    text = read_text(path, FORM)
     try:
         content = json.loads(text, object_pairs_hook=once)
     except RecursionError:
-        raise BadInput(
-            f"{named(path)}: given too many brackets in each other; expected {FORM}"
-        ) from None
+        raise wrong("too many brackets in each other") from None
     except ValueError as error:
-        raise BadInput(
-            f"{named(path)}: given text that is not JSON: {error}; expected {FORM}"
-        ) from None
+        raise wrong(f"text that is not JSON: {error}") from None
     if not isinstance(content, dict):
         raise wrong("JSON that is no object")
     return content

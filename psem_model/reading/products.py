@@ -15,6 +15,7 @@ from spec.model_strategies import MODEL_MEANING
 from spec.strategies import MEANING
 
 NAMES = {**MODEL_MEANING, **MEANING}
+MOST_FACTORS = 64
 TOKEN = re.compile(r"[A-Za-z_][\w+\-]*|[0-9][\w.+]*|\S")
 
 
@@ -121,6 +122,8 @@ class _Reader:
             product = self.product(read)
             if self.next == len(self.words):
                 break
+            if len(read) == MOST_FACTORS:
+                raise self.wrong(f"the end: at most {MOST_FACTORS} strategies")
             if self.take() != "*":
                 raise self.wrong("* and another strategy", back=1)
         sized = [(axis, axis.size) for f in read for axis in f.axes if axis.size is not None]

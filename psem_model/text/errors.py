@@ -30,9 +30,10 @@ def shortened(text: str, most: int = LONGEST) -> str:
 
 def quoted(given: object) -> str:
     """What was given, as an error repeats it: in quotes, and no longer than an error may be."""
-    if isinstance(given, str) and len(given) > LONGEST:
-        return f"{given[:LONGEST]!r}... ({len(given):,} characters)"
-    return shortened(repr(given))
+    if not isinstance(given, str):
+        return shortened(repr(given))
+    more = f"... ({len(given):,} characters)" if len(given) > LONGEST else ""
+    return repr(given[:LONGEST]) + more
 
 
 def listed(names: Iterable[str], most: int = 40) -> str:

@@ -72,7 +72,6 @@ def write_atomically(path: Path, content: str | bytes) -> None:
     """The whole file or nothing; an interrupt may come at any moment. Raises BadInput."""
     begun = path.with_name(f"{path.name}.{os.getpid()}.part")
     with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
         try:
             begun.write_bytes(content.encode() if isinstance(content, str) else content)
             os.replace(begun, path)

@@ -106,8 +106,7 @@ def test_a_file_that_is_changed_after_its_export_is_found(psem, build, monkeypat
 def test_bad_input_is_one_line(psem, build, monkeypatch):
     code, out, err = psem("audit", "C99")
     assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "nearest: C9" not in err
-    assert "nearest: " in err
+    assert "nearest" not in err
     for module, said in ((None, "is not installed"), (ModuleType("cvc5"), "cannot be used: ")):
         monkeypatch.setitem(sys.modules, "cvc5", module)
         code, out, err = psem("audit", "S1")

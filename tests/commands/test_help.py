@@ -9,12 +9,17 @@ from click.shell_completion import ShellComplete
 
 from proofs.registry import ROOT, claims
 from psem_model.commands.cli import psem as program
+from psem_model.commands.help import Command
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 
 COMMANDS = sorted(program.commands)
-EVERY = [command for command in program.commands.values() if isinstance(command, Command)]
-EXAMPLES = [example for command in EVERY for example in command.examples]
+EXAMPLES = [
+    example
+    for command in program.commands.values()
+    if isinstance(command, Command)
+    for example in command.examples
+]
 SLOW = {"psem prove", "psem audit C1", "psem tables --all --folder build/tables"}
 
 
@@ -52,8 +57,8 @@ def test_choices_are_shown(psem):
 
 @pytest.mark.parametrize("example", [e for e in EXAMPLES if e not in SLOW])
 def test_every_example_of_the_help_runs(example, psem, tmp_path, monkeypatch):
-    configuration = ROOT / "examples" / "configurations" / "llama-2-7b.json"
-    (tmp_path / "llama-2-7b.json").write_text(configuration.read_text())
+    for configuration in (ROOT / "examples" / "configurations").glob("*.json"):
+        (tmp_path / configuration.name).write_text(configuration.read_text())
     (tmp_path / "my.toml").write_text(psem("derive", "zero2")[1])
     monkeypatch.chdir(tmp_path)
     _, *args = shlex.split(example.partition(" > ")[0])
@@ -83,7 +88,7 @@ def completed(line):
         ("psem predict --order ", {"gpipe", "1f1b", "interleaved"}),
         ("psem predict tp --block l", {"llama"}),
         ("psem derive tp --part ", {"embedding", "layer", "head"}),
-        ("psem tables --format ", {"text", "json", "latex", "markdown", "csv"}),
+        ("psem tables --format la", {"latex"}),
         ("psem simulate zero1 --arithmetic f", {"float64"}),
         ("psem pro", {"prove"}),
     ],

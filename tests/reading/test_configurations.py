@@ -169,6 +169,12 @@ REFUSED = [
     ("mixtral-8x7b-v0.1", {"num_local_experts": ...}, "num_local_experts is missing"),
     ("gpt2", {"hidden_size": 1024}, "hidden_size", "given 1024", "768, as n_embd is"),
     ("gpt2", {"n_head": 7}, "n_head", "given 7", "a divisor of n_embd, 768"),
+    # what transformers (5.0) refuses: a null where a number must be, a model within, uneven heads
+    ("mistral-7b-v0.1", {"num_key_value_heads": None}, "num_key_value_heads", "given null"),
+    ("mixtral-8x7b-v0.1", {"num_key_value_heads": None}, "num_key_value_heads", "given null"),
+    ("llama-2-7b", {"text_config": {}}, "text_config", "given {}", "expected none"),
+    ("gpt2", {"decoder": {"n_embd": 4}}, "decoder", "expected none"),
+    ("llama-2-7b", {"hidden_size": 4097, "head_dim": 128}, "given 32", "a divisor of hidden_size"),
     ("gpt2", {"attn_pdrop": 0.0}, "attn_pdrop 0", "all above 0, or all 0"),
 ]
 
@@ -201,6 +207,19 @@ def test_a_file_that_is_no_configuration_is_refused(folder, content, words):
     with pytest.raises(BadInput, match=words) as refused:
         read(write(folder, content))
     assert "expected a model's config.json" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "content", ['{"vocab_size": 1, "vocab_size": 2}', '{"a": {"b": 1, "b": 1}}', '{"a": 1, "a": 1}']
+)
+def test_a_key_that_is_given_twice_is_refused(folder, content):
+    with pytest.raises(BadInput, match="twice; expected a model's config"):
+        read(write(folder, content))
+
+
+@pytest.mark.parametrize("name", ["llama-2-7b", "qwen2-7b"])
+def test_null_stands_for_all_heads_where_transformers_takes_it(shape, name):
+    assert shape(name, num_key_value_heads=None).kv_heads == shape(name).heads
 
 
 def test_a_file_that_cannot_be_read_is_refused(folder):
