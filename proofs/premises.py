@@ -11,6 +11,7 @@ from proofs.smtlib import Bool, KernelError, Term, summary
 from proofs.theorem import implies, read
 
 GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open
+GLANCES = 5  # with different seeds: mostly sooner than one long look
 
 
 def made_from(theorems: Iterable[Theorem]) -> list[Theorem]:
@@ -78,19 +79,22 @@ def variables(hypothesis: Theorem) -> list[Term]:
     return [symbol() for name, symbol in sorted(said.symbols, key=lambda s: s[0]) if name in free]
 
 
-def glance(formulas: Sequence[Bool], limit: int = GLANCE) -> str:
+def glance(formulas: Sequence[Bool], limit: int = GLANCE, seed: int = SEED) -> str:
     """Whether formulas can hold together, if that is soon seen: sat, unsat or unknown."""
-    return _checked(z3.SimpleSolver(), formulas, limit)
+    return _checked(z3.SimpleSolver(), formulas, limit, seed)
 
 
 def answer(formulas: Sequence[Bool]) -> str:
     """Whether formulas can hold together: sat, unsat or unknown."""
-    said = glance(formulas, 10 * GLANCE)
-    return said if said != "unknown" else _checked(z3.Solver(), formulas, RESOURCE_LIMIT)
+    for seed in range(GLANCES):
+        said = glance(formulas, seed=seed)
+        if said != "unknown":
+            return said
+    return _checked(z3.Solver(), formulas, RESOURCE_LIMIT, SEED)
 
 
-def _checked(solver: z3.Solver, formulas: Sequence[Bool], limit: int) -> str:
-    solver.set(rlimit=limit, random_seed=SEED)
+def _checked(solver: z3.Solver, formulas: Sequence[Bool], limit: int, seed: int) -> str:
+    solver.set(rlimit=limit, random_seed=seed)
     solver.add(*formulas)
     return str(solver.check())
 
@@ -116,7 +120,7 @@ def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
 
 
 def _require_hypotheses(claim: str, theorems: Sequence[Theorem]) -> None:
-    """Of theorems of one kernel: what can all hold at once, each can rest on, so one question may do."""
+    """Of theorems of one kernel: each can rest on what can all hold at once: one question may do."""
     if _contradict(theorems):
         for theorem in theorems:
             _require(claim, theorem, not _contradict([theorem]))

@@ -33,11 +33,12 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
     are in build/smt2; of all claims, the report is in build/audit.json. Exit code 1 if anything is
     found.
     """
-    from proofs.registry import claims, select
+    from proofs.registry import claims
     from psem_model.audit import audit as audits
     from psem_model.audit import proving
+    from psem_model.reading.claims import named
 
-    selected = select(ids)
+    selected = named(ids)
     audits.require_cvc5()
     whole = len(selected) == len(claims())
     proving.require_writable(proving.BUILD / "smt2")
@@ -144,7 +145,8 @@ def _differ(report: Found) -> bool:
 
 def _tree(claim: Claim, found: Found) -> list[str]:
     """The theorem tree of a claim, with both solvers' answers and times."""
-    from psem_model.audit.proving import proved, tree
+    from psem_model.audit.explanation import tree
+    from psem_model.audit.proving import proved
 
     result = proved(claim)
     rows = {

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from psem_model.commands import audit as audit_commands
+from psem_model.commands import claims as claim_commands
 from psem_model.commands import models as model_commands
 from psem_model.commands import schedules as schedule_commands
 from psem_model.commands import space as space_commands
@@ -160,26 +161,8 @@ psem.add_command(schedule_commands.check)
 psem.add_command(schedule_commands.simulate)
 psem.add_command(table_commands.tables)
 psem.add_command(audit_commands.audit)
-
-
-@psem.command()
-@click.argument("ids", nargs=-1, metavar="[CLAIM]...")
-@click.option("--json", "as_json", is_flag=True, help="Machine-readable output.")
-def prove(ids: Sequence[str], as_json: bool) -> None:
-    """Prove claims (all, or those named) and print one line each."""
-    from psem_model.audit.proving import run
-
-    sys.exit(run(ids, as_json))
-
-
-@psem.command()
-@click.argument("claim")
-@click.option("--smt", metavar="OBLIGATION", help="Print one obligation's SMT-LIB text.")
-def explain(claim: str, smt: str | None) -> None:
-    """Print a CLAIM, where it is proved, its theorem tree and its counterexample."""
-    from psem_model.audit.proving import explanation
-
-    click.echo(explanation(claim, smt))
+psem.add_command(claim_commands.prove)
+psem.add_command(claim_commands.explain)
 
 
 def main(args: Sequence[str] | None = None) -> None:
@@ -218,7 +201,7 @@ def main(args: Sequence[str] | None = None) -> None:
         click.echo("psem: interrupted", err=True)
         code = 130
     except ValueError as error:
-        if type(error).__name__ not in ("BadInput", "UnknownClaim"):
+        if type(error).__name__ != "BadInput":
             raise
         _complain(str(error))
         code = BAD_INPUT

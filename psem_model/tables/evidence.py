@@ -29,25 +29,29 @@ def claims_table(style: Style) -> Table:
     rows = tuple(
         (
             c.id,
+            c.area,
             c.statement,
+            c.formula,
             c.expected if found is None else found[c.id],
-            "; ".join(c.caveats) or "none",
+            c.caveat,
             c.source,
         )
         for c in claims()
     )
     return Table(
         "claims",
-        "Claims, their verdicts and caveats",
+        "Claims, their formulas, verdicts and first caveats",
         (
             Column("claim"),
+            Column("area"),
             Column("statement", 1.5),
+            Column("formula", 1.2),
             Column(title, 0.6),
-            Column("caveats", 1.5),
+            Column("caveat", 1.2),
             Column("source", 0.9),
         ),
         rows,
-        f"{title.capitalize()}s: {said}.",
+        f"{title.capitalize()}s: {said}. Each claim's scope is in docs/CLAIMS.md.",
         long=True,
     )
 
