@@ -102,9 +102,8 @@ def _checked(solver: z3.Solver, formulas: Sequence[Bool], limit: int, seed: int)
 def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
     """Raise KernelError for a theorem whose hypotheses and conditions cannot all hold.
 
-    Of two or more the answer must be `sat`: `unknown` does not pass. Of hypotheses for all values these
-    are the instances in use; that the hypotheses as they stand contradict each other must not be seen
-    at a glance.
+    The answer must be `sat`: `unknown` does not pass. Of hypotheses for all values these are the
+    instances in use; that as they stand they contradict each other must not be seen at a glance.
     """
     proved = [theorem for theorem in theorems if theorem.counterexample is None]
     for theorem in proved:
@@ -124,9 +123,8 @@ def _require_hypotheses(claim: str, theorems: Sequence[Theorem]) -> None:
     if _contradict(theorems):
         for theorem in theorems:
             _require(claim, theorem, not _contradict([theorem]))
-    several = [t for t in theorems if len(t.hypotheses) + len(conditions(t)) > 1]
-    if glance(premises(several)) != "sat":
-        for theorem in several:
+    if glance(premises(theorems)) != "sat":
+        for theorem in theorems:
             _require(claim, theorem, answer(premises([theorem])) == "sat")
 
 
