@@ -29,11 +29,11 @@ def claims_table(style: Style) -> Table:
     rows = tuple(
         (
             c.id,
-            c.area,
             c.statement,
-            c.formula,
             c.expected if found is None else found[c.id],
+            c.formula,
             c.caveat,
+            c.area,
             c.source,
         )
         for c in claims()
@@ -43,11 +43,11 @@ def claims_table(style: Style) -> Table:
         "Claims, their formulas, verdicts and first caveats",
         (
             Column("claim"),
-            Column("area"),
             Column("statement", 1.5),
-            Column("formula", 1.2),
             Column(title, 0.6),
+            Column("formula", 1.2),
             Column("caveat", 1.2),
+            Column("area", 0.8),
             Column("source", 0.9),
         ),
         rows,
