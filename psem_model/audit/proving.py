@@ -133,13 +133,16 @@ def lines_of(result: Result) -> list[str]:
     verdict = result.verdict if result.as_expected else f"{result.verdict.upper()}!"
     if result.verdict == "refuted" and result.as_expected:
         verdict = "refuted as expected"
-    obligations, hypotheses = len(result.obligations), len(result.hypotheses)
     lines = [
-        f"{claim.id:<3} {verdict:<19} {obligations:>4} obligations {result.seconds * 1e3:>6.0f} ms "
-        f"{hypotheses:>4} hypotheses"
+        f"{claim.id:<3} {verdict:<19} {_number(result.obligations, 'obligation', 's'):<16} "
+        f"{result.seconds * 1e3:>6.0f} ms {_number(result.hypotheses, 'hypothes', 'es', 'is')}"
     ]
     lines += wrapped(f"{claim.statement} [axioms: {', '.join(result.axioms) or 'none'}]", "    ")
     return [*lines, *wrapped(result.failure, "    ")]
+
+
+def _number(of: Sequence[Any], what: str, many: str, one: str = "") -> str:
+    return f"{len(of):>4} {what}{one if len(of) == 1 else many}"
 
 
 def totals(results: Sequence[Result], seconds: float) -> list[str]:

@@ -36,7 +36,7 @@ from psem_model.reading.inputs import or_nearest
 
 ARGUMENTS = {  # what is expected of them
     "file": "a strategy, such as zero1, or a schedule in TOML, as `psem derive zero2` prints one",
-    "claim": "a claim's name, such as C1",
+    "ids": "a claim's name, such as C1",
 }
 LONGEST = 60  # characters of what is repeated
 
