@@ -10,6 +10,7 @@ from typing import Any
 from proofs.kernel import Obligation, Theorem
 from proofs.premises import hypotheses
 from proofs.registry import ROOT, Result
+from proofs.theorem import read
 from psem_model.audit.formulas import in_general, parts, statement, text
 from psem_model.reading.inputs import BadInput, or_nearest
 from psem_model.text.terminal import wrapped
@@ -77,12 +78,18 @@ def place(result: Result) -> dict[str, Any]:
 
 def _conclusion(theorem: Theorem) -> list[str]:
     """What one theorem says: if these hold then these, under hypotheses."""
-    lines = [f"  {theorem.name}"]
+    lines = wrapped(f"{theorem.name}  {_part(theorem)}", "  ")
     if theorem.counterexample is not None:
         return [*lines, *wrapped(f"counterexample: {_values(theorem)}", "    ", "      ")]
     lines += statement(theorem, 4)
     names = ", ".join(sorted(theorem.hypotheses))
     return [*lines, *wrapped(names, "    under ")] if names else lines
+
+
+def _part(theorem: Theorem) -> str:
+    """Which part of its claim it is of, such as a strategy's name; nothing if it is of no part."""
+    part = read(theorem).kernel.claim.partition("/")[2]
+    return part and f"({part})"
 
 
 def _assumed(result: Result, kind: str) -> list[Theorem]:
@@ -142,6 +149,7 @@ def _theorem(theorem: Theorem) -> dict[str, Any]:
     conditions, goals = parts(theorem)
     found: dict[str, Any] = {
         "name": theorem.name,
+        "part": read(theorem).kernel.claim.partition("/")[2],
         "rule": theorem.rule,
         "if": [text(each) for each in conditions],
         "then": [text(each) for each in goals],

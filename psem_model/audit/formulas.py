@@ -54,9 +54,10 @@ def block(title: str, formulas: Sequence[Bool], indent: int) -> list[str]:
     title += "  " if title else ""
     pad = " " * (indent + len(title))
     short, named = shared(formulas)
-    shown = [text(f, width() - len(pad)) for f in short]
-    shown += [f"where {text(name == term, width() - len(pad) - 6)}" for name, term in named]
-    lines = [pad + line for formula in shown for line in formula.splitlines()]
+    columns = width() - len(pad) - 2  # what a formula goes on with, after its first line, is indented
+    shown = [text(f, columns) for f in short]
+    shown += [f"where {text(name == term, columns - 6)}" for name, term in named]
+    lines = [pad + line for formula in shown for line in formula.replace("\n", "\n  ").splitlines()]
     return [" " * indent + title + lines[0][len(pad) :], *lines[1:]]
 
 
