@@ -2,7 +2,7 @@ PYTHON ?= python3
 PY := .venv/bin/python
 READY := .venv/.ready
 
-.PHONY: help prove audit tables test test-all fuzz lint bench clean
+.PHONY: help prove audit tables docs test test-all fuzz lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -21,6 +21,9 @@ audit: $(READY) ## decide every obligation again by cvc5, audit what is assumed;
 
 tables: $(READY) ## formula tables as LaTeX, Markdown, CSV; build/tables
 	@$(PY) -m psem_model tables --all
+
+docs: $(READY) ## write the pages of docs/ that are generated
+	@$(PY) -m proofs.page > docs/CLAIMS.md.part && mv docs/CLAIMS.md.part docs/CLAIMS.md
 
 test: $(READY) ## run the tests, but for slow ones: two minutes
 	@$(PY) -m pytest -q -n 2 -m "not slow"

@@ -11,6 +11,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Bool, Kernel, Theorem
 from proofs.sums import closed_form, total
 from spec.collectives import ALL_TO_ALL, all_to_all_sends, all_to_all_step, ring_steps
@@ -97,6 +98,7 @@ def _volume(k: Kernel) -> Theorem:
     )
 
 
+@claim("C4")
 def all_to_all_is_a_transpose(k: Kernel) -> tuple[Theorem, ...]:
     """After n - 1 steps device d has device c's chunk d in place c; once more, and all is back.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.gossip import INT, C, Census, D, E, Gossip, T, arrives, census, count, gossip, leaves
 from proofs.kernel import Kernel, Theorem
 from proofs.sums import Sum, of_sums, total
@@ -280,6 +281,7 @@ def _all_reduce_messages(g: Gossip, sent: Census, leave: Theorem) -> Theorem:
     )
 
 
+@claim("C5")
 def rings_are_optimal(k: Kernel) -> tuple[Theorem, ...]:
     """No schedule of indivisible elements sends less than the rings from its busiest device.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.encoding import Symbolic
 from proofs.kernel import Bool, Kernel, Theorem
 from spec.checkpoints import kept
@@ -36,6 +37,7 @@ class Stage:
         return checkpoints * checkpoints * self.size_in >= self.layers * self.size_mid
 
 
+@claim("A5")
 def least_is_kept_at_the_square_root(k: Kernel) -> tuple[Theorem, ...]:
     """c checkpoints keep least where c^2 size_in = layers size_mid, and nowhere else.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, Term, Theorem
 from proofs.sums import Sum, closed_form, total
 from spec import collectives as spec
@@ -266,6 +267,7 @@ def _volume(k: Kernel, collective: spec.Collective, rings: int) -> Theorem:
     )
 
 
+@claim("C1")
 def ring_reduce_scatter_sums(k: Kernel) -> tuple[Theorem, ...]:
     """After n - 1 steps of a ring reduce-scatter, device d has the sum of all devices' chunk d.
 
@@ -276,6 +278,7 @@ def ring_reduce_scatter_sums(k: Kernel) -> tuple[Theorem, ...]:
     return meaning, _volume(k, spec.REDUCE_SCATTER, 1)
 
 
+@claim("C2")
 def ring_all_gather_copies(k: Kernel) -> tuple[Theorem, ...]:
     """After n - 1 steps of a ring all-gather, every device has every device's chunk.
 
@@ -299,6 +302,7 @@ def ring_all_gather_copies(k: Kernel) -> tuple[Theorem, ...]:
     return meaning, _volume(k, spec.ALL_GATHER, 1)
 
 
+@claim("C3")
 def ring_all_reduce_sums_everywhere(k: Kernel) -> tuple[Theorem, ...]:
     """A ring reduce-scatter, then a ring all-gather: every device has the sum of every chunk.
 

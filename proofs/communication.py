@@ -10,6 +10,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.encoding import ModeSort, Symbolic, over_placements, realisable
 from proofs.kernel import Kernel, Theorem
 from spec.communication import moves, totals
@@ -62,6 +63,7 @@ VOLUMES = {
 }
 
 
+@claim("X1")
 def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
     """DP, ZeRO-1 and ZeRO-2 send 2(N-1)/N Psi elements per device and step, ZeRO-3 3(N-1)/N Psi.
 
@@ -103,6 +105,7 @@ def _hybrid(k: Kernel) -> Theorem:
     )
 
 
+@claim("X2")
 def zero3_moves_half_as_much_again(k: Kernel) -> tuple[Theorem, ...]:
     """ZeRO-3 sends exactly 3/2 of data parallelism's elements, for every N >= 2. (Claim X2)
 
@@ -114,6 +117,7 @@ def zero3_moves_half_as_much_again(k: Kernel) -> tuple[Theorem, ...]:
     return ratio, some
 
 
+@claim("X3")
 def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
     """In bytes the ratio is 3/2 if and only if weights and gradients are equally wide. (Claim X3)"""
     s = Symbols(k)
@@ -126,6 +130,7 @@ def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("X4")
 def accumulation_multiplies_what_is_not_kept_whole(k: Kernel) -> tuple[Theorem, ...]:
     """With m micro-steps DP and ZeRO-1 still send 2 passes, ZeRO-2 m + 1, ZeRO-3 3m. (Claim X4)
 
@@ -141,6 +146,7 @@ def accumulation_multiplies_what_is_not_kept_whole(k: Kernel) -> tuple[Theorem, 
     )
 
 
+@claim("X5")
 def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...]:
     """ZeRO-Offload moves (m g + w) ceil(Psi/N) bytes over each host link per step. (Claim X5)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import closed_form
 from proofs.type_system import AXIS, OPERATORS, kinds, name, one_axis
@@ -22,6 +23,7 @@ from spec.training import Loss, Training
 from spec.verdict import check
 
 
+@claim("T3")
 def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     """Normal forms that differ on a device differ there for some contributions; rejections diverge.
 

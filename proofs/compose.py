@@ -9,6 +9,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.encoding import Symbolic
 from proofs.kernel import Kernel, Theorem
 from proofs.runs import INT, Device, Distributed, Element, Parameters, implied
@@ -57,6 +58,7 @@ class _Mesh(Distributed):
         return theorem.at(row=self.row_of(device), column=self.column_of(device))
 
 
+@claim("K3")
 def conditions_compose(k: Kernel) -> tuple[Theorem, ...]:
     """Gradient integrity and state consistency along each axis are those on the mesh.
 
@@ -226,6 +228,7 @@ def _freshness(r: _Mesh) -> Theorem:
 
 
 # ------------------------------------------------------------ K4: memory and volumes
+@claim("K4")
 def costs_compose(k: Kernel) -> tuple[Theorem, ...]:
     """Memory factors multiply; a collective along one axis acts on what the others leave.
 
@@ -300,6 +303,7 @@ def _volumes_of_the_rest(k: Kernel) -> tuple[Theorem, Theorem]:
 
 
 # ------------------------------------------------------------ K6: unsafe compositions
+@claim("K6")
 def composition_of_any_groups_is_safe(k: Kernel) -> tuple[Theorem, ...]:
     """Strategies that are right each on its own are right together, whatever their groups.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Bool, Kernel, Theorem
 from proofs.online_softmax import Softmax, backward_from_the_log_sum_exp, equal, softmax
 from proofs.sums import Sum, closed_form, total
@@ -283,6 +284,7 @@ def _ring_order(k: Kernel) -> Theorem:
     )
 
 
+@claim("F2")
 def blocks_in_any_order_give_the_whole_attention(k: Kernel) -> tuple[Theorem, ...]:
     """Partial results merged in any order, on each device another, give the attention over all keys.
 

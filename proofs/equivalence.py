@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, Theorem
 from proofs.runs import INT, REAL, Distributed, Parameters, implied
 from proofs.sums import total
 from spec import conditions, training
 
 
+@claim("E1")
 def sufficiency(k: Kernel) -> tuple[Theorem, ...]:
     """Init, gradient integrity and state consistency at each step imply Match at each step.
 
@@ -94,6 +96,7 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
     )
 
 
+@claim("E2")
 def necessity_in_each_run(k: Kernel) -> tuple[Theorem, ...]:
     """A matching run agrees; and if the optimizer is jointly injective, it applies whole gradients.
 
@@ -180,6 +183,7 @@ def _usual_optimizers_are_jointly_injective(k: Kernel) -> tuple[Theorem, ...]:
     return sgd, momentum, adam
 
 
+@claim("E3")
 def necessity_for_all_models(k: Kernel) -> tuple[Theorem, ...]:
     """A schedule that matches for every model, data and optimizer is whole and reads fresh.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.encoding import ModeSort, Symbolic
 from proofs.kernel import Kernel, KernelError, Theorem
 from spec.communication import elements_sent
@@ -27,6 +28,7 @@ AXES: Axes = ("a", "b", "c")
 NAMES = [*{placed: name for name, placed in STRATEGIES.items() if len(placed.axes) == 1}.values()]
 
 
+@claim("K8")
 def order_of_factors_nests_shards_only(k: Kernel) -> tuple[Theorem, ...]:
     """Merging is associative, and commutative but for the order of axes, in which shards are nested.
 

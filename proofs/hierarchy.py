@@ -8,6 +8,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, Theorem
 from proofs.sums import Sum, by_rows, equal_terms, of_sums, total
 from spec import operators
@@ -123,6 +124,7 @@ class _Levels:
         )
 
 
+@claim("K2")
 def reduction_over_two_axes_is_over_their_product(k: Kernel) -> tuple[Theorem, ...]:
     """Sums along one axis and then the other, in either order, are sums over all device numbers.
 
@@ -171,6 +173,7 @@ def _slices(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("C6")
 def hierarchical_all_reduce_is_an_all_reduce(k: Kernel) -> tuple[Theorem, ...]:
     """Reduce-scatter inside, all-reduce outside, all-gather inside: every device has the sum over all.
 
@@ -229,6 +232,7 @@ def _volumes(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("C7")
 def order_of_levels_does_not_matter_to_a_link(k: Kernel) -> tuple[Theorem, ...]:
     """What a hierarchical all-reduce sends over each level does not depend on which is reduced first.
 

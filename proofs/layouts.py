@@ -8,6 +8,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import Sum, closed_form, equal_terms, of_sums, partition, total
 from proofs.type_system import AXIS, OPERATORS, Axis, name, one_axis
@@ -53,11 +54,13 @@ def _summed_over_cells(k: Kernel, contraction: Contraction, index: str) -> Theor
     )
 
 
+@claim("R1")
 def contracted_index_leaves_a_partial_sum(k: Kernel) -> tuple[Theorem, ...]:
     """A contraction over a partitioned index leaves each device a term of the result. (Claim R1)"""
     return (_summed_over_cells(k, PRODUCT, "i"),)
 
 
+@claim("R2")
 def kept_index_leaves_a_slice(k: Kernel) -> tuple[Theorem, ...]:
     """A contraction that keeps a partitioned index leaves each device its slice. (Claim R2)
 
@@ -89,6 +92,7 @@ def kept_index_leaves_a_slice(k: Kernel) -> tuple[Theorem, ...]:
     return tuple(found)
 
 
+@claim("R3")
 def linear_maps_keep_partial_sums(k: Kernel) -> tuple[Theorem, ...]:
     """A linear map of a partial value is a partial value of the map's result. (Claim R3)
 
@@ -144,6 +148,7 @@ class _UpTo:
         self.upto: Callable[[Any], Any] = lambda bound: columns(n, bound)
 
 
+@claim("R4")
 def nonlinear_maps_of_partial_sums_are_wrong(k: Kernel) -> tuple[Theorem, ...]:
     """A function of terms is terms of the function; a product of terms is a term of the product.
 
@@ -178,6 +183,7 @@ def nonlinear_maps_of_partial_sums_are_wrong(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("R5")
 def gradients_lie_dually(k: Kernel) -> tuple[Theorem, ...]:
     """The gradient of a copy is a term, that of a term a copy; collectives' transposes are collectives.
 
@@ -257,6 +263,7 @@ def _product_of_sums(
     )
 
 
+@claim("R6")
 def one_theorem_for_gradients_and_activations(k: Kernel) -> tuple[Theorem, ...]:
     """Data parallelism's gradient all-reduce and tensor parallelism's activation all-reduce are R1.
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.encoding import Symbolic, realisable_placements
 from proofs.kernel import Kernel, Theorem
 from spec.arithmetic import DIVISIBLE
@@ -51,16 +52,19 @@ def _rests(kernel: Kernel, strategy: str, formula: Any, padded: Any) -> tuple[Th
     )
 
 
+@claim("M1")
 def data_parallelism_rests_in_all_states(k: Kernel) -> tuple[Theorem, ...]:
     """Data parallelism rests in (4+K)Psi bytes. (Claim M1; ZeRO 1910.02054 section 3.1)"""
     return _rests(k, "dp", lambda s: (4 + s.k) * s.psi, lambda s: (4 + s.k) * s.psi)
 
 
+@claim("M2")
 def zero1_divides_the_optimizer(k: Kernel) -> tuple[Theorem, ...]:
     """ZeRO-1 rests in 4Psi + K ceil(Psi/N) bytes. (Claim M2; ZeRO section 5.1)"""
     return _rests(k, "zero1", lambda s: 4 * s.psi + s.k * s.psi / s.n, lambda s: 4 * s.psi + s.k * s.c)
 
 
+@claim("M3")
 def zero2_divides_gradients_too(k: Kernel) -> tuple[Theorem, ...]:
     """ZeRO-2 rests in 2Psi + (2+K) ceil(Psi/N) bytes. (Claim M3; ZeRO section 5.2)"""
     return _rests(
@@ -71,11 +75,13 @@ def zero2_divides_gradients_too(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("M4")
 def zero3_divides_everything(k: Kernel) -> tuple[Theorem, ...]:
     """ZeRO-3 rests in (4+K) ceil(Psi/N) bytes. (Claim M4; ZeRO section 5.3; abstract)"""
     return _rests(k, "zero3", lambda s: (4 + s.k) * s.psi / s.n, lambda s: (4 + s.k) * s.c)
 
 
+@claim("M5")
 def each_stage_needs_less(k: Kernel) -> tuple[Theorem, ...]:
     """DP > ZeRO-1 > ZeRO-2 > ZeRO-3 for every N >= 2 and K > 0; padded, for Psi >= 2. (Claim M5)"""
     s = Symbols(k)
@@ -96,6 +102,7 @@ def each_stage_needs_less(k: Kernel) -> tuple[Theorem, ...]:
     return divisible, padded
 
 
+@claim("M6")
 def zero3_divides_memory_by_devices(k: Kernel) -> tuple[Theorem, ...]:
     """DP needs exactly N times ZeRO-3's memory, for every K: 8 times exactly when N = 8. (Claim M6)"""
     s = Symbols(k)
@@ -114,6 +121,7 @@ def zero3_divides_memory_by_devices(k: Kernel) -> tuple[Theorem, ...]:
     return ratio, eight, padded
 
 
+@claim("M7")
 def zero2_approaches_its_bound(k: Kernel) -> tuple[Theorem, ...]:
     """DP/ZeRO-2 < (4+K)/2 for every N, and comes as close as one likes: 8 at K = 12. (Claim M7)"""
     s = Symbols(k)
@@ -128,6 +136,7 @@ def zero2_approaches_its_bound(k: Kernel) -> tuple[Theorem, ...]:
     return below, near
 
 
+@claim("M8")
 def eight_times_less_is_not_unqualified(k: Kernel) -> tuple[Theorem, ...]:
     """ZeRO-3 uses 8 times less memory than data parallelism. (Claim M8; abstract, sentence 3)"""
     s = Symbols(k)
@@ -148,6 +157,7 @@ def eight_times_less_is_not_unqualified(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("M9")
 def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
     """The fullest moment of a step is what rests plus the largest set of passing buffers.
 

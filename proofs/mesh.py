@@ -7,6 +7,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, Theorem
 from proofs.sums import products
 from spec.hierarchy import next_stride, number
@@ -79,6 +80,7 @@ class _Numbered:
         self.upto, self.start, self.then, self.places, self.inside = upto, start, then, places, inside
 
 
+@claim("K1")
 def device_numbers_are_a_bijection(k: Kernel) -> tuple[Theorem, ...]:
     """Coordinates and device numbers correspond one to one, on any number of axes of any sizes.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Bool, Kernel, Theorem
 from proofs.programs import GPT, LLAMA
 from proofs.reciprocals import divisor
@@ -97,6 +98,7 @@ class Symbols:
         )
 
 
+@claim("X6")
 def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
     """Tensor parallelism moves 4bsh(n-1)/n forward and as much backward, per layer and micro-batch.
 
@@ -129,6 +131,7 @@ def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
     return tuple(found)
 
 
+@claim("X7")
 def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
     """Ring attention moves 2bs kv d(n-1)/n elements forward, and twice that backward.
 
@@ -179,6 +182,7 @@ def _with_experts(k: Kernel) -> tuple[Symbols, Any, Any]:
     return x, experts, chosen
 
 
+@claim("X8")
 def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
     """Two all-to-alls forward and two backward, each of (b/n)s chosen h(n-1)/n elements.
 
@@ -199,6 +203,7 @@ def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
     return tuple(x.sends(volumes))
 
 
+@claim("A1")
 def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     """A layer keeps sbh(34 + 5as/h) bytes, and sbh(10 + 24/n + 5as/(hn)) with tensor parallelism.
 
@@ -235,6 +240,7 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     return x.keeps(rows)
 
 
+@claim("A2")
 def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     """A Llama-like layer keeps bs(8h + 4d(a + kv) + 8f + 2as) bytes.
 
@@ -265,6 +271,7 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     return x.keeps(rows)
 
 
+@claim("A3")
 def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     """With `chosen` of E experts, bs(8h + 4d(a + kv) + 2as + 4E + chosen (4h + 8f + 4)) bytes.
 

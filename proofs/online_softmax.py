@@ -14,6 +14,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Bool, Kernel, Term, Theorem
 from spec.assumptions import EXPONENTIAL
 from spec.online_softmax import Partial, Reals, merge, nothing, of_block, score_gradient, weight
@@ -70,6 +71,7 @@ def equal(one: Partial, other: Partial) -> Bool:
     return z3.And(*(a == b for a, b in zip(one, other, strict=True)))
 
 
+@claim("F4")
 def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
     """Merging partial results is associative and commutative, and no keys are its identity.
 
@@ -167,6 +169,7 @@ def backward_from_the_log_sum_exp(k: Kernel) -> tuple[Theorem, ...]:
     return found, grown, changed, linear
 
 
+@claim("F5")
 def blocks_cannot_simply_be_added(k: Kernel) -> tuple[Theorem, ...]:
     """Blocks' sums may be added as they are, at references of their own; or their outputs averaged.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.encoding import Symbolic
 from proofs.kernel import Bool, Kernel, KernelError, Theorem
 from spec.pipeline import (
@@ -128,6 +129,7 @@ class Timetable:
         return rule, other, *(self.k.prove(name, goals[name], given[name]) for name in goals)
 
 
+@claim("B1")
 def gpipe_idles(k: Kernel) -> tuple[Theorem, ...]:
     """GPipe idles for p - 1 forwards and backwards: (p-1)/m of the work, (p-1)/(m+p-1) of the whole.
 
@@ -157,6 +159,7 @@ def gpipe_idles(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("B2")
 def one_forward_one_backward_idles(k: Kernel) -> tuple[Theorem, ...]:
     """1F1B idles as long as GPipe; and its first p - k forwards may start at (k + i) f.
 
@@ -229,6 +232,7 @@ def _as_early_as_possible(t: Timetable) -> tuple[Theorem, ...]:
     )
 
 
+@claim("B3")
 def interleaved_idles(k: Kernel) -> tuple[Theorem, ...]:
     """Interleaved 1F1B with v chunks idles for (p - 1)/(v m) of its work. (Claim B3; 2104.04473 2.2.2)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, Theorem
 from proofs.pipeline import TERMS, Timetable
 from proofs.sums import total
@@ -12,6 +13,7 @@ from spec.pipeline import Kind, Pipeline, ideal, in_flight, runs_forward, span, 
 INT, REAL = z3.IntSort(), z3.RealSort()
 
 
+@claim("B4")
 def stages_hold_no_more_than_their_warm_up_and_one(k: Kernel) -> tuple[Theorem, ...]:
     """GPipe holds m micro-batches, 1F1B min(m, p - k) on stage k, interleaved p v + p - 1 chunks.
 
@@ -165,6 +167,7 @@ class AnyTimes:
         )
 
 
+@claim("B5")
 def no_order_idles_less(k: Kernel) -> tuple[Theorem, ...]:
     """No start times at all, in any order of work, take less than the span of these schedules.
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.encoding import Symbolic
 from proofs.kernel import Kernel, KernelError, Theorem
 from spec.communication import elements_sent
@@ -33,6 +34,7 @@ NAMES = [name for name in STRATEGIES if len(STRATEGIES[name].axes) == 1 and name
 HYBRID = ("dp", "zero3")
 
 
+@claim("K7")
 def costs_of_products(k: Kernel) -> tuple[Theorem, ...]:
     """A product sends what each strategy alone sends on what the others leave; memory is multiplied.
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, pairwise, product
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.program_values import Terms, computed, differentiated
 from proofs.programs import accepted_rules, must_reject, rules_in
@@ -34,6 +35,7 @@ CHOICES = product(*(("", *kind) for kind in KINDS))  # none or one of each kind
 MODELS = [names for choice in CHOICES if (names := tuple(filter(None, choice)))]
 
 
+@claim("K5")
 def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     """Any strategy of the states times any product of TP, SP, CP, EP and PP is accepted. (Claim K5)
 

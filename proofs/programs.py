@@ -14,6 +14,7 @@ from itertools import product
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.program_lines import (
     ADD,
@@ -215,6 +216,7 @@ def projection() -> Part:
     return part.part(part.contract(wide, down, replace(takes, name="gives")))
 
 
+@claim("E10")
 def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """Derived programs are accepted, and every line does on devices what it does on whole values.
 
@@ -238,6 +240,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("F1")
 def recomputed_values_are_the_values(k: Kernel) -> tuple[Theorem, ...]:
     """What backward makes again from what is kept, by forward's own lines, is what forward made.
 

@@ -1,20 +1,28 @@
-"""The registry of claims, and running them: `claims.toml` and what came of it."""
+"""The registry of claims, and running them: `claims.toml`, `@claim`, and what came of it."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
+import pkgutil
+import re
 import time
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from proofs.claim import PROOFS, Proof
 from proofs.kernel import RESOURCE_LIMIT, SEED, Kernel, KernelError, Obligation, Theorem
+from proofs.premises import require_possible
 
 NOT_PROVED = ("hypothesis", "axiom", "definition", "instance")
+VERSION = 1  # of the report
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = Path(__file__).with_name("claims.toml")
+NAMED = re.compile(r"\(Claim (\w+)")  # in the docstring of a function that proves it
 
 
 @dataclass(frozen=True)
@@ -22,19 +30,21 @@ class Claim:
     """One row of claims.toml."""
 
     id: str
+    area: str
     statement: str
+    formula: str
+    caveat: str
+    scope: tuple[str, ...]
     source: str
-    theorem: str
     expected: str
-    caveats: tuple[str, ...]
 
-    def function(self) -> Callable[[Kernel], tuple[Theorem, ...]]:
-        """The function in proofs/ that proves it."""
-        module, _, name = self.theorem.rpartition(".")
-        function: Callable[[Kernel], tuple[Theorem, ...]] = getattr(
-            importlib.import_module(module), name
-        )
-        return function
+    def function(self) -> Proof:
+        """The function in proofs/ that is marked with its id. Raises KernelError for none or two."""
+        _import_proofs()
+        found = PROOFS.get(self.id, {})
+        if len(found) != 1:
+            raise KernelError(_not_one(self.id))
+        return next(iter(found.values()))
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,11 @@ class Result:
         """The claim's entry of the report."""
         entry: dict[str, Any] = {
             "id": self.claim.id,
+            "area": self.claim.area,
             "statement": self.claim.statement,
+            "formula": self.claim.formula,
+            "caveat": self.claim.caveat,
+            "scope": list(self.claim.scope),
             "expected": self.claim.expected,
             "verdict": self.verdict,
             "obligations": len(self.obligations),
@@ -91,8 +105,16 @@ class Result:
 
 def claims() -> list[Claim]:
     """All claims, in the order of the registry."""
-    rows = tomllib.loads(REGISTRY.read_text(encoding="utf-8"))["claim"]
-    return [Claim(**{**row, "caveats": tuple(row["caveats"])}) for row in rows]
+    return [Claim(**{**row, "scope": tuple(row["scope"])}) for row in _registry()["claim"]]
+
+
+def areas() -> dict[str, str]:
+    """The areas of claims, in the order of the registry, and what each is about."""
+    return dict(_registry()["areas"])
+
+
+def _registry() -> dict[str, Any]:
+    return tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
 
 
 def select(ids: Sequence[str]) -> list[Claim]:
@@ -105,34 +127,72 @@ def select(ids: Sequence[str]) -> list[Claim]:
     return [claim for claim in known.values() if claim in chosen]
 
 
-def prove(claim: Claim) -> Result:
-    """Run one claim's proof."""
+@cache
+def _import_proofs() -> None:
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        importlib.import_module(f"proofs.{module.name}")
+
+
+def _not_one(id: str) -> str:
+    """Why no function, or several, are the one that proves a claim."""
+    found = PROOFS.get(id, {})
+    if not found:
+        return f'claim {id} is proved by no function: none in proofs/ is marked @claim("{id}")'
+    return f"claim {id} is proved by several functions: {', '.join(sorted(found))}"
+
+
+def registration() -> list[str]:
+    """What does not fit of claims and the functions that are marked with their ids, in sentences."""
+    _import_proofs()
+    ids = [claim.id for claim in claims()]
+    twice = sorted({id for id in ids if ids.count(id) > 1})
+    unknown = [(id, name) for id in PROOFS if id not in ids for name in PROOFS[id]]
+    return [
+        *(f"claim {id} stands twice in proofs/claims.toml" for id in twice),
+        *(_not_one(id) for id in dict.fromkeys(ids) if len(PROOFS.get(id, {})) != 1),
+        *(f"{name} proves claim {id}, which is not in proofs/claims.toml" for id, name in unknown),
+        *_marked_otherwise(),
+    ]
+
+
+def _marked_otherwise() -> Iterator[str]:
+    """Functions of which the docstring names a claim, and the mark does not."""
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        functions = vars(importlib.import_module(f"proofs.{module.name}")).values()
+        for function in filter(inspect.isfunction, functions):
+            name = f"{function.__module__}.{function.__name__}"
+            for id in NAMED.findall(function.__doc__ or ""):
+                if function.__module__ == f"proofs.{module.name}" and name not in PROOFS.get(id, {}):
+                    yield f'{name} names claim {id} and is not marked @claim("{id}")'
+
+
+def prove(claim: Claim, proof: Proof | None = None) -> Result:
+    """Run one claim's proof: the function that is marked with its id, or another."""
     start = time.perf_counter()
     kernel = Kernel(claim.id)
+    theorems: tuple[Theorem, ...] = ()
+    failure = ""
     try:
-        theorems = claim.function()(kernel)
-        if not theorems:
-            raise KernelError(f"{claim.id}: no theorem")
-        for theorem in theorems:
-            if theorem not in kernel.theorems or theorem.rule in NOT_PROVED:
-                raise KernelError(f"{claim.id}: {theorem.name} is a {theorem.rule}, not proved here")
+        returned = (proof or claim.function())(kernel)
+        _require_proved(kernel, returned)
+        theorems = returned
+        require_possible(claim.id, theorems)
         verdict = "proved" if theorems[0].counterexample is None else "refuted"
-        failure = ""
     except Exception as error:  # a proof that breaks down is no proof
         known = isinstance(error, KernelError)
         failure = str(error) if known else f"{type(error).__name__}: {error}"
-        theorems, verdict = (), "failed"
+        verdict = "failed"
     seconds = time.perf_counter() - start
     return Result(claim, verdict, theorems, tuple(kernel.theorems), seconds, failure)
 
 
-def table() -> str:
-    """The claims as a Markdown table, as the README shows it."""
-    rows = ["| claim | statement | verdict | caveats |", "|---|---|---|---|"]
-    for claim in claims():
-        caveats = "; ".join(claim.caveats) or "none"
-        rows.append(f"| {claim.id} | {claim.statement} | {claim.expected} | {caveats} |")
-    return "\n".join(rows)
+def _require_proved(kernel: Kernel, theorems: Sequence[Theorem]) -> None:
+    """Raise KernelError unless there are theorems, each proved by this kernel."""
+    if not theorems:
+        raise KernelError(f"{kernel.claim}: no theorem")
+    for theorem in theorems:
+        if theorem not in kernel.theorems or theorem.rule in NOT_PROVED:
+            raise KernelError(f"{kernel.claim}: {theorem.name} is a {theorem.rule}, not proved here")
 
 
 def report(results: Sequence[Result], seconds: float) -> dict[str, Any]:
@@ -140,6 +200,7 @@ def report(results: Sequence[Result], seconds: float) -> dict[str, Any]:
     import z3
 
     return {
+        "version": VERSION,
         "claims": [result.json() for result in results],
         "solver": {
             "name": "z3",

@@ -6,6 +6,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, Theorem
 from spec.mesh import first_element, padding, shard_contains
 
@@ -20,6 +21,7 @@ def _chunks(k: Kernel) -> tuple[Any, Any, Any, Theorem, Theorem]:
     return n, psi, chunk, enough, no_more
 
 
+@claim("S1")
 def shards_cover_and_are_disjoint(k: Kernel) -> tuple[Theorem, ...]:
     """Every element has exactly one owner among the n devices. (Claim S1; design 2.2)"""
     n, psi, chunk, enough, _ = _chunks(k)
@@ -49,6 +51,7 @@ def shards_cover_and_are_disjoint(k: Kernel) -> tuple[Theorem, ...]:
     return covered, disjoint, among
 
 
+@claim("S2")
 def padding_is_less_than_one_element_per_device(k: Kernel) -> tuple[Theorem, ...]:
     """Shards hold fewer than n elements of padding, none when n divides Psi. (Claim S2; design 2.2)"""
     n, psi, chunk, *ceiling = _chunks(k)
@@ -59,6 +62,7 @@ def padding_is_less_than_one_element_per_device(k: Kernel) -> tuple[Theorem, ...
     return little, none
 
 
+@claim("S3")
 def gathering_the_shards_is_the_identity(k: Kernel) -> tuple[Theorem, ...]:
     """Cut into shards, then gathered, every element is what it was. (Claim S3; design 2.5)"""
     _, psi, chunk, *_ = _chunks(k)

@@ -14,6 +14,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, Theorem
 from proofs.sums import partition
 from spec import conditions, training
@@ -122,6 +123,7 @@ def _refute(
     return k.refute(name, then, terms, replay, given=[given])
 
 
+@claim("E4")
 def conditions_are_independent(k: Kernel) -> tuple[Theorem, ...]:
     """One of the two conditions implies the other, or one alone suffices for Match. (Claim E4)"""
 
@@ -160,6 +162,7 @@ def conditions_are_independent(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("E7")
 def agreement_is_not_enough(k: Kernel) -> tuple[Theorem, ...]:
     """Gradient integrity and state consistency suffice without equal initial values. (Claim E7)"""
 
@@ -170,6 +173,7 @@ def agreement_is_not_enough(k: Kernel) -> tuple[Theorem, ...]:
     return (_refute(k, "consistent_from_another_start", f"start {SAMPLES} copy applied", elsewhere),)
 
 
+@claim("E5")
 def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
     """A run that matches has gradient integrity and fresh reads, for every optimizer. (Claim E5)"""
 
@@ -271,6 +275,7 @@ def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:
     )
 
 
+@claim("E6")
 def local_norm_clipping_diverges(k: Kernel) -> tuple[Theorem, ...]:
     """Updates that are not elementwise may use local norms on sharded gradients. (Claim E6)
 
@@ -323,6 +328,7 @@ def _summed_norms_clip_alike(k: Kernel) -> Theorem:
     )
 
 
+@claim("E8")
 def floats_are_not_a_ring(k: Kernel) -> tuple[Theorem, ...]:
     """Training matches bit for bit in floating-point arithmetic too. (Claim E8)
 

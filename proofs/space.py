@@ -14,6 +14,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.encoding import MODES, ModeSort, Symbolic, lift
 from proofs.kernel import Kernel, KernelError, Theorem
 from spec.derive import derive
@@ -49,6 +50,7 @@ DATA = cache(primes)  # of every run
 AT_ONCE = 3  # listed classes that one obligation speaks of
 
 
+@claim("P1")
 def modes_decide_what_is_realisable(k: Kernel) -> tuple[Theorem, ...]:
     """Which of the 5^4 placements are realisable, for every N >= 2 and whatever the sizes.
 
@@ -167,6 +169,7 @@ def _all(claims: Iterable[Any]) -> Any:
     return z3.And(*claims)
 
 
+@claim("P2")
 def equal_costs_and_what_is_best(k: Kernel) -> tuple[Theorem, ...]:
     """The classes of equal cost of the realisable placements, and the Pareto frontier among them.
 
@@ -312,6 +315,7 @@ def _each_is_best_somewhere(s: Symbols) -> Theorem:
 
 
 # ------------------------------------------------------------------------- the stages
+@claim("P3")
 def where_the_stages_stand(k: Kernel) -> tuple[Theorem, ...]:
     """Which of DP and ZeRO-1/2/3 dominates which, and when one is on the frontier.
 

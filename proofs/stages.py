@@ -7,6 +7,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.runs import implied
 from proofs.stage_placing import layers_are_placed_in_order
@@ -19,6 +20,7 @@ from spec.stages import gradient_lie
 from spec.training import sgd
 
 
+@claim("E11")
 def pipelines_compute_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """Each weight gets the sum of its gradients over all samples, once, at current parameters.
 

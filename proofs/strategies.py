@@ -14,6 +14,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import Sum, total
 from spec.any_size import any_size, same
@@ -30,6 +31,7 @@ INT, REAL = z3.IntSort(), z3.RealSort()
 MICRO = "m"  # the index of micro-steps, beside the axes
 
 
+@claim("E9")
 def named_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     """DP, ZeRO-1/2/3, FSDP (both settings), HSDP, ZeRO-Offload and fused updates are right.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import z3
 
+from proofs.claim import claim
 from proofs.equivalence import match_follows
 from proofs.kernel import Kernel, Theorem
 from proofs.runs import Distributed
@@ -76,6 +77,7 @@ def name(operator: Operator) -> str:
     return f"{to}_of_{of}"
 
 
+@claim("T1")
 def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
     """How operators multiply, their linearity and commutation across axes hold for every n.
 
@@ -336,6 +338,7 @@ def _parts_of_a_norm(k: Kernel) -> tuple[Theorem, ...]:
     )
 
 
+@claim("T2")
 def accepted_schedules_match(k: Kernel) -> tuple[Theorem, ...]:
     """What the verdict requires implies gradient integrity, and with E1 Match at every step.
 

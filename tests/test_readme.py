@@ -5,7 +5,8 @@ import shlex
 
 import pytest
 
-from proofs.registry import ROOT, claims, table
+from proofs.page import table
+from proofs.registry import ROOT, claims
 
 README = (ROOT / "README.md").read_text()
 PAGES = [README, *(page.read_text() for page in sorted((ROOT / "docs").glob("*.md")))]
@@ -47,7 +48,7 @@ def test_the_readmes_proof_output_names_real_claims_and_totals():
 
 
 def test_the_readmes_claims_table_is_the_registry():
-    assert table() in README, "run: python -c 'from proofs.registry import table; print(table())'"
+    assert table() in README, "run: python -c 'from proofs.page import table; print(table())'"
 
 
 def test_the_readme_names_every_file_of_the_specification_in_reading_order():

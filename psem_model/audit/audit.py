@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from proofs.kernel import RESOURCE_LIMIT, SEED
-from proofs.registry import ROOT, Claim, claims
+from proofs.registry import ROOT, Claim, claims, registration
 from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.cvc5_solver import Answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
@@ -62,18 +62,12 @@ def audit(selected: Sequence[Claim], folder: Path, tell: Tell) -> dict[str, Any]
     whole = len(selected) == len(claims())
     return {
         "claims": found,
-        "findings": _unregistered() if whole else [],
+        "findings": registration() if whole else [],
         "solvers": solvers(),
         "runs": {"hash_seeds": SEEDS, "orders": ["as registered", "reversed"]},
         "closest": closest(found),
         "trusted": trusted(found),
     }
-
-
-def _unregistered() -> list[str]:
-    from psem_model.audit.registration import registration
-
-    return registration()
 
 
 # ---------------------------------------------------------------------------------------- files

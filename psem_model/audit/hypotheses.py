@@ -7,43 +7,18 @@ from collections.abc import Sequence
 import z3
 
 from proofs.kernel import SEED, Obligation, Theorem
+from proofs.premises import closed, conditions, hypotheses, made_from, variables
 from proofs.registry import NOT_PROVED
-from proofs.smtlib import Bool, Term, summary
-from proofs.theorem import read
-from psem_model.audit.questions import brief, entries, premises_of, proved_theorems, together
+from proofs.smtlib import Bool
+from psem_model.audit.questions import brief, entries, proved_theorems, together
 
 GLANCE = 200_000  # z3's own deterministic count, for a question with quantifiers
-
-
-def made_from(theorem: Theorem) -> list[Theorem]:
-    """The theorems it is made from, and those are, down to hypotheses and definitions."""
-    found: dict[int, Theorem] = {}
-    pending = list(theorem.parts)
-    while pending:
-        part = pending.pop()
-        if id(part) not in found:
-            found[id(part)] = part
-            pending += part.parts
-    return list(found.values())
-
-
-def premises(theorem: Theorem) -> list[Bool]:
-    """What must be able to hold together, lest the theorem is empty: all it is made from, `given`,
-    and what its goal follows from.
-
-    Of a hypothesis for all values these are the instances in use.
-    """
-    return [*(part.statement for part in made_from(theorem)), *_conditions(theorem)]
-
-
-def _conditions(theorem: Theorem) -> list[Bool]:
-    return [*theorem.given, *premises_of(theorem.goal)[0]]
 
 
 def resting_on_none(listed: Sequence[Theorem], returned: Sequence[Theorem]) -> list[str]:
     """Theorems that were proved, and are neither returned nor what those are made from."""
     used = {id(theorem) for theorem in returned}
-    used |= {id(part) for theorem in returned for part in made_from(theorem)}
+    used |= {id(part) for part in made_from(returned)}
     proved = [theorem for theorem in listed if theorem.rule not in NOT_PROVED]
     return [
         f"theorem {theorem.name}: no theorem of the claim rests on it"
@@ -54,7 +29,7 @@ def resting_on_none(listed: Sequence[Theorem], returned: Sequence[Theorem]) -> l
 
 def for_all_values(theorem: Theorem) -> list[str]:
     """The hypotheses under it that speak of all values of a variable."""
-    return sorted({part.name for part in _hypotheses(theorem) if _variables(part)})
+    return sorted({part.name for part in hypotheses([theorem]) if variables(part)})
 
 
 def impossible(theorem: Theorem) -> bool:
@@ -62,24 +37,17 @@ def impossible(theorem: Theorem) -> bool:
 
     With quantifiers, so it may not see it: only where the answer is yes does it say anything.
     """
-    return _contradict([*_conditions(theorem), *map(_closed, _hypotheses(theorem))])
+    return _contradict([*conditions(theorem), *map(closed, hypotheses([theorem]))])
 
 
 def implied(theorem: Theorem) -> list[str]:
     """The hypotheses under it that z3 sees to follow from the others, all for all values."""
-    said = [part for part in _hypotheses(theorem) if part.rule == "hypothesis"]
+    said = [part for part in hypotheses([theorem]) if part.rule == "hypothesis"]
     return [
         f"hypothesis {part.name}: the others of {theorem.name} imply it"
         for part in said
-        if _contradict(
-            [*(_closed(other) for other in said if other is not part), z3.Not(_closed(part))]
-        )
+        if _contradict([*(closed(other) for other in said if other is not part), z3.Not(closed(part))])
     ]
-
-
-def _closed(hypothesis: Theorem) -> Bool:
-    variables = _variables(hypothesis)
-    return z3.ForAll(variables, hypothesis.goal) if variables else hypothesis.goal
 
 
 def _contradict(formulas: Sequence[Bool]) -> bool:
@@ -87,19 +55,6 @@ def _contradict(formulas: Sequence[Bool]) -> bool:
     solver.set(rlimit=GLANCE, random_seed=SEED)
     solver.add(*formulas)
     return bool(solver.check() == z3.unsat)
-
-
-def _hypotheses(theorem: Theorem) -> list[Theorem]:
-    return [part for part in made_from(theorem) if part.rule in ("hypothesis", "axiom")]
-
-
-def _variables(hypothesis: Theorem) -> list[Term]:
-    """Those of which it speaks for all values."""
-    record = read(hypothesis)
-    fixed = frozenset().union(*(h.fixed for h in record.under))
-    said = summary([record.goal])
-    free = record.kernel._variables & said.constants - fixed
-    return [symbol() for name, symbol in sorted(said.symbols, key=lambda s: s[0]) if name in free]
 
 
 def parts_of(formula: Bool) -> list[Bool]:

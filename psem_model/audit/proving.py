@@ -1,51 +1,51 @@
-"""Running the claims from the command line: one line each, the report, and the explanation of one."""
+"""Running the claims from the command line: what is printed of each, and the report."""
 
 from __future__ import annotations
 
 import gc
-import inspect
 import json
 import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
 
-from proofs.kernel import Obligation, Theorem
-from proofs.registry import ROOT, Claim, Result, claims, prove, report
-from psem_model.reading import claims as reading
+from proofs.registry import Claim, Result, areas, claims, prove, registration, report
+from psem_model.reading.claims import named
 from psem_model.text import places
-from psem_model.text.errors import BadInput, or_nearest, quoted
 from psem_model.text.files import require_writable, write_atomically
+from psem_model.text.lines import wrapped
 
 REPORT = "report.json"
+CLEAR = "\r\033[K"  # of the terminal's line: the bar
 
 
 def run(ids: Sequence[str], as_json: bool) -> int:
     """Prove the selected claims and print them; 0 if every verdict is the expected one."""
-    selected = reading.named(ids)
+    selected = named(ids)
     whole = len(selected) == len(claims())
     if whole:
         require_writable(places.BUILD, REPORT)
     start = time.perf_counter()
     gc.set_threshold(100_000)  # theorems stay to the end: there is little to collect
     with interruptible() as check:
-        results = []
-        for result in _with_progress(selected, as_json, check):
-            results.append(result)
+        results = list(_each(selected, check, (lambda _: None) if as_json else printer()))
     document = report(results, time.perf_counter() - start)
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
+        click.echo()
         for line in totals(results, document["seconds"]):
             click.echo(line)
     if whole:
         write_atomically(places.BUILD / REPORT, json.dumps(document, indent=2) + "\n")
-    return 0 if all(result.as_expected for result in results) else 1
+    unfit = registration() if whole else []
+    for each in unfit:
+        click.echo(f"psem: {each}", err=True)
+    return 0 if all(result.as_expected for result in results) and not unfit else 1
 
 
 @contextmanager
@@ -75,44 +75,61 @@ def proved(claim: Claim) -> Result:
     return result
 
 
-def _with_progress(
-    selected: Sequence[Claim], quiet: bool, check: Callable[[], None]
+def _each(
+    selected: Sequence[Claim], check: Callable[[], None], show: Callable[[Result], None]
 ) -> Iterator[Result]:
-    """Results one by one, each printed when it is there; a bar on a terminal, none in a pipe."""
-    if not sys.stderr.isatty() or not sys.stdout.isatty():
+    """Results one by one, each shown when it is there; below them a bar, on a terminal."""
+    with ExitStack() as stack:
+        bar: Any = None
+        if sys.stderr.isatty() and sys.stdout.isatty():
+            shown = click.progressbar(
+                length=len(selected), label="proving", show_pos=True, file=sys.stderr
+            )
+            bar = stack.enter_context(shown)
         for claim in selected:
             result = prove(claim)
             check()
-            if not quiet:
-                click.echo(line_of(result))
+            if bar is not None:
+                click.echo(CLEAR, nl=False, err=True)
+            show(result)
+            if bar is not None:
+                bar.update(1)
             yield result
-        return
-    results = []
-    bar = click.progressbar(
-        selected, label="proving", item_show_func=lambda c: c.id if c else "", file=sys.stderr
-    )
-    with bar as pending:
-        for claim in pending:
-            results.append(prove(claim))
-            check()
-    for result in results:
-        if not quiet:
-            click.echo(line_of(result))
-        yield result
 
 
-def line_of(result: Result) -> str:
-    """One claim's line."""
+def printer() -> Callable[[Result], None]:
+    """Prints results as they come, with a heading where an area of claims begins."""
+    known = areas()
+    before: list[str] = []
+
+    def show(result: Result) -> None:
+        area = result.claim.area
+        if before[-1:] != [area]:
+            for line in wrapped(f"{area}: {known.get(area, area)}"):
+                click.echo(line if not before else f"\n{line}")
+            before.append(area)
+        for line in lines_of(result):
+            click.echo(line)
+
+    return show
+
+
+def lines_of(result: Result) -> list[str]:
+    """What is printed of one claim."""
     claim = result.claim
     verdict = result.verdict if result.as_expected else f"{result.verdict.upper()}!"
     if result.verdict == "refuted" and result.as_expected:
         verdict = "refuted as expected"
-    axioms = ", ".join(result.axioms) or "none"
-    line = (
-        f"{claim.id:<3} {verdict:<19} {len(result.obligations):>4} obligations "
-        f"{result.seconds * 1e3:>6.0f} ms  {claim.statement}  [axioms: {axioms}]"
-    )
-    return f"{line}\n    {result.failure}" if result.failure else line
+    lines = [
+        f"{claim.id:<3} {verdict:<19} {_number(result.obligations, 'obligation', 's'):<16} "
+        f"{result.seconds * 1e3:>6.0f} ms {_number(result.hypotheses, 'hypothes', 'es', 'is')}"
+    ]
+    lines += wrapped(f"{claim.statement} [axioms: {', '.join(result.axioms) or 'none'}]", "    ")
+    return [*lines, *wrapped(result.failure, "    ")]
+
+
+def _number(of: Sequence[Any], what: str, many: str, one: str = "") -> str:
+    return f"{len(of):>4} {what}{one if len(of) == 1 else many}"
 
 
 def totals(results: Sequence[Result], seconds: float) -> list[str]:
@@ -130,74 +147,3 @@ def totals(results: Sequence[Result], seconds: float) -> list[str]:
         f"NOT as expected: {', '.join(wrong)}" if wrong else "every verdict is the expected one"
     )
     return lines
-
-
-def explanation(given: str, smt: str | None) -> str:
-    """A claim, where it is stated and proved, its theorem tree, its counterexamples."""
-    (claim,) = reading.named([given])
-    result = proved(claim)
-    if smt is not None:
-        return _obligation(result, smt)
-    function = claim.function()
-    source = Path(inspect.getsourcefile(function) or "").relative_to(ROOT)
-    line = inspect.getsourcelines(function)[1]
-    lines = [
-        f"{claim.id}  {claim.statement}",
-        f"  expected {claim.expected}, found {result.verdict}",
-        f"  source   {claim.source}",
-        f"  stated   proofs/claims.toml; proved {source}:{line} ({function.__name__})",
-        *(f"  caveat   {caveat}" for caveat in claim.caveats),
-        f"  axioms   {', '.join(result.axioms) or 'none'}",
-        "",
-        *(f"  {text}" for text in inspect.cleandoc(function.__doc__ or "").splitlines()),
-    ]
-    if result.failure:
-        lines += ["", result.failure]
-    shown: set[int] = set()
-    for theorem in result.theorems:
-        lines += ["", *tree(theorem, 1, shown)]
-    return "\n".join(lines)
-
-
-def _obligation(result: Result, name: str) -> str:
-    texts = {o.name: o.text for o in result.obligations}
-    if not texts:
-        raise BadInput(f"{result.claim.id} has no obligations: {result.failure}")
-    if name not in texts:
-        raise BadInput(
-            f"obligation of {result.claim.id}: given {quoted(name)}; expected one that "
-            f"`psem explain {result.claim.id}` lists{or_nearest(name, texts)}"
-        )
-    return texts[name].rstrip()
-
-
-def _cost(o: Obligation) -> str:
-    return f"{o.seconds * 1e3:.1f} ms, {o.resources} resources"
-
-
-def tree(
-    theorem: Theorem, depth: int, shown: set[int], note: Callable[[Obligation], str] = _cost
-) -> list[str]:
-    """A theorem, its obligations with a note on each, and what it was made from."""
-    while theorem.rule == "instance":
-        (theorem,) = theorem.parts
-    pad = "  " * depth
-    if id(theorem) in shown:
-        return [f"{pad}{theorem.name} (above)"]
-    shown.add(id(theorem))
-    lines = [f"{pad}{theorem.name}  by {theorem.rule}"]
-    if theorem.rule in ("hypothesis", "axiom", "definition"):
-        lines[0] += f": {_one_line(theorem.statement)}"
-    for o in theorem.obligations:
-        lines.append(f"{pad}  - {o.name}: {o.rule}, {o.expected}, {note(o)}")
-    if theorem.counterexample:
-        values = ", ".join(f"{k} = {v}" for k, v in theorem.counterexample.items())
-        lines.append(f"{pad}  counterexample: {values}")
-    for part in theorem.parts:
-        lines += tree(part, depth + 1, shown, note)
-    return lines
-
-
-def _one_line(statement: Any, limit: int = 160) -> str:
-    text = " ".join(str(statement).split())
-    return text if len(text) <= limit else text[: limit - 3] + "..."

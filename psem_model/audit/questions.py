@@ -13,6 +13,7 @@ from functools import cache
 import z3
 
 from proofs.kernel import RESOURCE_LIMIT, SEED, Obligation, Theorem
+from proofs.premises import premises_of
 from proofs.smtlib import Bool, Term, standalone_text
 from proofs.theorem import implies
 
@@ -43,22 +44,6 @@ def opened(obligation: Obligation) -> Obligation:
     """The same question, with the premises of its goal among its facts."""
     said, goal = premises_of(obligation.goal)
     return replace(obligation, facts=(*obligation.facts, *said), goal=goal)
-
-
-def premises_of(goal: Bool) -> tuple[list[Bool], Bool]:
-    """Of p => (q => r): what p and q say one by one, and r."""
-    said: list[Bool] = []
-    while z3.is_implies(goal):
-        said += conjuncts(goal.arg(0))
-        goal = goal.arg(1)
-    return said, goal
-
-
-def conjuncts(formula: Bool) -> list[Bool]:
-    """What a formula says one by one."""
-    if not z3.is_and(formula):
-        return [formula]
-    return [part for each in formula.children() for part in conjuncts(each)]
 
 
 def to_hold(obligation: Obligation) -> tuple[Bool, ...]:

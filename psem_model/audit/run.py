@@ -30,9 +30,9 @@ def header(claim: Claim, rows: dict[str, str]) -> str:
     return "".join(f"; {key:<10} {value}\n" for key, value in {**first, **rows}.items())
 
 
-def entry(claim: Claim, asks: bool) -> dict[str, Any]:
+def entry(result: Result, asks: bool) -> dict[str, Any]:
     """What came of a claim, with every obligation as text."""
-    result = prove(claim)
+    claim = result.claim
     found: dict[str, Any] = {
         "claim": claim.id,
         "verdict": result.verdict,
@@ -70,11 +70,11 @@ def _titled(claim: Claim, theorem: str, obligation: Any) -> str:
 
 def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
     """What z3 says of each text, whether facts can hold, and whether each of them is needed."""
+    from proofs.premises import premises
     from psem_model.audit.hypotheses import (
         for_all_values,
         implied,
         impossible,
-        premises,
         resting_on_none,
         unused_parts,
     )
@@ -93,7 +93,7 @@ def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
     found["unused"] += resting_on_none(result.listed, result.theorems)
     found["unused"] += dict.fromkeys(each for theorem in result.theorems for each in implied(theorem))
     for number, theorem in enumerate(result.theorems, 1):
-        if theorem.counterexample is None and (formulas := premises(theorem)):
+        if theorem.counterexample is None and (formulas := premises([theorem])):
             text = None if impossible(theorem) else witness(formulas)
             title = {"premises of": theorem.name, "and": "values of which they are true"}
             found["premises"].append(
@@ -113,7 +113,7 @@ def main() -> None:
     request = json.loads(sys.stdin.readline())
     claims = {claim.id: claim for claim in chosen(request["claims"])}
     for name in request["claims"]:
-        print(json.dumps(entry(claims[name], name in request["asked"])), flush=True)
+        print(json.dumps(entry(prove(claims[name]), name in request["asked"])), flush=True)
 
 
 # --------------------------------------------------------------------------- from the outside

@@ -148,7 +148,8 @@ def _differ(report: Found) -> bool:
 
 def _tree(claim: Claim, found: Found) -> list[str]:
     """The theorem tree of a claim, with both solvers' answers and times."""
-    from psem_model.audit.proving import proved, tree
+    from psem_model.audit.explanation import tree
+    from psem_model.audit.proving import proved
 
     result = proved(claim)
     rows = {

@@ -15,16 +15,9 @@ import click
 from psem_model.commands import names
 from psem_model.commands.audit import audit
 from psem_model.commands.check import check
+from psem_model.commands.claims import explain, prove
 from psem_model.commands.compare import compare
 from psem_model.commands.derive import derive
-from psem_model.commands.help import Command, option
-from psem_model.commands.options import (
-    CLAIM,
-    CLAIMS,
-    JSON,
-    OUTPUT,
-    options,
-)
 from psem_model.commands.predict import predict
 from psem_model.commands.simulate import simulate
 from psem_model.commands.space import space
@@ -88,29 +81,8 @@ def psem(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (predict, compare, derive, check, simulate, space, tables, audit):
+for command in (predict, compare, derive, check, simulate, space, tables, prove, explain, audit):
     psem.add_command(command)
-
-
-@psem.command(cls=Command, examples=["psem prove", "psem prove C1 E2"])
-@options(CLAIMS, JSON)
-def prove(ids: Sequence[str], as_json: bool) -> None:
-    """Prove claims (all, or those named) and print one line each."""
-    from psem_model.audit.proving import run
-
-    sys.exit(run(ids, as_json))
-
-
-@psem.command(
-    cls=Command, examples=["psem explain E2", "psem explain C1 --smt chunks_wait_untouched_step"]
-)
-@CLAIM
-@option(OUTPUT, "--smt", metavar="OBLIGATION", help="Print one obligation's SMT-LIB text.")
-def explain(claim: str, smt: str | None) -> None:
-    """Print a CLAIM, where it is proved, its theorem tree and its counterexample."""
-    from psem_model.audit.proving import explanation
-
-    click.echo(explanation(claim, smt))
 
 
 def main(args: Sequence[str] | None = None) -> None:

@@ -51,7 +51,14 @@ CLAIMS = click.argument(
     metavar="[CLAIM]...",
     help="Claims, such as C1; all, if none is named.",
 )
-CLAIM = click.argument("claim", type=names.A_CLAIM, help="A claim's name, such as C1.")
+SOME_CLAIMS = click.argument(
+    "ids",
+    nargs=-1,
+    required=True,
+    type=names.A_CLAIM,
+    metavar="CLAIM...",
+    help="Claims' names, such as C1.",
+)
 TABLE = click.argument(
     "name",
     required=False,

@@ -32,23 +32,27 @@ def claims_table(style: Style) -> Section:
             c.id,
             c.statement,
             c.expected if found is None else found[c.id],
-            "; ".join(c.caveats) or "none",
+            c.formula,
+            c.caveat,
+            c.area,
             c.source,
         )
         for c in claims()
     )
     return table(
         "claims",
-        "Claims, their verdicts and caveats",
+        "Claims, their formulas, verdicts and first caveats",
         (
             Column("claim"),
             Column("statement", 1.5),
             Column(title, 0.6),
-            Column("caveats", 1.5),
+            Column("formula", 1.2),
+            Column("caveat", 1.2),
+            Column("area", 0.8),
             Column("source", 0.9),
         ),
         rows,
-        f"{title.capitalize()}s: {said}.",
+        f"{title.capitalize()}s: {said}. Each claim's scope is in docs/CLAIMS.md.",
         long=True,
     )
 

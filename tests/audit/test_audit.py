@@ -8,18 +8,20 @@ import pytest
 import z3
 
 from proofs.kernel import Kernel
-from proofs.registry import Claim, select
-from psem_model.audit import registration as audit_registration
+from proofs.registry import Claim, prove, select
 from psem_model.audit.audit import execute, facts_of, judged, refutations
 from psem_model.audit.cvc5_solver import Answer, digest_of
 from psem_model.audit.refutations import REGISTERED
 from psem_model.audit.run import entry
 from tests.support.solvers import EASY
 
+ATTACKS = {}
 
-def claim_of(function):
+
+def claim_of(function, expected="proved"):
     """A claim that a function of this module proves."""
-    return Claim("A1", "Attacked", "here", f"{__name__}.{function.__name__}", "proved", ())
+    ATTACKS[function.__name__] = function
+    return Claim("A1", "attacks", function.__name__, "", "", (), "here", expected)
 
 
 def with_an_idle_fact(k: Kernel):
@@ -39,7 +41,7 @@ def as_it_should(k: Kernel):
 
 @cache
 def made(claim):
-    return entry(claim, asks=True)
+    return entry(prove(claim, ATTACKS.get(claim.statement)), asks=True)
 
 
 def heard(said, text):
@@ -264,64 +266,15 @@ def test_a_refuted_claim_with_nothing_to_run_is_found():
 
 
 def test_a_verdict_that_is_not_the_expected_one_is_found():
-    claim = Claim("A1", "Attacked", "here", claim_of(as_it_should).theorem, "refuted", ())
-    assert "proved, expected refuted: " in audited(claim)
+    assert "proved, expected refuted: " in audited(claim_of(as_it_should, "refuted"))
 
 
 def test_a_claim_without_a_theorem_is_found():
-    claim = Claim("A1", "Attacked", "here", f"{__name__}.no_theorem", "proved", ())
-    assert audited(claim)[0] == "failed, expected proved: A1: no theorem"
+    assert audited(claim_of(no_theorem))[0] == "failed, expected proved: A1: no theorem"
 
 
 def no_theorem(k: Kernel):
     return ()
-
-
-def test_a_claim_function_that_is_not_registered_is_found(monkeypatch):
-    some = select(["C1", "C2"])
-    monkeypatch.setattr("psem_model.audit.registration.registry.claims", lambda: [some[0], some[0]])
-    found = audit_registration.registration()
-    assert f"{some[1].theorem} is registered under no claim" in found
-    assert f"{some[0].theorem} is registered under several claims" in found
-
-
-SHAPES = {
-    "its docstring names a claim": 'def {}(k: Kernel, n: int):\n    """Of its own. (Claim Z9)"""',
-    "several theorems": "def {}(k: Kernel) -> tuple[Theorem, ...]: ...",
-    "several, as text": 'def {}(k: "Kernel") -> "list[Theorem]": ...',
-    "one theorem": "def {}(k: Kernel) -> Theorem: ...",
-    "no annotations": "def {}(k): ...",
-    "cached": "@cache\ndef {}(k: Kernel) -> Theorem: ...",
-    "named in a comment": "def {0}(k: Kernel) -> Theorem: ...  # {0}(k)",
-    "called by none that is registered": "def {0}(k): ...\ndef _dead(k, n):\n    return {0}(k)",
-    "a variable has its name": "def {0}(k): ...\ndef _chunks(k):\n    {0} = k\n    return {0}",
-}
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_function_that_may_prove_a_claim_is_to_be_registered(shape, monkeypatch):
-    texts = audit_registration.sources()
-    texts["proofs.sharding"] += "\n" + SHAPES[shape].format("extra")
-    monkeypatch.setattr(audit_registration, "sources", lambda: texts)
-    assert audit_registration.registration() == ["proofs.sharding.extra is registered under no claim"]
-
-
-PARTS = [
-    "def extra(k): ...\ndef _chunks(k):\n    return extra(k)",
-    "def extra(k): ...\nPARTS = (extra,)\ndef _chunks(k):\n    return [part(k) for part in PARTS]",
-    "def extra(k): ...\nclass Part:\n    def made(self): extra(self)\ndef _chunks(k): Part()",
-    "def _extra(k: Kernel) -> Theorem: ...",
-    "def extra(k: Kernel) -> int: ...",
-    "def extra(k: Kernel, n: int) -> Theorem: ...",
-]
-
-
-@pytest.mark.parametrize("text", PARTS)
-def test_a_part_of_a_registered_proof_is_not_to_be_registered(text, monkeypatch):
-    texts = audit_registration.sources()
-    texts["proofs.sharding"] += "\n" + text
-    monkeypatch.setattr(audit_registration, "sources", lambda: texts)
-    assert audit_registration.registration() == []
 
 
 def test_a_refutation_whose_run_does_not_diverge_or_is_missing_is_found(monkeypatch):

@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from proofs.registry import claims, prove
 from psem_model.text.report import VERSION
 from tests.support.command import exact
 
@@ -211,68 +210,11 @@ def test_divisible_predictions_are_the_closed_forms(predicted):
     assert code_exact == 4 * 1001 + 12 * 16
 
 
-def test_proofs_print_a_line_a_claim_and_exit_0(psem):
-    code, out, err = psem("prove", "M1", "M8")
-    assert code == 0
-    assert "refuted as expected" in out
-    assert "every verdict is the expected one" in out
-    assert err == ""  # no progress in a pipe
-
-
-def test_proofs_as_json_have_the_documented_shape(psem):
-    code, out, _ = psem("prove", "C1", "M8", "--json")
-    report = json.loads(out)
-    assert code == 0
-    assert set(report) == {"claims", "solver", "seconds"}
-    c1, m8 = report["claims"]
-    keys = {"id", "statement", "expected", "verdict", "obligations", "seconds", "axioms"}
-    keys |= {"hypotheses"}
-    assert set(c1) == keys
-    assert set(m8) == keys | {"counterexample"}
-
-
-def test_a_verdict_that_is_not_expected_fails(psem, monkeypatch):
-    from proofs import registry
-
-    claim = next(c for c in claims() if c.id == "M8")
-    wrong = type(claim)(**{**claim.__dict__, "expected": "proved"})
-    monkeypatch.setattr(registry, "claims", lambda: [wrong])
-    code, out, _ = psem("prove", "M8")
-    assert code == 1
-    assert "NOT as expected: M8" in out
-
-
-def test_explain_shows_the_theorem_tree(psem):
-    code, out, _ = psem("explain", "E2")
-    assert code == 0
-    for words in (
-        "proofs/equivalence.py",
-        "matching_copies_agree",
-        "smt, unsat",
-        "hypothesis",
-        "axiom",
-    ):
-        assert words in out
-
-
-def test_explain_prints_one_obligation_as_smt_lib(psem):
-    code, out, _ = psem("explain", "C1", "--smt", "chunks_wait_untouched_step")
-    assert code == 0
-    assert out.startswith("(set-logic QF_")
-    assert out.rstrip().endswith("(check-sat)")
-
-
 def test_psem_alone_prints_its_help(psem):
     code, out, _ = psem()
     assert code == 0
     assert "predict" in out
     assert out.count("\n") > 5
-
-
-def test_claims_may_be_named_in_lower_case(psem):
-    code, out, _ = psem("prove", "m1")
-    assert code == 0
-    assert out.startswith("M1 ")
 
 
 def test_held_parameters_are_shown(psem, predicted):
@@ -288,33 +230,6 @@ def test_what_activations_move_is_not_given_as_zero(psem):
     _, out, _ = psem("predict", *OK, "--placement", placed, "--json")
     moved = [o for o in json.loads(out)["communication"]["operations"] if o["state"] == "activations"]
     assert [o["elements"] for o in moved] == [None, None]
-
-
-def test_an_interrupt_between_claims_stops_without_a_report(psem, monkeypatch, tmp_path):
-    import signal
-
-    from psem_model.audit import proving
-    from psem_model.text import places
-
-    def interrupted(claim, prove=prove):
-        signal.raise_signal(signal.SIGINT)
-        return prove(claim)
-
-    monkeypatch.setattr(proving, "prove", interrupted)
-    monkeypatch.setattr(places, "BUILD", tmp_path)
-    code, _, err = psem("prove")
-    assert (code, err.strip()) == (130, "psem: interrupted")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_unwritable_build_folder_is_one_line_before_any_proof(psem, monkeypatch, tmp_path):
-    from psem_model.text import places
-
-    (tmp_path / "build").write_text("a file in the way")
-    monkeypatch.setattr(places, "BUILD", tmp_path / "build")
-    code, out, err = psem("prove")
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
 
 
 def test_help_needs_neither_solver_nor_sympy():

@@ -1,0 +1,140 @@
+"""What a theorem is proved from, and whether it can hold: one that rests on the impossible is empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import z3
+
+from proofs.kernel import RESOURCE_LIMIT, SEED, Theorem
+from proofs.smtlib import Bool, KernelError, Term, summary
+from proofs.theorem import implies, read
+
+GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open
+GLANCES = 5  # with different seeds: mostly sooner than one long look
+
+
+def made_from(theorems: Iterable[Theorem]) -> list[Theorem]:
+    """The theorems they are made from, and those are, down to hypotheses and definitions."""
+    found: dict[int, Theorem] = {}
+    pending = [part for theorem in theorems for part in read(theorem).parts]
+    while pending:
+        part = pending.pop()
+        if id(part) not in found:
+            found[id(part)] = part
+            pending += read(part).parts
+    return list(found.values())
+
+
+def premises(theorems: Sequence[Theorem]) -> list[Bool]:
+    """What must be able to hold together, lest a theorem is empty: all it is made from, `given`, and
+    what its goal follows from.
+
+    Of a hypothesis for all values these are the instances in use.
+    """
+    records = [read(part) for part in made_from(theorems)]
+    said = [implies(record.given, record.goal) for record in records]
+    return [*said, *(each for theorem in theorems for each in conditions(theorem))]
+
+
+def conditions(theorem: Theorem) -> list[Bool]:
+    """What its goal is said to follow from: `given`, and the premises of the goal."""
+    record = read(theorem)
+    return [*record.given, *premises_of(record.goal)[0]]
+
+
+def premises_of(goal: Bool) -> tuple[list[Bool], Bool]:
+    """Of p => (q => r): what p and q say one by one, and r."""
+    said: list[Bool] = []
+    while z3.is_implies(goal):
+        said += conjuncts(goal.arg(0))
+        goal = goal.arg(1)
+    return said, goal
+
+
+def conjuncts(formula: Bool) -> list[Bool]:
+    """What a formula says one by one."""
+    if not z3.is_and(formula):
+        return [formula]
+    return [part for each in formula.children() for part in conjuncts(each)]
+
+
+def hypotheses(theorems: Iterable[Theorem]) -> list[Theorem]:
+    """The hypotheses and axioms that theorems are made from."""
+    return [part for part in made_from(theorems) if read(part).rule in ("hypothesis", "axiom")]
+
+
+def closed(hypothesis: Theorem) -> Bool:
+    """What it says, for all values of its variables."""
+    free, said = variables(hypothesis), read(hypothesis).goal
+    return z3.ForAll(free, said) if free else said
+
+
+def variables(hypothesis: Theorem) -> list[Term]:
+    """Those of which a hypothesis speaks for all values."""
+    record = read(hypothesis)
+    fixed = frozenset().union(*(h.fixed for h in record.under))
+    said = summary([record.goal])
+    free = record.kernel._variables & said.constants - fixed
+    return [symbol() for name, symbol in sorted(said.symbols, key=lambda s: s[0]) if name in free]
+
+
+def glance(formulas: Sequence[Bool], limit: int = GLANCE, seed: int = SEED) -> str:
+    """Whether formulas can hold together, if that is soon seen: sat, unsat or unknown."""
+    return _checked(z3.SimpleSolver(), formulas, limit, seed)
+
+
+def answer(formulas: Sequence[Bool]) -> str:
+    """Whether formulas can hold together: sat, unsat or unknown."""
+    for seed in range(GLANCES):
+        said = glance(formulas, seed=seed)
+        if said != "unknown":
+            return said
+    return _checked(z3.Solver(), formulas, RESOURCE_LIMIT, SEED)
+
+
+def _checked(solver: z3.Solver, formulas: Sequence[Bool], limit: int, seed: int) -> str:
+    solver.set(rlimit=limit, random_seed=seed)
+    solver.add(*formulas)
+    return str(solver.check())
+
+
+def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
+    """Raise KernelError for a theorem whose hypotheses and conditions cannot all hold.
+
+    The answer must be `sat`: `unknown` does not pass. Of hypotheses for all values these are the
+    instances in use; that as they stand they contradict each other must not be seen at a glance.
+    """
+    proved = [theorem for theorem in theorems if theorem.counterexample is None]
+    for theorem in proved:
+        if not theorem.hypotheses:
+            said = conditions(theorem)
+            _require(claim, theorem, len(said) < 2 or answer(said) == "sat")
+    under: dict[int, list[Theorem]] = {}
+    for theorem in proved:
+        if theorem.hypotheses:
+            under.setdefault(id(read(theorem).kernel), []).append(theorem)
+    for several in under.values():
+        _require_hypotheses(claim, several)
+
+
+def _require_hypotheses(claim: str, theorems: Sequence[Theorem]) -> None:
+    """Of theorems of one kernel: each can rest on what can all hold at once: one question may do."""
+    if _contradict(theorems):
+        for theorem in theorems:
+            _require(claim, theorem, not _contradict([theorem]))
+    if glance(premises(theorems)) != "sat":
+        for theorem in theorems:
+            _require(claim, theorem, answer(premises([theorem])) == "sat")
+
+
+def _contradict(theorems: Sequence[Theorem]) -> bool:
+    """Whether z3 sees that the hypotheses of theorems, for all values, contradict each other."""
+    return glance([closed(each) for each in hypotheses(theorems)], GLANCE // 4) == "unsat"
+
+
+def _require(claim: str, theorem: Theorem, possible: bool) -> None:
+    if not possible:
+        names = ", ".join(sorted(theorem.hypotheses))
+        what = f"its hypotheses ({names}) and conditions" if names else "its conditions"
+        raise KernelError(f"{claim}: {theorem.name} says nothing: {what} are not seen to hold together")

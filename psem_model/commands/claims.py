@@ -1,0 +1,60 @@
+"""The commands about claims: prove them, and explain what is proved."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+
+from psem_model.commands.help import Command, option
+from psem_model.commands.options import CLAIMS, JSON, OUTPUT, SOME_CLAIMS, options
+from psem_model.text.errors import REJECTED, BadInput
+
+VERSION = 1  # of the explanation as JSON
+
+
+@click.command(cls=Command, examples=["psem prove", "psem prove C1 E2"])
+@options(CLAIMS, JSON)
+def prove(ids: Sequence[str], as_json: bool) -> None:
+    """Prove claims (all, or those named), by area.
+
+    Of each: the verdict, how many obligations the solver decided and how many hypotheses its theorems
+    rest on, its statement and its axioms. Exit code 1 if a verdict is not the expected one.
+    """
+    from psem_model.audit.proving import run
+
+    sys.exit(run(ids, as_json))
+
+
+@click.command(
+    cls=Command, examples=["psem explain E2 E3", "psem explain C1 --smt chunks_wait_untouched_step"]
+)
+@SOME_CLAIMS
+@option(
+    OUTPUT, "--smt", metavar="OBLIGATION", help="Print one obligation's SMT-LIB text, of one claim."
+)
+@JSON
+def explain(ids: Sequence[str], smt: str | None, as_json: bool) -> None:
+    """Print what CLAIMs conclude, what they rest on and how they are proved.
+
+    Exit code 1 if a verdict is not the expected one.
+    """
+    from psem_model.audit import explanation
+    from psem_model.audit.proving import proved
+    from psem_model.reading.claims import named
+
+    selected = named(ids)
+    if smt is not None and (as_json or len(selected) > 1):
+        given = "--json" if as_json else f"{len(selected)} claims"
+        raise BadInput(f"--smt: given {given} besides; expected one claim, and no --json")
+    results = [proved(claim) for claim in selected]
+    if smt is not None:
+        click.echo(explanation.smt_of(results[0], smt))
+    elif as_json:
+        found = [explanation.json_of(result) for result in results]
+        click.echo(json.dumps({"version": VERSION, "claims": found}, indent=2))
+    else:
+        click.echo("\n\n".join("\n".join(explanation.lines_of(result)) for result in results))
+    sys.exit(0 if all(result.as_expected for result in results) else REJECTED)

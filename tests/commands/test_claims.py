@@ -1,0 +1,248 @@
+"""Proving and explaining claims from the command line: what is printed, how wide, and when."""
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from proofs.registry import areas, claims, prove, select
+from psem_model.audit import proving
+from psem_model.audit.formulas import shared, text
+from psem_model.text import lines as text_lines
+from psem_model.text import places
+
+
+@pytest.fixture
+def wide(monkeypatch):
+    """wide(n): lines of n columns, as on a terminal."""
+    return lambda columns: monkeypatch.setattr(text_lines, "PIPE", columns)
+
+
+def test_proofs_print_a_line_a_claim_and_exit_0(psem):
+    code, out, err = psem("prove", "M1", "M8")
+    assert code == 0
+    assert "refuted as expected" in out
+    assert "every verdict is the expected one" in out
+    assert out.startswith(f"memory: {areas()['memory']}\nM1  proved ")
+    assert err == ""  # no progress in a pipe
+
+
+def test_proofs_as_json_have_the_documented_shape(psem):
+    code, out, _ = psem("prove", "C1", "M8", "--json")
+    report = json.loads(out)
+    assert code == 0
+    assert set(report) == {"version", "claims", "solver", "seconds"}
+    c1, m8 = report["claims"]
+    keys = {"id", "statement", "expected", "verdict", "obligations", "seconds", "axioms"}
+    keys |= {"hypotheses", "area", "formula", "caveat", "scope"}
+    assert set(c1) == keys
+    assert set(m8) == keys | {"counterexample"}
+
+
+def test_a_verdict_that_is_not_expected_fails(psem, monkeypatch):
+    from proofs import registry
+
+    claim = next(c for c in claims() if c.id == "M8")
+    wrong = type(claim)(**{**claim.__dict__, "expected": "proved"})
+    monkeypatch.setattr(registry, "claims", lambda: [wrong])
+    code, out, _ = psem("prove", "M8")
+    assert code == 1
+    assert "NOT as expected: M8" in out
+
+
+def test_explain_shows_the_theorem_tree(psem):
+    code, out, _ = psem("explain", "E2")
+    assert code == 0
+    for words in (
+        "proofs/equivalence.py",
+        "matching_copies_agree",
+        "smt, unsat",
+        "by hypothesis",
+        "axiom",
+    ):
+        assert words in out
+
+
+def test_explain_prints_one_obligation_as_smt_lib(psem):
+    code, out, _ = psem("explain", "C1", "--smt", "chunks_wait_untouched_step")
+    assert code == 0
+    assert out.startswith("(set-logic QF_")
+    assert out.rstrip().endswith("(check-sat)")
+
+
+def test_an_interrupt_between_claims_stops_without_a_report(psem, monkeypatch, tmp_path):
+    def interrupted(claim, prove=prove):
+        signal.raise_signal(signal.SIGINT)
+        return prove(claim)
+
+    monkeypatch.setattr(proving, "prove", interrupted)
+    monkeypatch.setattr(places, "BUILD", tmp_path)
+    code, _, err = psem("prove")
+    assert (code, err.strip()) == (130, "psem: interrupted")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unwritable_build_folder_is_one_line_before_any_proof(psem, monkeypatch, tmp_path):
+    (tmp_path / "build").write_text("a file in the way")
+    monkeypatch.setattr(places, "BUILD", tmp_path / "build")
+    code, out, err = psem("prove")
+    assert (code, out) == (2, "")
+    assert err.count("\n") == 1
+
+
+def test_claims_may_be_named_in_lower_case(psem):
+    code, out, _ = psem("prove", "m1")
+    assert code == 0
+    assert "\nM1  proved" in out
+
+
+def test_claims_are_printed_by_area_in_the_order_of_the_registry(psem):
+    code, out, _ = psem("prove", "T1", "S1", "M8", "S2")
+    assert code == 0
+    begins = [line.split(":")[0].split()[0] for line in out.splitlines() if line[:1].strip()]
+    assert begins[:-2] == ["sharding", "S1", "S2", "memory", "M8", "verdicts", "T1"]
+
+
+@pytest.mark.parametrize("columns", [70, 80, 100])
+def test_no_line_of_a_proof_is_wider_than_the_terminal_and_no_word_is_cut(psem, wide, columns):
+    wide(columns)
+    _, out, _ = psem("prove", "C6", "S2", "E2", "K1")
+    assert max(map(len, out.splitlines())) <= columns
+    words = out.split()
+    for claim in select(["C6", "S2", "E2", "K1"]):
+        said = claim.statement.split()
+        assert any(words[i : i + len(said)] == said for i in range(len(words)))
+
+
+def test_a_line_says_how_many_hypotheses_a_claims_theorems_carry(psem):
+    _, out, _ = psem("prove", "E2", "M6", "--json")
+    carried = {found["id"]: len(found["hypotheses"]) for found in json.loads(out)["claims"]}
+    assert carried == {"E2": 9, "M6": 0}
+    _, out, _ = psem("prove", "E2", "M6")
+    for name, count in carried.items():
+        assert re.search(rf"^{name} .* {count} hypotheses$", out, re.M)
+
+
+def test_every_claim_is_printed_when_it_is_proved(psem, monkeypatch):
+    def interrupted(claim, prove=prove):
+        if claim.id == "S2":
+            signal.raise_signal(signal.SIGINT)
+        return prove(claim)
+
+    monkeypatch.setattr(proving, "prove", interrupted)
+    code, out, _ = psem("prove", "S1", "S2", "S3")
+    assert code == 130
+    assert "S1  proved" in out
+    assert "S2" not in out
+
+
+def test_on_a_terminal_a_bar_is_below_the_lines():
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "psem_model", "prove", "S1", "S2"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "70"}
+    process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    said = b""
+    while True:
+        try:
+            more = os.read(ours, 4096)
+        except OSError:  # the other end is closed
+            break
+        if not more:
+            break
+        said += more
+    os.close(ours)
+    assert process.wait() == 0
+    lines = said.decode().replace("\r\n", "\n").split("\n")
+    assert any("proving" in line for line in lines)
+    seen = [re.sub(r"\x1b\[[?\d]*\w", "", line.split("\r")[-1]) for line in lines]
+    assert [line[:2] for line in seen if "obligations " in line] == ["S1", "S2", "2 "]
+
+
+# ------------------------------------------------------------------------------------ explanations
+def test_an_explanation_begins_with_what_is_concluded_then_what_it_rests_on_then_the_tree(psem):
+    _, out, _ = psem("explain", "E2")
+    parts = ["verdict", "what is concluded", "what it rests on: hypotheses", "how it is proved"]
+    places = [out.index(part) for part in parts]
+    assert places == sorted(places)
+    concluded = out[places[1] : places[2]]
+    assert "with_fresh_reads_gradient_integrity" in concluded
+    assert "applied(t, d)[j] == samples_as_seen(t, j, batch(t))" in concluded
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_hypotheses_are_printed_in_full_whatever_the_width(psem, wide, columns):
+    wide(columns)
+    _, out, _ = psem("explain", "T2")
+    _, found, _ = psem("explain", "T2", "--json")
+    assert "..." not in out
+    rests = "".join(out.split("what it rests on", 1)[1].split("how it is proved")[0].split())
+    for assumed in json.loads(found)["claims"][0]["assumed"]:
+        assert assumed["name"] in rests
+        assert "".join(assumed["for_all"].split()) in rests
+    for name in ("devices_apply_their_gradients", "the_single_device_trains"):
+        assert name in rests
+
+
+def test_several_claims_are_explained_at_once(psem):
+    code, out, _ = psem("explain", "S2", "M8")
+    assert code == 0
+    assert out.startswith("S2  ")
+    assert "\n\nM8  " in out
+    assert "counterexample: " in out
+
+
+def test_explanations_as_json_have_the_documented_shape(psem):
+    code, out, _ = psem("explain", "E2", "M8", "--json")
+    found = json.loads(out)
+    assert (code, found["version"]) == (0, 1)
+    m8, e2 = found["claims"]
+    assert e2["proved_in"]["function"] == "necessity_in_each_run"
+    assert e2["proved_in"]["file"] == "proofs/equivalence.py"
+    names = [theorem["name"] for theorem in e2["theorems"]]
+    assert names[0] == "matching_copies_agree"
+    assert {each["name"] for each in e2["assumed"] if each["rule"] == "hypothesis"} == {
+        *e2["hypotheses"]
+    }
+    whole = e2["theorems"][1]
+    assert whole["if"] == ["updates(d, j)"]
+    assert whole["then"] == ["applied(t, d)[j] == samples(current(t), t, j, batch(t))"]
+    assert {*names} <= {theorem["name"] for theorem in e2["made_from"]}
+    assert m8["theorems"][0]["counterexample"]
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [(["S1", "S2", "--smt", "x"], "2 claims"), (["S1", "--json", "--smt", "x"], "--json")],
+)
+def test_one_obligation_is_of_one_claim_and_no_json(psem, args, said):
+    code, out, err = psem("explain", *args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert f"--smt: given {said} besides" in err
+
+
+def test_every_claim_can_be_explained(psem):
+    for claim in claims():
+        if claim.area in ("sharding", "memory", "attention", "layouts"):
+            code, out, err = psem("explain", claim.id)
+            assert (code, err) == (0, "")
+            assert all(word in out for word in claim.caveat.split())
+
+
+def test_terms_that_large_formulas_share_are_printed_once():
+    import z3
+
+    x, term = z3.Int("x"), z3.Int("y")
+    for _ in range(12):
+        term = term + x * term
+    (formula,), named = shared([term == 7])
+    assert len(text(formula)) + sum(len(text(value)) for _, value in named) < 1000
+    pairs = [(name, value) for name, value in named]
+    for name, value in reversed(pairs):
+        formula = z3.substitute(formula, (name, value))
+    assert formula.eq(term == 7)

@@ -1,0 +1,115 @@
+"""The registry: short rows, one function for each claim, and a page that says what the rows say."""
+
+import re
+from collections import Counter
+from itertools import groupby
+
+import pytest
+
+from proofs import registry
+from proofs.claim import PROOFS, claim
+from proofs.page import page, table
+from proofs.registry import ROOT, Claim, areas, claims, registration, select
+
+CLAIMS = claims()
+every_claim = pytest.mark.parametrize("row", CLAIMS, ids=lambda row: row.id)
+
+
+@every_claim
+def test_a_statement_a_formula_and_a_caveat_are_a_line_each(row):
+    for said, most in ((row.statement, 100), (row.formula, 100), (row.caveat, 120)):
+        assert len(said) <= most
+        assert said == " ".join(said.split())
+    assert row.statement
+    assert not row.statement[0].islower()
+    assert not row.statement.endswith(".")
+
+
+@every_claim
+def test_the_scope_of_a_claim_is_sentences(row):
+    for said in row.scope:
+        assert said == " ".join(said.split())
+        assert said.endswith(".")
+        assert not said[0].islower()
+
+
+def test_ids_of_claims_are_unique():
+    assert [i for i, count in Counter(c.id for c in CLAIMS).items() if count > 1] == []
+
+
+def test_claims_stand_by_area_in_the_order_of_the_areas():
+    assert [area for area, _ in groupby(CLAIMS, lambda row: row.area)] == list(areas())
+
+
+def test_every_claim_is_proved_by_one_function_whose_docstring_names_it():
+    assert registration() == []
+    for row in CLAIMS:
+        assert re.findall(r"\(Claim (\w+)", row.function().__doc__) == [row.id]
+
+
+@pytest.fixture
+def proofs(monkeypatch):
+    """What is marked, to change: as it was after the test."""
+    registration()
+    for id in PROOFS:
+        monkeypatch.setitem(PROOFS, id, dict(PROOFS[id]))
+    monkeypatch.setitem(PROOFS, "Z9", {})
+    return PROOFS
+
+
+def extra(k):
+    """Of its own."""
+
+
+def test_a_claim_that_no_function_proves_is_found(proofs):
+    proofs["S1"].clear()
+    said = 'claim S1 is proved by no function: none in proofs/ is marked @claim("S1")'
+    assert said in registration()
+    result = registry.prove(select(["S1"])[0])
+    assert (result.verdict, result.failure) == ("failed", said)
+
+
+def test_a_function_marked_with_an_unknown_claim_is_found(proofs):
+    claim("Z9")(extra)
+    name = f"{__name__}.extra"
+    assert registration() == [f"{name} proves claim Z9, which is not in proofs/claims.toml"]
+
+
+def test_two_functions_of_one_claim_are_found(proofs):
+    claim("S1")(extra)
+    result = registry.prove(select(["S1"])[0])
+    assert result.verdict == "failed"
+    assert registration() == [result.failure]
+    assert (
+        f"proved by several functions: proofs.sharding.shards_cover_and_are_disjoint, {__name__}"
+        in (result.failure)
+    )
+
+
+def test_a_function_that_names_a_claim_and_is_not_marked_is_found(proofs):
+    name = "proofs.sharding.shards_cover_and_are_disjoint"
+    proofs["S1"] = {f"{__name__}.extra": extra}
+    assert registration() == [f'{name} names claim S1 and is not marked @claim("S1")']
+
+
+def test_a_claim_that_stands_twice_is_found(monkeypatch):
+    monkeypatch.setattr(registry, "claims", lambda: [*CLAIMS, CLAIMS[0]])
+    assert registration() == [f"claim {CLAIMS[0].id} stands twice in proofs/claims.toml"]
+
+
+def test_the_page_of_claims_is_the_registry():
+    assert (ROOT / "docs" / "CLAIMS.md").read_text() == page(), "run: make docs"
+
+
+def test_the_page_has_all_that_a_row_says(monkeypatch):
+    text = page()
+    for row in CLAIMS:
+        section = text.split(f"### {row.id}\n")[1].split("\n#")[0]
+        for said in (row.statement, row.formula, row.caveat, *row.scope, row.source):
+            assert said in section
+        assert row.function().__name__ in section
+
+
+def test_a_table_of_claims_has_a_row_for_each():
+    assert table().count("\n") == len(CLAIMS) + 1
+    assert isinstance(CLAIMS[0], Claim)
