@@ -14,11 +14,14 @@ from psem_model.text.figures import Unit, plain, unit_of
 from psem_model.text.report import BYTES, ELEMENTS, Cell, Column, Quantity, Report, Section, parts
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from typing import Literal
+
+    from rich.console import RenderableType
+    from rich.table import Table
 
 GAP, INDENT = 2, 2  # characters between columns, and before a section's lines
-NARROWEST = 16  # characters that wrapped text is given at least
-NUMBERS = frozenset({"bytes", "number"})
+NARROWEST = 30  # characters that wrapped text is given at least
+TITLE, FAINT, WRONG = "bold", "dim", "red"  # styles, where there are colours
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,7 @@ class Lane:
     texts: tuple[str, ...]
     right: bool = False
     wraps: bool = False
+    faint: bool = False  # a formula, or where a number comes from
 
     @property
     def width(self) -> int:
@@ -36,9 +40,7 @@ class Lane:
 
     @property
     def least(self) -> int:
-        """The narrowest it can be: a number, or a word, stays on its line."""
-        if not self.wraps:
-            return self.width
+        """The narrowest it can be wrapped: a number, or a word, stays on its line."""
         words = [word for text in (self.title, *self.texts) for word in text.split()]
         return min(self.width, max([NARROWEST, *map(len, words)]))
 
@@ -147,7 +149,7 @@ def _lanes_of(column: Column, cells: Sequence[Cell], unit: Unit, titled: bool) -
     because = tuple(q.provenance if q else "" for q in quantities)
     for more in (formulas, because):
         if any(more):
-            yield Lane("", more, wraps=True)
+            yield Lane("", more, wraps=True, faint=True)
 
 
 def _both(quantity: Quantity, unit: Unit) -> tuple[str, str]:
@@ -185,8 +187,9 @@ def _fitted(report: Report, unit: Unit, width: int, colours: bool) -> str:
     from rich.padding import Padding
     from rich.text import Text
 
+    found = StringIO()
     console = Console(
-        file=StringIO(),
+        file=found,
         width=width,
         force_terminal=colours,
         no_color=not colours,
@@ -195,64 +198,87 @@ def _fitted(report: Report, unit: Unit, width: int, colours: bool) -> str:
         emoji=False,
         markup=False,
     )
-    title, *facts = [*_head(report)] or [""]
-    console.print(Text(title, "bold"))
-    for fact in facts:
-        console.print(Padding(Text(fact.strip()), (0, 0, 0, INDENT)))
+
+    def put(block: RenderableType) -> None:
+        console.print(Padding(block, (0, 0, 0, INDENT)))
+
+    if report.title:
+        console.print(Text(report.title, TITLE if report.right else f"{TITLE} {WRONG}"))
+    for fact in report.facts:
+        put(Text(fact))
     for section, title in _titled(report, unit):
         if title or not section.columns:
             console.print()
         if title:
-            console.print(Text(title, "bold"))
-        lanes = _lanes(section, unit)
+            console.print(Text(title, TITLE))
         marked = [row.marked for row in section.rows if row.shown]
-        for block in _blocks(lanes, marked, width - INDENT):
-            console.print(Padding(block, (0, 0, 0, INDENT)))
+        for block in _blocks(_lanes(section, unit), marked, width - INDENT):
+            put(block)
         for note in _notes(section):
-            console.print(Padding(Text(note, "dim"), (0, 0, 0, INDENT)))
-    return _stripped(console)
-
-
-def _stripped(console: Console) -> str:
-    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+            put(Text(note))
+    lines = found.getvalue().splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def _blocks(lanes: Sequence[Lane], marked: Sequence[bool], width: int) -> Iterable[RenderableType]:
-    """A table if it fits, else one small table for each row."""
-    from rich.table import Table
-
+def _blocks(lanes: Sequence[Lane], marked: Sequence[bool], width: int) -> Iterator[RenderableType]:
+    """A table if it fits; else with long texts below each row; else a block for each row."""
     if not lanes:
         return
-    gaps = GAP * (len(lanes) - 1)
-    if sum(lane.least for lane in lanes) + gaps <= width:
-        found = Table(
-            box=None,
-            show_header=any(lane.title for lane in lanes),
-            pad_edge=False,
-            padding=(0, GAP, 0, 0),
-            collapse_padding=True,
-            header_style="dim",
-        )
-        for number, lane in enumerate(lanes):
-            found.add_column(
-                lane.title,
-                justify="right" if lane.right else "left",
-                no_wrap=not lane.wraps,
-                min_width=lane.least,
-                style="dim" if lane.wraps and number else None,
-            )
-        for cells, is_marked in zip(
-            zip(*(lane.texts for lane in lanes), strict=True), marked, strict=True
-        ):
-            found.add_row(*cells, style="red" if is_marked else None)
-        yield found
-        return
-    yield from _turned(lanes, marked)
+    if lanes[-1].wraps and not any(lane.wraps for lane in lanes[:-1]):
+        fits = _together(lanes[:-1]) + max(NARROWEST, lanes[-1].least) + GAP <= width
+    else:
+        fits = _together(lanes) <= width
+    short = [lane for lane in lanes if not lane.wraps]
+    if fits:
+        yield _table(lanes, marked)
+    elif short and _together(short) <= width and lanes[0] in short:
+        yield from _folded(lanes, marked, width)
+    else:
+        yield from _turned(lanes, marked, width)
 
 
-def _turned(lanes: Sequence[Lane], marked: Sequence[bool]) -> Iterator[RenderableType]:
-    """Each row on lines of its own: what it is of, then a line for each of its other texts."""
+def _together(lanes: Sequence[Lane]) -> int:
+    """Characters that some columns take beside each other."""
+    return sum(lane.width + GAP for lane in lanes)
+
+
+def _table(lanes: Sequence[Lane], marked: Sequence[bool]) -> Table:
+    """Columns side by side; only the last is wrapped, if it is too long."""
+    from rich.table import Table
+
+    found = Table(
+        box=None,
+        show_header=any(lane.title for lane in lanes),
+        pad_edge=False,
+        padding=(0, GAP, 0, 0),
+        header_style=FAINT,
+    )
+    for lane in lanes:
+        style = FAINT if lane.faint else None
+        justify: Literal["left", "right"] = "right" if lane.right else "left"
+        found.add_column(lane.title, justify=justify, no_wrap=not lane.wraps, style=style)
+    cells = zip(*(lane.texts for lane in lanes), strict=True)
+    for texts, is_marked in zip(cells, marked, strict=True):
+        found.add_row(*texts, style=WRONG if is_marked else None)
+    return found
+
+
+def _folded(lanes: Sequence[Lane], marked: Sequence[bool], width: int) -> Iterator[RenderableType]:
+    """Short columns side by side, and what is long below each row."""
+    from rich.text import Text
+
+    short = [lane for lane in lanes if not lane.wraps]
+    head, *lines = _even(short) if any(lane.title for lane in short) else ("", *_even(short))
+    if head:
+        yield Text(head, FAINT)
+    for number, line in enumerate(lines):
+        yield Text(line, WRONG if marked[number] else "")
+        items = [lane.texts[number] for lane in lanes if lane.wraps and lane.texts[number]]
+        yield from _flowing(items, width)
+
+
+def _turned(lanes: Sequence[Lane], marked: Sequence[bool], width: int) -> Iterator[RenderableType]:
+    """Each row as a block: what it is of, then its other texts, with their titles if they have any."""
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
@@ -260,11 +286,27 @@ def _turned(lanes: Sequence[Lane], marked: Sequence[bool]) -> Iterator[Renderabl
     first, *others = lanes
     titled = any(lane.title for lane in lanes)
     for number, name in enumerate(first.texts):
-        style = "red" if marked[number] else "bold" if titled else ""
-        yield Text(name, style)
-        inner = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
-        for lane in others:
-            if lane.texts[number]:
-                cells = (lane.title, lane.texts[number]) if titled else (lane.texts[number],)
-                inner.add_row(*cells)
-        yield Padding(inner, (0, 0, 0, INDENT))
+        yield Text(name, WRONG if marked[number] else "")
+        there = [lane for lane in others if lane.texts[number]]
+        if titled:
+            inner = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
+            for lane in there:
+                inner.add_row(Text(lane.title, FAINT), lane.texts[number])
+            yield Padding(inner, (0, 0, 0, INDENT))
+        else:
+            yield from _flowing([lane.texts[number] for lane in there], width)
+
+
+def _flowing(items: Iterable[str], width: int) -> Iterator[RenderableType]:
+    """Texts beside each other while there is room; a line ends between two of them where it can."""
+    from rich.padding import Padding
+    from rich.text import Text
+
+    lines: list[str] = []
+    for item in items:
+        if lines and len(lines[-1]) + GAP + len(item) <= width - INDENT:
+            lines[-1] += " " * GAP + item
+        else:
+            lines.append(item)
+    for line in lines:
+        yield Padding(Text(line, FAINT), (0, 0, 0, INDENT))
