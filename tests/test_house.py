@@ -1,6 +1,9 @@
 """The house: which package and which room may import which, and how large a module may grow."""
 
 import ast
+import re
+import sys
+import tomllib
 from graphlib import TopologicalSorter
 
 import pytest
@@ -50,6 +53,15 @@ def test_imports_point_one_way(path):
     allowed = ALLOWED[path.relative_to(ROOT).parts[0]]
     names = {module.split(".")[0] for module in modules(path)}
     assert names & OURS_OR_HEAVY <= allowed
+
+
+def test_packages_that_are_imported_are_those_that_are_declared():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    declared = [*project["dependencies"], *extras["plot"], *extras["audit"]]
+    imported = {module.split(".")[0] for path in FILES for module in modules(path)}
+    others = imported - sys.stdlib_module_names - ALLOWED.keys()
+    assert others == {re.match(r"\w+", each)[0] for each in declared}
 
 
 IMPORTS = {(name_of(path), module) for path in FILES for module in modules(path) if module in NAMES}
