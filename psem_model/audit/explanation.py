@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from proofs.kernel import Obligation, Theorem
-from proofs.premises import hypotheses
+from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
 from proofs.theorem import read
-from psem_model.audit.formulas import in_general, parts, statement, text
+from psem_model.audit.formulas import implication, in_general, parts, statement, text
 from psem_model.text.errors import BadInput, or_nearest
 from psem_model.text.lines import wrapped
 
@@ -80,6 +80,8 @@ def _conclusion(theorem: Theorem) -> list[str]:
     """What one theorem says: if these hold then these, under hypotheses."""
     lines = wrapped(f"{theorem.name}  {_part(theorem)}", "  ")
     if theorem.counterexample is not None:
+        (asked,) = theorem.obligations
+        lines += ["    not for all values:", *implication(asked.facts, conjuncts(asked.goal), 6)]
         return [*lines, *wrapped(f"counterexample: {_values(theorem)}", "    ", "      ")]
     lines += statement(theorem, 4)
     names = ", ".join(sorted(theorem.hypotheses))
@@ -162,7 +164,9 @@ def _theorem(theorem: Theorem) -> dict[str, Any]:
         ],
     }
     if theorem.counterexample is not None:
+        (asked,) = theorem.obligations
         found["counterexample"] = dict(theorem.counterexample)
+        found["refuted"] = {"if": [text(each) for each in asked.facts], "then": [text(asked.goal)]}
     return found
 
 

@@ -43,7 +43,11 @@ def in_general(hypothesis: Theorem) -> str:
 
 def statement(theorem: Theorem, indent: int) -> list[str]:
     """What a theorem says, as lines."""
-    conditions, goals = parts(theorem)
+    return implication(*parts(theorem), indent)
+
+
+def implication(conditions: Sequence[Bool], goals: Sequence[Bool], indent: int) -> list[str]:
+    """If these then those, as lines."""
     return [*block("if  ", conditions, indent), *block("then" if conditions else "", goals, indent)]
 
 

@@ -194,7 +194,9 @@ def test_several_claims_are_explained_at_once(psem):
     assert code == 0
     assert out.startswith("S2  ")
     assert "\n\nM8  " in out
-    assert "counterexample: " in out
+    said, _, values = out.partition("not for all values:")[2].partition("counterexample: ")
+    assert "k == 12" in said
+    assert values.startswith("psi = ")
 
 
 def test_explanations_as_json_have_the_documented_shape(psem):
@@ -214,6 +216,7 @@ def test_explanations_as_json_have_the_documented_shape(psem):
     assert whole["then"] == ["applied(t, d)[j] == samples(current(t), t, j, batch(t))"]
     assert {*names} <= {theorem["name"] for theorem in e2["made_from"]}
     assert m8["theorems"][0]["counterexample"]
+    assert "k == 12" in m8["theorems"][0]["refuted"]["if"]
 
 
 @pytest.mark.parametrize(
