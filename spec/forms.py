@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product as combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 from spec.any_size import LEAST, Polynomial
 from spec.arithmetic import Number, power
@@ -34,9 +34,17 @@ from spec.schedule import MICRO_STEPS, SLICING, Factor, Op, Schedule
 from spec.semantics import Axes
 from spec.states import BytePolicy
 from spec.training import Loss
-from spec.words import SAME, Position, Symbol, Words
+from spec.words import SAME, Frozen, Norm, Position, Scaled, Symbol, Words
+from spec.words import Factor as Function
 
-Need = tuple[str, NormalForm, NormalForm, str]  # (rule, what there is, what is needed, in words)
+
+class Need(NamedTuple):
+    """What a rule requires of a value."""
+
+    rule: str
+    has: NormalForm
+    needs: NormalForm
+    words: str  # what the value is
 
 
 class Rejected(Exception):
@@ -153,7 +161,7 @@ class Forms(Words):
         if not gradient:
             return {}
         multiple, whole = _normalised(whole)
-        symbol = Symbol("norm", self.step, 0, (_frozen(whole), tuple(varies), tuple(places)))
+        symbol = Symbol("norm", self.step, 0, Norm(_frozen(whole), tuple(varies), tuple(places)))
         return {(symbol, tuple(norm)): multiple * multiple}
 
     def _times(self, function: str, value: NormalForm, number: NormalForm) -> NormalForm:
@@ -162,7 +170,7 @@ class Forms(Words):
         Along axes where the number is the same on all, that commutes with every operator. Along
         others it is part of the symbol, with all that happened before but for what is a slice.
         """
-        factor = (function, _frozen(number))
+        factor = Function(function, _frozen(number))
         varies = [any(word[i] == KEEP for _, word in number) for i in range(len(self.axes))]
         result: NormalForm = {}
         for (symbol, word), coefficient in self.reduced(value).items():
@@ -179,7 +187,7 @@ class Forms(Words):
                 factors = tuple(sorted((*symbol.factors, factor), key=repr))
                 after = symbol._replace(factors=factors)
             else:
-                after = Symbol("scaled", symbol.step, 0, (symbol, tuple(inner), factor))
+                after = Symbol("scaled", symbol.step, 0, Scaled(symbol, tuple(inner), factor))
             result = add(result, {(after, tuple(outer)): coefficient})
         return result
 
@@ -198,7 +206,7 @@ class Forms(Words):
         return self._all_or_nothing(needs, activations, f"activations over {along}", activations)
 
     def _fresh(self, view: NormalForm, words: str) -> Need:
-        return "fresh", view, self.symbol("weight", self.step), words
+        return Need("fresh", view, self.symbol("weight", self.step), words)
 
     def gradient(
         self,
@@ -230,7 +238,7 @@ class Forms(Words):
     def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
         """What an operation makes of values that do not meet its needs: one value for each of them."""
         key = (self.step, what, *(frozenset(form.items()) for form in made_of))
-        symbol = self.made.setdefault(key, Symbol("fault", self.step, self.op_index, (what,)))
+        symbol = self.made.setdefault(key, Symbol("fault", self.step, self.op_index, what))
         self.reasons.setdefault(symbol, reason)
         return {(symbol, (KEEP,) * len(self.axes)): 1}
 
@@ -263,11 +271,12 @@ class Forms(Words):
 
         A fault is a value like any other: it does no harm where nothing is made of it.
         """
-        state = (("current", moment, self.symbol("moment", self.step), "the optimizer state is"),)
+        now_weight, now_moment = (self.symbol(s, self.step) for s in ("weight", "moment"))
+        state = (Need("current", moment, now_moment, "the optimizer state is"),)
         unmet = self.unmet(
-            ("current", weight, self.symbol("weight", self.step), "the weights it updates are"),
+            Need("current", weight, now_weight, "the weights it updates are"),
             *(state if self.policy.k > 0 else ()),
-            ("whole", gradient, self.whole(), "the gradient it applies is"),
+            Need("whole", gradient, self.whole(), "the gradient it applies is"),
         )
         next_weight, next_moment = (self.symbol(s, self.step + 1) for s in ("weight", "moment"))
         reasons = {p: self.reason(p, unmet) for p in self.positions()} if unmet else {}
@@ -288,7 +297,7 @@ class Forms(Words):
 
     def unmet(self, *needs: Need) -> list[tuple[Need, NormalForm]]:
         """The needs that are not met everywhere, each with what is too much or missing."""
-        found = [(need, self.reduced(add(need[1], scale(need[2], -1)))) for need in needs]
+        found = [(need, self.reduced(add(need.has, scale(need.needs, -1)))) for need in needs]
         return [(need, difference) for need, difference in found if difference]
 
     def _only_at(self, form: NormalForm, position: Position) -> NormalForm:
@@ -306,14 +315,14 @@ class Forms(Words):
 
     def reason(self, position: Position, unmet: Sequence[tuple[Need, NormalForm]]) -> Rejected | None:
         """Why the first need that is not met on such a device is not: what first went wrong."""
-        for (rule, has, expected, words), difference in unmet:
+        for need, difference in unmet:
             here = self.at(difference, position)
             if here:
                 fault = next(filter(None, (_first_fault(s) for s, _ in here)), None)
                 if fault:
                     return self.reasons[fault]
-                has_here = f"{words} {self.describe(has)}{self.describe_position(position)}"
-                return Rejected(rule, has_here, self.describe(expected), self.op, self.op_index)
+                has = f"{need.words} {self.describe(need.has)}{self.describe_position(position)}"
+                return Rejected(need.rule, has, self.describe(need.needs), self.op, self.op_index)
         return None
 
     # ---------------------------------------------------------- requirements
@@ -357,33 +366,30 @@ class Forms(Words):
 def _places_of_parts(symbol: Symbol, axis: int) -> set[Any]:
     """The places of the norms' parts by which a value differs between devices; None for all else."""
     if symbol.kind == "norm":
-        return {symbol.inside[2][axis]}
-    if symbol.kind != "scaled" or symbol.inside[1][axis].to != ALL:
+        return {symbol.made_of.places[axis]}
+    if symbol.kind != "scaled" or symbol.made_of.word[axis].to != ALL:
         return {None}
-    numbers = [number for _, number in (symbol.inside[2], *symbol.factors)]
+    numbers = [factor.number for factor in (symbol.made_of.factor, *symbol.factors)]
     varying = [s for number in numbers for (s, word), _ in number if word[axis] == KEEP]
-    return {s.inside[2][axis] if s.kind == "norm" else None for s in varying}
+    return {s.made_of.places[axis] if s.kind == "norm" else None for s in varying}
 
 
 def _at_the_owner(part: Any, axis: int) -> Any:
     """The same with all parts of norms of the owner's own slices along an axis."""
     if isinstance(part, Symbol) and part.kind == "norm":
-        whole, varies, places = part.inside
-        return part._replace(inside=(whole, varies, (*places[:axis], 0, *places[axis + 1 :])))
-    if isinstance(part, Symbol):
-        inside, factors = (_at_the_owner(p, axis) for p in (part.inside, part.factors))
-        return part._replace(inside=inside, factors=factors)
-    if type(part) is tuple:
-        return tuple(_at_the_owner(p, axis) for p in part)
-    return part
+        places = part.made_of.places
+        own = (*places[:axis], 0, *places[axis + 1 :])
+        return part._replace(made_of=part.made_of._replace(places=own))
+    if not isinstance(part, tuple) or isinstance(part, Operator):
+        return part
+    parts = (_at_the_owner(p, axis) for p in part)
+    return tuple(parts) if type(part) is tuple else type(part)(*parts)
 
 
 def _first_fault(part: Any) -> Symbol | None:
-    """A fault in a symbol, or in what its factors are made of."""
+    """A fault in a symbol, or in what it is made of."""
     if isinstance(part, Symbol) and part.kind == "fault":
         return part._replace(factors=())
-    if isinstance(part, Symbol):
-        part = part.inside + part.factors
     inner = part if isinstance(part, tuple) else ()
     return next(filter(None, map(_first_fault, inner)), None)
 
@@ -405,7 +411,7 @@ def takers(schedule: Schedule, axis: str, size: Number) -> Iterator[int]:
             yield taker(size, op.shift)
 
 
-def _frozen(form: NormalForm) -> tuple[Any, ...]:
+def _frozen(form: NormalForm) -> Frozen:
     return tuple(sorted(form.items(), key=lambda item: repr(item[0])))
 
 

@@ -21,7 +21,7 @@ from itertools import product as combinations
 from typing import Any
 
 from spec.arithmetic import Number
-from spec.forms import Forms, Rejected, takers
+from spec.forms import Forms, Need, Rejected, takers
 from spec.schedule import Buffer, Kind, Op, Schedule
 from spec.semantics import CONTENT, MOMENT, Place, Store, execute, initial
 from spec.states import MIXED_ADAM, BytePolicy, State
@@ -140,7 +140,7 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
         host, value = store.get((buffer, part), (rest.host, forms.nothing))
         value = value if host is rest.host else forms.nothing
         words, updated = f"what rests as {buffer.value} is", forms.symbol(kind, forms.step + 1)
-        unmet = forms.unmet(("agreed", value, updated, words))
+        unmet = forms.unmet(Need("agreed", value, updated, words))
         for position in forms.positions(rest.sharded) if unmet else ():
             no = forms.reason(position, unmet)
             if no:
@@ -151,7 +151,8 @@ def _require_same_statistics(forms: Forms, store: Store) -> None:
     """Every device has the same statistics; what they are is the next step's beginning."""
     _, value = store.get((Buffer.STATISTICS, CONTENT), (False, {}))
     for axis in forms.axes:
-        unmet = forms.unmet(("agreed", value, forms.owners(value, axis), "the statistics are"))
+        taken = forms.owners(value, axis)
+        unmet = forms.unmet(Need("agreed", value, taken, "the statistics are"))
         if any(forms.reason(position, unmet) for position in forms.positions() if unmet):
             words = f"the statistics are {forms.describe(value)}"
             raise Rejected("agreed", words, f"the same on every device of {axis}", None, -1)
@@ -165,7 +166,7 @@ def _relative(store: Store, step: int, same: Callable[[Number, Number], bool]) -
         if isinstance(part, Symbol):
             known = part.kind not in ("fault", "unknown")  # what is wrong stays wrong
             age = step - part.step if known else 0
-            return Symbol(part.kind, age, part.which, back(part.inside), back(part.factors))
+            return Symbol(part.kind, age, part.which, back(part.made_of), back(part.factors))
         return tuple(map(back, part)) if isinstance(part, tuple) else part
 
     return {

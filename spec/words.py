@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 from spec.arithmetic import Number
 from spec.operators import ALL, KEEP, OTHER, NormalForm, Operator, Place, Word
 
+Frozen = tuple[tuple[tuple[Any, Word], Number], ...]  # the terms of a normal form, in order
+
 
 class Symbol(NamedTuple):
     """An original value: of a step, and a micro-step or operation; times functions of numbers."""
@@ -15,8 +17,35 @@ class Symbol(NamedTuple):
     kind: str  # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault or unknown
     step: int
     which: int = 0
-    inside: tuple[Any, ...] = ()  # what a norm, or a scaled value, is made of
-    factors: tuple[Any, ...] = ()
+    made_of: Any = (
+        None  # of a norm, a Norm; of a scaled value, a Scaled; of a fault, what it stands for
+    )
+    factors: tuple[Factor, ...] = ()
+
+
+class Factor(NamedTuple):
+    """A function of a number, by which a value is multiplied."""
+
+    function: str  # over: divided by the number; clip: clipped by the norm whose square it is
+    number: Frozen
+
+
+class Norm(NamedTuple):
+    """What the square norm of a gradient is made of. Along each axis: whether the gradient differs from
+    device to device, and of slices, whose slice this one is.
+    """
+
+    gradient: Frozen
+    varies: tuple[bool, ...]
+    places: tuple[int, ...]
+
+
+class Scaled(NamedTuple):
+    """What a value was before it was multiplied by a factor that differs from device to device."""
+
+    symbol: Symbol
+    word: Word
+    factor: Factor
 
 
 SAME = ("weight", "moment")  # symbols that are the same on every device
@@ -58,10 +87,10 @@ class Words:
         if symbol.kind in ("fault", "unknown"):
             return "what an earlier operation got wrong" if symbol.kind == "fault" else "what was left"
         if symbol.kind == "norm":
-            return f"the square norm of ({self.describe(dict(symbol.inside[0]))})"
+            return f"the square norm of ({self.describe(dict(symbol.made_of.gradient))})"
         if symbol.kind == "scaled":
-            inside, word, factor = symbol.inside
-            return f"({self._term((inside, word), 1)}){self._factor(factor)}"
+            scaled: Scaled = symbol.made_of
+            return f"({self._term((scaled.symbol, scaled.word), 1)}){self._factor(scaled.factor)}"
         if symbol.kind in SAME:
             when = {0: "current", -1: "updated"}.get(age, f"stale (by {_steps(age)})")
             return f"the {when} {symbol.kind}"
@@ -73,10 +102,9 @@ class Words:
         name = f"{mine}micro-step {symbol.which}'s {what}{old}"
         return name + "".join(self._factor(f) for f in symbol.factors)
 
-    def _factor(self, factor: tuple[str, Any]) -> str:
-        function, number = factor
-        verb = {"over": "divided by", "clip": "clipped by"}[function]
-        return f" {verb} ({self.describe(dict(number))})"
+    def _factor(self, factor: Factor) -> str:
+        verb = {"over": "divided by", "clip": "clipped by"}[factor.function]
+        return f" {verb} ({self.describe(dict(factor.number))})"
 
 
 def _steps(age: int) -> str:

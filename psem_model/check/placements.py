@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from psem_model.text.errors import UserError
 from psem_model.text.figures import divergence_json, divergence_text
 from psem_model.text.report import Report
 from spec.derive import derive
@@ -21,7 +22,7 @@ NO_COPY = "the byte policy's optimizer state has no copy of the weights to updat
 BY_HAND = "a step written by hand may be right: `psem check FILE` says so"
 
 
-class NotRealisable(ValueError):
+class NotRealisable(UserError):
     """The placement's derived step is rejected: the verdict, and a small run that diverges.
 
     `for_want_of_a_copy`: it would be accepted if the optimizer state had a copy of the weights. Then no

@@ -72,6 +72,8 @@ def require_once(context: click.Context, args: Sequence[str]) -> None:
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH},
+    epilog="\b\nTAB completes names and files after\n"
+    '  eval "$(_PSEM_COMPLETE=bash_source psem)"    (or zsh_source, fish_source)',
 )
 @click.version_option(package_name="psem")
 @click.pass_context

@@ -163,7 +163,7 @@ def FORM(function: Function) -> Function:
             raise BadInput(f"--json: given with --format {form}; expected one of the two")
         function(*args, form="json" if as_json else form or "text", **given)
 
-    help_ = "text (the default), json, markdown, latex or csv."
+    help_ = "Of the report. Default: text."
     typed = option(OUTPUT, "--format", "form", type=names.FORM, help=help_)
     decorated: Function = typed(JSON(called))
     return decorated

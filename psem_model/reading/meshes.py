@@ -44,6 +44,6 @@ def devices_of(plans: Sequence[Expression], devices: str | None) -> list[str | N
     sized = next((plan for plan in plans if plan.sizes), None)
     unsized = next((plan for plan in plans if not plan.sizes), None)
     if devices is None and sized and unsized:
-        words = f"{unsized.text!r} without sizes beside {sized.text!r}"
-        raise BadInput(f"strategy: given {words}; expected dp(8), say, or --devices for it")
+        given = f"{quoted(unsized.text)} without sizes beside {quoted(sized.text)}"
+        raise BadInput(f"strategy: given {given}; expected dp(8), say, or --devices for it")
     return [None if plan.sizes and unsized else devices for plan in plans]

@@ -119,7 +119,8 @@ def test_a_long_product_is_not_repeated_whole(psem):
     ):
         for command in ("predict", "simulate", "check"):
             assert check([command, product, "--devices", "2"], psem) == 2
-        assert check(["compare", product, product, "--psi", "9"], psem) == 2
+        for other in (product, "zero1(2)", "zero1"):
+            assert check(["compare", product, other, "--psi", "9"], psem) == 2
         assert check(["derive", f"tp * {product} *"], psem) == 2
 
 

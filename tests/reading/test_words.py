@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.reading import words
-from psem_model.text.errors import LONGEST, BadInput, choose, nearest, quoted, shortened
+from psem_model.text.errors import BadInput
 
 
 @pytest.mark.parametrize(
@@ -103,28 +103,3 @@ def test_what_takes_too_much_memory_is_blamed(psem):
         code, _, err = psem("simulate", "dp", *args)
         assert code == 2
         assert err.startswith(f"psem: {blamed}: given ")
-
-
-@given(st.text(max_size=200))
-def test_what_is_repeated_is_short_and_one_line(text):
-    assert len(quoted(text)) <= 12 * LONGEST
-    assert "\n" not in quoted(text)
-    if len(text) <= LONGEST:
-        assert quoted(text) == repr(text)
-
-
-def test_what_is_cut_says_how_long_it_was():
-    assert quoted("a" * 120_000) == f"'{'a' * LONGEST}'... (120,000 characters)"
-    assert shortened("a" * 61) == f"{'a' * 60}... (61 characters)"
-
-
-@pytest.mark.parametrize(
-    ("given", "near"), [("zero4", "zero3"), ("ZERO1", "zero1"), ("", ""), ("x", ""), ("fdsp", "fsdp")]
-)
-def test_the_nearest_name_is_spelled_alike(given, near):
-    names = ["zero1", "zero3", "fsdp"]
-    assert nearest(given, names) == near
-    with pytest.raises(BadInput) as error:
-        choose("strategy", given, names)
-    ending = f"; nearest: {near}" if near else ""
-    assert str(error.value).endswith(f"expected one of zero1, zero3, fsdp{ending}")
