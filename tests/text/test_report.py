@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import sys
 from fractions import Fraction
 
 import pytest
@@ -24,12 +25,16 @@ from psem_model.text.report import (
     Section,
     put,
 )
-from psem_model.text.terminal import text
+from psem_model.text.terminal import shown, text
 
 NUMBER = re.compile(r"\d[\d,.]*\d|\d")
 words = st.text("abcdefgh ", min_size=1, max_size=60).map(lambda t: " ".join(t.split()) or "a")
 quantities = st.builds(
-    Quantity, st.integers(0, 10**15), st.sampled_from([BYTES, ELEMENTS, ""]), st.none(), words | st.just("")
+    Quantity,
+    st.integers(0, 10**15),
+    st.sampled_from([BYTES, ELEMENTS, ""]),
+    st.none(),
+    words | st.just(""),
 )
 cells = words | st.integers(0, 10**12) | quantities
 
@@ -72,7 +77,9 @@ def test_every_word_is_there_however_narrow_the_terminal(found, width):
 
 def one(*rows, key="", titled=False, **fields):
     columns = tuple(Column(f"c{i}", key=f"c{i}") for i in range(len(rows[0].cells)))
-    return Report("check", "title", sections=(Section("", columns, rows, key=key, titled=titled, **fields),))
+    return Report(
+        "check", "title", sections=(Section("", columns, rows, key=key, titled=titled, **fields),)
+    )
 
 
 def test_programs_are_told_the_version_and_every_number_exactly():
@@ -137,3 +144,19 @@ def test_without_colour_there_is_no_escape_and_with_it_a_marked_row_stands_out()
     found = one(Row(("a", 1), marked=True))
     assert "\x1b" not in text(found, 80)
     assert "\x1b[31m" in text(found, 80, colours=True)
+
+
+@pytest.mark.parametrize(
+    ("no_color", "term", "coloured"),
+    [("", "xterm", True), ("1", "xterm", False), ("", "dumb", False)],
+)
+def test_colours_are_for_terminals_that_want_them(no_color, term, coloured, monkeypatch):
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setenv("TERM", term)
+    assert ("\x1b" in shown(one(Row(("a", 1))))) is coloured
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True

@@ -1,0 +1,129 @@
+"""What is asked of a plan: equal batches, units, shapes; and what is said where no step is derived."""
+
+import json
+import re
+from fractions import Fraction
+from math import ceil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from psem_model.predict.asked import Asked
+from psem_model.predict.plans import read
+from psem_model.predict.report import predicted as reported
+from tests.support.command import exact, predicted, without
+
+SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
+PSI = ["--psi", "1e9"]
+# parameters and optimizer state on the host, and no copy of the weights: a step exists, none is derived
+ON_HOST = "parameters=S*+O,optimizer=S+O,gradients=S+O,activations=S"
+
+
+def shard(elements, unit, devices):
+    """Elements on a device, of all of them in units, each padded on its own."""
+    return elements // unit * ceil(unit / devices) + ceil((elements % unit) / devices)
+
+
+def samples(out):
+    return [plan["samples"] for plan in json.loads(out)["plans"]]
+
+
+@pytest.mark.parametrize("sizes", [PSI, SHAPE])
+def test_a_global_batch_gives_every_plan_as_many_samples(sizes, psem):
+    code, out, err = psem("compare", "zero1(8)", "zero3(2)", *sizes, "--global-batch", 32, "--json")
+    assert (code, err, samples(out)) == (0, "", [32, 32])
+    assert "(!)" not in psem("compare", "zero1(8)", "zero3(2)", *sizes, "--global-batch", 32)[1]
+
+
+def test_a_global_batch_counts_samples_of_a_micro_batch_and_axes_that_cut_samples(psem):
+    plans = ["zero1(dp=4) * tp(2)", "dp(2) * pp(4)"]
+    args = [*SHAPE, "--micro-batch", 2, "--global-batch", 48, "--json"]
+    assert samples(psem("compare", *plans, *args)[1]) == [48, 48]
+
+
+def test_unequal_samples_are_marked_and_say_how_to_make_them_equal(psem):
+    _, out, _ = psem("compare", "zero1(8)", "zero3(2)", *PSI)
+    assert re.search(r"samples of a step \(!\) +8 +2\n", out)
+    assert "--global-batch makes them equal" in out
+
+
+def test_each_plan_may_have_its_own_accumulation(psem):
+    args = ["zero1(8)", "zero3(2)", *PSI, "--accumulate"]
+    assert samples(psem("compare", *args, "1,4", "--json")[1]) == [8, 8]
+    assert samples(psem("compare", *args, "3", "--json")[1]) == [24, 6]
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--global-batch", 12], "expected a multiple of 8, the samples of a micro-step of 'zero1(8)'"),
+        (["--global-batch", 16, "--accumulate", 2], "--global-batch: given with --accumulate"),
+        (["--accumulate", "1,2,3"], "expected one number, or 2, one a plan"),
+        (["--global-batch", 0], "at least 1"),
+    ],
+)
+def test_batches_that_cannot_be_are_refused_in_one_line(args, words, psem):
+    code, out, err = psem("compare", "zero1(8)", "zero3(2)", *PSI, *args)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+@settings(max_examples=15)
+@given(st.sampled_from(["dp", "zero1", "zero2", "zero3", "fsdp-hold"]), st.integers(1, 64), st.data())
+def test_the_peak_is_said_as_a_function_of_the_unit(strategy, devices, data):
+    psi = data.draw(st.integers(1, 10**6))
+    unit = data.draw(st.integers(1, psi))
+    asked = Asked("predict", strategy, psi=str(psi), devices=str(devices))
+    (memory,) = (s for s in reported(read(asked)).sections if s.key == "memory")
+    found = predicted(strategy, psi=psi, devices=devices, unit=unit)["memory"]
+    of_unit = exact(found["peak"]) - exact(found["resting"]["total"])
+    said = [note for note in memory.notes if note.startswith("peak of units of U elements: resting + ")]
+    if not said:  # nothing passes, whatever the unit
+        assert of_unit == 0
+        return
+    formula = said[0].rpartition("resting + ")[2]
+    numbers = {"U": Fraction(unit), "N": Fraction(devices), "Psi": Fraction(psi)}
+    assert eval(formula, {"Max": max, "ceil": ceil, "shard": shard}, numbers) == of_unit
+
+
+def test_the_default_unit_is_named(psem):
+    _, out, _ = psem("predict", "zero3", *PSI, "--devices", 8)
+    assert "all parameters at once: --unit says how many" in out
+
+
+@pytest.mark.parametrize("shape", [["--layers", 8, "--hidden", 64, "--heads", 8], SHAPE[:6]])
+def test_a_product_is_checked_for_a_models_shape(shape, psem):
+    code, out, err = psem("check", "zero1(2) * tp(4)", *shape)
+    assert (code, err) == (0, "")
+    assert out.startswith("zero1(2) * tp(4): accepted\n")
+    code, _, err = psem("check", "zero1(2) * tp(16)", *shape)
+    assert code == 2
+    assert "expected a divisor of 8, the key-value heads" in err
+
+
+def test_where_no_right_step_is_derived_it_is_not_called_impossible(psem):
+    args = ["predict", "--placement", ON_HOST, "--bytes", "fp32-adam", *PSI, "--devices", 2]
+    code, out, err = psem(*args)
+    assert (code, out) == (1, "")
+    assert err.startswith("psem: not derived: ")
+    assert "not realisable" not in err
+    assert "a run that diverges" not in err  # nobody executes it
+    assert "`psem check FILE`" in err
+    _, out, _ = psem(*args, "--json")
+    found = json.loads(out)
+    assert (found["derived"], found["divergence"]) == (False, None)
+
+
+def test_a_plan_that_is_given_twice_is_refused(psem):
+    code, _, err = psem("compare", "zero1(4)", "zero1(batch=4)", *PSI)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "twice" in err
+
+
+def test_the_same_step_written_by_hand_is_accepted(psem, tmp_path):
+    _, text, _ = psem("derive", "--placement", ON_HOST)
+    path = tmp_path / "by_hand.toml"
+    path.write_text(without('"recompute"')(text))  # the parameters are updated where they rest
+    code, out, _ = psem("check", path, "--bytes", "fp32-adam")
+    assert (code, out.startswith(f"{path}: accepted")) == (0, True)
