@@ -55,12 +55,6 @@ def divergence_json(run: Divergence) -> dict[str, Any]:
     }
 
 
-def quantity(value: Number) -> dict[str, Any]:
-    """An exact number, and the nearest float."""
-    exact = Fraction(value)
-    return {"exact": f"{exact.numerator}/{exact.denominator}", "value": float(exact)}
-
-
 def in_bytes(policy: BytePolicy) -> dict[str, float]:
     """Bytes of a weight, of a gradient and of optimizer state, for programs."""
     return {"w": float(policy.w), "g": float(policy.g), "K": float(policy.k)}
