@@ -7,7 +7,7 @@ from typing import Any
 import sympy
 
 from psem_model.predict.states import Prediction, evaluate
-from psem_model.text.report import Formula
+from psem_model.text.report import Formula, in_words
 from spec.arithmetic import Number
 from spec.memory import Sizes, transient
 from spec.placement import Placement
@@ -78,7 +78,7 @@ def peak_formula(prediction: Prediction) -> Any:
 
 def text(formula: Any) -> str:
     """A formula as one line of plain text."""
-    return str(sympy.sympify(formula)).replace("ceiling(", "ceil(")
+    return in_words(sympy.sympify(formula))
 
 
 def written(formula: Any) -> Formula:

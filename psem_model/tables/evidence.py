@@ -29,12 +29,12 @@ def claims_table(style: Style) -> Section:
     said = "what make prove must find" if found is None else "those that make prove found"
     rows = tuple(
         (
+            c.area,
             c.id,
             c.statement,
             c.expected if found is None else found[c.id],
             c.formula,
             c.caveat,
-            c.area,
             c.source,
         )
         for c in claims()
@@ -43,17 +43,18 @@ def claims_table(style: Style) -> Section:
         "claims",
         "Claims, their formulas, verdicts and first caveats",
         (
+            Column("area"),
             Column("claim"),
-            Column("statement", 1.5),
+            Column("statement", 1.4),
             Column(title, 0.6),
-            Column("formula", 1.2),
-            Column("caveat", 1.2),
-            Column("area", 0.8),
-            Column("source", 0.9),
+            Column("formula", 1.1),
+            Column("caveat", 1.1),
+            Column("source", 0.8),
         ),
         rows,
         f"{title.capitalize()}s: {said}. Each claim's scope is in docs/CLAIMS.md.",
         long=True,
+        headed=True,
     )
 
 

@@ -17,16 +17,26 @@ import sympy
 from sympy.printing.latex import LatexPrinter
 
 from psem_model.text.figures import Unit, unit_of
-from psem_model.text.report import BYTES, Cell, Column, Formula, Quantity, Report, Row, Section, parts
-
-SHARD = "shard"  # the function of the closed forms
+from psem_model.text.report import (
+    BYTES,
+    Cell,
+    Column,
+    Formula,
+    Quantity,
+    Report,
+    Row,
+    Section,
+    in_words,
+    meanings,
+    parts,
+)
 
 
 # ---------------------------------------------------------------------------------------- cells
 def plain(part: Cell) -> str:
     """Text, a number without loss, or a formula, as one line of plain text."""
     if isinstance(part, sympy.Basic):
-        return str(part).replace("ceiling(", "ceil(")
+        return in_words(part)
     if isinstance(part, Fraction):
         return _decimal(part)
     if isinstance(part, Quantity):
@@ -84,15 +94,10 @@ def _number(cell: Cell, unit: Unit | None) -> Cell:
     return cell
 
 
-def meanings(section: Section) -> list[tuple[str, str]]:
-    """The part of a section's legend that its formulas need."""
-    cells = [cell for row in section.rows for cell in row.cells] + [*section.notes]
-    formulas = [_expression(part) for cell in cells for part in parts(cell)]
-    used = {str(name) for f in formulas if f is not None for name in f.free_symbols}
-    used |= {str(call.func) for f in formulas if f is not None for call in f.atoms(sympy.Function)} & {
-        SHARD
-    }
-    return [(k, words) for k, words in (section.legend or {}).items() if k.split("(")[0] in used]
+def _sentences(notes: Iterable[str]) -> Iterator[str]:
+    """Notes that follow each other on a line, each with an end."""
+    for note in notes:
+        yield note if note.endswith((".", ":", "!", "?")) else f"{note}."
 
 
 def _unit(report: Report) -> Unit:
@@ -132,7 +137,7 @@ def markdown(table: Section, unit: Unit | None = None) -> str:
         return f"| {' | '.join('; '.join(map(part, parts(cell))) for cell in cells)} |"
 
     table = flat(table, unit)
-    notes = " ".join("; ".join(map(part, parts(note))) for note in table.notes)
+    notes = " ".join(_sentences("; ".join(map(part, parts(note))) for note in table.notes))
     title = f"**{part(table.title)}.**" if table.title else ""
     head = [f"{title} {notes}".strip(), ""] if title or notes else []
     if not table.columns:
@@ -223,7 +228,7 @@ def escaped(text: str) -> str:
 def latex(table: Section, unit: Unit | None = None) -> str:
     """A float, or where it is long a table over several pages, with caption and label."""
     table = flat(table, unit)
-    title, said = _part(table.title), [_cell(note) for note in table.notes]
+    title, said = _part(table.title), [*_sentences(map(_cell, table.notes))]
     said += [f"{_meant(name, _part)}: {_part(words)}." for name, words in meanings(table)]
     caption = rf"\caption[{title}]{{{' '.join([title + '.', *said])}}}\label{{{label(table)}}}"
     columns = table.columns[table.headed :]

@@ -8,6 +8,7 @@ the same cells.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -15,6 +16,7 @@ from typing import Any
 
 from spec.arithmetic import Number
 
+NAME = re.compile(r"[A-Za-z]\w*")  # a symbol, or a function, of a formula
 VERSION = 1  # of the documents for programs: raised when a key changes its meaning or goes
 BYTES, ELEMENTS = "bytes", "elements"
 ITSELF = "."  # the key of a column whose cell is all there is to say of a row
@@ -184,7 +186,20 @@ def data(cell: Cell) -> Any:
         return [data(part) for part in cell]
     if isinstance(cell, Mapping):
         return {name: data(part) for name, part in cell.items()}
-    return str(cell)
+    return in_words(cell)
+
+
+def in_words(formula: Any) -> str:
+    """A formula as one line of plain text."""
+    return str(formula).replace("ceiling(", "ceil(")
+
+
+def meanings(section: Section) -> list[tuple[str, str]]:
+    """The part of a section's legend that its formulas need."""
+    cells = [cell for row in section.rows for cell in row.cells] + [*section.notes]
+    formulas = [part for cell in cells for part in parts(cell) if hasattr(part, "free_symbols")]
+    used = {name for formula in formulas for name in NAME.findall(str(formula))}
+    return [(k, words) for k, words in (section.legend or {}).items() if k.split("(")[0] in used]
 
 
 def rows(cells: Iterable[tuple[Cell, ...]]) -> tuple[Row, ...]:

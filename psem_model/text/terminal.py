@@ -11,7 +11,18 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from psem_model.text.figures import Unit, plain, unit_of
-from psem_model.text.report import BYTES, ELEMENTS, Cell, Column, Quantity, Report, Section, parts
+from psem_model.text.report import (
+    BYTES,
+    ELEMENTS,
+    Cell,
+    Column,
+    Quantity,
+    Report,
+    Section,
+    in_words,
+    meanings,
+    parts,
+)
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -90,7 +101,7 @@ def _is_bytes(cell: Cell) -> bool:
 
 def _notes(section: Section) -> Iterator[str]:
     yield from (written(note) for note in section.notes)
-    yield from (f"{name}: {words}" for name, words in (section.legend or {}).items())
+    yield from (f"{name}: {words}" for name, words in meanings(section))
 
 
 # ------------------------------------------------------------------------------- cells as texts
@@ -114,7 +125,7 @@ def _written(part: Cell) -> str:
         return plain(part)
     if isinstance(part, Quantity):
         return f"{plain(part.value)} {part.unit}".rstrip()
-    return str(part)
+    return in_words(part)
 
 
 def _lanes(section: Section, unit: Unit) -> list[Lane]:

@@ -193,7 +193,7 @@ def report(monkeypatch, tmp_path):
 def verdicts(psem):
     _, out, _ = psem("tables", "claims", "--format", "csv")
     header, *found = csv.reader(io.StringIO(out))
-    return header[2], {row[0]: row[2] for row in found}
+    return header[3], {row[1]: row[3] for row in found}
 
 
 LATER, LONG_AGO = -60, 10**9
