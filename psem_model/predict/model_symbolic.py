@@ -85,7 +85,9 @@ def per_token(formula: Any) -> Formula:
     """A formula by the features of a micro-batch's tokens, as activations are published."""
     features = symbol("b") * symbol("s") * symbol("h")
     each = sympy.expand(formula / features)
-    return Formula(f"b*s*h*({each})" if formula else "0", sympy.Mul(features, each, evaluate=False))
+    if not each:
+        return Formula("0", each)
+    return Formula(f"b*s*h*({each})", sympy.Mul(features, each, evaluate=False))
 
 
 def forms(plan: ModelPlan) -> dict[str, dict[str, Any]]:

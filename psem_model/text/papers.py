@@ -17,6 +17,7 @@ import sympy
 from sympy.printing.latex import LatexPrinter
 
 from psem_model.text.figures import Unit, unit_of
+from psem_model.text.figures import plain as with_commas
 from psem_model.text.report import (
     BYTES,
     Cell,
@@ -89,9 +90,12 @@ def flat(section: Section, unit: Unit | None = None) -> Section:
 
 
 def _number(cell: Cell, unit: Unit | None) -> Cell:
-    if isinstance(cell, Quantity) and cell.unit == BYTES and unit is not None:
+    """A quantity for readers: bytes in their unit, others with commas. For programs, as it is."""
+    if not isinstance(cell, Quantity) or unit is None:
+        return cell
+    if cell.unit == BYTES:
         return unit.texts(cell.value)[0]
-    return cell
+    return f"{with_commas(cell.value)} {cell.unit}".rstrip()
 
 
 def _sentences(notes: Iterable[str]) -> Iterator[str]:
