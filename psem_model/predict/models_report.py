@@ -64,6 +64,10 @@ class _Reported:
 
     def __init__(self, plan: ModelPlan) -> None:
         self.plan, self.forms = plan, forms(plan)
+        self.written = {
+            part: {n: per_token(f) if n == "activations" else written(f) for n, f in found.items()}
+            for part, found in self.forms.items()
+        }
 
     def report(self) -> Report:
         plan, sent = self.plan, _sent(self.plan.busiest)
@@ -96,50 +100,42 @@ class _Reported:
                 "checkpoints": _checkpoints(plan),
                 "parameters": plan.parameters,
                 "formulas": {
-                    part: {name: str(self._form(part, name)) for name in found}
-                    for part, found in self.forms.items()
+                    part: {name: str(form) for name, form in found.items()}
+                    for part, found in self.written.items()
                 },
             },
         )
 
-    def _form(self, part: str, name: str) -> Any:
-        form = self.forms[part][name]
-        return per_token(form) if name == "activations" else written(form)
-
     def _part(self, name: str) -> Section:
-        costs = self.plan.costs[name]
+        costs, said = self.plan.costs[name], self.written[name]
         rows = [
             Row(
                 (
                     "parameters",
                     "",
-                    Quantity(sum(costs.parameters.values()), "", self._form(name, "parameters")),
+                    Quantity(sum(costs.parameters.values()), "", said["parameters"]),
                 )
             ),
-            Row(
-                ("activations", "", Quantity(costs.activations, BYTES, self._form(name, "activations")))
-            ),
+            Row(("activations", "", Quantity(costs.activations, BYTES, said["activations"]))),
         ]
         for phase in PHASES:
             sent = costs.sent(phase)
             if sent:
                 counts = Counter(t.move.collective for t in costs.traffic if t.phase == phase)
                 words = ", ".join(f"{n} {collective}" for collective, n in counts.items())
-                rows.append(
-                    Row((SAYS[phase], words, Quantity(sent, ELEMENTS, self._form(name, phase))))
-                )
+                rows.append(Row((SAYS[phase], words, Quantity(sent, ELEMENTS, said[phase]))))
         columns = (Column("what"), Column("by"), Column("size"))
         return Section(f"{ONE[name]}, on one device, for one micro-batch", columns, tuple(rows))
 
     def _pipeline(self) -> Section:
-        pipe, found = self.plan.pipe, self.forms["pipeline"]
+        pipe, found = self.plan.pipe, self.written["pipeline"]
         ideal, total = bubble_of_ideal(pipe), bubble_of_span(pipe)
         rows = [
-            _idle("idle, of ideal time", ideal, written(found["bubble_of_ideal"]), "bubble_of_ideal"),
-            _idle("idle, of all time", total, written(found["bubble_of_total"]), "bubble_of_total"),
+            _idle("idle, of ideal time", ideal, found["bubble_of_ideal"], "bubble_of_ideal"),
+            _idle("idle, of all time", total, found["bubble_of_total"], "bubble_of_total"),
         ]
         if "sent" in found:
-            form = written(found["sent"])
+            form = found["sent"]
             sent = Quantity(self.plan.costs[LAYER].handed_on, ELEMENTS, form)
             words = f"{plain(sent.value)} elements, each way, of a micro-batch"
             rows.append(Row(("sent at a boundary", words, form, sent), "sent_per_boundary"))
