@@ -24,6 +24,7 @@ tables: $(READY) ## formula tables as LaTeX, Markdown, CSV; build/tables
 
 docs: $(READY) ## write the pages of docs/ that are generated
 	@$(PY) -m proofs.page > docs/CLAIMS.md.part && mv docs/CLAIMS.md.part docs/CLAIMS.md
+	@$(PY) -m psem_model.commands.page > docs/CLI.md.part && mv docs/CLI.md.part docs/CLI.md
 
 test: $(READY) ## run the tests, but for slow ones: two minutes
 	@$(PY) -m pytest -q -n 2 -m "not slow"

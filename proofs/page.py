@@ -47,12 +47,5 @@ def _section(claim: Claim) -> list[str]:
     ]
 
 
-def table() -> str:
-    """The claims as a Markdown table, as the README shows it."""
-    rows = ["| claim | statement | verdict |", "|---|---|---|"]
-    rows += [f"| {claim.id} | {claim.statement} | {claim.expected} |" for claim in claims()]
-    return "\n".join(rows)
-
-
 if __name__ == "__main__":
     print(page(), end="")

@@ -55,6 +55,16 @@ def option(group: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
     return click.option(*names, cls=Grouped, group=group, **settings)
 
 
+def grouped(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:
+    """The options of a command by the titles of their groups: what is typed, and what it does."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for parameter in command.get_params(ctx):
+        record = parameter.get_help_record(ctx)
+        if isinstance(parameter, click.Option) and record:
+            groups.setdefault(getattr(parameter, "group", OTHER), []).append(record)
+    return groups
+
+
 class Command(click.Command):
     """A command whose help has its options in groups, and ends in examples."""
 
@@ -68,12 +78,7 @@ class Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The groups, in the order of their first options."""
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if isinstance(parameter, click.Option) and record:
-                groups.setdefault(getattr(parameter, "group", OTHER), []).append(record)
-        for title, records in groups.items():
+        for title, records in grouped(self, ctx).items():
             with formatter.section(title):
                 formatter.write_dl(records)
 

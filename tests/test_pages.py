@@ -1,0 +1,152 @@
+"""README and docs/: their commands run, their output is what is printed, the README is short."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from proofs.registry import ROOT, claims
+from psem_model.text import places
+
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+SPECIFICATION = (ROOT / "docs" / "SPECIFICATION.md").read_text()
+SLOW = ("make ", "psem audit")  # begin commands that take long
+TIME = re.compile(r" +[\d.]+ ms|(?<= in )[\d.]+ s")
+LONGEST = 25  # lines of output under one command of README
+
+
+def blocks(page, *kinds):
+    """The code blocks of a page, in order: what they are, and their text."""
+    found = re.findall(r"^```(\w+)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    return [(kind, text) for kind, text in found if kind in kinds]
+
+
+def sessions(text):
+    """The commands of a console block, each with the lines of output that are shown."""
+    for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
+        lines = part.rstrip("\n").split("\n")
+        end = next(n for n in range(1, len(lines) + 1) if complete("\n".join(lines[:n])))
+        yield "\n".join(lines[:end]), lines[end:]
+
+
+def complete(command):
+    """Whether no quotation is open at the end of a command."""
+    try:
+        return bool(shlex.split(command))
+    except ValueError:
+        return False
+
+
+def fits(shown, printed):
+    """Whether lines are those that were printed, where `...` stands for any number of lines."""
+    pattern = "".join(r"(?:.*\n)*" if line == "..." else re.escape(line) + r"\n" for line in shown)
+    return re.fullmatch(pattern, "".join(f"{line}\n" for line in printed)) is not None
+
+
+def timeless(lines):
+    return [TIME.sub(" (time)", line).rstrip() for line in lines]
+
+
+@pytest.fixture
+def shell(psem, tmp_path, monkeypatch):
+    """shell(command) -> (exit code, output), in a folder that has the examples."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(places, "BUILD", tmp_path / "build")
+    monkeypatch.setenv("PATH", os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
+
+    def run(command):
+        command = re.sub(r"^make (prove|audit)$", r"psem \1", command)
+        if not command.startswith("psem "):
+            done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+            return done.returncode, done.stdout + done.stderr
+        before, _, file = command.partition(" > ")
+        code, out, err = psem(*shlex.split(before)[1:])
+        if file:
+            Path(file).write_text(out)
+            out = ""
+        return code, out + err
+
+    return run
+
+
+def changed(diff):
+    """Change files as a diff says."""
+    subprocess.run(["git", "apply", "-p0", "-"], input=diff, text=True, check=True)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_print_what_is_shown(page, shell):
+    for kind, text in blocks(page, "console", "sh", "diff", "python"):
+        if kind == "diff":
+            changed(text)
+        elif kind == "python":
+            exec(text, {})
+        elif kind == "sh":
+            for command in text.splitlines():
+                if not command.startswith(SLOW):
+                    assert shell(command)[0] == 0, command
+        else:
+            for command, shown in sessions(text):
+                if not command.startswith(SLOW) and "build/" not in command:
+                    printed = shell(command)[1].rstrip("\n").split("\n")
+                    assert fits(timeless(shown), timeless(printed)), (command, printed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_slow_commands_print_what_is_shown(page, shell):
+    for kind, text in blocks(page, "console", "sh"):
+        for command, shown in sessions(text) if kind == "console" else ():
+            if command.startswith(SLOW) or "build/" in command:
+                printed = shell(command)[1].rstrip("\n").split("\n")
+                assert fits(timeless(shown), timeless(printed)), (command, printed)
+        for command in text.splitlines() if kind == "sh" else ():
+            if command.startswith("psem audit"):
+                assert shell(command)[0] == 0, command
+
+
+def test_dots_stand_for_lines_and_nothing_else():
+    assert fits(["a", "...", "d"], ["a", "b", "c", "d"])
+    assert not fits(["a", "d"], ["a", "b", "d"])
+    assert not fits(["a", "..."], ["b", "a"])
+    assert not fits(["a.c"], ["abc"])
+
+
+def test_the_readme_is_short_and_so_is_each_output():
+    assert len(README.read_text().splitlines()) <= 200
+    for _, text in blocks(README, "console"):
+        assert all(len(shown) <= LONGEST for _, shown in sessions(text))
+
+
+def test_the_readme_has_every_page_and_ten_claims_in_the_registrys_words():
+    text = README.read_text()
+    assert {page.name for page in PAGES[1:]} <= set(re.findall(r"\(docs/(\w+\.md)\)", text))
+    ids = {claim.id for claim in claims()}
+    told = re.findall(r"^\* \[(\w+)\]\(docs/CLAIMS\.md#(\w+)\)", text, re.MULTILINE)
+    assert len(told) == 10
+    assert all(name in ids and place == name.lower() for name, place in told)
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", page.read_text()):
+            assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_the_files_of_the_specification_are_named_in_reading_order():
+    part = SPECIFICATION.partition("## The order\n")[2].partition("\n## ")[0]
+    order = re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
+    files = {p.stem for p in (ROOT / "spec").glob("*.py")} - {"__init__"}
+    assert set(order) == files
+    assert len(order) == len(files)
+    # each file imports only what was read before it
+    for i, name in enumerate(order):
+        text = (ROOT / "spec" / f"{name}.py").read_text()
+        imported = re.findall(r"^from spec\.(\w+) import", text, re.MULTILINE)
+        assert set(imported) <= set(order[:i]), f"{name} is read before what it uses"
