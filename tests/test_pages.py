@@ -15,7 +15,7 @@ from psem_model.text import places
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 SPECIFICATION = (ROOT / "docs" / "SPECIFICATION.md").read_text()
-SLOW = ("make ", "psem audit")  # begin commands that take long
+SLOW = ("make ", "psem audit")  # how commands begin that take long
 TIME = re.compile(r" +[\d.]+ ms|(?<= in )[\d.]+ s")
 LONGEST = 25  # lines of output under one command of README
 
@@ -75,40 +75,50 @@ def shell(psem, tmp_path, monkeypatch):
     return run
 
 
-def changed(diff):
-    """Change files as a diff says."""
-    subprocess.run(["git", "apply", "-p0", "-"], input=diff, text=True, check=True)
+def steps(page):
+    """What a page does, in order: a command with its output, if that is shown; a diff; Python."""
+    for kind, text in blocks(page, "console", "sh", "diff", "python"):
+        if kind == "console":
+            yield from (("command", *session) for session in sessions(text))
+        elif kind == "sh":
+            yield from (("command", command, None) for command in text.splitlines())
+        else:
+            yield kind, text, None
+
+
+def takes_long(kind, command, shown):
+    """A step that proves much, or reads what was then written."""
+    return kind == "command" and (command.startswith(SLOW) or "build/" in command)
+
+
+def follow(step, shell):
+    """Do a step of a page: what it prints is what is shown."""
+    kind, text, shown = step
+    if kind == "diff":
+        subprocess.run(["git", "apply", "-p0", "-"], input=text, text=True, check=True)
+    elif kind == "python":
+        exec(text, {})
+    else:
+        code, printed = shell(text)
+        if shown is None:
+            assert code == 0, (text, printed)
+        else:
+            assert fits(timeless(shown), timeless(printed.splitlines())), (text, printed)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_print_what_is_shown(page, shell):
-    for kind, text in blocks(page, "console", "sh", "diff", "python"):
-        if kind == "diff":
-            changed(text)
-        elif kind == "python":
-            exec(text, {})
-        elif kind == "sh":
-            for command in text.splitlines():
-                if not command.startswith(SLOW):
-                    assert shell(command)[0] == 0, command
-        else:
-            for command, shown in sessions(text):
-                if not command.startswith(SLOW) and "build/" not in command:
-                    printed = shell(command)[1].rstrip("\n").split("\n")
-                    assert fits(timeless(shown), timeless(printed)), (command, printed)
+    for step in steps(page):
+        if not takes_long(*step):
+            follow(step, shell)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_slow_commands_print_what_is_shown(page, shell):
-    for kind, text in blocks(page, "console", "sh"):
-        for command, shown in sessions(text) if kind == "console" else ():
-            if command.startswith(SLOW) or "build/" in command:
-                printed = shell(command)[1].rstrip("\n").split("\n")
-                assert fits(timeless(shown), timeless(printed)), (command, printed)
-        for command in text.splitlines() if kind == "sh" else ():
-            if command.startswith("psem audit"):
-                assert shell(command)[0] == 0, command
+    for step in steps(page):
+        if takes_long(*step):
+            follow(step, shell)
 
 
 def test_dots_stand_for_lines_and_nothing_else():
@@ -133,10 +143,25 @@ def test_the_readme_has_every_page_and_ten_claims_in_the_registrys_words():
     assert all(name in ids and place == name.lower() for name, place in told)
 
 
+def test_the_readmes_totals_are_the_registrys():
+    """Quickly; that `make prove` prints them is a slow test."""
+    text, verdicts = README.read_text(), [claim.expected for claim in claims()]
+    proved, refuted = verdicts.count("proved"), verdicts.count("refuted")
+    assert f"{len(verdicts)} claims: {proved} proved, {refuted} refuted;" in text
+    assert f"There are {len(verdicts)} ([docs/CLAIMS.md](docs/CLAIMS.md)); {proved} are proved" in text
+
+
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", page.read_text()):
             assert (page.parent / target).exists(), (page.name, target)
+
+
+def test_the_files_that_prove_each_claim_are_named():
+    part = SPECIFICATION.partition("## What proves what\n")[2]
+    named = {(file, id) for file, ids in re.findall(r"^\| `(\w+)` \| ([^|]+) \|", part, re.MULTILINE)
+             for id in ids.split(", ")}  # fmt: skip
+    assert named == {(c.function().__module__.removeprefix("proofs."), c.id) for c in claims()}
 
 
 def test_the_files_of_the_specification_are_named_in_reading_order():

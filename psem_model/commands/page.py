@@ -41,7 +41,8 @@ width; text for a pipe or a file has each row on one line, however long.
 **JSON.** A report begins with `"report"`, the command, and `"version"`, now {VERSION}, which is raised
 when a key changes its meaning or goes. Each figure is there exactly (`"exact"`, a fraction) and as
 the nearest float (`"value"`), with its unit and formula where it has them. `prove --json` and
-`explain --json` have versions of their own, now {PROOFS_VERSION} (prove) and {CLAIMS_VERSION} (explain).
+`explain --json` have versions of their own, now {PROOFS_VERSION} and {CLAIMS_VERSION}; `audit --json`
+has none.
 
 **Numbers.** `--psi 70B` is 70,000,000,000; K, M, B and T are thousands, millions, billions and
 trillions. GB is 10^9 bytes and GiB is 2^30 bytes.
