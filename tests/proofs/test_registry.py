@@ -8,7 +8,7 @@ import pytest
 
 from proofs import registry
 from proofs.claim import PROOFS, claim
-from proofs.page import page, table
+from proofs.page import page
 from proofs.registry import ROOT, Claim, areas, claims, registration, select
 
 CLAIMS = claims()
@@ -108,8 +108,3 @@ def test_the_page_has_all_that_a_row_says(monkeypatch):
         for said in (row.statement, row.formula, row.caveat, *row.scope, row.source):
             assert said in section
         assert row.function().__name__ in section
-
-
-def test_a_table_of_claims_has_a_row_for_each():
-    assert table().count("\n") == len(CLAIMS) + 1
-    assert isinstance(CLAIMS[0], Claim)
