@@ -11,7 +11,19 @@ and formula, where it is proved and where it comes from; then the first caveat, 
 it or belongs to it. A refuted claim is false, and is kept with its counterexample.
 
 Sizes are any: N >= 1 devices (or as said), Psi >= 1 parameters, K >= 0 bytes of optimizer state each.
-`psem prove M6` proves a claim, `psem explain M6` prints what it concludes and what that rests on.
+`psem prove M6` proves a claim, `psem explain M6` prints what it concludes and what that rests on;
+[AUDIT.md](AUDIT.md#what-is-trusted) says what "proved" trusts. Runs are spoken of in the symbols of
+[conditions.py](../spec/conditions.py): `copy`, `seen`, `applied`, `theta`.
+
+Where a formula does not say what a letter is:
+
+* n is the devices of an axis (as N is), m the micro-steps or micro-batches of a step (in P3 it is k),
+  M the elements of a message, w and g the bytes of a weight and of a gradient;
+* of a model: b samples of a micro-batch, s tokens, h features, a heads, q (in X7 kv) key-value heads,
+  d features of a head, f features inside the MLP, v words, l (or L) layers, E experts, k of them for
+  each token, A_in the bytes of a layer's input, A_mid of all that it keeps for backward;
+* of a pipeline: p stages, v chunks of layers on each, f and b the times of forward and backward;
+* DP, TP, SP, CP, EP and PP are data, tensor, sequence, context, expert and pipeline parallelism.
 """
 
 

@@ -9,7 +9,7 @@ import pytest
 from proofs import registry
 from proofs.claim import PROOFS, claim
 from proofs.page import page
-from proofs.registry import ROOT, Claim, areas, claims, registration, select
+from proofs.registry import ROOT, areas, claims, registration, select
 
 CLAIMS = claims()
 every_claim = pytest.mark.parametrize("row", CLAIMS, ids=lambda row: row.id)
