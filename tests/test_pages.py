@@ -151,10 +151,18 @@ def test_the_readmes_totals_are_the_registrys():
     assert f"There are {len(verdicts)} ([docs/CLAIMS.md](docs/CLAIMS.md)); {proved} are proved" in text
 
 
+def anchors(page):
+    """The places of a page that a link can name: its headings, as GitHub spells them."""
+    titles = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title).lower().replace(" ", "-") for title in titles}
+
+
 def test_links_between_pages_lead_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", page.read_text()):
-            assert (page.parent / target).exists(), (page.name, target)
+        for target, place in re.findall(r"\]\(([^)#:]*)#?([\w-]*)\)", page.read_text()):
+            other = page.parent / target if target else page
+            assert other.exists(), (page.name, target)
+            assert not place or place in anchors(other), (page.name, target, place)
 
 
 def test_the_files_that_prove_each_claim_are_named():
