@@ -109,7 +109,8 @@ def typeset(files: Mapping[str, str | bytes], program: str) -> bytes:
     Raises LatexError for an error, a warning, an undefined reference or an overfull box.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        _put(Path(scratch), files)
+        with writing(Path(scratch)):
+            _put(Path(scratch), files)
         log = ""
         for _ in range(RUNS):
             log = _run(program, Path(scratch))
