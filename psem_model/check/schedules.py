@@ -136,7 +136,7 @@ class Checked:
         if self.verdict.accepted:
             return (Section(title, notes=(self.looked_at,)),) if title else ()
         run = self.run.lines() if self.run else ["no small run was found that diverges"]
-        columns = (Column(""), Column("", 1))
+        columns = (Column("part"), Column("words", 1))
         return (Section(title, columns, rows(self.reasons()), tuple(run)),)
 
     def report(self) -> Report:

@@ -14,6 +14,7 @@ import click
 from psem_model.commands.help import Command
 from psem_model.commands.options import CLAIMS, JSON, ticker
 from psem_model.text.errors import REJECTED
+from psem_model.text.report import VERSION
 
 if TYPE_CHECKING:
     from proofs.kernel import Obligation
@@ -50,6 +51,7 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
     with _progress() as tell:
         report = audits.audit(selected, places.BUILD / "smt2", tell)
     report["seconds"] = round(time.monotonic() - start, 3)
+    report = {"report": "audit", "version": VERSION, **report}
     if as_json:
         click.echo(json.dumps(report, indent=2))
     else:

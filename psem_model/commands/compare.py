@@ -27,7 +27,7 @@ from psem_model.commands.output import ended
     cls=Command,
     examples=[
         'psem compare "zero1(64)" "zero3(64)" --psi 7e9',
-        'psem compare "zero1(64)" "zero1(8) * tp(8)" --config llama-2-7b.json --sequence 4096',
+        'psem compare "zero1(64)" "zero1(8) * tp(8)" --config llama-2-7b --sequence 4096',
     ],
 )
 @options(STRATEGIES, PSI, DEVICES, POLICY, ACCUMULATE_EACH, GLOBAL_BATCH, UNIT, HELD, *MODEL, FORM)

@@ -43,6 +43,12 @@ def _orders() -> Iterable[str]:
     return (kind.value for kind in Kind)
 
 
+def _configurations() -> Iterable[str]:
+    from psem_model.reading.configurations import packaged
+
+    return packaged()
+
+
 def _claims() -> Iterable[str]:
     from proofs.registry import claims
 
@@ -68,6 +74,7 @@ def _tables() -> Iterable[str]:
 
 
 FILE = Word("FILE", file=True)
+A_CONFIG = Word("FILE|NAME", _configurations, file=True)
 FOLDER = Word("FOLDER", file=True)
 NUMBER = Word("N")
 PARAMETERS = Word("PARAMETERS")

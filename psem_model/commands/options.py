@@ -154,20 +154,25 @@ EXACT = option(
 JSON = option(OUTPUT, "--json", "as_json", is_flag=True, help="Machine-readable output.")
 
 
-def FORM(function: Function) -> Function:
-    """In which form a report is printed: the command is given `form`."""
+def form_option(default: str, help_: str) -> Callable[[Function], Function]:
+    """In which form a report is printed; the command is given `form`, the default if none was typed."""
 
-    @wraps(function)
-    def called(*args: Any, form: str | None, as_json: bool, **given: Any) -> None:
-        if as_json and form not in (None, "json"):
-            raise BadInput(f"--json: given with --format {form}; expected one of the two")
-        function(*args, form="json" if as_json else form or "text", **given)
+    def decorate(function: Function) -> Function:
+        @wraps(function)
+        def called(*args: Any, form: str | None, as_json: bool, **given: Any) -> None:
+            if as_json and form not in (None, "json"):
+                raise BadInput(f"--json: given with --format {form}; expected one of the two")
+            function(*args, form="json" if as_json else form or default, **given)
 
-    help_ = "Of the report. Default: text."
-    typed = option(OUTPUT, "--format", "form", type=names.FORM, help=help_)
-    decorated: Function = typed(JSON(called))
-    return decorated
+        typed = option(OUTPUT, "--format", "form", type=names.FORM, help=help_)
+        decorated: Function = typed(JSON(called))
+        return decorated
 
+    return decorate
+
+
+FORM = form_option("text", "Of the report. Default: text.")
+FORM_OF_TABLES = form_option("", "Of a table. Default: markdown; with --all, every one.")
 
 BLOCK = option(
     SHAPE,
@@ -195,7 +200,10 @@ PROGRAM = (
     option(OUTPUT, "--moves", is_flag=True, help="Only the collectives."),
 )
 CONFIG = option(
-    SHAPE, "--config", type=names.FILE, help="The model's shape: a Hugging Face config.json."
+    SHAPE,
+    "--config",
+    type=names.A_CONFIG,
+    help="The model's shape: a Hugging Face config.json, or the name of a packaged one: llama-3-70b.",
 )
 
 

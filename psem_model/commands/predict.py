@@ -30,7 +30,7 @@ from psem_model.text.errors import REJECTED
     cls=Command,
     examples=[
         "psem predict zero3 --psi 70B --devices 64 --unit 1B",
-        'psem predict "zero1(dp=16) * tp(8)" --config llama-3-70b.json --sequence 8192',
+        'psem predict "zero1(dp=16) * tp(8)" --config llama-3-70b --sequence 8192',
     ],
 )
 @options(STRATEGY, PLACEMENT, HOLD, PSI, DEVICES, POLICY, ACCUMULATE, UNIT, *MODEL, EXACT, FORM)

@@ -9,7 +9,15 @@ import click
 
 from psem_model.commands import names
 from psem_model.commands.help import Command, option
-from psem_model.commands.options import EXACT, OUTPUT, POLICY, TABLE, options, ticker
+from psem_model.commands.options import (
+    EXACT,
+    FORM_OF_TABLES,
+    OUTPUT,
+    POLICY,
+    TABLE,
+    options,
+    ticker,
+)
 from psem_model.commands.output import ended
 from psem_model.text.errors import BadInput, choose, quoted
 
@@ -25,13 +33,7 @@ if TYPE_CHECKING:
     ],
 )
 @TABLE
-@option(
-    OUTPUT,
-    "--format",
-    "form",
-    type=names.FORM,
-    help="markdown (the default), latex, csv, text or json.",
-)
+@FORM_OF_TABLES
 @option(
     OUTPUT,
     "--symbols",
@@ -45,7 +47,7 @@ if TYPE_CHECKING:
 @option(OUTPUT, "--folder", type=names.FOLDER, help="With --all: where to. Default: build/tables.")
 def tables(
     name: str | None,
-    form: str | None,
+    form: str,
     symbols: str,
     exact: bool,
     policy: str,
@@ -72,7 +74,7 @@ def tables(
     style = Style(exact, chosen["parameters"], chosen["devices"], words.policy(policy))
     if every and name is not None:
         raise BadInput(f"tables: given {quoted(name)} and --all; expected one of the two")
-    if every and form is not None:
+    if every and form:
         raise BadInput("--format: given with --all, which writes every format; expected one of the two")
     if folder is not None and not every:
         raise BadInput(f"--folder: given {quoted(folder)} without --all; expected both or none")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import Any
 
-from psem_model.check.placements import NO_COPY, SMALL, refused
+from psem_model.check.placements import BY_HAND, NO_COPY, SMALL, refused
 from psem_model.check.products import check_product
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.plans import Plan, StatesPlan
@@ -29,6 +29,8 @@ class Compared:
     text: str
     devices: int
     samples: Number  # of a step, on all devices
+    psi: Number  # parameters of the whole model
+    micro_steps: Number  # of a step
     rejected: str  # the reason; empty if it is accepted
     bytes: Mapping[str, Number]
     sent: Mapping[str, Number]  # to other devices, by axes
@@ -36,6 +38,13 @@ class Compared:
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
     idle: Number = 0  # of the whole step
     of_stages: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """Rejected, or, where a step written by hand may be right, not derived."""
+        if not self.rejected:
+            return "accepted"
+        return "not derived" if self.for_want_of_a_copy else "rejected"
 
     @property
     def sent_all(self) -> Number:
@@ -47,6 +56,8 @@ class Compared:
         return {
             "strategy": self.text,
             "devices": self.devices,
+            "psi": self.psi,
+            "accumulate": self.micro_steps,
             "samples": self.samples,
             "accepted": not self.rejected,
             "reason": self.rejected or None,
@@ -79,6 +90,8 @@ def _(plan: ModelPlan) -> Compared:
         plan.text,
         group_size(plan.mesh, plan.mesh),
         plan.samples_of_step,
+        plan.psi,
+        plan.pipe.micro_batches,
         wrong,
         sizes,
         _by_axes((moved.axes, moved.bytes) for moved in busiest.moved if not moved.to_host),
@@ -97,6 +110,8 @@ def _(plan: StatesPlan) -> Compared:
         plan.text,
         plan.devices,
         plan.samples_of_step,
+        plan.psi,
+        plan.micro_steps,
         no.verdict.reason if no else "",
         _at_rest(costs.resting) | {"peak": costs.peak, "host": costs.host},
         _by_axes((move.op.axes, move.bytes) for move in costs.moves if not move.to_host),
@@ -142,9 +157,11 @@ def _rows(plans: Sequence[Compared]) -> Iterator[Row]:
         return Quantity(value, BYTES) if value else ""
 
     yield row("devices", (plan.devices for plan in plans))
+    if any(plan.micro_steps != 1 for plan in plans):
+        yield row("micro-steps of a step", (plan.micro_steps for plan in plans))
     yield row("samples of a step" + " (!)" * differ, (plan.samples for plan in plans), differ)
     wrong = any(plan.rejected for plan in plans)
-    yield row("verdict", ("rejected" if plan.rejected else "accepted" for plan in plans), wrong)
+    yield row("verdict", (plan.verdict for plan in plans), wrong)
     for name in names:
         if any(plan.bytes.get(name) for plan in plans):
             yield row(name, (size(plan.bytes.get(name)) for plan in plans))
@@ -173,5 +190,5 @@ def _notes(plans: Sequence[Compared]) -> Iterator[str]:
         yield f"{joint}: one group; axis by axis as much in all, and along each by their order (C6, C7)"
     for plan in plans:
         if plan.rejected:
-            why = f"; {NO_COPY}" if plan.for_want_of_a_copy else ""
-            yield f"rejected, {plan.text}: {plan.rejected}{why}"
+            why = f"; {NO_COPY}; {BY_HAND}" if plan.for_want_of_a_copy else ""
+            yield f"{plan.verdict}, {plan.text}: {plan.rejected}{why}"

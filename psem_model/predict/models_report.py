@@ -313,7 +313,7 @@ def _stages(plan: ModelPlan) -> Section:
         for stage in plan.stages
     )
     alike = any(stage.alike > 1 for stage in plan.stages)
-    note = "of stages with as many layers the first is shown: none has more in flight"
+    note = "alike: stages of the same parts; the first of them is shown, and none has more in flight"
     return Section("stages", columns, rows, (note,) if alike else (), "stages", titled=True)
 
 

@@ -56,7 +56,10 @@ class _Reported:
         self.plan, self.found, self.policy = plan, found, plan.policy
         self.placement, self.unit = found.placement, plan.unit
         self.forms = closed_form(self.placement, self.policy, plan.padded, self.unit is not None)
-        self.in_units = closed_form(self.placement, self.policy, plan.padded, with_unit=True)
+        in_units = closed_form(self.placement, self.policy, plan.padded, with_unit=True)
+        passing = peak_formula(in_units) - in_units.total
+        of_units = self.unit is None and passing.has(in_units.sizes.unit)
+        self.by_unit = text(peak_formula(in_units)) if of_units else ""
 
     def report(self) -> Report:
         plan = self.plan
@@ -87,6 +90,7 @@ class _Reported:
                     for op in ops
                 ],
                 "communication": sent,
+                **({"memory": {"peak_by_unit": self.by_unit}} if self.by_unit else {}),
                 "formulas": self._formulas(),
             },
         )
@@ -149,9 +153,7 @@ class _Reported:
             Row(("peak", self._bytes(p.peak, peak_formula(f), at_once)), "peak"),
             Row(("host", self._bytes(p.host, f.host)), "host"),
         ]
-        passing = peak_formula(self.in_units) - self.in_units.total
-        of_units = self.unit is None and passing.has(self.in_units.sizes.unit)
-        notes = [f"peak of units of U elements: resting + {text(passing)}"] if of_units else []
+        notes = [f"peak, by units of U elements: {self.by_unit}"] if self.by_unit else []
         columns = (Column("state"), Column("bytes", key=ITSELF))
         return Section("memory per device", columns, tuple(rows), tuple(notes), "memory")
 
@@ -215,7 +217,7 @@ class _Reported:
 
     def _legend(self) -> dict[str, str]:
         several = len(self.placement.axes) > 1
-        dropped = ("shard",) if self.unit is None else ()
+        dropped = () if self.unit is not None or "shard" in self.by_unit else ("shard",)
         found = {name: words for name, words in LEGEND.items() if not name.startswith(dropped)}
         if several:
             del found["N"]

@@ -11,11 +11,13 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from psem_model.reading.words import LARGEST, MOST_LAYERS
 from psem_model.text.errors import BadInput, choose, nearest, quoted, shortened
 from psem_model.text.files import named, read_text
+from psem_model.text.places import EXAMPLES
 from spec.transformer import Transformer
 
 FORM = "a model's config.json"
@@ -224,12 +226,18 @@ FAMILIES = {
 }
 
 
+def packaged() -> dict[str, Path]:
+    """The configurations that are packaged, by their names."""
+    return {path.stem: path for path in sorted((EXAMPLES / "configurations").glob("*.json"))}
+
+
 def read(path: str) -> tuple[str, Transformer]:
     """The architecture family and the shape that a config.json describes.
 
-    Raises BadInput with one line.
+    `path`: a file, or the name of a packaged one, such as llama-3-70b. Raises BadInput with one line.
     """
-    fields = Fields(path, _content(path))
+    shipped = packaged().get(path.removesuffix(".json"))
+    fields = Fields(path, _content(path if shipped is None or Path(path).exists() else str(shipped)))
     name = _family(fields)
     family = FAMILIES[name]
     for other, value in {**PLAIN, **family.fixed}.items():

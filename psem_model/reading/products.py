@@ -189,8 +189,13 @@ class _Reader:
 def require_different(plans: Sequence[Expression]) -> None:
     """Raise BadInput for a plan that is given twice, however it is written."""
     for number, plan in enumerate(plans):
-        if any((plan.product, plan.sizes) == (other.product, other.sizes) for other in plans[:number]):
+        if any(_shape(plan) == _shape(other) for other in plans[:number]):
             raise BadInput(f"strategies: given {quoted(plan.text)} twice; expected plans that differ")
+
+
+def _shape(plan: Expression) -> list[tuple[str, tuple[int | None, ...]]]:
+    """Its factors and their sizes, whatever the axes are called."""
+    return [(f.name, tuple(plan.sizes.get(axis) for axis in f.axes)) for f in plan.product.factors]
 
 
 def _renamed(read: _Factor, taken: set[str]) -> str:

@@ -39,7 +39,7 @@ from spec.space import (
 from spec.states import BytePolicy, State
 from spec.strategies import STRATEGIES
 
-HEAD = ("", "rests", "sends, x (N-1)/N", "host link", "rests", "sends", "host link")
+HEAD = ("", "rests", "sends, x (N-1)/N", "host link", "at rest", "sent", "over host link")
 PLACEMENTS = len(Mode) ** len(State)
 LEGEND = (
     "a placement is named by its modes of parameters, optimizer state and gradients; activations are "

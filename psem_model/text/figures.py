@@ -66,6 +66,22 @@ def plain(value: Number) -> str:
     return f"{exact.numerator:,}" if exact.denominator == 1 else f"{float(exact):,.2f}"
 
 
+def exactly(value: Number) -> str:
+    """A number without loss: its decimals if they end, else a fraction."""
+    number = Fraction(value)
+    rest, places = number.denominator, 0
+    for prime in (2, 5):
+        count = 0
+        while rest % prime == 0:
+            rest, count = rest // prime, count + 1
+        places = max(places, count)
+    if rest != 1:
+        return str(number)
+    shifted = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    whole, decimals = shifted[: len(shifted) - places], shifted[len(shifted) - places :]
+    return ("-" if number < 0 else "") + whole + (f".{decimals}" if places else "")
+
+
 def digits(value: Fraction, most: int = 6) -> str:
     """A number by its first digits, without powers of ten."""
     return f"{Decimal(f'{float(value):.{most}g}'):,f}"

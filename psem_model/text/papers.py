@@ -16,7 +16,7 @@ from typing import Any
 import sympy
 from sympy.printing.latex import LatexPrinter
 
-from psem_model.text.figures import Unit, unit_of
+from psem_model.text.figures import Unit, exactly, unit_of
 from psem_model.text.figures import plain as with_commas
 from psem_model.text.report import (
     BYTES,
@@ -39,21 +39,12 @@ def plain(part: Cell) -> str:
     if isinstance(part, sympy.Basic):
         return in_words(part)
     if isinstance(part, Fraction):
-        return _decimal(part)
+        return exactly(part)
     if isinstance(part, Quantity):
-        return f"{_decimal(part.exact)} {part.unit}".rstrip()
+        return f"{exactly(part.exact)} {part.unit}".rstrip()
     if part is None:
         return ""
     return f"{part.normalize():f}" if isinstance(part, Decimal) else str(part)
-
-
-def _decimal(number: Fraction) -> str:
-    """A fraction as a decimal number, if its digits end."""
-    rest = number.denominator
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest //= prime
-    return f"{Decimal(number.numerator) / number.denominator:f}" if rest == 1 else str(number)
 
 
 def _expression(part: Cell) -> Any:
@@ -75,15 +66,23 @@ def flat(section: Section, unit: Unit | None = None) -> Section:
         cells = [row.cells[number] for row in shown]
         if not column.shown:
             continue
-        columns.append(column)
-        lanes.append([_number(cell, unit) for cell in cells])
         several = [cell if isinstance(cell, Quantity) else None for cell in cells]
+        units = {q.unit for q in several if q}
+        if unit is None and units and "" not in units and len(units) == 1:  # said once, above
+            (one,) = units
+            title = column.title if column.title == one else f"{column.title}, {one}".strip(", ")
+            columns.append(replace(column, title=title))
+            lanes.append([q.exact if q else cell for q, cell in zip(several, cells, strict=True)])
+        else:
+            columns.append(column)
+            lanes.append([_number(cell, unit) for cell in cells])
         for title, more in (
             ("formula", [q.formula if q and q.formula else "" for q in several]),
             ("of which", [q.provenance if q else "" for q in several]),
         ):
             if any(more):
-                columns.append(Column(title, 1))
+                taken = {c.title for c in columns}
+                columns.append(Column(f"{column.title}: {title}" if title in taken else title, 1))
                 lanes.append([*more])
     rows = tuple(Row(cells) for cells in zip(*lanes, strict=True)) if lanes else ()
     return replace(section, columns=tuple(columns), rows=rows)
@@ -348,28 +347,49 @@ FORMATS = {
 
 
 def report(found: Report, form: str) -> str:
-    """A report, section by section: of CSV each under its title, of LaTeX each a table of its own."""
+    """A report with its title, its facts and every section; a section alone stands as it is.
+
+    In CSV what is no table is in lines that begin with #; in LaTeX it is a paragraph.
+    """
     unit = _unit(found)
+    alone = len(found.sections) == 1 and not found.title and not found.facts
     if form == "csv":
-        titled = len(found.sections) > 1
-        written = (_under_title(s) if titled else csv_text(s) for s in found.sections if s.rows)
+        texts = [csv_text(s) if alone else _commented(s) for s in _with_head(found)]
     elif form == "latex":
-        written = (latex(s, unit) for s in _named(found))
+        texts = [latex(s, unit) if s.rows else _paragraph(s) for s in _named(found)]
     else:
-        head = [f"## {escaped_markdown(found.title)}\n"] if found.title else []
-        facts = "".join(f"- {escaped_markdown(fact)}\n" for fact in found.facts)
-        sections = (markdown(s, unit) for s in found.sections)
-        written = (part for part in (*head, facts, *sections) if part)
-    return "\n".join(written)
+        texts = [_markdown_head(found), *(markdown(s, unit) for s in found.sections)]
+    return "\n".join(filter(None, texts))
 
 
-def _under_title(section: Section) -> str:
-    return (f"# {section.title}\n" if section.title else "") + csv_text(section)
+def _with_head(found: Report) -> Iterator[Section]:
+    """The title and the facts, if there are any, and the sections."""
+    if found.title or found.facts:
+        yield Section(found.title, notes=found.facts)
+    yield from found.sections
+
+
+def _commented(section: Section) -> str:
+    lines = [section.title, *("; ".join(map(plain, parts(note))) for note in section.notes)]
+    said = "".join(f"# {line}\n" for line in lines if line)
+    return said + (csv_text(section) if section.rows else "")
+
+
+def _markdown_head(found: Report) -> str:
+    head = f"## {escaped_markdown(found.title)}\n\n" if found.title else ""
+    return head + "".join(f"- {escaped_markdown(fact)}\n" for fact in found.facts)
+
+
+def _paragraph(section: Section) -> str:
+    said = " ".join(
+        _sentences(map(_cell, (section.title, *section.notes) if section.title else section.notes))
+    )
+    return rf"\noindent {said}\par" + "\n"
 
 
 def _named(found: Report) -> Iterator[Section]:
     """Sections with a label and a caption each."""
-    for number, section in enumerate(found.sections):
-        if section.rows:
-            key = section.key.replace(".", "-") or f"{found.command}-{number}"
-            yield replace(section, key=key, title=section.title or found.title)
+    for number, section in enumerate(_with_head(found)):
+        key = section.key.replace(".", "-") or f"{found.command}-{number}"
+        title = section.title or (found.title or found.command if section.rows else "")
+        yield replace(section, key=key, title=title)

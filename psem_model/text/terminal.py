@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from psem_model.text.figures import Unit, plain, unit_of
+from psem_model.text.figures import Unit, exactly, plain, unit_of
 from psem_model.text.report import (
     BYTES,
     ELEMENTS,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 GAP, INDENT = 2, 2  # characters between columns, and before a section's lines
 NARROWEST = 30  # characters that wrapped text is given at least
+OF_NUMBER = re.compile(r"(?<![A-Za-z])(\d[\d,./]*) (?=[A-Za-z])")  # before what it is a number of
 TITLE, FAINT, WRONG = "bold", "dim", "red"  # styles, where there are colours
 
 
@@ -121,8 +123,10 @@ def _written(part: Cell) -> str:
         return ""
     if isinstance(part, bool):
         return "yes" if part else "no"
-    if isinstance(part, int | Fraction):
+    if isinstance(part, int):
         return plain(part)
+    if isinstance(part, Fraction):
+        return exactly(part)
     if isinstance(part, Quantity):
         return f"{plain(part.value)} {part.unit}".rstrip()
     return in_words(part)
@@ -210,13 +214,17 @@ def _fitted(report: Report, unit: Unit, width: int, colours: bool) -> str:
         markup=False,
     )
 
+    def words(said: str) -> Text:
+        """A sentence in which no line ends between a number and its unit."""
+        return Text(OF_NUMBER.sub("\\1\N{NO-BREAK SPACE}", said))
+
     def put(block: RenderableType) -> None:
         console.print(Padding(block, (0, 0, 0, INDENT)))
 
     if report.title:
         console.print(Text(report.title, TITLE if report.right else f"{TITLE} {WRONG}"))
     for fact in report.facts:
-        put(Text(fact))
+        put(words(fact))
     for section, title in _titled(report, unit):
         if title or not section.columns:
             console.print()
@@ -226,8 +234,8 @@ def _fitted(report: Report, unit: Unit, width: int, colours: bool) -> str:
         for block in _blocks(_lanes(section, unit), marked, width - INDENT):
             put(block)
         for note in _notes(section):
-            put(Text(note))
-    lines = found.getvalue().splitlines()
+            put(words(note))
+    lines = found.getvalue().replace("\N{NO-BREAK SPACE}", " ").splitlines()
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
@@ -291,20 +299,23 @@ def _folded(lanes: Sequence[Lane], marked: Sequence[bool], width: int) -> Iterat
 def _turned(lanes: Sequence[Lane], marked: Sequence[bool], width: int) -> Iterator[RenderableType]:
     """Each row as a block: what it is of, then its other texts, with their titles if they have any."""
     from rich.padding import Padding
-    from rich.table import Table
     from rich.text import Text
 
     first, *others = lanes
     titled = any(lane.title for lane in lanes)
     for number, name in enumerate(first.texts):
-        yield Text(name, WRONG if marked[number] else "")
+        yield Text(f"{first.title} {name}".strip(), WRONG if marked[number] else "")
         there = [lane for lane in others if lane.texts[number]]
-        if titled:
-            inner = Table.grid(padding=(0, GAP, 0, 0), pad_edge=False)
-            for lane in there:
-                inner.add_row(Text(lane.title, FAINT), lane.texts[number])
-            yield Padding(inner, (0, 0, 0, INDENT))
-        else:
+        widest = max((len(lane.title) for lane in there), default=0)
+        for lane in there if titled else ():
+            said, room = lane.texts[number], width - INDENT - widest - GAP
+            if len(said) <= room:
+                line = Text(lane.title.ljust(widest + GAP), FAINT).append(said, "not dim")
+                yield Padding(line, (0, 0, 0, INDENT))
+            else:
+                yield Padding(Text(lane.title, FAINT), (0, 0, 0, INDENT))
+                yield Padding(Text(said), (0, 0, 0, 2 * INDENT))
+        if not titled:
             yield from _flowing([lane.texts[number] for lane in there], width)
 
 

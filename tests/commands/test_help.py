@@ -74,7 +74,7 @@ def completed(line):
 @pytest.mark.parametrize(
     ("line", "names"),
     [
-        ("psem predict --config ", {"file"}),
+        ("psem predict --config llama-3", {"llama-3-70b", "llama-3-8b", "llama-3.1-405b", "file"}),
         ("psem simulate --schedule ", {"file"}),
         ("psem space --plot ", {"file"}),
         ("psem tables --folder ", {"file"}),

@@ -77,14 +77,13 @@ def test_the_peak_is_said_as_a_function_of_the_unit(strategy, devices, data):
     asked = Asked("predict", strategy, psi=str(psi), devices=str(devices))
     (memory,) = (s for s in reported(read(asked)).sections if s.key == "memory")
     found = predicted(strategy, psi=psi, devices=devices, unit=unit)["memory"]
-    of_unit = exact(found["peak"]) - exact(found["resting"]["total"])
-    said = [note for note in memory.notes if note.startswith("peak of units of U elements: resting + ")]
+    said = [note for note in memory.notes if note.startswith("peak, by units of U elements: ")]
     if not said:  # nothing passes, whatever the unit
-        assert of_unit == 0
+        assert exact(found["peak"]) == exact(found["resting"]["total"])
         return
-    formula = said[0].rpartition("resting + ")[2]
-    numbers = {"U": Fraction(unit), "N": Fraction(devices), "Psi": Fraction(psi)}
-    assert eval(formula, {"Max": max, "ceil": ceil, "shard": shard}, numbers) == of_unit
+    formula = said[0].rpartition(": ")[2]
+    numbers = {"U": Fraction(unit), "N": Fraction(devices), "Psi": Fraction(psi), "K": 12}
+    assert eval(formula, {"Max": max, "ceil": ceil, "shard": shard}, numbers) == exact(found["peak"])
 
 
 def test_the_default_unit_is_named(psem):
@@ -127,3 +126,19 @@ def test_the_same_step_written_by_hand_is_accepted(psem, tmp_path):
     path.write_text(without('"recompute"')(text))  # the parameters are updated where they rest
     code, out, _ = psem("check", path, "--bytes", "fp32-adam")
     assert (code, out.startswith(f"{path}: accepted")) == (0, True)
+
+
+def test_a_comparison_says_what_is_not_derived_and_how_many_micro_steps_each_plan_takes(psem):
+    args = ["compare", "zero-offload(8)", "zero1(4)", "--psi", "7B", "--bytes", "fp32-adam"]
+    code, out, _ = psem(*args, "--global-batch", 32)
+    assert code == 1
+    assert re.search(r"verdict +not derived +accepted\n", out)
+    assert re.search(r"micro-steps of a step +4 +8\n", out)
+    assert "not derived, zero-offload(8): " in out
+    plans = json.loads(psem(*args, "--global-batch", 32, "--json")[1])["plans"]
+    assert [(p["accumulate"], p["psi"]) for p in plans] == [(4, 7 * 10**9), (8, 7 * 10**9)]
+
+
+def test_plans_that_differ_in_the_names_of_axes_only_are_one(psem):
+    code, _, err = psem("compare", "zero1(16)", "zero1(dp=16)", *PSI)
+    assert (code, err.count("\n")) == (2, 1)

@@ -29,9 +29,11 @@ WRONG = ["fused-update(dp=4)", "zero1(4)", "--accumulate", 4]
 def test_a_rejected_plan_is_shown_with_its_reason_and_exit_code_1(args, psem):
     code, out, err = psem("compare", *args)
     assert (code, err) == (1, "")
-    (verdict,) = [line.split() for line in out.splitlines() if line.startswith("  verdict")]
-    assert verdict == ["verdict", "rejected", "accepted"]
-    (reason,) = [line for line in out.splitlines() if line.startswith("  rejected")]
+    (verdict,) = [line.split("  ") for line in out.splitlines() if line.startswith("  verdict")]
+    _, said, right = filter(None, (cell.strip() for cell in verdict))
+    without_copy = "zero-offload(4)" in args  # a step may be written by hand
+    assert (said, right) == ("not derived" if without_copy else "rejected", "accepted")
+    (reason,) = [line for line in out.splitlines() if line.startswith(f"  {said}")]
     assert args[0] in reason
     code, out, _ = psem("compare", *args, "--json")
     wrong, right = json.loads(out)["plans"]

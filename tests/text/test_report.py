@@ -127,7 +127,8 @@ def test_rows_and_columns_that_are_not_shown_are_for_programs_only():
 @given(reports())
 def test_comma_separated_values_have_a_line_a_row_and_exact_numbers(found):
     (section,) = found.sections
-    _, *read = csv.reader(io.StringIO(on_paper(found, "csv")))
+    table = [line for line in on_paper(found, "csv").splitlines() if line and not line.startswith("#")]
+    _, *read = csv.reader(table)
     assert len(read) == len(section.rows)
     for line, row in zip(read, section.rows, strict=True):
         exact = [str(c.value) for c in row.cells if isinstance(c, Quantity)]
