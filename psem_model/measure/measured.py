@@ -110,8 +110,8 @@ class Measured:
             if wrong:
                 yield "; ".join([f"but not as predicted: {wrong[0]}", *wrong[1:], *self.likely])
             yield from (f"the run matches{to}, but the verdict rejects: {r}" for r in reason)
-        yield from self.remarks
         yield from [NO_COPY] if self.for_want_of_a_copy else []
+        yield from self.remarks
 
     def _data(self) -> dict[str, Any]:
         """For a program."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
-from psem_model.check.placements import wants_a_copy
+from psem_model.check.placements import BY_HAND, wants_a_copy
 from psem_model.check.schedules import MANY
 from psem_model.measure.measured import EXACT, Figure, Measured, Run
 from psem_model.predict.plans import StatesPlan
@@ -102,7 +102,7 @@ def measured(plan: StatesPlan, run: Run, progress: Callable[[int], None] | None 
         verdict,
         copy,
         (LIKELY,),
-        (NOT_JUDGED,) if ran.matches and plan.micro_steps > JUDGED else (),
+        tuple(_remarks(plan, ran, copy)),
     )
 
 
@@ -113,6 +113,13 @@ def _judged(plan: StatesPlan, ran: Ran) -> tuple[Verdict | None, bool]:
     case = (plan.schedule, plan.mesh, min(plan.micro_steps, MANY), plan.policy)
     verdict = check(*case)
     return (None, False) if verdict.accepted else (verdict, wants_a_copy(*case))
+
+
+def _remarks(plan: StatesPlan, ran: Ran, for_want_of_a_copy: bool) -> Iterator[str]:
+    if ran.matches and plan.micro_steps > JUDGED:
+        yield NOT_JUDGED
+    if for_want_of_a_copy and plan.placement is not None:
+        yield f"no right step is derived of this placement; {BY_HAND}"
 
 
 def _facts(plan: StatesPlan) -> tuple[str, ...]:

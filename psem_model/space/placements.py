@@ -52,6 +52,12 @@ LEGEND = (
 )
 
 
+NOT_DERIVED = (
+    "without a copy of the weights no step is derived that updates on the host; one written by hand may "
+    "be right"
+)
+
+
 @dataclass(frozen=True)
 class Row:
     """A class of equal cost, or a strategy, and what it costs for each parameter."""
@@ -254,6 +260,7 @@ class Space:
             f"{counts['placements']} placements, {counts['realisable']} realisable, in "
             f"{counts['classes']} classes of equal cost",
             f"the optimizer state holds {self.regime.kept.value}",
+            *([] if self.policy.master else [NOT_DERIVED]),
             *LEGEND,
         )
         sections = [

@@ -142,3 +142,12 @@ def test_a_comparison_says_what_is_not_derived_and_how_many_micro_steps_each_pla
 def test_plans_that_differ_in_the_names_of_axes_only_are_one(psem):
     code, _, err = psem("compare", "zero1(16)", "zero1(dp=16)", *PSI)
     assert (code, err.count("\n")) == (2, 1)
+
+
+def test_simulations_and_the_space_say_that_a_step_may_be_written_by_hand(psem):
+    _, out, _ = psem(
+        *["simulate", "--placement", ON_HOST, "--bytes", "fp32-adam", "--psi", 70, "--devices", 8]
+    )
+    assert "no right step is derived of this placement" in out
+    assert "no step is derived that updates on the host" in psem("space", "--bytes", "fp32-adam")[1]
+    assert "no step is derived" not in psem("space")[1]
