@@ -9,8 +9,8 @@ from math import prod
 from typing import Any
 
 from psem_model.check.placements import require_realisable
-from psem_model.predict.model_symbolic import forms, legend, per_token, written
 from psem_model.predict.models import STATES, ModelPlan, Moved, StageCosts
+from psem_model.predict.models_closed import forms, legend, per_token, written
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.states_report import totals
 from psem_model.reading.products import NAMES

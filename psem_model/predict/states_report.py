@@ -7,7 +7,7 @@ from typing import Any
 
 from psem_model.predict.plans import StatesPlan
 from psem_model.predict.states import Prediction, predict
-from psem_model.predict.symbolic import LEGEND, closed_form, peak_formula, text, written
+from psem_model.predict.states_closed import LEGEND, closed_form, peak_formula, text, written
 from psem_model.reading.placements import symbols_of
 from psem_model.text.figures import counted, in_bytes, times
 from psem_model.text.report import (

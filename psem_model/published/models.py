@@ -10,12 +10,12 @@ from typing import Any
 
 import sympy
 
-from psem_model.predict.closed_models import in_flight
-from psem_model.predict.closed_models import plan as closed
-from psem_model.predict.model_symbolic import axis_symbol, symbol
+from psem_model.predict.gpt import in_flight
+from psem_model.predict.gpt import plan as closed
 from psem_model.predict.models import ModelPlan
+from psem_model.predict.models_closed import axis_symbol, symbol
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
-from psem_model.predict.symbolic import Closed
+from psem_model.predict.states_closed import Closed
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, same
 from psem_model.published.states import N, factor
 from psem_model.reading.products import parse

@@ -53,8 +53,8 @@ LEGEND = (
 
 
 NOT_DERIVED = (
-    "without a copy of the weights no step is derived that updates on the host; one written by hand may "
-    "be right"
+    "without a copy of the weights no step is derived that updates on the host; one written by hand "
+    "may be right"
 )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import sympy
 
 from psem_model.check.products import check_product
-from psem_model.predict.closed_models import gpt, in_flight, plan
-from psem_model.predict.model_symbolic import AXIS_SYMBOLS, LEGEND, symbol
+from psem_model.predict.gpt import gpt, in_flight, plan
+from psem_model.predict.models_closed import AXIS_SYMBOLS, LEGEND, symbol
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.reading.products import parse
 from psem_model.tables.table import Style, shortest, table

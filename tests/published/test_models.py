@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 import sympy
 
-from psem_model.predict.closed_models import plan as closed
+from psem_model.predict.gpt import plan as closed
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
 from psem_model.published.entries import SYMBOLS, form, published, same
 from psem_model.published.models import gpt, layer

@@ -8,9 +8,9 @@ from typing import Any
 
 import sympy
 
-from psem_model.predict.model_symbolic import symbolic
 from psem_model.predict.models import ModelPlan
-from psem_model.predict.symbolic import Closed
+from psem_model.predict.models_closed import symbolic
+from psem_model.predict.states_closed import Closed
 from psem_model.reading.products import parse
 from psem_model.reading.shapes import transformer
 from spec import pipeline
