@@ -16,10 +16,11 @@ from typing import Any
 import sympy
 from sympy.printing.latex import LatexPrinter
 
-from psem_model.text.figures import Unit, exactly, unit_of
+from psem_model.text.figures import Unit, exactly
 from psem_model.text.figures import plain as with_commas
 from psem_model.text.report import (
     BYTES,
+    CELLS,
     Cell,
     Column,
     Formula,
@@ -30,6 +31,7 @@ from psem_model.text.report import (
     in_words,
     meanings,
     parts,
+    spread,
 )
 
 
@@ -57,33 +59,24 @@ def _expression(part: Cell) -> Any:
 def flat(section: Section, unit: Unit | None = None) -> Section:
     """The shown columns, with quantities as numbers, formulas and provenance in columns of their own.
 
-    `unit`: of bytes; without one they are counted singly.
+    `unit`: of bytes; without one they are counted singly, and a column says its unit once.
     """
     columns: list[Column] = []
     lanes: list[list[Cell]] = []
-    shown = [row for row in section.rows if row.shown]
-    for number, column in enumerate(section.columns):
-        cells = [row.cells[number] for row in shown]
-        if not column.shown:
-            continue
-        several = [cell if isinstance(cell, Quantity) else None for cell in cells]
-        units = {q.unit for q in several if q}
-        if unit is None and units and "" not in units and len(units) == 1:  # said once, above
+    for column, kind, cells in spread(section):
+        units = {cell.unit for cell in cells if isinstance(cell, Quantity)}
+        if kind != CELLS:
+            taken = any(kind == other.title for other in columns)
+            columns.append(Column(f"{column.title}: {kind}" if taken else kind, 1))
+            lanes.append(cells)
+        elif unit is None and len(units) == 1 and units != {""}:
             (one,) = units
-            title = column.title if column.title == one else f"{column.title}, {one}".strip(", ")
+            title = one if column.title in (one, "") else f"{column.title}, {one}"
             columns.append(replace(column, title=title))
-            lanes.append([q.exact if q else cell for q, cell in zip(several, cells, strict=True)])
+            lanes.append([c.exact if isinstance(c, Quantity) else c for c in cells])
         else:
             columns.append(column)
             lanes.append([_number(cell, unit) for cell in cells])
-        for title, more in (
-            ("formula", [q.formula if q and q.formula else "" for q in several]),
-            ("of which", [q.provenance if q else "" for q in several]),
-        ):
-            if any(more):
-                taken = {c.title for c in columns}
-                columns.append(Column(f"{column.title}: {title}" if title in taken else title, 1))
-                lanes.append([*more])
     rows = tuple(Row(cells) for cells in zip(*lanes, strict=True)) if lanes else ()
     return replace(section, columns=tuple(columns), rows=rows)
 
@@ -101,11 +94,6 @@ def _sentences(notes: Iterable[str]) -> Iterator[str]:
     """Notes that follow each other on a line, each with an end."""
     for note in notes:
         yield note if note.endswith((".", ":", "!", "?")) else f"{note}."
-
-
-def _unit(report: Report) -> Unit:
-    cells = [cell for s in report.sections for row in s.rows for cell in row.cells]
-    return unit_of(cell.value for cell in cells if isinstance(cell, Quantity) and cell.unit == BYTES)
 
 
 # ------------------------------------------------------------------------------------------ CSV
@@ -351,7 +339,7 @@ def report(found: Report, form: str) -> str:
 
     In CSV what is no table is in lines that begin with #; in LaTeX it is a paragraph.
     """
-    unit = _unit(found)
+    unit = found.unit
     alone = len(found.sections) == 1 and not found.title and not found.facts
     if form == "csv":
         texts = [csv_text(s) if alone else _commented(s) for s in _with_head(found)]

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from psem_model.text.figures import Unit, unit_of
 from spec.arithmetic import Number
 
 NAME = re.compile(r"[A-Za-z]\w*")  # a symbol, or a function, of a formula
 VERSION = 1  # of the documents for programs: raised when a key changes its meaning or goes
 BYTES, ELEMENTS = "bytes", "elements"
+CELLS, FORMULA, PROVENANCE = "", "formula", "of which"  # what a column is spread into
 ITSELF = "."  # the key of a column whose cell is all there is to say of a row
 
 # text, a whole number, a quantity, axes, a truth, nothing, a SymPy expression, or a tuple of these
@@ -151,6 +153,12 @@ class Report:
     data: Mapping[str, Any] = field(default_factory=dict)
     right: bool = True
 
+    @property
+    def unit(self) -> Unit:
+        """One unit for all its bytes."""
+        cells = (cell for section in self.sections for row in section.rows for cell in row.cells)
+        return unit_of(c.value for c in cells if isinstance(c, Quantity) and c.unit == BYTES)
+
     def document(self) -> dict[str, Any]:
         """For a program: every number exactly, with the version of this form."""
         found: dict[str, Any] = {"report": self.command, "version": VERSION, **data(self.data)}
@@ -187,6 +195,23 @@ def data(cell: Cell) -> Any:
     if isinstance(cell, Mapping):
         return {name: data(part) for name, part in cell.items()}
     return in_words(cell)
+
+
+def spread(section: Section) -> Iterator[tuple[Column, str, list[Cell]]]:
+    """What readers see of a section, column by column: its cells, and what is known of quantities.
+
+    After the cells of a column come the formulas of its quantities, and their provenance, if any has.
+    """
+    shown = [row for row in section.rows if row.shown]
+    for number, column in enumerate(section.columns):
+        if column.shown:
+            cells = [row.cells[number] for row in shown]
+            yield column, CELLS, cells
+            quantities = [cell if isinstance(cell, Quantity) else None for cell in cells]
+            formulas = [q.formula if q and q.formula else "" for q in quantities]
+            because = [q.provenance if q else "" for q in quantities]
+            yield from [(column, FORMULA, formulas)] if any(formulas) else []
+            yield from [(column, PROVENANCE, because)] if any(because) else []
 
 
 def in_words(formula: Any) -> str:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from psem_model.text.figures import Unit, exactly, plain, unit_of
+from psem_model.text.figures import Unit, exactly, plain
 from psem_model.text.report import (
     BYTES,
+    CELLS,
     ELEMENTS,
     Cell,
     Column,
@@ -23,6 +24,7 @@ from psem_model.text.report import (
     in_words,
     meanings,
     parts,
+    spread,
 )
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class Lane:
 
 def text(report: Report, width: int | None = None, colours: bool = False) -> str:
     """A report as text. `width`: of a terminal; without one, as wide as it comes out."""
-    unit = _unit(report)
+    unit = report.unit
     if width is None:
         lines = [*_head(report)]
         for section, title in _titled(report, unit):
@@ -107,12 +109,6 @@ def _notes(section: Section) -> Iterator[str]:
 
 
 # ------------------------------------------------------------------------------- cells as texts
-def _unit(report: Report) -> Unit:
-    """One unit for all bytes of a report."""
-    cells = (cell for s in report.sections for row in s.rows for cell in row.cells)
-    return unit_of(part.value for part in cells if isinstance(part, Quantity) and part.unit == BYTES)
-
-
 def written(cell: Cell) -> str:
     """A cell as one text."""
     return "; ".join(map(_written, parts(cell)))
@@ -135,45 +131,36 @@ def _written(part: Cell) -> str:
 def _lanes(section: Section, unit: Unit) -> list[Lane]:
     """What is shown of a section's columns: of quantities their numbers, formulas and provenance."""
     found: list[Lane] = []
-    for number, column in enumerate(section.columns):
-        if column.shown:
-            cells = [row.cells[number] for row in section.rows if row.shown]
-            found += _lanes_of(column, cells, unit, section.titled)
+    for column, kind, cells in spread(section):
+        if kind == CELLS:
+            found += _of_cells(column, cells, unit, section.titled)
+        else:
+            found.append(Lane("", tuple(map(str, cells)), wraps=True, faint=True))
     return found
 
 
-def _lanes_of(column: Column, cells: Sequence[Cell], unit: Unit, titled: bool) -> Iterator[Lane]:
-    title = column.title if titled else ""
-    quantities = [cell if isinstance(cell, Quantity) else None for cell in cells]
-    if not any(quantities):
-        yield Lane(title, tuple(map(written, cells)), column.right, bool(column.wide))
-        return
-    is_bytes = any(q and q.unit == BYTES for q in quantities)
-    if is_bytes:
-        both = [
-            _both(q, unit) if q else (written(c), "") for q, c in zip(quantities, cells, strict=True)
-        ]
-        decimal, binary = (tuple(texts) for texts in zip(*both, strict=True))
+def _of_cells(column: Column, cells: Sequence[Cell], unit: Unit, titled: bool) -> Iterator[Lane]:
+    """A column's texts; of bytes, in powers of 1,000 and, where there is no title, of 1,024 beside."""
+    title, wraps = column.title if titled else "", bool(column.wide)
+    if any(map(_is_bytes, cells)):
+        decimal, binary = zip(*(_both(cell, unit) for cell in cells), strict=True)
         yield Lane(title, decimal, column.right)
-        if not titled:
-            yield Lane("", binary)
+        yield from [] if titled else [Lane("", binary)]
+    elif any(isinstance(cell, Quantity) for cell in cells):
+        yield Lane(title, tuple(map(_number, cells)), column.right)
     else:
-        texts = [_number(q) if q else written(cell) for q, cell in zip(quantities, cells, strict=True)]
-        yield Lane(title, tuple(texts), column.right)
-    formulas = tuple(str(q.formula) if q and q.formula else "" for q in quantities)
-    because = tuple(q.provenance if q else "" for q in quantities)
-    for more in (formulas, because):
-        if any(more):
-            yield Lane("", more, wraps=True, faint=True)
+        yield Lane(title, tuple(map(written, cells)), column.right, wraps)
 
 
-def _both(quantity: Quantity, unit: Unit) -> tuple[str, str]:
-    return unit.texts(quantity.value) if quantity.unit == BYTES else (_number(quantity), "")
+def _both(cell: Cell, unit: Unit) -> tuple[str, str]:
+    return unit.texts(cell.value) if _is_bytes(cell) else (_number(cell), "")
 
 
-def _number(quantity: Quantity) -> str:
-    unit = f" {quantity.unit}" if quantity.unit == ELEMENTS else ""
-    return f"{plain(quantity.value)}{unit}"
+def _number(cell: Cell) -> str:
+    if not isinstance(cell, Quantity):
+        return written(cell)
+    unit = f" {cell.unit}" if cell.unit == ELEMENTS else ""
+    return f"{plain(cell.value)}{unit}"
 
 
 # ------------------------------------------------------------------------------ in a pipe
