@@ -17,7 +17,8 @@ from psem_model.tables import states as table_states
 from psem_model.tables.table import Style, renamed
 from psem_model.text.errors import UserError
 from psem_model.text.files import require_no_folder, writing
-from psem_model.text.papers import FORMATS, NEEDS
+from psem_model.text.latex import NEEDS
+from psem_model.text.papers import FORMATS
 from psem_model.text.report import Section
 
 TABLES: dict[str, Callable[[Style], Section]] = {

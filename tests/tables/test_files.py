@@ -11,7 +11,7 @@ from psem_model.tables import files as table_files
 from psem_model.tables.files import TABLES, engine, texts, typeset
 from psem_model.tables.table import Style
 from psem_model.text.errors import BadInput
-from psem_model.text.papers import NEEDS
+from psem_model.text.latex import NEEDS
 
 FILES = {name + ending for name in TABLES for ending in (".tex", ".md", ".csv")} | {"all.tex"}
 

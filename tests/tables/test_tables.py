@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from psem_model.tables.files import TABLES
 from psem_model.tables.table import SYMBOLS, Style, formulas, renamed
 from psem_model.tables.table import table as made
-from psem_model.text.papers import FORMATS, escaped, formula, label, plain
+from psem_model.text.cells import plain
+from psem_model.text.latex import escaped, formula, label
+from psem_model.text.papers import FORMATS
 from psem_model.text.report import Column, meanings, parts
 from spec.states import MIXED_ADAM, custom_policy
 from spec.strategies import STRATEGIES

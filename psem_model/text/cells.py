@@ -1,0 +1,91 @@
+"""Cells as papers and spreadsheets take them: numbers without loss, formulas as formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import sympy
+
+from psem_model.text.figures import Unit, exactly
+from psem_model.text.figures import plain as with_commas
+from psem_model.text.report import (
+    BYTES,
+    CELLS,
+    Cell,
+    Column,
+    Formula,
+    Quantity,
+    Row,
+    Section,
+    in_words,
+    spread,
+)
+
+
+def plain(part: Cell) -> str:
+    """Text, a number without loss, or a formula, as one line of plain text."""
+    if isinstance(part, sympy.Basic):
+        return in_words(part)
+    if isinstance(part, Fraction):
+        return exactly(part)
+    if isinstance(part, Quantity):
+        return f"{exactly(part.exact)} {part.unit}".rstrip()
+    if part is None:
+        return ""
+    return f"{part.normalize():f}" if isinstance(part, Decimal) else str(part)
+
+
+def expression_of(part: Cell) -> Any:
+    """What is set as mathematics, if it is a formula."""
+    if isinstance(part, Formula):
+        return part.expression
+    return part if isinstance(part, sympy.Basic) else None
+
+
+def flat(section: Section, unit: Unit | None = None) -> Section:
+    """The shown columns, with quantities as numbers, formulas and provenance in columns of their own.
+
+    `unit`: of bytes; without one they are counted singly, and a column says its unit once.
+    """
+    columns: list[Column] = []
+    lanes: list[list[Cell]] = []
+    for column, kind, cells in spread(section):
+        units = {cell.unit for cell in cells if isinstance(cell, Quantity)}
+        if kind != CELLS:
+            taken = any(kind == other.title for other in columns)
+            columns.append(Column(f"{column.title}: {kind}" if taken else kind, 1))
+            lanes.append(cells)
+        elif unit is None and len(units) == 1 and units != {""}:
+            (one,) = units
+            title = one if column.title in (one, "") else f"{column.title}, {one}"
+            columns.append(replace(column, title=title))
+            lanes.append([c.exact if isinstance(c, Quantity) else c for c in cells])
+        else:
+            columns.append(column)
+            lanes.append([_number(cell, unit) for cell in cells])
+    rows = tuple(Row(cells) for cells in zip(*lanes, strict=True)) if lanes else ()
+    return replace(section, columns=tuple(columns), rows=rows)
+
+
+def _number(cell: Cell, unit: Unit | None) -> Cell:
+    """A quantity for readers: bytes in their unit, others with commas. For programs, as it is."""
+    if not isinstance(cell, Quantity) or unit is None:
+        return cell
+    if cell.unit == BYTES:
+        return unit.texts(cell.value)[0]
+    return f"{with_commas(cell.value)} {cell.unit}".rstrip()
+
+
+def sentences(notes: Iterable[str]) -> Iterator[str]:
+    """Notes that follow each other on a line, each with an end."""
+    for note in notes:
+        yield note if note.endswith((".", ":", "!", "?")) else f"{note}."
+
+
+def meant(name: str, part: Callable[[Cell], str]) -> str:
+    """A legend's name: a symbol, or a function with its arguments."""
+    return part(name if "(" in name else sympy.Symbol(name))
