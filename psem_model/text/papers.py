@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from psem_model.text.cells import expression_of, flat, meant, plain, sentences
 from psem_model.text.figures import Unit
-from psem_model.text.latex import latex
+from psem_model.text.latex import cell_text, formula, latex
 from psem_model.text.report import (
     Cell,
     Report,
