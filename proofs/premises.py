@@ -107,9 +107,8 @@ def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
     """
     proved = [theorem for theorem in theorems if theorem.counterexample is None]
     for theorem in proved:
-        if not theorem.hypotheses:
-            said = conditions(theorem)
-            _require(claim, theorem, len(said) < 2 or answer(said) == "sat")
+        if not theorem.hypotheses and conditions(theorem):
+            _require(claim, theorem, answer(premises([theorem])) == "sat")
     under: dict[int, list[Theorem]] = {}
     for theorem in proved:
         if theorem.hypotheses:

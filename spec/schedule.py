@@ -19,6 +19,8 @@ from spec.training import PLAIN, Training
 class Buffer(Enum):
     """Where values are during a step. The first of each state is where the state rests."""
 
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
+
     PARAMETERS = "parameters"
     VIEW = "view"  # the parameters as forward and backward read them
     OPTIMIZER = "optimizer"  # with the master copy of the weights, where the policy has one
@@ -64,6 +66,8 @@ class Phase(Enum):
 
 class Kind(Enum):
     """What an operation does."""
+
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
 
     ALL_GATHER = "all_gather"  # each device takes the owners' slices along the axes
     REDUCE_SCATTER = "reduce_scatter"  # sum along the axes, each device keeps its slice

@@ -12,6 +12,8 @@ from spec.arithmetic import Number
 class State(Enum):
     """What training keeps. Theta, Omega, G and A in the formulas."""
 
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
+
     PARAMETERS = "parameters"
     OPTIMIZER = "optimizer"
     GRADIENTS = "gradients"

@@ -74,7 +74,40 @@ def the_second_of_two(k):
     return less, k.prove("anything", x == 7, given=[x < 5, x > 5])
 
 
+def one_given_that_contradicts_itself(k):
+    x = k.integers("x")
+    return (k.prove("anything", x == 7, given=[z3.And(x > 0, x < 0)]),)
+
+
+def one_given_that_no_number_fulfils(k):
+    x = k.integers("x")
+    return (k.prove("anything", x == 7, given=[x * x < 0]),)
+
+
+def one_impossible_premise_of_the_goal(k):
+    x = k.integers("x")
+    return (k.prove("anything", z3.Implies(x != x, x == 7)),)
+
+
+def a_given_and_a_definition(k):
+    x = k.integers("x")
+    double, defined = k.define("double", [x], 2 * x)
+    odd = double(z3.IntVal(4)) == 9
+    return (k.prove("anything", x == 7, given=[odd], uses=[defined.at(x=4)]),)
+
+
+def a_given_and_a_lemma(k):
+    x = k.integers("x")
+    square = k.prove("square", x * x >= 0)
+    return (k.prove("anything", x == 7, given=[x * x == -1], uses=[square]),)
+
+
 IMPOSSIBLE = [
+    one_given_that_contradicts_itself,
+    one_given_that_no_number_fulfils,
+    one_impossible_premise_of_the_goal,
+    a_given_and_a_definition,
+    a_given_and_a_lemma,
     two_hypotheses,
     in_different_lemmas,
     for_all_values,
