@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from proofs.kernel import Kernel, Theorem
 
 Proof: TypeAlias = "Callable[[Kernel], tuple[Theorem, ...]]"
-PROOFS: dict[str, dict[str, Proof]] = {}  # by claim, the functions that prove it, by module and name
+PROOFS: dict[str, list[Proof]] = {}  # by claim, the functions that are marked with its id
 
 
 def claim(id: str) -> Callable[[Proof], Proof]:
     """The claim that a function proves: the theorems it returns are the claim."""
 
     def mark(proof: Proof) -> Proof:
-        PROOFS.setdefault(id, {})[f"{proof.__module__}.{proof.__name__}"] = proof
+        PROOFS.setdefault(id, []).append(proof)
         return proof
 
     return mark

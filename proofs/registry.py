@@ -6,9 +6,10 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 import time
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -39,12 +40,15 @@ class Claim:
     expected: str
 
     def function(self) -> Proof:
-        """The function in proofs/ that is marked with its id. Raises KernelError for none or two."""
-        _import_proofs()
-        found = PROOFS.get(self.id, {})
-        if len(found) != 1:
-            raise KernelError(_not_one(self.id))
-        return next(iter(found.values()))
+        """The function in proofs/ that is marked with its id, and whose docstring names it.
+
+        Raises KernelError for none or two, and for one that is marked or named otherwise.
+        """
+        broken_modules()
+        wrong = _not_its_own(self.id)
+        if wrong:
+            raise KernelError(wrong)
+        return PROOFS[self.id][0]
 
 
 @dataclass(frozen=True)
@@ -128,42 +132,70 @@ def select(ids: Sequence[str]) -> list[Claim]:
 
 
 @cache
-def _import_proofs() -> None:
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        importlib.import_module(f"proofs.{module.name}")
+def broken_modules() -> tuple[str, ...]:
+    """Import all of proofs/: which modules cannot be imported, and why, in sentences."""
+    broken = []
+    for module in _modules():
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # whatever a module does when it is imported
+            why = " ".join(f"{type(error).__name__}: {error}".split())
+            broken.append(f"{module} cannot be imported: {why}")
+    return tuple(broken)
 
 
-def _not_one(id: str) -> str:
-    """Why no function, or several, are the one that proves a claim."""
-    found = PROOFS.get(id, {})
+def _modules() -> list[str]:
+    return [f"proofs.{module.name}" for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
+
+
+def _name(function: Callable[..., object]) -> str:
+    return f"{function.__module__}.{function.__name__}"
+
+
+def _named(function: Callable[..., object]) -> list[str]:
+    """The claims that a function's docstring names."""
+    return NAMED.findall(function.__doc__ or "")
+
+
+def _not_its_own(id: str) -> str:
+    """Why no function, or several, or one of another claim, are marked with a claim's id, if so."""
+    found = PROOFS.get(id, [])
     if not found:
         return f'claim {id} is proved by no function: none in proofs/ is marked @claim("{id}")'
-    return f"claim {id} is proved by several functions: {', '.join(sorted(found))}"
+    if len(found) > 1:
+        return f"claim {id} is proved by several functions: {', '.join(sorted(map(_name, found)))}"
+    ids = _named(found[0])
+    if ids != [id]:
+        said = f"names {', '.join(ids)}" if ids else "names no claim"
+        return f'{_name(found[0])} is marked @claim("{id}") and {said}'
+    return ""
 
 
 def registration() -> list[str]:
     """What does not fit of claims and the functions that are marked with their ids, in sentences."""
-    _import_proofs()
+    broken = broken_modules()
     ids = [claim.id for claim in claims()]
     twice = sorted({id for id in ids if ids.count(id) > 1})
-    unknown = [(id, name) for id in PROOFS if id not in ids for name in PROOFS[id]]
+    unknown = [(_name(proof), id) for id in PROOFS if id not in ids for proof in PROOFS[id]]
     return [
+        *broken,
         *(f"claim {id} stands twice in proofs/claims.toml" for id in twice),
-        *(_not_one(id) for id in dict.fromkeys(ids) if len(PROOFS.get(id, {})) != 1),
-        *(f"{name} proves claim {id}, which is not in proofs/claims.toml" for id, name in unknown),
-        *_marked_otherwise(),
+        *filter(None, (_not_its_own(id) for id in dict.fromkeys(ids))),
+        *(
+            f"{_name(proof)} proves claim {id}, which is not in proofs/claims.toml"
+            for id, proof in unknown
+        ),
+        *_not_marked(),
     ]
 
 
-def _marked_otherwise() -> Iterator[str]:
+def _not_marked() -> Iterator[str]:
     """Functions of which the docstring names a claim, and the mark does not."""
-    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
-        functions = vars(importlib.import_module(f"proofs.{module.name}")).values()
-        for function in filter(inspect.isfunction, functions):
-            name = f"{function.__module__}.{function.__name__}"
-            for id in NAMED.findall(function.__doc__ or ""):
-                if function.__module__ == f"proofs.{module.name}" and name not in PROOFS.get(id, {}):
-                    yield f'{name} names claim {id} and is not marked @claim("{id}")'
+    for module in filter(None, map(sys.modules.get, _modules())):
+        for function in filter(inspect.isfunction, vars(module).values()):
+            for id in _named(function):
+                if function.__module__ == module.__name__ and function not in PROOFS.get(id, []):
+                    yield f'{_name(function)} names claim {id} and is not marked @claim("{id}")'
 
 
 def prove(claim: Claim, proof: Proof | None = None) -> Result:

@@ -13,6 +13,7 @@ INT = z3.IntSort()
 
 
 def two_hypotheses(k):
+    """(Claim S1)"""
     a, x = k.fixed("a", INT), k.integers("x")
     large, small = k.suppose("large", [], a > 5), k.suppose("small", [], a < 3)
     return (k.prove("anything", x == 7, uses=[large, small]),)
@@ -172,7 +173,7 @@ def test_a_refuted_claim_needs_no_premises():
 
 def test_a_claim_on_impossible_hypotheses_is_printed_as_failed(psem, monkeypatch):
     select(["S1"])[0].function()
-    monkeypatch.setitem(PROOFS, "S1", {"somewhere.two_hypotheses": two_hypotheses})
+    monkeypatch.setitem(PROOFS, "S1", [two_hypotheses])
     code, out, err = psem("prove", "S1")
     assert (code, err) == (1, "")
     assert "S1  FAILED!" in out

@@ -52,8 +52,8 @@ def proofs(monkeypatch):
     """What is marked, to change: as it was after the test."""
     registration()
     for id in PROOFS:
-        monkeypatch.setitem(PROOFS, id, dict(PROOFS[id]))
-    monkeypatch.setitem(PROOFS, "Z9", {})
+        monkeypatch.setitem(PROOFS, id, list(PROOFS[id]))
+    monkeypatch.setitem(PROOFS, "Z9", [])
     return PROOFS
 
 
@@ -88,8 +88,57 @@ def test_two_functions_of_one_claim_are_found(proofs):
 
 def test_a_function_that_names_a_claim_and_is_not_marked_is_found(proofs):
     name = "proofs.sharding.shards_cover_and_are_disjoint"
-    proofs["S1"] = {f"{__name__}.extra": extra}
-    assert registration() == [f'{name} names claim S1 and is not marked @claim("S1")']
+    proofs["S1"] = [extra]
+    assert registration() == [
+        f'{__name__}.extra is marked @claim("S1") and names no claim',
+        f'{name} names claim S1 and is not marked @claim("S1")',
+    ]
+
+
+def test_a_second_function_of_the_same_name_does_not_replace_the_first(proofs):
+    (first,) = proofs["M6"]
+
+    def second(k):
+        return first(k)
+
+    second.__module__, second.__name__, second.__doc__ = first.__module__, first.__name__, first.__doc__
+    claim("M6")(second)
+    result = registry.prove(select(["M6"])[0])
+    assert result.verdict == "failed"
+    assert "several functions" in result.failure
+
+
+def test_a_function_of_two_claims_proves_only_the_one_that_its_docstring_names(proofs):
+    (five,), proofs["M6"][:] = proofs["M5"], []
+    claim("M6")(five)
+    results = [registry.prove(each) for each in select(["M5", "M6"])]
+    assert [result.verdict for result in results] == ["proved", "failed"]
+    assert results[1].failure.endswith('is marked @claim("M6") and names M5')
+
+
+@pytest.mark.parametrize("command", ["prove", "explain"])
+def test_claims_whose_marks_are_exchanged_fail_one_by_one(proofs, psem, command):
+    proofs["M5"][:], proofs["M6"][:] = list(proofs["M6"]), list(proofs["M5"])
+    for id, other in (("M5", "M6"), ("M6", "M5")):
+        code, out, _ = psem(command, id)
+        assert code == 1
+        assert f'is marked @claim("{id}") and names {other}' in " ".join(out.split())
+
+
+@pytest.mark.parametrize("command", ["prove", "explain", "audit"])
+def test_a_module_of_proofs_that_cannot_be_imported_is_one_line(monkeypatch, psem, command):
+    def broken(name):
+        if name == "proofs.memory":
+            raise NameError("name 'x' is not defined")
+
+    registry.broken_modules.cache_clear()
+    with monkeypatch.context() as patched:
+        patched.setattr(registry.importlib, "import_module", broken)
+        code, out, err = psem(command, "S1")
+    registry.broken_modules.cache_clear()
+    assert (code, out) == (1, "")
+    said = "proofs.memory cannot be imported: NameError: name 'x' is not defined"
+    assert err == f"psem: {said}\n"
 
 
 def test_a_claim_that_stands_twice_is_found(monkeypatch):
