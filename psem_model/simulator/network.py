@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,8 +26,10 @@ class Network:
     `links[state]` (devices, devices): from each sender to each receiver; the state is None for
     numbers and statistics. `sent[op]` (devices,): by each sender. `hosted[state, to_host]` and
     `hosted_by[op]`: by each device over its host link. `widths[op]`: bytes of an element of what it
-    sends, where that is not the state's matter.
+    sends, where that is not the state's matter. `carried`: messages of all networks there ever were.
     """
+
+    carried: ClassVar[int] = 0
 
     devices: int
     links: dict[State | None, Array] = field(default_factory=dict)
@@ -67,6 +70,7 @@ class Network:
         self.sent[self._op][senders] += elements
         self.links[self._state][senders, receivers] += elements
         self.messages += len(senders)
+        Network.carried += len(senders)
         return payload.take(senders, 1)
 
     def to_host(self, payload: Array, offload: bool) -> Array:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeVar
 
+from psem_model.simulator.network import Network
+
 Values = Mapping[str, Fraction]  # of a counterexample, by the name of its unknown
 
 
@@ -21,10 +23,14 @@ class Shown:
     messages: int
     said: Mapping[str, bool]
 
-    @property
-    def wrong(self) -> list[str]:
-        """Why it does not execute the counterexample, in words; nothing if it does."""
+    def wrong(self, carried: int) -> list[str]:
+        """Why it does not execute the counterexample, in words; nothing if it does.
+
+        `carried`: how many messages the simulator has carried in the run.
+        """
         sent = [] if self.messages else ["sends nothing"]
+        if self.messages > carried:
+            sent = [f"says that it sends {self.messages} messages, and the simulator carried {carried}"]
         said = [] if self.said else ["shows nothing"]
         wrong = [f"does not show that {words}" for words, is_so in self.said.items() if not is_so]
         return sent + said + wrong
@@ -62,7 +68,9 @@ def executed(name: str, texts: Mapping[str, str]) -> list[str]:
     found = []
     for run in REGISTERED[name]:
         try:
-            found += run(values).wrong
+            before = Network.carried
+            shown = run(values)
+            found += shown.wrong(Network.carried - before)
         except Exception as error:  # a run that breaks down shows nothing
             found.append(f"breaks down: {type(error).__name__}: {' '.join(str(error).split())}")
     return found
