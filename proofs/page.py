@@ -15,11 +15,30 @@ Sizes are any: N >= 1 devices (or as said), Psi >= 1 parameters, K >= 0 bytes of
 [AUDIT.md](AUDIT.md#what-is-trusted) says what "proved" trusts. Runs are spoken of in the symbols of
 [conditions.py](../spec/conditions.py): `copy`, `seen`, `applied`, `theta`.
 
+What "proved" rests on: z3 decided each step, a small kernel put the steps together, and `make audit`
+asks cvc5 for every step too. A claim rests on those axioms of [assumptions.py](../spec/assumptions.py),
+and those hypotheses, that `psem prove` counts and `psem explain` prints. Hypotheses that contradict each
+other are searched for, as far as z3 sees: the search is incomplete. What is "checked by running" is decided
+by loops and comparisons of Python, not by a solver.
+
+Words:
+
+* what a device holds between steps rests there; what it holds for a while within a step passes;
+* a pass is what a ring sends to reduce or to gather all parameters once: X1;
+* a unit is the parameters that are gathered together, such as a layer's;
+* a placement says how each training state lies: replicated, sharded, gathered, materialized, offloaded;
+  it is realisable if a schedule can be derived from it that trains as a single device does;
+* Match: after a step the kept parameters and optimizer states are those of a single device;
+* gradient integrity: each device applies the whole sum of the samples' gradients, each once;
+* state consistency: copies agree, and what is read is current, that is, as after the last update;
+* cells are the parts, equal and padded, that devices along all axes cut a state into; a slice is a device's
+  share of a value, and a term is a device's summand of it.
+
 Where a formula does not say what a letter is:
 
-* n is the devices of an axis (as N is), m the micro-steps or micro-batches of a step (in P3 it is k),
+* n is the devices of an axis (as N is), m the micro-steps or micro-batches of a step,
   M the elements of a message, w and g the bytes of a weight and of a gradient;
-* of a model: b samples of a micro-batch, s tokens, h features, a heads, q (in X7 kv) key-value heads,
+* of a model: b samples of a micro-batch, s tokens, h features, a heads, q key-value heads,
   d features of a head, f features inside the MLP, v words, l (or L) layers, E experts, k of them for
   each token, A_in the bytes of a layer's input, A_mid of all that it keeps for backward;
 * of a pipeline: p stages, v chunks of layers on each, f and b the times of forward and backward;
@@ -46,7 +65,11 @@ def _section(claim: Claim) -> list[str]:
     proof = claim.function()
     file = f"{proof.__module__.replace('.', '/')}.py"
     where = f"[{file}](../{file}), `{proof.__name__}`"
-    notes = [*([claim.caveat] if claim.caveat else []), *claim.scope]
+    notes = [
+        *([f"Caveat: {claim.caveat}."] if claim.caveat else []),
+        *(f"Scope: {each}" for each in claim.scope),
+        *(f"Checked by running: {each}" for each in claim.checked),
+    ]
     return [
         f"### {claim.id}",
         "",

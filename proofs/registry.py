@@ -38,6 +38,7 @@ class Claim:
     scope: tuple[str, ...]
     source: str
     expected: str
+    checked: tuple[str, ...] = ()  # what Python decides of it, by running
 
     def function(self) -> Proof:
         """The function in proofs/ that is marked with its id, and whose docstring names it.
@@ -93,6 +94,7 @@ class Result:
             "formula": self.claim.formula,
             "caveat": self.claim.caveat,
             "scope": list(self.claim.scope),
+            "checked": list(self.claim.checked),
             "expected": self.claim.expected,
             "verdict": self.verdict,
             "obligations": len(self.obligations),
@@ -109,7 +111,11 @@ class Result:
 
 def claims() -> list[Claim]:
     """All claims, in the order of the registry."""
-    return [Claim(**{**row, "scope": tuple(row["scope"])}) for row in _registry()["claim"]]
+    lists = ("scope", "checked")
+    return [
+        Claim(**{**row, **{each: tuple(row.get(each, ())) for each in lists}})
+        for row in _registry()["claim"]
+    ]
 
 
 def areas() -> dict[str, str]:
@@ -181,10 +187,7 @@ def registration() -> list[str]:
         *broken,
         *(f"claim {id} stands twice in proofs/claims.toml" for id in twice),
         *filter(None, (_not_its_own(id) for id in dict.fromkeys(ids))),
-        *(
-            f"{_name(proof)} proves claim {id}, which is not in proofs/claims.toml"
-            for id, proof in unknown
-        ),
+        *(f"{name} proves claim {id}, which is not in proofs/claims.toml" for name, id in unknown),
         *_not_marked(),
     ]
 

@@ -319,9 +319,9 @@ def _each_is_best_somewhere(s: Symbols) -> Theorem:
 def where_the_stages_stand(k: Kernel) -> tuple[Theorem, ...]:
     """Which of DP and ZeRO-1/2/3 dominates which, and when one is on the frontier.
 
-    For N >= 2 and k micro-steps: ZeRO-1 dominates DP if and only if w <= g, or w < g if K = 0; ZeRO-2
-    dominates ZeRO-1 if and only if k = 1, and DP if and only if k = 1 and w <= g; ZeRO-3 dominates DP
-    if and only if k = 1 and 2w <= g, and ZeRO-1 and ZeRO-2 never; no stage dominates a later one, but
+    For N >= 2 and m micro-steps: ZeRO-1 dominates DP if and only if w <= g, or w < g if K = 0; ZeRO-2
+    dominates ZeRO-1 if and only if m = 1, and DP if and only if m = 1 and w <= g; ZeRO-3 dominates DP
+    if and only if m = 1 and 2w <= g, and ZeRO-1 and ZeRO-2 never; no stage dominates a later one, but
     DP does ZeRO-1 if K = 0 and w > g. With one micro-step none is on the frontier. With several and a
     copy of the weights in Omega, DP and ZeRO-3 are not: ZeRO-3 that casts its parameters from that copy
     sends as much and rests in less; ZeRO-1 and ZeRO-2 are where K(N-1) > wN and w < 2g, and the theorem

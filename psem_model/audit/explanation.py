@@ -48,6 +48,8 @@ def _head(result: Result) -> Iterator[str]:
         yield from wrapped(said, f"    {title:<8} ")
     for said in claim.scope:
         yield from wrapped(said, "    scope    ")
+    for said in claim.checked:
+        yield from wrapped(said, "    checked  by running: ", " " * 13)
     try:
         where = place(result)
     except Exception:  # no function is marked with its id, as its failure says

@@ -39,7 +39,7 @@ def test_proofs_as_json_have_the_documented_shape(psem):
     assert set(report) == {"version", "claims", "solver", "seconds"}
     c1, m8 = report["claims"]
     keys = {"id", "statement", "expected", "verdict", "obligations", "seconds", "axioms"}
-    keys |= {"hypotheses", "area", "formula", "caveat", "scope"}
+    keys |= {"hypotheses", "area", "formula", "caveat", "scope", "checked"}
     assert set(c1) == keys
     assert set(m8) == keys | {"counterexample"}
 

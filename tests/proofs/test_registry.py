@@ -26,8 +26,8 @@ def test_a_statement_a_formula_and_a_caveat_are_a_line_each(row):
 
 
 @every_claim
-def test_the_scope_of_a_claim_is_sentences(row):
-    for said in row.scope:
+def test_the_scope_of_a_claim_and_what_is_checked_by_running_are_sentences(row):
+    for said in (*row.scope, *row.checked):
         assert said == " ".join(said.split())
         assert said.endswith(".")
         assert not said[0].islower()
@@ -154,6 +154,6 @@ def test_the_page_has_all_that_a_row_says(monkeypatch):
     text = page()
     for row in CLAIMS:
         section = text.split(f"### {row.id}\n")[1].split("\n#")[0]
-        for said in (row.statement, row.formula, row.caveat, *row.scope, row.source):
+        for said in (row.statement, row.formula, row.caveat, *row.scope, *row.checked, row.source):
             assert said in section
         assert row.function().__name__ in section
