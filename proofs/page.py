@@ -16,10 +16,10 @@ Sizes are any: N >= 1 devices (or as said), Psi >= 1 parameters, K >= 0 bytes of
 [conditions.py](../spec/conditions.py): `copy`, `seen`, `applied`, `theta`.
 
 What "proved" rests on: z3 decided each step, a small kernel put the steps together, and `make audit`
-asks cvc5 for every step too. A claim rests on those axioms of [assumptions.py](../spec/assumptions.py),
-and those hypotheses, that `psem prove` counts and `psem explain` prints. Hypotheses that contradict each
-other are searched for, as far as z3 sees: the search is incomplete. What is "checked by running" is decided
-by loops and comparisons of Python, not by a solver.
+asks cvc5 for every step too. A claim rests on those axioms of [assumptions.py](../spec/assumptions.py)
+that `psem prove` names, and on the hypotheses that it counts and `psem explain` prints. Hypotheses
+that contradict each other are searched for, as far as z3 sees: the search is incomplete. What is
+"checked by running" is decided by loops and comparisons of Python, not by a solver.
 
 Words:
 
@@ -31,13 +31,13 @@ Words:
 * Match: after a step the kept parameters and optimizer states are those of a single device;
 * gradient integrity: each device applies the whole sum of the samples' gradients, each once;
 * state consistency: copies agree, and what is read is current, that is, as after the last update;
-* cells are the parts, equal and padded, that devices along all axes cut a state into; a slice is a device's
-  share of a value, and a term is a device's summand of it.
+* a slice is a device's share of a value, and a term is a device's summand of it; cells are the parts,
+  equal and padded, that all axes together cut a state into.
 
 Where a formula does not say what a letter is:
 
-* n is the devices of an axis (as N is), m the micro-steps or micro-batches of a step,
-  M the elements of a message, w and g the bytes of a weight and of a gradient;
+* n is the devices of an axis (as N is), m the micro-steps or micro-batches of a step, M the
+  elements of a message, w and g the bytes of a weight and of a gradient;
 * of a model: b samples of a micro-batch, s tokens, h features, a heads, q key-value heads,
   d features of a head, f features inside the MLP, v words, l (or L) layers, E experts, k of them for
   each token, A_in the bytes of a layer's input, A_mid of all that it keeps for backward;

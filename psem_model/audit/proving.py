@@ -17,7 +17,7 @@ from proofs.registry import Claim, Result, areas, claims, prove, registration, r
 from psem_model.reading.claims import named
 from psem_model.text import places
 from psem_model.text.files import require_writable, write_atomically
-from psem_model.text.lines import wrapped
+from psem_model.text.lines import width, wrapped
 
 REPORT = "report.json"
 CLEAR = "\r\033[K"  # of the terminal's line: the bar
@@ -105,8 +105,10 @@ def printer() -> Callable[[Result], None]:
     def show(result: Result) -> None:
         area = result.claim.area
         if before[-1:] != [area]:
+            if before:
+                click.echo()
             for line in wrapped(f"{area}: {known.get(area, area)}"):
-                click.echo(line if not before else f"\n{line}")
+                click.echo(line)
             before.append(area)
         for line in lines_of(result):
             click.echo(line)
@@ -120,11 +122,15 @@ def lines_of(result: Result) -> list[str]:
     verdict = result.verdict if result.as_expected else f"{result.verdict.upper()}!"
     if result.verdict == "refuted" and result.as_expected:
         verdict = "refuted as expected"
-    lines = [
+    row = (
         f"{claim.id:<3} {verdict:<19} {_number(result.obligations, 'obligation', 's'):<16} "
         f"{result.seconds * 1e3:>6.0f} ms {_number(result.hypotheses, 'hypothes', 'es', 'is')}"
-    ]
+    )
+    lines = [row] if len(row) <= width() else wrapped(" ".join(row.split()), "", "    ")
     lines += wrapped(f"{claim.statement} [axioms: {', '.join(result.axioms) or 'none'}]", "    ")
+    lines += wrapped(claim.formula, "    ")
+    if claim.caveat:
+        lines += wrapped(f"caveat: {claim.caveat}", "    ")
     return [*lines, *wrapped(result.failure, "    ")]
 
 

@@ -108,15 +108,29 @@ def test_claims_are_printed_by_area_in_the_order_of_the_registry(psem):
     assert begins[:-2] == ["sharding", "S1", "S2", "memory", "M8", "verdicts", "T1"]
 
 
-@pytest.mark.parametrize("columns", [70, 80, 100])
+@pytest.mark.parametrize("columns", [40, 60, 70, 80, 100])
 def test_no_line_of_a_proof_is_wider_than_the_terminal_and_no_word_is_cut(psem, wide, columns):
     wide(columns)
     _, out, _ = psem("prove", "C6", "S2", "E2", "K1")
     assert max(map(len, out.splitlines())) <= columns
-    words = out.split()
+    words = " ".join(out.split())
     for claim in select(["C6", "S2", "E2", "K1"]):
-        said = claim.statement.split()
-        assert any(words[i : i + len(said)] == said for i in range(len(words)))
+        assert all(said in words for said in (claim.statement, claim.formula, claim.caveat))
+
+
+def test_a_heading_is_in_one_piece_and_a_blank_line_only_before_it(psem, wide):
+    wide(40)
+    _, out, _ = psem("prove", "S2", "K1")
+    before, after = out.split("\n\n")[:2]
+    assert "composition: several axes at once" in " ".join(after.split())
+    assert before.startswith("sharding")
+
+
+def test_no_line_of_an_explanation_is_wider_than_the_terminal(psem, wide):
+    wide(80)
+    for claim in ("E2", "P1", "C1"):
+        _, out, _ = psem("explain", claim, "--tree")
+        assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_line_says_how_many_hypotheses_a_claims_theorems_carry(psem):
