@@ -7,20 +7,32 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import z3
+
 from proofs.kernel import Obligation, Theorem
 from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
+from proofs.smtlib import summary
 from proofs.theorem import read
 from psem_model.audit.formulas import implication, in_general, parts, statement, text
-from psem_model.text.errors import BadInput, or_nearest
-from psem_model.text.lines import wrapped
+from psem_model.text.errors import BadInput, listed, or_nearest, quoted
+from psem_model.text.figures import counted
+from psem_model.text.lines import width, wrapped
+
+SHORT = 300  # characters of a definition that is printed beside what is concluded
 
 
-def lines_of(result: Result) -> list[str]:
-    """The explanation of a claim, as text."""
-    lines = list(_head(result))
+def lines_of(result: Result, with_tree: bool = False) -> list[str]:
+    """The explanation of a claim, as text; the tree of its theorems, or how large it is."""
+    lines = list(_title(result))
     if result.failure:
         lines += ["", *wrapped(result.failure)]
+    found = _defined(result)
+    if found:
+        lines += ["", "what is defined"]
+    for part in found:
+        said = statement(part, 4) if len(text(part.goal)) <= SHORT else ["    long: see --tree"]
+        lines += [*wrapped(f"{part.name}  {_part(part)}", "  "), *said]
     if result.theorems:
         lines += ["", "what is concluded" if result.verdict == "proved" else "what is shown"]
     for theorem in result.theorems:
@@ -31,15 +43,53 @@ def lines_of(result: Result) -> list[str]:
             lines += ["", f"what it rests on: {'hypotheses' if kind == 'hypothesis' else 'axioms'}"]
         for part in found:
             lines += [*wrapped(f"{part.name}  {in_general(part)}", "  "), *statement(part, 4)]
-    if result.theorems:
-        lines += ["", "how it is proved"]
+    return [*lines, *_proof(result, with_tree)] if result.theorems else lines
+
+
+def _proof(result: Result, with_tree: bool) -> list[str]:
+    """The tree of a claim's theorems, or how large it is."""
     shown: set[int] = set()
-    for theorem in result.theorems:
-        lines += tree(theorem, 1, shown)
-    return lines
+    lines = [line for theorem in result.theorems for line in tree(theorem, 1, shown)]
+    if not with_tree:
+        size = (
+            f"{counted(len(result.obligations), 'obligation')}, a tree of {counted(len(lines), 'line')}"
+        )
+        lines = wrapped(f"{size}: psem explain {result.claim.id} --tree", "  ")
+    return ["", "how it is proved", *lines]
 
 
-def _head(result: Result) -> Iterator[str]:
+def _defined(result: Result) -> list[Theorem]:
+    """The definitions of what a claim's conclusions speak of, and of what those speak of; each once."""
+    parts = [part for part in result.listed if part.rule == "definition"]
+    spoken = {name for theorem in result.theorems for name in _symbols(theorem)}
+    found: dict[tuple[str, str], Theorem] = {}
+    while True:
+        new = {
+            (part.name, text(part.goal)): part
+            for part in parts
+            if _head(part) in spoken and (part.name, text(part.goal)) not in found
+        }
+        if not new:
+            return list(found.values())
+        found |= new
+        spoken |= {name for part in new.values() for name in _symbols(part)}
+
+
+def _symbols(theorem: Theorem) -> set[tuple[int, str]]:
+    """What a theorem speaks of: symbols by kernel and name."""
+    record = read(theorem)
+    return {(id(record.kernel), name) for name, _ in summary([*record.given, record.goal]).symbols}
+
+
+def _head(definition: Theorem) -> tuple[int, str]:
+    """The symbol that a definition defines."""
+    goal = definition.goal
+    sides = goal.children() if z3.is_eq(goal) else [goal]
+    named = [side for side in sides if side.decl().kind() == z3.Z3_OP_UNINTERPRETED]
+    return id(read(definition).kernel), named[0].decl().name() if named else definition.name
+
+
+def _title(result: Result) -> Iterator[str]:
     claim = result.claim
     yield from wrapped(claim.statement, f"{claim.id:<4}")
     rows = {"formula": claim.formula, "verdict": _verdict(result), "caveat": claim.caveat}
@@ -90,10 +140,18 @@ def _conclusion(theorem: Theorem) -> list[str]:
     return [*lines, *wrapped(names, "    under ")] if names else lines
 
 
-def _part(theorem: Theorem) -> str:
+def _part_of(theorem: Theorem) -> str:
     """Which part of its claim it is of, such as a strategy's name; nothing if it is of no part."""
-    part = read(theorem).kernel.claim.partition("/")[2]
-    return part and f"({part})"
+    return str(read(theorem).kernel.claim.partition("/")[2])
+
+
+def _part(theorem: Theorem) -> str:
+    return (part := _part_of(theorem)) and f"({part})"
+
+
+def name_of(theorem: Theorem, obligation: Obligation) -> str:
+    """What an obligation is called, once in a claim: its name, after the part it is of, if any."""
+    return "/".join(filter(None, (_part_of(theorem), obligation.name)))
 
 
 def _assumed(result: Result, kind: str) -> list[Theorem]:
@@ -117,15 +175,17 @@ def tree(
     """A theorem, its obligations with a note on each, and what it was made from."""
     while theorem.rule == "instance":
         (theorem,) = theorem.parts
-    pad = "  " * depth
+    pad = " " * min(2 * depth, width() // 4)
     if id(theorem) in shown:
-        return [f"{pad}{theorem.name} (above)"]
+        return wrapped(f"{theorem.name} (above)", pad)
     shown.add(id(theorem))
-    lines = [f"{pad}{theorem.name}  by {theorem.rule}"]
+    lines = wrapped(f"{theorem.name}  by {theorem.rule}", pad)
     if theorem.rule == "definition":
         lines += statement(theorem, len(pad) + 4)
     for o in theorem.obligations:
-        lines.append(f"{pad}  - {o.name}: {o.rule}, {o.expected}, {note(o)}")
+        said = f"{name_of(theorem, o)}: {o.rule}, {o.expected}, {note(o)}"
+        first = f"{pad}  - "
+        lines += wrapped(said, first, f"{pad}      ") if note is _cost else [first + said]
     if theorem.counterexample is not None:
         lines += wrapped(f"counterexample: {_values(theorem)}", f"{pad}  ", f"{pad}    ")
     for part in theorem.parts:
@@ -153,7 +213,7 @@ def _theorem(theorem: Theorem) -> dict[str, Any]:
     conditions, goals = parts(theorem)
     found: dict[str, Any] = {
         "name": theorem.name,
-        "part": read(theorem).kernel.claim.partition("/")[2],
+        "part": _part_of(theorem),
         "rule": theorem.rule,
         "if": [text(each) for each in conditions],
         "then": [text(each) for each in goals],
@@ -161,7 +221,12 @@ def _theorem(theorem: Theorem) -> dict[str, Any]:
         "axioms": sorted(theorem.axioms),
         "made_from": [part.name for part in theorem.parts],
         "obligations": [
-            {"name": o.name, "rule": o.rule, "answer": o.expected, "resources": o.resources}
+            {
+                "name": name_of(theorem, o),
+                "rule": o.rule,
+                "answer": o.expected,
+                "resources": o.resources,
+            }
             for o in theorem.obligations
         ],
     }
@@ -173,13 +238,23 @@ def _theorem(theorem: Theorem) -> dict[str, Any]:
 
 
 def smt_of(result: Result, name: str) -> str:
-    """The SMT-LIB text of one obligation. Raises BadInput, with the nearest name."""
-    texts = {o.name: o.text for o in result.obligations}
-    if not texts:
+    """The SMT-LIB text of one obligation, by its name, or part/name where several have that name.
+
+    Raises BadInput, with the nearest name.
+    """
+    found = {name_of(theorem, o): o for theorem in result.listed for o in theorem.obligations}
+    if not found:
         raise BadInput(f"{result.claim.id} has no obligations: {result.failure}")
-    if name not in texts:
+    meant = [known for known, o in found.items() if name in (known, o.name)]
+    if len(meant) > 1:
         raise BadInput(
-            f"obligation of {result.claim.id}: given {name!r}; expected one that "
-            f"`psem explain {result.claim.id}` lists{or_nearest(name, texts)}"
+            f"obligation of {result.claim.id}: given {quoted(name)}, which {len(meant)} are called; "
+            f"expected one of {listed(meant, 8)}"
         )
-    return texts[name].rstrip()
+    if not meant:
+        near = or_nearest(name, found) or f"; such as {listed(found, 3)}"
+        raise BadInput(
+            f"obligation of {result.claim.id}: given {quoted(name)}; expected one that "
+            f"`psem explain {result.claim.id} --tree` lists{near}"
+        )
+    return found[meant[0]].text.rstrip()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import z3
 from z3 import z3printer
@@ -16,6 +17,15 @@ from psem_model.text.lines import width
 
 ALL = 10**9  # no bound of z3's printer cuts anything
 LARGE = 300  # operators and symbols from which on what occurs several times is given a number
+_NONE: tuple[Any, Any] = (None, None)
+NEUTRAL: dict[
+    int, tuple[Any, Any]
+] = {  # of an operation: what it comes to with it, what changes nothing
+    z3.Z3_OP_AND: (False, True),
+    z3.Z3_OP_OR: (True, False),
+    z3.Z3_OP_ADD: (None, 0),
+    z3.Z3_OP_MUL: (0, 1),
+}
 WORTH = 8  # of them, from which on it is worth a number
 
 
@@ -55,6 +65,8 @@ def block(title: str, formulas: Sequence[Bool], indent: int) -> list[str]:
     """Formulas one below the other, beside a title; what they share, in numbers below them."""
     if not formulas:
         return []
+    formulas = [plain(formula) for formula in formulas]
+    formulas = [formula for formula in formulas if not z3.is_true(formula)] or formulas[:1]
     title += "  " if title else ""
     pad = " " * (indent + len(title))
     short, named = shared(formulas)
@@ -63,6 +75,38 @@ def block(title: str, formulas: Sequence[Bool], indent: int) -> list[str]:
     shown += [f"where {text(name == term, columns - 6)}" for name, term in named]
     lines = [pad + line for formula in shown for line in formula.replace("\n", "\n  ").splitlines()]
     return [" " * indent + title + lines[0][len(pad) :], *lines[1:]]
+
+
+def plain(term: Term) -> Term:
+    """A term without what changes nothing: 0 + x, 1*x, 0*x, x == x, and True, Or(False, x)."""
+    known: dict[int, Term] = {}
+    for each in _below([term], {}, Counter()):
+        children = [known[child.get_id()] for child in each.children()]
+        known[each.get_id()] = _plain(each, children)
+    return known[term.get_id()]
+
+
+def _plain(term: Term, children: Sequence[Term]) -> Term:
+    kind = term.decl().kind()
+    if kind == z3.Z3_OP_EQ and children[0].eq(children[1]):
+        return z3.BoolVal(True)
+    absorbing, neutral = NEUTRAL.get(kind, _NONE)
+    absorbing, neutral = (term.sort().cast(v) if v is not None else None for v in (absorbing, neutral))
+    if absorbing is not None and any(child.eq(absorbing) for child in children):
+        return absorbing
+    left = children if neutral is None else [child for child in children if not child.eq(neutral)]
+    if neutral is not None and len(left) < 2:
+        return left[0] if left else neutral
+    same = len(left) == len(children) and all(
+        a.eq(b) for a, b in zip(left, term.children(), strict=True)
+    )
+    return term if same else _of(term, left)
+
+
+def _of(term: Term, children: Sequence[Term]) -> Term:
+    """The operation of a term, of other terms."""
+    makers = {z3.Z3_OP_AND: z3.And, z3.Z3_OP_OR: z3.Or, z3.Z3_OP_ADD: z3.Sum, z3.Z3_OP_MUL: z3.Product}
+    return makers.get(term.decl().kind(), term.decl())(*children)
 
 
 def shared(formulas: Sequence[Bool]) -> tuple[list[Bool], list[tuple[Term, Term]]]:

@@ -144,12 +144,10 @@ def totals(results: Sequence[Result], seconds: float) -> list[str]:
 
     wrong = [r.claim.id for r in results if not r.as_expected]
     count = sum(len(r.obligations) for r in results)
-    lines = [
+    lines = wrapped(
         f"{len(results)} claims: {sum(r.verdict == 'proved' for r in results)} proved, "
         f"{sum(r.verdict == 'refuted' for r in results)} refuted; {count} obligations in "
         f"{seconds:.1f} s; z3 {z3.get_version_string()}"
-    ]
-    lines.append(
-        f"NOT as expected: {', '.join(wrong)}" if wrong else "every verdict is the expected one"
     )
-    return lines
+    said = f"NOT as expected: {', '.join(wrong)}" if wrong else "every verdict is the expected one"
+    return [*lines, *wrapped(said)]

@@ -35,9 +35,10 @@ def prove(ids: Sequence[str], as_json: bool) -> None:
 @option(
     OUTPUT, "--smt", metavar="OBLIGATION", help="Print one obligation's SMT-LIB text, of one claim."
 )
+@option(OUTPUT, "--tree", is_flag=True, help="Print the tree of theorems and obligations too.")
 @JSON
-def explain(ids: Sequence[str], smt: str | None, as_json: bool) -> None:
-    """Print what CLAIMs conclude, what they rest on and how they are proved.
+def explain(ids: Sequence[str], smt: str | None, tree: bool, as_json: bool) -> None:
+    """Print what CLAIMs define and conclude, what they rest on and how large the proofs are.
 
     Exit code 1 if a verdict is not the expected one.
     """
@@ -46,6 +47,8 @@ def explain(ids: Sequence[str], smt: str | None, as_json: bool) -> None:
     from psem_model.reading.claims import named
 
     selected = named(ids)
+    order = [given.upper() for given in ids]
+    selected.sort(key=lambda claim: order.index(claim.id))
     if smt is not None and (as_json or len(selected) > 1):
         given = "--json" if as_json else f"{len(selected)} claims"
         raise BadInput(f"--smt: given {given} besides; expected one claim, and no --json")
@@ -56,5 +59,5 @@ def explain(ids: Sequence[str], smt: str | None, as_json: bool) -> None:
         found = [explanation.json_of(result) for result in results]
         click.echo(json.dumps({"version": VERSION, "claims": found}, indent=2))
     else:
-        click.echo("\n\n".join("\n".join(explanation.lines_of(result)) for result in results))
+        click.echo("\n\n".join("\n".join(explanation.lines_of(result, tree)) for result in results))
     sys.exit(0 if all(result.as_expected for result in results) else REJECTED)

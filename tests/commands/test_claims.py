@@ -12,9 +12,11 @@ import pytest
 
 from proofs.registry import areas, claims, prove, select
 from psem_model.audit import proving
-from psem_model.audit.formulas import shared, text
+from psem_model.audit.explanation import lines_of, name_of, smt_of
+from psem_model.audit.formulas import plain, shared, text
 from psem_model.text import lines as text_lines
 from psem_model.text import places
+from psem_model.text.errors import BadInput
 
 
 @pytest.fixture
@@ -56,7 +58,7 @@ def test_a_verdict_that_is_not_expected_fails(psem, monkeypatch):
 
 
 def test_explain_shows_the_theorem_tree(psem):
-    code, out, _ = psem("explain", "E2")
+    code, out, _ = psem("explain", "E2", "--tree")
     assert code == 0
     for words in (
         "proofs/equivalence.py",
@@ -204,10 +206,10 @@ def test_hypotheses_are_printed_in_full_whatever_the_width(psem, wide, columns):
 
 
 def test_several_claims_are_explained_at_once(psem):
-    code, out, _ = psem("explain", "S2", "M8")
+    code, out, _ = psem("explain", "M8", "S2")
     assert code == 0
-    assert out.startswith("S2  ")
-    assert "\n\nM8  " in out
+    assert out.startswith("M8  ")
+    assert "\n\nS2  " in out
     said, _, values = out.partition("not for all values:")[2].partition("counterexample: ")
     assert "k == 12" in said
     assert values.startswith("psi = ")
@@ -217,7 +219,7 @@ def test_explanations_as_json_have_the_documented_shape(psem):
     code, out, _ = psem("explain", "E2", "M8", "--json")
     found = json.loads(out)
     assert (code, found["version"]) == (0, 1)
-    m8, e2 = found["claims"]
+    e2, m8 = found["claims"]
     assert e2["proved_in"]["function"] == "necessity_in_each_run"
     assert e2["proved_in"]["file"] == "proofs/equivalence.py"
     names = [theorem["name"] for theorem in e2["theorems"]]
@@ -231,6 +233,60 @@ def test_explanations_as_json_have_the_documented_shape(psem):
     assert {*names} <= {theorem["name"] for theorem in e2["made_from"]}
     assert m8["theorems"][0]["counterexample"]
     assert "k == 12" in m8["theorems"][0]["refuted"]["if"]
+
+
+def test_without_tree_an_explanation_says_how_large_the_tree_is(psem):
+    _, whole, _ = psem("explain", "E2", "--tree")
+    _, out, _ = psem("explain", "E2")
+    size = len(whole.split("how it is proved\n")[1].splitlines())
+    assert f"obligations, a tree of {size} lines: psem explain E2 --tree" in out
+
+
+@pytest.fixture(scope="module")
+def result_of_p3():
+    """A claim of several parts, whose obligations are called alike."""
+    return prove(select(["P3"])[0])
+
+
+def test_every_obligation_of_a_claim_can_be_named(result_of_p3):
+    result = result_of_p3
+    names = [name_of(theorem, o) for theorem in result.listed for o in theorem.obligations]
+    assert len(set(names)) == len(names) == len(result.obligations)
+    assert len({smt_of(result, name) for name in names}) == len(names)
+    tree = "\n".join(lines_of(result, with_tree=True))
+    assert all(f"- {name}: " in tree for name in names)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (
+            "stages_on_the_frontier",
+            "which 6 are called; expected one of copy_one/stages_on_the_frontier,",
+        ),
+        ("stages/dominanc_amongg", "nearest: stages/dominance_among_the_stages"),
+        ("q", "such as stages/dominance_among_the_stages"),
+    ],
+)
+def test_an_obligation_that_is_not_one_is_refused_with_names(result_of_p3, name, said):
+    with pytest.raises(BadInput, match=re.escape(said)):
+        smt_of(result_of_p3, name)
+
+
+def test_what_conclusions_speak_of_is_defined_before_them(psem):
+    _, out, _ = psem("explain", "E2")
+    defined, concluded = out.index("what is defined"), out.index("what is concluded")
+    assert defined < out.index("0 == samples(p, t, j, 0)") < concluded
+
+
+def test_what_changes_nothing_in_a_formula_is_not_printed():
+    import z3
+
+    x, y = z3.Reals("x y")
+    zero, one = z3.RealVal(0), z3.RealVal(1)
+    assert plain(z3.Or(z3.BoolVal(False), zero + one * x * y + zero * y == y)).eq(x * y == y)
+    assert z3.is_true(plain(z3.And(x == x, z3.BoolVal(True))))
+    assert plain(x - zero * y > x / one).eq(x - zero > x / one)
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,7 @@ def test_a_module_of_proofs_that_cannot_be_imported_is_one_line(monkeypatch, pse
 
     registry.broken_modules.cache_clear()
     with monkeypatch.context() as patched:
-        patched.setattr(registry.importlib, "import_module", broken)
+        patched.setattr("importlib.import_module", broken)
         code, out, err = psem(command, "S1")
     registry.broken_modules.cache_clear()
     assert (code, out) == (1, "")
