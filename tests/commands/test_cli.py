@@ -51,7 +51,7 @@ PLACED = "parameters={},optimizer=S,gradients=S,activations=S"
         (["predict", "zero3", "--psi", "7_500", "--devices", "4"], "'7_500'", "7.5e9"),
         (["prove", "E22"], "'E22'", "E2"),
         (["explain", "m10"], "'m10'", "M1"),
-        (["explain", "C1", "--smt", "nothing"], "'nothing'", "explain C1` lists"),
+        (["explain", "C1", "--smt", "nothing"], "'nothing'", "explain C1 --tree` lists"),
         (["prdict"], "'prdict'", "predict"),
     ],
 )
