@@ -30,8 +30,7 @@ def run(ids: Sequence[str], as_json: bool) -> int:
     if whole:
         require_writable(places.BUILD, REPORT)
     start = time.perf_counter()
-    gc.set_threshold(100_000)  # theorems stay to the end: there is little to collect
-    with interruptible() as check:
+    with uncollected(), interruptible() as check:
         results = list(_each(selected, check, (lambda _: None) if as_json else printer()))
     document = report(results, time.perf_counter() - start)
     if as_json:
@@ -46,6 +45,18 @@ def run(ids: Sequence[str], as_json: bool) -> int:
     for each in unfit:
         click.echo(f"psem: {each}", err=True)
     return 0 if all(result.as_expected for result in results) and not unfit else 1
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Python's collector is off: theorems stay to the end, and there is little to collect."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @contextmanager
