@@ -113,8 +113,8 @@ def _same_on_every_number_of_devices(regime: Regime) -> None:
     policy, least = regime.policy, 2 if regime.several else 1
     options = {"micro_steps": least, "stateful": policy.k > 0, "master": policy.master, "data": DATA}
     cases = [(2, least), (DEVICES, 3)] if regime.several else [(2, 1)]
-    for modes, found in verdicts(regime).items():
-        schedule = derive(placement_of(modes))
+    steps = {derive(placement_of(modes)): (modes, found) for modes, found in verdicts(regime).items()}
+    for schedule, (modes, found) in steps.items():
         if found.accepted:
             same = all(check(schedule, {BATCH: n}, m, policy).accepted for n, m in cases)
         else:

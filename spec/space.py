@@ -22,6 +22,7 @@ from spec.derive import derive
 from spec.memory import Sizes, total_resting
 from spec.modes import M, Mode, O, S
 from spec.placement import BATCH, Placement, on_batch
+from spec.schedule import Schedule
 from spec.states import POLICIES, BytePolicy
 from spec.verdict import Verdict, check
 
@@ -100,11 +101,15 @@ def placement_of(modes: Modes) -> Placement:
     return on_batch(theta, omega, grads, acts)
 
 
-@lru_cache(maxsize=4096)
 def verdict(placement: Placement, regime: Regime) -> Verdict:
     """Whether a placement is realisable in a regime, whatever the number of devices, and why not."""
-    micro_steps = 2 if regime.several else 1
-    return check(derive(placement), {BATCH: DEVICES}, micro_steps, regime.policy, same)
+    return _verdict(derive(placement), regime)
+
+
+@lru_cache(maxsize=4096)
+def _verdict(schedule: Schedule, regime: Regime) -> Verdict:
+    """Of a step, which several placements may have."""
+    return check(schedule, {BATCH: DEVICES}, 2 if regime.several else 1, regime.policy, same)
 
 
 @cache
