@@ -13,7 +13,7 @@ $(READY):
 	$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
 	@touch $(READY)
 
-prove: $(READY) ## prove every claim, one line each; build/report.json
+prove: $(READY) ## prove every claim, by area; build/report.json
 	@$(PY) -m psem_model prove
 
 audit: $(READY) ## decide every obligation again by cvc5, audit what is assumed; build/audit.json

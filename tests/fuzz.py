@@ -61,9 +61,11 @@ def main(first):
                 f"\n{total + search.done} examples in {time.monotonic() - start:.0f} s, no disagreement"
             )
             return
-        except Exception:
-            schedule, *rest = search.last
-            print(f"\n{dumps(schedule, 'a disagreement')}\nseed {number}: with {rest}", flush=True)
+        except Exception:  # whatever it is, it ends the search; before, the example that shows it
+            if search.last is not None:
+                schedule, *rest = search.last
+                print(f"\n{dumps(schedule, 'a disagreement')}\nwith {rest}", flush=True)
+            print(f"seed {number}", flush=True)
             raise
         total += search.done
         print(f"{total} examples in {time.monotonic() - start:.0f} s", flush=True)

@@ -16,6 +16,7 @@ import click
 from proofs.registry import Claim, Result, areas, claims, prove, registration, report
 from psem_model.reading.claims import named
 from psem_model.text import places
+from psem_model.text.figures import counted
 from psem_model.text.files import require_writable, write_atomically
 from psem_model.text.lines import width, wrapped
 
@@ -156,8 +157,8 @@ def totals(results: Sequence[Result], seconds: float) -> list[str]:
     wrong = [r.claim.id for r in results if not r.as_expected]
     count = sum(len(r.obligations) for r in results)
     lines = wrapped(
-        f"{len(results)} claims: {sum(r.verdict == 'proved' for r in results)} proved, "
-        f"{sum(r.verdict == 'refuted' for r in results)} refuted; {count} obligations in "
+        f"{counted(len(results), 'claim')}: {sum(r.verdict == 'proved' for r in results)} proved, "
+        f"{sum(r.verdict == 'refuted' for r in results)} refuted; {counted(count, 'obligation')} in "
         f"{seconds:.1f} s; z3 {z3.get_version_string()}"
     )
     said = f"NOT as expected: {', '.join(wrong)}" if wrong else "every verdict is the expected one"

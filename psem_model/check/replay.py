@@ -15,7 +15,7 @@ from psem_model.simulator import Arithmetic
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.copies import beside
 from psem_model.simulator.layout import Cluster, cluster_of, layout_of
-from psem_model.simulator.models import STATISTICS, Data
+from psem_model.simulator.models import STATISTICS, Data, KeepsView
 from psem_model.simulator.operations import Executor
 from psem_model.simulator.passes import passes
 from psem_model.simulator.single import Single
@@ -55,21 +55,11 @@ class SameData(Data):
         return np.repeat(np.array(seen, object), STATISTICS, axis=1)
 
 
-class SameModel:
+class SameModel(KeepsView):
     """The reference's gradients of its samples, of one unit that is the whole model."""
-
-    in_layers = False
 
     def __init__(self, world: Reference, tied: bool) -> None:
         self.world, self.uses = world, (False, True) if tied else (False,)
-
-    def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
-        """Nothing: all of it is the world's."""
-
-    def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
-        return view
-
-    recompute = forward
 
     def _values(self, rows: Array | None) -> Values:
         if rows is None:

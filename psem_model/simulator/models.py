@@ -43,6 +43,20 @@ class Data:
         return self.random("statistic", (self.cluster.devices, STATISTICS), step, micro_step)
 
 
+class KeepsView:
+    """Of a model: what it keeps for backward is what it reads; nothing has to be made before a run."""
+
+    in_layers = False
+
+    def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
+        """Nothing."""
+
+    def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
+        return view
+
+    recompute = forward
+
+
 class Model(Protocol):
     """A model in units: `view` is one unit's parameters (devices, elements), or one row for all.
 

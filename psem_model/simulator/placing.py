@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.models import Data
+from psem_model.simulator.models import KeepsView
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.transformer import Key
 from spec.pipeline import Phase as Half
@@ -30,21 +30,11 @@ class Placing:
     pipe: str = ""
 
 
-class Given:
+class Given(KeepsView):
     """An executor's model whose gradients are given: `units`, of each unit (devices, elements)."""
-
-    in_layers = False
 
     def __init__(self) -> None:
         self.units: list[Array] = []
-
-    def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
-        """Nothing has to be made."""
-
-    def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
-        return view
-
-    recompute = forward
 
     def backward(
         self,

@@ -17,7 +17,7 @@ from psem_model.audit.refutations.registry import Shown, Values, refutes
 from psem_model.reading.schedules import read
 from psem_model.simulator import Run, simulate
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.models import Data
+from psem_model.simulator.models import KeepsView
 from psem_model.text.places import EXAMPLES
 from spec import training
 from spec.schedule import Schedule
@@ -61,20 +61,11 @@ class Counting(Noted):
         return self.counts
 
 
-class Contributions:
+class Contributions(KeepsView):
     """A model: what each device contributes in each micro-step, and by the second use."""
-
-    in_layers = False
 
     def __init__(self, micro_steps: Sequence[Array], tied: Sequence[Array]) -> None:
         self.micro_steps, self.tied = micro_steps, tied
-
-    def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None: ...
-
-    def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
-        return view
-
-    recompute = forward
 
     def backward(
         self,

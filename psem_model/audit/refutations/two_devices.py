@@ -17,7 +17,7 @@ from psem_model.audit.refutations.noted import Noted
 from psem_model.audit.refutations.registry import Values
 from psem_model.simulator import Run, simulate
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.models import Data
+from psem_model.simulator.models import KeepsView
 from spec.derive import derive
 from spec.placement import BATCH
 from spec.schedule import Buffer, Factor, Kind, Op, Phase, Schedule
@@ -40,25 +40,16 @@ MicroStep = tuple[Sequence[Any], Sequence[Any]]  # slopes and offsets, a row of 
 Steps = Sequence[Sequence[MicroStep]]
 
 
-class Samples:
+class Samples(KeepsView):
     """A model of one unit: its slopes and offsets in each micro-step of each step."""
-
-    in_layers = False
 
     def __init__(self, steps: Steps, notes: Noted) -> None:
         self.steps, self.notes = steps, notes
-
-    def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None: ...
 
     def gradients(self, row: Array, step: int, micro_step: int) -> Array:
         """Of each device's sample (devices, elements)."""
         slopes, offsets = (np.array(x, self.notes.dtype) for x in self.steps[step][micro_step])
         return np.asarray(slopes * row + offsets)
-
-    def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
-        return view
-
-    recompute = forward
 
     def backward(
         self,
