@@ -8,7 +8,7 @@ from psem_model.predict.model_plans import RECOMPUTE, held, require_experts
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput, choose, quoted
-from psem_model.text.figures import table
+from psem_model.text.figures import even
 from spec.distribute import NOTHING, distribute
 from spec.layouts import WHOLE
 from spec.programs import Line, Move, Program
@@ -83,7 +83,7 @@ class _Shown:
             shown = [line for line in lines if isinstance(line, Move) or not self.moves]
             rows = [self.row(line, lines is derived.backward) for line in shown]
             if rows:
-                out += ["", title, *table(rows)]
+                out += ["", title, *(f"  {line}" for line in even(rows))]
         if not self.moves:
             kept = (f"{self.value(v)} {self.lies(v)}".rstrip() for v in derived.kept)
             out += ["", "kept for backward", *(f"  {line}" for line in kept)]

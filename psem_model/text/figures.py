@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -141,12 +141,12 @@ def times(number: int) -> str:
     return "once" if number == 1 else f"{number:,} times"
 
 
-def table(rows: Sequence[tuple[str, ...]], right: tuple[int, ...] = ()) -> list[str]:
+def even(rows: Sequence[tuple[str, ...]], right: Collection[int] = ()) -> list[str]:
     """Rows of cells as lines with even columns; those in `right` are aligned to the right."""
-    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []
     for row in rows:
         cells = zip(row, widths, strict=True)
         padded = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(cells)]
-        lines.append(("  " + "  ".join(padded)).rstrip())
+        lines.append("  ".join(padded).rstrip())
     return lines

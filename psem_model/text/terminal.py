@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from psem_model.text.figures import Unit, exactly, plain
+from psem_model.text.figures import Unit, even, exactly, plain
 from psem_model.text.report import (
     BYTES,
     CELLS,
@@ -164,20 +164,13 @@ def _number(cell: Cell) -> str:
 
 
 # ------------------------------------------------------------------------------ in a pipe
-def _even(lanes: Sequence[Lane]) -> Iterator[str]:
-    """Lines with even columns, as wide as they come out."""
+def _even(lanes: Sequence[Lane]) -> list[str]:
+    """Lines with even columns, as wide as they come out; titles first, if there are any."""
     if not lanes:
-        return
-    texts = [(lane.title, *lane.texts) for lane in lanes]
-    for line in list(zip(*texts, strict=True))[0 if any(lane.title for lane in lanes) else 1 :]:
-        cells = zip(line, lanes, strict=True)
-        yield (
-            (" " * GAP)
-            .join(
-                cell.rjust(lane.width) if lane.right else cell.ljust(lane.width) for cell, lane in cells
-            )
-            .rstrip()
-        )
+        return []
+    rows = [*zip(*((lane.title, *lane.texts) for lane in lanes), strict=True)]
+    titled = any(lane.title for lane in lanes)
+    return even(rows if titled else rows[1:], [i for i, lane in enumerate(lanes) if lane.right])
 
 
 # ------------------------------------------------------------------------------ on a terminal
