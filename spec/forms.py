@@ -55,6 +55,9 @@ class Rejected(Exception):
         self.rule, self.has, self.needs, self.op, self.index = rule, has, needs, op, index
 
 
+GOT_WRONG = "an earlier operation got it wrong"
+
+
 class Forms(Words):
     """The domain of normal forms.
 
@@ -70,7 +73,7 @@ class Forms(Words):
         same: Callable[[Number, Number], bool],
         roots: Mapping[str, int],
     ) -> None:
-        self.nothing: NormalForm = {}
+        self.zero: NormalForm = {}
         # along an axis of one device every operator is the identity
         self.axes = tuple(a for a in schedule.axes if not _is_one(mesh[a]))
         self.sizes = tuple(mesh[a] for a in self.axes)
@@ -92,6 +95,23 @@ class Forms(Words):
         """A value in its original form."""
         return {(Symbol(kind, step, micro_step), (KEEP,) * len(self.axes)): 1}
 
+    def unknown(self, why: str) -> NormalForm:
+        """What is not known, as a term: how often does not matter, and it never cancels, as nothing
+        scales it.
+        """
+        return {(Symbol("unknown", 0, made_of=why), (KEEP,) * len(self.axes)): 1}
+
+    def require_a_slice(self, value: NormalForm, axes: Axes) -> None:
+        unknown = _split(value)[1]
+        for position in self.positions():
+            outside = any(
+                place != 0 for axis, place in zip(self.axes, position, strict=True) if axis in axes
+            )
+            if outside and not self.at(unknown, position):
+                has = "whole values go into a place that has room for slices"
+                needs = f"to say which slice: within {' x '.join(axes)}, or keep"
+                raise Rejected("room", has, needs, self.op, self.op_index)
+
     def _apply(self, operator_: Operator, axis: str, form: NormalForm) -> NormalForm:
         if axis not in self.axes:
             return form
@@ -100,7 +120,18 @@ class Forms(Words):
 
     # ------------------------------------------------------------ operations
     def sum(self, value: NormalForm, axis: str) -> NormalForm:
-        return self._forget_places(self._apply(SUM, axis, value))
+        return self._forget_places(self._apply(SUM, axis, self._mixed(value, axis)))
+
+    def _mixed(self, value: NormalForm, axis: str) -> NormalForm:
+        """A value that is to be summed: why nothing is known of the sum, if it is of slices."""
+        known, unknown = _split(value)
+        i = self.axes.index(axis) if axis in self.axes else None
+        if i is None or all(word[i] == KEEP for _, word in unknown):
+            return value
+        why = f"a sum over {axis} of slices along {axis} mixes different elements"
+        for (symbol, word), amount in unknown.items():
+            known = add(known, {(symbol._replace(made_of=why), word): amount})
+        return known
 
     def _forget_places(self, form: NormalForm) -> NormalForm:
         """What is made of parts of a norm adds up to the same, whichever slices devices took."""
@@ -130,25 +161,45 @@ class Forms(Words):
         return add(value, other)
 
     def scale(self, value: NormalForm, factor: Factor) -> NormalForm:
-        return scale(value, factor.value(self.mesh, self.micro_steps))
+        if not factor.number:
+            return {}
+        known, unknown = _split(value)
+        return add(scale(known, factor.value(self.mesh, self.micro_steps)), unknown)
 
     def divide(self, value: NormalForm, count: NormalForm) -> NormalForm:
-        count = self.reduced(count)
-        if not count:
-            return {}
-        multiple, count = _normalised(count)
-        return scale(self._times("over", value, count), power(multiple, -1))
+        count, unknown = _split(self.reduced(count))
+        if not count and not unknown:
+            return self.unknown("it is divided by zero")
+        multiple, count = _normalised(count) if count else (1, count)
+        divided = scale(self._times("over", _split(value)[0], count), power(multiple, -1))
+        return add(divided, self._spoiled(value, unknown))
 
     def clip(self, gradient: NormalForm, square_norm: NormalForm) -> NormalForm:
-        square_norm = self.reduced(square_norm)
-        return self._times("clip", gradient, square_norm) if square_norm else gradient
+        square_norm, unknown = _split(self.reduced(square_norm))
+        known = _split(gradient)[0]
+        clipped = self._times("clip", known, square_norm) if square_norm else known
+        return add(clipped, self._spoiled(gradient, unknown))
+
+    def _spoiled(self, value: NormalForm, number: NormalForm) -> NormalForm:
+        """What is not known of a value times a number, of which `number` is not known: zero times
+        anything is zero.
+        """
+        form: NormalForm = _split(value)[1]
+        for position in self.positions() if number else ():
+            why = next(iter(self.at(number, position)), None)
+            if why and self.at(value, position):
+                form = add(form, self._only_at(self.unknown(why[0].made_of), position))
+        return form
 
     def square_norm(self, gradient: NormalForm) -> NormalForm:
         """A symbol that stands for what each device's slice adds; all have the sum where all are.
 
         Where devices have the same, each has the whole norm; where each has its own slice, a part.
         """
-        gradient = self.reduced(gradient)
+        gradient, unknown = _split(self.reduced(gradient))
+        for position in self.positions() if unknown else ():
+            for symbol, _ in self.at(unknown, position):  # each device has elements of each kind
+                return self.unknown(symbol.made_of)
         whole, norm, varies, places = dict(gradient), [], [], []
         for i in range(len(self.axes)):
             to = {word[i].to for _, word in gradient}
@@ -233,7 +284,10 @@ class Forms(Words):
         unmet = self.unmet(*needs)
         reasons = (self.reason(position, unmet) for position in self.positions() if unmet)
         reason = next(filter(None, reasons), None)
-        return self._fault(reason, what, *made_of) if reason else result
+        if reason is None:
+            return result
+        fault = self._fault(reason, what, *made_of)
+        return add(fault, self.unknown(GOT_WRONG)) if any(_split(f)[1] for f in made_of) else fault
 
     def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
         """What an operation makes of values that do not meet its needs: one value for each of them."""
@@ -286,12 +340,13 @@ class Forms(Words):
             if wrong is None:
                 return right
             fault = self._fault(wrong, what, weight, moment, gradient)
-            if all(reasons.values()):
-                return fault
+            unknown = add(fault, self.unknown(GOT_WRONG))
             form: NormalForm = {}
             for position, no in reasons.items():
-                form = add(form, self._only_at(fault if no else right, position))
-            return form
+                spoiled = any(self.at(_split(need.has)[1], position) for need, _ in unmet)
+                here = right if no is None else unknown if spoiled else fault
+                form = add(form, self._only_at(here, position))
+            return self.reduced(form)
 
         return where_met(next_weight, "weight"), where_met(next_moment, "moment")
 
@@ -321,7 +376,11 @@ class Forms(Words):
                 fault = next(filter(None, (_first_fault(s) for s, _ in here)), None)
                 if fault:
                     return self.reasons[fault]
-                has = f"{need.words} {self.describe(need.has)}{self.describe_position(position)}"
+                where = self.describe_position(position)
+                unknown = next((s.made_of for s, _ in here if not s.known), None)
+                has = f"{need.words} {self.describe(need.has)}{where}"
+                if unknown:
+                    has = f"{need.words} not known{where}: {unknown}"
                 return Rejected(need.rule, has, self.describe(need.needs), self.op, self.op_index)
         return None
 
@@ -392,6 +451,12 @@ def _first_fault(part: Any) -> Symbol | None:
         return part._replace(factors=())
     inner = part if isinstance(part, tuple) else ()
     return next(filter(None, map(_first_fault, inner)), None)
+
+
+def _split(form: NormalForm) -> tuple[dict[Any, Number], dict[Any, Number]]:
+    """What is known of a form, and what is not."""
+    known = {term: c for term, c in form.items() if term[0].known}
+    return known, {term: c for term, c in form.items() if not term[0].known}
 
 
 def _is_one(size: Number) -> bool:

@@ -1,6 +1,6 @@
 """The operator algebra: what a schedule can do to a per-device value along one axis of n devices.
 
-An operator says which devices get the sum of what which devices have; the others get nothing:
+An operator says which devices get the sum of what which devices have; the others get zero:
 
     S    all get the sum over all             all_reduce
     E    all get the owner's value            all_gather
@@ -45,8 +45,8 @@ SUM_SLICE = Operator(0, ALL)
 
 
 # -------------------------------------------------------------------- meaning
-def nothing(_: Device) -> int:
-    """The value of what is not there."""
+def zero(_: Device) -> int:
+    """Zero, on every device."""
     return 0
 
 
@@ -65,9 +65,9 @@ def sliced(
     axis: str,
     owner: Number,
     select: Callable[[Any, Any, Any], Any],
-    otherwise: Value = nothing,
+    otherwise: Value = zero,
 ) -> Value:
-    """F: the owner has its value, the others nothing (or what they had otherwise)."""
+    """F: the owner has its value, the others zero (or what they had otherwise)."""
     return lambda device: select(device[axis] == owner, value(device), otherwise(device))
 
 

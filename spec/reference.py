@@ -17,19 +17,41 @@ from spec.arithmetic import ceil_div
 from spec.match import Copies, Divergence, Place, first_difference
 from spec.mesh import group_size
 from spec.schedule import Buffer, Factor, Schedule
-from spec.semantics import CONTENT, MOMENT, Axes, Store, execute, initial
+from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Axes, Store, execute, initial
 from spec.states import State
 from spec.training import Loss, momentum, sgd
 
+
+class Unknown:
+    """What is not known: so is all that is made of it, and it is like nothing else, nor like itself."""
+
+    def absorb(self, *_: Any) -> Unknown:
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = absorb
+
+    def __eq__(self, _: object) -> bool:
+        return False
+
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        return "not known"
+
+
+UNKNOWN = Unknown()
 Coordinate = tuple[int, ...]
 Values = dict[tuple[int, Coordinate], Any]  # (element, device) -> value
-# data("start" or "moment", element), data("sample" or "tied", step, micro-step, device, element), and
-# data("tokens" or "statistic", step, micro-step, device)
+# data("start" or "moment", element), data("sample" or "tied", step, micro-step, device, element),
+# data("tokens" or "statistic", step, micro-step, device), and of what is not known
+# data("unknown", how often before, device, element)
 Data = Callable[..., Any]
 
 
-def primes(what: str, *index: Any) -> int:
+def primes(what: str, *index: Any) -> Any:
     """Data that are all different: no sum of some is a sum of others."""
+    if what == "unknown":
+        return UNKNOWN
     flat = [n for part in index for n in (part if isinstance(part, tuple) else (part,))]
     code: int = sum((n + 1) * 7 ** (i + 1) for i, n in enumerate(flat))
     kinds = ("start", "tokens", "tied", "statistic", "sample", "moment")
@@ -53,11 +75,19 @@ class Reference:
         self.axes, self.sizes, self.elements = schedule.axes, sizes, elements
         self.data, self.stateful, self.step = data, stateful, 0
         self.devices: list[Coordinate] = list(product(*(range(sizes[a]) for a in schedule.axes)))
-        self.nothing: Values = {(j, d): 0 for j in range(elements) for d in self.devices}
+        self.zero: Values = {(j, d): 0 for j in range(elements) for d in self.devices}
+        self.unknowns = 0
         world = group_size(sizes, schedule.axes)
         self.owner: dict[int, Coordinate] = {}
         for j in range(elements):
             self.owner[j] = self.devices[(j // ceil_div(elements, world)) % world]
+
+    def unknown(self, _: str) -> Values:
+        self.unknowns += 1
+        return {(j, d): self.data("unknown", self.unknowns, d, j) for j, d in self.zero}
+
+    def require_a_slice(self, *_: Any) -> None:
+        """What is whole is cut: whether that is refused, the verdict says."""
 
     def constant(self, value: Callable[[int], Any]) -> Values:
         """The same value of an element on every device."""
@@ -99,7 +129,7 @@ class Reference:
 
     def scale(self, value: Values, factor: Factor) -> Values:
         number = factor.value(self.sizes, self.micro_steps)
-        return {key: number * x for key, x in value.items()}
+        return {key: number * x if number else 0 for key, x in value.items()}
 
     def divide(self, value: Values, count: Values) -> Values:
         return {key: over(x, count[key]) for key, x in value.items()}
@@ -145,10 +175,10 @@ class Reference:
         return {(j, d): at(j, d) for j, d in view}
 
     def tokens(self, micro_step: int) -> Values:
-        return {(j, d): self.data("tokens", self.step, micro_step, d) for j, d in self.nothing}
+        return {(j, d): self.data("tokens", self.step, micro_step, d) for j, d in self.zero}
 
     def statistic(self, micro_step: int) -> Values:
-        return {(j, d): self.data("statistic", self.step, micro_step, d) for j, d in self.nothing}
+        return {(j, d): self.data("statistic", self.step, micro_step, d) for j, d in self.zero}
 
     def single_gradient(self, theta: list[Any]) -> list[Any]:
         """What a single device applies: all samples at its parameters, as the training says."""
@@ -232,28 +262,29 @@ def _beside(
     if not any(schedule.rest(s).stored for s, _, _, _, single in kept if single is theta):
         yield Copies(world.step, "parameters", None, theta, lambda j: Place(world.owner[j], j))
     if schedule.training.statistics:
-        _, seen = store.get((Buffer.STATISTICS, CONTENT), (False, world.nothing))
+        _, seen = store.get((Buffer.STATISTICS, CONTENT), (False, world.zero))
         yield copies("statistics", seen, lambda j: seen[j, world.devices[0]])
     for state, buffer, part, words, single in kept:
         rest = schedule.rest(state)
         if not rest.stored:
             continue
-        host, value = store.get((buffer, part), (rest.host, world.nothing))
-        value = value if host is rest.host else world.nothing
+        host, value = store.get((buffer, part), (rest.host, world.unknown(ABSENT)))
+        value = value if host is rest.host else world.unknown(OTHER_SIDE)
         own = {(j, d): has for (j, d), has in value.items() if world.owns(j, d, rest.sharded)}
         yield copies(words, own, single.__getitem__)
 
 
 def _of_samples(activations: Any, device: Coordinate) -> Any:
-    """Those of a device's samples; nothing where there are none."""
+    """Those of a device's samples, or what is not known of any."""
     return activations[device] if isinstance(activations, dict) else activations
 
 
 def over(value: Any, number: Any) -> Any:
-    """An exact quotient; nothing where there is no number to divide by."""
+    """An exact quotient; not known over zero. Zero over what is not known is zero."""
+    if isinstance(number, Unknown):
+        return UNKNOWN if value is UNKNOWN or value != 0 else 0
     if isinstance(number, int | Fraction):
-        number = Fraction(number)
-        return value * (1 / number if number else number)
+        return value * (1 / Fraction(number)) if number else UNKNOWN
     return value / number
 
 

@@ -220,7 +220,7 @@ class Op:
             return "into", self.target.value, " or ".join(b.value for b in writable or [self.source])
         if self.axes and self.kind not in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT):
             return "axes", ", ".join(self.axes), "none"
-        if both:
+        if both and self.kind not in REDUCTIONS:  # those mix different elements: no result is known
             return "within", both[0], "an axis that is not in axes"
         unsliced = (*NUMBERS, Buffer.ACTIVATIONS)
         if self.within and self.target in unsliced and self.kind is not Kind.SQUARE_NORM:

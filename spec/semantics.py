@@ -1,9 +1,12 @@
 """What each operation does to the devices' values.
 
-A store gives, for each buffer, its value on every device. What a device does not keep, or keeps on
-the other side of the host link, reads as nothing. `execute` is written over a domain of values, of
-which there are two: what the devices hold (`Devices`, below; `reference.Reference`, of few devices)
-and its normal form (`forms.Forms`).
+A store gives, for each buffer, its value on every device: of each element a number, or nothing known.
+Not known is what was never written, was overwritten by a shard, was released, is on the other side of
+the host link, or lies outside a place's room; it is another value at each read, and no zero. Zero comes
+from a reset alone, and sums start at zero. Moves act on local buffers, element by element.
+
+`execute` is written over a domain of values, of which there are two: what the devices hold (`Devices`,
+below; `reference.Reference`, of few devices) and its normal form (`forms.Forms`).
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from spec.arithmetic import Number
-from spec.operators import Total, Value, nothing, owners, sliced, summed
+from spec.operators import Total, Value, owners, sliced, summed, zero
 from spec.schedule import (
     COLLECTIVES,
     REDUCTIONS,
@@ -34,13 +37,26 @@ Store = dict[Place, tuple[bool, Any]]  # where -> (on the host, value)
 
 _REST_OF = {STATE_OF[buffer]: buffer for buffer in RESTING}
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
+_SUMS = (Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS)  # beside resting gradients
+
+# why nothing is known of an element
+ABSENT = "nothing is there: it was not written, or it was released"
+OTHER_SIDE = "it is on the other side of the host link"
+OUTSIDE = "each device has its own slice only"
+NO_STATE = "it was not kept"
 
 
 class Domain(Protocol):
     """A kind of value that operations act on. A number on each device is a value, too."""
 
-    nothing: Any
+    zero: Any  # of each element, on every device
     master: bool  # whether the optimizer state contains a copy of the weights
+
+    def unknown(self, why: str) -> Any:
+        """A value of which nothing is known on any device, another one at each call."""
+
+    def require_a_slice(self, value: Any, axes: Axes) -> None:
+        """Refuse what devices have more of than their own slices along `axes`."""
 
     def sum(self, value: Any, axis: str) -> Any:
         """The sum over the group along `axis`, on every device."""
@@ -64,7 +80,7 @@ class Domain(Protocol):
         """A multiple of a value."""
 
     def divide(self, value: Any, count: Any) -> Any:
-        """A value over a number that each device has; nothing where there is no number."""
+        """A value over a number that each device has; not known where that is zero."""
 
     def square_norm(self, gradient: Any) -> Any:
         """The sum of the squares of all elements that a device has."""
@@ -102,18 +118,18 @@ def initial(schedule: Schedule, domain: Domain, weight: Any, moment: Any) -> Sto
     store: Store = {}
     for state, content, extra in (
         (State.PARAMETERS, weight, None),
-        (State.OPTIMIZER, weight if domain.master else domain.nothing, moment),
-        (State.GRADIENTS, domain.nothing, None),
+        (State.OPTIMIZER, weight if domain.master else domain.unknown(NO_STATE), moment),
+        (State.GRADIENTS, domain.zero, None),
     ):
         rest = schedule.rest(state)
         if rest.stored:
-            kept = domain.replace(domain.nothing, content, rest.sharded)
-            store[_REST_OF[state], CONTENT] = (rest.host, kept)
-            if extra is not None:
-                kept = domain.replace(domain.nothing, extra, rest.sharded)
-                store[_REST_OF[state], MOMENT] = (rest.host, kept)
+            parts = {CONTENT: content} if extra is None else {CONTENT: content, MOMENT: extra}
+            for part, value in parts.items():
+                kept = domain.replace(domain.unknown(OUTSIDE), value, rest.sharded)
+                store[_REST_OF[state], part] = (rest.host, kept)
+    store |= {(buffer, CONTENT): (False, domain.zero) for buffer in _SUMS}
     if schedule.training.statistics:
-        store[Buffer.STATISTICS, CONTENT] = (False, domain.nothing)
+        store[Buffer.STATISTICS, CONTENT] = (False, domain.zero)
     return store
 
 
@@ -132,16 +148,29 @@ def execute(  # noqa: C901
     """Run one operation on every device, in place."""
 
     def read(buffer: Buffer, on_host: bool = False, part: str = CONTENT) -> Any:
-        host, value = store.get((buffer, part), (on_host, domain.nothing))
-        return value if host is on_host else domain.nothing
+        if (buffer, part) not in store:
+            return domain.unknown(ABSENT)
+        host, value = store[buffer, part]
+        return value if host is on_host else domain.unknown(OTHER_SIDE)
+
+    def cut(buffer: Buffer) -> Axes:
+        """The axes along which a place has room for slices, and the operation does not say which."""
+        said = op.within if op.shift == 0 else ()
+        return tuple(a for a in schedule.slices(buffer) if a not in said)
+
+    def fitting(buffer: Buffer, value: Any) -> Any:
+        """A value that goes into a place: only `keep`, and an update, cut whole values to its room."""
+        if cut(buffer) and op.kind not in (Kind.KEEP, Kind.UPDATE):
+            domain.require_a_slice(value, cut(buffer))
+        return value
 
     def write(buffer: Buffer, value: Any, on_host: bool = False, part: str = CONTENT) -> None:
         """Each device writes its own slices, and a resting place has room for its own only."""
         old = read(buffer, on_host, part)
+        value = fitting(buffer, value)
         if op.within:
             value = domain.replace(old, value, op.within, op.shift)
-        done = op.within if op.shift == 0 else ()
-        slices = tuple(a for a in schedule.slices(buffer) if a not in done)
+        slices = cut(buffer)
         value = domain.replace(old, value, slices) if slices else value
         store[buffer, part] = (on_host, value)
 
@@ -158,7 +187,7 @@ def execute(  # noqa: C901
     elif op.kind is Kind.RECOMPUTE and source is target is Buffer.OPTIMIZER:
         host = schedule.rest(State.PARAMETERS).host  # an optimizer without state has the weights
         write(target, read(Buffer.PARAMETERS, host), host)
-        write(target, domain.nothing, host, MOMENT)
+        write(target, domain.unknown(NO_STATE), host, MOMENT)
     elif op.kind in _COPY:
         here = {Kind.FETCH: True, Kind.OFFLOAD: False}.get(op.kind, present)
         there = here if op.kind in (Kind.KEEP, Kind.RECOMPUTE) else not here
@@ -170,7 +199,8 @@ def execute(  # noqa: C901
         value = domain.gradient(*reads)
         if schedule.training.tied:
             write(Buffer.TIED, domain.gradient(*reads, tied=True))
-        write(target, domain.add(read(target), value) if target is Buffer.GRADIENTS else value)
+        adds = target is Buffer.GRADIENTS
+        write(target, domain.add(read(target), fitting(target, value)) if adds else value)
     elif op.kind is Kind.COUNT:
         value = domain.tokens(micro_step)
         for axis in op.axes:
@@ -179,13 +209,13 @@ def execute(  # noqa: C901
     elif op.kind is Kind.ACCUMULATE:
         rests = target is Buffer.GRADIENTS
         host = schedule.rest(State.GRADIENTS).host if rests else present
-        write(target, domain.add(read(target, host), read(source, host)), host)
+        write(target, domain.add(read(target, host), fitting(target, read(source, host))), host)
     elif op.kind is Kind.SCALE and isinstance(op.by, Factor):
         write(target, domain.scale(read(source, present), op.by), present)
     elif op.kind is Kind.DIVIDE and isinstance(op.by, Buffer):
         write(target, domain.divide(read(source, present), read(op.by)), present)
     elif op.kind is Kind.SQUARE_NORM:
-        own = domain.replace(domain.nothing, read(source, present), op.within, op.shift)
+        own = domain.replace(domain.zero, read(source, present), op.within, op.shift)
         store[target, CONTENT] = (False, domain.square_norm(own))
     elif op.kind is Kind.CLIP and isinstance(op.by, Buffer):
         write(target, domain.clip(read(source, present), read(op.by)), present)
@@ -193,7 +223,8 @@ def execute(  # noqa: C901
         _update(op, schedule, domain, read, write)
     elif op.kind is Kind.RESET:
         host = target in RESTING and schedule.rest(STATE_OF[target]).host
-        store[target, CONTENT] = (host, domain.nothing)
+        room = domain.replace(domain.unknown(OUTSIDE), domain.zero, schedule.slices(target))
+        store[target, CONTENT] = (host, room)
     elif op.kind is Kind.RELEASE:
         store.pop((target, CONTENT), None)
         store.pop((target, MOMENT), None)
@@ -228,6 +259,9 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
     """What a collective leaves on each device."""
     if op.target is Buffer.ACTIVATIONS:
         return domain.of_group(value, op.axes)
+    if op.kind in REDUCTIONS:  # along an axis of slices it mixes different elements
+        slices = tuple(a for a in op.axes if a in op.within)
+        value = domain.replace(domain.unknown(OUTSIDE), value, slices, op.shift) if slices else value
     for axis in op.axes:
         if op.kind in REDUCTIONS:
             value = domain.sum(value, axis)
@@ -238,7 +272,7 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
     if op.mean:
         value = domain.scale(value, Factor(sizes=tuple((axis, -1) for axis in op.axes)))
     if op.kind is Kind.REDUCE_SCATTER:
-        value = domain.replace(domain.nothing, value, op.axes, op.shift)
+        value = domain.replace(domain.unknown(OUTSIDE), value, op.axes, op.shift)
     return value
 
 
@@ -251,6 +285,7 @@ class Devices:
     """What the devices hold of one element: a function of the device, over any arithmetic.
 
     `settle` may store a value's table; model and optimizer are functions of what is read.
+    `anything`: an arbitrary value, another one at each call.
     """
 
     def __init__(
@@ -260,12 +295,19 @@ class Devices:
         total: Total,
         select: Callable[[Any, Any, Any], Any],
         settle: Callable[[Value], Value],
+        anything: Callable[[], Value],
         master: bool = True,
         micro_steps: Number = 1,
     ) -> None:
         self.mesh, self.owner, self.master, self.micro_steps = mesh, owner, master, micro_steps
         self.total, self.select, self.settle = total, select, settle
-        self.nothing: Value = nothing
+        self.zero, self.anything = zero, anything
+
+    def unknown(self, _: str) -> Value:
+        return self.anything()
+
+    def require_a_slice(self, *_: Any) -> None:
+        """What is whole is cut: whether that is refused, the verdict says."""
 
     def sum(self, value: Value, axis: str) -> Value:
         return self.settle(summed(value, axis, self.mesh[axis], self.total))

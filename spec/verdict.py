@@ -1,12 +1,14 @@
 """The verdict: is a schedule right, for every model, optimizer, data and number of steps?
 
-The schedule is executed on normal forms instead of values. Four things are required of it:
+The schedule is executed on normal forms instead of values. Five things are required of it:
 
     fresh      forward and backward read the current parameters, all of them, on every device
     whole      what a device applies is every micro-step's gradient, summed over every axis, once
     current    the optimizer state it applies it to is the current one
     agreed     after the step, every resting copy is the updated one
+    room       a place for slices is not given whole values without saying which slice
 
+What is not known meets no requirement.
 It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 how
 operators combine and what they read, T2 what is required implies Match, T3 forms that differ do
 different things, and each requirement has a run that breaks it and diverges.
@@ -23,11 +25,12 @@ from typing import Any
 from spec.arithmetic import Number
 from spec.forms import Forms, Need, Rejected, takers
 from spec.schedule import Buffer, Kind, Op, Schedule
-from spec.semantics import CONTENT, MOMENT, Place, Store, execute, initial
+from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Place, Store, execute, initial
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.words import Symbol
 
 SETTLED_WITHIN = 4  # steps after which what has not repeated may be anything
+UNSETTLED = "it is another after every step"
 Relative = dict[Place, tuple[bool, dict[Any, str]]]
 
 
@@ -87,13 +90,13 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     for step in range(SETTLED_WITHIN + 2 * len(Buffer)):
         forms.step = step
         if step >= SETTLED_WITHIN:
-            for i, place in enumerate(sorted(loose, key=repr)):
-                store[place] = (store[place][0], forms.symbol("unknown", 0, i))
-        for index, (m, op) in enumerate(schedule.flat(forms.micro_steps)):
-            forms.op_index, forms.op = index, op
-            execute(op, schedule, forms, store, m)
-        forms.op_index, forms.op = -1, None
+            for place in loose:
+                store[place] = (store[place][0], forms.unknown(UNSETTLED))
         try:
+            for index, (m, op) in enumerate(schedule.flat(forms.micro_steps)):
+                forms.op_index, forms.op = index, op
+                execute(op, schedule, forms, store, m)
+            forms.op_index, forms.op = -1, None
             _require_agreed(forms, store, schedule)
             if schedule.training.statistics:
                 _require_same_statistics(forms, store)
@@ -137,8 +140,8 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
         rest = schedule.rest(state)
         if not rest.stored:
             continue
-        host, value = store.get((buffer, part), (rest.host, forms.nothing))
-        value = value if host is rest.host else forms.nothing
+        host, value = store.get((buffer, part), (rest.host, forms.unknown(ABSENT)))
+        value = value if host is rest.host else forms.unknown(OTHER_SIDE)
         words, updated = f"what rests as {buffer.value} is", forms.symbol(kind, forms.step + 1)
         unmet = forms.unmet(Need("agreed", value, updated, words))
         for position in forms.positions(rest.sharded) if unmet else ():
@@ -164,8 +167,7 @@ def _relative(store: Store, step: int, same: Callable[[Number, Number], bool]) -
 
     def back(part: Any) -> Any:
         if isinstance(part, Symbol):
-            known = part.kind not in ("fault", "unknown")  # what is wrong stays wrong
-            age = step - part.step if known else 0
+            age = step - part.step if part.known and part.kind != "fault" else 0  # wrong stays wrong
             return Symbol(part.kind, age, part.which, back(part.made_of), back(part.factors))
         return tuple(map(back, part)) if isinstance(part, tuple) else part
 

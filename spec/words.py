@@ -17,10 +17,12 @@ class Symbol(NamedTuple):
     kind: str  # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault or unknown
     step: int
     which: int = 0
-    made_of: Any = (
-        None  # of a norm, a Norm; of a scaled value, a Scaled; of a fault, what it stands for
-    )
+    made_of: Any = None  # of a norm, a Norm; of a scaled value, a Scaled; of what is not known, why
     factors: tuple[Factor, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return self.kind != "unknown"
 
 
 class Factor(NamedTuple):
@@ -84,8 +86,10 @@ class Words:
 
     def _original(self, symbol: Symbol, own: bool) -> str:
         age = self.step - symbol.step
-        if symbol.kind in ("fault", "unknown"):
-            return "what an earlier operation got wrong" if symbol.kind == "fault" else "what was left"
+        if symbol.kind == "fault":
+            return "what an earlier operation got wrong"
+        if not symbol.known:
+            return f"what is not known ({symbol.made_of})"
         if symbol.kind == "norm":
             return f"the square norm of ({self.describe(dict(symbol.made_of.gradient))})"
         if symbol.kind == "scaled":
