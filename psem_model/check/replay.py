@@ -82,7 +82,7 @@ class SameModel(KeepsView):
         gathered: Iterable[str],
     ) -> list[Array]:
         world = self.world
-        kept = world.of_group(world.forward(self._values(activations)), tuple(gathered))
+        kept = world.of_group(world.forward(self._values(activations), world.axes), tuple(gathered))
         world.step, micro_step = when
         found = []
         for tied in self.uses:

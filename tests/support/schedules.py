@@ -29,7 +29,7 @@ from spec.schedule import (
 )
 from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
-from spec.training import Loss, Training
+from spec.training import Loss, Statistics, Training
 from spec.verdict import check
 
 SYMBOLS = [mode.value for mode in Mode]
@@ -142,14 +142,16 @@ def with_tied_parameters(schedule):
     return rewrite(training(schedule, tied=True), change)
 
 
-def with_statistics(schedule, kind):
+def with_statistics(schedule, whose):
     """Forward changes statistics, which are made the same after it."""
+    of_all = whose is Statistics.ALL
+    kind = Kind.ALL_REDUCE if of_all else Kind.BROADCAST
 
     def change(op):
-        same = Op(kind, Phase.FORWARD, Buffer.STATISTICS, axes=schedule.axes)
+        same = Op(kind, Phase.FORWARD, Buffer.STATISTICS, axes=schedule.axes, mean=of_all)
         return [op, same] if op.kind is Kind.FORWARD else [op]
 
-    return rewrite(training(schedule, statistics=True), change)
+    return rewrite(training(schedule, statistics=whose), change)
 
 
 PIECES = {
@@ -159,8 +161,8 @@ PIECES = {
     "loss scale": lambda schedule: with_loss_scale(schedule, Fraction(1024)),
     "clipping": with_clipping,
     "tied parameters": with_tied_parameters,
-    "summed statistics": lambda schedule: with_statistics(schedule, Kind.ALL_REDUCE),
-    "broadcast statistics": lambda schedule: with_statistics(schedule, Kind.BROADCAST),
+    "mean statistics": lambda schedule: with_statistics(schedule, Statistics.ALL),
+    "broadcast statistics": lambda schedule: with_statistics(schedule, Statistics.FIRST),
 }
 
 
@@ -173,7 +175,7 @@ def real_life(draw, schedule):
             ["tied parameters"],
             ["mean", "token mean", "loss scale"],
             ["clipping"],
-            ["summed statistics", "broadcast statistics"],
+            ["mean statistics", "broadcast statistics"],
         )
     )
     for piece in (tied, loss, clipping, statistics):
@@ -285,7 +287,7 @@ def trainings():
             "loss": st.sampled_from(Loss),
             "clip": st.booleans(),
             "tied": st.booleans(),
-            "statistics": st.booleans(),
+            "statistics": st.sampled_from([None, *Statistics]),
         },
     )
     return flags
