@@ -233,14 +233,14 @@ def redirected(draw, op, axes):
     choices += ["axes"] if op.kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else []
     choices += ["mean"] if op.kind in REDUCTIONS else []
     choices += ["by"] if op.kind in (Kind.SCALE, Kind.DIVIDE) else []
-    choice = draw(st.sampled_from(choices))
+    choice, apart = draw(st.sampled_from(choices)), op.kind not in REDUCTIONS
     if choice == "same":
         return op
     if choice == "within":
-        within = some_axes(draw, axes, op.axes)
+        within = some_axes(draw, axes, op.axes if apart else ())
         return replace(op, within=within, shift=op.shift if within or op.kind in SLICING else 0)
     if choice == "axes":
-        return replace(op, axes=some_axes(draw, axes, op.within))
+        return replace(op, axes=some_axes(draw, axes, op.within if apart else ()))
     if choice == "shift":
         return replace(op, shift=draw(st.integers(-1, 2)))
     if choice == "mean":
@@ -303,7 +303,8 @@ def operations(draw, axes):
     into = draw(st.sampled_from(targets)) if targets else None
     along = some_axes(draw, axes) if kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else ()
     slices = (into or source) not in UNSLICED or kind is Kind.SQUARE_NORM
-    within = some_axes(draw, axes, along) if slices else ()
+    apart = () if kind in REDUCTIONS else along
+    within = some_axes(draw, axes, apart) if slices else ()
     by = None
     if kind is Kind.SCALE:
         by = draw(st.sampled_from(FACTORS))
@@ -311,7 +312,8 @@ def operations(draw, axes):
         by = draw(st.sampled_from([Buffer.TOKENS, Buffer.TOTAL_TOKENS]))
     elif kind is Kind.CLIP:
         by = Buffer.NORM
-    in_place = into in (None, source) and kind not in (Kind.ALL_GATHER, Kind.FETCH)
+    grows = kind in (Kind.ALL_GATHER, Kind.FETCH, Kind.ZERO)
+    in_place = into in (None, source) and not grows
     taken = (into or source) in PASSING and kind in MAKING and not in_place
     mean = draw(st.booleans()) if kind in REDUCTIONS else False
     shift = draw(st.sampled_from([0, 0, 0, 1])) if within or kind in SLICING else 0
