@@ -212,17 +212,19 @@ class Executor:
 
     def _backward(self, op: Op, unit: int) -> None:
         held = self.activations.pop(unit, Activations(np.empty(0), host=True))
-        rows = None if held.host else held.rows
+        own = self.cluster.along(self.schedule.rest(State.ACTIVATIONS).sharded)
+        lacking = any(axis in own and axis not in held.gathered for axis in op.axes)
+        rows = None if held.host or lacking else held.rows
         when = (self.step, self.micro_step)
         gradients = self.model.backward(unit, self._view(op, unit), rows, when, op.axes, held.gathered)
         within = self._within(op, unit)
-        own, *tied = (Piece(g[None], (), fresh=True) for g in gradients)
+        gradient, *tied = (Piece(g[None], (), fresh=True) for g in gradients)
         for piece in tied:
             self.store.write(Buffer.TIED, unit, False, within, piece)
         if op.target is Buffer.GRADIENTS:
-            self._add(op.target, unit, False, within, own)
+            self._add(op.target, unit, False, within, gradient)
         else:
-            self.store.write(op.target, unit, False, within, own)
+            self.store.write(op.target, unit, False, within, gradient)
 
     # -------------------------------------------------------------- gradients
     def _add(self, target: Buffer, unit: int, host: bool, within: Slice, piece: Piece) -> None:
