@@ -179,10 +179,8 @@ def test_what_relies_on_zeros_that_are_not_there_is_rejected_and_diverges(name):
                 assert first_divergence(schedule, mesh, micro_steps=micro_steps, steps=3)
 
 
-WORKING = whole("", SCATTER, UPDATE_SLICE.split("\n")[0]).replace(
-    "micro_step = [\n",
-    'micro_step = [\n  { op = "all_gather", source = "parameters", axes = ["dp"] },\n',
-)
+UPDATE_ONLY, PUBLISH = UPDATE_SLICE.split("\n")
+WORKING = whole("", SCATTER, UPDATE_ONLY).replace("micro_step = [\n", f"micro_step = [\n{PUBLISH}\n")
 DECLARED = WORKING.replace("[rest]", "[rest]\nparameters = { working = true }")
 
 
