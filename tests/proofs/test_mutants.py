@@ -394,6 +394,9 @@ MUTANTS = [
         "REDUCE_SCATTER.name: SUM",
         "C6",
     ),
+    ("a gather leaves a level cut", "hierarchy.py", "else cut - {level}", "else cut", "C6"),
+    ("a scatter leaves a level whole", "hierarchy.py", "cut = cut | {level} if", "cut = cut if", "C6"),
+    ("epsilon is left out", "training.py", "(root + epsilon)", "root", "E5"),
 ]
 
 
