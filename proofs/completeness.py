@@ -12,11 +12,15 @@ from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import closed_form
 from proofs.type_system import AXIS, OPERATORS, kinds, name, one_axis
 from proofs.witnesses import Broken, broken_schedules
+from spec.forms import Forms
 from spec.match import first_difference
-from spec.operators import OTHER, SUM, Operator, Source, Value, reads
+from spec.operators import OTHER, SUM, NormalForm, Operator, Source, Value, reads
 from spec.placement import BATCH
 from spec.reference import primes, run
+from spec.schedule import Schedule
+from spec.states import MIXED_ADAM
 from spec.verdict import check
+from spec.words import Symbol
 
 
 @claim("T3")
@@ -29,6 +33,7 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     """
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
+        *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),
         _axes_factor(k.part("axes")),
         *(_diverges(k.part(f"broken{i}"), w) for i, w in enumerate(broken_schedules())),
     )
@@ -69,6 +74,28 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
     inside = [p >= 0, p < axis.n] if uses else []
     words = f"{name(operator)}_shows_its_coefficients"
     return k.prove(words, z3.And(*claims), [*inside, *apart], uses)
+
+
+def _counted(k: Kernel, operator: Operator) -> Theorem:
+    """Of a value that all devices have alike an operator gives each its coefficient times as much."""
+    axis = one_axis(k)
+    d = k.integers("d")
+    meaning = axis.meaning(operator, lambda _: z3.RealVal(1))({AXIS: d})
+    uses = []
+    if axis.sums:
+        ones = axis.sums[-1]
+        number = closed_form(k, "ones_sum_to_their_number", ones, z3.ToReal(ones.index))
+        uses = [number.at(**{str(ones.index): axis.n})]
+    named, nothing_runs = (0, 1), Schedule((AXIS,), (), (), ())
+    forms = Forms(nothing_runs, {AXIS: axis.n}, 1, MIXED_ADAM, lambda a, b: a is b, {AXIS: named[1]})
+    value: NormalForm = {(Symbol("weight", 0), (operator,)): 1}
+    claims = [
+        z3.Implies(at, meaning == sum(forms.at(value, (place,)).values(), z3.RealVal(0)))
+        for place, at in kinds(axis, d, named).items()
+    ]
+    given = [axis.owner != axis.other] if isinstance(operator.to, int) else []
+    given += [axis.n >= 1] if uses else []
+    return k.prove(f"{name(operator)}_counts_equal_values", z3.And(*claims), given, uses)
 
 
 def _axes_factor(k: Kernel) -> Theorem:

@@ -90,6 +90,8 @@ def broken_schedules() -> tuple[Broken, ...]:
         Broken("nothing_is_clipped", "whole", meant(dp, clip=True)),
         Broken("tied_gradients_are_not_added", "whole", meant(dp, tied=True)),
         *_of_one_need(),
+        *_of_places(),
+        *_of_multiples(),
     )
 
 
@@ -121,6 +123,75 @@ def _of_one_need() -> tuple[Broken, ...]:
         ),
         Broken("no_parameters_are_kept", "agreed", derive(on_batch("M", "M", "R", "S"))),
         Broken("statistics_are_each_devices_own", "agreed", meant(dp, statistics=True)),
+    )
+
+
+def _of_places() -> tuple[Broken, ...]:
+    """Operations that reach what is not there: another side of the host link, or another's slice."""
+    zero3, offload = derive(STRATEGIES["zero3"]), derive(STRATEGIES["zero-offload"])
+    parameters, view, optimizer = Buffer.PARAMETERS, Buffer.VIEW, Buffer.OPTIMIZER
+    everyone, slices = (BATCH,), Rest((BATCH,))
+    in_place = resting(derive(STRATEGIES["dp"]), State.PARAMETERS, slices)
+    gather = operation(Kind.ALL_GATHER, parameters, view, axes=everyone, span=Span.UNIT)
+    keep = operation(Kind.KEEP, view, parameters)
+    cast = operation(Kind.RECOMPUTE, optimizer, view, within=everyone, span=Span.UNIT)
+    store = operation(Kind.OFFLOAD, view, parameters, within=everyone)
+    on_host = resting(zero3, State.PARAMETERS, replace(slices, host=True))
+    unread = resting(derive(on_batch("M", "R", "R", "S")), State.PARAMETERS, Rest())
+    away = operation(Kind.OFFLOAD, parameters)
+    shifted = replace(keep, within=everyone, shift=1)
+    return (
+        Broken("a_slices_room_keeps_the_whole", "fresh", around(in_place, first=(gather, keep))),
+        Broken("a_slices_room_keeps_anothers", "fresh", around(in_place, first=(gather, shifted))),
+        Broken("a_collective_reads_the_host", "fresh", around(on_host, last=(cast, store))),
+        Broken("an_update_crosses_the_host_link", "agreed", without(offload, Kind.FETCH)),
+        Broken("a_copy_is_on_the_other_side", "agreed", around(unread, last=(away,))),
+    )
+
+
+def _of_multiples() -> tuple[Broken, ...]:
+    """Divisions by a multiple of the count, and clips by the norm of a multiple of the gradient."""
+    dp, everyone = derive(STRATEGIES["dp"]), (BATCH,)
+    gradients, tokens, norm = Buffer.GRADIENTS, Buffer.TOTAL_TOKENS, Buffer.NORM
+    count = (
+        operation(Kind.COUNT, Buffer.TOKENS),
+        operation(Kind.ACCUMULATE, Buffer.TOKENS, tokens),
+    )
+    counted = around(meant(dp, loss=Loss.TOKEN_MEAN), first=count)
+    summed = operation(Kind.ALL_REDUCE, tokens, axes=everyone)
+    divide = operation(Kind.DIVIDE, gradients, by=tokens)
+    reset = operation(Kind.RESET, tokens)
+    half, double = (
+        operation(Kind.SCALE, gradients, by=Factor(n)) for n in (Fraction(1, 2), Fraction(2))
+    )
+    of_half = (
+        half,
+        operation(Kind.SQUARE_NORM, gradients, norm),
+        operation(Kind.ALL_REDUCE, norm, axes=everyone),
+        double,
+        operation(Kind.CLIP, gradients, by=norm),
+    )
+
+    def before_the_update(schedule: Schedule, *ops: Op) -> Schedule:
+        reduce, *rest = schedule.finish
+        return replace(schedule, finish=(reduce, *ops, *rest))
+
+    return (
+        Broken(
+            "tokens_are_counted_twice",
+            "whole",
+            before_the_update(counted, summed, summed, divide, reset),
+        ),
+        Broken(
+            "tokens_that_are_counted_twice_multiply",
+            "whole",
+            before_the_update(counted, summed, summed, divide, half, reset),
+        ),
+        Broken(
+            "a_halved_gradients_square_norm_is_half",
+            "whole",
+            before_the_update(meant(dp, clip=True), *of_half),
+        ),
     )
 
 
