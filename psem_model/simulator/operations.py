@@ -261,11 +261,14 @@ class Executor:
         part = None if block is None else meet(block.held, within)
         if block is None or part is None:
             return
-        factor = self._factor(op)
+        rows = block.array if part == block.held else self._take(unit, block, part)
+        scaled = self.arithmetic.mul(rows, self._factor(op))
+        if op.kind is Kind.DIVIDE and isinstance(op.by, Buffer):
+            zero = (self._read(op.by) == 0)[:, 0]
+            scaled[:, zero] = self.data.unknown(*scaled[:, zero].shape)
         if part == block.held:
-            block.array = self.arithmetic.mul(block.array, factor)
+            block.array = scaled
         else:
-            scaled = self.arithmetic.mul(self._take(unit, block, part), factor)
             self.layouts[unit].put(block.array, block.held, part, scaled)
 
     def _factor(self, op: Op) -> Array:
@@ -277,9 +280,7 @@ class Executor:
         number = self._read(op.by)
         if op.kind is Kind.CLIP:
             return self.arithmetic.clip_factor(number)
-        factor, zero = self.arithmetic.reciprocal(number), number == 0
-        factor[zero] = self.data.unknown(int(zero.sum()))
-        return factor
+        return self.arithmetic.reciprocal(number)
 
     def _square_norm(self, op: Op, unit: int) -> None:
         if self.first:

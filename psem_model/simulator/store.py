@@ -103,20 +103,19 @@ class Store:
             of_each = np.broadcast_to(beside, (len(beside), *row.shape))
             record = np.concatenate((row[None], of_each)) if self.master else beside
             starts = {Buffer.PARAMETERS: row[None], Buffer.OPTIMIZER: record}
-            devices = self.layouts[unit].cluster.devices
-
-            def begin(buffer: Buffer, parts: Array, host: bool, unit: int = unit) -> None:
-                each = np.broadcast_to(parts, (len(parts), devices, parts.shape[-1]))
-                self.write(buffer, unit, host, (), Piece(each, ()))
-
             for buffer, rest in self.rests.items():
                 if rest.stored:
                     if self._parts(buffer):
                         self.reset(buffer, unit)
                     if buffer in starts:
-                        begin(buffer, starts[buffer], rest.host)
+                        self._begin(buffer, unit, rest.host, starts[buffer])
             for view in self.views:
-                begin(view, row[None], False)
+                self._begin(view, unit, False, row[None])
+
+    def _begin(self, buffer: Buffer, unit: int, host: bool, parts: Array) -> None:
+        devices = self.layouts[unit].cluster.devices
+        each = np.broadcast_to(parts, (len(parts), devices, parts.shape[-1]))
+        self.write(buffer, unit, host, (), Piece(each, ()))
 
     def side(self, buffer: Buffer, unit: int) -> bool:
         """Whether a buffer is on the host."""
