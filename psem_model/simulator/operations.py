@@ -255,6 +255,9 @@ class Executor:
         if isinstance(op.by, Factor) and not op.by.number:
             self.store.clear(op.source, unit, host, within)
             return
+        if op.kind is Kind.DIVIDE and not self._number_of(op).all():
+            self.store.write(op.source, unit, host, within, None)
+            return
         block = self.store.read(op.source, unit, host)
         part = None if block is None else meet(block.held, within)
         if block is None or part is None:
@@ -271,13 +274,15 @@ class Executor:
         if isinstance(op.by, Factor):
             value = self.arithmetic.number(op.by.value(self.mesh, self.micro_steps))
             return np.full((1, 1), value, self.arithmetic.dtype)
-        assert op.by is not None
-        number = self._read(op.by)
+        number = self._number_of(op)
         if op.kind is Kind.CLIP:
             return self.arithmetic.clip_factor(number)
-        factor, zero = self.arithmetic.reciprocal(number), number == 0
-        factor[zero] = self.data.unknown(int(zero.sum()))
-        return factor
+        return self.arithmetic.reciprocal(number)
+
+    def _number_of(self, op: Op) -> Array:
+        """What each device divides or clips by (devices, 1)."""
+        assert isinstance(op.by, Buffer)
+        return self._read(op.by)
 
     def _square_norm(self, op: Op, unit: int) -> None:
         if self.first:
