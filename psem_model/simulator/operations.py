@@ -257,18 +257,18 @@ class Executor:
         if isinstance(op.by, Factor) and not op.by.number:
             self.store.clear(op.source, unit, host, within)
             return
+        if op.kind is Kind.DIVIDE and not self._number_of(op).all():
+            self.store.write(op.source, unit, host, within, None)
+            return
         block = self.store.read(op.source, unit, host)
         part = None if block is None else meet(block.held, within)
         if block is None or part is None:
             return
-        rows = block.array if part == block.held else self._take(unit, block, part)
-        scaled = self.arithmetic.mul(rows, self._factor(op))
-        if op.kind is Kind.DIVIDE and isinstance(op.by, Buffer):
-            zero = (self._read(op.by) == 0)[:, 0]
-            scaled[:, zero] = self.data.unknown(*scaled[:, zero].shape)
+        factor = self._factor(op)
         if part == block.held:
-            block.array = scaled
+            block.array = self.arithmetic.mul(block.array, factor)
         else:
+            scaled = self.arithmetic.mul(self._take(unit, block, part), factor)
             self.layouts[unit].put(block.array, block.held, part, scaled)
 
     def _factor(self, op: Op) -> Array:
@@ -276,11 +276,15 @@ class Executor:
         if isinstance(op.by, Factor):
             value = self.arithmetic.number(op.by.value(self.mesh, self.micro_steps))
             return np.full((1, 1), value, self.arithmetic.dtype)
-        assert op.by is not None
-        number = self._read(op.by)
+        number = self._number_of(op)
         if op.kind is Kind.CLIP:
             return self.arithmetic.clip_factor(number)
         return self.arithmetic.reciprocal(number)
+
+    def _number_of(self, op: Op) -> Array:
+        """What each device divides or clips by (devices, 1)."""
+        assert isinstance(op.by, Buffer)
+        return self._read(op.by)
 
     def _square_norm(self, op: Op, unit: int) -> None:
         if self.first:

@@ -19,7 +19,18 @@ from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes
 from spec.modes import Mode
 from spec.placement import BATCH, on_batch, place
-from spec.schedule import COLLECTIVES, PASSING, RESTING, SCALARS, STATE_OF, Buffer, Kind, Op, Phase
+from spec.schedule import (
+    COLLECTIVES,
+    PASSING,
+    REDUCTIONS,
+    RESTING,
+    SCALARS,
+    STATE_OF,
+    Buffer,
+    Kind,
+    Op,
+    Phase,
+)
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
 from spec.training import Loss, Training
@@ -105,8 +116,8 @@ IN_PLACE = (Kind.ALL_REDUCE, Kind.BROADCAST)
 
 def orderly(schedule):
     """Whether every operation reads what is there, on that side of the host link, what is made is
-    released before made again, and what is reduced in place has its place: of a slice alone the sum
-    along its axis takes more room.
+    released before made again, no slices are summed along their own axis, and what is reduced in place
+    has its place: of a slice alone the sum along its axis takes more room.
 
     What others hold and send is not predicted.
     """
@@ -124,6 +135,8 @@ def orderly(schedule):
         elif made & there - source:
             return False
         if op.kind in IN_PLACE and slices.get(op.target, set()) & {*op.axes} - {*op.within}:
+            return False
+        if op.kind in REDUCTIONS and {*op.axes} & {*op.within}:
             return False
         side = on_host.get(op.source, False)
         crosses = op.kind in CROSSING and op.source in {*RESTING, *PASSING}

@@ -229,5 +229,6 @@ def damaged(draw, schedule, most=3):
 def trainings():
     """Some of what a single device may do otherwise."""
     flag = st.booleans()
-    optional = {"loss": st.sampled_from(Loss), "clip": flag, "tied": flag, "statistics": flag}
+    whose = st.sampled_from([None, *Statistics])
+    optional = {"loss": st.sampled_from(Loss), "clip": flag, "tied": flag, "statistics": whose}
     return st.fixed_dictionaries({}, optional=optional)
