@@ -301,7 +301,7 @@ class Kernel(SetOnce):
         formula = implies(given, claim)
         self._known([formula])
         asked, model = _put(self.claim, name, "counterexample", given, claim, z3.sat)
-        values = {d.name(): model[d].translate(z3.main_ctx()) for d in model.decls() if not d.arity()}
+        values = {name: value.translate(z3.main_ctx()) for name, value in model.items()}
         pairs = [(u, values.get(name_of(u), smtlib.default_value(u))) for u in unknowns]
         refuted = z3.substitute(formula, *pairs)
         if not z3.is_false(z3.simplify(refuted)):

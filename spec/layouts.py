@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 
 class Layout(Enum):
@@ -34,6 +35,7 @@ class Lie:
 WHOLE, PARTIAL = Lie(Layout.REPLICATED), Lie(Layout.PARTIAL)
 
 
+@cache
 def along(index: str) -> Lie:
     """Sharded along an index."""
     return Lie(Layout.SHARDED, index)

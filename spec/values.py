@@ -78,7 +78,7 @@ class Operation:
     renamed: tuple[tuple[str, str], ...] = ()
     backward: bool = False
 
-    @property
+    @cached_property
     def contraction(self) -> Contraction:
         left, right = self.reads
         return Contraction(left.indices, right.indices, self.makes.indices)
