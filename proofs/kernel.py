@@ -12,8 +12,9 @@ Free constants are its variables; function symbols stand for any function. Rules
     axiom       an assumption of `spec/assumptions.py`, likewise
     refute      a counterexample: an explicit model, evaluated again outside the solver
 
-Each obligation is exported to standalone SMT-LIB text first, and the solver decides that text in a
-context of its own, once, bounded by a resource count with a fixed seed. `unknown` is a failure.
+Each obligation is exported to standalone SMT-LIB text first, and the solver decides that text, whatever
+its symbols are called, in a context of its own, once, bounded by a resource count with a fixed seed.
+`unknown` is a failure.
 """
 
 from __future__ import annotations

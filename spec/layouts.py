@@ -16,6 +16,8 @@ from functools import cache
 class Layout(Enum):
     """Every device has all of it, or its own slice, or a term of a sum."""
 
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
+
     REPLICATED = "R"
     SHARDED = "S"
     PARTIAL = "P"

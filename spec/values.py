@@ -54,6 +54,8 @@ class Value:
 class Does(Enum):
     """What an operation does."""
 
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
+
     CONTRACT = "contract"  # sums products of two values over the indices that the result lacks
     ADD = "add"
     APPLY = "apply"  # a function of each element
