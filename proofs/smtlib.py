@@ -384,9 +384,7 @@ def _require_enumerations(text: str) -> None:
 _no_model: dict[tuple[str, int, int], int] = {}  # questions answered `unsat`, and the work it took
 
 
-def decided(
-    text: str, limit: int, seed: int
-) -> tuple[z3.CheckSatResult, tuple[dict[str, Term], int]]:
+def decided(text: str, limit: int, seed: int) -> tuple[z3.CheckSatResult, tuple[dict[str, Term], int]]:
     """The solver's answer to a text, then the constants of a model, if there is one, by name, and its
     own count of the work.
 
