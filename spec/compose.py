@@ -1,9 +1,10 @@
 """Composition: a strategy over several axes is a product of strategies, each on axes of its own.
 
 A factor says how the training states are placed along its axes, or what it cuts of the model, or that
-it cuts the layers. The product says all of it. What no factor places along an axis is replicated there,
-and its gradient is summed there if it comes out partial: so every axis that cuts samples or tokens, and
-not a weight, is to that weight's states what data parallelism is.
+it cuts the layers. The product says all of it. A weight's gradient is summed along every axis along which
+it comes out partial: so an axis that cuts samples or tokens, and not a weight, is to that weight's states
+what data parallelism is. What no factor places along it is replicated there; or, with `zero1+all`, is
+sharded there as along the strategy's own axis. The states of a layer rest on its stage.
 
 The order of factors matters in one way: shards are nested in it, the first axis outermost, so another
 order gives a device another slice. Modes, costs and verdicts are the same in any order (claim K8). The
@@ -25,6 +26,12 @@ from spec.strategies import STRATEGIES
 
 PIPELINE = "pp"
 REPLICATED = dict(zip(State, (R, R, R, S), strict=True))  # the batch cut, everything else replicated
+# strategies that shard states, over every axis along which gradients are summed: `zero1+all`
+OVER_ALL = {
+    f"{name}+all": name
+    for name, placed in STRATEGIES.items()
+    if any(placed.rest(state).sharded for state in State if state is not State.ACTIVATIONS)
+}
 
 
 class OverlapError(ValueError):
@@ -45,14 +52,28 @@ class HoldError(ValueError):
         self.factor = factor  # the second of the two, counted from 0
 
 
+class EverywhereError(ValueError):
+    """Two factors say how states are placed along all other axes."""
+
+    def __init__(self, other: Factor, factor: int) -> None:
+        self.expected = f"one strategy over every axis, as {other.name} is"
+        super().__init__(f"factor {factor + 1}: expected {self.expected}")
+        self.factor = factor  # the second of the two, counted from 0
+
+
 @dataclass(frozen=True)
 class Factor:
-    """One strategy on axes of its own: of the training states, of the model, or of the layers."""
+    """One strategy on axes of its own: of the training states, of the model, or of the layers.
+
+    `everywhere`: the states are placed as along its last axis along every other one, too, that no
+    factor places them along.
+    """
 
     name: str
     axes: tuple[str, ...]
     states: Placement | None = None
     cuts: Axis | None = None
+    everywhere: bool = False
 
     @property
     def holds(self) -> bool | None:
@@ -70,7 +91,7 @@ class Product:
     """Strategies on different axes. Raises OverlapError if they are not.
 
     What is gathered along several axes is one view, held or released: raises HoldError if factors
-    differ in that.
+    differ in that; EverywhereError if two are everywhere.
     """
 
     factors: tuple[Factor, ...]
@@ -86,6 +107,9 @@ class Product:
         for factor in gathering:
             if factor.holds != gathering[0].holds:
                 raise HoldError(gathering[0], self.factors.index(factor))
+        everywhere = [f for f in self.factors if f.everywhere]
+        if len(everywhere) > 1:
+            raise EverywhereError(everywhere[0], self.factors.index(everywhere[1]))
 
     def __mul__(self, other: Factor | Product) -> Product:
         more = (other,) if isinstance(other, Factor) else other.factors
@@ -111,7 +135,14 @@ class Product:
 
     def states_of(self, summed: tuple[str, ...]) -> Placement:
         """The placement of weights whose gradients come out partial along `summed` as well."""
-        return merge((self.states, *(replicated(axis) for axis in summed)))
+        return merge((self.states, *map(self._elsewhere, summed)))
+
+    def _elsewhere(self, axis: str) -> Placement:
+        """Along an axis on which no factor places the states: replicated, if none is everywhere."""
+        alike = next((f.states for f in self.factors if f.everywhere), None)
+        if alike is None or axis == self.pipe:
+            return _along(axis, REPLICATED)
+        return _along(axis, {state: dict(found)[alike.axes[-1]] for state, found in alike.modes})
 
 
 def merge(placements: Iterable[Placement]) -> Placement:
@@ -130,13 +161,15 @@ def merge(placements: Iterable[Placement]) -> Placement:
     return place(axes, modes, hold)
 
 
-def replicated(axis: str) -> Placement:
-    """Data parallelism along an axis."""
-    return place((axis,), {state: {axis: mode} for state, mode in REPLICATED.items()})
+def _along(axis: str, modes: Mapping[State, Mode]) -> Placement:
+    """States in these modes along an axis."""
+    return place((axis,), {state: {axis: mode} for state, mode in modes.items()})
 
 
 def factor(name: str, *axes: str) -> Factor:
     """A named strategy on these axes, or on axes of its usual names. Raises KeyError, ValueError."""
+    if name in OVER_ALL:
+        return replace(factor(OVER_ALL[name], *axes), name=name, everywhere=True)
     if name == PIPELINE:
         return Factor(name, _named(name, axes, ("pipe",)))
     if name in STRATEGIES:

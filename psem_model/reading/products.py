@@ -10,11 +10,23 @@ from itertools import count as count_from
 
 from psem_model.reading.words import LARGEST, count, is_axis
 from psem_model.text.errors import BadInput, or_nearest, quoted, shortened
-from spec.compose import PIPELINE, HoldError, OverlapError, Product, factor
+from spec.compose import (
+    OVER_ALL,
+    PIPELINE,
+    EverywhereError,
+    HoldError,
+    OverlapError,
+    Product,
+    factor,
+)
 from spec.model_strategies import MODEL_MEANING
 from spec.strategies import MEANING
 
-NAMES = {**MODEL_MEANING, **MEANING}
+EVERYWHERE = {
+    name: f"{MEANING[one]}; over every axis that does not cut the weight"
+    for name, one in OVER_ALL.items()
+}
+NAMES = {**MODEL_MEANING, **MEANING, **EVERYWHERE}
 MOST_FACTORS = 64
 TOKEN = re.compile(r"[A-Za-z_][\w+\-]*|[0-9][\w.+]*|\S")
 
@@ -148,7 +160,7 @@ class _Reader:
             taken = shortened(error.axis)
             words = f"another axis than {taken}, which is taken: name one, as in {shortened(free)}"
             raise self.wrong_from(place, words) from None
-        except HoldError as error:
+        except (HoldError, EverywhereError) as error:
             raise self.wrong_from(read[error.factor].place, error.expected) from None
 
     def factor(self) -> _Factor:
