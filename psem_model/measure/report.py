@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import singledispatch
 
-from psem_model.measure.measured import ARITHMETICS, Measured, Run
+from psem_model.measure.measured import Measured, Run
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.plans import Plan, StatesPlan
 from psem_model.reading.words import count
-from psem_model.text.errors import BadInput, choose
+from psem_model.text.errors import BadInput
 
 LONGEST = 1_000_000  # passes of a run, of which each takes about a millisecond or more
 
@@ -18,7 +18,7 @@ def run_of(steps: str, arithmetic: str, seed: str) -> Run:
     """How a plan is to be run, as it was typed. Raises BadInput."""
     return Run(
         count("--steps", steps, "steps"),
-        choose("--arithmetic", arithmetic, ARITHMETICS),
+        arithmetic,
         count("--seed", seed, "", least=0),
     )
 

@@ -7,7 +7,7 @@ from textwrap import wrap
 from psem_model.predict.model_plans import RECOMPUTE, held, require_experts
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import small
-from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import even
 from spec.distribute import NOTHING, distribute
 from spec.layouts import WHOLE
@@ -38,9 +38,9 @@ def program(
             f"derive: given {quoted(found.text)}; expected strategies that cut the model, such as tp: "
             "what places the training states is derived alone, and pp leaves each part as it is"
         )
-    again = RECOMPUTE[choose("--recompute", recompute or NOTHING, RECOMPUTE)]
+    again = RECOMPUTE[recompute or NOTHING]
     of_name = {of.name: of for of in parts(small(block, experts))}
-    chosen = of_name[choose("--part", part or LAYER, PARTS)]
+    chosen = of_name[part or LAYER]
     if chosen.name == LAYER:
         require_experts(found, experts, "it with --experts")
     elif experts or recompute is not None:
