@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from psem_model.commands.help import Command
-from psem_model.commands.options import CLAIMS, FORM, ticker
+from psem_model.commands.options import CLAIMS, FORM
 from psem_model.commands.output import ended, written
 from psem_model.text.figures import counted
+from psem_model.text.progress import ticker
 from psem_model.text.report import Column, Report, Section, listed, rows
 
 if TYPE_CHECKING:

@@ -1,11 +1,8 @@
-"""Options that several commands take, and the bar that they show."""
+"""Options that several commands take."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,8 +16,6 @@ if TYPE_CHECKING:
     from psem_model.predict.asked import Asked
 
 Function = TypeVar("Function", bound=Callable[..., None])
-Item = TypeVar("Item")
-LONG, PATIENCE = 50, 1.0  # items, or seconds, from which on a bar is worth the while
 
 PLAN, SHAPE, STEP, RUN, OUTPUT = "Plan", "Model", "Step", "Run", "Output"  # groups of options
 
@@ -270,33 +265,3 @@ def asked(command: str, given: Mapping[str, Any], **more: Any) -> Asked:
     model = {name: value for name, value in given.items() if name in OF_MODELS}
     others = {name: value for name, value in given.items() if name not in OF_MODELS}
     return Asked(command, **others, **more, model=model)
-
-
-def bar(label: str) -> Callable[[Sequence[Item]], Iterator[Item]]:
-    """Items one by one, with a bar if there are many and someone is at a terminal."""
-
-    def pass_through(items: Sequence[Item]) -> Iterator[Item]:
-        if len(items) < LONG or not sys.stderr.isatty():
-            yield from items
-            return
-        with click.progressbar(items, label=label, file=sys.stderr) as pending:
-            yield from pending
-
-    return pass_through
-
-
-@contextmanager
-def ticker(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """To be told how many of `total` are done; a bar if it takes long and someone is at a terminal."""
-    start = time.monotonic()
-    with ExitStack() as stack:
-        bars: list[Any] = []
-
-        def tell(done: int) -> None:
-            if not bars and sys.stderr.isatty() and time.monotonic() - start > PATIENCE:
-                shown = click.progressbar(length=total, label=label, file=sys.stderr)
-                bars.append(stack.enter_context(shown))
-            for shown in bars:
-                shown.update(done - shown.pos)
-
-        yield tell

@@ -23,9 +23,9 @@ from psem_model.commands.options import (
     STRATEGY,
     UNIT,
     options,
-    ticker,
 )
 from psem_model.commands.output import ended
+from psem_model.text.progress import ticker
 
 
 @click.command(

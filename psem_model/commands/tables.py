@@ -16,10 +16,10 @@ from psem_model.commands.options import (
     POLICY,
     TABLE,
     options,
-    ticker,
 )
 from psem_model.commands.output import ended
 from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.progress import ticker
 
 if TYPE_CHECKING:
     from psem_model.tables.table import Style

@@ -14,12 +14,12 @@ from psem_model.predict.plans import Plan, StatesPlan
 from psem_model.predict.states import predict_schedule
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
 from spec.arithmetic import Number
+from spec.memory import MODEL_STATES
 from spec.mesh import group_size
 from spec.pipeline import bubble_of_span
 from spec.states import State
 
 JOINT = " x "
-STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _(plan: StatesPlan) -> Compared:
 
 def _at_rest(resting: Mapping[State, Number]) -> dict[str, Number]:
     """Bytes of each model state between steps, and of all of them."""
-    sizes = {state.value: resting[state] for state in STATES}
+    sizes = {state.value: resting[state] for state in MODEL_STATES}
     return {**sizes, "resting": sum(sizes.values())}
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import sympy
 
+from psem_model.predict.model_plans import held as as_held
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.models_closed import symbolic
 from psem_model.predict.states_closed import Closed
@@ -33,9 +33,7 @@ def gpt(with_experts: bool = False) -> Transformer:
 @cache
 def plan(strategy: str, again: str = NOTHING, held: bool = False) -> ModelPlan:
     """A GPT cut by a strategy. `again`: what backward makes again; `held`: what is gathered stays."""
-    product = parse(strategy).product
-    factors = (replace(f, cuts=f.cuts and replace(f.cuts, held=held)) for f in product.factors)
-    product = replace(product, factors=tuple(factors))
+    product = as_held(parse(strategy).product, held)
     mesh = dict.fromkeys(product.axes, 2)
     pipe = Pipeline(Kind.ONE_F_ONE_B, 2 if product.pipe else 1, 4)
     model = gpt(with_experts="ep" in strategy.split("*"))

@@ -19,7 +19,7 @@ from spec.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.compose import Product
 from spec.derive import derive
 from spec.distribute import ALL, NOTHING, distribute
-from spec.memory import Sizes
+from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import group_size
 from spec.model_costs import Indices, in_precision, parameters
 from spec.model_strategies import WORDS
@@ -31,7 +31,6 @@ from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
 from spec.values import Part
 
-STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 PARTS = (EMBEDDING, LAYER, HEAD)
 MOST_CHUNKS = 100_000
 
@@ -259,7 +258,7 @@ class StageCosts:
     @cached_property
     def resting(self) -> dict[State, Number]:
         """Bytes of each model state between steps."""
-        return {state: sum(g.costs.resting[state] for g in self.groups) for state in STATES}
+        return {state: sum(g.costs.resting[state] for g in self.groups) for state in MODEL_STATES}
 
     @property
     def host(self) -> Number:
@@ -380,7 +379,7 @@ class StageCosts:
         """Parameters and gradients, as the schedule of each group of weights moves them."""
         for group in self.groups:
             for move in group.costs.moves:
-                if move.op.state in STATES and move.elements:
+                if move.op.state in MODEL_STATES and move.elements:
                     yield Moved(
                         move.op.state.value,
                         move.op.kind.value,

@@ -9,9 +9,10 @@ from math import prod
 from typing import Any
 
 from psem_model.check.placements import require_realisable
-from psem_model.predict.models import STATES, ModelPlan, Moved, StageCosts
-from psem_model.predict.models_closed import forms, legend, per_token, written
+from psem_model.predict.models import ModelPlan, Moved, StageCosts
+from psem_model.predict.models_closed import forms, legend, per_token, shortest
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD, PHASES, PartCosts
+from psem_model.predict.states_closed import written
 from psem_model.predict.states_report import totals
 from psem_model.reading.products import NAMES
 from psem_model.text.figures import counted, digits, in_bytes, plain, times, unit_of
@@ -31,6 +32,7 @@ from psem_model.text.report import (
 from spec.arithmetic import Number
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.layouts import Layout
+from spec.memory import MODEL_STATES
 from spec.mesh import group_size
 from spec.modes import Mode
 from spec.pipeline import bubble_of_ideal, bubble_of_span
@@ -65,7 +67,10 @@ class _Reported:
     def __init__(self, plan: ModelPlan) -> None:
         self.plan, self.forms = plan, forms(plan)
         self.written = {
-            part: {n: per_token(f) if n == "activations" else written(f) for n, f in found.items()}
+            part: {
+                n: per_token(f) if n == "activations" else written(shortest(f))
+                for n, f in found.items()
+            }
             for part, found in self.forms.items()
         }
 
@@ -153,7 +158,7 @@ class _Reported:
                 f"resting.{s.value}",
                 f"{policy.of(s)} = {policy.provenance(s)}",
             )
-            for s in STATES
+            for s in MODEL_STATES
         ]
         rows.append(_size("resting", sum(stage.resting.values()), "resting.total"))
         kept = "kept on the host" if plan.offload else "kept for backward"

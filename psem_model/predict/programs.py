@@ -10,10 +10,8 @@ from psem_model.text.report import Column, Report, Section, listed, rows
 from spec.distribute import NOTHING, distribute
 from spec.layouts import WHOLE
 from spec.programs import Line, Move, Program
-from spec.transformer import EMBEDDING, HEAD, INDICES, LAYER, parts
+from spec.transformer import INDICES, LAYER, parts
 from spec.values import Role, Value
-
-PARTS = (EMBEDDING, LAYER, HEAD)
 
 
 def program(

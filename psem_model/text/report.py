@@ -232,11 +232,9 @@ def rows(cells: Iterable[tuple[Cell, ...]]) -> tuple[Row, ...]:
     return tuple(Row(each) for each in cells)
 
 
-def listed(title: str, lines: Iterable[str], key: str = "") -> Section:
+def listed(title: str, lines: Iterable[str]) -> Section:
     """A section of lines."""
-    return Section(
-        title, (Column("", 1, ITSELF if key else ""),), rows((line,) for line in lines), key=key
-    )
+    return Section(title, (Column("", 1),), rows((line,) for line in lines))
 
 
 def meant(title: str, legend: Mapping[str, str]) -> Section:
