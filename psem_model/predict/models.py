@@ -79,6 +79,15 @@ class ModelPlan:
         return self.product.states.axes + self._cut_samples
 
     @property
+    def devices(self) -> int:
+        return int(group_size(self.mesh, self.mesh))
+
+    @property
+    def micro_steps(self) -> Number:
+        """Micro-batches of a step."""
+        return self.pipe.micro_batches
+
+    @property
     def samples_of_step(self) -> Number:
         """On all devices."""
         return self.micro_batch * self.pipe.micro_batches * group_size(self.mesh, self.sample_axes)

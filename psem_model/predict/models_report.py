@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
-from math import prod
 from typing import Any
 
 from psem_model.check.placements import require_realisable
@@ -235,7 +234,7 @@ def _inputs(plan: ModelPlan) -> dict[str, Any]:
     shape = ("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary")
     return {
         "psi": plan.psi,
-        "devices": prod(plan.mesh.values()),
+        "devices": plan.devices,
         "mesh": dict(plan.mesh),
         **{name: getattr(plan.model, name) for name in (*shape, "experts", "chosen", "positions")},
         "padded_vocabulary": plan.padded_words,
