@@ -58,8 +58,9 @@ class Grouped(click.Option):
 
 
 def option(group: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
-    """An option, under the title of a group in the help."""
-    return click.option(*names, cls=Grouped, group=group, **settings)
+    """An option, under the title of a group in the help, which shows its default if it has one."""
+    shown = "default" in settings
+    return click.option(*names, cls=Grouped, group=group, show_default=shown, **settings)
 
 
 def grouped(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:

@@ -20,6 +20,14 @@ Function = TypeVar("Function", bound=Callable[..., None])
 PLAN, SHAPE, STEP, RUN, OUTPUT = "Plan", "Model", "Step", "Run", "Output"  # groups of options
 
 
+def number(group: str, name: str, help_: str, **settings: Any) -> Callable[[Function], Function]:
+    """An option that takes a number."""
+    decorated: Callable[[Function], Function] = option(
+        group, name, type=names.NUMBER, help=help_, **settings
+    )
+    return decorated
+
+
 STRATEGY = click.argument(
     "strategy",
     type=names.A_STRATEGY,
@@ -106,32 +114,18 @@ POLICY = option(
     "policy",
     type=names.A_POLICY,
     default="mixed-adam",
-    show_default=True,
     help="Bytes of a weight and of a gradient, and of optimizer state, per parameter: a named policy, "
     "such as fp32-adam, or w,g,K.",
 )
-ACCUMULATE = option(
-    STEP,
-    "--accumulate",
-    type=names.NUMBER,
-    default="1",
-    show_default=True,
-    help="Micro-steps per step.",
+ACCUMULATE = number(STEP, "--accumulate", "Micro-steps per step.", default="1")
+ACCUMULATE_TO_CHECK = number(STEP, "--accumulate", "Micro-steps per step. Default: 1, 2 and 3.")
+ACCUMULATE_EACH = number(
+    STEP, "--accumulate", "Micro-steps per step, of all plans or of each: 16, or 16,4. Default: 1."
 )
-ACCUMULATE_TO_CHECK = option(
-    STEP, "--accumulate", type=names.NUMBER, help="Micro-steps per step. Default: 1, 2 and 3."
-)
-ACCUMULATE_EACH = option(
-    STEP,
-    "--accumulate",
-    type=names.NUMBER,
-    help="Micro-steps per step, of all plans or of each: 16, or 16,4. Default: 1.",
-)
-GLOBAL_BATCH = option(
+GLOBAL_BATCH = number(
     STEP,
     "--global-batch",
-    type=names.NUMBER,
-    help="Samples of a step on all devices; how many micro-steps each plan takes follows.",
+    "Samples of a step on all devices; how many micro-steps each plan takes follows.",
 )
 UNIT = option(
     STEP,
@@ -143,7 +137,6 @@ EXACT = option(
     OUTPUT,
     "--exact/--divisible",
     default=True,
-    show_default=True,
     help="With padding, or as if N divided Psi.",
 )
 JSON = option(OUTPUT, "--json", "as_json", is_flag=True, help="Machine-readable output.")
@@ -202,32 +195,23 @@ CONFIG = option(
 )
 
 
-def _number(name: str, help_: str) -> Callable[[Function], Function]:
-    return option(SHAPE, name, type=names.NUMBER, help=help_)
-
-
 MODEL_SHAPE = (
     CONFIG,
-    _number("--layers", "Layers of the model, where there is no --config."),
-    _number("--hidden", "Features of a token between layers."),
-    _number("--heads", "Heads of attention."),
-    _number("--kv-heads", "Heads of keys and values. Default: as many as heads."),
-    _number("--head-dim", "Features of a head. Default: hidden / heads."),
-    _number("--feed-forward", "Features inside the MLP. Default: 4 x hidden."),
-    _number("--vocabulary", "Words. Default: no embedding and no head."),
-    _number("--experts", "Experts in each layer."),
-    _number("--chosen", "Experts that each token is sent to."),
+    number(SHAPE, "--layers", "Layers of the model, where there is no --config."),
+    number(SHAPE, "--hidden", "Features of a token between layers."),
+    number(SHAPE, "--heads", "Heads of attention."),
+    number(SHAPE, "--kv-heads", "Heads of keys and values. Default: as many as heads."),
+    number(SHAPE, "--head-dim", "Features of a head. Default: hidden / heads."),
+    number(SHAPE, "--feed-forward", "Features inside the MLP. Default: 4 x hidden."),
+    number(SHAPE, "--vocabulary", "Words. Default: no embedding and no head."),
+    number(SHAPE, "--experts", "Experts in each layer."),
+    number(SHAPE, "--chosen", "Experts that each token is sent to."),
     BLOCK,
 )
 MODEL = (
     *MODEL_SHAPE,
-    option(STEP, "--sequence", type=names.NUMBER, help="Tokens of a sample."),
-    option(
-        STEP,
-        "--micro-batch",
-        type=names.NUMBER,
-        help="Samples of a micro-batch. Default: 1.",
-    ),
+    number(STEP, "--sequence", "Tokens of a sample."),
+    number(STEP, "--micro-batch", "Samples of a micro-batch. Default: 1."),
     RECOMPUTE,
     option(
         STEP,
@@ -241,9 +225,7 @@ MODEL = (
         type=names.ORDER,
         help="Of pp: the order of work. Default: 1f1b, or interleaved with --chunks.",
     ),
-    option(
-        STEP, "--chunks", type=names.NUMBER, help="Of pp: chunks of layers in a stage, interleaved."
-    ),
+    number(STEP, "--chunks", "Of pp: chunks of layers in a stage, interleaved."),
 )
 
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     "--symbols",
     metavar="PARAMETERS,DEVICES",
     default="Psi,N",
-    show_default=True,
     help="Of the parameters, Psi or P, and of the devices, N or d.",
 )
 @options(EXACT, POLICY)

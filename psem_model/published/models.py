@@ -250,27 +250,3 @@ def gpt_parameter_count(entry: Entry) -> Reproduced:
     i = entry.inputs
     psi = Fraction(gpt("dp", L=i["l"], h=i["h"], a=1, V=i["V"], s=i["s"]).psi, 10**9)
     return Reproduced(psi, entry.rounds_to(psi))
-
-
-RULES = (
-    layer_activations,
-    layer_activation_bytes,
-    activation_bytes,
-    weight_state_bytes,
-    sent_in_layer,
-    sent_in_stage,
-    handed_on,
-    sent_with_recomputation,
-    sent_to_gather_slices,
-    sent_per_link,
-    ratio_per_link,
-    sent_by_all_to_all,
-    message_per_link,
-    idle_share,
-    idle_share_of_chunks,
-    idle_share_of_replicas,
-    micro_batches_in_flight,
-    best_checkpoints,
-    gpt_parameters,
-    gpt_parameter_count,
-)
