@@ -142,10 +142,10 @@ class _Reported:
             form = found["sent"]
             sent = Quantity(self.plan.costs[LAYER].handed_on, ELEMENTS, form)
             words = f"{plain(sent.value)} elements, each way, of a micro-batch"
-            rows.append(Row(("sent at a boundary", words, form, sent), "sent_per_boundary"))
+            cells = ("sent at a boundary", words, form)
+            rows.append(Row(cells, "sent_per_boundary", told={ITSELF: sent}))
         title = "pipeline: idle time, if all stages take equally long"
-        exactly = Column("exactly", key=ITSELF, shown=False)
-        columns = (Column("what"), Column("size"), Column("formula", 1), exactly)
+        columns = (Column("what"), Column("size"), Column("formula", 1))
         return Section(title, columns, tuple(rows), key="pipeline")
 
     def _memory(self) -> Section:
@@ -185,7 +185,8 @@ class _Reported:
 
 def _idle(words: str, share: Number, form: Formula, key: str) -> Row:
     exact = Fraction(share)
-    return Row((words, f"{exact} = {digits(exact, 4)}", form, Quantity(share, "", form)), key)
+    told = {ITSELF: Quantity(share, "", form)}
+    return Row((words, f"{exact} = {digits(exact, 4)}", form), key, told=told)
 
 
 def _size(words: str, size: Number, key: str, provenance: str = "", always: bool = True) -> Row:
@@ -301,7 +302,6 @@ def _stages(plan: ModelPlan) -> Section:
         Column("activations", key="activations", right=True),
         Column("peak", key="peak", right=True),
         Column("sent", key="bytes", right=True),
-        Column("elements", key="elements", shown=False),
     )
     rows = tuple(
         Row(
@@ -311,8 +311,8 @@ def _stages(plan: ModelPlan) -> Section:
                 Quantity(stage.activations, BYTES),
                 Quantity(stage.peak, BYTES),
                 Quantity(stage.bytes, BYTES),
-                Quantity(stage.elements, ELEMENTS),
-            )
+            ),
+            told={"elements": Quantity(stage.elements, ELEMENTS)},
         )
         for stage in plan.stages
     )
@@ -324,14 +324,9 @@ def _stages(plan: ModelPlan) -> Section:
 def _operations(plan: ModelPlan) -> Section:
     columns = (
         Column("operation"),
-        Column("operation", key="operation", shown=False),
-        Column("value", key="value", shown=False),
         Column("along", key="axes"),
-        Column("of", key="of", shown=False),
-        Column("phase", key="phase", shown=False),
         Column("of, when"),
         Column("times"),
-        Column("times", key="times", shown=False),
         Column("elements", key="elements"),
         Column("bytes", key="bytes"),
     )
@@ -346,17 +341,19 @@ def _operation(moved: Moved) -> Row:
     return Row(
         (
             f"{moved.collective} {moved.what}",
-            moved.collective,
-            moved.what,
             Axes(moved.axes),
-            moved.of,
-            moved.when,
             f"{moved.of}, {when}",
             times(moved.times),
-            moved.times,
             Quantity(moved.elements, ELEMENTS),
             Quantity(moved.bytes, BYTES),
-        )
+        ),
+        told={
+            "operation": moved.collective,
+            "value": moved.what,
+            "of": moved.of,
+            "phase": moved.when,
+            "times": moved.times,
+        },
     )
 
 

@@ -162,11 +162,7 @@ class _Reported:
         pairs = [*zip(p.moves, f.moves, strict=True)]
         columns = (
             Column("operation"),
-            Column("operation", key="operation", shown=False),
-            Column("state", key="state", shown=False),
-            Column("phase", key="phase", shown=False),
             Column("along", key="axes"),
-            Column("times", key="times", shown=False),
             Column("elements", key="elements"),
             Column("bytes", key="bytes"),
         )
@@ -187,18 +183,9 @@ class _Reported:
         if op.state is not None and op.state in MODEL_STATES:
             elements = Quantity(move.elements, ELEMENTS, written(form.elements))
             in_all = Quantity(move.bytes, BYTES, provenance=self._factor(op.state))
-        return Row(
-            (
-                f"{op.kind.value} {what}",
-                op.kind.value,
-                what,
-                op.phase.value,
-                Axes(op.axes),
-                int(move.times),
-                elements,
-                in_all,
-            )
-        )
+        told = {"operation": op.kind.value, "state": what, "phase": op.phase.value}
+        cells = (f"{op.kind.value} {what}", Axes(op.axes), elements, in_all)
+        return Row(cells, told=told | {"times": int(move.times)})
 
     def _sent(self) -> dict[str, Quantity]:
         p, f = self.found, self.forms
