@@ -39,7 +39,7 @@ def derive(
     """
     from psem_model.predict.asked import Asked
     from psem_model.predict.plans import placed_as
-    from psem_model.reading.products import parsed
+    from psem_model.reading.products import parse
 
     asked = Asked("derive", strategy, placement, hold=hold, model=program)
     if language:
@@ -48,7 +48,7 @@ def derive(
         names = ("strategy", "placement", "hold", *program)
         asked.refuse(names, "with --language", "--language alone")
         ended(report(), "text")
-    found = parsed(strategy)
+    found = None if strategy is None else parse(strategy)
     if found is not None and not found.is_of_states and placement is None:
         from psem_model.predict.programs import program as derived_program
 
