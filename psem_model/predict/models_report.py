@@ -292,17 +292,12 @@ def _at(plan: ModelPlan, stage: StageCosts) -> str:
 
 def _stages(plan: ModelPlan) -> Section:
     in_flight = "in flight" if plan.pipe.chunks == 1 else "in flight, chunks"
-    columns = (
-        Column("stage", key="stage", right=True),
-        Column("alike", key="alike", right=True),
-        Column("layers", key="layers", right=True),
-        Column("parameters", key="parameters", right=True),
-        Column(in_flight, key="in_flight", right=True),
-        Column("resting", key="resting", right=True),
-        Column("activations", key="activations", right=True),
-        Column("peak", key="peak", right=True),
-        Column("sent", key="bytes", right=True),
+    keys = (
+        *("stage", "alike", "layers", "parameters", "in_flight"),
+        *("resting", "activations", "peak", "bytes"),
     )
+    titles = {"in_flight": in_flight, "bytes": "sent"}
+    columns = tuple(Column(titles.get(key, key), key=key, right=True) for key in keys)
     rows = tuple(
         Row(
             (
