@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
-from psem_model.predict.states import Costs, predict_schedule
+from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec import checkpoints
@@ -192,7 +192,7 @@ class Group:
 
     summed: tuple[str, ...]
     weights: tuple[str, ...]
-    costs: Costs
+    costs: Prediction
     largest: str = field(compare=False)  # the part that has most of them
 
 

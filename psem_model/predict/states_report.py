@@ -26,6 +26,7 @@ from spec.arithmetic import Number
 from spec.communication import Move
 from spec.memory import MODEL_STATES
 from spec.modes import MEANING, Mode
+from spec.placement import Placement
 from spec.states import State
 
 AT_ONCE = "resting + largest transient ({})"
@@ -46,15 +47,15 @@ def report(plan: StatesPlan) -> Report:
         plan.unit,
         plan.sizes.arithmetic,
     )
-    return _Reported(plan, found).report()
+    return _Reported(plan, placement, found).report()
 
 
 class _Reported:
     """A prediction beside its closed forms."""
 
-    def __init__(self, plan: StatesPlan, found: Prediction) -> None:
+    def __init__(self, plan: StatesPlan, placement: Placement, found: Prediction) -> None:
         self.plan, self.found, self.policy = plan, found, plan.policy
-        self.placement, self.unit = found.placement, plan.unit
+        self.placement, self.unit = placement, plan.unit
         self.forms = closed_form(self.placement, self.policy, plan.padded, self.unit is not None)
         in_units = closed_form(self.placement, self.policy, plan.padded, with_unit=True)
         passing = peak_formula(in_units) - in_units.total
