@@ -178,7 +178,7 @@ SMALL = 2
 
 def _verdict(text: str) -> str:
     found = parse(text)
-    model, mesh = gpt("ep" in text.split("*")), dict.fromkeys(found.product.axes, SMALL)
+    model, mesh = gpt(text, V=16).model, dict.fromkeys(found.product.axes, SMALL)
     for micro_steps, verdict in ((SMALL, "accepted"), (1, "with one micro-step")):
         if check_product(text, found.product, model, mesh, micro_steps, MIXED_ADAM).accepted:
             return verdict
