@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,12 +12,10 @@ from psem_model.commands.help import Command
 from psem_model.commands.options import CLAIMS, FORM
 from psem_model.commands.output import ended, written
 from psem_model.text.figures import counted
-from psem_model.text.progress import ticker
 from psem_model.text.report import Column, Report, Section, listed, rows
 
 if TYPE_CHECKING:
     from proofs.registry import Claim
-    from psem_model.audit.audit import Tell
 
 Found = Mapping[str, Any]
 REPORT = "audit.json"
@@ -47,28 +44,12 @@ def audit(ids: Sequence[str], form: str) -> None:
     require_writable(places.BUILD / "smt2")
     require_writable(places.BUILD, *([REPORT] if whole else []))
     start = time.monotonic()
-    with _progress() as tell:
-        report = audits.audit(selected, places.BUILD / "smt2", tell)
+    report = audits.audit(selected, places.BUILD / "smt2")
     report["seconds"] = round(time.monotonic() - start, 3)
     printed = report_of(report, selected, whole)
     if whole:
         write_atomically(places.BUILD / REPORT, written(printed, "json"))
     ended(printed, form)
-
-
-@contextmanager
-def _progress() -> Iterator[Tell]:
-    """A bar for each thing that is done, one after the other."""
-    with ExitStack() as stack:
-        bars: dict[str, Any] = {}
-
-        def tell(what: str, done: int, of: int) -> None:
-            if what not in bars:
-                stack.close()
-                bars[what] = stack.enter_context(ticker(what, of))
-            bars[what](done)
-
-        yield tell
 
 
 def findings(report: Found) -> list[str]:
