@@ -139,8 +139,8 @@ class Section:
 
     def _record(self, row: Row) -> Any:
         cells = {c.key: data(v) for c, v in zip(self.columns, row.cells, strict=True) if c.key}
-        cells |= data(row.told)
-        return cells.get(ITSELF, cells)
+        record = data(row.told) | cells
+        return record.get(ITSELF, record)
 
 
 @dataclass(frozen=True)
