@@ -7,6 +7,7 @@ strategy alone on its axis has shards of as many cells as the other axes leave.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import product
 from math import prod
 from typing import Any
@@ -42,7 +43,8 @@ def costs_of_products(k: Kernel) -> tuple[Theorem, ...]:
     A strategy leaves 1/n of a reduction after the micro-steps, if it has reduced the gradient to n
     slices, or does so first; and 1/n of what is published, if parameters rest in n slices. What several
     move at once is one collective along all their axes: it sends what the first alone sends on
-    everything, the next on the first one's slices, and so on. (Claim K7; design 2.9)
+    everything, the next on the first one's slices, and so on. A strategy along two axes sends and keeps
+    what it does along one of their product size. (Claim K7; design 2.9)
     """
     if len({factor(name, AXES[0]).states for name in NAMES}) != len({STRATEGIES[n] for n in NAMES}):
         raise KernelError(f"{k.claim}: on another axis two strategies are one")
@@ -62,7 +64,12 @@ def costs_of_products(k: Kernel) -> tuple[Theorem, ...]:
             alike = (sent[moment] == expected[moment] for moment in sent)
             proved[whole.states] = k.prove(name, z3.And(*alike))
             memory |= dict.fromkeys(_memory(whole, schedule, sizes))
-    return (*proved.values(), k.prove("what_rests_is_multiplied", z3.And(*memory)))
+    as_one = z3.And(*(alike for name in NAMES for alike in _as_one(k, name, sizes)))
+    return (
+        *proved.values(),
+        k.prove("what_rests_is_multiplied", z3.And(*memory)),
+        k.prove("two_axes_of_a_strategy_are_one_of_product_size", as_one),
+    )
 
 
 class _Sizes:
@@ -80,6 +87,11 @@ class _Sizes:
         """Of a product on these axes."""
         psi = self.psi(axes)
         return Sizes(psi, self.mesh, self.policy, None, Symbolic([(psi, self.cell)]), axes)
+
+    def as_one(self, axes: Axes, axis: str) -> Sizes:
+        """With one axis in place of some, of as many devices."""
+        psi, mesh = self.psi(axes), {axis: group_size(self.mesh, axes)}
+        return Sizes(psi, mesh, self.policy, None, Symbolic([(psi, self.cell)]), (axis,))
 
     def alone(self, axis: str, axes: Axes, left: Axes) -> Sizes:
         """On one of the axes, where the others are cut but for those in `left`."""
@@ -136,6 +148,20 @@ IN_SLICES = {
 def _leaves_slices(placement: Placement, phase: Phase) -> bool:
     """Whether a strategy leaves 1/n of what is moved in a phase, and not all of it."""
     return any(placement.rest(state).sharded for state in IN_SLICES.get(phase, ()))
+
+
+def _as_one(k: Kernel, name: str, sizes: _Sizes) -> Iterator[Any]:
+    """A strategy along two axes sends at each moment, and keeps of each state, what it does on one."""
+    axes, one = AXES[:2], "all"
+    both = derive(Product(tuple(factor(name, axis) for axis in axes)).states)
+    alone = derive(Product((factor(name, one),)).states)
+    on_both, on_one = sizes.of(axes), sizes.as_one(axes, one)
+    sent, expected = _sent(both, on_both), _sent(alone, on_one)
+    if {(each, axes) for each, _ in expected} != sent.keys():
+        raise KernelError(f"{k.claim}: {name} sends along {[*sent]}, not along {axes} at once")
+    yield from (sent[each, axes] == moved for (each, _), moved in expected.items())
+    for state, host in product(MODEL_STATES, (False, True)):
+        yield resting(both, state, on_both, host) == resting(alone, state, on_one, host)
 
 
 def _memory(whole: Product, schedule: Schedule, sizes: _Sizes) -> list[Any]:

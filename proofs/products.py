@@ -11,11 +11,12 @@ from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.program_values import Terms, computed, differentiated
 from proofs.programs import accepted_rules, must_reject, rules_in
 from proofs.strategies import accepted
-from spec.compose import Product, factor
+from spec.compose import OVER_ALL, Product, factor
 from spec.derive import derive
 from spec.distribute import distribute
 from spec.layouts import PARTIAL
 from spec.model_strategies import MODEL_AXES
+from spec.placement import Placement
 from spec.programs import Axis, Move, Program, check
 from spec.schedule import Rest, Schedule
 from spec.stages import OUTSIDE, check_stages, pieces, sends, to_sum
@@ -23,8 +24,12 @@ from spec.strategies import STRATEGIES
 from spec.transformer import Transformer, parts
 from spec.values import Does, Part, Value
 
-OTHERS = "others"  # the axes that cut samples or tokens, and not a weight, as one (claim K2)
-STATES = [name for name in STRATEGIES if len(STRATEGIES[name].axes) == 1 and name != "fused-update"]
+OWN = "shard"
+# the axes that cut samples or tokens, and not a weight, as one (claim K2): sharded there, or replicated
+ALIKE, REPLICAS = "alike", "replicas"
+STATES = [
+    name for name in (*STRATEGIES, *OVER_ALL) if len(factor(name).axes) == 1 and name != "fused-update"
+]
 GPT = Transformer(4, 8, 2, 2, 4, 32, 16, positions=4, tied=True, dropout=True)
 LLAMA = Transformer(
     4, 8, 2, 2, 4, 32, 16, gated=True, function="silu", norm="rms_norm", biases=frozenset()
@@ -39,29 +44,45 @@ MODELS = [names for choice in CHOICES if (names := tuple(filter(None, choice)))]
 def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     """Any strategy of the states times any product of TP, SP, CP, EP and PP is accepted. (Claim K5)
 
-    Along the axes that do not cut a weight, that weight's gradient is partial and its states are
-    replicated. So its schedule is that of the strategy times data parallelism, which is executed on
-    symbols, for all sizes; the programs and the stages are typed.
+    Along the axes that do not cut a weight, that weight's gradient is partial. If its states are
+    replicated there, its schedule is that of the strategy times data parallelism. If they are placed
+    there as along the strategy's own axis (zero1+all), but for stages, it is that of the strategy times
+    itself. All of these are executed on symbols, for all sizes; the programs and the stages are typed.
     """
-    proved = []
-    with_data_parallelism: dict[str, Schedule] = {}
-    dp = factor("dp", OTHERS)
-    for name in STATES:
-        schedule = derive((factor(name, "shard") * dp).states)
-        if schedule not in with_data_parallelism.values():
-            proved.append(accepted(k.part(name.replace("-", "_")), schedule))
-        with_data_parallelism[name] = schedule
-    if len(proved) != len({STRATEGIES[name] for name in STATES}):
-        raise KernelError(f"{k.claim}: on another axis two strategies are one")
+    proved: dict[Schedule, Theorem] = {}
+    kinds: set[tuple[Placement, ...]] = set()
     summed: dict[tuple[str, ...], Product] = {}  # factors of the model place no states: one of each
     for names in MODELS:
         model = Product(tuple(factor(name) for name in names))
         summed |= dict.fromkeys(_accepted_programs(k, model), model)
     summed.pop((), None)  # a weight that all axes cut is as it is alone (E9)
     for name, (axes, model) in product(STATES, summed.items()):
-        whole = factor(name, "shard") * model
-        _like(k, derive(whole.states_of(axes)), with_data_parallelism[name], axes)
-    return tuple(proved)
+        places = _places(name, axes, model.pipe)
+        strategies = [strategy for strategy, _ in places.values()]
+        schedule = derive(Product(tuple(factor(s, axis) for axis, (s, _) in places.items())).states)
+        if schedule not in proved:
+            part = "_times_".join(strategies).replace("-", "_")
+            proved[schedule] = accepted(k.part(part), schedule)
+        kinds.add(tuple(STRATEGIES[strategy] for strategy in strategies))
+        whole = (factor(name, OWN) * model).states_of(axes)
+        _like(k, derive(whole), schedule, {axis: found for axis, (_, found) in places.items()})
+    if len(proved) != len(kinds):
+        raise KernelError(f"{k.claim}: on another axis two strategies are one")
+    return tuple(proved.values())
+
+
+def _places(
+    name: str, axes: tuple[str, ...], pipe: str | None
+) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Of a weight whose gradient is summed along some axes: the strategy on each of up to three axes.
+
+    And the axes that each stands for: the strategy's own, those along which it is alike, and the rest.
+    """
+    own, everywhere = OVER_ALL.get(name, name), name in OVER_ALL
+    alike = tuple(axis for axis in axes if everywhere and axis != pipe)
+    rest = tuple(axis for axis in axes if axis not in alike)
+    places = {OWN: (own, (OWN,)), ALIKE: (own, alike), REPLICAS: ("dp", rest)}
+    return {axis: place for axis, place in places.items() if place[1]}
 
 
 def _accepted_programs(k: Kernel, model: Product) -> set[tuple[str, ...]]:
@@ -147,11 +168,13 @@ def _partial_along(program: Program, weight: Value) -> tuple[str, ...]:
     return tuple(axis.name for axis in program.axes if axis.name in axes)
 
 
-def _like(k: Kernel, schedule: Schedule, proved: Schedule, axes: tuple[str, ...]) -> None:
-    """A schedule is the one that is proved, with some axes in place of the one for all of them."""
+def _like(
+    k: Kernel, schedule: Schedule, proved: Schedule, stands_for: dict[str, tuple[str, ...]]
+) -> None:
+    """A schedule is the one that is proved, with some axes in place of each that stands for them."""
 
     def named(found: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(a for axis in found for a in (axes if axis == OTHERS else (axis,)))
+        return tuple(a for axis in found for a in stands_for.get(axis, (axis,)))
 
     def rest(found: Rest) -> Rest:
         return replace(found, sharded=named(found.sharded))

@@ -1,10 +1,11 @@
 """Composition: a strategy over several axes is a product of strategies, each on axes of its own.
 
 A factor says how the training states are placed along its axes, or what it cuts of the model, or that
-it cuts the layers. The product says all of it. A weight's gradient is summed along every axis along which
-it comes out partial: so an axis that cuts samples or tokens, and not a weight, is to that weight's states
-what data parallelism is. What no factor places along it is replicated there; or, with `zero1+all`, is
-sharded there as along the strategy's own axis. The states of a layer rest on its stage.
+it cuts the layers. The product says all of it. A weight's gradient is summed along the axes along which
+it comes out partial: so every axis that cuts samples or tokens, and not a weight, is to that weight's
+states what data parallelism is. They are replicated there; or, with a strategy over all axes such as
+`zero1+all`, placed as along that strategy's own axis. The states of a layer rest on its stage; where a
+gradient comes out whole, as that of a norm does along `tp`, the states are on every device.
 
 The order of factors matters in one way: shards are nested in it, the first axis outermost, so another
 order gives a device another slice. Modes, costs and verdicts are the same in any order (claim K8). The
@@ -65,8 +66,8 @@ class EverywhereError(ValueError):
 class Factor:
     """One strategy on axes of its own: of the training states, of the model, or of the layers.
 
-    `everywhere`: the states are placed as along its last axis along every other one, too, that no
-    factor places them along.
+    `everywhere`: states are placed alike, as along its last axis, along all axes that gradients are
+    summed along and that no factor places states on.
     """
 
     name: str

@@ -311,6 +311,20 @@ MUTANTS = [
         "K5",
     ),
     (
+        "a strategy over every axis is over its own only",
+        "compose.py",
+        "if alike is None or axis == self.pipe:",
+        "if True:",
+        "K5",
+    ),
+    (
+        "a strategy over every axis is over the stages, too",
+        "compose.py",
+        "if alike is None or axis == self.pipe:",
+        "if alike is None:",
+        "K5",
+    ),
+    (
         "no gradient is summed over stages",
         "stages.py",
         "return {w: tuple(sorted(at)) for w, at in stages.items() if gradient_lie(at) == PARTIAL}",
