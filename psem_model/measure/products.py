@@ -60,8 +60,7 @@ def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None =
             ran.step()
     except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
         raise BadInput(f"these sizes cannot be simulated: {error}") from None
-    step = plan.mesh, plan.pipe.micro_batches, plan.policy
-    no = next((no for placed in plan.placements if (no := refused(placed, *step))), None)
+    no = refused(plan.product.states, plan.mesh, plan.pipe.micro_batches, plan.policy)
     return Measured(
         name_of(plan),
         name_of(plan),

@@ -24,7 +24,6 @@ from spec.mesh import group_size
 from spec.model_costs import Indices, in_precision, parameters
 from spec.model_strategies import WORDS
 from spec.pipeline import Kind, Pipeline, fullest, in_flight
-from spec.placement import Placement
 from spec.programs import Axis
 from spec.schedule import Kind as Does
 from spec.stages import OUTSIDE, Piece, alike, ends, parts_of, pieces, to_sum
@@ -106,12 +105,6 @@ class ModelPlan:
             again = self.again if part.name == LAYER else NOTHING
             found[part.name] = PartCosts(distribute(part, self.axes, again), self.indices, self.mesh)
         return found
-
-    @cached_property
-    def placements(self) -> tuple[Placement, ...]:
-        """How the states of weights are placed, each way once."""
-        summed = (axes for costs in self.costs.values() for axes in costs.summed.values())
-        return tuple(dict.fromkeys(map(self.product.states_of, summed)))
 
     @property
     def padded_words(self) -> Number:

@@ -56,8 +56,7 @@ def report(plan: ModelPlan) -> Report:
     `memory` is that of the stage that needs most, `communication` that of the one that sends most.
     `stages`: the first of each kind, and how many are alike; idle time is as if all took equally long.
     """
-    for placement in plan.placements:
-        require_realisable(placement, plan.mesh, plan.pipe.micro_batches, plan.policy)
+    require_realisable(plan.product.states, plan.mesh, plan.pipe.micro_batches, plan.policy)
     return _Reported(plan).report()
 
 

@@ -23,7 +23,7 @@ from spec.model_strategies import MODEL_MEANING
 from spec.strategies import MEANING
 
 EVERYWHERE = {
-    name: f"{MEANING[one]}; over every axis that does not cut the weight"
+    name: f"{MEANING[one]}; over every axis that gradients are summed over"
     for name, one in OVER_ALL.items()
 }
 NAMES = {**MODEL_MEANING, **MEANING, **EVERYWHERE}

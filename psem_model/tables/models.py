@@ -14,7 +14,7 @@ from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.reading.products import parse
 from psem_model.tables.table import Style, table
 from psem_model.text.report import Cell, Column, Section
-from spec.compose import PIPELINE
+from spec.compose import OVER_ALL, PIPELINE
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.model_strategies import MODEL_AXES
 from spec.pipeline import Kind, Pipeline, bubble_of_ideal, bubble_of_span
@@ -161,7 +161,7 @@ def products(style: Style) -> Section:
     """The verdict on each strategy of the training states times each that cuts the model."""
     factors = (*(name for name in MODEL_AXES if name not in STRATEGIES), PIPELINE, f"tp+sp*{PIPELINE}")
     rows = []
-    for states in STRATEGIES:
+    for states in (*STRATEGIES, *OVER_ALL):
         rows.append((states, *(_verdict(f"{states}*{factor}") for factor in factors)))
     return table(
         "products",

@@ -105,6 +105,10 @@ PRODUCTS = [  # and what a plan, and what a run alone, is given
     ("hsdp * tp+sp", ["--devices", "2x1x2", "--block", "llama", "--recompute", "full"], []),
     ("cp(2) * pp(2)", ["--order", "gpipe", "--accumulate", 3], []),
     ("ep(2) * dp(2)", ["--experts", 2, "--chosen", 1], ["--seed", 7]),
+    ("zero1+all(2) * cp(2)", ["--accumulate", 2], ["--steps", 2]),
+    ("zero1+all(1) * tp+sp(2) * cp(2) * pp(2)", ["--unit", 30], []),
+    ("hsdp+all(2, 1) * cp(2)", [], ["--arithmetic", "float64"]),
+    ("zero3+all(2) * ep(2)", ["--experts", 4, "--chosen", 2], ["--steps", 2]),
 ]
 
 

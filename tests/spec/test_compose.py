@@ -16,7 +16,16 @@ from psem_model.predict.states import predict_schedule
 from psem_model.reading.products import NAMES, parse
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
-from spec.compose import HoldError, OverlapError, Product, factor, merge
+from spec.compose import (
+    OVER_ALL,
+    REPLICATED,
+    EverywhereError,
+    HoldError,
+    OverlapError,
+    Product,
+    factor,
+    merge,
+)
 from spec.derive import derive
 from spec.memory import Sizes
 from spec.modes import Mode
@@ -28,7 +37,7 @@ from tests.support.command import exact
 
 POLICY = POLICIES["mixed-adam"]
 LLAMA = ROOT / "examples" / "configurations" / "llama-3.1-405b.json"
-ONE_AXIS = [name for name in NAMES if name != "hsdp"]
+ONE_AXIS = [name for name in NAMES if not name.startswith("hsdp")]
 SHAPE: list = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
 
 
@@ -37,8 +46,10 @@ def products(draw, most=4):
     """Strategies on different axes, at most one that cuts the layers."""
     names = draw(st.lists(st.sampled_from(ONE_AXIS), min_size=1, max_size=most))
     assume(names.count("pp") <= 1)
-    assume("fsdp-hold" not in names or not {"fsdp", "zero3"} & {*names})
-    return tuple(factor(name, f"axis{i}") for i, name in enumerate(names))
+    factors = tuple(factor(name, f"axis{i}") for i, name in enumerate(names))
+    assume(len({f.holds for f in factors} - {None}) <= 1)
+    assume(sum(f.everywhere for f in factors) <= 1)
+    return factors
 
 
 @given(products(6))
@@ -89,9 +100,54 @@ def test_gathered_parameters_are_held_along_all_axes_or_none(released):
         factor("fsdp-hold", "a") * factor("hsdp")
 
 
+def test_states_are_placed_along_every_axis_by_one_strategy_at_most():
+    with pytest.raises(EverywhereError, match=r"factor 3: .* as zero1\+all is") as found:
+        factor("zero1+all", "a") * factor("dp", "b") * factor("zero1+all", "c")
+    assert found.value.factor == 2
+
+
+@given(st.sampled_from(sorted(OVER_ALL)), st.permutations(["x", "y", "pipe"]))
+def test_states_over_every_axis_are_placed_alike_but_along_stages(name, summed):
+    whole, own = factor(name) * factor("pp"), factor(OVER_ALL[name])
+    placed = whole.states_of(tuple(summed))
+    for axis in own.axes:
+        for state in State:
+            assert placed.mode(state, axis) == own.states.mode(state, axis)
+    for state in State:
+        alike = own.states.mode(state, own.axes[-1])
+        assert [placed.mode(state, axis) for axis in ("x", "y")] == [alike, alike]
+        assert placed.mode(state, "pipe") == REPLICATED[state]
+
+
+@given(st.sampled_from(sorted(OVER_ALL)), st.sampled_from(["x", "y"]))
+def test_a_strategy_over_every_axis_alone_is_the_strategy(name, axis):
+    alone, everywhere = parse(OVER_ALL[name]).product, parse(name).product
+    assert everywhere.states == alone.states == everywhere.states_of(())
+    with_replicas = everywhere * factor("dp", axis)
+    assert with_replicas.states == (alone * factor("dp", axis)).states
+
+
+def test_replicas_of_what_is_fully_sharded_over_every_axis_are_hsdp_over_every_axis():
+    whole = factor("dp", "replica") * factor("zero3+all", "shard")
+    assert whole.states_of(("x",)) == Product((factor("hsdp+all"),)).states_of(("x",))
+
+
+@given(products(4))
+def test_states_that_no_strategy_places_everywhere_are_replicated_along_other_axes(factors):
+    assume(not any(f.everywhere for f in factors))
+    whole = Product(factors)
+    assert whole.states_of(("x", "y")) == (whole * factor("dp", "x") * factor("dp", "y")).states
+
+
+@given(st.sampled_from(sorted({*OVER_ALL} - {"hsdp+all"})))
+def test_a_strategy_over_every_axis_is_that_strategy_on_each_of_them(name):
+    each = [factor(OVER_ALL[name], axis) for axis in ("batch", "x", "y")]
+    assert parse(name).product.states_of(("x", "y")) == Product(tuple(each)).states
+
+
 @given(products(3))
 def test_a_factor_that_gathers_nothing_leaves_the_others_held_or_released(factors):
-    holding = [f for f in factors if f.name == "fsdp-hold"]
+    holding = [f for f in factors if f.holds]
     assert Product(factors).states.hold is bool(holding)
 
 
@@ -194,6 +250,9 @@ def test_anything_is_read_or_refused_with_its_place(text):
         ("tp(8) pp(2)", 7, "'pp'"),
         ("fsdp-hold(a=2) * zero3(b=4)", 18, "one that holds the parameters it gathers"),
         ("hsdp(2,4)*dp(2)*fsdp-hold(b=4)", 17, "as hsdp does"),
+        ("zero1+all(a=2)*cp(2)*zero2+all(b=4)", 22, "one strategy over every axis, as zero1+all is"),
+        ("zero1+al(2)", 1, "nearest: zero1+all"),
+        ("dp+all(2)", 1, "'dp+all'"),
     ],
 )
 def test_an_error_points_at_the_character(text, place, words, psem):
@@ -213,13 +272,34 @@ def test_every_product_of_strategies_is_accepted(factors, data):
     found = parse("*".join(f"{f.name}({f.axes[0]}=2)" for f in factors))
     accumulates = data.draw(st.integers(1, 2))
     assume("fused-update" not in {f.name for f in factors} or accumulates == 1)
-    host = sum(f.name == "zero-offload" for f in factors)
-    assume(host == 0 or {f.name for f in factors if f.states} <= {"zero-offload", "dp"})
+    states = {OVER_ALL.get(f.name, f.name) for f in factors if f.states}
+    assume("zero-offload" not in states or states <= {"zero-offload", "dp"})
     block = data.draw(st.sampled_from(["gpt", "llama"]))
     experts = any("e" in axis.weights for axis in found.product.cuts)
     model = small(block, experts)
     checked = check_product(found.text, found.product, model, found.sizes, accumulates, POLICY)
     assert checked.accepted, checked.data()
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from([None, *ONE_AXIS]),
+    st.sampled_from(sorted(OVER_ALL)),
+    st.sampled_from(sorted(POLICIES)),
+    st.integers(1, 2),
+    st.integers(1, 3),
+)
+def test_states_are_right_over_every_axis_where_they_are_on_their_own(
+    other, name, policy, micro_steps, size
+):
+    """So what a product is refused for is seen on the axes of the states alone."""
+    factors = (*([factor(other, "a")] if other else []), factor(name))
+    assume(sum(f.everywhere for f in factors) <= 1 and len({f.holds for f in factors} - {None}) <= 1)
+    whole = Product(factors)
+    mesh = {axis: size if axis == whole.axes[-1] else 2 for axis in (*whole.axes, "x")}
+    own, everywhere = (derive(whole.states_of(summed)) for summed in ((), ("x",)))
+    verdicts = (check(schedule, mesh, micro_steps, POLICIES[policy]) for schedule in (own, everywhere))
+    assert len({verdict.accepted for verdict in verdicts}) == 1
 
 
 def test_a_product_on_many_thousand_devices_is_checked_and_predicted(psem, predicted):

@@ -7,7 +7,7 @@ from math import gcd, prod
 from hypothesis import strategies as st
 
 from psem_model.predict.models import ModelPlan
-from spec.compose import PIPELINE, Product, factor
+from spec.compose import OVER_ALL, PIPELINE, Product, factor
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.pipeline import Kind, Pipeline
 from spec.states import POLICIES
@@ -21,7 +21,7 @@ MOST = 12  # devices
 @st.composite
 def products(draw):
     """Strategies on 2 to 4 axes: of the training states, of the model, and a pipeline."""
-    count, states = draw(st.integers(2, 4)), [*STRATEGIES]
+    count, states = draw(st.integers(2, 4)), [*STRATEGIES, *OVER_ALL]
     names = [draw(st.sampled_from(states))]
     others = [draw(st.sampled_from(OF_TENSOR)), draw(st.sampled_from(OF_CONTEXT)), "ep", PIPELINE]
     names += draw(st.permutations([*others, draw(st.sampled_from(states))]))
@@ -31,7 +31,9 @@ def products(draw):
         held = {f.holds for f in (*factors, found)} - {None}
         if axes + len(found.axes) > count or len(held) > 1:
             continue
-        if name in STRATEGIES:
+        if found.everywhere and any(f.everywhere for f in factors):
+            continue
+        if found.states:
             found = factor(name, *(f"{axis}{number}" for axis in found.axes))
         if {f.holds for f in (*factors, found)} >= {True, False}:
             continue
@@ -91,7 +93,7 @@ def plans(draw, least=1, dropout=True):
         experts=experts,
         chosen=chosen,
     )
-    offloads = any(f.name == "zero-offload" for f in product.factors)  # from a master copy
+    offloads = any(f.name.startswith("zero-offload") for f in product.factors)  # from a master copy
     policies = [name for name, p in POLICIES.items() if p.master or not offloads]
     return ModelPlan(
         model,
