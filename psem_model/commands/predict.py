@@ -39,7 +39,8 @@ def predict(form: str, exact: bool, **given: Any) -> None:
 
     Of the training states: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload,
     fused-update. Of the model, whose shape must be given: tp, tp+sp, pp, cp, cp-all-to-all, ep. And
-    products: "zero1(dp=16) * tp(8) * pp(4)", or "zero1*tp*pp" with --devices 16x8x4.
+    products: "zero1(dp=16) * tp(8) * pp(4)", or "zero1*tp*pp" with --devices 16x8x4. In a product
+    "zero1+all(8) * cp(4)" shards over both axes: over every axis that gradients are summed over.
     """
     from psem_model.check.placements import NotRealisable
     from psem_model.commands.options import asked
