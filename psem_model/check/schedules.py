@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
 
+from psem_model.check.blame import blamed, trace
 from psem_model.check.placements import NO_COPY, wants_a_copy
+from psem_model.check.repairs import repair_in_words
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedules import line_of, loads, text_of
 from psem_model.text.errors import BadInput
@@ -18,7 +20,7 @@ from spec.any_size import LEAST, any_size, same
 from spec.arithmetic import Number
 from spec.match import Divergence
 from spec.reference import first_divergence
-from spec.schedule import Schedule
+from spec.schedule import Op, Schedule
 from spec.states import BytePolicy
 from spec.verdict import Verdict, check
 
@@ -28,6 +30,7 @@ MOST_AXES = 4  # of which every combination of sizes is looked at
 MICRO_STEPS = (1, 2, 3)
 FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
 STEPS = 4  # of such a run: those that the verdict looks at
+FEW_MICRO_STEPS = 8  # with which every edit of a line can be tried
 MANY = 1000  # micro-steps, with which a check takes seconds
 
 Mesh = dict[str, Number]
@@ -93,6 +96,32 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Line:
+    """An operation, and where it stands."""
+
+    op: Op
+    part: str  # micro_step or finish
+    index: int  # there, from 0 on
+    number: int | None  # in a file
+
+    def __str__(self) -> str:
+        return f"{self.part} {self.index + 1}: {' '.join(str(self.op).split())}"
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        operation = " ".join(str(self.op).split())
+        return {
+            "operation": operation,
+            "part": self.part,
+            "index": self.index,
+            "line": self.number,
+        }
+
+
+NO_LINE = dict.fromkeys(("operation", "part", "index", "line"))  # of the end of a step
+
+
+@dataclass(frozen=True)
 class Checked:
     """A file, the cases that were looked at, and the first that fails."""
 
@@ -100,31 +129,40 @@ class Checked:
     cases: tuple[Case, ...]
     schedule: Schedule
     verdict: Verdict
-    part: str | None = None  # micro_step or finish; none at the end of the step
-    index: int | None = None  # in that part, from 0 on
-    line: int | None = None
+    unmet: Line | None = None  # whose need is not met; none at the end of the step
     run: Run | None = None
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
+    repaired: Line | None = None  # by whose repair it is accepted
+    repair: str = ""  # in words
+
+    @property
+    def wrong(self) -> Line | None:
+        """The line that is wrong, as far as that is known."""
+        return self.repaired or self.unmet
 
     @property
     def headline(self) -> str:
         """Whether it is accepted, and where it is not."""
         if self.verdict.accepted:
             return f"{self.name}: accepted"
-        where = self.name if self.line is None else f"{self.name}, line {self.line}"
+        number = self.wrong.number if self.wrong else None
+        where = self.name if number is None else f"{self.name}, line {number}"
         return f"{where}: rejected: {self.what}"
 
     @property
     def what(self) -> str:
         """The operation that is wrong, and its place in the step."""
-        if self.verdict.op is None or self.index is None:
-            return "at the end of the step"
-        return f"{self.part} {self.index + 1}: {' '.join(str(self.verdict.op).split())}"
+        return str(self.wrong) if self.wrong else "at the end of the step"
 
     def reasons(self) -> Iterator[tuple[str, str]]:
         """What is wrong, in words."""
-        verdict = self.verdict
+        verdict, at = self.verdict, self.unmet
+        if self.repair:
+            yield "repair", self.repair
         yield "rule", f"{verdict.rule}: {RULES[verdict.rule]}"
+        if at != self.wrong:
+            number = f"line {at.number}, " if at and at.number else ""
+            yield "at", f"{number}{at}" if at else "the end of the step"
         yield "has", verdict.has
         yield "needs", verdict.needs
         if self.for_want_of_a_copy:
@@ -156,10 +194,9 @@ class Checked:
         rejection = {
             "rule": verdict.rule,
             "step": verdict.step + 1,
-            "operation": " ".join(str(verdict.op).split()) if verdict.op else None,
-            "part": self.part,
-            "index": self.index,
-            "line": self.line,
+            **(self.wrong.json() if self.wrong else NO_LINE),
+            "repair": self.repair or None,
+            "unmet": self.unmet.json() if self.unmet else None,
             "has": verdict.has,
             "needs": verdict.needs,
             "for_want_of_a_copy": self.for_want_of_a_copy,
@@ -180,6 +217,7 @@ RULES = {
     "whole": "what a device applies is the gradient that a single device applies",
     "current": "the weights and the optimizer state that it updates are the current ones",
     "agreed": "after the step, every resting copy is the updated one",
+    "room": "a place for slices is not given whole values without saying which slice",
 }
 
 
@@ -199,7 +237,43 @@ def check_file(
     text = text_of(name)
     schedule = loads(text, name)
     cases = cases_of(schedule, devices(schedule.axes) if devices else None, micro_steps)
-    return check_schedule(name, schedule, cases, policy, lambda *at: line_of(text, *at), progress)
+    found = check_schedule(name, schedule, cases, policy, progress)
+    return found if found.verdict.accepted else _located(found, cases, policy, text)
+
+
+def _located(found: Checked, cases: Sequence[Case], policy: BytePolicy, text: str) -> Checked:
+    """What was found of a file that is rejected, with the lines in it and a repair, if there is one."""
+    schedule, failed = found.schedule, found.cases[-1]
+
+    def number(part: str, index: int) -> int:
+        return line_of(text, part, index)
+
+    def numbered(line: Line | None) -> Line | None:
+        return line and replace(line, number=number(line.part, line.index))
+
+    found = replace(found, unmet=numbered(found.unmet))
+    looks = _looks(failed, cases)
+    if max(count for _, count in looks) > FEW_MICRO_STEPS:
+        return found
+    edit = trace(schedule, looks, policy, lambda s: _first_failure(s, cases, policy)[1].accepted)
+    if edit is None:
+        return found
+    spot = blamed(edit, schedule)
+    repaired = None if spot is None else numbered(_line(schedule, PARTS[spot.part], spot.index))
+    words = repair_in_words(edit, schedule, spot, number)
+    return replace(found, repaired=repaired, repair=words)
+
+
+def _looks(failed: Case, cases: Sequence[Case]) -> list[tuple[Mesh, int]]:
+    """Cases that few wrong schedules pass: the one that fails, and some whose numbers all differ."""
+    counts = sorted({case.micro_steps for case in cases})[-2:]
+    meshes = [case.mesh for case in cases if case.of_numbers]
+    if len(meshes) < len(cases) or any(mesh != meshes[0] for mesh in meshes):
+        axes = tuple(cases[0].mesh)
+        unequal = dict(zip(axes, range(LEAST, LEAST + len(axes)), strict=True))
+        meshes = [unequal, dict.fromkeys(axes, 2)]
+    looks = [(failed.mesh, failed.micro_steps), (meshes[0], counts[0]), (meshes[-1], counts[-1])]
+    return [look for i, look in enumerate(looks) if look not in looks[:i]]
 
 
 def check_schedule(
@@ -207,13 +281,29 @@ def check_schedule(
     schedule: Schedule,
     cases: Sequence[Case],
     policy: BytePolicy,
-    line: Callable[[str, int], int | None] = lambda *_: None,
     progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
 ) -> Checked:
-    """Check a schedule in each case, until one fails. `line`: where an operation of a part stands.
+    """Check a schedule in each case, until one fails.
 
     What is rejected for any number of devices, or not decided, is looked at on numbers of them.
     """
+    looked_at, verdict = _first_failure(schedule, cases, policy, progress)
+    if verdict.accepted:
+        return Checked(name, looked_at, schedule, verdict)
+    case = looked_at[-1]
+    unmet = _unmet(schedule, verdict, case.micro_steps)
+    run = small_run(schedule, case, policy)
+    why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
+    return Checked(name, looked_at, schedule, verdict, unmet, run, why)
+
+
+def _first_failure(
+    schedule: Schedule,
+    cases: Sequence[Case],
+    policy: BytePolicy,
+    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+) -> tuple[tuple[Case, ...], Verdict]:
+    """The cases that were looked at, and the verdict on the last: the first that fails, if one does."""
     looked_at = []
     for case in progress(cases):
         looked_at.append(case)
@@ -225,14 +315,10 @@ def check_schedule(
             verdict = Verdict(False)
         if not verdict.accepted and not case.of_numbers:
             numbers = _cases(schedule, sizes_of(schedule), {c.micro_steps for c in cases})
-            return check_schedule(name, schedule, numbers, policy, line, progress)
+            return _first_failure(schedule, numbers, policy, progress)
         if not verdict.accepted:
-            part, index = place_of(schedule, verdict, case.micro_steps)
-            where = None if part is None or index is None else line(part, index)
-            run = small_run(schedule, case, policy)
-            why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
-            return Checked(name, tuple(looked_at), schedule, verdict, part, index, where, run, why)
-    return Checked(name, tuple(looked_at), schedule, Verdict(True))
+            return tuple(looked_at), verdict
+    return tuple(looked_at), Verdict(True)
 
 
 def cases_of(
@@ -279,14 +365,19 @@ def _smallest_first(cases: Iterable[Case]) -> list[Case]:
     return sorted(cases, key=lambda c: (max(c.sizes, default=1), c.devices, c.micro_steps))
 
 
-def place_of(schedule: Schedule, verdict: Verdict, micro_steps: int) -> tuple[str | None, int | None]:
-    """The part and the index there of the operation that a verdict names; none at a step's end."""
+def _unmet(schedule: Schedule, verdict: Verdict, micro_steps: int) -> Line | None:
+    """The operation that a verdict names; none at a step's end."""
     repeated = len(schedule.micro_step)
     if verdict.index < 0:
-        return None, None
+        return None
     if verdict.index < micro_steps * repeated:
-        return PARTS[0], verdict.index % repeated
-    return PARTS[1], verdict.index - micro_steps * repeated
+        return _line(schedule, PARTS[0], verdict.index % repeated)
+    return _line(schedule, PARTS[1], verdict.index - micro_steps * repeated)
+
+
+def _line(schedule: Schedule, part: str, index: int) -> Line:
+    ops = schedule.micro_step if part == PARTS[0] else schedule.finish
+    return Line(ops[index], part, index, None)
 
 
 def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | None:

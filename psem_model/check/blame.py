@@ -1,0 +1,144 @@
+"""Which line of a rejected schedule is wrong: the one whose repair makes the schedule right.
+
+Every edit of one line is tried (`edits`), the likelier first; what is accepted in a few cases is a
+repair. The likeliest repair names the line. A rejection that no single edit repairs names none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+from psem_model.check.edits import SAMPLES, Edit, How, Spot, edits, reads, removals, touched
+from spec.arithmetic import Number
+from spec.schedule import Factor, Kind, Op, Schedule, Span
+from spec.states import BytePolicy
+from spec.verdict import check
+
+Look = tuple[Mapping[str, Number], int]  # a mesh, and a number of micro-steps
+
+MOST_EDITS = 4000  # that are tried
+MARGIN = 0.75  # repairs that are less likely by more are not looked for
+BARELY = 0.5  # how much simpler or longer a repaired schedule may count
+# how unlikely it is that a line was edited so
+LIKELY = {How.CHANGED: 2.0, How.REMOVED: 2.5, How.MOVED: 3.0, How.ADDED: 4.0}
+PIVOTS = (Kind.FORWARD, Kind.BACKWARD, Kind.UPDATE)  # other lines are written around these
+WHO = ("kind", "source", "into")  # fields that make it another operation
+
+
+def trace(
+    schedule: Schedule,
+    looks: Sequence[Look],
+    policy: BytePolicy,
+    right: Callable[[Schedule], bool],
+) -> Edit | None:
+    """The likeliest edit of one line with which a schedule is right; None if there is none.
+
+    `looks`: a few cases, first the one where it is rejected. `right`: whether a schedule that is
+    accepted in these is so in every case.
+    """
+    ranked = sorted(((_cost(e, schedule), i, e) for i, e in enumerate(edits(schedule))), key=_first)
+    found: list[tuple[float, Edit]] = []
+    for cost, _, edit in ranked[:MOST_EDITS]:
+        if found and cost > found[0][0] + MARGIN:
+            break
+        if _accepted(edit.schedule, looks, policy) and (found or right(edit.schedule)):
+            found.append((cost, edit))
+    likely = [(c + _idle(e, looks, policy), _order(e, schedule), e) for c, e in found]
+    likely.sort(key=_first)
+    return next((edit for *_, edit in likely if right(edit.schedule)), None)
+
+
+def _first(ranked: tuple[Any, ...]) -> tuple[Any, ...]:
+    return ranked[:2]
+
+
+def _accepted(schedule: Schedule, looks: Sequence[Look], policy: BytePolicy) -> bool:
+    try:
+        return all(check(schedule, *look, policy).accepted for look in looks)
+    except ValueError:
+        return False
+
+
+# -------------------------------------------------------------- how likely it is
+def _cost(edit: Edit, given: Schedule) -> float:
+    cost, was = LIKELY[edit.how], _at(given, edit.at)
+    if edit.how is not How.ADDED and edit.op.kind in PIVOTS:
+        cost += 1
+    if edit.how is How.CHANGED:
+        cost += len(edit.fields) - 1 + 0.5 * len({*WHO} & {*edit.fields})
+    if edit.how is How.CHANGED and edit.op.kind in SAMPLES and "axes" in edit.fields:
+        cost += 2  # devices that have others' samples get them by more than a word
+    if edit.how in (How.CHANGED, How.REMOVED) and was and isinstance(was.by, Factor):
+        loss_scale = was.by.number > 1  # it is meant
+        cost += 3 if loss_scale else -0.5 if edit.how is How.REMOVED else 0
+    if edit.how is How.REMOVED and edit.op.kind is Kind.RELEASE and _unit_by_unit(edit.op, given):
+        cost += 2
+    simpler = 0.25 * (_length(edit.schedule) - _length(given))
+    return cost + max(-BARELY, min(simpler, BARELY))
+
+
+def _unit_by_unit(op: Op, schedule: Schedule) -> bool:
+    """Whether what is released is never there all at once."""
+    makers = [o for o in schedule.micro_step + schedule.finish if o.makes and o.target is op.source]
+    return any(o.span is Span.UNIT for o in makers)
+
+
+def _length(schedule: Schedule) -> int:
+    """How much there is to say: words, and operations that no other one is like."""
+    ops = schedule.micro_step + schedule.finish
+    unlike = {(op.kind, op.source, op.into, op.mean, op.shift, op.by) for op in ops}
+    return len(unlike) + sum(map(_words, ops))
+
+
+def _words(op: Op) -> int:
+    factor = op.by if isinstance(op.by, Factor) else None
+    by = sum(abs(e) for _, e in factor.sizes) + (factor.number != 1) if factor else op.by is not None
+    return 2 + (op.into is not None) + len(op.axes) + len(op.within) + op.mean + bool(op.shift) + by
+
+
+def _idle(edit: Edit, looks: Sequence[Look], policy: BytePolicy) -> float:
+    """A repair is the less likely the more lines it leaves without effect."""
+    made = removals(edit.schedule)
+    idle = [m for m in made if _accepted(m.schedule, looks, policy)]
+    return 0.5 * sum(m.op.kind is not Kind.RELEASE for m in idle)
+
+
+def _order(edit: Edit, given: Schedule) -> tuple[int, ...]:
+    """Of repairs that are as likely: the last line; of lines to add the one next to what lacks it."""
+    if edit.how is How.ADDED:
+        named = blamed(edit, given)
+        near = named is not None and named.part == edit.at.part and named.index - edit.at.index in (-1, 0)
+        return (not near, -edit.at.part, edit.at.index)
+    far = abs(edit.to.index - edit.at.index) if edit.to else 0
+    return (-edit.at.part, -edit.at.index, far)
+
+
+# ------------------------------------------------------------ the line it names
+def blamed(edit: Edit, schedule: Schedule) -> Spot | None:
+    """The line at fault. For a line to add: the one that reads what is missing, else the last before."""
+    if edit.how is not How.ADDED:
+        return edit.at
+    after = (spot for spot, op in _from(schedule, edit.at) if edit.op.target in reads(op))
+    before = [spot for spot, op in _until(schedule, edit.at) if touched(edit.op) & touched(op)]
+    return next(after, before[-1] if before else None)
+
+
+def _at(schedule: Schedule, spot: Spot) -> Op | None:
+    return next((op for each, op in _lines(schedule) if each == spot), None)
+
+
+def _lines(schedule: Schedule) -> Iterator[tuple[Spot, Op]]:
+    parts = (schedule.micro_step, schedule.finish)
+    return chain.from_iterable(
+        ((Spot(part, i), op) for i, op in enumerate(ops)) for part, ops in enumerate(parts)
+    )
+
+
+def _from(schedule: Schedule, at: Spot) -> Iterator[tuple[Spot, Op]]:
+    return ((spot, op) for spot, op in _lines(schedule) if spot >= at)
+
+
+def _until(schedule: Schedule, at: Spot) -> Iterator[tuple[Spot, Op]]:
+    return ((spot, op) for spot, op in _lines(schedule) if spot < at)
