@@ -21,7 +21,7 @@ from spec.any_size import any_size, same
 from spec.derive import derive
 from spec.mesh import Device
 from spec.operators import Value
-from spec.schedule import Buffer, Kind, Schedule
+from spec.schedule import RESTING, Buffer, Kind, Schedule
 from spec.semantics import CONTENT, Axes, Devices, Store, execute, initial
 from spec.states import State
 from spec.strategies import STRATEGIES
@@ -69,7 +69,7 @@ class Known:
     """A gradient's value on each device, and the theorem that says what it is.
 
     On the owners along `owned` it is the sum of all contributions over the indices in `order`, the
-    first outermost; on other devices nothing.
+    first outermost; on other devices anything.
     """
 
     value: Value
@@ -104,8 +104,18 @@ class Execution(Devices):
         self.applied: list[Known] = []
         self.names = 0
         super().__init__(
-            {a: self.bound[a] for a in schedule.axes}, owner, self._no_total, z3.If, lambda v: v
+            {a: self.bound[a] for a in schedule.axes},
+            owner,
+            self._no_total,
+            z3.If,
+            lambda v: v,
+            self._anything,
         )
+
+    def _anything(self) -> Value:
+        """An arbitrary value of each device, another one at each call."""
+        value = self.k.function(self.name("anything"), *(INT for _ in self.schedule.axes), REAL)
+        return lambda device: value(*(device[a] for a in self.schedule.axes))
 
     @staticmethod
     def _no_total(_: Any, __: Any) -> Any:
@@ -237,7 +247,7 @@ class Execution(Devices):
         return z3.And(*(device[a] == self.owner[a] for a in axes))
 
     def _is(self, value: Any, order: tuple[str, ...], owned: Axes) -> Any:
-        return value == z3.If(self._owns(owned, self.device()), self.nest(order), z3.RealVal(0))
+        return z3.Implies(self._owns(owned, self.device()), value == self.nest(order))
 
     def known(self, value: Value, order: tuple[str, ...], owned: Axes, *uses: Theorem) -> Known:
         """A value, once it is proved what it is."""
@@ -266,7 +276,7 @@ class Execution(Devices):
         fact = k.induct(
             self.name("summed"),
             i,
-            s.upto(i) == z3.If(owns, nest.upto(i), z3.RealVal(0)),
+            z3.Implies(owns, s.upto(i) == nest.upto(i)),
             base=[s.start, nest.start],
             step=[s.next, nest.next, *value.facts],
         )
@@ -285,16 +295,10 @@ class Execution(Devices):
 
     def replace(self, old: Any, new: Any, axes: Axes, shift: int = 0) -> Any:
         value = super().replace(old, new, axes, shift)
-        if isinstance(new, Known):  # what was there before is nothing, but for the owners' slices
+        if isinstance(new, Known):
             owned = new.owned + tuple(a for a in axes if a not in new.owned)
-            before = old.facts if isinstance(old, Known) and not self._nothing(old, axes) else []
-            return self.known(value, new.order, owned, *new.facts, *before)
+            return self.known(value, new.order, owned, *new.facts)
         return value
-
-    def _nothing(self, value: Value, axes: Axes) -> bool:
-        """Whether a value is plainly nothing on devices that do not own the element."""
-        owners = [(self.at[a] == self.owner[a], z3.BoolVal(False)) for a in axes]
-        return z3.simplify(z3.substitute(value(self.device()), *owners)).eq(z3.RealVal(0))
 
     def add(self, value: Any, other: Any) -> Any:
         assert isinstance(other, Known)
@@ -345,9 +349,16 @@ class Execution(Devices):
         ]
         next_weight, next_moment = (lambda _, value=value: value for value in expected)
         begins = initial(self.schedule, self, next_weight, next_moment)
-        if {p: host for p, (host, _) in begins.items()} != {p: host for p, (host, _) in store.items()}:
+        kept = {place: value for place, value in begins.items() if place[0] in RESTING}
+        if any(store.get(place, (None, None))[0] is not host for place, (host, _) in kept.items()):
             raise KernelError(f"{k.claim}: a step does not end with the buffers that one begins with")
-        again = (store[place][1](device) == value(device) for place, (_, value) in begins.items())
+        again = (
+            z3.Implies(
+                self._owns(self.schedule.slices(place[0]), device),
+                store[place][1](device) == value(device),
+            )
+            for place, (_, value) in kept.items()
+        )
         # what the owners apply is what every copy gets
         at_owners = whole.at(**{str(self.at[a]): self.owner[a] for a in axes})
         return k.prove(
@@ -360,16 +371,21 @@ class Execution(Devices):
         """The store after one step; micro-steps by recursion."""
         constant: list[Value] = [lambda _: self.weight, lambda _: self.moment]
         store = initial(self.schedule, self, *constant)
+        # a later step begins with anything in what does not rest
+        passing = {place: (False, self._anything()) for place in store if place[0] not in RESTING}
+        store |= passing
         if not self.schedule.finish:
             self._run(self.schedule.micro_step, store)
             return store
         m = self.at[MICRO]
         params = [self.at[a] for a in self.schedule.axes]
         host, _ = store[Buffer.GRADIENTS, CONTENT]
-        untouched = {p: v for p, v in store.items() if p != (Buffer.GRADIENTS, CONTENT)}
+        untouched = {p: v for p, v in store.items() if p[0] in RESTING}
+        del untouched[Buffer.GRADIENTS, CONTENT]
 
         def one_micro_step(previous: Any) -> Any:
             before: Value = lambda d: previous(*(d[a] for a in self.schedule.axes))  # noqa: E731
+            store.update(passing)
             store[Buffer.GRADIENTS, CONTENT] = (host, before)
             self._run(self.schedule.micro_step, store)
             if any(store.get(p) != v for p, v in untouched.items()):
@@ -384,7 +400,7 @@ class Execution(Devices):
         fact = self.k.induct(
             "kept_gradients_accumulate",
             m,
-            kept(*params, m) == z3.If(owns, nest.upto(m), z3.RealVal(0)),
+            z3.Implies(owns, kept(*params, m) == nest.upto(m)),
             base=[start, nest.start],
             step=[then, nest.next, *added.facts],
         )

@@ -89,6 +89,7 @@ class Forms(Words):
         self.step, self.op_index = 0, 0
         self.op: Op | None = None
         self.reasons: dict[Symbol, Rejected] = {}  # of faults
+        self._unknown: dict[str, NormalForm] = {}  # by the reason
         self.made: dict[Any, Symbol] = {}  # faults, by what they are made of
 
     def symbol(self, kind: str, step: int, micro_step: int = 0) -> NormalForm:
@@ -99,7 +100,11 @@ class Forms(Words):
         """What is not known, as a term: how often does not matter, and it never cancels, as nothing
         scales it.
         """
-        return {(Symbol("unknown", 0, made_of=why), (KEEP,) * len(self.axes)): 1}
+        form = self._unknown.get(why)
+        if form is None:
+            form = {(Symbol("unknown", 0, made_of=why), (KEEP,) * len(self.axes)): 1}
+            self._unknown[why] = form
+        return form
 
     def require_a_slice(self, value: NormalForm, axes: Axes) -> None:
         unknown = _split(value)[1]
@@ -455,8 +460,8 @@ def _first_fault(part: Any) -> Symbol | None:
 
 def _split(form: NormalForm) -> tuple[dict[Any, Number], dict[Any, Number]]:
     """What is known of a form, and what is not."""
-    known = {term: c for term, c in form.items() if term[0].known}
-    return known, {term: c for term, c in form.items() if not term[0].known}
+    unknown = {term: c for term, c in form.items() if not term[0].known}
+    return {term: c for term, c in form.items() if term not in unknown}, unknown
 
 
 def _is_one(size: Number) -> bool:

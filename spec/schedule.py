@@ -86,13 +86,14 @@ class Kind(Enum):
     CLIP = "clip"  # scale down to the largest norm allowed, where `by` says what the norm is
     UPDATE = "update"  # apply the gradient in `source`, within each device's slice
     KEEP = "keep"  # each device keeps its own slice of `source` in `target`
-    RESET = "reset"  # set to zero
+    RESET = "reset"  # a sum starts again at zero
+    ZERO = "zero"  # a buffer of zeros
     RELEASE = "release"  # drop the buffer
 
 
 COLLECTIVES = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.BROADCAST)
 SLICING = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER)
-MAKING = (*COLLECTIVES, Kind.FETCH, Kind.KEEP, Kind.RECOMPUTE, Kind.BACKWARD)
+MAKING = (*COLLECTIVES, Kind.FETCH, Kind.KEEP, Kind.RECOMPUTE, Kind.BACKWARD, Kind.ZERO)
 REDUCTIONS = (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
 
 
@@ -160,6 +161,7 @@ TAKES: dict[Kind, tuple[tuple[tuple[Buffer, ...], tuple[Buffer, ...]], ...]] = {
     Kind.CLIP: _SCALES,
     Kind.UPDATE: ((GRADIENTS, (B.OPTIMIZER, B.OPTIMIZER_VIEW)),),
     Kind.RESET: (((*GRADIENTS, *SCALARS), ()),),
+    Kind.ZERO: ((PASSING, ()),),
     Kind.RELEASE: (((*PASSING, *SCALARS, B.ACTIVATIONS), ()),),
 }
 BY: dict[Kind, tuple[Buffer, ...]] = {
@@ -247,7 +249,8 @@ class Op:
     @property
     def makes(self) -> bool:
         """Whether its result takes room of its own, where it is on the device."""
-        in_place = self.target is self.source and self.kind not in (Kind.ALL_GATHER, Kind.FETCH)
+        grows = self.kind in (Kind.ALL_GATHER, Kind.FETCH, Kind.ZERO)
+        in_place = self.target is self.source and not grows
         return self.kind in MAKING and self.target in PASSING and not in_place
 
     @property

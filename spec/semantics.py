@@ -2,8 +2,8 @@
 
 A store gives, for each buffer, its value on every device: of each element a number, or nothing known.
 Not known is what was never written, was overwritten by a shard, was released, is on the other side of
-the host link, or lies outside a place's room; it is another value at each read, and no zero. Zero comes
-from a reset alone, and sums start at zero. Moves act on local buffers, element by element.
+the host link, or lies outside a place's room; it is another value at each read, and no zero. Zeros are
+written (`zero`, `reset`), and sums start at zero. Moves act on local buffers, element by element.
 
 `execute` is written over a domain of values, of which there are two: what the devices hold (`Devices`,
 below; `reference.Reference`, of few devices) and its normal form (`forms.Forms`).
@@ -166,12 +166,11 @@ def execute(  # noqa: C901
 
     def write(buffer: Buffer, value: Any, on_host: bool = False, part: str = CONTENT) -> None:
         """Each device writes its own slices, and a resting place has room for its own only."""
-        old = read(buffer, on_host, part)
-        value = fitting(buffer, value)
-        if op.within:
-            value = domain.replace(old, value, op.within, op.shift)
-        slices = cut(buffer)
-        value = domain.replace(old, value, slices) if slices else value
+        value, slices = fitting(buffer, value), cut(buffer)
+        if op.within or slices:
+            old = read(buffer, on_host, part)
+            for axes, shift in ((op.within, op.shift), (slices, 0)):
+                value = domain.replace(old, value, axes, shift) if axes else value
         store[buffer, part] = (on_host, value)
 
     source, target = op.source, op.target
@@ -225,6 +224,8 @@ def execute(  # noqa: C901
         host = target in RESTING and schedule.rest(STATE_OF[target]).host
         room = domain.replace(domain.unknown(OUTSIDE), domain.zero, schedule.slices(target))
         store[target, CONTENT] = (host, room)
+    elif op.kind is Kind.ZERO:
+        write(target, domain.zero)
     elif op.kind is Kind.RELEASE:
         store.pop((target, CONTENT), None)
         store.pop((target, MOMENT), None)

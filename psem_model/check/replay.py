@@ -22,6 +22,7 @@ from psem_model.simulator.single import Single
 from spec.match import Divergence, differences
 from spec.reference import Reference, Values, primes
 from spec.schedule import Schedule
+from spec.semantics import ABSENT
 from spec.states import BytePolicy
 from spec.training import Training
 
@@ -63,7 +64,7 @@ class SameModel(KeepsView):
 
     def _values(self, rows: Array | None) -> Values:
         if rows is None:
-            return self.world.nothing
+            return self.world.unknown(ABSENT)
         each = np.broadcast_to(rows, (len(self.world.devices), self.world.elements))
         return {
             (j, d): value

@@ -70,7 +70,7 @@ DOES = {
     Kind.SCALE: 'multiply by a factor: a whole number, or text of numbers, axes and "micro_steps" with '
     '* and /, such as "1/2", "-1/batch", "3/2*batch/micro_steps", where an axis is its number of '
     "devices",
-    Kind.DIVIDE: "divide by a count of tokens; where there is none, nothing is left",
+    Kind.DIVIDE: "divide by a count of tokens; over zero, nothing is known",
     Kind.SQUARE_NORM: "the sum of squares of what a device has: all of it, or with within, its own "
     "slice only, so that a sum along those axes is the whole norm's square",
     Kind.CLIP: "clip by the norm whose square is in by: times 1/(1 + norm^2) in exact and modular "
@@ -79,7 +79,8 @@ DOES = {
     Kind.UPDATE: "the optimizer applies the gradient it reads to weights and state, and to the resting "
     "parameters beside them; with within, in each device's slice only",
     Kind.KEEP: "copy, within: each device its own slice",
-    Kind.RESET: "set to zero",
+    Kind.RESET: "set to zero, for a sum that starts again",
+    Kind.ZERO: "a buffer of zeros, with its room; with within, in each device's slice only",
     Kind.RELEASE: "drop the buffer, and the room it takes",
 }
 
@@ -96,7 +97,9 @@ KEYS = (
     (
         "within",
         "the axes along which a device has, reads and writes only its slice, before and after; what it "
-        "has outside is left alone. Not an axis that is in axes. Left out: none",
+        "has outside is left alone. Not an axis that is in axes (a sum along an axis of slices mixes "
+        "different elements: nothing is known of it). What rests as slices is given slices only: of a "
+        "whole value, within says which. Left out: none",
     ),
     (
         "span",

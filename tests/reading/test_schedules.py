@@ -176,6 +176,7 @@ def error(text, name="my.toml"):
 
 
 SCATTER = '{ op = "reduce_scatter", source = "fresh gradients", axes = ["batch"] }'
+PUBLISH = '{ op = "all_gather", source = "parameters", axes = ["batch"], phase = "publish" }'
 
 
 @pytest.mark.parametrize(
@@ -210,7 +211,7 @@ SCATTER = '{ op = "reduce_scatter", source = "fresh gradients", axes = ["batch"]
         (SCATTER, SCATTER.replace('"batch"', '"host"'), "micro_step 3, axes", "expected one of batch"),
         (SCATTER, SCATTER.replace(", axes", ', phase = "foward", axes'), "phase", "nearest: forward"),
         (SCATTER, SCATTER.replace(", axes", ', span = "hole", axes'), "span", "nearest: whole"),
-        (SCATTER, SCATTER.replace(", axes", ', within = ["batch"], axes'), "within", "not in axes"),
+        (PUBLISH, PUBLISH.replace(", axes", ', within = ["batch"], axes'), "within", "not in axes"),
         (SCATTER, SCATTER.replace(", axes", ', into = "view", axes'), "into", "fresh gradients"),
         (SCATTER, SCATTER.replace(", axes", ", mean = 1, axes"), "mean", "true or false"),
         (SCATTER, SCATTER.replace(", axes", ", shift = true, axes"), "shift", "a whole number"),

@@ -83,7 +83,7 @@ def test_a_host_update_of_device_parameters_needs_a_master_copy():
 def test_a_rejection_says_what_there_is_and_what_is_needed():
     verdict = check(derive(on_batch("S", "S", "S", "S")), {"batch": 8})
     assert verdict.rule == "fresh"
-    assert "only on the owner" in verdict.has
+    assert "each device has its own slice only" in verdict.has
     assert verdict.needs == "the current weight"
 
 
