@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from psem_model.check.edits import SAMPLES, Edit, How, Spot, edits, reads, removals, touched
+from psem_model.check.edits import SAMPLES, Edit, How, Spot, edits, reads, removals, touched, writes
 from spec.arithmetic import Number
 from spec.schedule import Factor, Kind, Op, Schedule, Span
 from spec.states import BytePolicy
@@ -19,7 +19,7 @@ from spec.verdict import check
 Look = tuple[Mapping[str, Number], int]  # a mesh, and a number of micro-steps
 
 MOST_EDITS = 4000  # that are tried
-MARGIN = 0.75  # repairs that are less likely by more are not looked for
+IDLE = 2.0  # how much less likely a repair is for each line that it leaves without effect
 BARELY = 0.5  # how much simpler or longer a repaired schedule may count
 # how unlikely it is that a line was edited so
 LIKELY = {How.CHANGED: 2.0, How.REMOVED: 2.5, How.MOVED: 3.0, How.ADDED: 4.0}
@@ -39,15 +39,16 @@ def trace(
     accepted in these is so in every case.
     """
     ranked = sorted(((_cost(e, schedule), i, e) for i, e in enumerate(edits(schedule))), key=_first)
-    found: list[tuple[float, Edit]] = []
+    best: tuple[tuple[Any, ...], Edit] | None = None
     for cost, _, edit in ranked[:MOST_EDITS]:
-        if found and cost > found[0][0] + MARGIN:
+        if best and cost > best[0][0]:
             break
-        if _accepted(edit.schedule, looks, policy) and (found or right(edit.schedule)):
-            found.append((cost, edit))
-    likely = [(c + _idle(e, looks, policy), _order(e, schedule), e) for c, e in found]
-    likely.sort(key=_first)
-    return next((edit for *_, edit in likely if right(edit.schedule)), None)
+        if not _accepted(edit.schedule, looks, policy):
+            continue
+        order = (cost + IDLE * _idle(edit.schedule, looks, policy), _order(edit, schedule))
+        if (best is None or order < best[0]) and right(edit.schedule):
+            best = order, edit
+    return best[1] if best else None
 
 
 def _first(ranked: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -69,9 +70,10 @@ def _cost(edit: Edit, given: Schedule) -> float:
     if edit.how is How.CHANGED:
         cost += len(edit.fields) - 1 + 0.5 * len({*WHO} & {*edit.fields})
     if edit.how is How.CHANGED and edit.op.kind in SAMPLES and "axes" in edit.fields:
-        cost += 2  # devices that have others' samples get them by more than a word
+        cost += 2.5  # devices that have others' samples get them by more than a word
     if edit.how in (How.CHANGED, How.REMOVED) and was and isinstance(was.by, Factor):
-        loss_scale = was.by.number > 1  # it is meant
+        twice = list(op for _, op in _lines(given)).count(was) > 1
+        loss_scale = was.by.number > 1 and not twice  # it is meant
         cost += 3 if loss_scale else -0.5 if edit.how is How.REMOVED else 0
     if edit.how is How.REMOVED and edit.op.kind is Kind.RELEASE and _unit_by_unit(edit.op, given):
         cost += 2
@@ -98,18 +100,17 @@ def _words(op: Op) -> int:
     return 2 + (op.into is not None) + len(op.axes) + len(op.within) + op.mean + bool(op.shift) + by
 
 
-def _idle(edit: Edit, looks: Sequence[Look], policy: BytePolicy) -> float:
-    """A repair is the less likely the more lines it leaves without effect."""
-    made = removals(edit.schedule)
-    idle = [m for m in made if _accepted(m.schedule, looks, policy)]
-    return 0.5 * sum(m.op.kind is not Kind.RELEASE for m in idle)
+def _idle(schedule: Schedule, looks: Sequence[Look], policy: BytePolicy) -> int:
+    """How many lines a repaired schedule has that do nothing: it does not explain them."""
+    without = (e for e in removals(schedule) if e.op.kind is not Kind.RELEASE)
+    return sum(_accepted(e.schedule, looks, policy) for e in without)
 
 
 def _order(edit: Edit, given: Schedule) -> tuple[int, ...]:
     """Of repairs that are as likely: the last line; of lines to add the one next to what lacks it."""
     if edit.how is How.ADDED:
         named = blamed(edit, given)
-        near = named is not None and named.part == edit.at.part and named.index - edit.at.index in (-1, 0)
+        near = named is not None and named.part == edit.at.part and named.index >= edit.at.index - 1
         return (not near, -edit.at.part, edit.at.index)
     far = abs(edit.to.index - edit.at.index) if edit.to else 0
     return (-edit.at.part, -edit.at.index, far)
@@ -120,8 +121,8 @@ def blamed(edit: Edit, schedule: Schedule) -> Spot | None:
     """The line at fault. For a line to add: the one that reads what is missing, else the last before."""
     if edit.how is not How.ADDED:
         return edit.at
-    after = (spot for spot, op in _from(schedule, edit.at) if edit.op.target in reads(op))
-    before = [spot for spot, op in _until(schedule, edit.at) if touched(edit.op) & touched(op)]
+    after = (spot for spot, op in _from(schedule, edit.at) if writes(edit.op) & reads(op))
+    before = [spot for spot, op in _until(schedule, edit.at) if writes(edit.op) & touched(op)]
     return next(after, before[-1] if before else None)
 
 

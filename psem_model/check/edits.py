@@ -96,15 +96,21 @@ def _inserted(schedule: Schedule, at: Spot, op: Op) -> Schedule:
     return _with(schedule, at.part, (*ops[: at.index], op, *ops[at.index :]))
 
 
+BESIDE = {  # what is written beside the target
+    Kind.FORWARD: (B.STATISTICS,),
+    Kind.BACKWARD: (B.TIED,),
+    Kind.UPDATE: (B.PARAMETERS,),
+}
+
+
 def touched(op: Op) -> frozenset[Buffer]:
     """Every buffer that an operation reads or writes."""
-    also = {
-        Kind.FORWARD: (B.STATISTICS,),
-        Kind.BACKWARD: (B.ACTIVATIONS, B.TIED),
-        Kind.UPDATE: (B.PARAMETERS,),
-    }
-    by = (op.by,) if isinstance(op.by, Buffer) else ()
-    return frozenset((op.source, op.target, *by, *also.get(op.kind, ())))
+    return reads(op) | writes(op) | {op.source}
+
+
+def writes(op: Op) -> frozenset[Buffer]:
+    """Every buffer that an operation writes."""
+    return frozenset((op.target, *BESIDE.get(op.kind, ())))
 
 
 def reads(op: Op) -> frozenset[Buffer]:

@@ -77,6 +77,7 @@ def _does(op: Op) -> str:
         Kind.UPDATE: "updates the weights",
         Kind.KEEP: f"keeps the slices of the {source}",
         Kind.RESET: f"sets the {source} to zero",
+        Kind.ZERO: f"sets the {source} to zero",
         Kind.RELEASE: f"releases the {source}",
     }
     return verbs[op.kind]

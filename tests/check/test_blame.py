@@ -15,7 +15,7 @@ from fractions import Fraction
 import pytest
 
 from proofs.registry import ROOT
-from psem_model.check.edits import touched
+from psem_model.check.edits import touched, writes
 from psem_model.check.schedules import check_file
 from psem_model.reading.schedules import dumps, line_of, read
 from spec.derive import derive
@@ -71,7 +71,7 @@ def removed(part, index):
         wrong = replace(schedule, **{part: (*ops[:index], *ops[index + 1 :])})
         lines = [(p, i, op) for p in PARTS for i, op in enumerate(getattr(wrong, p))]
         gap = index + (len(schedule.micro_step) if part == F else 0)
-        near = [n for n, (*_, op) in enumerate(lines) if ops[index].target in touched(op)]
+        near = [n for n, (*_, op) in enumerate(lines) if writes(ops[index]) & touched(op)]
         nearest = {max((n for n in near if n < gap), default=None)}
         nearest |= {min((n for n in near if n >= gap), default=None), gap - 1}
         return wrong, {lines[n][:2] for n in nearest if n is not None and n >= 0}
