@@ -19,7 +19,7 @@ from spec.placement import BATCH, on_batch
 from spec.reference import primes, run
 from spec.schedule import Kind, Op, Schedule
 from spec.strategies import STRATEGIES
-from spec.training import Loss, Training
+from spec.training import Loss, Statistics, Training
 from spec.verdict import check
 
 
@@ -162,7 +162,7 @@ def broken_schedules() -> tuple[Broken, ...]:
         Broken("tokens_are_not_counted", "whole", meant(dp, loss=Loss.TOKEN_MEAN)),
         Broken("nothing_is_clipped", "whole", meant(dp, clip=True)),
         Broken("tied_gradients_are_not_added", "whole", meant(dp, tied=True)),
-        Broken("statistics_are_each_devices_own", "agreed", meant(dp, statistics=True)),
+        Broken("statistics_are_each_devices_own", "agreed", meant(dp, statistics=Statistics.ALL)),
     )
 
 

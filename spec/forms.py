@@ -33,7 +33,7 @@ from spec.operators import (
 from spec.schedule import MICRO_STEPS, SLICING, Factor, Op, Schedule
 from spec.semantics import Axes
 from spec.states import BytePolicy
-from spec.training import Loss
+from spec.training import Loss, Statistics
 from spec.words import SAME, Frozen, Norm, Position, Scaled, Symbol, Words
 from spec.words import Factor as Function
 
@@ -55,6 +55,7 @@ class Rejected(Exception):
         self.rule, self.has, self.needs, self.op, self.index = rule, has, needs, op, index
 
 
+LACKING = "others' samples"
 GOT_WRONG = "an earlier operation got it wrong"
 
 
@@ -251,15 +252,27 @@ class Forms(Words):
         """The form without its terms that cancel."""
         return {term: c for term, c in form.items() if not self.same(c, 0)}
 
-    def forward(self, view: NormalForm) -> NormalForm:
+    def forward(self, view: NormalForm, axes: Axes) -> NormalForm:
+        """The parameters that it reads, and for each axis along which others' samples lack, a term."""
+        lacking = [self.symbol(LACKING, 0, i) for i, axis in enumerate(self.axes) if axis not in axes]
+        for term in lacking:
+            view = add(view, term)
         return view
 
     def of_group(self, activations: NormalForm, axes: Axes) -> NormalForm:
         along = tuple(a for a in axes if a in self.axes)
         if not along:
             return activations
-        needs = (self._fresh(activations, "the parameters the activations come from are"),)
-        return self._all_or_nothing(needs, activations, f"activations over {along}", activations)
+        read, lacking = self._samples(activations)
+        needs = (self._fresh(read, "the parameters the activations come from are"),)
+        of_all = self.forward(read, tuple(a for a in self.axes if a in along or a not in lacking))
+        return self._all_or_nothing(needs, of_all, f"activations over {along}", activations)
+
+    def _samples(self, activations: NormalForm) -> tuple[NormalForm, Axes]:
+        """The parameters that activations come from, and the axes along which others' samples lack."""
+        read = {term: c for term, c in activations.items() if term[0].kind != LACKING}
+        lacking = (self.axes[s.which] for s, _ in activations if s.kind == LACKING)
+        return read, tuple(lacking)
 
     def _fresh(self, view: NormalForm, words: str) -> Need:
         return Need("fresh", view, self.symbol("weight", self.step), words)
@@ -272,14 +285,18 @@ class Forms(Words):
         axes: Axes,
         tied: bool = False,
     ) -> NormalForm:
+        read, lacking = self._samples(activations)
+        for axis in axes:
+            if axis in lacking:
+                read = self.unknown(f"of the samples along {axis} a device has those of its own")
         needs = (
             self._fresh(view, "the parameters it reads are"),
-            self._fresh(activations, "the parameters its activations come from are"),
+            self._fresh(read, "the parameters its activations come from are"),
         )
         computed = self.symbol("tied" if tied else "gradient", self.step, micro_step)
         for axis in axes:
             computed = self.sum(computed, axis)
-        made_of = (computed, view, activations)
+        made_of = (computed, view, read)
         return self._all_or_nothing(needs, computed, "tied" if tied else "gradient", *made_of)
 
     def _all_or_nothing(
@@ -306,6 +323,19 @@ class Forms(Words):
 
     def statistic(self, micro_step: int) -> NormalForm:
         return self.symbol("statistic", self.step, micro_step)
+
+    def moved_on(self) -> NormalForm:
+        """A single device's statistics after the step."""
+        form = self.symbol("statistics", self.step)
+        for m in range(self.micro_steps):
+            added = self.statistic(m)
+            for axis in self.axes:
+                of_all = self.training.statistics is Statistics.ALL
+                added = self.sum(added, axis) if of_all else self.first(added, axis)
+            if self.training.statistics is Statistics.ALL:
+                added = self.scale(added, Factor(sizes=tuple((axis, -1) for axis in self.axes)))
+            form = add(form, added)
+        return form
 
     def whole(self) -> NormalForm:
         """The gradient that a single device applies."""

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from spec.arithmetic import EXACT, Arithmetic, Number
 from spec.mesh import Mesh, group_size
-from spec.schedule import SCALARS, Buffer, Kind, Op, Schedule, Span
+from spec.schedule import SCALARS, Buffer, Kind, Op, Phase, Schedule, Span
 from spec.states import BytePolicy, State
 
 RoomOf = Callable[[Op], Number]
@@ -86,7 +86,9 @@ def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tup
     gradient ends the turns: what is held then is held whole.
     """
     ops = [op for _, op in schedule.flat(1)]
-    live: dict[Buffer, Op] = {}
+    view = Op(Kind.KEEP, Phase.FORWARD, Buffer.PARAMETERS, Buffer.VIEW, span=Span.WHOLE)
+    begins = tuple(replace(view, into=buffer) for buffer in schedule.start)
+    live: dict[Buffer, Op] = {result.target: result for result in begins}
     by_unit: set[Buffer] = set()
     waiting: list[Op] = []
     for i, op in enumerate(ops):
@@ -102,7 +104,7 @@ def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tup
         go = [result for result in go if result.span is Span.UNIT]
         if not by_unit:
             go, waiting = go + waiting, []
-        yield come, tuple(go)
+        yield (begins if i == 0 else ()) + come, tuple(go)
 
 
 _ENDS = (Kind.RELEASE, Kind.OFFLOAD)

@@ -50,7 +50,7 @@ class Scaled(NamedTuple):
     factor: Factor
 
 
-SAME = ("weight", "moment")  # symbols that are the same on every device
+SAME = ("weight", "moment", "statistics")  # symbols that are the same on every device
 Position = tuple[Place, ...]  # where a device is along each axis, seen from the element's owner
 
 

@@ -8,27 +8,33 @@ from textwrap import wrap
 from psem_model.reading.schedule_keys import REST_KEYS
 from spec.schedule import BY, COLLECTIVES, MICRO_STEPS, TAKES, Buffer, Kind, Phase, Span
 from spec.states import State
-from spec.training import Loss
+from spec.training import Loss, Statistics
 
 WIDTH = 100
 
 TABLES = (
     ("axes", 'the axes of the mesh of devices: axes = ["batch"]. Must be there'),
     (
+        "start",
+        'start = ["view"]: the step before left a view of the current parameters. Default: []',
+    ),
+    (
         "[training]",
         f"what a single device does, which the schedule must match. May be left out, as may each "
         f'key. loss = {{losses}} (default "{Loss.SUM.value}"): the sum, the mean over devices and '
         f"{MICRO_STEPS}, or the mean over all tokens; clip = true: the gradient is clipped by its "
         "norm; tied = true: some parameters are used in two places, and backward leaves the second "
-        "one's gradient in 'tied gradients'; statistics = true: forward changes a state that is not "
-        "trained. Default of the three: false",
+        "one's gradient in 'tied gradients'; statistics = {statistics}: forward adds to a state "
+        'that is not trained (true: "all samples", the mean over devices of what each adds). Default '
+        "of the three: false",
     ),
     (
         "[rest]",
         f"where {{states}} are between steps. May be left out, as may each state and each of the keys "
         f"{', '.join(REST_KEYS)}: sharded = [axes] along which a device keeps only its slice (default "
-        "[]: all of it); stored = false: nothing is kept (default true); host = true: in the host's "
-        "memory (default false)",
+        "[]: all of it; of activations, those of its own samples); stored = false: nothing is kept "
+        "(default true); host = true: in the host's memory (default false); working = true, of "
+        "parameters: a working copy, current wherever it is read and old between steps, perhaps",
     ),
     (
         "[step]",
@@ -128,6 +134,7 @@ def language() -> list[str]:
     """All of it, a line at a time."""
     words = {
         "losses": _or(f'"{loss.value}"' for loss in Loss),
+        "statistics": _or(f'"{kind.value}"' for kind in Statistics),
         "states": ", ".join(state.value for state in State),
         "collectives": ", ".join(kind.value for kind in COLLECTIVES),
         "spans": _or(f'"{span.value}"' for span in Span),

@@ -19,7 +19,7 @@ def divergence_text(run: Divergence) -> str:
     """A divergence in words."""
     if run.has is None:
         return f"after step {run.step + 1}, no copy of the parameters is kept"
-    at, beside = run.place, "on the first device" if run.state == "statistics" else "on a single device"
+    at = run.place
     element = "an element" if at.element is None else f"element {at.element}"
     weight = "" if at.weight is None else f" of {at.weight}"
     layer = "" if at.layer is None else f" of layer {at.layer}"
@@ -27,7 +27,7 @@ def divergence_text(run: Divergence) -> str:
     return (
         f"after step {run.step + 1}, {element} of the {run.state}{weight}{layer} on device "
         f"({','.join(map(str, at.device))}){stage} is {value_text(run.has)}; "
-        f"{beside} it is {value_text(run.single)}"
+        f"on a single device it is {value_text(run.single)}"
     )
 
 

@@ -113,10 +113,11 @@ def orderly(schedule):
         perhaps_on_host = op.kind in (Kind.RECOMPUTE, Kind.KEEP) and op.target in PASSING
         made = {op.target} if op.makes or perhaps_on_host else set()
         made |= {Buffer.TIED} if op.kind is Kind.BACKWARD and schedule.training.tied else set()
-        read = {op.source, op.by} & {*RESTING, *PASSING, *SCALARS}
+        source = set() if op.kind is Kind.ZERO else {op.source}
+        read = (source | {op.by}) & {*RESTING, *PASSING, *SCALARS}
         if op.kind in NUMBERING and op.target in SCALARS:
             made, read = {op.target}, read - {op.target}
-        elif made & there - {op.source}:
+        elif made & there - source:
             return False
         if op.kind in IN_PLACE and slices.get(op.target, set()) & {*op.axes} - {*op.within}:
             return False

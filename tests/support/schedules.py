@@ -29,7 +29,7 @@ from spec.schedule import (
 )
 from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
-from spec.training import Loss, Training
+from spec.training import Loss, Statistics, Training
 from spec.verdict import check
 
 SYMBOLS = [mode.value for mode in Mode]
@@ -142,14 +142,16 @@ def with_tied_parameters(schedule):
     return rewrite(training(schedule, tied=True), change)
 
 
-def with_statistics(schedule, kind):
+def with_statistics(schedule, whose):
     """Forward changes statistics, which are made the same after it."""
+    of_all = whose is Statistics.ALL
+    kind = Kind.ALL_REDUCE if of_all else Kind.BROADCAST
 
     def change(op):
-        same = Op(kind, Phase.FORWARD, Buffer.STATISTICS, axes=schedule.axes)
+        same = Op(kind, Phase.FORWARD, Buffer.STATISTICS, axes=schedule.axes, mean=of_all)
         return [op, same] if op.kind is Kind.FORWARD else [op]
 
-    return rewrite(training(schedule, statistics=True), change)
+    return rewrite(training(schedule, statistics=whose), change)
 
 
 PIECES = {
@@ -159,8 +161,8 @@ PIECES = {
     "loss scale": lambda schedule: with_loss_scale(schedule, Fraction(1024)),
     "clipping": with_clipping,
     "tied parameters": with_tied_parameters,
-    "summed statistics": lambda schedule: with_statistics(schedule, Kind.ALL_REDUCE),
-    "broadcast statistics": lambda schedule: with_statistics(schedule, Kind.BROADCAST),
+    "mean statistics": lambda schedule: with_statistics(schedule, Statistics.ALL),
+    "broadcast statistics": lambda schedule: with_statistics(schedule, Statistics.FIRST),
 }
 
 
@@ -173,7 +175,7 @@ def real_life(draw, schedule):
             ["tied parameters"],
             ["mean", "token mean", "loss scale"],
             ["clipping"],
-            ["summed statistics", "broadcast statistics"],
+            ["mean statistics", "broadcast statistics"],
         )
     )
     for piece in (tied, loss, clipping, statistics):
@@ -231,14 +233,14 @@ def redirected(draw, op, axes):
     choices += ["axes"] if op.kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else []
     choices += ["mean"] if op.kind in REDUCTIONS else []
     choices += ["by"] if op.kind in (Kind.SCALE, Kind.DIVIDE) else []
-    choice = draw(st.sampled_from(choices))
+    choice, apart = draw(st.sampled_from(choices)), op.kind not in REDUCTIONS
     if choice == "same":
         return op
     if choice == "within":
-        within = some_axes(draw, axes, op.axes)
+        within = some_axes(draw, axes, op.axes if apart else ())
         return replace(op, within=within, shift=op.shift if within or op.kind in SLICING else 0)
     if choice == "axes":
-        return replace(op, axes=some_axes(draw, axes, op.within))
+        return replace(op, axes=some_axes(draw, axes, op.within if apart else ()))
     if choice == "shift":
         return replace(op, shift=draw(st.integers(-1, 2)))
     if choice == "mean":
@@ -285,7 +287,7 @@ def trainings():
             "loss": st.sampled_from(Loss),
             "clip": st.booleans(),
             "tied": st.booleans(),
-            "statistics": st.booleans(),
+            "statistics": st.sampled_from([None, *Statistics]),
         },
     )
     return flags
@@ -301,7 +303,8 @@ def operations(draw, axes):
     into = draw(st.sampled_from(targets)) if targets else None
     along = some_axes(draw, axes) if kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else ()
     slices = (into or source) not in UNSLICED or kind is Kind.SQUARE_NORM
-    within = some_axes(draw, axes, along) if slices else ()
+    apart = () if kind in REDUCTIONS else along
+    within = some_axes(draw, axes, apart) if slices else ()
     by = None
     if kind is Kind.SCALE:
         by = draw(st.sampled_from(FACTORS))
@@ -309,7 +312,8 @@ def operations(draw, axes):
         by = draw(st.sampled_from([Buffer.TOKENS, Buffer.TOTAL_TOKENS]))
     elif kind is Kind.CLIP:
         by = Buffer.NORM
-    in_place = into in (None, source) and kind not in (Kind.ALL_GATHER, Kind.FETCH)
+    grows = kind in (Kind.ALL_GATHER, Kind.FETCH, Kind.ZERO)
+    in_place = into in (None, source) and not grows
     taken = (into or source) in PASSING and kind in MAKING and not in_place
     mean = draw(st.booleans()) if kind in REDUCTIONS else False
     shift = draw(st.sampled_from([0, 0, 0, 1])) if within or kind in SLICING else 0
