@@ -362,7 +362,13 @@ def sizes_of(schedule: Schedule) -> tuple[int, ...]:
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
-    return sorted(cases, key=lambda c: (max(c.sizes, default=1), c.devices, c.micro_steps))
+    """Of few devices, those with one micro-step first: a sum over devices is simpler than one over micro-steps."""
+
+    def key(case: Case) -> tuple[int, ...]:
+        most = max(case.sizes, default=1)
+        return max(most, LEAST), case.micro_steps, most, case.devices
+
+    return sorted(cases, key=key)
 
 
 def _unmet(schedule: Schedule, verdict: Verdict, micro_steps: int) -> Line | None:
