@@ -309,7 +309,8 @@ class Forms(Words):
         if reason is None:
             return result
         fault = self._fault(reason, what, *made_of)
-        return add(fault, self.unknown(GOT_WRONG)) if any(_split(f)[1] for f in made_of) else fault
+        not_known = any(_split(self.reduced(form))[1] for form in made_of)
+        return add(fault, self.unknown(GOT_WRONG)) if not_known else fault
 
     def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
         """What an operation makes of values that do not meet its needs: one value for each of them."""

@@ -144,8 +144,13 @@ class Reference:
         return {key: over(x, 1 + square_norm[key]) for key, x in gradient.items()}
 
     def forward(self, view: Values, axes: Axes) -> Values:
-        """On each device the activations of the samples of the group along `axes`, by device."""
-        return {(j, d): dict.fromkeys(self.group(d, axes), x) for (j, d), x in view.items()}
+        """On each device the activations of each device's samples: of its group along `axes`."""
+        self.unknowns += 1
+        return {
+            (j, d): {e: self.data("unknown", self.unknowns, d, j, e) for e in self.devices}
+            | dict.fromkeys(self.group(d, axes), x)
+            for (j, d), x in view.items()
+        }
 
     def of_group(self, activations: Values, axes: Axes) -> Values:
         def source(d: Coordinate, e: Coordinate) -> Coordinate:  # the one of d's group that has e's
@@ -290,8 +295,8 @@ def _beside(
 
 
 def _of_samples(activations: Any, device: Coordinate) -> Any:
-    """Those of a device's samples, if they are there; or what is not known of any."""
-    return activations.get(device, UNKNOWN) if isinstance(activations, dict) else activations
+    """Those of a device's samples, or what is not known of any."""
+    return activations[device] if isinstance(activations, dict) else activations
 
 
 def over(value: Any, number: Any) -> Any:

@@ -27,7 +27,9 @@ class Buffer(Enum):
     OPTIMIZER_VIEW = "optimizer view"
     GRADIENTS = "gradients"  # accumulated over the micro-steps
     FRESH = "fresh gradients"  # of one micro-step, as backward produces them
-    TIED = "tied gradients"  # of one micro-step, from the second place where parameters are used
+    # of one micro-step, from the second place where parameters are used: each backward overwrites them,
+    # like fresh gradients, also where it adds those of the first place
+    TIED = "tied gradients"
     ACTIVATIONS = "activations"
     STATISTICS = "statistics"  # not trained, but changed by forward: running means and the like
     TOKENS = "tokens"  # how many there are in a micro-step's samples

@@ -50,7 +50,8 @@ BUFFERS = {
     Buffer.OPTIMIZER_VIEW: "a working copy of it",
     Buffer.GRADIENTS: "where gradients rest: accumulated over the micro-steps",
     Buffer.FRESH: "of one micro-step, as backward produces them",
-    Buffer.TIED: "of one micro-step, from the second place; with tied = true only",
+    Buffer.TIED: "of one micro-step, from the second place: each backward overwrites them, also where "
+    "it adds the first place's into gradients; with tied = true only",
     Buffer.ACTIVATIONS: "what forward keeps for backward, which uses them up",
     Buffer.STATISTICS: "running means and the like; with statistics = true only",
     Buffer.TOKENS: "how many there are in the samples of a micro-step: one number",

@@ -212,17 +212,19 @@ class Executor:
 
     def _backward(self, op: Op, unit: int) -> None:
         held = self.activations.pop(unit, Activations(np.empty(0), host=True))
-        rows = None if held.host else held.rows
+        own = self.cluster.along(self.schedule.rest(State.ACTIVATIONS).sharded)
+        lacking = any(axis in own and axis not in held.gathered for axis in op.axes)
+        rows = None if held.host or lacking else held.rows
         when = (self.step, self.micro_step)
         gradients = self.model.backward(unit, self._view(op, unit), rows, when, op.axes, held.gathered)
         within = self._within(op, unit)
-        own, *tied = (Piece(g[None], (), fresh=True) for g in gradients)
+        gradient, *tied = (Piece(g[None], (), fresh=True) for g in gradients)
         for piece in tied:
             self.store.write(Buffer.TIED, unit, False, within, piece)
         if op.target is Buffer.GRADIENTS:
-            self._add(op.target, unit, False, within, own)
+            self._add(op.target, unit, False, within, gradient)
         else:
-            self.store.write(op.target, unit, False, within, own)
+            self.store.write(op.target, unit, False, within, gradient)
 
     # -------------------------------------------------------------- gradients
     def _add(self, target: Buffer, unit: int, host: bool, within: Slice, piece: Piece) -> None:
@@ -255,6 +257,9 @@ class Executor:
         if isinstance(op.by, Factor) and not op.by.number:
             self.store.clear(op.source, unit, host, within)
             return
+        if op.kind is Kind.DIVIDE and not self._number_of(op).all():
+            self.store.write(op.source, unit, host, within, None)
+            return
         block = self.store.read(op.source, unit, host)
         part = None if block is None else meet(block.held, within)
         if block is None or part is None:
@@ -271,13 +276,15 @@ class Executor:
         if isinstance(op.by, Factor):
             value = self.arithmetic.number(op.by.value(self.mesh, self.micro_steps))
             return np.full((1, 1), value, self.arithmetic.dtype)
-        assert op.by is not None
-        number = self._read(op.by)
+        number = self._number_of(op)
         if op.kind is Kind.CLIP:
             return self.arithmetic.clip_factor(number)
-        factor, zero = self.arithmetic.reciprocal(number), number == 0
-        factor[zero] = self.data.unknown(int(zero.sum()))
-        return factor
+        return self.arithmetic.reciprocal(number)
+
+    def _number_of(self, op: Op) -> Array:
+        """What each device divides or clips by (devices, 1)."""
+        assert isinstance(op.by, Buffer)
+        return self._read(op.by)
 
     def _square_norm(self, op: Op, unit: int) -> None:
         if self.first:

@@ -86,6 +86,7 @@ class Store:
         self.master = bool(policy.master and policy.k > 0)
         self.parts = self.master + poison.arithmetic.moments if policy.k > 0 else 0
         self.rests = {buffer: schedule.rest(state) for state, buffer in RESTS.items()}
+        self.views = schedule.start
         self.meter = Meter(policy)
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
@@ -102,15 +103,19 @@ class Store:
             of_each = np.broadcast_to(beside, (len(beside), *row.shape))
             record = np.concatenate((row[None], of_each)) if self.master else beside
             starts = {Buffer.PARAMETERS: row[None], Buffer.OPTIMIZER: record}
-            devices = self.layouts[unit].cluster.devices
             for buffer, rest in self.rests.items():
                 if rest.stored:
                     if self._parts(buffer):
                         self.reset(buffer, unit)
-                    parts = starts.get(buffer)
-                    if parts is not None:
-                        each = np.broadcast_to(parts, (len(parts), devices, parts.shape[-1]))
-                        self.write(buffer, unit, rest.host, (), Piece(each, ()))
+                    if buffer in starts:
+                        self._begin(buffer, unit, rest.host, starts[buffer])
+            for view in self.views:
+                self._begin(view, unit, False, row[None])
+
+    def _begin(self, buffer: Buffer, unit: int, host: bool, parts: Array) -> None:
+        devices = self.layouts[unit].cluster.devices
+        each = np.broadcast_to(parts, (len(parts), devices, parts.shape[-1]))
+        self.write(buffer, unit, host, (), Piece(each, ()))
 
     def side(self, buffer: Buffer, unit: int) -> bool:
         """Whether a buffer is on the host."""

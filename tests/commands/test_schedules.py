@@ -13,7 +13,8 @@ from spec.reference import first_divergence
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from tests.support.command import PLACED, without
-from tests.support.schedules import PIECES, with_one_fault
+from tests.support.damage import with_one_fault
+from tests.support.schedules import PIECES
 
 
 # ---------------------------------------------------------------------- derive

@@ -17,7 +17,7 @@ from spec.memory import MODEL_STATES, Sizes
 from spec.states import custom_policy
 from spec.strategies import STRATEGIES
 from spec.verdict import check
-from tests.support.broken import broken_copy, python
+from tests.support.broken import SEEN_BY_T3, broken_copy, python
 from tests.support.crosscheck import (
     accepted,
     agree_on_costs,
@@ -28,7 +28,8 @@ from tests.support.crosscheck import (
     orderly,
     plans,
 )
-from tests.support.schedules import cancelled, damaged, placements, real_life, schedules
+from tests.support.damage import damaged
+from tests.support.schedules import cancelled, placements, real_life, schedules
 
 pytestmark = pytest.mark.slow
 
@@ -271,6 +272,7 @@ BROKEN = [
         "ended = {result.target for result in results} |",
         "ended = set() |",
     ),
+    *SEEN_BY_T3,
 ]
 
 
