@@ -80,7 +80,9 @@ def edits(schedule: Schedule) -> Iterator[Edit]:
             for to in _places(op, without):
                 if to != at:
                     made = _inserted(without, to, op)
-                    given = Spot(part, to.index + 1) if (to.part, to.index >= index) == (part, True) else to
+                    given = (
+                        Spot(part, to.index + 1) if (to.part, to.index >= index) == (part, True) else to
+                    )
                     yield Edit(How.MOVED, at, op, made, given)
     for new in dict.fromkeys(_repertoire(schedule)):
         for at in _places(new, schedule):
@@ -221,7 +223,9 @@ def _repertoire(schedule: Schedule) -> Iterator[Op]:
     """The operations that may be missing: on the schedule's own buffers, slices and axes."""
     there, training = used(schedule), schedule.training
     ops = schedule.micro_step + schedule.finish
-    slices = tuple(dict.fromkeys(((), *(o.within for o in ops), *(r.sharded for _, r in schedule.rests))))
+    slices = tuple(
+        dict.fromkeys(((), *(o.within for o in ops), *(r.sharded for _, r in schedule.rests)))
+    )
     along = [s for s in _subsets(schedule.axes) if s]
     host = any(rest.host for _, rest in schedule.rests)
     means = (False, True) if training.loss is Loss.MEAN or training.statistics else (False,)
@@ -247,8 +251,9 @@ def _repertoire(schedule: Schedule) -> Iterator[Op]:
 
 def _small(factor: Factor) -> bool:
     """Whether it is one number or one size, or all sizes below a line."""
-    exponents = {e for _, e in factor.sizes}
-    return factor.number == 1 and (len(factor.sizes) == 1 or exponents == {-1}) or not factor.sizes
+    if factor.number != 1:
+        return not factor.sizes
+    return len(factor.sizes) == 1 or {exponent for _, exponent in factor.sizes} == {-1}
 
 
 def _moves(there: tuple[Buffer, ...], host: bool) -> Iterator[tuple[Kind, Buffer, Buffer | None]]:
@@ -268,4 +273,3 @@ def _moves(there: tuple[Buffer, ...], host: bool) -> Iterator[tuple[Kind, Buffer
                     to_itself = kind in (Kind.ACCUMULATE, Kind.RECOMPUTE) and in_place
                     if {source, into} <= {*there} and not (weights or between or numbers or to_itself):
                         yield kind, source, None if in_place else into
-

@@ -362,7 +362,7 @@ def sizes_of(schedule: Schedule) -> tuple[int, ...]:
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
-    """Of few devices, those with one micro-step first: a sum over devices is simpler than one over micro-steps."""
+    """The smallest first; of few devices, with few micro-steps: a sum over devices is easier to see."""
 
     def key(case: Case) -> tuple[int, ...]:
         most = max(case.sizes, default=1)

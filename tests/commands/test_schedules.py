@@ -221,14 +221,6 @@ def test_a_step_that_ends_wrong_is_rejected_at_the_line_after_which_something_is
     assert "the weight from before the update on devices that do not own the element along batch" in out
 
 
-def test_a_step_that_no_single_edit_repairs_is_rejected_where_a_need_is_not_met(psem, written):
-    path = written("dp", without('op = "update"', 'op = "all_reduce"'))
-    code, out, _ = psem("check", path)
-    assert code == 1
-    assert out.startswith(f"{path}: rejected: at the end of the step")
-    assert "repair" not in out
-
-
 def test_the_repeated_operation_is_named_where_it_stands(psem, written):
     path = written("zero3", without('phase = "backward"'))
     code, out, _ = psem("check", path, "--accumulate", 3, "--json")
