@@ -43,7 +43,7 @@ def trace(
     for cost, _, edit in ranked[:MOST_EDITS]:
         if best and cost > best[0][0]:
             break
-        if not _accepted(edit.schedule, looks, policy):
+        if not accepted(edit.schedule, looks, policy):
             continue
         order = (cost + IDLE * _idle(edit.schedule, looks, policy), _order(edit, schedule))
         if (best is None or order < best[0]) and right(edit.schedule):
@@ -55,7 +55,8 @@ def _first(ranked: tuple[Any, ...]) -> tuple[Any, ...]:
     return ranked[:2]
 
 
-def _accepted(schedule: Schedule, looks: Sequence[Look], policy: BytePolicy) -> bool:
+def accepted(schedule: Schedule, looks: Sequence[Look], policy: BytePolicy) -> bool:
+    """Whether a schedule is accepted in some cases."""
     try:
         return all(check(schedule, *look, policy).accepted for look in looks)
     except ValueError:
@@ -72,19 +73,20 @@ def _cost(edit: Edit, given: Schedule) -> float:
     if edit.how is How.CHANGED and edit.op.kind in SAMPLES and "axes" in edit.fields:
         cost += 2.5  # devices that have others' samples get them by more than a word
     if edit.how in (How.CHANGED, How.REMOVED) and was and isinstance(was.by, Factor):
-        twice = list(op for _, op in _lines(given)).count(was) > 1
+        twice = [op for _, op in _lines(given)].count(was) > 1
         loss_scale = was.by.number > 1 and not twice  # it is meant
         cost += 3 if loss_scale else -0.5 if edit.how is How.REMOVED else 0
-    if edit.how is How.REMOVED and edit.op.kind is Kind.RELEASE and _unit_by_unit(edit.op, given):
-        cost += 2
+    if edit.how in (How.REMOVED, How.MOVED) and edit.op.kind is Kind.RELEASE:
+        cost += 3 if _has_gone_by(edit, given) else 0
     simpler = 0.25 * (_length(edit.schedule) - _length(given))
     return cost + max(-BARELY, min(simpler, BARELY))
 
 
-def _unit_by_unit(op: Op, schedule: Schedule) -> bool:
-    """Whether what is released is never there all at once."""
-    makers = [o for o in schedule.micro_step + schedule.finish if o.makes and o.target is op.source]
-    return any(o.span is Span.UNIT for o in makers)
+def _has_gone_by(edit: Edit, given: Schedule) -> bool:
+    """Whether what is released is there unit by unit, and was read: it is made anew for the next."""
+    lines = [op for spot, op in _until(given, edit.at) if edit.op.source in touched(op)]
+    makers = [i for i, op in enumerate(lines) if op.target is edit.op.source]
+    return bool(makers) and lines[makers[-1]].span is Span.UNIT and lines[makers[-1]] is not lines[-1]
 
 
 def _length(schedule: Schedule) -> int:
@@ -103,7 +105,7 @@ def _words(op: Op) -> int:
 def _idle(schedule: Schedule, looks: Sequence[Look], policy: BytePolicy) -> int:
     """How many lines a repaired schedule has that do nothing: it does not explain them."""
     without = (e for e in removals(schedule) if e.op.kind is not Kind.RELEASE)
-    return sum(_accepted(e.schedule, looks, policy) for e in without)
+    return sum(accepted(e.schedule, looks, policy) for e in without)
 
 
 def _order(edit: Edit, given: Schedule) -> tuple[int, ...]:
@@ -118,8 +120,8 @@ def _order(edit: Edit, given: Schedule) -> tuple[int, ...]:
 
 # ------------------------------------------------------------ the line it names
 def blamed(edit: Edit, schedule: Schedule) -> Spot | None:
-    """The line at fault. For a line to add: the one that reads what is missing, else the last before."""
-    if edit.how is not How.ADDED:
+    """The line at fault: of one to add, the line that reads what is missing, else the last before."""
+    if edit.how is not How.ADDED or edit.fields:
         return edit.at
     after = (spot for spot, op in _from(schedule, edit.at) if writes(edit.op) & reads(op))
     before = [spot for spot, op in _until(schedule, edit.at) if writes(edit.op) & touched(op)]

@@ -25,6 +25,7 @@ from spec.schedule import (
     Op,
     Phase,
     Schedule,
+    Span,
 )
 from spec.states import State
 from spec.training import Loss
@@ -64,7 +65,7 @@ class Edit:
     op: Op  # as it was, where it is removed or moved; else as it is after the edit
     schedule: Schedule
     to: Spot | None = None  # of a line that is moved, the line as given before which it is then
-    fields: tuple[str, ...] = ()  # that are changed
+    fields: tuple[str, ...] = ()  # that are changed; beside a line that is added, of the next one
 
 
 def edits(schedule: Schedule) -> Iterator[Edit]:
@@ -84,9 +85,22 @@ def edits(schedule: Schedule) -> Iterator[Edit]:
                         Spot(part, to.index + 1) if (to.part, to.index >= index) == (part, True) else to
                     )
                     yield Edit(How.MOVED, at, op, made, given)
+    yield from _gathered_for_use(schedule)
     for new in dict.fromkeys(_repertoire(schedule)):
         for at in _places(new, schedule):
             yield Edit(How.ADDED, at, new, _inserted(schedule, at, new))
+
+
+def _gathered_for_use(schedule: Schedule) -> Iterator[Edit]:
+    """The parameters are gathered for an operation that reads what rests of them."""
+    sharded = schedule.rest(State.PARAMETERS).sharded
+    for part, ops in enumerate((schedule.micro_step, schedule.finish)):
+        for i, op in enumerate(ops):
+            if sharded and op.source is B.PARAMETERS and op.kind in (Kind.FORWARD, Kind.BACKWARD):
+                gather = Op(Kind.ALL_GATHER, op.phase, op.source, B.VIEW, sharded, span=Span.UNIT)
+                reading = replace(op, source=B.VIEW)
+                made = _with(schedule, part, (*ops[:i], gather, reading, *ops[i + 1 :]))
+                yield Edit(How.ADDED, Spot(part, i), gather, made, fields=("source",))
 
 
 def _with(schedule: Schedule, part: int, ops: tuple[Op, ...]) -> Schedule:

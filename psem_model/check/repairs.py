@@ -38,7 +38,8 @@ def repair_in_words(
         assert edit.to is not None
         return f"accepted if it is {between(edit.to, edit.to > edit.at)}"
     side = "" if named is None else " before it" if named >= edit.at else " after it"
-    return f"nothing {_does(edit.op)}{side}; accepted with {entry(edit.op)} {between(edit.at)}"
+    read = f' and source = "{edit.op.target.value}"' if edit.fields else ""
+    return f"nothing {_does(edit.op)}{side}; accepted with {entry(edit.op)} {between(edit.at)}{read}"
 
 
 def _parts(schedule: Schedule) -> tuple[tuple[Op, ...], tuple[Op, ...]]:

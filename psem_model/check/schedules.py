@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
-from psem_model.check.blame import blamed, trace
 from psem_model.check.placements import NO_COPY, wants_a_copy
-from psem_model.check.repairs import repair_in_words
 from psem_model.reading.schedule_keys import PARTS
-from psem_model.reading.schedules import line_of, loads, text_of
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, divergence_json, divergence_text
 from psem_model.text.report import Column, Report, Section, rows
@@ -30,7 +27,6 @@ MOST_AXES = 4  # of which every combination of sizes is looked at
 MICRO_STEPS = (1, 2, 3)
 FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
 STEPS = 4  # of such a run: those that the verdict looks at
-FEW_MICRO_STEPS = 8  # with which every edit of a line can be tried
 MANY = 1000  # micro-steps, with which a check takes seconds
 
 Mesh = dict[str, Number]
@@ -221,61 +217,6 @@ RULES = {
 }
 
 
-def check_file(
-    name: str,
-    devices: Callable[[Sequence[str]], Mesh] | None,
-    micro_steps: int | None,
-    policy: BytePolicy,
-    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
-) -> Checked:
-    """Check the schedule in a file, smallest meshes first, until one fails.
-
-    `devices` gives the sizes for its axes; without, every combination of 1, 2 and any number from 3 on
-    is looked at, or of 1, 2, 3 and very many where the verdict depends on the number; and without
-    micro-steps 1, 2 and 3. Raises BadInput with one line.
-    """
-    text = text_of(name)
-    schedule = loads(text, name)
-    cases = cases_of(schedule, devices(schedule.axes) if devices else None, micro_steps)
-    found = check_schedule(name, schedule, cases, policy, progress)
-    return found if found.verdict.accepted else _located(found, cases, policy, text)
-
-
-def _located(found: Checked, cases: Sequence[Case], policy: BytePolicy, text: str) -> Checked:
-    """What was found of a file that is rejected, with the lines in it and a repair, if there is one."""
-    schedule, failed = found.schedule, found.cases[-1]
-
-    def number(part: str, index: int) -> int:
-        return line_of(text, part, index)
-
-    def numbered(line: Line | None) -> Line | None:
-        return line and replace(line, number=number(line.part, line.index))
-
-    found = replace(found, unmet=numbered(found.unmet))
-    looks = _looks(failed, cases)
-    if max(count for _, count in looks) > FEW_MICRO_STEPS:
-        return found
-    edit = trace(schedule, looks, policy, lambda s: _first_failure(s, cases, policy)[1].accepted)
-    if edit is None:
-        return found
-    spot = blamed(edit, schedule)
-    repaired = None if spot is None else numbered(_line(schedule, PARTS[spot.part], spot.index))
-    words = repair_in_words(edit, schedule, spot, number)
-    return replace(found, repaired=repaired, repair=words)
-
-
-def _looks(failed: Case, cases: Sequence[Case]) -> list[tuple[Mesh, int]]:
-    """Cases that few wrong schedules pass: the one that fails, and some whose numbers all differ."""
-    counts = sorted({case.micro_steps for case in cases})[-2:]
-    meshes = [case.mesh for case in cases if case.of_numbers]
-    if len(meshes) < len(cases) or any(mesh != meshes[0] for mesh in meshes):
-        axes = tuple(cases[0].mesh)
-        unequal = dict(zip(axes, range(LEAST, LEAST + len(axes)), strict=True))
-        meshes = [unequal, dict.fromkeys(axes, 2)]
-    looks = [(failed.mesh, failed.micro_steps), (meshes[0], counts[0]), (meshes[-1], counts[-1])]
-    return [look for i, look in enumerate(looks) if look not in looks[:i]]
-
-
 def check_schedule(
     name: str,
     schedule: Schedule,
@@ -287,7 +228,7 @@ def check_schedule(
 
     What is rejected for any number of devices, or not decided, is looked at on numbers of them.
     """
-    looked_at, verdict = _first_failure(schedule, cases, policy, progress)
+    looked_at, verdict = first_failure(schedule, cases, policy, progress)
     if verdict.accepted:
         return Checked(name, looked_at, schedule, verdict)
     case = looked_at[-1]
@@ -297,7 +238,7 @@ def check_schedule(
     return Checked(name, looked_at, schedule, verdict, unmet, run, why)
 
 
-def _first_failure(
+def first_failure(
     schedule: Schedule,
     cases: Sequence[Case],
     policy: BytePolicy,
@@ -315,7 +256,7 @@ def _first_failure(
             verdict = Verdict(False)
         if not verdict.accepted and not case.of_numbers:
             numbers = _cases(schedule, sizes_of(schedule), {c.micro_steps for c in cases})
-            return _first_failure(schedule, numbers, policy, progress)
+            return first_failure(schedule, numbers, policy, progress)
         if not verdict.accepted:
             return tuple(looked_at), verdict
     return tuple(looked_at), Verdict(True)
@@ -377,11 +318,12 @@ def _unmet(schedule: Schedule, verdict: Verdict, micro_steps: int) -> Line | Non
     if verdict.index < 0:
         return None
     if verdict.index < micro_steps * repeated:
-        return _line(schedule, PARTS[0], verdict.index % repeated)
-    return _line(schedule, PARTS[1], verdict.index - micro_steps * repeated)
+        return line_in(schedule, PARTS[0], verdict.index % repeated)
+    return line_in(schedule, PARTS[1], verdict.index - micro_steps * repeated)
 
 
-def _line(schedule: Schedule, part: str, index: int) -> Line:
+def line_in(schedule: Schedule, part: str, index: int) -> Line:
+    """An operation of a part of a schedule."""
     ops = schedule.micro_step if part == PARTS[0] else schedule.finish
     return Line(ops[index], part, index, None)
 

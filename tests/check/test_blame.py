@@ -15,7 +15,7 @@ import pytest
 
 from proofs.registry import ROOT
 from psem_model.check.edits import How, edits, touched, writes
-from psem_model.check.schedules import check_file
+from psem_model.check.files import NOT_ONE_LINE, check_file
 from psem_model.reading.schedules import dumps, line_of, read
 from spec.derive import derive
 from spec.schedule import Buffer, Factor, Kind, Op, Phase
@@ -270,17 +270,29 @@ def test_a_repair_is_said_as_in_a_review(what, tmp_path):
 
 
 def test_a_schedule_that_is_accepted_has_no_repair_looked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("psem_model.check.schedules.trace", None)
+    monkeypatch.setattr("psem_model.check.files.trace", None)
     path = tmp_path / "my.toml"
     path.write_text(dumps(right("zero3"), "zero3"))
     assert check_file(str(path), None, None, MIXED_ADAM).verdict.accepted
 
 
-def test_what_two_edits_only_repair_is_rejected_where_a_need_is_not_met(tmp_path):
+def test_of_several_wrong_lines_the_first_is_named_after_which_no_continuation_is_right(tmp_path):
     def twice(schedule):
         return removed(M, 2)(removed(F, 1)(schedule)[0])
 
     found, _ = checked(("zero2", twice), tmp_path)
+    assert (found.wrong.op.kind, found.repair) == (Kind.ACCUMULATE, NOT_ONE_LINE)
+    path = ROOT / "examples" / "token_mean_local_counts.toml"
+    found = check_file(str(path), None, None, MIXED_ADAM)
+    first = next(line for line in path.read_text().splitlines() if line.endswith("  # wrong"))
+    assert first == path.read_text().splitlines()[found.wrong.number - 1]
+
+
+def test_where_that_is_not_known_the_line_is_named_whose_need_is_not_met(tmp_path):
+    def twice(schedule):
+        return removed(M, 2)(removed(F, 1)(schedule)[0])
+
+    found, _ = checked(("zero-offload", twice), tmp_path)
     assert (found.repair, found.repaired, found.wrong) == ("", None, found.unmet)
 
 
