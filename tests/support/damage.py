@@ -23,7 +23,7 @@ from spec.schedule import (
     Span,
 )
 from spec.states import State
-from spec.training import Loss
+from spec.training import Loss, Statistics
 
 UNSLICED = (*NUMBERS, Buffer.ACTIVATIONS)
 FACTORS = [
