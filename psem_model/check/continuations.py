@@ -12,7 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from psem_model.check.edits import Spot, used
+from psem_model.check.edits import Spot, reads, used
 from spec.schedule import MICRO_STEPS, Buffer, Factor, Kind, Op, Phase, Schedule, Span
 from spec.states import State
 from spec.training import Loss
@@ -41,8 +41,11 @@ def spoiling(schedule: Schedule, right: Callable[[Schedule], bool]) -> Spot | No
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if continues(middle) else (low, middle)
+    last = ops[low]
+    if last.kind is Kind.RELEASE:  # it is meant; what was made of the buffer before is not enough
+        low = max((i for i in range(low) if last.source in reads(ops[i])), default=low)
     each = len(schedule.micro_step)
-    return Spot(0, high - 1) if high <= each else Spot(1, high - 1 - each)
+    return Spot(0, low) if low < each else Spot(1, low - each)
 
 
 def _tails(schedule: Schedule) -> Iterator[tuple[Op, ...]]:
