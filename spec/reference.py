@@ -270,9 +270,13 @@ def _beside(
     """Each state that is kept, but for working copies; of the weights at least one copy."""
 
     def copies(state: str, has: Values, single: Callable[[int], Any]) -> Copies:
-        values = [single(j) for j, _ in has]
-        places = [Place(d, j) for j, d in has]
-        return Copies(world.step, state, list(has.values()), values, places.__getitem__)
+        keys, values = list(has), [single(j) for j, _ in has]
+
+        def place(i: int) -> Place:
+            j, d = keys[i]
+            return Place(d, j)
+
+        return Copies(world.step, state, list(has.values()), values, place)
 
     kept = [(State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "parameters", theta)]
     if world.master:

@@ -319,7 +319,11 @@ class Schedule:
 
     def rest(self, state: State) -> Rest:
         """Where `state` is between steps."""
-        return next(rest for s, rest in self.rests if s is state)
+        return self._rest[state]
+
+    @cached_property
+    def _rest(self) -> dict[State, Rest]:
+        return dict(self.rests)
 
     def slices(self, buffer: Buffer) -> tuple[str, ...]:
         """The axes along which a resting buffer has room for its slices only; none for others."""

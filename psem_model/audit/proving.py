@@ -56,6 +56,7 @@ def uncollected() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # not when the process ends, either
         if was_on:
             gc.enable()
 
