@@ -229,7 +229,8 @@ class Store:
                 layout.forget(here.array[parts], here.held, region, self.poison)
             return
         assert region is not None
-        needed = support if piece.room is None else meet(region, piece.room) or support
+        needed = None if piece.room is None else meet(region, piece.room)
+        needed = support if needed is None else needed
         if support != piece.held:
             taken = layout.take(piece.array, piece.held, support, self.poison)
             piece = Piece(taken, support, fresh=True, room=piece.room)
