@@ -241,18 +241,17 @@ def _repertoire(schedule: Schedule) -> Iterator[Op]:
         dict.fromkeys(((), *(o.within for o in ops), *(r.sharded for _, r in schedule.rests)))
     )
     along = [s for s in _subsets(schedule.axes) if s]
-    host = any(rest.host for _, rest in schedule.rests)
     means = (False, True) if training.loss is Loss.MEAN or training.statistics else (False,)
     scales = [f for f in _factors(schedule) if f != Factor() and _small(f)]
-    for kind, source, into in _moves(there, host):
+    scales = [f for f in scales if training.loss is Loss.MEAN or not f.sizes]
+    kinds = _missing(schedule)
+    for kind, source, into in _moves(there, kinds):
         if kind is Kind.SCALE:
             choices: Iterable[dict[str, Any]] = ({"by": by} for by in scales)
         elif kind in BY:
             choices = ({"by": by} for by in BY[kind] if by in there)
         elif kind in COLLECTIVES:
             choices = ({"axes": a, "mean": m} for a in along for m in means[: 1 + (kind in REDUCTIONS)])
-        elif kind is Kind.BACKWARD:
-            choices = ({"axes": axes} for axes in ((), *along))
         else:
             choices = ({},)
         for choice, within in product(list(choices), slices):
@@ -270,20 +269,36 @@ def _small(factor: Factor) -> bool:
     return len(factor.sizes) == 1 or {exponent for _, exponent in factor.sizes} == {-1}
 
 
-def _moves(there: tuple[Buffer, ...], host: bool) -> Iterator[tuple[Kind, Buffer, Buffer | None]]:
-    """Kinds of operation that may be missing, from where and to where."""
-    unwanted = () if host else HOST_LINK
-    for kind in Kind:
-        if kind in (Kind.RELEASE, Kind.KEEP, *unwanted):
-            continue
-        for sources, targets in TAKES[kind]:
-            for source in sources:
-                for into in targets or (source,):
-                    in_place = into is source
-                    sums = kind in REDUCTIONS or kind is Kind.BROADCAST
-                    weights = sums and source in WEIGHTS
-                    between = (sums or kind in (*BY,)) and source in GRADIENTS and not in_place
-                    numbers = kind is Kind.BROADCAST and source is not B.STATISTICS
-                    to_itself = kind in (Kind.ACCUMULATE, Kind.RECOMPUTE) and in_place
-                    if {source, into} <= {*there} and not (weights or between or numbers or to_itself):
-                        yield kind, source, None if in_place else into
+def _missing(schedule: Schedule) -> tuple[Kind, ...]:
+    """The kinds of operation that may be missing."""
+    ops, rests = schedule.micro_step + schedule.finish, dict(schedule.rests)
+    there = {op.kind for op in ops}
+    never = {Kind.RELEASE, Kind.KEEP, Kind.ZERO}
+    never |= {kind for kind in (Kind.FORWARD, Kind.BACKWARD, Kind.UPDATE) if kind in there}
+    if not any(rest.host for rest in rests.values()):
+        never |= {*HOST_LINK}
+        if rests[State.PARAMETERS].stored and rests[State.ACTIVATIONS].stored:
+            never |= {Kind.RECOMPUTE}
+    return tuple(kind for kind in Kind if kind not in never)
+
+
+def _moves(
+    there: tuple[Buffer, ...], kinds: tuple[Kind, ...]
+) -> Iterator[tuple[Kind, Buffer, Buffer | None]]:
+    """Operations of some kinds, from where and to where."""
+    for kind in kinds:
+        sums = kind in REDUCTIONS or kind is Kind.BROADCAST
+        for source, into in _pairs(kind):
+            in_place = into is source
+            weights = sums and source in WEIGHTS
+            between = (sums or kind in BY) and source in GRADIENTS and not in_place
+            numbers = kind is Kind.BROADCAST and source is not B.STATISTICS
+            to_itself = kind in (Kind.ACCUMULATE, Kind.RECOMPUTE) and in_place
+            if {source, into} <= {*there} and not (weights or between or numbers or to_itself):
+                yield kind, source, None if in_place else into
+
+
+def _pairs(kind: Kind) -> Iterator[tuple[Buffer, Buffer]]:
+    """From where and to where a kind of operation fits."""
+    for sources, targets in TAKES[kind]:
+        yield from ((source, into) for source in sources for into in targets or (source,))

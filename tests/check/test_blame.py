@@ -304,8 +304,7 @@ def test_of_what_diverges_one_micro_step_on_several_devices_is_shown_first(tmp_p
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
-def test_no_edit_makes_the_same_schedule_and_each_fits(name):
-    schedule = right(name)
-    made = list(edits(schedule))
-    assert all(edit.schedule != schedule for edit in made)
+def test_an_edit_makes_another_schedule(name):
+    made = list(edits(right(name)))
     assert {edit.how for edit in made} == {*How}
+    assert all(edit.schedule != right(name) for edit in made)
