@@ -202,7 +202,7 @@ BROKEN = [
     (
         "stale activations are fresh",
         "forms.py",
-        'self._fresh(activations, "the parameters its activations come from are"),',
+        'self._fresh(read, "the parameters its activations come from are"),',
         'self._fresh(view, "the parameters its activations come from are"),',
     ),
     ("a shift is ignored", "forms.py", "return -shift % size if", "return 0 * size if"),
@@ -213,16 +213,16 @@ BROKEN = [
         "choices.append([0])",
     ),
     (
-        "statistics may differ",
+        "statistics may be any",
         "verdict.py",
-        "        if any(forms.reason(position, unmet)",
-        "        if False and any(forms.reason(position, unmet)",
+        "                _require_statistics(forms, store)",
+        "                pass",
     ),
     (
         "a write reaches all slices",
         "semantics.py",
-        "value = domain.replace(old, value, op.within, op.shift)",
-        "pass",
+        "((op.within, op.shift), (slices, 0))",
+        "((slices, 0),)",
     ),
     (
         "a broadcast is from the owner",
