@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from proofs.registry import ROOT
-from psem_model.predict.states import evaluate
+from psem_model.predict.states import predict_schedule
 from psem_model.predict.states_closed import PSI, UNIT, K, closed_form, mesh_symbols, peak_formula
 from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
@@ -114,7 +114,9 @@ def test_at_divisible_sizes_the_closed_form_is_what_is_counted(data):
     assert (0 * PSI + formula.elements).subs(values) == run.sent_elements
     assert (0 * PSI + formula.bytes).subs(values) == run.sent
     assert (0 * PSI + formula.host_bytes).subs(values) == run.host_link
-    divisible = evaluate(placement, Sizes(psi, mesh, policy, unit, DIVISIBLE), micro_steps)
+    divisible = predict_schedule(
+        derive(placement), Sizes(psi, mesh, policy, unit, DIVISIBLE), micro_steps
+    )
     assert divisible.total == sum(run.resting.values())
 
 
