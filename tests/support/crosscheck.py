@@ -60,7 +60,10 @@ def agree_on_costs(schedule, mesh, psi, unit, policy, micro_steps, *, steps=1):
 
 
 def agree_on_the_verdict(schedule, mesh, micro_steps, policy=POLICIES["mixed-adam"], seed=0):
-    """The schedule is accepted exactly if its run matches the single device; returns whether."""
+    """The schedule is accepted exactly if its run matches the single device; returns whether.
+
+    One that does not say which slice it writes is refused, whatever its run.
+    """
     verdict = check(schedule, mesh, micro_steps, policy)
     if verdict.rule == "room":  # refused: of the values, a run cuts what fits
         return False
