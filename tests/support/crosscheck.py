@@ -237,13 +237,17 @@ def agree_on_diverging_schedules():
         assert not agree_on_the_verdict(broken.schedule, {BATCH: 2}, broken.micro_steps), broken.name
 
 
-def agree_on_equal_copies():
-    """A mean of copies that are alike is each of them, on any number of devices."""
-    same = derive(STRATEGIES["dp"])
-    mean = Op(Kind.ALL_REDUCE, Phase.PUBLISH, Buffer.PARAMETERS, axes=(BATCH,), mean=True)
+def agree_on_what_changes_nothing():
+    """A mean of copies that are alike is each of them, on any number of devices. A zero that is clipped
+    by a norm that is not known stays zero.
+    """
+    same, gradients, phase = derive(STRATEGIES["dp"]), Buffer.GRADIENTS, Phase.PUBLISH
+    mean = Op(Kind.ALL_REDUCE, phase, Buffer.PARAMETERS, axes=(BATCH,), mean=True)
+    clipped = Op(Kind.CLIP, phase, gradients, by=Buffer.NORM)
     for devices in (2, 4):
-        averaged = replace(same, finish=(*same.finish, mean))
-        assert agree_on_the_verdict(averaged, {BATCH: devices}, 1)
+        for harmless in (mean, clipped):
+            more = replace(same, finish=(*same.finish, harmless))
+            assert agree_on_the_verdict(more, {BATCH: devices}, 1)
 
 
 def agree_on_operations_along_two_axes():
@@ -302,7 +306,7 @@ def agree_on_what_is_sent_whole():
 def main(examples):
     """A quick look, for copies of the project in which a rule is broken."""
     agree_on_diverging_schedules()
-    agree_on_equal_copies()
+    agree_on_what_changes_nothing()
     agree_on_named_strategies()
     agree_on_what_is_released()
     agree_on_what_is_replaced()
