@@ -105,10 +105,14 @@ def _of_one_need() -> tuple[Broken, ...]:
     emptied = operation(Kind.RECOMPUTE, optimizer, within=everyone, shift=1)
     unread = resting(derive(on_batch("M", "R", "R", "S")), State.PARAMETERS, Rest())
     in_place = operation(Kind.ALL_REDUCE, parameters, axes=everyone)
+    forward, backward = dp.micro_step
+    of_all = replace(backward, axes=everyone)
+    lacking = replace(without(dp, Kind.ALL_REDUCE), micro_step=(forward, of_all))
     return (
         Broken("backward_reads_slices", "fresh", without(zero3, Kind.ALL_GATHER, phase=Phase.BACKWARD)),
         Broken("forward_reads_slices", "fresh", without(zero3, Kind.ALL_GATHER, phase=Phase.FORWARD)),
         Broken("others_activations_are_taken_for_ones_own", "fresh", _of_other_activations()),
+        Broken("a_group_lacks_the_samples_of_others", "fresh", lacking),
         Broken("an_update_starts_from_a_sum", "current", around(dp, before=(summed,))),
         Broken("optimizer_state_is_not_kept", "current", derive(on_batch("R", "M", "R", "S")), steps=2),
         Broken("a_gradient_is_one_devices_own", "whole", without(dp, Kind.ALL_REDUCE)),
@@ -198,9 +202,9 @@ def _of_multiples() -> tuple[Broken, ...]:
 def _of_other_activations() -> Schedule:
     """Data parallelism that adds the gradient of a group's activations and takes another's off again.
 
-    Forward reads parameters that are twice as large in each device's own slice. The one gradient is
-    of the activations that each device has of its own samples, the other of those that a device
-    would have of everyone's.
+    Forward reads parameters that are twice as large in each device's own slice, on everyone's samples.
+    The one gradient is of the activations that each device has of its own samples, the other of those
+    that one device has of everyone's.
     """
     view, double = Buffer.VIEW, Buffer.OPTIMIZER_VIEW
     parameters, activations, fresh = Buffer.PARAMETERS, Buffer.ACTIVATIONS, Buffer.FRESH
@@ -215,4 +219,4 @@ def _of_other_activations() -> Schedule:
         *(forward, operation(Kind.ALL_GATHER, activations, axes=everyone), backward, add),
         *(forward, backward, operation(Kind.SCALE, fresh, by=Factor(Fraction(-1))), add),
     )
-    return around(derive(STRATEGIES["dp"]), first=added)
+    return around(resting(derive(STRATEGIES["dp"]), State.ACTIVATIONS, Rest()), first=added)

@@ -15,10 +15,10 @@ from psem_model.commands.options import (
     FORM,
     MODEL_SHAPE,
     POLICY,
-    bar,
     options,
 )
 from psem_model.commands.output import ended
+from psem_model.text.progress import ticked
 
 
 @click.command(
@@ -56,14 +56,14 @@ def check(
     asked = Asked("check", file, devices=devices, policy=policy, model=shape)
     steps = None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps")
     if not is_file(file):
-        ended(check_strategy(asked, file, steps, bar("checking")).report(), form)
+        ended(check_strategy(asked, file, steps, ticked("checking")).report(), form)
     asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
     found = check_file(
         file,
         None if devices is None else lambda axes: words.mesh(devices, axes),
         steps,
         asked.bytes,
-        bar("checking"),
+        ticked("checking"),
     )
     ended(found.report(), form)
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from textwrap import wrap
+from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedule_keys import REST_KEYS
+from psem_model.text.report import Column, Report, Section, rows
 from spec.schedule import BY, COLLECTIVES, MICRO_STEPS, TAKES, Buffer, Kind, Phase, Span
 from spec.states import State
 from spec.training import Loss, Statistics
-
-WIDTH = 100
 
 TABLES = (
     ("axes", 'the axes of the mesh of devices: axes = ["batch"]. Must be there'),
@@ -131,8 +129,8 @@ KEYS = (
 )
 
 
-def language() -> list[str]:
-    """All of it, a line at a time."""
+def report() -> Report:
+    """All of it."""
     words = {
         "losses": _or(f'"{loss.value}"' for loss in Loss),
         "statistics": _or(f'"{kind.value}"' for kind in Statistics),
@@ -141,22 +139,28 @@ def language() -> list[str]:
         "spans": _or(f'"{span.value}"' for span in Span),
         "phases": _or(phase.value for phase in Phase),
     }
-    lines = ["A schedule is one training step, in TOML; `psem derive zero2` prints one.", "", "Tables"]
-    lines += _rows((name, _filled(text, words)) for name, text in TABLES)
-    lines += ["", "Keys of an operation"]
-    lines += _rows((name, _filled(text, words)) for name, text in KEYS)
-    lines += ["", "Buffers"] + _rows((b.value, BUFFERS[b]) for b in Buffer)
-    lines += ["", "Operations: what they do, what they read -> what they write"]
-    for kind in Kind:
-        lines += _rows([(kind.value, DOES[kind])])
-        for sources, targets in TAKES[kind]:
-            reads = _or(b.value for b in sources)
-            same = "any of these" if targets == sources else "in place"
-            writes = same if targets in ((), sources) else _or(b.value for b in targets)
-            lines += _rows([("", f"{reads} -> {writes}")])
-        if BY.get(kind):
-            lines += _rows([("", f"by {_or(b.value for b in BY[kind])}")])
-    return lines
+    named = {
+        "Tables": ((name, _filled(text, words)) for name, text in TABLES),
+        "Keys of an operation": ((name, _filled(text, words)) for name, text in KEYS),
+        "Buffers": ((buffer.value, BUFFERS[buffer]) for buffer in Buffer),
+        "Operations: what they do, what they read -> what they write": (
+            row for kind in Kind for row in _operation(kind)
+        ),
+    }
+    columns = (Column("name"), Column("meaning", 1))
+    sections = tuple(Section(title, columns, rows(cells)) for title, cells in named.items())
+    title = "A schedule is one training step, in TOML; `psem derive zero2` prints one."
+    return Report("derive", title, sections=sections)
+
+
+def _operation(kind: Kind) -> Iterator[tuple[str, str]]:
+    yield kind.value, DOES[kind]
+    for sources, targets in TAKES[kind]:
+        same = "any of these" if targets == sources else "in place"
+        writes = same if targets in ((), sources) else _or(b.value for b in targets)
+        yield "", f"{_or(b.value for b in sources)} -> {writes}"
+    if BY.get(kind):
+        yield "", f"by {_or(b.value for b in BY[kind])}"
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
@@ -168,14 +172,3 @@ def _filled(text: str, words: dict[str, str]) -> str:
 def _or(names: Iterable[str]) -> str:
     *first, last = [*names] or [""]
     return f"{', '.join(first)} or {last}" if first else last
-
-
-def _rows(rows: Iterable[tuple[str, str]]) -> list[str]:
-    """Names with their texts beside them."""
-    lines = []
-    for name, text in rows:
-        left = f"  {name:<16}"
-        for part in wrap(text, WIDTH - len(left), break_on_hyphens=False):
-            lines.append(left + part)
-            left = " " * len(left)
-    return lines

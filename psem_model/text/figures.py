@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -139,14 +139,3 @@ def counted(number: int, thing: str) -> str:
 def times(number: int) -> str:
     """How often."""
     return "once" if number == 1 else f"{number:,} times"
-
-
-def even(rows: Sequence[tuple[str, ...]], right: Collection[int] = ()) -> list[str]:
-    """Rows of cells as lines with even columns; those in `right` are aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = zip(row, widths, strict=True)
-        padded = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(cells)]
-        lines.append("  ".join(padded).rstrip())
-    return lines
