@@ -89,6 +89,7 @@ def broken_schedules() -> tuple[Broken, ...]:
         Broken("tokens_are_not_counted", "whole", meant(dp, loss=Loss.TOKEN_MEAN)),
         Broken("nothing_is_clipped", "whole", meant(dp, clip=True)),
         Broken("tied_gradients_are_not_added", "whole", meant(dp, tied=True)),
+        Broken("a_view_is_kept_before_the_update", "fresh", _of_an_old_view(), steps=2),
         *_of_one_need(),
         *_of_places(),
         *_of_multiples(),
@@ -197,6 +198,14 @@ def _of_multiples() -> tuple[Broken, ...]:
             before_the_update(meant(dp, clip=True), *of_half),
         ),
     )
+
+
+def _of_an_old_view() -> Schedule:
+    """Data parallelism that keeps the next step's view before the weights are updated."""
+    dp, view = derive(STRATEGIES["dp"]), Buffer.VIEW
+    reads = tuple(replace(op, source=view) for op in dp.micro_step)
+    keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.WHOLE)
+    return replace(around(dp, before=(keep,)), micro_step=reads, start=(view,))
 
 
 def _of_other_activations() -> Schedule:
