@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
@@ -18,7 +18,7 @@ from spec.arithmetic import Number
 from spec.match import Divergence
 from spec.reference import first_divergence
 from spec.schedule import Op, Schedule
-from spec.states import BytePolicy
+from spec.states import BytePolicy, State
 from spec.verdict import Verdict, check
 
 FEW = (1, 2)  # devices along an axis; beside these, any number from LEAST on
@@ -128,6 +128,7 @@ class Checked:
     unmet: Line | None = None  # whose need is not met; none at the end of the step
     run: Run | None = None
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
+    is_working: bool = False  # it would be accepted if parameters were declared a working copy
     repaired: Line | None = None  # by whose repair it is accepted
     repair: str = ""  # in words
 
@@ -163,13 +164,16 @@ class Checked:
         yield "needs", verdict.needs
         if self.for_want_of_a_copy:
             yield "why", NO_COPY
+        if self.is_working:
+            yield "or", WORKING
         yield "with", f"{self.cases[-1]}, in step {verdict.step + 1}"
 
     def sections(self, title: str = "") -> tuple[Section, ...]:
         """The cases that were looked at, or what is wrong, and a run that shows it."""
         if self.verdict.accepted:
             return (Section(title, notes=(self.looked_at,)),) if title else ()
-        run = self.run.lines() if self.run else ["no small run was found that diverges"]
+        no_run = SHAPES if self.verdict.rule == "room" else "no small run was found that diverges"
+        run = self.run.lines() if self.run else [no_run]
         columns = (Column("part"), Column("words", 1))
         return (Section(title, columns, rows(self.reasons()), tuple(run)),)
 
@@ -196,6 +200,7 @@ class Checked:
             "has": verdict.has,
             "needs": verdict.needs,
             "for_want_of_a_copy": self.for_want_of_a_copy,
+            "is_working": self.is_working,
             **self.cases[-1].json(),
         }
         return {
@@ -208,6 +213,8 @@ class Checked:
         }
 
 
+WORKING = "if they are a working copy, say so: parameters = { working = true } in [rest]"
+SHAPES = "the two buffers have not the same shape: there is no run"
 RULES = {
     "fresh": "forward and backward read the current parameters, all of them, on every device",
     "whole": "what a device applies is the gradient that a single device applies",
@@ -233,9 +240,16 @@ def check_schedule(
         return Checked(name, looked_at, schedule, verdict)
     case = looked_at[-1]
     unmet = _unmet(schedule, verdict, case.micro_steps)
-    run = small_run(schedule, case, policy)
+    run = None if verdict.rule == "room" else small_run(schedule, case, policy)
     why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
-    return Checked(name, looked_at, schedule, verdict, unmet, run, why)
+    working = verdict.rule == "agreed" and first_failure(_declared(schedule), cases, policy)[1].accepted
+    return Checked(name, looked_at, schedule, verdict, unmet, run, why, working)
+
+
+def _declared(schedule: Schedule) -> Schedule:
+    """The schedule, with parameters that are a working copy."""
+    rests = tuple((s, replace(r, working=s is State.PARAMETERS)) for s, r in schedule.rests)
+    return replace(schedule, rests=rests)
 
 
 def first_failure(
