@@ -29,7 +29,8 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
 
     The coefficient of a form on a device is what it gives when only that device contributes, and only
     one: so forms with a different coefficient differ (n >= 3; for smaller n on the devices that
-    exist). For each rule of the verdict, schedules that break it are shown to diverge. (Claim T3)
+    exist); of what all devices have alike it is how often it is counted. For each need of the verdict a
+    schedule that breaks it alone is shown to diverge. (Claim T3)
     """
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),

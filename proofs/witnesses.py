@@ -68,6 +68,8 @@ def operation(kind: Kind, source: Buffer, into: Buffer | None = None, **fields: 
 def broken_schedules() -> tuple[Broken, ...]:
     """For each rule, schedules that break it: real bugs, and modes that leave a need unmet."""
     dp, zero1, zero2, zero3 = (derive(STRATEGIES[s]) for s in ("dp", "zero1", "zero2", "zero3"))
+    reduction, *rest = dp.finish
+    mixed = replace(reduction, within=reduction.axes)
     return (
         Broken("parameters_are_used_as_slices", "fresh", derive(on_batch("S", "S", "S", "S"))),
         Broken("parameters_are_not_gathered", "fresh", without(zero3, Kind.ALL_GATHER)),
@@ -89,6 +91,8 @@ def broken_schedules() -> tuple[Broken, ...]:
         Broken("tokens_are_not_counted", "whole", meant(dp, loss=Loss.TOKEN_MEAN)),
         Broken("nothing_is_clipped", "whole", meant(dp, clip=True)),
         Broken("tied_gradients_are_not_added", "whole", meant(dp, tied=True)),
+        Broken("slices_are_summed_along_their_own_axis", "whole", replace(dp, finish=(mixed, *rest))),
+        Broken("a_view_is_kept_before_the_update", "fresh", _of_an_old_view(), steps=2),
         *_of_one_need(),
         *_of_places(),
         *_of_multiples(),
@@ -105,10 +109,14 @@ def _of_one_need() -> tuple[Broken, ...]:
     emptied = operation(Kind.RECOMPUTE, optimizer, within=everyone, shift=1)
     unread = resting(derive(on_batch("M", "R", "R", "S")), State.PARAMETERS, Rest())
     in_place = operation(Kind.ALL_REDUCE, parameters, axes=everyone)
+    forward, backward = dp.micro_step
+    of_all = replace(backward, axes=everyone)
+    lacking = replace(without(dp, Kind.ALL_REDUCE), micro_step=(forward, of_all))
     return (
         Broken("backward_reads_slices", "fresh", without(zero3, Kind.ALL_GATHER, phase=Phase.BACKWARD)),
         Broken("forward_reads_slices", "fresh", without(zero3, Kind.ALL_GATHER, phase=Phase.FORWARD)),
         Broken("others_activations_are_taken_for_ones_own", "fresh", _of_other_activations()),
+        Broken("a_group_lacks_the_samples_of_others", "fresh", lacking),
         Broken("an_update_starts_from_a_sum", "current", around(dp, before=(summed,))),
         Broken("optimizer_state_is_not_kept", "current", derive(on_batch("R", "M", "R", "S")), steps=2),
         Broken("a_gradient_is_one_devices_own", "whole", without(dp, Kind.ALL_REDUCE)),
@@ -195,12 +203,20 @@ def _of_multiples() -> tuple[Broken, ...]:
     )
 
 
+def _of_an_old_view() -> Schedule:
+    """Data parallelism that keeps the next step's view before the weights are updated."""
+    dp, view = derive(STRATEGIES["dp"]), Buffer.VIEW
+    reads = tuple(replace(op, source=view) for op in dp.micro_step)
+    keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.WHOLE)
+    return replace(around(dp, before=(keep,)), micro_step=reads, start=(view,))
+
+
 def _of_other_activations() -> Schedule:
     """Data parallelism that adds the gradient of a group's activations and takes another's off again.
 
-    Forward reads parameters that are twice as large in each device's own slice. The one gradient is
-    of the activations that each device has of its own samples, the other of those that a device
-    would have of everyone's.
+    Forward reads parameters that are twice as large in each device's own slice, on everyone's samples.
+    The one gradient is of the activations that each device has of its own samples, the other of those
+    that one device has of everyone's.
     """
     view, double = Buffer.VIEW, Buffer.OPTIMIZER_VIEW
     parameters, activations, fresh = Buffer.PARAMETERS, Buffer.ACTIVATIONS, Buffer.FRESH
@@ -215,4 +231,4 @@ def _of_other_activations() -> Schedule:
         *(forward, operation(Kind.ALL_GATHER, activations, axes=everyone), backward, add),
         *(forward, backward, operation(Kind.SCALE, fresh, by=Factor(Fraction(-1))), add),
     )
-    return around(derive(STRATEGIES["dp"]), first=added)
+    return around(resting(derive(STRATEGIES["dp"]), State.ACTIVATIONS, Rest()), first=added)

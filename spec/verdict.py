@@ -11,7 +11,7 @@ The schedule is executed on normal forms instead of values. Five things are requ
 What is not known meets no requirement.
 It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 how
 operators combine and what they read, T2 what is required implies Match, T3 forms that differ do
-different things, and each requirement has a run that breaks it and diverges.
+different things, and each requirement but room has a run that breaks it alone and diverges.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     before = _relative(store, 0, forms.same)
     loose: set[Place] = set()
     for step in range(SETTLED_WITHIN + 2 * len(Buffer)):
-        forms.step = step
+        forms.step, forms.updated = step, False
         if step >= SETTLED_WITHIN:
             for place in loose:
                 store[place] = (store[place][0], forms.unknown(UNSETTLED))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Any
 
 from psem_model.check.placements import NO_COPY, wants_a_copy
 from psem_model.reading.schedule_keys import PARTS
-from psem_model.reading.schedules import line_of, loads, text_of
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, divergence_json, divergence_text
 from psem_model.text.report import Column, Report, Section, rows
@@ -18,8 +17,8 @@ from spec.any_size import LEAST, any_size, same
 from spec.arithmetic import Number
 from spec.match import Divergence
 from spec.reference import first_divergence
-from spec.schedule import Schedule
-from spec.states import BytePolicy
+from spec.schedule import Op, Schedule
+from spec.states import BytePolicy, State
 from spec.verdict import Verdict, check
 
 FEW = (1, 2)  # devices along an axis; beside these, any number from LEAST on
@@ -93,6 +92,32 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Line:
+    """An operation, and where it stands."""
+
+    op: Op
+    part: str  # micro_step or finish
+    index: int  # there, from 0 on
+    number: int | None  # in a file
+
+    def __str__(self) -> str:
+        return f"{self.part} {self.index + 1}: {' '.join(str(self.op).split())}"
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        operation = " ".join(str(self.op).split())
+        return {
+            "operation": operation,
+            "part": self.part,
+            "index": self.index,
+            "line": self.number,
+        }
+
+
+NO_LINE = dict.fromkeys(("operation", "part", "index", "line"))  # of the end of a step
+
+
+@dataclass(frozen=True)
 class Checked:
     """A file, the cases that were looked at, and the first that fails."""
 
@@ -100,42 +125,55 @@ class Checked:
     cases: tuple[Case, ...]
     schedule: Schedule
     verdict: Verdict
-    part: str | None = None  # micro_step or finish; none at the end of the step
-    index: int | None = None  # in that part, from 0 on
-    line: int | None = None
+    unmet: Line | None = None  # whose need is not met; none at the end of the step
     run: Run | None = None
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
+    is_working: bool = False  # it would be accepted if parameters were declared a working copy
+    repaired: Line | None = None  # by whose repair it is accepted
+    repair: str = ""  # in words
+
+    @property
+    def wrong(self) -> Line | None:
+        """The line that is wrong, as far as that is known."""
+        return self.repaired or self.unmet
 
     @property
     def headline(self) -> str:
         """Whether it is accepted, and where it is not."""
         if self.verdict.accepted:
             return f"{self.name}: accepted"
-        where = self.name if self.line is None else f"{self.name}, line {self.line}"
+        number = self.wrong.number if self.wrong else None
+        where = self.name if number is None else f"{self.name}, line {number}"
         return f"{where}: rejected: {self.what}"
 
     @property
     def what(self) -> str:
         """The operation that is wrong, and its place in the step."""
-        if self.verdict.op is None or self.index is None:
-            return "at the end of the step"
-        return f"{self.part} {self.index + 1}: {' '.join(str(self.verdict.op).split())}"
+        return str(self.wrong) if self.wrong else "at the end of the step"
 
     def reasons(self) -> Iterator[tuple[str, str]]:
         """What is wrong, in words."""
-        verdict = self.verdict
+        verdict, at = self.verdict, self.unmet
+        if self.repair:
+            yield "repair", self.repair
         yield "rule", f"{verdict.rule}: {RULES[verdict.rule]}"
+        if at != self.wrong:
+            number = f"line {at.number}, " if at and at.number else ""
+            yield "at", f"{number}{at}" if at else "the end of the step"
         yield "has", verdict.has
         yield "needs", verdict.needs
         if self.for_want_of_a_copy:
             yield "why", NO_COPY
+        if self.is_working:
+            yield "or", WORKING
         yield "with", f"{self.cases[-1]}, in step {verdict.step + 1}"
 
     def sections(self, title: str = "") -> tuple[Section, ...]:
         """The cases that were looked at, or what is wrong, and a run that shows it."""
         if self.verdict.accepted:
             return (Section(title, notes=(self.looked_at,)),) if title else ()
-        run = self.run.lines() if self.run else ["no small run was found that diverges"]
+        no_run = SHAPES if self.verdict.rule == "room" else "no small run was found that diverges"
+        run = self.run.lines() if self.run else [no_run]
         columns = (Column("part"), Column("words", 1))
         return (Section(title, columns, rows(self.reasons()), tuple(run)),)
 
@@ -156,13 +194,13 @@ class Checked:
         rejection = {
             "rule": verdict.rule,
             "step": verdict.step + 1,
-            "operation": " ".join(str(verdict.op).split()) if verdict.op else None,
-            "part": self.part,
-            "index": self.index,
-            "line": self.line,
+            **(self.wrong.json() if self.wrong else NO_LINE),
+            "repair": self.repair or None,
+            "unmet": self.unmet.json() if self.unmet else None,
             "has": verdict.has,
             "needs": verdict.needs,
             "for_want_of_a_copy": self.for_want_of_a_copy,
+            "is_working": self.is_working,
             **self.cases[-1].json(),
         }
         return {
@@ -175,31 +213,15 @@ class Checked:
         }
 
 
+WORKING = "if they are a working copy, say so: parameters = { working = true } in [rest]"
+SHAPES = "the two buffers have not the same shape: there is no run"
 RULES = {
     "fresh": "forward and backward read the current parameters, all of them, on every device",
     "whole": "what a device applies is the gradient that a single device applies",
     "current": "the weights and the optimizer state that it updates are the current ones",
     "agreed": "after the step, every resting copy is the updated one",
+    "room": "a place for slices is not given whole values without saying which slice",
 }
-
-
-def check_file(
-    name: str,
-    devices: Callable[[Sequence[str]], Mesh] | None,
-    micro_steps: int | None,
-    policy: BytePolicy,
-    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
-) -> Checked:
-    """Check the schedule in a file, smallest meshes first, until one fails.
-
-    `devices` gives the sizes for its axes; without, every combination of 1, 2 and any number from 3 on
-    is looked at, or of 1, 2, 3 and very many where the verdict depends on the number; and without
-    micro-steps 1, 2 and 3. Raises BadInput with one line.
-    """
-    text = text_of(name)
-    schedule = loads(text, name)
-    cases = cases_of(schedule, devices(schedule.axes) if devices else None, micro_steps)
-    return check_schedule(name, schedule, cases, policy, lambda *at: line_of(text, *at), progress)
 
 
 def check_schedule(
@@ -207,13 +229,36 @@ def check_schedule(
     schedule: Schedule,
     cases: Sequence[Case],
     policy: BytePolicy,
-    line: Callable[[str, int], int | None] = lambda *_: None,
     progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
 ) -> Checked:
-    """Check a schedule in each case, until one fails. `line`: where an operation of a part stands.
+    """Check a schedule in each case, until one fails.
 
     What is rejected for any number of devices, or not decided, is looked at on numbers of them.
     """
+    looked_at, verdict = first_failure(schedule, cases, policy, progress)
+    if verdict.accepted:
+        return Checked(name, looked_at, schedule, verdict)
+    case = looked_at[-1]
+    unmet = _unmet(schedule, verdict, case.micro_steps)
+    run = None if verdict.rule == "room" else small_run(schedule, case, policy)
+    why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
+    working = verdict.rule == "agreed" and first_failure(_declared(schedule), cases, policy)[1].accepted
+    return Checked(name, looked_at, schedule, verdict, unmet, run, why, working)
+
+
+def _declared(schedule: Schedule) -> Schedule:
+    """The schedule, with parameters that are a working copy."""
+    rests = tuple((s, replace(r, working=s is State.PARAMETERS)) for s, r in schedule.rests)
+    return replace(schedule, rests=rests)
+
+
+def first_failure(
+    schedule: Schedule,
+    cases: Sequence[Case],
+    policy: BytePolicy,
+    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+) -> tuple[tuple[Case, ...], Verdict]:
+    """The cases that were looked at, and the verdict on the last: the first that fails, if one does."""
     looked_at = []
     for case in progress(cases):
         looked_at.append(case)
@@ -225,14 +270,10 @@ def check_schedule(
             verdict = Verdict(False)
         if not verdict.accepted and not case.of_numbers:
             numbers = _cases(schedule, sizes_of(schedule), {c.micro_steps for c in cases})
-            return check_schedule(name, schedule, numbers, policy, line, progress)
+            return first_failure(schedule, numbers, policy, progress)
         if not verdict.accepted:
-            part, index = place_of(schedule, verdict, case.micro_steps)
-            where = None if part is None or index is None else line(part, index)
-            run = small_run(schedule, case, policy)
-            why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
-            return Checked(name, tuple(looked_at), schedule, verdict, part, index, where, run, why)
-    return Checked(name, tuple(looked_at), schedule, Verdict(True))
+            return tuple(looked_at), verdict
+    return tuple(looked_at), Verdict(True)
 
 
 def cases_of(
@@ -276,17 +317,29 @@ def sizes_of(schedule: Schedule) -> tuple[int, ...]:
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
-    return sorted(cases, key=lambda c: (max(c.sizes, default=1), c.devices, c.micro_steps))
+    """The smallest first; of few devices, with few micro-steps: a sum over devices is easier to see."""
+
+    def key(case: Case) -> tuple[int, ...]:
+        most = max(case.sizes, default=1)
+        return max(most, LEAST), case.micro_steps, most, case.devices
+
+    return sorted(cases, key=key)
 
 
-def place_of(schedule: Schedule, verdict: Verdict, micro_steps: int) -> tuple[str | None, int | None]:
-    """The part and the index there of the operation that a verdict names; none at a step's end."""
+def _unmet(schedule: Schedule, verdict: Verdict, micro_steps: int) -> Line | None:
+    """The operation that a verdict names; none at a step's end."""
     repeated = len(schedule.micro_step)
     if verdict.index < 0:
-        return None, None
+        return None
     if verdict.index < micro_steps * repeated:
-        return PARTS[0], verdict.index % repeated
-    return PARTS[1], verdict.index - micro_steps * repeated
+        return line_in(schedule, PARTS[0], verdict.index % repeated)
+    return line_in(schedule, PARTS[1], verdict.index - micro_steps * repeated)
+
+
+def line_in(schedule: Schedule, part: str, index: int) -> Line:
+    """An operation of a part of a schedule."""
+    ops = schedule.micro_step if part == PARTS[0] else schedule.finish
+    return Line(ops[index], part, index, None)
 
 
 def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | None:

@@ -76,15 +76,16 @@ def report_of(found: Found, selected: Sequence[Claim], whole: bool) -> Report:
 def _obligations(found: Found) -> Section:
     """Both solvers' answers and times."""
     cells = (
-        (row["name"], f"by {row['rule']}", row["file"], *(_said(row, s) for s in SOLVERS))
+        (row["name"], f"by {row['rule']}", row["file"], *(c for s in SOLVERS for c in _said(row, s)))
         for row in found["obligations"]
     )
-    heads = ("obligation", "", "file", "z3", "cvc5")
-    return Section("obligations", tuple(map(Column, heads)), rows(cells))
+    heads = ("obligation", "", "file", "z3", "ms", "cvc5", "ms")
+    columns = tuple(Column(head, right=head == "ms") for head in heads)
+    return Section("obligations", columns, rows(cells))
 
 
-def _said(row: Found, solver: str) -> str:
-    return f"{solver} {row[solver]['answer']} {row[solver]['seconds'] * 1e3:.1f} ms"
+def _said(row: Found, solver: str) -> tuple[str, str]:
+    return f"{solver} {row[solver]['answer']}", f"{row[solver]['seconds'] * 1e3:.1f} ms"
 
 
 def _claims(report: Found) -> Section:

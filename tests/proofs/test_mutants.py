@@ -61,8 +61,8 @@ MUTANTS = [
     (
         "sharded states rest whole",
         "memory.py",
-        "return sizes.slice(rest.sharded) * sizes",
-        "return sizes.slice(()) * sizes",
+        "sizes.slice(rest.sharded) * sizes",
+        "sizes.slice(()) * sizes",
         "M2 M3 M4 M5 M6 M7",
     ),
     (

@@ -6,13 +6,15 @@
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import hypothesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofs.witnesses import broken_schedules
+from proofs.witnesses import broken_schedules, resting
 from psem_model.predict.states import predict_schedule
+from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
 from spec.compose import Product, factor
 from spec.derive import derive
@@ -30,6 +32,8 @@ from spec.schedule import (
     Kind,
     Op,
     Phase,
+    Rest,
+    Span,
 )
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
@@ -39,6 +43,9 @@ from tests.support.damage import with_one_fault, with_one_place_changed
 from tests.support.schedules import PIECES, placements, real_life, schedules
 
 STEPS = 3
+ROOT = Path(__file__).parents[2]
+REGRESSIONS = sorted((ROOT / "tests" / "regressions").glob("*.toml"))
+EXAMPLES = sorted((ROOT / "psem_model" / "examples").glob("*.toml"))
 NUMBERING = (Kind.COUNT, Kind.SQUARE_NORM, Kind.ACCUMULATE)  # they make a number, if they write one
 
 
@@ -60,7 +67,10 @@ def agree_on_costs(schedule, mesh, psi, unit, policy, micro_steps, *, steps=1):
 
 
 def agree_on_the_verdict(schedule, mesh, micro_steps, policy=POLICIES["mixed-adam"], seed=0):
-    """The schedule is accepted exactly if its run matches the single device; returns whether."""
+    """The schedule is accepted exactly if its run matches the single device; returns whether.
+
+    One that does not say which slice it writes is refused, whatever its run.
+    """
     verdict = check(schedule, mesh, micro_steps, policy)
     if verdict.rule == "room":  # refused: of the values, a run cuts what fits
         return False
@@ -234,13 +244,36 @@ def agree_on_diverging_schedules():
         assert not agree_on_the_verdict(broken.schedule, {BATCH: 2}, broken.micro_steps), broken.name
 
 
-def agree_on_equal_copies():
-    """A mean of copies that are alike is each of them, on any number of devices."""
-    same = derive(STRATEGIES["dp"])
-    mean = Op(Kind.ALL_REDUCE, Phase.PUBLISH, Buffer.PARAMETERS, axes=(BATCH,), mean=True)
+def refuse_whole_values_in_a_room_for_slices():
+    """A gradient that is whole is not put where a slice of it rests, unless it is said which."""
+    schedule = resting(derive(STRATEGIES["dp"]), State.GRADIENTS, Rest((BATCH,)))
+    assert check(schedule, {BATCH: 2}).rule == "room"
+
+
+def agree_on_what_changes_nothing():
+    """A mean of copies that are alike is each of them, on any number of devices. A zero that is clipped
+    by a norm that is not known stays zero; zeros that are added change nothing.
+    """
+    same, gradients, phase = derive(STRATEGIES["dp"]), Buffer.GRADIENTS, Phase.PUBLISH
+    mean = Op(Kind.ALL_REDUCE, phase, Buffer.PARAMETERS, axes=(BATCH,), mean=True)
+    clipped = Op(Kind.CLIP, phase, gradients, by=Buffer.NORM)
+    zeros = (
+        Op(Kind.ZERO, phase, Buffer.FRESH, span=Span.UNIT),
+        Op(Kind.ACCUMULATE, phase, Buffer.FRESH, gradients),
+        Op(Kind.RELEASE, phase, Buffer.FRESH),
+    )
     for devices in (2, 4):
-        averaged = replace(same, finish=(*same.finish, mean))
-        assert agree_on_the_verdict(averaged, {BATCH: devices}, 1)
+        for harmless in ((mean,), (clipped,), zeros):
+            more = replace(same, finish=(*same.finish, *harmless))
+            assert agree_on_the_verdict(more, {BATCH: devices}, 1)
+
+
+def agree_on_a_schedule_of(path):
+    """A schedule in a file is judged as it runs, on a few numbers of devices and micro-steps."""
+    schedule = read(str(path))
+    for devices in (1, 2, 3):
+        for micro_steps in (1, 2):
+            agree_on_the_verdict(schedule, dict.fromkeys(schedule.axes, devices), micro_steps)
 
 
 def agree_on_operations_along_two_axes():
@@ -299,7 +332,10 @@ def agree_on_what_is_sent_whole():
 def main(examples):
     """A quick look, for copies of the project in which a rule is broken."""
     agree_on_diverging_schedules()
-    agree_on_equal_copies()
+    agree_on_what_changes_nothing()
+    refuse_whole_values_in_a_room_for_slices()
+    for path in (*REGRESSIONS, *EXAMPLES):
+        agree_on_a_schedule_of(path)
     agree_on_named_strategies()
     agree_on_what_is_released()
     agree_on_what_is_replaced()

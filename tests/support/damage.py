@@ -167,11 +167,11 @@ def transferred(op):
 
 
 def resting_otherwise(schedule):
-    """The schedule with one state that rests on the other side, in other slices, or not at all."""
+    """The schedule with one state on the other side, in other slices, not kept, or a working copy."""
     for state in State:
         rest = schedule.rest(state)
         slices = {(), schedule.axes, *((a,) for a in schedule.axes)} - {rest.sharded}
-        changes = [{"host": not rest.host}, {"stored": not rest.stored}]
+        changes = [{what: not getattr(rest, what)} for what in ("host", "stored", "working")]
         for change in (*changes, *({"sharded": axes} for axes in sorted(slices))):
             rests = {**dict(schedule.rests), state: replace(rest, **change)}
             yield replace(schedule, rests=tuple(rests.items()))
@@ -228,7 +228,6 @@ def damaged(draw, schedule, most=3):
 
 def trainings():
     """Some of what a single device may do otherwise."""
-    flag = st.booleans()
-    whose = st.sampled_from([None, *Statistics])
-    optional = {"loss": st.sampled_from(Loss), "clip": flag, "tied": flag, "statistics": whose}
+    flag, statistics = st.booleans(), st.sampled_from([None, *Statistics])
+    optional = {"loss": st.sampled_from(Loss), "clip": flag, "tied": flag, "statistics": statistics}
     return st.fixed_dictionaries({}, optional=optional)
