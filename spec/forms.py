@@ -372,16 +372,19 @@ class Forms(Words):
         reasons = {p: self.reason(p, unmet) for p in self.positions()} if unmet else {}
         wrong = next(filter(None, reasons.values()), None)
         self.updated = True
+        unknown = [part for need, _ in unmet if (part := _split(need.has)[1])]
+        spoiled = [p for p in reasons if any(self.at(part, p) for part in unknown)]
 
         def where_met(right: NormalForm, what: str) -> NormalForm:
             if wrong is None:
                 return right
             fault = self._fault(wrong, what, weight, moment, gradient)
-            unknown = add(fault, self.unknown(GOT_WRONG))
+            if all(reasons.values()) and not spoiled:
+                return fault
             form: NormalForm = {}
             for position, no in reasons.items():
-                spoiled = any(self.at(_split(need.has)[1], position) for need, _ in unmet)
-                here = right if no is None else unknown if spoiled else fault
+                here = right if no is None else fault
+                here = add(here, self.unknown(GOT_WRONG)) if position in spoiled else here
                 form = add(form, self._only_at(here, position))
             return self.reduced(form)
 

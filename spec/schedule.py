@@ -97,6 +97,8 @@ COLLECTIVES = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.BROAD
 SLICING = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER)
 MAKING = (*COLLECTIVES, Kind.FETCH, Kind.KEEP, Kind.RECOMPUTE, Kind.BACKWARD, Kind.ZERO)
 REDUCTIONS = (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
+_WRITING_ONLY = (Kind.COUNT, Kind.RESET, Kind.ZERO, Kind.RELEASE)
+_SUMMED = (Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS)  # beside what rests
 
 
 class Span(Enum):
@@ -328,6 +330,19 @@ class Schedule:
     def slices(self, buffer: Buffer) -> tuple[str, ...]:
         """The axes along which a resting buffer has room for its slices only; none for others."""
         return self.rest(STATE_OF[buffer]).sharded if buffer in RESTING else ()
+
+    @cached_property
+    def sums(self) -> tuple[Buffer, ...]:
+        """Gradients and counts that a step reads before it writes all of them: they start at zero."""
+        found: list[Buffer] = []
+        written: set[Buffer] = set()
+        for op in self.micro_step + self.finish:
+            reads = {op.source, op.by} if op.kind not in _WRITING_ONLY else set()
+            reads |= {op.target} if op.kind is Kind.ACCUMULATE or op.within else set()
+            found += [b for b in _SUMMED if b in reads and b not in written]
+            beside = op.kind is Kind.BACKWARD and self.training.tied
+            written |= {op.target, Buffer.TIED} if beside else {op.target}
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def cut(self) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ Store = dict[Place, tuple[bool, Any]]  # where -> (on the host, value)
 
 _REST_OF = {STATE_OF[buffer]: buffer for buffer in RESTING}
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
-_SUMS = (Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS)  # beside resting gradients
 
 # why nothing is known of an element
 ABSENT = "nothing is there: it was not written, or it was released"
@@ -130,7 +129,7 @@ def initial(schedule: Schedule, domain: Domain, weight: Any, moment: Any) -> Sto
             for part, value in parts.items():
                 kept = domain.replace(domain.unknown(OUTSIDE), value, rest.sharded)
                 store[_REST_OF[state], part] = (rest.host, kept)
-    store |= {(buffer, CONTENT): (False, domain.zero) for buffer in _SUMS}
+    store |= {(buffer, CONTENT): (False, domain.zero) for buffer in schedule.sums}
     store |= {(buffer, CONTENT): (False, weight) for buffer in schedule.start}
     if schedule.training.statistics:
         store[Buffer.STATISTICS, CONTENT] = (False, domain.zero)
@@ -159,13 +158,14 @@ def execute(  # noqa: C901
 
     def cut(buffer: Buffer) -> Axes:
         """The axes along which a place has room for slices, and the operation does not say which."""
-        said = op.within if op.shift == 0 else ()
-        return tuple(a for a in schedule.slices(buffer) if a not in said)
+        room, said = schedule.slices(buffer), op.within if op.shift == 0 else ()
+        return tuple(a for a in room if a not in said) if room else room
 
     def fitting(buffer: Buffer, value: Any) -> Any:
         """A value that goes into a place: only `keep`, and an update, cut whole values to its room."""
-        if cut(buffer) and op.kind not in (Kind.KEEP, Kind.UPDATE):
-            domain.require_a_slice(value, cut(buffer))
+        slices = cut(buffer)
+        if slices and op.kind not in (Kind.KEEP, Kind.UPDATE):
+            domain.require_a_slice(value, slices)
         return value
 
     def write(buffer: Buffer, value: Any, on_host: bool = False, part: str = CONTENT) -> None:

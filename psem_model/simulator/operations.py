@@ -51,7 +51,9 @@ class Executor:
         self.network = Network(self.cluster.devices)
         self.activations: dict[int, Activations] = {}
         self.numbers: dict[Buffer, Array] = {  # (devices, how many); sums start at zero
-            buffer: self._zero_number(buffer) for buffer in NUMBERS if buffer is not Buffer.NORM
+            buffer: self._zero_number(buffer)
+            for buffer in NUMBERS
+            if buffer is Buffer.STATISTICS or buffer in schedule.sums
         }
         self.step, self.micro_step, self.first = 0, 0, True
         self._execute: dict[Kind, Callable[[Op, int], None]] = {

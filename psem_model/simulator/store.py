@@ -10,12 +10,11 @@ import numpy as np
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Layout, Slice, common, covers, meet
 from psem_model.simulator.poison import Poison
-from spec.schedule import RESTING, STATE_OF, Buffer, Schedule
+from spec.schedule import RESTING, SCALARS, STATE_OF, Buffer, Schedule
 from spec.states import BytePolicy, State
 
 RESTS = {STATE_OF[buffer]: buffer for buffer in RESTING}
 RECORDS = (Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW)
-SUMS = (Buffer.FRESH, Buffer.TIED)  # beside the resting gradients
 ALL = slice(None)
 
 
@@ -93,7 +92,8 @@ class Store:
         self.anew = False  # whether results are new blocks, even where there is room
         self.dropped: list[tuple[State, Block]] = []
         self.sides: dict[tuple[Buffer, int], bool] = {}
-        self.unused = {(buffer, unit) for buffer in SUMS for unit in range(len(layouts))}  # zero yet
+        sums = [buffer for buffer in schedule.sums if buffer not in SCALARS]
+        self.unused = {(buffer, unit) for buffer in sums for unit in range(len(layouts))}  # zero yet
 
     def start(self, weights: Sequence[Array], moments: Sequence[Array]) -> None:
         """What stored resting copies hold: weights (1 or devices, elements) of each unit, and moments
