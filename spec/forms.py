@@ -8,11 +8,13 @@ the result is a fault: a value like any other, that does no harm where nothing i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product as combinations
+import operator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, combinations
+from itertools import product as choices_of
 from typing import Any, NamedTuple
 
-from spec.any_size import LEAST, Polynomial
+from spec.any_size import Comparison, Polynomial, Undecided
 from spec.arithmetic import Number, power
 from spec.operators import (
     ALL,
@@ -30,11 +32,25 @@ from spec.operators import (
     rest,
     scale,
 )
+from spec.roots import divisors
 from spec.schedule import MICRO_STEPS, SLICING, Factor, Op, Schedule
 from spec.semantics import Axes
 from spec.states import BytePolicy
 from spec.training import Loss
-from spec.words import SAME, Frozen, Norm, Position, Scaled, Symbol, Words
+from spec.words import (
+    BEFORE,
+    EVERY,
+    SAME,
+    Frozen,
+    Index,
+    Norm,
+    Position,
+    Scaled,
+    Symbol,
+    Words,
+    frozen,
+    mentions,
+)
 from spec.words import Factor as Function
 
 
@@ -68,9 +84,9 @@ class Forms(Words):
         self,
         schedule: Schedule,
         mesh: Mapping[str, Number],
-        micro_steps: int,
+        micro_steps: Number,
         policy: BytePolicy,
-        same: Callable[[Number, Number], bool],
+        comparison: Comparison | None,
         roots: Mapping[str, int],
     ) -> None:
         self.zero: NormalForm = {}
@@ -80,19 +96,34 @@ class Forms(Words):
         self.named = tuple(
             tuple(dict.fromkeys((*takers(schedule, a, mesh[a]), roots.get(a, 0)))) for a in self.axes
         )
-        for axis, named, n in zip(self.axes, self.named, self.sizes, strict=True):
-            if isinstance(n, Polynomial) and len(named) + 2 > LEAST:
-                raise ValueError(f"{axis}: operations speak of {len(named)} devices; expected a number")
-        self.mesh, self.micro_steps, self.policy, self.same = mesh, micro_steps, policy, same
+        self.mesh, self.micro_steps, self.policy = mesh, micro_steps, policy
+        self.comparison = comparison
+        self.same = comparison.same if comparison else operator.eq
         self.roots, self.training = roots, schedule.training
         self.master = policy.master
         self.step, self.op_index = 0, 0
+        self.micro_step: Index = 0
         self.op: Op | None = None
-        self.reasons: dict[Symbol, Rejected] = {}  # of faults
+        self.reasons: dict[Any, Rejected] = {}  # of faults
         self._unknown: dict[str, NormalForm] = {}  # by the reason
         self.made: dict[Any, Symbol] = {}  # faults, by what they are made of
+        self._coefficients: set[Number] = {0}  # in symbols
+        for axis, named in zip(self.axes, self.named, strict=True):
+            self._tell_apart(schedule, axis, named)
 
-    def symbol(self, kind: str, step: int, micro_step: int = 0) -> NormalForm:
+    def _tell_apart(self, schedule: Schedule, axis: str, named: tuple[int, ...]) -> None:
+        """Sizes with which there are none but the devices that have names, and one that looks; and with
+        which two names are of one device, as places are counted around the group.
+        """
+        n = self.mesh[axis]
+        if self.comparison and isinstance(n, Polynomial):
+            for few in range(1, len(named) + 2):
+                self.same(n, few)
+            if len({*takers(schedule, axis, n)}) > 1:
+                around = (divisors(a - b) for a, b in combinations(named, 2))
+                self.comparison.set_apart(n, chain.from_iterable(around))
+
+    def symbol(self, kind: str, step: int, micro_step: Index = 0) -> NormalForm:
         """A value in its original form."""
         return {(Symbol(kind, step, micro_step), (KEEP,) * len(self.axes)): 1}
 
@@ -107,7 +138,7 @@ class Forms(Words):
         return form
 
     def require_a_slice(self, value: NormalForm, axes: Axes) -> None:
-        unknown = _split(value)[1]
+        unknown = split(value)[1]
         for position in self.positions():
             outside = any(
                 place != 0 for axis, place in zip(self.axes, position, strict=True) if axis in axes
@@ -129,7 +160,7 @@ class Forms(Words):
 
     def _mixed(self, value: NormalForm, axis: str) -> NormalForm:
         """A value that is to be summed: why nothing is known of the sum, if it is of slices."""
-        known, unknown = _split(value)
+        known, unknown = split(value)
         i = self.axes.index(axis) if axis in self.axes else None
         if i is None or all(word[i] == KEEP for _, word in unknown):
             return value
@@ -168,20 +199,20 @@ class Forms(Words):
     def scale(self, value: NormalForm, factor: Factor) -> NormalForm:
         if not factor.number:
             return {}
-        known, unknown = _split(value)
+        known, unknown = split(value)
         return add(scale(known, factor.value(self.mesh, self.micro_steps)), unknown)
 
     def divide(self, value: NormalForm, count: NormalForm) -> NormalForm:
-        count, unknown = _split(self.reduced(count))
+        count, unknown = split(self.reduced(count))
         if not count and not unknown:
             return self.unknown("it is divided by zero")
         multiple, count = _normalised(count) if count else (1, count)
-        divided = scale(self._times("over", _split(value)[0], count), power(multiple, -1))
+        divided = scale(self._times("over", split(value)[0], count), power(multiple, -1))
         return add(divided, self._spoiled(value, unknown))
 
     def clip(self, gradient: NormalForm, square_norm: NormalForm) -> NormalForm:
-        square_norm, unknown = _split(self.reduced(square_norm))
-        known = _split(gradient)[0]
+        square_norm, unknown = split(self.reduced(square_norm))
+        known = split(gradient)[0]
         clipped = self._times("clip", known, square_norm) if square_norm else known
         return add(clipped, self._spoiled(gradient, unknown))
 
@@ -189,7 +220,7 @@ class Forms(Words):
         """What is not known of a value times a number, of which `number` is not known: zero times
         anything is zero.
         """
-        form: NormalForm = _split(value)[1]
+        form: NormalForm = split(value)[1]
         for position in self.positions() if number else ():
             why = next(iter(self.at(number, position)), None)
             if why and self.at(value, position):
@@ -201,7 +232,7 @@ class Forms(Words):
 
         Where devices have the same, each has the whole norm; where each has its own slice, a part.
         """
-        gradient, unknown = _split(self.reduced(gradient))
+        gradient, unknown = split(self.reduced(gradient))
         for position in self.positions() if unknown else ():
             for symbol, _ in self.at(unknown, position):  # each device has elements of each kind
                 return self.unknown(symbol.made_of)
@@ -217,7 +248,7 @@ class Forms(Words):
         if not gradient:
             return {}
         multiple, whole = _normalised(whole)
-        symbol = Symbol("norm", self.step, 0, Norm(_frozen(whole), tuple(varies), tuple(places)))
+        symbol = Symbol("norm", self.step, 0, Norm(self._frozen(whole), tuple(varies), tuple(places)))
         return {(symbol, tuple(norm)): multiple * multiple}
 
     def _times(self, function: str, value: NormalForm, number: NormalForm) -> NormalForm:
@@ -226,7 +257,7 @@ class Forms(Words):
         Along axes where the number is the same on all, that commutes with every operator. Along
         others it is part of the symbol, with all that happened before but for what is a slice.
         """
-        factor = Function(function, _frozen(number))
+        factor = Function(function, self._frozen(number))
         varies = [any(word[i] == KEEP for _, word in number) for i in range(len(self.axes))]
         result: NormalForm = {}
         for (symbol, word), coefficient in self.reduced(value).items():
@@ -251,6 +282,15 @@ class Forms(Words):
         """The form without its terms that cancel."""
         return {term: c for term, c in form.items() if not self.same(c, 0)}
 
+    def _frozen(self, form: NormalForm) -> Frozen:
+        """A form in a symbol: two such may be the same where two of their coefficients are."""
+        found = frozen(form)
+        for number in {c for _, c in found} - self._coefficients if self.comparison else ():
+            for other in self._coefficients:
+                self.same(number, other)
+            self._coefficients.add(number)
+        return found
+
     def forward(self, view: NormalForm) -> NormalForm:
         return view
 
@@ -268,7 +308,7 @@ class Forms(Words):
         self,
         view: NormalForm,
         activations: NormalForm,
-        micro_step: int,
+        micro_step: Index,
         axes: Axes,
         tied: bool = False,
     ) -> NormalForm:
@@ -292,19 +332,21 @@ class Forms(Words):
         if reason is None:
             return result
         fault = self._fault(reason, what, *made_of)
-        return add(fault, self.unknown(GOT_WRONG)) if any(_split(f)[1] for f in made_of) else fault
+        return add(fault, self.unknown(GOT_WRONG)) if any(split(f)[1] for f in made_of) else fault
 
     def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
         """What an operation makes of values that do not meet its needs: one value for each of them."""
+        if any(mentions(symbol, BEFORE) for form in made_of for symbol, _ in form):
+            raise Undecided("what a micro-step makes of what earlier ones left is wrong for some of it")
         key = (self.step, what, *(frozenset(form.items()) for form in made_of))
-        symbol = self.made.setdefault(key, Symbol("fault", self.step, self.op_index, what))
-        self.reasons.setdefault(symbol, reason)
+        symbol = self.made.setdefault(key, Symbol("fault", self.step, self.op_index, (what, self.micro_step)))
+        self.reasons.setdefault((symbol.step, symbol.which, what), reason)
         return {(symbol, (KEEP,) * len(self.axes)): 1}
 
-    def tokens(self, micro_step: int) -> NormalForm:
+    def tokens(self, micro_step: Index) -> NormalForm:
         return self.symbol("tokens", self.step, micro_step)
 
-    def statistic(self, micro_step: int) -> NormalForm:
+    def statistic(self, micro_step: Index) -> NormalForm:
         return self.symbol("statistic", self.step, micro_step)
 
     def whole(self) -> NormalForm:
@@ -312,7 +354,9 @@ class Forms(Words):
         word: Word = (SUM,) * len(self.axes)
 
         def every(kind: str) -> NormalForm:
-            return {(Symbol(kind, self.step, m), word): 1 for m in range(self.micro_steps)}
+            several = isinstance(self.micro_steps, int)
+            indices: Iterable[Index] = range(self.micro_steps) if several else (EVERY,)
+            return {(Symbol(kind, self.step, m), word): 1 for m in indices}
 
         form: NormalForm = every("gradient")
         form = add(form, every("tied")) if self.training.tied else form
@@ -348,7 +392,7 @@ class Forms(Words):
             unknown = add(fault, self.unknown(GOT_WRONG))
             form: NormalForm = {}
             for position, no in reasons.items():
-                spoiled = any(self.at(_split(need.has)[1], position) for need, _ in unmet)
+                spoiled = any(self.at(split(need.has)[1], position) for need, _ in unmet)
                 here = right if no is None else unknown if spoiled else fault
                 form = add(form, self._only_at(here, position))
             return self.reduced(form)
@@ -380,7 +424,7 @@ class Forms(Words):
             if here:
                 fault = next(filter(None, (_first_fault(s) for s, _ in here)), None)
                 if fault:
-                    return self.reasons[fault]
+                    return self.reasons[fault.step, fault.which, fault.made_of[0]]
                 where = self.describe_position(position)
                 unknown = next((s.made_of for s, _ in here if not s.known), None)
                 has = f"{need.words} {self.describe(need.has)}{where}"
@@ -396,7 +440,7 @@ class Forms(Words):
         for axis, named, n in zip(self.axes, self.named, self.sizes, strict=True):
             others = [OTHER] if not isinstance(n, int) or n > len(named) else []
             choices.append([0] if axis in owned else [*named, *others])
-        return combinations(*choices)
+        return choices_of(*choices)
 
     def at(self, form: NormalForm, position: Position) -> dict[Any, Number]:
         """What a value comes to on a device: its coefficient on each original value it sees."""
@@ -406,7 +450,7 @@ class Forms(Words):
                 [s for s in reads(op, place, named) if s is not Source.REST or self._some(i, place)]
                 for i, (op, place, named) in enumerate(zip(word, position, self.named, strict=True))
             ]
-            for sources in combinations(*per_axis):
+            for sources in choices_of(*per_axis):
                 key: Any = (symbol, sources)
                 factor: Number = 1
                 if symbol.kind in SAME:
@@ -458,7 +502,7 @@ def _first_fault(part: Any) -> Symbol | None:
     return next(filter(None, map(_first_fault, inner)), None)
 
 
-def _split(form: NormalForm) -> tuple[dict[Any, Number], dict[Any, Number]]:
+def split(form: NormalForm) -> tuple[dict[Any, Number], dict[Any, Number]]:
     """What is known of a form, and what is not."""
     unknown = {term: c for term, c in form.items() if not term[0].known}
     return {term: c for term, c in form.items() if term not in unknown}, unknown
@@ -481,13 +525,9 @@ def takers(schedule: Schedule, axis: str, size: Number) -> Iterator[int]:
             yield taker(size, op.shift)
 
 
-def _frozen(form: NormalForm) -> Frozen:
-    return tuple(sorted(form.items(), key=lambda item: repr(item[0])))
-
-
 def _normalised(form: NormalForm) -> tuple[Number, dict[Any, Number]]:
     """A form as a multiple of one whose first coefficient is 1."""
-    first: Number = _frozen(form)[0][1]
+    first: Number = frozen(form)[0][1]
     return first, scale(form, power(first, -1))
 
 

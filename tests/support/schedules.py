@@ -309,7 +309,7 @@ def operations(draw, axes):
         by = draw(st.sampled_from([Buffer.TOKENS, Buffer.TOTAL_TOKENS]))
     elif kind is Kind.CLIP:
         by = Buffer.NORM
-    in_place = into in (None, source) and kind not in (Kind.ALL_GATHER, Kind.FETCH)
+    in_place = into in (None, source) and kind not in (Kind.ALL_GATHER, Kind.FETCH, Kind.ZERO)
     taken = (into or source) in PASSING and kind in MAKING and not in_place
     mean = draw(st.booleans()) if kind in REDUCTIONS else False
     shift = draw(st.sampled_from([0, 0, 0, 1])) if within or kind in SLICING else 0
