@@ -1,7 +1,7 @@
 """Numbers of devices, and of micro-steps, of which nothing is said: polynomials in such sizes.
 
-A verdict with such sizes (`spec.verdict.check`) compares polynomials. Those that are the same are so for
-all sizes; those that are not are, along one axis, the same for a few sizes, which are found.
+A verdict with such sizes (`spec.verdict.check`) compares polynomials. Those that are the same are so
+for all sizes; those that are not are, along one axis, the same for a few sizes, which are found.
 """
 
 from __future__ import annotations
@@ -68,20 +68,20 @@ class Polynomial:
         return sorted({name for factors, _ in self.terms for name, _ in factors})
 
     def __str__(self) -> str:
-        return " + ".join(_written(*term) for term in self.terms) or "0"
+        words = " + ".join(_written(*term) for term in self.terms) or "0"
+        return words.replace("+ -1*", "- ").replace("+ -", "- ")
+
+    def at(self, sizes: Mapping[str, int]) -> Number:
+        """What it is for some sizes."""
+        return sum(
+            times * prod(Fraction(sizes[name]) ** exponent for name, exponent in factors)
+            for factors, times in self.terms
+        )
 
 
 def any_size(name: str) -> Polynomial:
     """A size of which nothing is said."""
     return Polynomial(((((name, 1),), 1),))
-
-
-def value(number: Polynomial, sizes: Mapping[str, int]) -> Number:
-    """What it is for some sizes."""
-    return sum(
-        times * prod(Fraction(sizes[name]) ** exponent for name, exponent in factors)
-        for factors, times in number.terms
-    )
 
 
 class Comparison:
@@ -114,8 +114,9 @@ class Comparison:
         return found
 
     def conditions(self) -> list[Polynomial]:
-        """The same of several sizes together: what would have to be 0."""
-        several = {d for d in map(_whole, self.differences) if len(d.names) > 1 and _may_vanish(d)}
+        """The same of several sizes together, all from 2 on: what would have to be 0."""
+        whole = map(_whole, self.differences)
+        several = {d for d in whole if len(d.names) > 1 and _may_vanish(d)}
         return sorted(several, key=str)
 
 
@@ -130,15 +131,14 @@ def _whole(number: Polynomial) -> Polynomial:
 
 
 def _may_vanish(number: Polynomial) -> bool:
-    """False if it is 0 for no sizes: each is 1 and some more, and all terms are of one sign."""
+    """False if it is 0 for no sizes from 2 on: with 1 taken off each, all terms are of one sign."""
     more: Number = 0
     for factors, times in number.terms:
         term: Number = times
         for name, exponent in factors:
             term = term * (any_size(name) + 1) ** exponent
         more = more + term
-    terms = dict(_polynomial(more).terms)
-    return () not in terms or len({times > 0 for times in terms.values()}) > 1
+    return len({times > 0 for _, times in _polynomial(more).terms}) > 1
 
 
 def _roots(number: Polynomial) -> list[int]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from spec.any_size import Comparison, Polynomial, Undecided, any_size, value
+from spec.any_size import Comparison, Polynomial, Undecided, any_size
 from spec.schedule import MICRO_STEPS, Schedule
 from spec.states import MIXED_ADAM, BytePolicy
 from spec.verdict import Verdict, check
@@ -39,11 +39,15 @@ class Found:
     def accepted(self) -> bool:
         return self.verdict is not None and self.verdict.accepted
 
+    def wider(self, other: Found) -> bool:
+        """Whether these are more sizes, as fewer of them are numbers."""
+        return self.sizes.items() < other.sizes.items()
+
     def says(self, sizes: Sizes) -> bool:
         """Whether this is the verdict on some sizes."""
         these = all(sizes[name] == number for name, number in self.sizes.items())
         apart = any(sizes[name] in numbers for name, numbers in self.apart.items())
-        special = any(value(condition, sizes) == 0 for condition in self.conditions)
+        special = any(condition.at(sizes) == 0 for condition in self.conditions)
         return these and self.verdict is not None and not apart and not special
 
 
@@ -75,9 +79,14 @@ class Everywhere:
         return self._widest(False)
 
     def _widest(self, accepted: bool) -> tuple[Found, ...]:
-        these = [f for f in self.found if f.verdict is not None and f.accepted is accepted]
-        wider = [g.sizes.items() for g in these]
-        return tuple(f for f in these if not any(items < f.sizes.items() for items in wider))
+        """Those with one verdict that are not a part of another such one."""
+        decided = [f for f in self.found if f.verdict is not None]
+
+        def between(wide: Found, narrow: Found) -> bool:
+            return any(wide.wider(f) and f.wider(narrow) for f in decided if f.accepted is not accepted)
+
+        these = [f for f in decided if f.accepted is accepted]
+        return tuple(f for f in these if not any(g.wider(f) and not between(g, f) for g in these))
 
     def points(self) -> Iterator[Sizes]:
         """Numbers for which it is rejected, the smallest first: among them some of every verdict."""
@@ -95,8 +104,13 @@ class Everywhere:
                 yield point
 
 
-def everywhere(schedule: Schedule, sizes: Sizes, policy: BytePolicy = MIXED_ADAM) -> Everywhere:
-    """For which sizes a schedule is right. `sizes`: those that are numbers; the others are any."""
+def everywhere(
+    schedule: Schedule, sizes: Sizes, policy: BytePolicy = MIXED_ADAM, exceptions: bool = True
+) -> Everywhere:
+    """For which sizes a schedule is right. `sizes`: those that are numbers; the others are any.
+
+    `exceptions`: also of what is rejected in general.
+    """
     names = (*schedule.axes, MICRO_STEPS)
     found: dict[frozenset[tuple[str, int]], Found] = {}
 
@@ -105,10 +119,11 @@ def everywhere(schedule: Schedule, sizes: Sizes, policy: BytePolicy = MIXED_ADAM
         if key in found:
             return
         found[key] = one = _look(schedule, given, names, policy)
-        for name, numbers in one.apart.items():
+        rejected = one.verdict is not None and not one.accepted
+        for name, numbers in one.apart.items() if exceptions or not rejected else ():
             for number in numbers:
                 look({**given, name: number})
-        for point in _points(one):
+        for point in _points(one) if exceptions else ():
             look({**given, **point})
 
     look(sizes)
@@ -122,7 +137,7 @@ def _look(schedule: Schedule, given: Sizes, names: tuple[str, ...], policy: Byte
         verdict = check(schedule, at, at[MICRO_STEPS], policy, comparison)
     except Undecided:
         *others, name = (name for name in names if name not in given)
-        return Found(given, None, {**{other: (1,) for other in others}, name: FEW}, looked_at=name)
+        return Found(given, None, {**dict.fromkeys(others, (1,)), name: FEW}, looked_at=name)
     apart = comparison.apart
     if not verdict.accepted:  # what is right in general is right wherever more things are the same
         for name, numbers in comparison.exceptions().items():
@@ -137,5 +152,5 @@ def _points(found: Found) -> Iterator[Sizes]:
         names = condition.names
         for some in product(range(1, NEAR + 1), repeat=len(names)):
             point = dict(zip(names, some, strict=True))
-            if value(condition, point) == 0:
+            if condition.at(point) == 0:
                 yield point

@@ -39,6 +39,7 @@ from spec.states import BytePolicy
 from spec.training import Loss
 from spec.words import (
     BEFORE,
+    EACH,
     EVERY,
     SAME,
     Frozen,
@@ -336,10 +337,12 @@ class Forms(Words):
 
     def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
         """What an operation makes of values that do not meet its needs: one value for each of them."""
-        if any(mentions(symbol, BEFORE) for form in made_of for symbol, _ in form):
+        symbols = (symbol for form in made_of for symbol, _ in form)
+        if self.micro_step == EACH and any(mentions(symbol, BEFORE) for symbol in symbols):
             raise Undecided("what a micro-step makes of what earlier ones left is wrong for some of it")
         key = (self.step, what, *(frozenset(form.items()) for form in made_of))
-        symbol = self.made.setdefault(key, Symbol("fault", self.step, self.op_index, (what, self.micro_step)))
+        fault = Symbol("fault", self.step, self.op_index, (what, self.micro_step))
+        symbol = self.made.setdefault(key, fault)
         self.reasons.setdefault((symbol.step, symbol.which, what), reason)
         return {(symbol, (KEEP,) * len(self.axes)): 1}
 

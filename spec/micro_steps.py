@@ -1,12 +1,12 @@
 """Any number of micro-steps: what they leave, found from the first few and one in general.
 
-Whatever X a micro-step finds in the places that micro-steps change, it leaves T X + D(i): T combines and
-moves what was there, D(i) is what the micro-step of index i adds. If T^(k+1) D = T^k D, m of them leave
+Whatever X a micro-step finds in the places that micro-steps change, it leaves T X + D(i): T combines
+and moves what was there, D(i) is what the micro-step of index i adds. If T^(k+1) D = T^k D, m leave
 
     T^(m-1) (what the first left) + the sum over i = 1, ..., m - 1 of T^k D(i)
 
-with T^j D(m - 1 - j) in place of T^k D(m - 1 - j) for the last k, j < k. Where micro-steps add to sums, T
-is the identity and k is 0.
+with T^j D(m - 1 - j) in place of T^k D(m - 1 - j) for the last k, j < k. Where micro-steps add to
+sums, T is the identity and k is 0.
 """
 
 from __future__ import annotations
@@ -46,18 +46,20 @@ def repeated(body: Callable[[Store, Index], None], forms: Forms, store: Store) -
     changing = [place for place, found in last.items() if begun[-1][place] != found]
     before = dict(last)
     for place in changing:
-        host, form = last[place]
+        host, was = last[place]
         symbol = Symbol(BEFORE, forms.step, made_of=place)
-        before[place] = (host, {(symbol, (KEEP,) * len(forms.axes)): 1, **split(form)[1]})
+        before[place] = (host, {(symbol, (KEEP,) * len(forms.axes)): 1, **split(was)[1]})
     general = after(before, EACH)
     for place in {*last, *general}:
-        as_before = _alike(last, general, place) if place in changing else last.get(place) == general.get(place)
-        if not as_before:
+        same = last.get(place) == general.get(place)
+        if not (_alike(last, general, place) if place in changing else same):
             raise Undecided(f"micro-steps leave the {place[0].value} in different ways")
 
     left = {place: split(general[place][1])[0] for place in changing}
-    kept = {p: {t: c for t, c in form.items() if _is_before(t[0])} for p, form in left.items()}
-    added = {p: {t: c for t, c in form.items() if not _is_before(t[0])} for p, form in left.items()}
+    kept: Values = {p: {t: c for t, c in form.items() if _is_before(t[0])} for p, form in left.items()}
+    added: Values = {
+        p: {t: c for t, c in form.items() if not _is_before(t[0])} for p, form in left.items()
+    }
     *early, start = _moved({p: split(begun[-1][p][1])[0] for p in changing}, kept, forms)
     *late, settled = _moved(added, kept, forms)
     _set_apart(forms, len(begun) + max(len(early), len(late)))

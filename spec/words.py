@@ -19,7 +19,8 @@ Frozen = tuple[tuple[tuple[Any, Word], Number], ...]  # the terms of a normal fo
 class Symbol(NamedTuple):
     """An original value: of a step, and a micro-step or operation; times functions of numbers."""
 
-    kind: str  # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault, unknown, summed or before
+    # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault, unknown, summed, before
+    kind: str
     step: int
     which: Index = 0
     made_of: Any = None  # of a norm, a Norm; of a scaled value, a Scaled; of what is not known, why
@@ -113,8 +114,7 @@ class Words:
         )
         old = "" if age == 0 else f" of {_steps(age)} ago"
         mine = "the device's own " if own else ""
-        whose = f"micro-step {symbol.which}" if isinstance(symbol.which, int) else f"{symbol.which} micro-step"
-        name = f"{mine}{whose}'s {what}{old}"
+        name = f"{mine}micro-step {symbol.which}'s {what}{old}"
         return name + "".join(self._factor(f) for f in symbol.factors)
 
     def _factor(self, factor: Factor) -> str:

@@ -105,8 +105,8 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
             Column("reason", 1.95),
         ),
         tuple(rows),
-        f"Rules: {rules}. Files of examples/, each looked at on 1, 2 and 3 or more devices along each "
-        "axis (or 1, 2, 3 and very many), with 1, 2 and 3 micro-steps.",
+        f"Rules: {rules}. Files of examples/, each checked for every number of devices along each axis, "
+        "and for every number of micro-steps.",
         long=True,
     )
 
