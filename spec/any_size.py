@@ -95,8 +95,9 @@ class Comparison:
         """Whether two numbers are equal as polynomials."""
         if a == b:
             return True
-        if isinstance(a, Polynomial) or isinstance(b, Polynomial):
-            self.differences.add(_polynomial(a) - b)
+        difference = a - b if isinstance(a, Polynomial) else b - a
+        if isinstance(difference, Polynomial):
+            self.differences.add(difference)
         return False
 
     def set_apart(self, size: Number, numbers: Iterable[int]) -> None:

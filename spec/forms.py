@@ -79,6 +79,7 @@ class Forms(Words):
     """The domain of normal forms.
 
     `roots`: how many places after the element's owner the first device is, along each axis.
+    `one_by_one`: micro-steps are told apart by their numbers.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Forms(Words):
         policy: BytePolicy,
         comparison: Comparison | None,
         roots: Mapping[str, int],
+        one_by_one: bool,
     ) -> None:
         self.zero: NormalForm = {}
         # along an axis of one device every operator is the identity
@@ -98,7 +100,7 @@ class Forms(Words):
             tuple(dict.fromkeys((*takers(schedule, a, mesh[a]), roots.get(a, 0)))) for a in self.axes
         )
         self.mesh, self.micro_steps, self.policy = mesh, micro_steps, policy
-        self.comparison = comparison
+        self.comparison, self.one_by_one = comparison, one_by_one
         self.same = comparison.same if comparison else operator.eq
         self.roots, self.training = roots, schedule.training
         self.master = policy.master
@@ -357,8 +359,7 @@ class Forms(Words):
         word: Word = (SUM,) * len(self.axes)
 
         def every(kind: str) -> NormalForm:
-            several = isinstance(self.micro_steps, int)
-            indices: Iterable[Index] = range(self.micro_steps) if several else (EVERY,)
+            indices: Iterable[Index] = range(self.micro_steps) if self.one_by_one else (EVERY,)
             return {(Symbol(kind, self.step, m), word): 1 for m in indices}
 
         form: NormalForm = every("gradient")

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any
 
-from spec.any_size import Comparison
+from spec.any_size import Comparison, Undecided
 from spec.arithmetic import Number
 from spec.forms import Forms, Need, Rejected, takers
 from spec.micro_steps import repeated
@@ -30,6 +30,7 @@ from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Place, Store, ex
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.words import LAST, Index, Symbol
 
+FEW, MANY = 10, 1000  # micro-steps that are run one by one, and those that can be
 SETTLED_WITHIN = 4  # steps after which what has not repeated may be anything
 UNSETTLED = "it is another after every step"
 Held = tuple[bool, Mapping[Any, Number]]
@@ -73,12 +74,22 @@ def check(
         size = mesh.get(axis)
         if size is None or isinstance(size, float) or (isinstance(size, int) and size < 1):
             raise ValueError(f"{axis}: given {size} devices; expected a whole number of at least 1")
-    for roots in _roots(schedule, mesh):
-        forms = Forms(schedule, mesh, micro_steps, policy, comparison, roots)
-        verdict = _check(schedule, forms)
-        if not verdict.accepted:
-            return verdict
-    return Verdict(True)
+
+    def found(one_by_one: bool) -> Verdict:
+        for roots in _roots(schedule, mesh):
+            forms = Forms(schedule, mesh, micro_steps, policy, comparison, roots, one_by_one)
+            verdict = _check(schedule, forms)
+            if not verdict.accepted:
+                return verdict
+        return Verdict(True)
+
+    few, many = (isinstance(micro_steps, int) and micro_steps <= n for n in (FEW, MANY))
+    try:
+        return found(one_by_one=few)
+    except Undecided:
+        if few or not many:
+            raise
+        return found(one_by_one=True)
 
 
 def _check(schedule: Schedule, forms: Forms) -> Verdict:
@@ -121,13 +132,13 @@ def _run(schedule: Schedule, forms: Forms, store: Store) -> Store:
             execute(forms.op, schedule, forms, store, m)
 
     count, body = forms.micro_steps, schedule.micro_step
-    if isinstance(count, int):
+    if forms.one_by_one:
         for m in range(count):
             run(body, store, m, m * len(body))
         run(schedule.finish, store, count - 1, count * len(body))
         return store
     store = repeated(lambda store, m: run(body, store, m, 0), forms, store)
-    run(schedule.finish, store, LAST, len(body))
+    run(schedule.finish, store, LAST, count * len(body) if isinstance(count, int) else len(body))
     return store
 
 

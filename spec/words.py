@@ -114,7 +114,10 @@ class Words:
         )
         old = "" if age == 0 else f" of {_steps(age)} ago"
         mine = "the device's own " if own else ""
-        name = f"{mine}micro-step {symbol.which}'s {what}{old}"
+        whose = f"micro-step {symbol.which}"
+        if isinstance(symbol.which, str):
+            whose = {EVERY: "every micro-step", OWN: "its own micro-step"}.get(symbol.which, whose)
+        name = f"{mine}{whose}'s {what}{old}"
         return name + "".join(self._factor(f) for f in symbol.factors)
 
     def _factor(self, factor: Factor) -> str:

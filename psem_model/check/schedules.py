@@ -20,12 +20,11 @@ from spec.reference import first_divergence
 from spec.schedule import MICRO_STEPS, Schedule
 from spec.space import Kept
 from spec.states import MIXED_ADAM, BytePolicy
-from spec.verdict import Verdict, check
+from spec.verdict import MANY, Verdict, check
 
 MOST_AXES = 4  # of which every number of devices is looked at
 FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
 STEPS = 4  # of such a run: those that the verdict looks at
-MANY = 1000  # micro-steps, with which a check takes seconds
 
 Mesh = dict[str, int]
 

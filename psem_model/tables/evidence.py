@@ -105,8 +105,8 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
             Column("reason", 1.95),
         ),
         tuple(rows),
-        f"Rules: {rules}. Files of examples/, each checked for every number of devices along each axis, "
-        "and for every number of micro-steps.",
+        f"Rules: {rules}. Files of examples/, each checked for every number of devices along each "
+        "axis and for every number of micro-steps.",
         long=True,
     )
 
