@@ -68,7 +68,8 @@ class Polynomial:
         return sorted({name for factors, _ in self.terms for name, _ in factors})
 
     def __str__(self) -> str:
-        words = " + ".join(_written(*term) for term in self.terms) or "0"
+        terms = sorted(self.terms, key=lambda term: term[1] < 0)
+        words = " + ".join(_written(*term) for term in terms) or "0"
         return words.replace("+ -1*", "- ").replace("+ -", "- ")
 
     def at(self, sizes: Mapping[str, int]) -> Number:

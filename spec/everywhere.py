@@ -136,8 +136,9 @@ def _look(schedule: Schedule, given: Sizes, names: tuple[str, ...], policy: Byte
     try:
         verdict = check(schedule, at, at[MICRO_STEPS], policy, comparison)
     except Undecided:
-        *others, name = (name for name in names if name not in given)
-        return Found(given, None, {**dict.fromkeys(others, (1,)), name: FEW}, looked_at=name)
+        *others, name = [name for name in names if name not in given] or [""]
+        few = dict.fromkeys(others, FEW[:1]) | ({name: FEW} if name else {})
+        return Found(given, None, few, looked_at=name)
     apart = comparison.apart
     if not verdict.accepted:  # what is right in general is right wherever more things are the same
         for name, numbers in comparison.exceptions().items():
