@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,15 +11,16 @@ from proofs.claim import claim
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import closed_form
 from proofs.type_system import AXIS, OPERATORS, kinds, name, one_axis
-from spec.derive import derive
+from proofs.witnesses import Broken, broken_schedules
+from spec.forms import Forms
 from spec.match import first_difference
-from spec.operators import OTHER, SUM, Operator, Source, Value, reads
-from spec.placement import BATCH, on_batch
+from spec.operators import OTHER, SUM, NormalForm, Operator, Source, Value, reads
+from spec.placement import BATCH
 from spec.reference import primes, run
-from spec.schedule import Kind, Op, Schedule
-from spec.strategies import STRATEGIES
-from spec.training import Loss, Training
+from spec.schedule import Schedule
+from spec.states import MIXED_ADAM
 from spec.verdict import check
+from spec.words import Symbol
 
 
 @claim("T3")
@@ -29,10 +29,12 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
 
     The coefficient of a form on a device is what it gives when only that device contributes, and only
     one: so forms with a different coefficient differ (n >= 3; for smaller n on the devices that
-    exist). For each rule of the verdict, schedules that break it are shown to diverge. (Claim T3)
+    exist); of what all devices have alike it is how often it is counted. For each need of the verdict a
+    schedule that breaks it alone is shown to diverge. (Claim T3)
     """
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
+        *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),
         _axes_factor(k.part("axes")),
         *(_diverges(k.part(f"broken{i}"), w) for i, w in enumerate(broken_schedules())),
     )
@@ -75,6 +77,29 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
     return k.prove(words, z3.And(*claims), [*inside, *apart], uses)
 
 
+def _counted(k: Kernel, operator: Operator) -> Theorem:
+    """Of a value that all devices have alike an operator gives each its coefficient times as much."""
+    axis = one_axis(k)
+    d = k.integers("d")
+    meaning = axis.meaning(operator, lambda _: z3.RealVal(1))({AXIS: d})
+    uses = []
+    if axis.sums:
+        ones = axis.sums[-1]
+        number = closed_form(k, "ones_sum_to_their_number", ones, z3.ToReal(ones.index))
+        uses = [number.at(**{str(ones.index): axis.n})]
+    named, nothing_runs = (0, 1), Schedule((AXIS,), (), (), ())
+    forms = Forms(nothing_runs, {AXIS: axis.n}, 1, MIXED_ADAM, None, {AXIS: named[1]}, True)
+    forms.same = lambda a, b: a is b
+    value: NormalForm = {(Symbol("weight", 0), (operator,)): 1}
+    claims = [
+        z3.Implies(at, meaning == sum(forms.at(value, (place,)).values(), z3.RealVal(0)))
+        for place, at in kinds(axis, d, named).items()
+    ]
+    given = [axis.owner != axis.other] if isinstance(operator.to, int) else []
+    given += [axis.n >= 1] if uses else []
+    return k.prove(f"{name(operator)}_counts_equal_values", z3.And(*claims), given, uses)
+
+
 def _axes_factor(k: Kernel) -> Theorem:
     """What is constant along an axis passes through its operators: axes can be probed one by one."""
     axis = one_axis(k)
@@ -103,67 +128,6 @@ def _axes_factor(k: Kernel) -> Theorem:
             )
         claims.append(two == factor * one)
     return k.prove("factors_pass_through", z3.And(*claims), [axis.n >= 1], uses)
-
-
-# ------------------------------------------------------------------------ witnesses
-@dataclass(frozen=True)
-class Broken:
-    """A schedule that breaks a rule of the verdict."""
-
-    name: str
-    rule: str
-    schedule: Schedule
-    micro_steps: int = 1
-    steps: int = 1  # after which it has diverged
-
-
-def without(schedule: Schedule, *kinds: Kind) -> Schedule:
-    """The schedule, with the operations of some kinds forgotten."""
-
-    def kept(ops: tuple[Op, ...]) -> tuple[Op, ...]:
-        return tuple(op for op in ops if op.kind not in kinds)
-
-    return replace(schedule, micro_step=kept(schedule.micro_step), finish=kept(schedule.finish))
-
-
-def twice(schedule: Schedule, kind: Kind) -> Schedule:
-    """The schedule, with an operation of its finish repeated."""
-    finish = [op for op in schedule.finish for _ in range(2 if op.kind is kind else 1)]
-    return replace(schedule, finish=tuple(finish))
-
-
-def meant(schedule: Schedule, **training: Any) -> Schedule:
-    """The schedule, where a single device trains in another way."""
-    return replace(schedule, training=Training(**training))
-
-
-def broken_schedules() -> tuple[Broken, ...]:
-    """For each rule, schedules that break it: real bugs, and modes that leave a need unmet."""
-    dp, zero1, zero2, zero3 = (derive(STRATEGIES[s]) for s in ("dp", "zero1", "zero2", "zero3"))
-    return (
-        Broken("parameters_are_used_as_slices", "fresh", derive(on_batch("S", "S", "S", "S"))),
-        Broken("parameters_are_not_gathered", "fresh", without(zero3, Kind.ALL_GATHER)),
-        Broken(
-            "nothing_is_recomputed",
-            "fresh",
-            without(derive(on_batch("R", "R", "R", "M")), Kind.RECOMPUTE),
-        ),
-        Broken("gradients_are_not_reduced", "whole", without(dp, Kind.ALL_REDUCE)),
-        Broken("gradients_are_reduced_twice", "whole", twice(dp, Kind.ALL_REDUCE)),
-        Broken("slices_are_not_summed", "whole", without(zero2, Kind.REDUCE_SCATTER)),
-        Broken("gradients_are_not_reset", "whole", without(dp, Kind.RESET), steps=2),
-        Broken("every_device_does_all_samples", "whole", derive(on_batch("R", "R", "R", "R"))),
-        Broken("a_slice_updates_everything", "whole", derive(on_batch("R", "R", "S", "S"))),
-        Broken("each_micro_step_updates", "whole", derive(STRATEGIES["fused-update"]), 2),
-        Broken("optimizer_state_is_not_kept", "current", derive(on_batch("R", "M", "R", "S")), steps=2),
-        Broken("parameters_are_not_published", "agreed", without(zero1, Kind.ALL_GATHER)),
-        Broken("nothing_is_updated", "agreed", without(dp, Kind.UPDATE)),
-        Broken("a_sum_is_not_a_mean", "whole", meant(dp, loss=Loss.MEAN)),
-        Broken("tokens_are_not_counted", "whole", meant(dp, loss=Loss.TOKEN_MEAN)),
-        Broken("nothing_is_clipped", "whole", meant(dp, clip=True)),
-        Broken("tied_gradients_are_not_added", "whole", meant(dp, tied=True)),
-        Broken("statistics_are_each_devices_own", "agreed", meant(dp, statistics=True)),
-    )
 
 
 def _diverges(k: Kernel, broken: Broken) -> Theorem:

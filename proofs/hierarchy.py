@@ -12,7 +12,7 @@ from proofs.claim import claim
 from proofs.kernel import Kernel, Theorem
 from proofs.sums import Sum, by_rows, equal_terms, of_sums, total
 from spec import operators
-from spec.collectives import ALL_GATHER, ALL_REDUCE
+from spec.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from spec.hierarchy import (
     HIERARCHICAL,
     INNER,
@@ -207,6 +207,10 @@ def _volumes(k: Kernel) -> tuple[Theorem, ...]:
     sent, other, in_turn = (
         volumes(stages, sizes, cell) for stages in (HIERARCHICAL, OUTER_FIRST, ONE_AFTER_THE_OTHER)
     )
+    halves = tuple(
+        (level, half) for level, _ in ONE_AFTER_THE_OTHER for half in (REDUCE_SCATTER, ALL_GATHER)
+    )
+    by_halves = volumes(halves, sizes, cell)
     whole = cell * (n * m)
     return (
         k.prove(
@@ -228,6 +232,10 @@ def _volumes(k: Kernel) -> tuple[Theorem, ...]:
             "never_more_than_one_after_the_other",
             z3.And(sent[INNER] <= in_turn[INNER], sent[OUTER] <= in_turn[OUTER]),
             given=[n >= 1, m >= 1, cell >= 0],
+        ),
+        k.prove(
+            "a_level_is_whole_again_after_its_gather",
+            z3.And(by_halves[INNER] == in_turn[INNER], by_halves[OUTER] == in_turn[OUTER]),
         ),
     )
 

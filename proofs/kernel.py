@@ -12,8 +12,9 @@ Free constants are its variables; function symbols stand for any function. Rules
     axiom       an assumption of `spec/assumptions.py`, likewise
     refute      a counterexample: an explicit model, evaluated again outside the solver
 
-Each obligation is exported to standalone SMT-LIB text first, and the solver decides that text in a
-context of its own, once, bounded by a resource count with a fixed seed. `unknown` is a failure.
+Each obligation is exported to standalone SMT-LIB text first, and the solver decides that text, whatever
+its symbols are called, in a context of its own, once, bounded by a resource count with a fixed seed.
+`unknown` is a failure.
 """
 
 from __future__ import annotations
@@ -301,7 +302,7 @@ class Kernel(SetOnce):
         formula = implies(given, claim)
         self._known([formula])
         asked, model = _put(self.claim, name, "counterexample", given, claim, z3.sat)
-        values = {d.name(): model[d].translate(z3.main_ctx()) for d in model.decls() if not d.arity()}
+        values = {name: value.translate(z3.main_ctx()) for name, value in model.items()}
         pairs = [(u, values.get(name_of(u), smtlib.default_value(u))) for u in unknowns]
         refuted = z3.substitute(formula, *pairs)
         if not z3.is_false(z3.simplify(refuted)):

@@ -105,19 +105,15 @@ def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
     The answer must be `sat`: `unknown` does not pass. Of hypotheses for all values these are the
     instances in use; that as they stand they contradict each other must not be seen at a glance.
     """
-    proved = [theorem for theorem in theorems if theorem.counterexample is None]
-    for theorem in proved:
-        if not theorem.hypotheses and conditions(theorem):
-            _require(claim, theorem, answer(premises([theorem])) == "sat")
     under: dict[int, list[Theorem]] = {}
-    for theorem in proved:
-        if theorem.hypotheses:
+    for theorem in theorems:
+        if theorem.counterexample is None and (theorem.hypotheses or conditions(theorem)):
             under.setdefault(id(read(theorem).kernel), []).append(theorem)
     for several in under.values():
-        _require_hypotheses(claim, several)
+        _require_of_one_kernel(claim, several)
 
 
-def _require_hypotheses(claim: str, theorems: Sequence[Theorem]) -> None:
+def _require_of_one_kernel(claim: str, theorems: Sequence[Theorem]) -> None:
     """Of theorems of one kernel: each can rest on what can all hold at once: one question may do."""
     if _contradict(theorems):
         for theorem in theorems:
@@ -129,7 +125,8 @@ def _require_hypotheses(claim: str, theorems: Sequence[Theorem]) -> None:
 
 def _contradict(theorems: Sequence[Theorem]) -> bool:
     """Whether z3 sees that the hypotheses of theorems, for all values, contradict each other."""
-    return glance([closed(each) for each in hypotheses(theorems)], GLANCE // 4) == "unsat"
+    said = [closed(each) for each in hypotheses(theorems)]
+    return bool(said) and glance(said, GLANCE // 4) == "unsat"
 
 
 def _require(claim: str, theorem: Theorem, possible: bool) -> None:

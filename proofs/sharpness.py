@@ -186,14 +186,11 @@ def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
         return updates[0] == updates[1], applied == whole
 
     def adam(weight: Any, whole: Any, applied: Any, root: Any, root2: Any) -> Any:
-        # the first step, from zero moments, with beta1 = beta2 = 1/2; bias corrections cancel
         half = Fraction(1, 2) if isinstance(weight, Fraction) else z3.Q(1, 2)
-        after, roots = [], []
-        for g, r in ((whole, root), (applied, root2)):
-            first, second = training.adam_moments(0, 0, g, half, half)
-            roots.append(every(r > 0, r * r == second * 2))
-            after.append(training.adam_weight(weight, first * 2, r, 1, 0))
-        return every(*roots, after[0] == after[1]), applied == whole
+        one, other = (
+            _first_adam_step(weight, g, r, 0, half) for g, r in ((whole, root), (applied, root2))
+        )
+        return every(one[1], other[1], one[0] == other[0]), applied == whole
 
     def constant(start: Any, b: Any, d: Any, seen: Any, applied: Any) -> Any:
         s = step(start, 0 * start, b, 0 * start, d, (start, start), (start, seen), (applied, applied))
@@ -211,7 +208,29 @@ def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
             constant,
         ),
         _adam_hides_the_scale_at_every_step(k.part("every_step")),
+        _adam_with_epsilon_shows_its_first_gradient(k.part("epsilon")),
     )
+
+
+def _first_adam_step(weight: Any, gradient: Any, root: Any, epsilon: Any, half: Any) -> tuple[Any, Any]:
+    """The weight after Adam's first step, at rate 1, and that its root is one.
+
+    From zero moments, with beta1 = beta2 = 1/2: the bias corrections multiply the moments by 2.
+    """
+    first, second = training.adam_moments(0, 0, gradient, half, half)
+    is_root = every(root > 0, root * root == second * 2)
+    return training.adam_weight(weight, first * 2, root, 1, epsilon), is_root
+
+
+def _adam_with_epsilon_shows_its_first_gradient(k: Kernel) -> Theorem:
+    """With a positive epsilon Adam's first step is another for another gradient."""
+    weight, whole, applied, root, root2, epsilon = k.reals("weight whole applied root root2 epsilon")
+    one, other = (
+        _first_adam_step(weight, g, r, epsilon, z3.Q(1, 2))
+        for g, r in ((whole, root), (applied, root2))
+    )
+    given = [epsilon > 0, one[1], other[1], one[0] == other[0]]
+    return k.prove("adam_with_epsilon_shows_its_first_gradient", applied == whole, given)
 
 
 def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:

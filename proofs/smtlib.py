@@ -29,7 +29,7 @@ def own(given: Any, kind: Any = z3.ExprRef) -> Any:
     The gate of the kernel: of what others hand it, the address alone is read, and once.
     """
     bare = _bare(given)
-    if not _is_of_this_context(bare):
+    if bare.value not in _summaries and not _is_of_this_context(bare):
         raise KernelError("not a term, a sort or a function of this context")
     made = z3.z3._to_ast_ref(bare, z3.main_ctx())
     if not isinstance(made, kind):
@@ -256,6 +256,8 @@ SORT_NAME = re.compile(r"[A-Z][a-zA-Z0-9_]*\Z")
 _SHORT = "and or or of fewer than two"
 CONVERTS = "a term of another sort in its place"
 _SHARED = re.compile(r"([?$]x)[0-9]+")
+_DECLARED = re.compile(r"\(declare-fun (\w+)")
+_NAMES = re.compile(r"(?<![?$\w])[a-z]\w*")  # but for those of shared subterms
 _ENUMERATION = re.compile(r"\(declare-datatypes \(\((\w+) 0\)\) \(\((\(\w+\)(?: \(\w+\))*)\)\)\)")
 _enumerations: dict[str, tuple[str, ...]] = {}  # by name, with their values
 _free: dict[int, z3.FuncDeclRef] = {}  # by address
@@ -382,15 +384,19 @@ def _require_enumerations(text: str) -> None:
 _no_model: dict[tuple[str, int, int], int] = {}  # questions answered `unsat`, and the work it took
 
 
-def decided(text: str, limit: int, seed: int) -> tuple[z3.CheckSatResult, tuple[Any, int]]:
-    """The solver's answer to a text, then a model, if there is one, and its own count of the work.
+def decided(text: str, limit: int, seed: int) -> tuple[z3.CheckSatResult, tuple[dict[str, Term], int]]:
+    """The solver's answer to a text, then the constants of a model, if there is one, by name, and its
+    own count of the work.
 
-    In a context of its own, so it depends on nothing else: what is known to have no model is not
-    asked again.
+    In a context of its own, with numbers for the names of symbols, so it depends on nothing else:
+    what is known to have no model is not asked again.
     """
+    names = _DECLARED.findall(text)
+    numbers = {name: f"s{i}" for i, name in enumerate(names)}
+    text = _NAMES.sub(lambda m: numbers.get(m[0], m[0]), text)
     question = text, limit, seed
     if question in _no_model:
-        return z3.unsat, (None, _no_model[question])
+        return z3.unsat, ({}, _no_model[question])
     solver = z3.Solver(ctx=z3.Context())
     # an interrupt is the caller's: it must not look like an answer
     solver.set(rlimit=limit, random_seed=seed, ctrl_c=False)
@@ -400,7 +406,9 @@ def decided(text: str, limit: int, seed: int) -> tuple[z3.CheckSatResult, tuple[
     work = int(solver.statistics().get_key_value("rlimit count"))
     if answer == z3.unsat:
         _no_model[question] = work
-    return answer, (solver.model() if answer == z3.sat else None, work)
+    model = solver.model() if answer == z3.sat else ()
+    values = {d.name(): model[d] for d in model if not d.arity()}
+    return answer, ({name: values[n] for name, n in numbers.items() if n in values}, work)
 
 
 def default_value(unknown: Term) -> Term:

@@ -9,7 +9,7 @@ the result is a fault: a value like any other, that does no harm where nothing i
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, combinations
 from itertools import product as choices_of
 from typing import Any, NamedTuple
@@ -36,7 +36,7 @@ from spec.roots import divisors
 from spec.schedule import MICRO_STEPS, SLICING, Factor, Op, Schedule
 from spec.semantics import Axes
 from spec.states import BytePolicy
-from spec.training import Loss
+from spec.training import Loss, Statistics
 from spec.words import (
     BEFORE,
     EACH,
@@ -72,6 +72,7 @@ class Rejected(Exception):
         self.rule, self.has, self.needs, self.op, self.index = rule, has, needs, op, index
 
 
+LACKING = "others' samples"
 GOT_WRONG = "an earlier operation got it wrong"
 
 
@@ -101,7 +102,7 @@ class Forms(Words):
         )
         self.mesh, self.micro_steps, self.policy = mesh, micro_steps, policy
         self.comparison, self.one_by_one = comparison, one_by_one
-        self.same = comparison.same if comparison else operator.eq
+        self.same: Callable[[Number, Number], bool] = comparison.same if comparison else operator.eq
         self.roots, self.training = roots, schedule.training
         self.master = policy.master
         self.step, self.op_index = 0, 0
@@ -294,15 +295,27 @@ class Forms(Words):
             self._coefficients.add(number)
         return found
 
-    def forward(self, view: NormalForm) -> NormalForm:
+    def forward(self, view: NormalForm, axes: Axes) -> NormalForm:
+        """The parameters that it reads, and for each axis along which others' samples lack, a term."""
+        lacking = [self.symbol(LACKING, 0, i) for i, axis in enumerate(self.axes) if axis not in axes]
+        for term in lacking:
+            view = add(view, term)
         return view
 
     def of_group(self, activations: NormalForm, axes: Axes) -> NormalForm:
         along = tuple(a for a in axes if a in self.axes)
         if not along:
             return activations
-        needs = (self._fresh(activations, "the parameters the activations come from are"),)
-        return self._all_or_nothing(needs, activations, f"activations over {along}", activations)
+        read, lacking = self._samples(activations)
+        needs = (self._fresh(read, "the parameters the activations come from are"),)
+        of_all = self.forward(read, tuple(a for a in self.axes if a in along or a not in lacking))
+        return self._all_or_nothing(needs, of_all, f"activations over {along}", activations)
+
+    def _samples(self, activations: NormalForm) -> tuple[NormalForm, Axes]:
+        """The parameters that activations come from, and the axes along which others' samples lack."""
+        read = {term: c for term, c in activations.items() if term[0].kind != LACKING}
+        lacking = (self.axes[s.which] for s, _ in activations if s.kind == LACKING)
+        return read, tuple(lacking)
 
     def _fresh(self, view: NormalForm, words: str) -> Need:
         return Need("fresh", view, self.symbol("weight", self.step), words)
@@ -315,14 +328,18 @@ class Forms(Words):
         axes: Axes,
         tied: bool = False,
     ) -> NormalForm:
+        read, lacking = self._samples(activations)
+        for axis in axes:
+            if axis in lacking:
+                read = self.unknown(f"of the samples along {axis} a device has those of its own")
         needs = (
             self._fresh(view, "the parameters it reads are"),
-            self._fresh(activations, "the parameters its activations come from are"),
+            self._fresh(read, "the parameters its activations come from are"),
         )
         computed = self.symbol("tied" if tied else "gradient", self.step, micro_step)
         for axis in axes:
             computed = self.sum(computed, axis)
-        made_of = (computed, view, activations)
+        made_of = (computed, view, read)
         return self._all_or_nothing(needs, computed, "tied" if tied else "gradient", *made_of)
 
     def _all_or_nothing(
@@ -335,7 +352,8 @@ class Forms(Words):
         if reason is None:
             return result
         fault = self._fault(reason, what, *made_of)
-        return add(fault, self.unknown(GOT_WRONG)) if any(split(f)[1] for f in made_of) else fault
+        not_known = any(split(self.reduced(form))[1] for form in made_of)
+        return add(fault, self.unknown(GOT_WRONG)) if not_known else fault
 
     def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
         """What an operation makes of values that do not meet its needs: one value for each of them."""
@@ -354,13 +372,29 @@ class Forms(Words):
     def statistic(self, micro_step: Index) -> NormalForm:
         return self.symbol("statistic", self.step, micro_step)
 
+    def _indices(self) -> Iterable[Index]:
+        """Those of all micro-steps."""
+        return range(self.micro_steps) if self.one_by_one else (EVERY,)
+
+    def moved_on(self) -> NormalForm:
+        """A single device's statistics after the step."""
+        form = self.symbol("statistics", self.step)
+        for m in self._indices():
+            added = self.statistic(m)
+            for axis in self.axes:
+                of_all = self.training.statistics is Statistics.ALL
+                added = self.sum(added, axis) if of_all else self.first(added, axis)
+            if self.training.statistics is Statistics.ALL:
+                added = self.scale(added, Factor(sizes=tuple((axis, -1) for axis in self.axes)))
+            form = add(form, added)
+        return form
+
     def whole(self) -> NormalForm:
         """The gradient that a single device applies."""
         word: Word = (SUM,) * len(self.axes)
 
         def every(kind: str) -> NormalForm:
-            indices: Iterable[Index] = range(self.micro_steps) if self.one_by_one else (EVERY,)
-            return {(Symbol(kind, self.step, m), word): 1 for m in indices}
+            return {(Symbol(kind, self.step, m), word): 1 for m in self._indices()}
 
         form: NormalForm = every("gradient")
         form = add(form, every("tied")) if self.training.tied else form

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 
 
 class Layout(Enum):
     """Every device has all of it, or its own slice, or a term of a sum."""
+
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
 
     REPLICATED = "R"
     SHARDED = "S"
@@ -34,6 +37,7 @@ class Lie:
 WHOLE, PARTIAL = Lie(Layout.REPLICATED), Lie(Layout.PARTIAL)
 
 
+@cache
 def along(index: str) -> Lie:
     """Sharded along an index."""
     return Lie(Layout.SHARDED, index)

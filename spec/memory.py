@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from spec.arithmetic import EXACT, Arithmetic, Number
 from spec.mesh import Mesh, group_size
-from spec.schedule import SCALARS, Buffer, Kind, Op, Schedule, Span
+from spec.schedule import SCALARS, Buffer, Kind, Op, Phase, Schedule, Span
 from spec.states import BytePolicy, State
 
 RoomOf = Callable[[Op], Number]
@@ -60,9 +60,11 @@ class Sizes:
 def resting(schedule: Schedule, state: State, sizes: Sizes, host: bool = False) -> Number:
     """Bytes of `state` that a device (or its part of the host) keeps between steps."""
     rest = schedule.rest(state)
+    views = [] if host else [op for op in at_the_start(schedule) if op.state is state]
+    viewed = 0 * sizes.psi + sum(room(op, sizes) for op in views)
     if not rest.stored or rest.host is not host:
-        return 0 * sizes.psi
-    return sizes.slice(rest.sharded) * sizes.policy.of(state)
+        return viewed
+    return viewed + sizes.slice(rest.sharded) * sizes.policy.of(state)
 
 
 def total_resting(schedule: Schedule, sizes: Sizes, host: bool = False) -> Number:
@@ -78,6 +80,12 @@ def room(op: Op, sizes: Sizes) -> Number:
     return devices * sizes.slice(axes, op.span) * sizes.width(op)
 
 
+def at_the_start(schedule: Schedule) -> list[Op]:
+    """What takes room when a step begins, as the one before left it, and does not rest."""
+    view = Op(Kind.KEEP, Phase.FORWARD, Buffer.PARAMETERS, Buffer.VIEW, span=Span.WHOLE)
+    return [replace(view, into=buffer) for buffer in schedule.start]
+
+
 def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tuple[Op, ...]]]:
     """For each operation of a step, the results that take room from then on, and those that go after.
 
@@ -86,7 +94,7 @@ def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tup
     gradient ends the turns: what is held then is held whole.
     """
     ops = [op for _, op in schedule.flat(1)]
-    live: dict[Buffer, Op] = {}
+    live: dict[Buffer, Op] = {result.target: result for result in at_the_start(schedule)}
     by_unit: set[Buffer] = set()
     waiting: list[Op] = []
     for i, op in enumerate(ops):
@@ -136,7 +144,7 @@ def _as_held(result: Op, later: list[Op], by_unit: set[Buffer]) -> Op:
 @lru_cache(maxsize=4096)
 def moments(schedule: Schedule) -> tuple[tuple[Op, ...], ...]:
     """While each operation runs, the results that take room of their own."""
-    live: list[Op] = []
+    live = at_the_start(schedule)
     found = []
     for come, go in comings_and_goings(schedule):
         live += come

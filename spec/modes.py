@@ -10,6 +10,8 @@ from spec.states import State
 class Mode(Enum):
     """The symbols of a placement."""
 
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
+
     REPLICATED = "R"
     SHARDED = "S"
     GATHERED = "S*"

@@ -19,7 +19,7 @@ from spec.mesh import group_size
 from spec.schedule import Buffer, Factor, Schedule
 from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Axes, Store, execute, initial
 from spec.states import State
-from spec.training import Loss, momentum, sgd
+from spec.training import Loss, Statistics, momentum, sgd
 
 
 class Unknown:
@@ -143,9 +143,14 @@ class Reference:
     def clip(self, gradient: Values, square_norm: Values) -> Values:
         return {key: over(x, 1 + square_norm[key]) for key, x in gradient.items()}
 
-    def forward(self, view: Values) -> Values:
-        """On each device the activations of each device's samples, should it work on them."""
-        return {(j, d): dict.fromkeys(self.devices, x) for (j, d), x in view.items()}
+    def forward(self, view: Values, axes: Axes) -> Values:
+        """On each device the activations of each device's samples: of its group along `axes`."""
+        self.unknowns += 1
+        return {
+            (j, d): {e: self.data("unknown", self.unknowns, d, j, e) for e in self.devices}
+            | dict.fromkeys(self.group(d, axes), x)
+            for (j, d), x in view.items()
+        }
 
     def of_group(self, activations: Values, axes: Axes) -> Values:
         def source(d: Coordinate, e: Coordinate) -> Coordinate:  # the one of d's group that has e's
@@ -201,6 +206,14 @@ class Reference:
         square_norm = sum(g * g for g in whole) if training.clip else 0
         return [over(g, 1 + square_norm) for g in whole] if training.clip else whole
 
+    def single_statistics(self, before: Any) -> Any:
+        """What a single device's statistics are after a step."""
+        for m in range(self.micro_steps):
+            added = [self.data("statistic", self.step, m, d) for d in self.devices]
+            all_samples = self.training.statistics is Statistics.ALL
+            before = before + (over(sum(added), len(added)) if all_samples else added[0])
+        return before
+
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
         """Gradient descent, or momentum; with weight decay, so that no update is without effect."""
         decayed = gradient + 2 * weight
@@ -234,6 +247,7 @@ def run(
     store = initial(
         schedule, world, world.constant(theta.__getitem__), world.constant(omega.__getitem__)
     )
+    statistics: Any = 0
     for step in range(steps):
         world.step = step
         for m, op in schedule.flat(micro_steps):
@@ -241,33 +255,43 @@ def run(
         single = zip(theta, omega, world.single_gradient(theta), strict=True)
         after = [world.next(*state) for state in single]
         theta, omega = [w for w, _ in after], [m for _, m in after]
-        yield from _beside(schedule, world, store, theta, omega)
+        statistics = world.single_statistics(statistics)
+        yield from _beside(schedule, world, store, theta, omega, statistics)
 
 
 def _beside(
-    schedule: Schedule, world: Reference, store: Store, theta: list[Any], omega: list[Any]
+    schedule: Schedule,
+    world: Reference,
+    store: Store,
+    theta: list[Any],
+    omega: list[Any],
+    statistics: Any,
 ) -> Iterator[Copies]:
-    """Each state that is kept; of the weights at least one copy, of statistics the same everywhere."""
+    """Each state that is kept, but for working copies; of the weights at least one copy."""
 
     def copies(state: str, has: Values, single: Callable[[int], Any]) -> Copies:
-        values = [single(j) for j, _ in has]
-        places = [Place(d, j) for j, d in has]
-        return Copies(world.step, state, list(has.values()), values, places.__getitem__)
+        keys, values = list(has), [single(j) for j, _ in has]
+
+        def place(i: int) -> Place:
+            j, d = keys[i]
+            return Place(d, j)
+
+        return Copies(world.step, state, list(has.values()), values, place)
 
     kept = [(State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "parameters", theta)]
     if world.master:
         kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, "master weights", theta))
     if world.stateful:
         kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "optimizer state", omega))
-    if not any(schedule.rest(s).stored for s, _, _, _, single in kept if single is theta):
+    rests = {state: schedule.rest(state) for state in State}
+    kept = [place for place in kept if rests[place[0]].stored and not rests[place[0]].working]
+    if not any(single is theta for *_, single in kept):
         yield Copies(world.step, "parameters", None, theta, lambda j: Place(world.owner[j], j))
     if schedule.training.statistics:
-        _, seen = store.get((Buffer.STATISTICS, CONTENT), (False, world.zero))
-        yield copies("statistics", seen, lambda j: seen[j, world.devices[0]])
+        _, seen = store[Buffer.STATISTICS, CONTENT]
+        yield copies("statistics", seen, lambda _: statistics)
     for state, buffer, part, words, single in kept:
-        rest = schedule.rest(state)
-        if not rest.stored:
-            continue
+        rest = rests[state]
         host, value = store.get((buffer, part), (rest.host, world.unknown(ABSENT)))
         value = value if host is rest.host else world.unknown(OTHER_SIDE)
         own = {(j, d): has for (j, d), has in value.items() if world.owns(j, d, rest.sharded)}

@@ -27,7 +27,9 @@ class Buffer(Enum):
     OPTIMIZER_VIEW = "optimizer view"
     GRADIENTS = "gradients"  # accumulated over the micro-steps
     FRESH = "fresh gradients"  # of one micro-step, as backward produces them
-    TIED = "tied gradients"  # of one micro-step, from the second place where parameters are used
+    # of one micro-step, from the second place where parameters are used: each backward overwrites them,
+    # like fresh gradients, also where it adds those of the first place
+    TIED = "tied gradients"
     ACTIVATIONS = "activations"
     STATISTICS = "statistics"  # not trained, but changed by forward: running means and the like
     TOKENS = "tokens"  # how many there are in a micro-step's samples
@@ -135,6 +137,7 @@ class Rest:
     sharded: tuple[str, ...] = ()  # axes along which a device keeps only its slice
     stored: bool = True  # False: nothing is kept
     host: bool = False  # kept in the host's memory
+    working: bool = False  # a working copy: current where it is read, and old between steps, perhaps
 
 
 # what each kind may read, and what it may then write; in place wherever nothing else is named
@@ -177,6 +180,12 @@ class MisfitError(ValueError):
     def __init__(self, kind: Kind, field: str, has: str, expected: str) -> None:
         super().__init__(f"{kind.value}, {field}: given {has}; expected {expected}")
         self.kind, self.field, self.has, self.expected = kind, field, has, expected
+
+
+def makes(kind: Kind, source: Buffer, target: Buffer) -> bool:
+    """Whether a result takes room of its own, where it is on the device."""
+    in_place = target is source and kind not in (Kind.ALL_GATHER, Kind.FETCH, Kind.ZERO)
+    return kind in MAKING and target in PASSING and not in_place
 
 
 @dataclass(frozen=True)
@@ -249,9 +258,7 @@ class Op:
     @property
     def makes(self) -> bool:
         """Whether its result takes room of its own, where it is on the device."""
-        grows = self.kind in (Kind.ALL_GATHER, Kind.FETCH, Kind.ZERO)
-        in_place = self.target is self.source and not grows
-        return self.kind in MAKING and self.target in PASSING and not in_place
+        return makes(self.kind, self.source, self.target)
 
     @property
     def target(self) -> Buffer:
@@ -292,7 +299,8 @@ class Op:
 class Schedule:
     """One training step: `micro_step` once for each micro-batch, then `finish` once.
 
-    `training`: what the single device does, which it must match.
+    `training`: what the single device does, which it must match. `start`: views that are there,
+    current, when a step begins, as the step before left them.
     """
 
     axes: tuple[str, ...]
@@ -300,17 +308,22 @@ class Schedule:
     micro_step: tuple[Op, ...]
     finish: tuple[Op, ...]
     training: Training = PLAIN
+    start: tuple[Buffer, ...] = ()
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.axes, self.rests, self.micro_step, self.finish, self.training))
+        return hash((self.axes, self.rests, self.micro_step, self.finish, self.training, self.start))
 
     def __hash__(self) -> int:  # schedules are looked up often, and long
         return self._hash
 
     def rest(self, state: State) -> Rest:
         """Where `state` is between steps."""
-        return next(rest for s, rest in self.rests if s is state)
+        return self._rest[state]
+
+    @cached_property
+    def _rest(self) -> dict[State, Rest]:
+        return dict(self.rests)
 
     def slices(self, buffer: Buffer) -> tuple[str, ...]:
         """The axes along which a resting buffer has room for its slices only; none for others."""

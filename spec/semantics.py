@@ -88,8 +88,11 @@ class Domain(Protocol):
     def clip(self, gradient: Any, square_norm: Any) -> Any:
         """A gradient, scaled down where its norm is larger than allowed."""
 
-    def forward(self, view: Any) -> Any:
-        """Activations: all that backward needs of the parameters that forward read."""
+    def forward(self, view: Any, axes: Axes) -> Any:
+        """Activations: all that backward needs of the parameters that forward read.
+
+        Along `axes` those of the whole group's samples; along others of a device's own.
+        """
 
     def of_group(self, activations: Any, axes: Axes) -> Any:
         """The activations of all samples of a group, each as its own device's forward left them."""
@@ -128,6 +131,7 @@ def initial(schedule: Schedule, domain: Domain, weight: Any, moment: Any) -> Sto
                 kept = domain.replace(domain.unknown(OUTSIDE), value, rest.sharded)
                 store[_REST_OF[state], part] = (rest.host, kept)
     store |= {(buffer, CONTENT): (False, domain.zero) for buffer in _SUMS}
+    store |= {(buffer, CONTENT): (False, weight) for buffer in schedule.start}
     if schedule.training.statistics:
         store[Buffer.STATISTICS, CONTENT] = (False, domain.zero)
     return store
@@ -179,7 +183,8 @@ def execute(  # noqa: C901
         for part in _parts(source, target):
             write(target, _collect(op, domain, read(source, False, part)), False, part)
     elif op.kind is Kind.FORWARD or (target is Buffer.ACTIVATIONS and op.kind is Kind.RECOMPUTE):
-        write(target, domain.forward(read(source)))
+        own = schedule.rest(State.ACTIVATIONS).sharded
+        write(target, domain.forward(read(source), tuple(a for a in schedule.axes if a not in own)))
         if schedule.training.statistics and op.kind is Kind.FORWARD:
             seen = domain.add(read(Buffer.STATISTICS), domain.statistic(micro_step))
             store[Buffer.STATISTICS, CONTENT] = (False, seen)

@@ -22,19 +22,26 @@ class Loss(Enum):
     TOKEN_MEAN = "token mean"  # over all tokens, however many each micro-batch has
 
 
+class Statistics(Enum):
+    """Whose samples move a state that is not trained, such as running means."""
+
+    ALL = "all samples"  # the mean over devices of what each one's samples add
+    FIRST = "first device"  # its samples only
+
+
 @dataclass(frozen=True)
 class Training:
     """What one step does on a single device, beside the optimizer's update.
 
     `clip`: the gradient is clipped by its norm. `tied`: some parameters are used in two places, and
-    backward leaves each place's gradient by itself. `statistics`: forward changes a state that is
-    not trained, of which all devices must have the same.
+    backward leaves each place's gradient by itself. `statistics`: forward adds to a state that is not
+    trained, of these samples; None: there is none.
     """
 
     loss: Loss = Loss.SUM
     clip: bool = False
     tied: bool = False
-    statistics: bool = False
+    statistics: Statistics | None = None
 
 
 PLAIN = Training()

@@ -54,6 +54,8 @@ class Value:
 class Does(Enum):
     """What an operation does."""
 
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
+
     CONTRACT = "contract"  # sums products of two values over the indices that the result lacks
     ADD = "add"
     APPLY = "apply"  # a function of each element
@@ -78,7 +80,7 @@ class Operation:
     renamed: tuple[tuple[str, str], ...] = ()
     backward: bool = False
 
-    @property
+    @cached_property
     def contraction(self) -> Contraction:
         left, right = self.reads
         return Contraction(left.indices, right.indices, self.makes.indices)

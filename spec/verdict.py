@@ -11,7 +11,7 @@ The schedule is executed on normal forms instead of values. Five things are requ
 What is not known meets no requirement.
 It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 how
 operators combine and what they read, T2 what is required implies Match, T3 forms that differ do
-different things, and each requirement has a run that breaks it and diverges.
+different things, and each requirement but room has a run that breaks it alone and diverges.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from spec.micro_steps import repeated
 from spec.schedule import Buffer, Kind, Op, Schedule
 from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Place, Store, execute, initial
 from spec.states import MIXED_ADAM, BytePolicy, State
+from spec.training import Statistics
 from spec.words import LAST, Index, Symbol
 
 FEW, MANY = 10, 1000  # micro-steps that are run one by one, and those that can be
@@ -97,6 +98,8 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     is right whatever it is, and leaves the rest as it was, so is every later one.
     """
     store = initial(schedule, forms, forms.symbol("weight", 0), forms.symbol("moment", 0))
+    if schedule.training.statistics:
+        store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", 0))
     before = _relative(store, 0, forms)
     loose: set[Place] = set()
     for step in range(SETTLED_WITHIN + 2 * len(Buffer)):
@@ -109,7 +112,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
             forms.op_index, forms.op = -1, None
             _require_agreed(forms, store, schedule)
             if schedule.training.statistics:
-                _require_same_statistics(forms, store)
+                _require_statistics(forms, store)
         except Rejected as no:
             return Verdict(False, no.rule, step, no.op, no.has, no.needs, no.index)
         after = _relative(store, step + 1, forms)
@@ -145,7 +148,9 @@ def _run(schedule: Schedule, forms: Forms, store: Store) -> Store:
 def _roots(schedule: Schedule, mesh: Mapping[str, Number]) -> Iterator[dict[str, int]]:
     """Where the first device may be: at each place that operations speak of, and at another one."""
     ops = schedule.micro_step + schedule.finish
-    axes = tuple(dict.fromkeys(a for op in ops if op.kind is Kind.BROADCAST for a in op.axes))
+    of_first = schedule.training.statistics is Statistics.FIRST
+    spoken_of = [a for op in ops if op.kind is Kind.BROADCAST for a in op.axes]
+    axes = schedule.axes if of_first else tuple(dict.fromkeys(spoken_of))
     choices = []
     for axis in axes:
         named = tuple(dict.fromkeys(takers(schedule, axis, mesh[axis])))
@@ -163,13 +168,13 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
         kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, "weight"))
     if forms.policy.k > 0:
         kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "moment"))
-    if not any(schedule.rest(s).stored for s, _, _, kind in kept if kind == "weight"):
+    rests = {state: schedule.rest(state) for state in State}
+    kept = [place for place in kept if rests[place[0]].stored and not rests[place[0]].working]
+    if not any(kind == "weight" for *_, kind in kept):
         needs = "one to continue from"
         raise Rejected("agreed", "no copy of the parameters is kept", needs, None, -1)
     for state, buffer, part, kind in kept:
-        rest = schedule.rest(state)
-        if not rest.stored:
-            continue
+        rest = rests[state]
         host, value = store.get((buffer, part), (rest.host, forms.unknown(ABSENT)))
         value = value if host is rest.host else forms.unknown(OTHER_SIDE)
         words, updated = f"what rests as {buffer.value} is", forms.symbol(kind, forms.step + 1)
@@ -180,16 +185,15 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
                 raise no
 
 
-def _require_same_statistics(forms: Forms, store: Store) -> None:
-    """Every device has the same statistics; what they are is the next step's beginning."""
-    _, value = store.get((Buffer.STATISTICS, CONTENT), (False, {}))
-    for axis in forms.axes:
-        taken = forms.owners(value, axis)
-        unmet = forms.unmet(Need("agreed", value, taken, "the statistics are"))
-        if any(forms.reason(position, unmet) for position in forms.positions() if unmet):
-            words = f"the statistics are {forms.describe(value)}"
-            raise Rejected("agreed", words, f"the same on every device of {axis}", None, -1)
-    store[Buffer.STATISTICS, CONTENT] = (False, {})
+def _require_statistics(forms: Forms, store: Store) -> None:
+    """Every device has the statistics that a single device has of the samples that move them."""
+    _, value = store[Buffer.STATISTICS, CONTENT]
+    unmet = forms.unmet(Need("agreed", value, forms.moved_on(), "the statistics are"))
+    for position in forms.positions() if unmet else ():
+        no = forms.reason(position, unmet)
+        if no:
+            raise no
+    store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", forms.step + 1))
 
 
 def _relative(store: Store, step: int, forms: Forms) -> Relative:

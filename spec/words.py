@@ -57,7 +57,7 @@ class Scaled(NamedTuple):
 
 
 BEFORE = "before"  # of symbols: what the earlier micro-steps left, whatever it is
-SAME = ("weight", "moment")  # symbols that are the same on every device
+SAME = ("weight", "moment", "statistics")  # symbols that are the same on every device
 Position = tuple[Place, ...]  # where a device is along each axis, seen from the element's owner
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from importlib import metadata
 from pathlib import Path
@@ -24,10 +24,10 @@ from psem_model.audit.refutations import executed, name_of
 from psem_model.audit.run import SEEDS, twice
 from psem_model.text.errors import BadInput
 from psem_model.text.files import write_atomically
+from psem_model.text.progress import ticker
 from spec.assumptions import ASSUMPTIONS
 
 Entry: TypeAlias = dict[str, Any]  # what audit_run.entry makes
-Tell: TypeAlias = Callable[[str, int, int], None]  # what is being done, how many of how many are done
 TRUSTED = ("kernel", "smtlib", "theorem")
 CLAIM = re.compile(r"[A-Z]+\d+")  # a claim's id
 SAME = ("verdict", "failure", "axioms", "rules")  # in every run
@@ -48,15 +48,17 @@ def require_cvc5() -> None:
         raise BadInput(f"the second solver: cvc5 cannot be used: {why}; expected: {expected}") from None
 
 
-def audit(selected: Sequence[Claim], folder: Path, tell: Tell) -> dict[str, Any]:
+def audit(selected: Sequence[Claim], folder: Path) -> dict[str, Any]:
     """Audit claims, with their obligations written under a folder: the report."""
     ids = [claim.id for claim in selected]
-    runs = twice(ids, lambda done: tell("z3", done, 2 * len(ids)))
+    with ticker("z3", 2 * len(ids)) as tell:
+        runs = twice(ids, tell)
     paths = export(folder, runs)
     answers = {}
-    for done, (path, answer) in enumerate(decide(paths), 1):
-        answers[Path(path).relative_to(folder).as_posix()] = answer
-        tell("cvc5", done, len(paths))
+    with ticker("cvc5", len(paths)) as tell:
+        for done, (path, answer) in enumerate(decide(paths), 1):
+            answers[Path(path).relative_to(folder).as_posix()] = answer
+            tell(done)
     runs_of = execute(selected, runs)
     found = [judged(claim, runs[claim.id], answers, runs_of) for claim in selected]
     whole = len(selected) == len(claims())

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from psem_model.audit.processes import program
+from psem_model.audit.processes import end, program, started
 
 RESOURCES = 400_000  # cvc5's own deterministic count, for a file
 SECONDS = 20  # of processor time, for a file, then the process is killed
@@ -114,10 +114,6 @@ class _Worker:
         with suppress(BrokenPipeError):  # it has ended: its answer will be none
             self.process.stdin.write(f"{path}\n".encode())
 
-    def end(self) -> None:
-        self.process.kill()
-        self.process.communicate()
-
     def why_ended(self, seconds: int) -> str:
         """How a process that answers no more has come to its end."""
         with suppress(subprocess.TimeoutExpired):
@@ -141,10 +137,8 @@ def decide(
     with ExitStack() as stack:
 
         def start(path: str) -> _Worker:
-            pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-            # Ctrl-C is for the command that started it, which ends it
-            made = _Worker(subprocess.Popen(command, bufsize=0, start_new_session=True, **pipes))
-            stack.callback(made.end)
+            made = _Worker(started(command, bufsize=0))
+            stack.callback(end, made.process)
             made.take(path, patience)
             return made
 
@@ -167,7 +161,7 @@ def decide(
                     )
                 following = next(pending, None)
                 if not line:
-                    worker.end()
+                    end(worker.process)
                 if following is None:
                     busy.remove(worker)
                 elif line:

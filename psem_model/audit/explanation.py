@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -165,14 +165,8 @@ def _values(theorem: Theorem) -> str:
     return ", ".join(f"{name} = {value}" for name, value in (theorem.counterexample or {}).items())
 
 
-def _cost(o: Obligation) -> str:
-    return f"{o.seconds * 1e3:.1f} ms, {o.resources} resources"
-
-
-def tree(
-    theorem: Theorem, depth: int, shown: set[int], note: Callable[[Obligation], str] = _cost
-) -> list[str]:
-    """A theorem, its obligations with a note on each, and what it was made from."""
+def tree(theorem: Theorem, depth: int, shown: set[int]) -> list[str]:
+    """A theorem, its obligations and what each took, and what it was made from."""
     while theorem.rule == "instance":
         (theorem,) = theorem.parts
     pad = " " * min(2 * depth, width() // 4)
@@ -183,13 +177,13 @@ def tree(
     if theorem.rule == "definition":
         lines += statement(theorem, len(pad) + 4)
     for o in theorem.obligations:
-        said = f"{name_of(theorem, o)}: {o.rule}, {o.expected}, {note(o)}"
-        first = f"{pad}  - "
-        lines += wrapped(said, first, f"{pad}      ") if note is _cost else [first + said]
+        took = f"{o.seconds * 1e3:.1f} ms, {o.resources} resources"
+        said = f"{name_of(theorem, o)}: {o.rule}, {o.expected}, {took}"
+        lines += wrapped(said, f"{pad}  - ", f"{pad}      ")
     if theorem.counterexample is not None:
         lines += wrapped(f"counterexample: {_values(theorem)}", f"{pad}  ", f"{pad}    ")
     for part in theorem.parts:
-        lines += tree(part, depth + 1, shown, note)
+        lines += tree(part, depth + 1, shown)
     return lines
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 
 
@@ -13,3 +15,24 @@ def program(module: str, *arguments: str) -> list[str]:
         f"import runpy, sys; sys.path[:] = {sys.path!r}; {run}",
         *arguments,
     ]
+
+
+def started(command: list[str], bufsize: int = -1, **environment: str) -> subprocess.Popen[bytes]:
+    """A process that is written to and read from.
+
+    Ctrl-C is for the command that started it, which ends it.
+    """
+    return subprocess.Popen(
+        command,
+        bufsize,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, **environment},
+        start_new_session=True,
+    )
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill it, and wait until it is gone."""
+    process.kill()
+    process.communicate()

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -19,6 +19,7 @@ from psem_model.text import places
 from psem_model.text.figures import counted
 from psem_model.text.files import require_writable, write_atomically
 from psem_model.text.lines import width, wrapped
+from psem_model.text.progress import ticker
 
 REPORT = "report.json"
 CLEAR = "\r\033[K"  # of the terminal's line: the bar
@@ -56,6 +57,7 @@ def uncollected() -> Iterator[None]:
     try:
         yield
     finally:
+        gc.freeze()  # not when the process ends, either
         if was_on:
             gc.enable()
 
@@ -91,21 +93,14 @@ def _each(
     selected: Sequence[Claim], check: Callable[[], None], show: Callable[[Result], None]
 ) -> Iterator[Result]:
     """Results one by one, each shown when it is there; below them a bar, on a terminal."""
-    with ExitStack() as stack:
-        bar: Any = None
-        if sys.stderr.isatty() and sys.stdout.isatty():
-            shown = click.progressbar(
-                length=len(selected), label="proving", show_pos=True, file=sys.stderr
-            )
-            bar = stack.enter_context(shown)
-        for claim in selected:
+    with ticker("proving", len(selected), patience=0) as tell:
+        for done, claim in enumerate(selected, 1):
+            tell(done - 1)
             result = prove(claim)
             check()
-            if bar is not None:
+            if sys.stderr.isatty():
                 click.echo(CLEAR, nl=False, err=True)
             show(result)
-            if bar is not None:
-                bar.update(1)
             yield result
 
 

@@ -7,7 +7,6 @@ each. The audit makes two such runs, with other hash seeds and in opposite order
 from __future__ import annotations
 
 import json
-import os
 import select
 import signal
 import subprocess
@@ -19,7 +18,7 @@ from typing import Any
 
 from proofs.registry import Claim, Result, prove
 from proofs.registry import select as chosen
-from psem_model.audit.processes import program
+from psem_model.audit.processes import end, program, started
 
 SEEDS = ("1", "2")
 
@@ -125,8 +124,8 @@ def twice(ids: Sequence[str], tell: Callable[[int], None]) -> dict[str, list[dic
     with ExitStack() as stack:
         runs = []
         for order, some, seed in zip(orders, asked, SEEDS, strict=True):
-            run = _start(seed)
-            stack.callback(_end, run)
+            run = started(program("psem_model.audit.run"), PYTHONHASHSEED=seed)
+            stack.callback(end, run)
             assert run.stdin is not None
             run.stdin.write(json.dumps({"claims": order, "asked": list(some)}).encode() + b"\n")
             run.stdin.flush()
@@ -136,19 +135,6 @@ def twice(ids: Sequence[str], tell: Callable[[int], None]) -> dict[str, list[dic
             found[made["claim"]][which] = made
             tell(done)
     return found
-
-
-def _start(seed: str) -> subprocess.Popen[bytes]:
-    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    environment = {**os.environ, "PYTHONHASHSEED": seed}
-    command = program("psem_model.audit.run")
-    # Ctrl-C is for the command that started it, which ends it
-    return subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
-
-
-def _end(run: subprocess.Popen[bytes]) -> None:
-    run.kill()
-    run.communicate()
 
 
 def _lines(runs: Sequence[subprocess.Popen[bytes]]) -> Iterator[tuple[int, bytes]]:

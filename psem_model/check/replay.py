@@ -18,9 +18,10 @@ from psem_model.simulator.layout import Cluster, cluster_of, layout_of
 from psem_model.simulator.models import STATISTICS, Data, KeepsView
 from psem_model.simulator.operations import Executor
 from psem_model.simulator.passes import passes
+from psem_model.simulator.poison import Poison
 from psem_model.simulator.single import Single
 from spec.match import Divergence, differences
-from spec.reference import Reference, Values, primes
+from spec.reference import UNKNOWN, Reference, Values, primes
 from spec.schedule import Schedule
 from spec.semantics import ABSENT
 from spec.states import BytePolicy
@@ -33,12 +34,19 @@ class SameRule(Arithmetic):
     rate, friction, decay = Fraction(1), Fraction(1), Fraction(2)
 
 
+class SamePoison(Poison):
+    """What is not known, as the reference has it."""
+
+    def __call__(self, *shape: int) -> Array:
+        return np.full(shape, UNKNOWN, object)
+
+
 class SameData(Data):
     """The reference's weights, moments, tokens and statistics."""
 
     def __init__(self, cluster: Cluster, world: Reference) -> None:
         super().__init__(0, cluster, SameRule())
-        self.world = world
+        self.world, self.unknown = world, SamePoison(0, self.arithmetic)
 
     def of_elements(self, what: str, *shape: int) -> Array:
         row = np.array([self.world.data(what, j) for j in range(self.world.elements)], object)
@@ -82,7 +90,7 @@ class SameModel(KeepsView):
         gathered: Iterable[str],
     ) -> list[Array]:
         world = self.world
-        kept = world.of_group(world.forward(self._values(activations)), tuple(gathered))
+        kept = world.of_group(world.forward(self._values(activations), world.axes), tuple(gathered))
         world.step, micro_step = when
         found = []
         for tied in self.uses:

@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from psem_model.commands.help import Command
-from psem_model.commands.options import CLAIMS, JSON, ticker
-from psem_model.text.errors import REJECTED
-from psem_model.text.report import VERSION
+from psem_model.commands.options import CLAIMS, FORM
+from psem_model.commands.output import ended, written
+from psem_model.text.figures import counted
+from psem_model.text.report import Column, Report, Section, listed, rows
 
 if TYPE_CHECKING:
-    from proofs.kernel import Obligation
     from proofs.registry import Claim
-    from psem_model.audit.audit import Tell
 
 Found = Mapping[str, Any]
 REPORT = "audit.json"
+SOLVERS = ("z3", "cvc5")
 IDLE = "unused: theorem"
 
 
 @click.command(cls=Command, examples=["psem audit C1"])
 @CLAIMS
-@JSON
-def audit(ids: Sequence[str], as_json: bool) -> None:
+@FORM
+def audit(ids: Sequence[str], form: str) -> None:
     """Decide the obligations of claims (all, or those named) again by cvc5, and audit their facts.
 
-    Of one claim the theorem tree is printed, with both solvers' answers and times. The obligations
-    are in build/smt2; of all claims, the report is in build/audit.json. Exit code 1 if anything is
-    found.
+    Of one claim the obligations are printed, with both solvers' answers and times. The obligations are
+    in build/smt2; of all claims, the report is in build/audit.json. Exit code 1 if anything is found.
     """
     from proofs.registry import claims
     from psem_model.audit import audit as audits
@@ -48,34 +44,12 @@ def audit(ids: Sequence[str], as_json: bool) -> None:
     require_writable(places.BUILD / "smt2")
     require_writable(places.BUILD, *([REPORT] if whole else []))
     start = time.monotonic()
-    with _progress() as tell:
-        report = audits.audit(selected, places.BUILD / "smt2", tell)
+    report = audits.audit(selected, places.BUILD / "smt2")
     report["seconds"] = round(time.monotonic() - start, 3)
-    report = {"report": "audit", "version": VERSION, **report}
-    if as_json:
-        click.echo(json.dumps(report, indent=2))
-    else:
-        tree = _tree(selected[0], report["claims"][0]) if ids and len(selected) == 1 else []
-        for line in (*tree, *(line_of(found) for found in report["claims"]), *totals(report, whole)):
-            click.echo(line)
+    printed = report_of(report, selected, whole)
     if whole:
-        write_atomically(places.BUILD / REPORT, json.dumps(report, indent=2) + "\n")
-    sys.exit(REJECTED if findings(report) else 0)
-
-
-@contextmanager
-def _progress() -> Iterator[Tell]:
-    """A bar for each thing that is done, one after the other."""
-    with ExitStack() as stack:
-        bars: dict[str, Any] = {}
-
-        def tell(what: str, done: int, of: int) -> None:
-            if what not in bars:
-                stack.close()
-                bars[what] = stack.enter_context(ticker(what, of))
-            bars[what](done)
-
-        yield tell
+        write_atomically(places.BUILD / REPORT, written(printed, "json"))
+    ended(printed, form)
 
 
 def findings(report: Found) -> list[str]:
@@ -84,25 +58,57 @@ def findings(report: Found) -> list[str]:
     return [*report["findings"], *of_claims]
 
 
-def line_of(found: Found) -> str:
-    """One claim's line, and what is found under it."""
-    rows = found["obligations"]
-    facts = [row["facts"] for row in rows if "facts" in row]
-    z3, cvc5 = (1e3 * sum(row[solver]["seconds"] for row in rows) for solver in ("z3", "cvc5"))
-    agreed = "NOT AGREED" if found["findings"] else "agreed"
-    line = (
-        f"{found['claim']:<3} {agreed:<10} {len(rows):>4} obligations  z3 {z3:>6.0f} ms  "
-        f"cvc5 {cvc5:>6.0f} ms  {sum(f['number'] for f in facts):>4} facts"
+def report_of(found: Found, selected: Sequence[Claim], whole: bool) -> Report:
+    """What is printed: of one claim its obligations, then a row for each claim, and all in all."""
+    wrong, each = findings(found), len(selected) == 1
+    sections = (
+        *([_obligations(found["claims"][0])] if each else []),
+        _claims(found),
+        *([listed("findings", wrong)] if wrong else []),
+        Section("", notes=tuple(totals(found, whole))),
     )
-    return "\n".join([line, *(f"    {each}" for each in found["findings"])])
+    title = f"{counted(len(selected), 'claim')} audited"
+    if each:
+        title = f"{selected[0].id}  {selected[0].statement}"
+    return Report("audit", title, sections=sections, data=found, right=not wrong)
+
+
+def _obligations(found: Found) -> Section:
+    """Both solvers' answers and times."""
+    cells = (
+        (row["name"], f"by {row['rule']}", row["file"], *(c for s in SOLVERS for c in _said(row, s)))
+        for row in found["obligations"]
+    )
+    heads = ("obligation", "", "file", "z3", "ms", "cvc5", "ms")
+    columns = tuple(Column(head, right=head == "ms") for head in heads)
+    return Section("obligations", columns, rows(cells))
+
+
+def _said(row: Found, solver: str) -> tuple[str, str]:
+    return f"{solver} {row[solver]['answer']}", f"{row[solver]['seconds'] * 1e3:.1f} ms"
+
+
+def _claims(report: Found) -> Section:
+    """Whether both solvers agree on each claim, on how much, and how long it took them."""
+    cells = []
+    for found in report["claims"]:
+        asked = found["obligations"]
+        facts = sum(row["facts"]["number"] for row in asked if "facts" in row)
+        times = (f"{s} {1e3 * sum(row[s]['seconds'] for row in asked):.0f} ms" for s in SOLVERS)
+        agreed = "NOT AGREED" if found["findings"] else "agreed"
+        numbers = counted(len(asked), "obligation"), *times, counted(facts, "fact")
+        cells.append((found["claim"], agreed, *numbers))
+    heads = ("claim", "agreed", "obligations", *SOLVERS, "facts")
+    columns = tuple(Column(head, right=number > 1) for number, head in enumerate(heads))
+    return Section("claims", columns, rows(cells))
 
 
 def totals(report: Found, whole: bool) -> list[str]:
     """The closing lines."""
-    rows = [row for claim in report["claims"] for row in claim["obligations"]]
-    facts = [row["facts"] for row in rows if "facts" in row]
-    shown = [row["counterexample"]["holds"] for row in rows if "counterexample" in row]
-    agreed = sum(row["cvc5"]["answer"] == row["expected"] for row in rows)
+    asked = [row for claim in report["claims"] for row in claim["obligations"]]
+    facts = [row["facts"] for row in asked if "facts" in row]
+    shown = [row["counterexample"]["holds"] for row in asked if "counterexample" in row]
+    agreed = sum(row["cvc5"]["answer"] == row["expected"] for row in asked)
     held = sum((f["z3"], f["cvc5"]) == ("sat", "sat") for f in facts)
     of_claims = [each for claim in report["claims"] for each in claim["findings"]]
     unused = sum(each.startswith("unused: ") and not each.startswith(IDLE) for each in of_claims)
@@ -112,9 +118,8 @@ def totals(report: Found, whole: bool) -> list[str]:
     possible = sum((each["z3"], each["cvc5"]) == ("sat", "sat") for each in premises)
     generals = [c["claim"] for c in report["claims"] if any(p["for_all_values"] for p in c["premises"])]
     lines = [
-        "",
         f"cvc5 {solvers['cvc5']['version']} and z3 {solvers['z3']['version']} agree on {agreed} of "
-        f"{len(rows)} obligations of {len(report['claims'])} claims",
+        f"{len(asked)} obligations of {len(report['claims'])} claims",
         f"facts: those of {held} of {len(facts)} obligations can hold, in both solvers; {unused} of "
         f"{sum(f['number'] for f in facts)}, or parts of them, are unused",
         f"premises: those of {possible} of {len(premises)} theorems can hold together; {len(generals)} "
@@ -139,36 +144,9 @@ def totals(report: Found, whole: bool) -> list[str]:
             )
             lines.append(f"axiom {axiom['name']} ({on}): {axiom['reason']}")
     wrong = findings(report)
-    lines += [f"psem: {each}" for each in report["findings"]]
     lines.append(f"{len(wrong)} findings" if wrong else "nothing found")
     return lines
 
 
 def _differ(report: Found) -> bool:
     return any("not reproducible: " in each for each in findings(report))
-
-
-def _tree(claim: Claim, found: Found) -> list[str]:
-    """The theorem tree of a claim, with both solvers' answers and times."""
-    from psem_model.audit.explanation import tree
-    from psem_model.audit.proving import proved
-
-    result = proved(claim)
-    rows = {
-        id(obligation): row
-        for obligation, row in zip(result.obligations, found["obligations"], strict=False)
-    }
-
-    def note(obligation: Obligation) -> str:
-        row = rows.get(id(obligation))
-        if row is None:
-            return "not audited"
-        return f"{row['file']}, " + ", ".join(
-            f"{solver} {row[solver]['answer']} {row[solver]['seconds'] * 1e3:.1f} ms"
-            for solver in ("z3", "cvc5")
-        )
-
-    lines, shown = [f"{claim.id}  {claim.statement}"], set[int]()
-    for theorem in result.theorems:
-        lines += ["", *tree(theorem, 1, shown, note)]
-    return [*lines, ""]

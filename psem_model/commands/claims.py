@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 
@@ -10,9 +9,9 @@ import click
 
 from psem_model.commands.help import Command, option
 from psem_model.commands.options import CLAIMS, JSON, OUTPUT, SOME_CLAIMS, options
+from psem_model.commands.output import written
 from psem_model.text.errors import REJECTED, BadInput
-
-VERSION = 1  # of the explanation as JSON
+from psem_model.text.report import Report
 
 
 @click.command(cls=Command, examples=["psem prove", "psem prove C1 E2"])
@@ -56,8 +55,8 @@ def explain(ids: Sequence[str], smt: str | None, tree: bool, as_json: bool) -> N
     if smt is not None:
         click.echo(explanation.smt_of(results[0], smt))
     elif as_json:
-        found = [explanation.json_of(result) for result in results]
-        click.echo(json.dumps({"version": VERSION, "claims": found}, indent=2))
+        found = {"claims": [explanation.json_of(result) for result in results]}
+        click.echo(written(Report("explain", "", data=found), "json"), nl=False)
     else:
         click.echo("\n\n".join("\n".join(explanation.lines_of(result, tree)) for result in results))
     sys.exit(0 if all(result.as_expected for result in results) else REJECTED)

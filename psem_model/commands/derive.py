@@ -8,6 +8,7 @@ import click
 
 from psem_model.commands.help import Command, option
 from psem_model.commands.options import HOLD, OUTPUT, PLACEMENT, PROGRAM, STRATEGY, options
+from psem_model.commands.output import ended
 
 
 @click.command(
@@ -38,22 +39,20 @@ def derive(
     """
     from psem_model.predict.asked import Asked
     from psem_model.predict.plans import placed_as
-    from psem_model.reading.products import parsed
+    from psem_model.reading.products import parse
 
     asked = Asked("derive", strategy, placement, hold=hold, model=program)
     if language:
-        from psem_model.reading.language import language as lines
+        from psem_model.reading.language import report
 
         names = ("strategy", "placement", "hold", *program)
         asked.refuse(names, "with --language", "--language alone")
-        click.echo("\n".join(lines()))
-        return
-    found = parsed(strategy)
+        ended(report(), "text")
+    found = None if strategy is None else parse(strategy)
     if found is not None and not found.is_of_states and placement is None:
-        from psem_model.predict.programs import program as lines_of
+        from psem_model.predict.programs import program as derived_program
 
-        click.echo("\n".join(lines_of(found, hold, **program)))
-        return
+        ended(derived_program(found, hold, **program), "text")
     from psem_model.reading.schedules import dumps
     from spec.derive import derive as derived
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import Any
 
 import click
@@ -10,17 +11,23 @@ from click.shell_completion import CompletionItem
 
 from psem_model.text.errors import BadInput, choose
 
-Names = Callable[[], Iterable[str]]  # called where help, completion or a check asks for them
-
 
 class Word(click.ParamType[str]):
     """A word that a command reads: what help calls it, and the names that complete it.
 
-    `only`: nothing but these names is taken, and help shows them. `file`: names of files complete it.
+    `names`: the module that has them, and what they are called there; imported where help, completion
+    or a check asks for them. `only`: nothing but these names is taken, and help shows them. `file`:
+    names of files complete it.
     """
 
-    def __init__(self, name: str, names: Names = tuple, only: bool = False, file: bool = False) -> None:
-        self.name, self.names, self.only, self.file = name, names, only, file
+    def __init__(self, name: str, names: str = "", only: bool = False, file: bool = False) -> None:
+        self.name, self.place, self.only, self.file = name, names, only, file
+
+    def names(self) -> Iterable[str]:
+        """The names themselves."""
+        module, _, name = self.place.partition(":")
+        found = getattr(import_module(module), name) if name else ()
+        return found() if callable(found) else found
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
         return f"[{'|'.join(self.names())}]" if self.only else self.name
@@ -51,8 +58,9 @@ class Grouped(click.Option):
 
 
 def option(group: str, *names: str, **settings: Any) -> Callable[[Any], Any]:
-    """An option, under the title of a group in the help."""
-    return click.option(*names, cls=Grouped, group=group, **settings)
+    """An option, under the title of a group in the help, which shows its default if it has one."""
+    shown = "default" in settings
+    return click.option(*names, cls=Grouped, group=group, show_default=shown, **settings)
 
 
 def grouped(command: click.Command, ctx: click.Context) -> dict[str, list[tuple[str, str]]]:

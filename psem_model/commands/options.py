@@ -1,11 +1,8 @@
-"""Options that several commands take, and the bar that they show."""
+"""Options that several commands take."""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -19,10 +16,16 @@ if TYPE_CHECKING:
     from psem_model.predict.asked import Asked
 
 Function = TypeVar("Function", bound=Callable[..., None])
-Item = TypeVar("Item")
-LONG, PATIENCE = 50, 1.0  # items, or seconds, from which on a bar is worth the while
 
 PLAN, SHAPE, STEP, RUN, OUTPUT = "Plan", "Model", "Step", "Run", "Output"  # groups of options
+
+
+def number(group: str, name: str, help_: str, **settings: Any) -> Callable[[Function], Function]:
+    """An option that takes a number."""
+    decorated: Callable[[Function], Function] = option(
+        group, name, type=names.NUMBER, help=help_, **settings
+    )
+    return decorated
 
 
 STRATEGY = click.argument(
@@ -111,7 +114,6 @@ POLICY = option(
     "policy",
     type=names.A_POLICY,
     default="mixed-adam",
-    show_default=True,
     help="Bytes of a weight and of a gradient, and of optimizer state, per parameter: a named policy, "
     "such as fp32-adam, or w,g,K.",
 )
@@ -123,28 +125,15 @@ POLICY_TO_CHECK = option(
     help="The optimizer, by what its state has in it: a named policy, such as fp32-adam, or w,g,K. "
     "Default: each kind of optimizer; the exit code is that of mixed-adam.",
 )
-ACCUMULATE = option(
-    STEP,
-    "--accumulate",
-    type=names.NUMBER,
-    default="1",
-    show_default=True,
-    help="Micro-steps per step.",
+ACCUMULATE = number(STEP, "--accumulate", "Micro-steps per step.", default="1")
+ACCUMULATE_TO_CHECK = number(STEP, "--accumulate", "Micro-steps per step. Default: every number.")
+ACCUMULATE_EACH = number(
+    STEP, "--accumulate", "Micro-steps per step, of all plans or of each: 16, or 16,4. Default: 1."
 )
-ACCUMULATE_TO_CHECK = option(
-    STEP, "--accumulate", type=names.NUMBER, help="Micro-steps per step. Default: every number."
-)
-ACCUMULATE_EACH = option(
-    STEP,
-    "--accumulate",
-    type=names.NUMBER,
-    help="Micro-steps per step, of all plans or of each: 16, or 16,4. Default: 1.",
-)
-GLOBAL_BATCH = option(
+GLOBAL_BATCH = number(
     STEP,
     "--global-batch",
-    type=names.NUMBER,
-    help="Samples of a step on all devices; how many micro-steps each plan takes follows.",
+    "Samples of a step on all devices; how many micro-steps each plan takes follows.",
 )
 UNIT = option(
     STEP,
@@ -156,7 +145,6 @@ EXACT = option(
     OUTPUT,
     "--exact/--divisible",
     default=True,
-    show_default=True,
     help="With padding, or as if N divided Psi.",
 )
 JSON = option(OUTPUT, "--json", "as_json", is_flag=True, help="Machine-readable output.")
@@ -215,32 +203,23 @@ CONFIG = option(
 )
 
 
-def _number(name: str, help_: str) -> Callable[[Function], Function]:
-    return option(SHAPE, name, type=names.NUMBER, help=help_)
-
-
 MODEL_SHAPE = (
     CONFIG,
-    _number("--layers", "Layers of the model, where there is no --config."),
-    _number("--hidden", "Features of a token between layers."),
-    _number("--heads", "Heads of attention."),
-    _number("--kv-heads", "Heads of keys and values. Default: as many as heads."),
-    _number("--head-dim", "Features of a head. Default: hidden / heads."),
-    _number("--feed-forward", "Features inside the MLP. Default: 4 x hidden."),
-    _number("--vocabulary", "Words. Default: no embedding and no head."),
-    _number("--experts", "Experts in each layer."),
-    _number("--chosen", "Experts that each token is sent to."),
+    number(SHAPE, "--layers", "Layers of the model, where there is no --config."),
+    number(SHAPE, "--hidden", "Features of a token between layers."),
+    number(SHAPE, "--heads", "Heads of attention."),
+    number(SHAPE, "--kv-heads", "Heads of keys and values. Default: as many as heads."),
+    number(SHAPE, "--head-dim", "Features of a head. Default: hidden / heads."),
+    number(SHAPE, "--feed-forward", "Features inside the MLP. Default: 4 x hidden."),
+    number(SHAPE, "--vocabulary", "Words. Default: no embedding and no head."),
+    number(SHAPE, "--experts", "Experts in each layer."),
+    number(SHAPE, "--chosen", "Experts that each token is sent to."),
     BLOCK,
 )
 MODEL = (
     *MODEL_SHAPE,
-    option(STEP, "--sequence", type=names.NUMBER, help="Tokens of a sample."),
-    option(
-        STEP,
-        "--micro-batch",
-        type=names.NUMBER,
-        help="Samples of a micro-batch. Default: 1.",
-    ),
+    number(STEP, "--sequence", "Tokens of a sample."),
+    number(STEP, "--micro-batch", "Samples of a micro-batch. Default: 1."),
     RECOMPUTE,
     option(
         STEP,
@@ -254,9 +233,7 @@ MODEL = (
         type=names.ORDER,
         help="Of pp: the order of work. Default: 1f1b, or interleaved with --chunks.",
     ),
-    option(
-        STEP, "--chunks", type=names.NUMBER, help="Of pp: chunks of layers in a stage, interleaved."
-    ),
+    number(STEP, "--chunks", "Of pp: chunks of layers in a stage, interleaved."),
 )
 
 
@@ -278,33 +255,3 @@ def asked(command: str, given: Mapping[str, Any], **more: Any) -> Asked:
     model = {name: value for name, value in given.items() if name in OF_MODELS}
     others = {name: value for name, value in given.items() if name not in OF_MODELS}
     return Asked(command, **others, **more, model=model)
-
-
-def bar(label: str) -> Callable[[Sequence[Item]], Iterator[Item]]:
-    """Items one by one, with a bar if there are many and someone is at a terminal."""
-
-    def pass_through(items: Sequence[Item]) -> Iterator[Item]:
-        if len(items) < LONG or not sys.stderr.isatty():
-            yield from items
-            return
-        with click.progressbar(items, label=label, file=sys.stderr) as pending:
-            yield from pending
-
-    return pass_through
-
-
-@contextmanager
-def ticker(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """To be told how many of `total` are done; a bar if it takes long and someone is at a terminal."""
-    start = time.monotonic()
-    with ExitStack() as stack:
-        bars: list[Any] = []
-
-        def tell(done: int) -> None:
-            if not bars and sys.stderr.isatty() and time.monotonic() - start > PATIENCE:
-                shown = click.progressbar(length=total, label=label, file=sys.stderr)
-                bars.append(stack.enter_context(shown))
-            for shown in bars:
-                shown.update(done - shown.pos)
-
-        yield tell

@@ -9,7 +9,6 @@ from inspect import cleandoc
 import click
 
 from proofs.registry import VERSION as PROOFS_VERSION
-from psem_model.commands.claims import VERSION as CLAIMS_VERSION
 from psem_model.commands.cli import INTERRUPTED, psem
 from psem_model.commands.help import OTHER, Command, grouped
 from psem_model.commands.output import FORMS
@@ -34,15 +33,14 @@ Exit codes:
   choice; or output that cannot be written;
 * {INTERRUPTED}: interrupted.
 
-**Forms of output.** `predict`, `compare`, `check`, `simulate`, `space` and `tables` make a report,
-which `--format` prints as {", ".join(FORMS[:-1])} or {FORMS[-1]}. Text for a terminal fits its
+**Forms of output.** `predict`, `compare`, `check`, `simulate`, `space`, `tables` and `audit` make a
+report, which `--format` prints as {", ".join(FORMS[:-1])} or {FORMS[-1]}. Text for a terminal fits its
 width; text for a pipe or a file has each row on one line, however long.
 
 **JSON.** A report begins with `"report"`, the command, and `"version"`, now {VERSION}, which is raised
 when a key changes its meaning or goes. Each figure is there exactly (`"exact"`, a fraction) and as
-the nearest float (`"value"`), with its unit and formula where it has them. `prove --json` and
-`explain --json` have versions of their own, now {PROOFS_VERSION} and {CLAIMS_VERSION}; `audit --json`
-has none.
+the nearest float (`"value"`), with its unit and formula where it has them. `explain --json` begins
+so, too; `prove --json` has a version of its own, now {PROOFS_VERSION}.
 
 **Numbers.** `--psi 70B` is 70,000,000,000; K, M, B and T are thousands, millions, billions and
 trillions. GB is 10^9 bytes and GiB is 2^30 bytes.

@@ -22,10 +22,11 @@ from psem_model.commands.options import (
     SCHEDULE,
     STRATEGY,
     UNIT,
+    number,
     options,
-    ticker,
 )
 from psem_model.commands.output import ended
+from psem_model.text.progress import ticker
 
 
 @click.command(
@@ -37,23 +38,15 @@ from psem_model.commands.output import ended
     ],
 )
 @options(STRATEGY, PLACEMENT, HOLD, SCHEDULE, DEVICES, PSI, MLP, *MODEL, POLICY, ACCUMULATE, UNIT)
-@option(RUN, "--steps", type=names.NUMBER, default="1", show_default=True, help="Training steps.")
+@number(RUN, "--steps", "Training steps.", default="1")
 @option(
     RUN,
     "--arithmetic",
     type=names.ARITHMETIC,
     default="modular",
-    show_default=True,
     help="Modular is exact and fast; exact, fractions, is not of a model's shape.",
 )
-@option(
-    RUN,
-    "--seed",
-    type=names.NUMBER,
-    default="0",
-    show_default=True,
-    help="Of the model and its data.",
-)
+@number(RUN, "--seed", "Of the model and its data.", default="0")
 @FORM
 def simulate(steps: str, arithmetic: str, seed: str, form: str, **given: Any) -> None:
     """Run a STRATEGY, a placement or a schedule in a file on simulated devices.

@@ -6,19 +6,12 @@ import click
 
 from psem_model.commands import names
 from psem_model.commands.help import Command, option
-from psem_model.commands.options import ACCUMULATE, FORM, OUTPUT, PLAN, POLICY, options
+from psem_model.commands.options import ACCUMULATE, FORM, OUTPUT, PLAN, POLICY, number, options
 from psem_model.commands.output import ended
 
 
 @click.command(cls=Command, examples=["psem space --devices 64", "psem space --reasons"])
-@option(
-    PLAN,
-    "--devices",
-    type=names.NUMBER,
-    default="8",
-    show_default=True,
-    help="Devices, at least 2.",
-)
+@number(PLAN, "--devices", "Devices, at least 2.", default="8")
 @options(POLICY, ACCUMULATE)
 @option(OUTPUT, "--all", "every", is_flag=True, help="Every class of equal cost, with its placements.")
 @option(OUTPUT, "--reasons", is_flag=True, help="Why the others are not realisable, each with a run.")

@@ -16,10 +16,10 @@ from psem_model.commands.options import (
     POLICY,
     TABLE,
     options,
-    ticker,
 )
 from psem_model.commands.output import ended
 from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.progress import ticker
 
 if TYPE_CHECKING:
     from psem_model.tables.table import Style
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     "--symbols",
     metavar="PARAMETERS,DEVICES",
     default="Psi,N",
-    show_default=True,
     help="Of the parameters, Psi or P, and of the devices, N or d.",
 )
 @options(EXACT, POLICY)
@@ -62,7 +61,7 @@ def tables(
     from psem_model.reading import words
     from psem_model.tables.files import TABLES, build
     from psem_model.tables.table import SYMBOLS, Style
-    from psem_model.text.report import Report
+    from psem_model.text.report import Report, meant
 
     given = symbols.split(",")
     if len(given) != len(SYMBOLS):
@@ -88,9 +87,8 @@ def tables(
                 check()
             ended(report, form or "markdown")
     else:
-        wide = max(map(len, TABLES))
-        for each, builder in TABLES.items():
-            click.echo(f"{each:<{wide}}  {(builder.__doc__ or '').strip()}")
+        meanings = {each: (builder.__doc__ or "").strip() for each, builder in TABLES.items()}
+        ended(Report("tables", "", sections=(meant("", meanings),)), form or "text")
 
 
 def write_all(style: Style, given: str | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any
 
 from psem_model.check.placements import BY_HAND, NO_COPY, SMALL, refused
@@ -14,30 +13,24 @@ from psem_model.predict.plans import Plan, StatesPlan
 from psem_model.predict.states import predict_schedule
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
 from spec.arithmetic import Number
-from spec.mesh import group_size
+from spec.memory import MODEL_STATES
 from spec.pipeline import bubble_of_span
 from spec.states import State
 
 JOINT = " x "
-STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 
 
 @dataclass(frozen=True)
 class Compared:
     """One plan's figures, in bytes per device, of its fullest and of its busiest stage."""
 
-    text: str
-    devices: int
-    samples: Number  # of a step, on all devices
-    psi: Number  # parameters of the whole model
-    micro_steps: Number  # of a step
+    plan: Plan
     rejected: str  # the reason; empty if it is accepted
     bytes: Mapping[str, Number]
     sent: Mapping[str, Number]  # to other devices, by axes
     host_bytes: Number = 0  # over the host link, both ways
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
     idle: Number = 0  # of the whole step
-    of_stages: bool = False
 
     @property
     def verdict(self) -> str:
@@ -54,11 +47,11 @@ class Compared:
     def data(self) -> dict[str, Any]:
         """For a program."""
         return {
-            "strategy": self.text,
-            "devices": self.devices,
-            "psi": self.psi,
-            "accumulate": self.micro_steps,
-            "samples": self.samples,
+            "strategy": self.plan.text,
+            "devices": self.plan.devices,
+            "psi": self.plan.psi,
+            "accumulate": self.plan.micro_steps,
+            "samples": self.plan.samples_of_step,
             "accepted": not self.rejected,
             "reason": self.rejected or None,
             "for_want_of_a_copy": self.for_want_of_a_copy,
@@ -70,48 +63,35 @@ class Compared:
         }
 
 
-@singledispatch
 def compared(plan: Plan) -> Compared:
     """The figures of a plan."""
-    raise TypeError(f"not a plan: {type(plan).__name__}")
+    return _of_model(plan) if isinstance(plan, ModelPlan) else _of_states(plan)
 
 
-@compared.register
-def _(plan: ModelPlan) -> Compared:
+def _of_model(plan: ModelPlan) -> Compared:
     fullest, busiest = plan.fullest, plan.busiest
     sizes = _at_rest(fullest.resting)
     sizes |= {"activations": fullest.activations, "peak": fullest.peak, "host": fullest.host}
     few = {axis: min(int(size), SMALL) for axis, size in plan.mesh.items()}
-    few_steps = min(plan.pipe.micro_batches, SMALL)
+    few_steps = min(plan.micro_steps, SMALL)
     checked = check_product(plan.text, plan.product, plan.model, few, few_steps, plan.policy)
     rejected = [w.checked for w in checked.weights if not w.checked.verdict.accepted]
-    wrong = checked.wrong or next((found.verdict.reason for found in rejected), "")
     return Compared(
-        plan.text,
-        group_size(plan.mesh, plan.mesh),
-        plan.samples_of_step,
-        plan.psi,
-        plan.pipe.micro_batches,
-        wrong,
+        plan,
+        checked.wrong or next((found.verdict.reason for found in rejected), ""),
         sizes,
         _by_axes((moved.axes, moved.bytes) for moved in busiest.moved if not moved.to_host),
         busiest.host_bytes,
         not checked.wrong and any(found.for_want_of_a_copy for found in rejected[:1]),
         bubble_of_span(plan.pipe),
-        plan.product.pipe is not None,
     )
 
 
-@compared.register
-def _(plan: StatesPlan) -> Compared:
+def _of_states(plan: StatesPlan) -> Compared:
     no = plan.placement and refused(plan.placement, plan.mesh, plan.micro_steps, plan.policy)
     costs = predict_schedule(plan.schedule, plan.sizes, plan.micro_steps)
     return Compared(
-        plan.text,
-        plan.devices,
-        plan.samples_of_step,
-        plan.psi,
-        plan.micro_steps,
+        plan,
         no.verdict.reason if no else "",
         _at_rest(costs.resting) | {"peak": costs.peak, "host": costs.host},
         _by_axes((move.op.axes, move.bytes) for move in costs.moves if not move.to_host),
@@ -122,7 +102,7 @@ def _(plan: StatesPlan) -> Compared:
 
 def _at_rest(resting: Mapping[State, Number]) -> dict[str, Number]:
     """Bytes of each model state between steps, and of all of them."""
-    sizes = {state.value: resting[state] for state in STATES}
+    sizes = {state.value: resting[state] for state in MODEL_STATES}
     return {**sizes, "resting": sum(sizes.values())}
 
 
@@ -139,7 +119,7 @@ def _by_axes(moved: Iterable[tuple[tuple[str, ...], Number]]) -> dict[str, Numbe
 def report(plans: Sequence[Plan]) -> Report:
     """Plans as columns of one table. Wrong if one of them is rejected."""
     found = [compared(plan) for plan in plans]
-    columns = (Column(""), *(Column(plan.text, right=True) for plan in found))
+    columns = (Column(""), *(Column(plan.text, right=True) for plan in plans))
     table = Section("", columns, tuple(_rows(found)), tuple(_notes(found)), titled=True)
     right = not any(plan.rejected for plan in found)
     return Report("compare", "", (), (table,), {"plans": [p.data() for p in found]}, right)
@@ -148,7 +128,7 @@ def report(plans: Sequence[Plan]) -> Report:
 def _rows(plans: Sequence[Compared]) -> Iterator[Row]:
     axes = dict.fromkeys(name for plan in plans for name in plan.sent)
     names = dict.fromkeys(name for plan in plans for name in plan.bytes)
-    differ = len({plan.samples for plan in plans}) > 1
+    differ = len({p.plan.samples_of_step for p in plans}) > 1
 
     def row(name: str, cells: Iterable[Cell], marked: bool = False) -> Row:
         return Row((name, *cells), marked=marked)
@@ -156,10 +136,10 @@ def _rows(plans: Sequence[Compared]) -> Iterator[Row]:
     def size(value: Number | None) -> Cell:
         return Quantity(value, BYTES) if value else ""
 
-    yield row("devices", (plan.devices for plan in plans))
-    if any(plan.micro_steps != 1 for plan in plans):
-        yield row("micro-steps of a step", (plan.micro_steps for plan in plans))
-    yield row("samples of a step" + " (!)" * differ, (plan.samples for plan in plans), differ)
+    yield row("devices", (p.plan.devices for p in plans))
+    if any(p.plan.micro_steps != 1 for p in plans):
+        yield row("micro-steps of a step", (p.plan.micro_steps for p in plans))
+    yield row("samples of a step" + " (!)" * differ, (p.plan.samples_of_step for p in plans), differ)
     wrong = any(plan.rejected for plan in plans)
     yield row("verdict", (plan.verdict for plan in plans), wrong)
     for name in names:
@@ -176,9 +156,9 @@ def _rows(plans: Sequence[Compared]) -> Iterator[Row]:
 
 def _notes(plans: Sequence[Compared]) -> Iterator[str]:
     """What the rows are of, and why plans are rejected."""
-    of_stages = any(plan.of_stages for plan in plans)
+    of_stages = any(isinstance(p.plan, ModelPlan) and p.plan.product.pipe for p in plans)
     fullest, busiest = (", of the fullest stage", ", of the busiest") if of_stages else ("", "")
-    if len({plan.samples for plan in plans}) > 1:
+    if len({p.plan.samples_of_step for p in plans}) > 1:
         yield "(!) the plans train on unequal samples in a step: --global-batch makes them equal"
     yield f"memory per device{fullest}; sent per device and step{busiest}"
     if any("activations" in plan.bytes for plan in plans):
@@ -191,4 +171,4 @@ def _notes(plans: Sequence[Compared]) -> Iterator[str]:
     for plan in plans:
         if plan.rejected:
             why = f"; {NO_COPY}; {BY_HAND}" if plan.for_want_of_a_copy else ""
-            yield f"{plan.verdict}, {plan.text}: {plan.rejected}{why}"
+            yield f"{plan.verdict}, {plan.plan.text}: {plan.rejected}{why}"

@@ -1,4 +1,4 @@
-"""A GPT cut by a strategy, and a pipeline's stages, in symbols."""
+"""A GPT cut by a strategy, in numbers and in symbols, and a pipeline's stages."""
 
 from __future__ import annotations
 
@@ -8,38 +8,55 @@ from typing import Any
 
 import sympy
 
+from psem_model.predict.model_plans import held as as_held
 from psem_model.predict.models import ModelPlan
-from psem_model.predict.models_closed import symbolic
+from psem_model.predict.models_closed import axis_symbol, symbolic
 from psem_model.predict.states_closed import Closed
 from psem_model.reading.products import parse
 from psem_model.reading.shapes import transformer
 from spec import pipeline
 from spec.distribute import NOTHING
 from spec.pipeline import Kind, Pipeline
-from spec.transformer import Transformer
+from spec.states import MIXED_ADAM, BytePolicy
 
-# symbols take the place of these numbers
-SHAPE = {"layers": "2", "hidden": "8", "heads": "4", "vocabulary": "16"}
 EXPERTS = {"experts": "4", "chosen": "2"}
-TOKENS = 8
 
 
-def gpt(with_experts: bool = False) -> Transformer:
-    """A small GPT, with one MLP or with experts."""
-    experts = EXPERTS if with_experts else {}
-    return transformer({**SHAPE, **experts, "sequence": str(TOKENS)})
+@cache
+def gpt(
+    strategy: str,
+    b: int = 1,
+    s: int = 1024,
+    h: int = 1024,
+    a: int = 16,
+    L: int = 4,
+    V: int = 0,
+    m: int = 1,
+    v: int = 1,
+    order: Kind | None = None,
+    again: str = NOTHING,
+    policy: BytePolicy = MIXED_ADAM,
+    **devices: int,
+) -> ModelPlan:
+    """A GPT cut by a strategy, with experts for ep.
+
+    Its sizes, and those of its axes, by the letters of the closed forms.
+    """
+    shape = {"layers": str(L), "hidden": str(h), "heads": str(a), "sequence": str(s)}
+    words, product = {"vocabulary": str(V)} if V else {}, parse(strategy).product
+    experts = EXPERTS if any(factor.name == "ep" for factor in product.factors) else {}
+    model = transformer({**shape, **words, **experts})
+    mesh = {axis: devices.get(axis_symbol(axis), 1) for axis in product.axes}
+    order = order or (Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B)
+    pipe = Pipeline(order, mesh[product.pipe] if product.pipe else 1, m, v)
+    return ModelPlan(model, product, mesh, b, s, pipe, policy, again)
 
 
 @cache
 def plan(strategy: str, again: str = NOTHING, held: bool = False) -> ModelPlan:
-    """A GPT cut by a strategy. `again`: what backward makes again; `held`: what is gathered stays."""
-    product = parse(strategy).product
-    factors = (replace(f, cuts=f.cuts and replace(f.cuts, held=held)) for f in product.factors)
-    product = replace(product, factors=tuple(factors))
-    mesh = dict.fromkeys(product.axes, 2)
-    pipe = Pipeline(Kind.ONE_F_ONE_B, 2 if product.pipe else 1, 4)
-    model = gpt(with_experts="ep" in strategy.split("*"))
-    return symbolic(ModelPlan(model, product, mesh, 1, TOKENS, pipe, again=again))
+    """A GPT in symbols. `again`: what backward makes again; `held`: what is gathered stays."""
+    small = gpt(strategy, s=8, h=8, a=4, L=2, V=16, m=4, again=again)
+    return symbolic(replace(small, product=as_held(small.product, held)))
 
 
 def in_flight(pipe: Pipeline, stage: Any) -> Any:

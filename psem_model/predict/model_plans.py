@@ -11,7 +11,7 @@ from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import transformer
-from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
 from spec.arithmetic import Number
 from spec.compose import Product
@@ -22,6 +22,7 @@ from spec.transformer import Transformer
 
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
 RECOMPUTE |= {"selective": PAIRS, "full": ALL}  # as Megatron-LM calls them
+ORDERS = tuple(kind.value for kind in Kind)
 
 
 def held(product: Product, is_held: bool) -> Product:
@@ -58,7 +59,7 @@ def plan(found: Expression, asked: Asked) -> ModelPlan:
         words.count("--sequence", sequence, "tokens"),
         pipe,
         asked.bytes,
-        RECOMPUTE[choose("--recompute", given.get("recompute") or NOTHING, RECOMPUTE)],
+        RECOMPUTE[given.get("recompute") or NOTHING],
         None if asked.unit is None else words.parameters("--unit", asked.unit, "elements"),
         bool(asked.model.get("offload_activations")),
         found.text,
@@ -96,12 +97,10 @@ def _pipeline(
     chunks: str | None,
 ) -> Pipeline:
     v = 1 if chunks is None else words.count("--chunks", chunks, "chunks of layers in a stage")
-    kinds = {kind.value: kind for kind in Kind}
     usual = Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B
-    name = usual.value if order is None else order
-    kind = kinds[choose("--order", name, kinds)]
+    kind = Kind(order or usual)
     if v > 1 and kind is not Kind.INTERLEAVED:
-        raise BadInput(f"--order: given {quoted(name)} with --chunks {v}; expected interleaved")
+        raise BadInput(f"--order: given {quoted(order)} with --chunks {v}; expected interleaved")
     if kind is Kind.INTERLEAVED and micro_batches % stages:
         raise BadInput(
             f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
-from psem_model.predict.states import Costs, predict_schedule
+from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec import checkpoints
@@ -19,7 +19,7 @@ from spec.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.compose import Product
 from spec.derive import derive
 from spec.distribute import ALL, NOTHING, distribute
-from spec.memory import Sizes
+from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import group_size
 from spec.model_costs import Indices, in_precision, parameters
 from spec.model_strategies import WORDS
@@ -31,7 +31,6 @@ from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
 from spec.values import Part
 
-STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 PARTS = (EMBEDDING, LAYER, HEAD)
 MOST_CHUNKS = 100_000
 
@@ -78,6 +77,15 @@ class ModelPlan:
     def sample_axes(self) -> tuple[str, ...]:
         """The axes whose devices have samples of their own."""
         return self.product.states.axes + self._cut_samples
+
+    @property
+    def devices(self) -> int:
+        return int(group_size(self.mesh, self.mesh))
+
+    @property
+    def micro_steps(self) -> Number:
+        """Micro-batches of a step."""
+        return self.pipe.micro_batches
 
     @property
     def samples_of_step(self) -> Number:
@@ -184,7 +192,7 @@ class Group:
 
     summed: tuple[str, ...]
     weights: tuple[str, ...]
-    costs: Costs
+    costs: Prediction
     largest: str = field(compare=False)  # the part that has most of them
 
 
@@ -259,7 +267,7 @@ class StageCosts:
     @cached_property
     def resting(self) -> dict[State, Number]:
         """Bytes of each model state between steps."""
-        return {state: sum(g.costs.resting[state] for g in self.groups) for state in STATES}
+        return {state: sum(g.costs.resting[state] for g in self.groups) for state in MODEL_STATES}
 
     @property
     def host(self) -> Number:
@@ -380,7 +388,7 @@ class StageCosts:
         """Parameters and gradients, as the schedule of each group of weights moves them."""
         for group in self.groups:
             for move in group.costs.moves:
-                if move.op.state in STATES and move.elements:
+                if move.op.state in MODEL_STATES and move.elements:
                     yield Moved(
                         move.op.state.value,
                         move.op.kind.value,

@@ -72,13 +72,10 @@ def symbolic(plan: ModelPlan) -> ModelPlan:
     )
 
 
-def written(formula: Any) -> Formula:
-    """A formula for a report, expanded or factored, whichever is shorter."""
+def shortest(formula: Any) -> Any:
+    """A formula expanded or factored, whichever is shorter."""
     expression = sympy.sympify(formula)
-    shortest = min(
-        (sympy.factor(expression), sympy.expand(expression)), key=lambda form: len(str(form))
-    )
-    return Formula(str(shortest), shortest)
+    return min((sympy.factor(expression), sympy.expand(expression)), key=lambda f: len(str(f)))
 
 
 def per_token(formula: Any) -> Formula:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
-from math import prod
 from typing import Any
 
 from psem_model.check.placements import require_realisable
-from psem_model.predict.models import STATES, ModelPlan, Moved, StageCosts
-from psem_model.predict.models_closed import forms, legend, per_token, written
+from psem_model.predict.models import ModelPlan, Moved, StageCosts
+from psem_model.predict.models_closed import forms, legend, per_token, shortest
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD, PHASES, PartCosts
+from psem_model.predict.states_closed import written
 from psem_model.predict.states_report import totals
 from psem_model.reading.products import NAMES
 from psem_model.text.figures import counted, digits, in_bytes, plain, times, unit_of
@@ -31,6 +31,7 @@ from psem_model.text.report import (
 from spec.arithmetic import Number
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.layouts import Layout
+from spec.memory import MODEL_STATES
 from spec.mesh import group_size
 from spec.modes import Mode
 from spec.pipeline import bubble_of_ideal, bubble_of_span
@@ -65,7 +66,10 @@ class _Reported:
     def __init__(self, plan: ModelPlan) -> None:
         self.plan, self.forms = plan, forms(plan)
         self.written = {
-            part: {n: per_token(f) if n == "activations" else written(f) for n, f in found.items()}
+            part: {
+                n: per_token(f) if n == "activations" else written(shortest(f))
+                for n, f in found.items()
+            }
             for part, found in self.forms.items()
         }
 
@@ -138,10 +142,10 @@ class _Reported:
             form = found["sent"]
             sent = Quantity(self.plan.costs[LAYER].handed_on, ELEMENTS, form)
             words = f"{plain(sent.value)} elements, each way, of a micro-batch"
-            rows.append(Row(("sent at a boundary", words, form, sent), "sent_per_boundary"))
+            cells = ("sent at a boundary", words, form)
+            rows.append(Row(cells, "sent_per_boundary", told={ITSELF: sent}))
         title = "pipeline: idle time, if all stages take equally long"
-        exactly = Column("exactly", key=ITSELF, shown=False)
-        columns = (Column("what"), Column("size"), Column("formula", 1), exactly)
+        columns = (Column("what"), Column("size"), Column("formula", 1))
         return Section(title, columns, tuple(rows), key="pipeline")
 
     def _memory(self) -> Section:
@@ -153,7 +157,7 @@ class _Reported:
                 f"resting.{s.value}",
                 f"{policy.of(s)} = {policy.provenance(s)}",
             )
-            for s in STATES
+            for s in MODEL_STATES
         ]
         rows.append(_size("resting", sum(stage.resting.values()), "resting.total"))
         kept = "kept on the host" if plan.offload else "kept for backward"
@@ -181,7 +185,8 @@ class _Reported:
 
 def _idle(words: str, share: Number, form: Formula, key: str) -> Row:
     exact = Fraction(share)
-    return Row((words, f"{exact} = {digits(exact, 4)}", form, Quantity(share, "", form)), key)
+    told = {ITSELF: Quantity(share, "", form)}
+    return Row((words, f"{exact} = {digits(exact, 4)}", form), key, told=told)
 
 
 def _size(words: str, size: Number, key: str, provenance: str = "", always: bool = True) -> Row:
@@ -230,7 +235,7 @@ def _inputs(plan: ModelPlan) -> dict[str, Any]:
     shape = ("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary")
     return {
         "psi": plan.psi,
-        "devices": prod(plan.mesh.values()),
+        "devices": plan.devices,
         "mesh": dict(plan.mesh),
         **{name: getattr(plan.model, name) for name in (*shape, "experts", "chosen", "positions")},
         "padded_vocabulary": plan.padded_words,
@@ -287,18 +292,12 @@ def _at(plan: ModelPlan, stage: StageCosts) -> str:
 
 def _stages(plan: ModelPlan) -> Section:
     in_flight = "in flight" if plan.pipe.chunks == 1 else "in flight, chunks"
-    columns = (
-        Column("stage", key="stage", right=True),
-        Column("alike", key="alike", right=True),
-        Column("layers", key="layers", right=True),
-        Column("parameters", key="parameters", right=True),
-        Column(in_flight, key="in_flight", right=True),
-        Column("resting", key="resting", right=True),
-        Column("activations", key="activations", right=True),
-        Column("peak", key="peak", right=True),
-        Column("sent", key="bytes", right=True),
-        Column("elements", key="elements", shown=False),
+    keys = (
+        *("stage", "alike", "layers", "parameters", "in_flight"),
+        *("resting", "activations", "peak", "bytes"),
     )
+    titles = {"in_flight": in_flight, "bytes": "sent"}
+    columns = tuple(Column(titles.get(key, key), key=key, right=True) for key in keys)
     rows = tuple(
         Row(
             (
@@ -307,8 +306,8 @@ def _stages(plan: ModelPlan) -> Section:
                 Quantity(stage.activations, BYTES),
                 Quantity(stage.peak, BYTES),
                 Quantity(stage.bytes, BYTES),
-                Quantity(stage.elements, ELEMENTS),
-            )
+            ),
+            told={"elements": Quantity(stage.elements, ELEMENTS)},
         )
         for stage in plan.stages
     )
@@ -320,14 +319,9 @@ def _stages(plan: ModelPlan) -> Section:
 def _operations(plan: ModelPlan) -> Section:
     columns = (
         Column("operation"),
-        Column("operation", key="operation", shown=False),
-        Column("value", key="value", shown=False),
         Column("along", key="axes"),
-        Column("of", key="of", shown=False),
-        Column("phase", key="phase", shown=False),
         Column("of, when"),
         Column("times"),
-        Column("times", key="times", shown=False),
         Column("elements", key="elements"),
         Column("bytes", key="bytes"),
     )
@@ -342,17 +336,19 @@ def _operation(moved: Moved) -> Row:
     return Row(
         (
             f"{moved.collective} {moved.what}",
-            moved.collective,
-            moved.what,
             Axes(moved.axes),
-            moved.of,
-            moved.when,
             f"{moved.of}, {when}",
             times(moved.times),
-            moved.times,
             Quantity(moved.elements, ELEMENTS),
             Quantity(moved.bytes, BYTES),
-        )
+        ),
+        told={
+            "operation": moved.collective,
+            "value": moved.what,
+            "of": moved.of,
+            "phase": moved.when,
+            "times": moved.times,
+        },
     )
 
 

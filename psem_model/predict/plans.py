@@ -15,7 +15,7 @@ from psem_model.predict.asked import OF_MODELS, STEP, Asked
 from psem_model.predict.models import ModelPlan
 from psem_model.reading import placements, words
 from psem_model.reading.meshes import devices_of, mesh_of, required
-from psem_model.reading.products import Expression, parse, parsed, require_different
+from psem_model.reading.products import Expression, parse, require_different
 from psem_model.reading.shapes import is_shape, transformer
 from psem_model.text.errors import BadInput, quoted
 from spec.arithmetic import DIVISIBLE, EXACT, Number
@@ -26,7 +26,7 @@ from spec.model_costs import parameters
 from spec.placement import Placement
 from spec.schedule import Kind, Schedule
 from spec.states import BytePolicy
-from spec.strategies import STRATEGIES
+from spec.strategies import MEANING, STRATEGIES
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def read(asked: Asked) -> Plan:
         _require_one(asked)
     if asked.schedule is not None:
         return _of_schedule(asked, asked.schedule)
-    found = parsed(asked.strategy)
+    found = None if asked.strategy is None else parse(asked.strategy)
     of_model = found is not None and (not found.is_of_states or asked.has_samples)
     if found is None or not of_model or asked.placement is not None:
         return _of_states(asked, found)
@@ -172,22 +172,11 @@ def _with_batch(asked: Asked, found: Expression, global_batch: str) -> Asked:
 # ------------------------------------------------------------------------------ training states
 def _of_states(asked: Asked, found: Expression | None) -> StatesPlan:
     placed, title = placed_as(asked, found)
-    mesh = words.mesh(required(asked.devices), placed.axes) if found is None else None
-    mesh = mesh_of(found, asked.devices) if mesh is None and found is not None else mesh
-    psi, unit, mlp = _size(asked)
-    return StatesPlan(
-        asked.strategy or "placement",
-        title,
-        derive(placed),
-        placed,
-        mesh or {},
-        psi,
-        asked.bytes,
-        asked.count_of_steps(),
-        unit,
-        mlp,
-        not asked.divisible,
-    )
+    if found is None:
+        mesh = words.mesh(required(asked.devices), placed.axes)
+    else:
+        mesh = mesh_of(found, asked.devices)
+    return _sized(asked, asked.strategy or "placement", title, derive(placed), placed, mesh)
 
 
 def _of_schedule(asked: Asked, path: str) -> StatesPlan:
@@ -195,25 +184,40 @@ def _of_schedule(asked: Asked, path: str) -> StatesPlan:
 
     schedule = schedule_in(path)
     mesh = words.mesh(required(asked.devices), schedule.axes)
+    return _sized(asked, path, path, schedule, None, mesh)
+
+
+def _sized(
+    asked: Asked,
+    text: str,
+    title: str,
+    schedule: Schedule,
+    placed: Placement | None,
+    mesh: dict[str, int],
+) -> StatesPlan:
+    """The plan with so many parameters as were typed."""
     psi, unit, mlp = _size(asked)
-    return StatesPlan(
-        path,
-        path,
-        schedule,
-        None,
-        mesh,
-        psi,
-        asked.bytes,
-        asked.count_of_steps(),
-        unit,
-        mlp=mlp,
-    )
+    steps, padded = asked.count_of_steps(), not asked.divisible
+    return StatesPlan(text, title, schedule, placed, mesh, psi, asked.bytes, steps, unit, mlp, padded)
 
 
 def placed_as(asked: Asked, found: Expression | None) -> tuple[Placement, str]:
     """How training states are placed, by a strategy, a product of them or --placement; its title."""
-    if found is None or found.text in STRATEGIES or asked.placement is not None:
-        return placements.chosen(asked.command, asked.strategy, asked.placement, asked.hold)
+    given, command = asked.placement, asked.command
+    if found is not None and given is not None:
+        raise BadInput(
+            f"{command}: given {quoted(found.text)} and --placement; expected a strategy or "
+            "--placement, one of the two"
+        )
+    if given is not None:
+        placed = placements.placement(given, asked.hold)
+        return placed, f"placement {placements.spelled(placed)}"
+    if found is None:
+        raise BadInput(f"{command}: expected a strategy or --placement; nearest: {command} zero3")
+    if found.text in STRATEGIES:
+        if asked.hold:
+            raise BadInput("--hold goes with --placement; expected fsdp-hold for FSDP")
+        return STRATEGIES[found.text], f"{found.text}: {MEANING[found.text]}"
     asked.refuse(["hold"], f"with {quoted(found.text)}", "it with --placement")
     return found.product.states, found.text
 

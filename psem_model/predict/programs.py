@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from textwrap import wrap
-
 from psem_model.predict.model_plans import RECOMPUTE, held, require_experts
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import small
-from psem_model.text.errors import BadInput, choose, quoted
-from psem_model.text.figures import even
+from psem_model.text.errors import BadInput, quoted
+from psem_model.text.report import Column, Report, Section, listed, rows
 from spec.distribute import NOTHING, distribute
 from spec.layouts import WHOLE
 from spec.programs import Line, Move, Program
-from spec.transformer import EMBEDDING, HEAD, INDICES, LAYER, parts
+from spec.transformer import INDICES, LAYER, parts
 from spec.values import Role, Value
-
-PARTS = (EMBEDDING, LAYER, HEAD)
-WIDTH = 100  # characters of a line of the legend
 
 
 def program(
@@ -27,7 +22,7 @@ def program(
     part: str | None,
     recompute: str | None,
     moves: bool,
-) -> list[str]:
+) -> Report:
     """The derived program of one part of a model on the axes of a product such as tp or cp*tp.
 
     `moves`: only where values are moved.
@@ -38,9 +33,9 @@ def program(
             f"derive: given {quoted(found.text)}; expected strategies that cut the model, such as tp: "
             "what places the training states is derived alone, and pp leaves each part as it is"
         )
-    again = RECOMPUTE[choose("--recompute", recompute or NOTHING, RECOMPUTE)]
+    again = RECOMPUTE[recompute or NOTHING]
     of_name = {of.name: of for of in parts(small(block, experts))}
-    chosen = of_name[choose("--part", part or LAYER, PARTS)]
+    chosen = of_name[part or LAYER]
     if chosen.name == LAYER:
         require_experts(found, experts, "it with --experts")
     elif experts or recompute is not None:
@@ -49,7 +44,7 @@ def program(
     derived = distribute(chosen, axes, again)
     if hold and derived.kept == distribute(chosen, found.product.cuts, again).kept:
         raise BadInput("--hold: given where backward gathers nothing again; expected it with tp+sp")
-    return _Shown(derived, moves).lines(found)
+    return _Shown(derived, moves).report(found)
 
 
 class _Shown:
@@ -72,28 +67,34 @@ class _Shown:
         }
         self.used: set[str] = set()
 
-    def lines(self, found: Expression) -> list[str]:
-        """Title, legend, and forward, backward and finish; with all lines, what is kept as well."""
-        derived, out = self.derived, []
+    def report(self, found: Expression) -> Report:
+        """Forward, backward and finish, a row a line; with all lines, what is kept as well."""
+        derived, sections = self.derived, []
         for title, lines in (
             ("forward", derived.forward),
             ("backward", derived.backward),
             ("finish, once a step", derived.finish),
         ):
-            shown = [line for line in lines if isinstance(line, Move) or not self.moves]
-            rows = [self.row(line, lines is derived.backward) for line in shown]
-            if rows:
-                out += ["", title, *(f"  {line}" for line in even(rows))]
+            cells = [
+                self.row(line, lines is derived.backward)
+                for line in lines
+                if isinstance(line, Move) or not self.moves
+            ]
+            if cells:
+                columns = (Column("makes"), Column("by", 1), Column("lies"))
+                sections.append(Section(title, columns, rows(cells)))
         if not self.moves:
             kept = (f"{self.value(v)} {self.lies(v)}".rstrip() for v in derived.kept)
-            out += ["", "kept for backward", *(f"  {line}" for line in kept)]
-        legend = ", ".join(f"{i} {words}" for i, words in INDICES.items() if i in self.used)
-        return [
+            sections.append(listed("kept for backward", kept))
+        return Report(
+            "derive",
             f"{found.text}, {derived.part.name}: " + "; ".join(found.meanings),
-            "R whole on each device, S(i) cut along i, P a term of a sum",
-            *wrap(legend, WIDTH),
-            *out,
-        ]
+            (
+                "R whole on each device, S(i) cut along i, P a term of a sum",
+                ", ".join(f"{i} {words}" for i, words in INDICES.items() if i in self.used),
+            ),
+            tuple(sections),
+        )
 
     def row(self, line: Line, backward: bool) -> tuple[str, ...]:
         again = ", made again" if backward and line.makes in self.again else ""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Costs:
+class Prediction:
     """Per device: bytes that rest, peak and are on the host; what each operation moves per step."""
 
     schedule: Schedule
@@ -43,13 +43,6 @@ class Costs:
         """Bytes of all model states between steps."""
         parameters, optimizer, gradients = self.resting.values()
         return parameters + optimizer + gradients
-
-
-@dataclass(frozen=True)
-class Prediction(Costs):
-    """The costs of a placement."""
-
-    placement: Placement
 
 
 def predict(
@@ -74,7 +67,7 @@ def predict(
     _require_sizes(placement, psi, mesh, policy, micro_steps, unit)
     unit = None if unit is None else min(unit, psi)
     require_realisable(placement, mesh, micro_steps, policy)
-    return evaluate(placement, Sizes(psi, mesh, policy, unit, arithmetic), micro_steps)
+    return predict_schedule(derive(placement), Sizes(psi, mesh, policy, unit, arithmetic), micro_steps)
 
 
 def _require_sizes(
@@ -95,20 +88,16 @@ def _require_sizes(
         raise ValueError(f"expected w > 0, g > 0 and K >= 0 bytes, given {policy}")
 
 
-def evaluate(placement: Placement, sizes: Sizes, micro_steps: Number = 1) -> Prediction:
-    """The same for any kind of number, without asking whether the placement is realisable."""
-    return Prediction(
-        **vars(predict_schedule(derive(placement), sizes, micro_steps)), placement=placement
-    )
+def predict_schedule(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> Prediction:
+    """What a schedule needs and moves, whoever wrote it and whether it is right or not.
 
-
-def predict_schedule(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> Costs:
-    """What a schedule needs and moves, whoever wrote it and whether it is right or not."""
+    For any kind of number.
+    """
     sizes = replace(sizes, cut=schedule.cut)
     found = moves(schedule, sizes, micro_steps)
     rest = {state: resting(schedule, state, sizes) for state in MODEL_STATES}
     parameters, optimizer, gradients = (resting(schedule, s, sizes, True) for s in MODEL_STATES)
-    return Costs(
+    return Prediction(
         schedule,
         sizes,
         micro_steps,

@@ -6,9 +6,10 @@ from typing import Any
 
 import sympy
 
-from psem_model.predict.states import Prediction, evaluate
+from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.text.report import Formula, in_words
 from spec.arithmetic import Number
+from spec.derive import derive
 from spec.memory import Sizes, transient
 from spec.placement import Placement
 from spec.states import BytePolicy
@@ -68,7 +69,7 @@ def closed_form(
     unit = UNIT if with_unit else None
     symbolic = BytePolicy(sympy.sympify(policy.w), sympy.sympify(policy.g), K)
     sizes = Sizes(PSI, mesh_symbols(placement), symbolic, unit, Closed(padded))
-    return evaluate(placement, sizes, micro_steps)
+    return predict_schedule(derive(placement), sizes, micro_steps)
 
 
 def peak_formula(prediction: Prediction) -> Any:

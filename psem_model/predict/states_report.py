@@ -26,6 +26,7 @@ from spec.arithmetic import Number
 from spec.communication import Move
 from spec.memory import MODEL_STATES
 from spec.modes import MEANING, Mode
+from spec.placement import Placement
 from spec.states import State
 
 AT_ONCE = "resting + largest transient ({})"
@@ -46,15 +47,15 @@ def report(plan: StatesPlan) -> Report:
         plan.unit,
         plan.sizes.arithmetic,
     )
-    return _Reported(plan, found).report()
+    return _Reported(plan, placement, found).report()
 
 
 class _Reported:
     """A prediction beside its closed forms."""
 
-    def __init__(self, plan: StatesPlan, found: Prediction) -> None:
+    def __init__(self, plan: StatesPlan, placement: Placement, found: Prediction) -> None:
         self.plan, self.found, self.policy = plan, found, plan.policy
-        self.placement, self.unit = found.placement, plan.unit
+        self.placement, self.unit = placement, plan.unit
         self.forms = closed_form(self.placement, self.policy, plan.padded, self.unit is not None)
         in_units = closed_form(self.placement, self.policy, plan.padded, with_unit=True)
         passing = peak_formula(in_units) - in_units.total
@@ -162,11 +163,7 @@ class _Reported:
         pairs = [*zip(p.moves, f.moves, strict=True)]
         columns = (
             Column("operation"),
-            Column("operation", key="operation", shown=False),
-            Column("state", key="state", shown=False),
-            Column("phase", key="phase", shown=False),
             Column("along", key="axes"),
-            Column("times", key="times", shown=False),
             Column("elements", key="elements"),
             Column("bytes", key="bytes"),
         )
@@ -187,18 +184,9 @@ class _Reported:
         if op.state is not None and op.state in MODEL_STATES:
             elements = Quantity(move.elements, ELEMENTS, written(form.elements))
             in_all = Quantity(move.bytes, BYTES, provenance=self._factor(op.state))
-        return Row(
-            (
-                f"{op.kind.value} {what}",
-                op.kind.value,
-                what,
-                op.phase.value,
-                Axes(op.axes),
-                int(move.times),
-                elements,
-                in_all,
-            )
-        )
+        told = {"operation": op.kind.value, "state": what, "phase": op.phase.value}
+        cells = (f"{op.kind.value} {what}", Axes(op.axes), elements, in_all)
+        return Row(cells, told=told | {"times": int(move.times)})
 
     def _sent(self) -> dict[str, Quantity]:
         p, f = self.found, self.forms

@@ -5,55 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from typing import Any
 
 import sympy
 
-from psem_model.predict.gpt import in_flight
+from psem_model.predict.gpt import gpt, in_flight
 from psem_model.predict.gpt import plan as closed
 from psem_model.predict.models import ModelPlan
-from psem_model.predict.models_closed import axis_symbol, symbol
+from psem_model.predict.models_closed import symbol
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.states_closed import Closed
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, same
 from psem_model.published.states import N, factor
-from psem_model.reading.products import parse
-from psem_model.reading.shapes import transformer
 from spec.checkpoints import kept
 from spec.distribute import ALL, FROM_SLICES, NOTHING
 from spec.pipeline import Kind, Pipeline, bubble_of_ideal
-from spec.states import MIXED_ADAM, POLICIES, BytePolicy
+from spec.states import POLICIES
 from spec.transformer import EMBEDDING, HEAD, LAYER
 
 GIB = 2**30
 OF_GPT, OF_MESH = "bshaL", "tp"  # letters of a shape, and of a mesh
-
-
-@cache
-def gpt(
-    strategy: str,
-    b: int = 1,
-    s: int = 1024,
-    h: int = 1024,
-    a: int = 16,
-    L: int = 4,
-    V: int = 0,
-    m: int = 1,
-    v: int = 1,
-    order: Kind | None = None,
-    again: str = NOTHING,
-    policy: BytePolicy = MIXED_ADAM,
-    **devices: int,
-) -> ModelPlan:
-    """A GPT cut by a strategy. Its sizes, and those of its axes, by the letters of the closed forms."""
-    shape = {"layers": str(L), "hidden": str(h), "heads": str(a), "sequence": str(s)}
-    model = transformer(shape | ({"vocabulary": str(V)} if V else {}))
-    product = parse(strategy).product
-    mesh = {axis: devices.get(axis_symbol(axis), 1) for axis in product.axes}
-    order = order or (Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B)
-    pipe = Pipeline(order, mesh[product.pipe] if product.pipe else 1, m, v)
-    return ModelPlan(model, product, mesh, b, s, pipe, policy, again)
 
 
 def layer(plan: ModelPlan) -> PartCosts:
@@ -250,27 +221,3 @@ def gpt_parameter_count(entry: Entry) -> Reproduced:
     i = entry.inputs
     psi = Fraction(gpt("dp", L=i["l"], h=i["h"], a=1, V=i["V"], s=i["s"]).psi, 10**9)
     return Reproduced(psi, entry.rounds_to(psi))
-
-
-RULES = (
-    layer_activations,
-    layer_activation_bytes,
-    activation_bytes,
-    weight_state_bytes,
-    sent_in_layer,
-    sent_in_stage,
-    handed_on,
-    sent_with_recomputation,
-    sent_to_gather_slices,
-    sent_per_link,
-    ratio_per_link,
-    sent_by_all_to_all,
-    message_per_link,
-    idle_share,
-    idle_share_of_chunks,
-    idle_share_of_replicas,
-    micro_batches_in_flight,
-    best_checkpoints,
-    gpt_parameters,
-    gpt_parameter_count,
-)

@@ -100,15 +100,3 @@ def sent_by_chain(entry: Entry) -> Reproduced:
     sizes = Sizes(PSI, {"batch": devices}, MIXED_ADAM, None, Closed(padded=False))
     sent = elements_sent(op, derive(STRATEGIES["dp"]), sizes)  # no strategy broadcasts
     return factor(entry, sent / PSI)
-
-
-RULES = (
-    bytes_at_rest,
-    largest_model,
-    memory_ratio,
-    bytes_per_parameter,
-    passes_over_parameters,
-    traffic_ratio,
-    sent_by_collective,
-    sent_by_chain,
-)

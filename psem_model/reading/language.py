@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from textwrap import wrap
+from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedule_keys import REST_KEYS
+from psem_model.text.report import Column, Report, Section, rows
 from spec.schedule import BY, COLLECTIVES, MICRO_STEPS, TAKES, Buffer, Kind, Phase, Span
 from spec.states import State
-from spec.training import Loss
-
-WIDTH = 100
+from spec.training import Loss, Statistics
 
 TABLES = (
     ("axes", 'the axes of the mesh of devices: axes = ["batch"]. Must be there'),
+    (
+        "start",
+        'start = ["view"]: the step before left a view of the current parameters. Default: []',
+    ),
     (
         "[training]",
         f"what a single device does, which the schedule must match. May be left out, as may each "
         f'key. loss = {{losses}} (default "{Loss.SUM.value}"): the sum, the mean over devices and '
         f"{MICRO_STEPS}, or the mean over all tokens; clip = true: the gradient is clipped by its "
         "norm; tied = true: some parameters are used in two places, and backward leaves the second "
-        "one's gradient in 'tied gradients'; statistics = true: forward changes a state that is not "
-        "trained. Default of the three: false",
+        "one's gradient in 'tied gradients'; statistics = {statistics}: forward adds to a state "
+        'that is not trained (true: "all samples", the mean over devices of what each adds). Default '
+        "of the three: false",
     ),
     (
         "[rest]",
         f"where {{states}} are between steps. May be left out, as may each state and each of the keys "
         f"{', '.join(REST_KEYS)}: sharded = [axes] along which a device keeps only its slice (default "
-        "[]: all of it); stored = false: nothing is kept (default true); host = true: in the host's "
-        "memory (default false)",
+        "[]: all of it; of activations, those of its own samples); stored = false: nothing is kept "
+        "(default true); host = true: in the host's memory (default false); working = true, of "
+        "parameters: a working copy, current wherever it is read and old between steps, perhaps",
     ),
     (
         "[step]",
@@ -44,7 +48,8 @@ BUFFERS = {
     Buffer.OPTIMIZER_VIEW: "a working copy of it",
     Buffer.GRADIENTS: "where gradients rest: accumulated over the micro-steps",
     Buffer.FRESH: "of one micro-step, as backward produces them",
-    Buffer.TIED: "of one micro-step, from the second place; with tied = true only",
+    Buffer.TIED: "of one micro-step, from the second place: each backward overwrites them, also where "
+    "it adds the first place's into gradients; with tied = true only",
     Buffer.ACTIVATIONS: "what forward keeps for backward, which uses them up",
     Buffer.STATISTICS: "running means and the like; with statistics = true only",
     Buffer.TOKENS: "how many there are in the samples of a micro-step: one number",
@@ -124,31 +129,38 @@ KEYS = (
 )
 
 
-def language() -> list[str]:
-    """All of it, a line at a time."""
+def report() -> Report:
+    """All of it."""
     words = {
         "losses": _or(f'"{loss.value}"' for loss in Loss),
+        "statistics": _or(f'"{kind.value}"' for kind in Statistics),
         "states": ", ".join(state.value for state in State),
         "collectives": ", ".join(kind.value for kind in COLLECTIVES),
         "spans": _or(f'"{span.value}"' for span in Span),
         "phases": _or(phase.value for phase in Phase),
     }
-    lines = ["A schedule is one training step, in TOML; `psem derive zero2` prints one.", "", "Tables"]
-    lines += _rows((name, _filled(text, words)) for name, text in TABLES)
-    lines += ["", "Keys of an operation"]
-    lines += _rows((name, _filled(text, words)) for name, text in KEYS)
-    lines += ["", "Buffers"] + _rows((b.value, BUFFERS[b]) for b in Buffer)
-    lines += ["", "Operations: what they do, what they read -> what they write"]
-    for kind in Kind:
-        lines += _rows([(kind.value, DOES[kind])])
-        for sources, targets in TAKES[kind]:
-            reads = _or(b.value for b in sources)
-            same = "any of these" if targets == sources else "in place"
-            writes = same if targets in ((), sources) else _or(b.value for b in targets)
-            lines += _rows([("", f"{reads} -> {writes}")])
-        if BY.get(kind):
-            lines += _rows([("", f"by {_or(b.value for b in BY[kind])}")])
-    return lines
+    named = {
+        "Tables": ((name, _filled(text, words)) for name, text in TABLES),
+        "Keys of an operation": ((name, _filled(text, words)) for name, text in KEYS),
+        "Buffers": ((buffer.value, BUFFERS[buffer]) for buffer in Buffer),
+        "Operations: what they do, what they read -> what they write": (
+            row for kind in Kind for row in _operation(kind)
+        ),
+    }
+    columns = (Column("name"), Column("meaning", 1))
+    sections = tuple(Section(title, columns, rows(cells)) for title, cells in named.items())
+    title = "A schedule is one training step, in TOML; `psem derive zero2` prints one."
+    return Report("derive", title, sections=sections)
+
+
+def _operation(kind: Kind) -> Iterator[tuple[str, str]]:
+    yield kind.value, DOES[kind]
+    for sources, targets in TAKES[kind]:
+        same = "any of these" if targets == sources else "in place"
+        writes = same if targets in ((), sources) else _or(b.value for b in targets)
+        yield "", f"{_or(b.value for b in sources)} -> {writes}"
+    if BY.get(kind):
+        yield "", f"by {_or(b.value for b in BY[kind])}"
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
@@ -160,14 +172,3 @@ def _filled(text: str, words: dict[str, str]) -> str:
 def _or(names: Iterable[str]) -> str:
     *first, last = [*names] or [""]
     return f"{', '.join(first)} or {last}" if first else last
-
-
-def _rows(rows: Iterable[tuple[str, str]]) -> list[str]:
-    """Names with their texts beside them."""
-    lines = []
-    for name, text in rows:
-        left = f"  {name:<16}"
-        for part in wrap(text, WIDTH - len(left), break_on_hyphens=False):
-            lines.append(left + part)
-            left = " " * len(left)
-    return lines

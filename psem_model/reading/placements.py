@@ -1,45 +1,13 @@
-"""Placements of the training states as a user types them, by a strategy's name or state by state."""
+"""Placements of the training states as a user types them, state by state."""
 
 from __future__ import annotations
-
-from collections.abc import Iterable
 
 from psem_model.reading.words import MOST_SHOWN, is_axis
 from psem_model.text.errors import BadInput, choose, listed, quoted, shortened
 from spec.mesh import HOST
-from spec.model_strategies import MODEL_MEANING
 from spec.modes import Mode, O
 from spec.placement import BATCH, Placement, place
 from spec.states import State
-from spec.strategies import MEANING, STRATEGIES
-
-CUT_THE_MODEL = ("predict", "derive", "simulate")  # commands that take strategies which cut the model
-
-
-def strategy(given: str, others: Iterable[str] = ()) -> Placement:
-    """A named strategy's placement. `others`: names that would do as well, but are not given."""
-    return STRATEGIES[choose("strategy", given, (*STRATEGIES, *others))]
-
-
-def chosen(
-    command: str, strategy_: str | None, placement_: str | None, hold: bool
-) -> tuple[Placement, str]:
-    """A strategy's placement or the one that is given, and what it is called."""
-    if strategy_ is not None and placement_ is not None:
-        raise BadInput(
-            f"{command}: given {quoted(strategy_)} and --placement; expected a strategy or "
-            "--placement, one of the two"
-        )
-    if strategy_ is None and placement_ is None:
-        raise BadInput(f"{command}: expected a strategy or --placement; nearest: {command} zero3")
-    if strategy_ is None:
-        placed = placement(placement_ or "", hold)
-        return placed, f"placement {spelled(placed)}"
-    if hold:
-        raise BadInput("--hold goes with --placement; expected fsdp-hold for FSDP")
-    others = [name for name in MODEL_MEANING if name not in STRATEGIES]
-    placed = strategy(strategy_, others if command in CUT_THE_MODEL else ())
-    return placed, f"{strategy_}: {MEANING[strategy_]}"
 
 
 def symbols_of(placement: Placement, state: State) -> str:

@@ -55,9 +55,9 @@ class Expression:
 
 
 def wrong_at(text: str, place: int, given: str, expected: str) -> BadInput:
-    """What is wrong at a character of an expression, counted from 0."""
-    where = f"strategy: {quoted(text)}, character {place + 1:,}"
-    return BadInput(f"{where}: given {given}; expected {expected}")
+    """What is wrong at a character of an expression, counted from 0; nowhere, if that is all of it."""
+    where = "" if given == quoted(text) else f"{quoted(text)}, character {place + 1:,}: "
+    return BadInput(f"strategy: {where}given {given}; expected {expected}")
 
 
 def parse(text: str) -> Expression:
@@ -212,10 +212,3 @@ def _renamed(read: _Factor, taken: set[str]) -> str:
 
 def _axes(axes: tuple[str, ...]) -> str:
     return "one axis" if len(axes) == 1 else f"{len(axes)} axes"
-
-
-def parsed(text: str | None) -> Expression | None:
-    """A strategy or a product of strategies; nothing, if it is a single name that is none."""
-    if text is None or (text.isidentifier() and text not in NAMES):
-        return None
-    return parse(text)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from spec.schedule import MAKING, PASSING, Buffer, Kind, Phase, Span
+from spec.schedule import Buffer, Kind, Phase, Span, makes
 from spec.training import Training
 
 PARTS = ("micro_step", "finish")
 FIRST_PHASE = {"micro_step": Phase.FORWARD, "finish": Phase.REDUCE}
 KEYS = ("op", "source", "into", "by", "axes", "within", "span", "phase", "mean", "shift")
-REST_KEYS = ("sharded", "stored", "host")
+REST_KEYS = ("sharded", "stored", "host", "working")
+START = (Buffer.VIEW,)  # what may be there when a step begins
 TRAINING_KEYS = tuple(field.name for field in fields(Training))
 _PHASE_OF = {
     Kind.FORWARD: Phase.FORWARD,
@@ -26,6 +27,4 @@ def default_phase(kind: Kind, before: Phase) -> Phase:
 
 def default_span(kind: Kind, source: Buffer, into: Buffer | None) -> Span:
     """The span of an operation that names none."""
-    in_place = into in (None, source) and kind not in (Kind.ALL_GATHER, Kind.FETCH)
-    makes = kind in MAKING and (into or source) in PASSING and not in_place
-    return Span.UNIT if makes else Span.NONE
+    return Span.UNIT if makes(kind, source, into or source) else Span.NONE

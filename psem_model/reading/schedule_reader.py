@@ -13,6 +13,7 @@ from psem_model.reading.schedule_keys import (
     KEYS,
     PARTS,
     REST_KEYS,
+    START,
     TRAINING_KEYS,
     default_phase,
     default_span,
@@ -37,7 +38,7 @@ from spec.schedule import (
     Span,
 )
 from spec.states import State
-from spec.training import Loss, Training
+from spec.training import Loss, Statistics, Training
 
 FACTOR = re.compile(r"-?([0-9]{1,30}|[A-Za-z_]\w*)([*/]([0-9]{1,30}|[A-Za-z_]\w*))*")
 LONGEST_FACTOR = 100
@@ -49,7 +50,7 @@ _NEEDS = {
     "source": "the buffer it reads, such as parameters",
 }
 
-Name = TypeVar("Name", Buffer, Kind, Loss, Phase, Span)
+Name = TypeVar("Name", Buffer, Kind, Loss, Phase, Span, Statistics)
 Kept = TypeVar("Kept", bool, int, str, list[Any], dict[str, Any])
 
 
@@ -113,8 +114,8 @@ class Reader:
     # ------------------------------------------------------------------- parts
     def schedule(self) -> Schedule:
         """The whole file."""
-        self.table((), self.content, ("axes", "training", "rest", "step"))
-        axes = self.declared()
+        self.table((), self.content, ("axes", "start", "training", "rest", "step"))
+        axes, start = self.declared(), self.start()
         training = self.training()
         rest = self.table(("rest",), self.content.get("rest", {}), [s.value for s in State])
         rests = {s: self.rest(("rest", s.value), rest.get(s.value, {}), axes) for s in State}
@@ -129,7 +130,15 @@ class Reader:
         for part, ops in parts.items():
             for index, op in enumerate(ops):
                 self.require_there(("step", part, index), op, rests, training)
-        return Schedule(axes, tuple(rests.items()), parts["micro_step"], parts["finish"], training)
+        micro_step, finish = (parts[part] for part in PARTS)
+        return Schedule(axes, tuple(rests.items()), micro_step, finish, training, start)
+
+    def start(self) -> tuple[Buffer, ...]:
+        """The views that are there when a step begins."""
+        given = self.typed(("start",), self.content.get("start", []), list)
+        names = [buffer.value for buffer in START]
+        chosen = [self.choose(("start",), self.typed(("start",), name, str), names) for name in given]
+        return tuple(map(Buffer, self.once(("start",), chosen, "view")))
 
     def declared(self) -> tuple[str, ...]:
         """The mesh's axes."""
@@ -144,12 +153,12 @@ class Reader:
             raise self.wrong(("axes",), "none", 'at least one, such as axes = ["batch"]')
         return self.once(("axes",), axes)
 
-    def once(self, path: Path, axes: list[str]) -> tuple[str, ...]:
-        """Axes without repetition."""
-        for axis in axes:
-            if axes.count(axis) > 1:
-                raise self.wrong(path, f"{shown(axis)} twice", "each axis once")
-        return tuple(axes)
+    def once(self, path: Path, names: list[str], what: str = "axis") -> tuple[str, ...]:
+        """Names without repetition."""
+        for name in names:
+            if names.count(name) > 1:
+                raise self.wrong(path, f"{shown(name)} twice", f"each {what} once")
+        return tuple(names)
 
     def axes(self, path: Path, value: Any, declared: tuple[str, ...]) -> tuple[str, ...]:
         """Some of the mesh's axes."""
@@ -163,15 +172,22 @@ class Reader:
         given: dict[str, Any] = {}
         for key, value in table.items():
             path = ("training", key)
-            given[key] = (
-                self.named(path, value, Loss) if key == "loss" else self.typed(path, value, bool)
-            )
+            if key == "loss":
+                given[key] = self.named(path, value, Loss)
+            elif key == "statistics" and type(value) is str:
+                given[key] = self.named(path, value, Statistics)
+            elif key == "statistics":
+                given[key] = Statistics.ALL if self.typed(path, value, bool) else None
+            else:
+                given[key] = self.typed(path, value, bool)
         return Training(**given)
 
     def rest(self, path: Path, value: Any, axes: tuple[str, ...]) -> Rest:
         """Where one state is between steps."""
         table = self.table(path, value, REST_KEYS)
         flags = {k: self.typed((*path, k), v, bool) for k, v in table.items() if k != "sharded"}
+        if flags.get("working") and path[-1] != State.PARAMETERS.value:
+            raise self.wrong((*path, "working"), "true", "working = true for parameters only")
         return Rest(self.axes((*path, "sharded"), table.get("sharded", []), axes), **flags)
 
     def part(self, part: str, value: Any, axes: tuple[str, ...]) -> tuple[Op, ...]:

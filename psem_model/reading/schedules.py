@@ -69,10 +69,12 @@ def dumps(schedule: Schedule, title: str) -> str:
         f"# {''.join(c for c in ' '.join(title.split()) if c.isprintable())}",
         *HEADER,
         f"axes = {_strings(schedule.axes)}",
+        *([f"start = {_strings(b.value for b in schedule.start)}"] if schedule.start else []),
         "",
         "[training]",
         f'loss = "{training.loss.value}"',
         *(f"{k} = true" for k in TRAINING_KEYS if getattr(training, k) is True),
+        *([f'statistics = "{training.statistics.value}"'] if training.statistics else []),
         "",
         "[rest]",
         *(f"{state.value} = {_rest(rest)}" for state, rest in schedule.rests),
@@ -107,6 +109,7 @@ def _rest(rest: Rest) -> str:
     keys = [f"sharded = {_strings(rest.sharded)}"]
     keys += [] if rest.stored else ["stored = false"]
     keys += ["host = true"] if rest.host else []
+    keys += ["working = true"] if rest.working else []
     return "{ " + ", ".join(keys) + " }"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from psem_model.reading import words
-from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.errors import BadInput, quoted
 from spec.transformer import Transformer
 
 BLOCKS = {
@@ -56,7 +56,7 @@ def kind_of(given: Typed) -> str:
         from psem_model.reading.configurations import read
 
         return read(given["config"] or "")[0]
-    return choose("--block", given.get("block") or "gpt", BLOCKS)
+    return given.get("block") or "gpt"
 
 
 def _number(name: str, value: str | None) -> int | None:
@@ -79,7 +79,7 @@ def _shaped(block: str, given: Mapping[str, int | None], sequence: str | None) -
         raise BadInput(
             f"--chosen: given {given['chosen']}; expected at most --experts {given['experts']}"
         )
-    llama = choose("--block", block, BLOCKS) == "llama"
+    llama = block == "llama"
     return Transformer(
         layers=given["layers"],
         hidden=hidden,

@@ -99,7 +99,8 @@ class Block:
         network, found, way = self.devices.network, {}, "offload" if offload else "fetch"
         for number, (value, slices) in enumerate(kept.items()):
             network.serve((f"{self.name} {way}", number), State.ACTIVATIONS, width=slices.width)
-            found[value] = replace(slices, array=network.to_host(slices.array[None], offload)[0].copy())
+            network.to_host(slices.array[0].size, offload)
+            found[value] = replace(slices, array=slices.array.copy())
         return found
 
     @staticmethod

@@ -37,7 +37,7 @@ def resting(
     for buffer, part, state, rows in states:
         rest, start = store.rests[buffer], 0
         largest = max(np.abs(row).max() for row in rows)
-        for unit, layout in enumerate(run.layouts if rest.stored else ()):
+        for unit, layout in enumerate(run.layouts if rest.stored and not rest.working else ()):
             held = store.own(buffer, unit)
             has = store.slab(buffer, unit, rest.host, held)[part]
             elements, single = _of_slice(layout, held, rows[unit])
@@ -62,18 +62,21 @@ def _of_slice(layout: Layout, held: Slice, row: Array) -> tuple[Array, Array]:
 
 
 def beside(run: Executor, single: Single, step: int) -> Iterator[Copies]:
-    """All that a schedule's run keeps; of the weights at least one copy, of statistics the same."""
+    """All that a schedule's run keeps, but for working copies; of the weights at least one copy."""
 
     def place(i: Index) -> Place:
         return Place(run.cluster.coordinate(i[0]), i[1])
 
     store, moments = run.store, run.store.parts - run.store.master
-    masters = store.master and store.rests[Buffer.OPTIMIZER].stored
-    if not masters and not store.rests[Buffer.PARAMETERS].stored:
+    masters, theta = (
+        store.master and store.rests[Buffer.OPTIMIZER].stored,
+        store.rests[Buffer.PARAMETERS],
+    )
+    if not masters and (theta.working or not theta.stored):
         yield Copies(step, "parameters", None, single.weights[0][0], lambda i: place((0, i)))
     each = [[rows[i] for rows in single.moments] for i in range(moments)]
     yield from resting(run, single.weights, each, place, step)
-    seen = run.numbers.get(Buffer.STATISTICS)
-    if run.schedule.training.statistics and seen is not None:
-        first = np.broadcast_to(seen[:1], seen.shape)
-        yield Copies(step, "statistics", seen, first, place, np.abs(seen[0]).max())
+    if run.schedule.training.statistics:
+        seen = run.numbers.get(Buffer.STATISTICS, run.arithmetic.zeros((1, len(single.statistics))))
+        every = np.broadcast_to(single.statistics, seen.shape)
+        yield Copies(step, "statistics", seen, every, place, np.abs(single.statistics).max())

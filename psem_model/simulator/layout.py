@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from psem_model.simulator.arithmetic import Arithmetic, Array
+from psem_model.simulator.poison import Poison
 
 # A slice: for each axis it is cut along, how far it is from the device's own. () is everything.
 Slice = tuple[tuple[str, int], ...]
@@ -108,6 +109,7 @@ class _Places:
     rows: Array
     columns: Array
     valid: Array | None  # None: all of them are held
+    known: bool  # whether what is not held is padding
 
 
 class Layout:
@@ -168,6 +170,7 @@ class Layout:
             shifts = dict(held)
             element = self.elements(wanted)
             cell, valid = element // self.chunk, element < self.length
+            padding = ~valid
             rank, stride = np.zeros_like(cell), 1
             for axis, n in zip(reversed(self.cut), reversed(self.sizes), strict=True):
                 cell, coordinate = np.divmod(cell, n)
@@ -179,23 +182,34 @@ class Layout:
             columns = rank * self.chunk + element % self.chunk
             rows = np.arange(self.cluster.devices)[:, None]
             if valid.all():
-                self._places[key] = _Places(rows, columns, None)
+                self._places[key] = _Places(rows, columns, None, True)
             else:
                 rows = np.broadcast_to(rows, valid.shape)[valid]
-                self._places[key] = _Places(rows, columns[valid], valid)
+                known = bool((valid | padding).all())
+                self._places[key] = _Places(rows, columns[valid], valid, known)
         return self._places[key]
 
-    def take(self, array: Array, held: Slice, wanted: Slice) -> Array:
-        """The elements of one slice from rows (parts, devices, room) that hold another; 0 elsewhere.
+    def unknown(self, parts: int, held: Slice, poison: Poison) -> Array:
+        """A slice (parts, devices, size) of which nothing is known, but that padding is zero."""
+        real = self.elements(held) < self.length
+        rows = poison.arithmetic.zeros((parts, *real.shape))
+        rows[:, real] = poison(parts, int(real.sum()))
+        return rows
 
-        A view where both are the same.
+    def take(self, array: Array, held: Slice, wanted: Slice, poison: Poison) -> Array:
+        """The elements of one slice from rows (parts, devices, room) that hold another.
+
+        What they do not hold is not known. A view where both are the same.
         """
         if held == wanted:
             return array[..., : self.size(wanted)]
         found = self._find(held, wanted, array.shape[-1])
         if found.valid is None:
             return np.asarray(array[:, found.rows, found.columns])
-        taken = np.zeros((len(array), *found.valid.shape), array.dtype)
+        if found.known:
+            taken = np.zeros((len(array), *found.valid.shape), array.dtype)
+        else:
+            taken = self.unknown(len(array), wanted, poison)
         taken[:, found.valid] = array[:, found.rows, found.columns]
         return taken
 
@@ -208,14 +222,11 @@ class Layout:
         found = self._find(held, part, array.shape[-1])
         array[:, found.rows, found.columns] = values if found.valid is None else values[:, found.valid]
 
-    def clear(self, array: Array, held: Slice, part: Slice) -> None:
-        """Write nothing to a slice, as far as the rows hold it."""
+    def forget(self, array: Array, held: Slice, part: Slice, poison: Poison) -> None:
+        """Nothing is known of a slice any more, as far as the rows hold it."""
         both = meet(held, part)
-        if both == held:
-            array[...] = 0
-        elif both is not None:
-            found = self._find(held, both, array.shape[-1])
-            array[:, found.rows, found.columns] = 0
+        if both is not None:
+            self.put(array, held, both, self.unknown(len(array), both, poison))
 
     def split(self, rows: Array, held: Slice, axes: Iterable[str], shift: int = 0) -> Array:
         """Rows (parts, devices, room) as chunks (parts, devices, n, size), by cells along `axes`.

@@ -102,7 +102,7 @@ class Mlp:
         gathered: Iterable[str],
     ) -> list[Array]:
         inputs = self._kept(unit, when)
-        sums = self.arithmetic.zeros(inputs.shape) if activations is None else activations
+        sums = self.data.unknown(*inputs.shape) if activations is None else activations
         owners = self.data.cluster.group(everyones).members
         actors = self._actors(owners, [a for a in everyones if a in gathered])
         inputs, sums = self._of(actors, inputs), self._of(actors, sums)

@@ -9,16 +9,21 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array
 from psem_model.simulator.layout import Cluster
+from psem_model.simulator.poison import Poison
 
 SAMPLES = 2  # of each device in each micro-step
 STATISTICS = 3  # numbers that forward keeps count of
 
 
 class Data:
-    """Random numbers that depend on seed, step, micro-step, device and index, and nothing else."""
+    """Random numbers that depend on seed, step, micro-step, device and index, and nothing else.
 
-    def __init__(self, seed: int, cluster: Cluster, arithmetic: Arithmetic) -> None:
+    `unknown`: what the devices' memories hold where nothing is known.
+    """
+
+    def __init__(self, seed: int, cluster: Cluster, arithmetic: Arithmetic, poison: int = 0) -> None:
         self.seed, self.cluster, self.arithmetic = seed, cluster, arithmetic
+        self.unknown = Poison(poison, arithmetic)
 
     def random(self, what: str, shape: tuple[int, ...], *when: int) -> Array:
         """Values of one kind, from 1 to PRIME - 1 where they are integers."""
@@ -151,7 +156,7 @@ class Polynomial:
         cluster, arithmetic = self.data.cluster, self.data.arithmetic
         rows = distinct(view)
         if activations is None:
-            activations = arithmetic.zeros((1, view.shape[1]))
+            activations = self.data.unknown(cluster.devices, view.shape[1])
         others = [a for a in everyones if a in gathered] if len(activations) > 1 else []
         apart = [a for a in everyones if a not in others]
         coefficients = cluster.total(self.coefficients(*when), apart, arithmetic)

@@ -73,12 +73,11 @@ class Network:
         Network.carried += len(senders)
         return payload.take(senders, 1)
 
-    def to_host(self, payload: Array, offload: bool) -> Array:
-        """What each device has in `payload`, on the other side of its host link."""
-        elements, key = payload[0, 0].size, (self._state, offload)
+    def to_host(self, elements: int, offload: bool) -> None:
+        """So many elements of each device go to the other side of its host link."""
+        key = self._state, offload
         self.hosted[key] = self.hosted.get(key, 0) + elements
         self.hosted_by[self._op] = self.hosted_by.get(self._op, 0) + elements
-        return payload
 
 
 Add = Callable[[Array, Array], Array]

@@ -47,10 +47,12 @@ class Executor:
         self.schedule, self.mesh, self.micro_steps = schedule, mesh, micro_steps
         self.layouts, self.model, self.data = layouts, model, data
         self.arithmetic, self.cluster = data.arithmetic, data.cluster
-        self.store = Store(schedule, layouts, data.arithmetic, policy)
+        self.store = Store(schedule, layouts, data.unknown, policy)
         self.network = Network(self.cluster.devices)
         self.activations: dict[int, Activations] = {}
-        self.numbers: dict[Buffer, Array] = {}  # (devices, how many)
+        self.numbers: dict[Buffer, Array] = {  # (devices, how many); sums start at zero
+            buffer: self._zero_number(buffer) for buffer in NUMBERS if buffer is not Buffer.NORM
+        }
         self.step, self.micro_step, self.first = 0, 0, True
         self._execute: dict[Kind, Callable[[Op, int], None]] = {
             Kind.ALL_GATHER: self._collective,
@@ -70,6 +72,7 @@ class Executor:
             Kind.SQUARE_NORM: self._square_norm,
             Kind.UPDATE: self._update,
             Kind.RESET: self._reset,
+            Kind.ZERO: self._zero,
             Kind.RELEASE: self._release,
         }
 
@@ -111,19 +114,19 @@ class Executor:
             return
         within, piece = self._within(op, unit), None
         block = self.store.read(op.source, unit)
-        if block is not None and reads != NOTHING:
-            part = Block(block.array[reads], block.held, False)
-            piece = self._collected(op, self.layouts[unit], part, within)
+        mixed = self.cluster.along({*op.axes} & {*op.within})  # different elements would be summed
+        if block is not None and reads != NOTHING and not mixed:
+            piece = self._collected(op, unit, Piece(block.array[reads], block.held), within)
         self.store.write(op.target, unit, False, within, piece, writes)
 
-    def _collected(self, op: Op, layout: Layout, block: Block, within: Slice) -> Piece:
+    def _collected(self, op: Op, unit: int, has: Piece, within: Slice) -> Piece:
         """What a collective leaves on each device of its slice."""
-        group = self.cluster.group(op.axes)
+        layout, group = self.layouts[unit], self.cluster.group(op.axes)
         own = layout.slice(op.within + op.axes, op.shift)
         if op.kind is Kind.ALL_GATHER and op.axes:
-            chunks = ring.all_gather(layout.take(block.array, block.held, own), group, self.network)
+            chunks = ring.all_gather(self._take(unit, has, own), group, self.network)
             return Piece(layout.join(chunks, within, op.axes, op.shift), within, fresh=True)
-        rows = block.array if block.held == within else layout.take(block.array, block.held, within)
+        rows = has.array if has.held == within else self._take(unit, has, within)
         if op.kind is Kind.REDUCE_SCATTER and op.axes:
             chunks = layout.split(rows, within, op.axes, op.shift)
             return Piece(self._reduced(op, chunks, group), own, fresh=True)
@@ -162,7 +165,7 @@ class Executor:
         if op.source is Buffer.ACTIVATIONS:
             held = self.activations.pop(unit, None)
             if held and held.host is (op.kind is Kind.FETCH):
-                self._keep(op, unit, replace(held, host=not held.host))
+                self.activations[unit] = replace(held, host=not held.host)
             return
         here = op.kind is Kind.FETCH if crosses else self.store.side(op.source, unit)
         there = here is not crosses
@@ -172,12 +175,11 @@ class Executor:
         within, piece = self._within(op, unit), None
         block = self.store.read(op.source, unit, here)
         if block is not None and reads != NOTHING:
-            piece = Piece(block.array[reads], block.held)
+            piece = Piece(block.array[reads], block.held, room=block.room)
             wanted = meet(within, self.store.own(op.target, unit))
-            wanted = None if wanted is None else meet(wanted, block.held)
-            if crosses and wanted is not None:
-                taken = self.layouts[unit].take(piece.array, piece.held, wanted)
-                piece = Piece(self.network.to_host(taken, offload=there), wanted)
+            moved = None if wanted is None else meet(wanted, block.room)
+            if crosses and moved is not None:
+                self.network.to_host(self.layouts[unit].size(moved), offload=there)
         self.store.write(op.target, unit, there, within, piece, writes)
 
     def _recompute(self, op: Op, unit: int) -> None:
@@ -185,7 +187,7 @@ class Executor:
             self._forward(op, unit)
         elif op.source is op.target is Buffer.OPTIMIZER:
             host, within = self.schedule.rest(State.PARAMETERS).host, self._within(op, unit)
-            record = self.store.empty(op.target, unit, within)
+            record = self.store.unknown(op.target, unit, within)
             if self.store.master:
                 record[CONTENT] = self.store.slab(Buffer.PARAMETERS, unit, host, within)
             self.store.write(op.target, unit, host, within, Piece(record, within, fresh=True))
@@ -194,9 +196,7 @@ class Executor:
 
     # ------------------------------------------------------------------ model
     def _view(self, op: Op, unit: int) -> Array:
-        """A unit's parameters as a device reads them (devices, elements); a row of zeros for none."""
-        if self.store.read(op.source, unit) is None:
-            return self.arithmetic.zeros((1, self.layouts[unit].length))
+        """A unit's parameters as a device reads them (devices, elements)."""
         view: Array = self.store.slab(op.source, unit, False, ())[0]
         return view
 
@@ -204,52 +204,42 @@ class Executor:
         again = op.kind is Kind.RECOMPUTE
         run = self.model.recompute if again else self.model.forward
         rows = run(unit, self._view(op, unit), self.step, self.micro_step)
-        self._keep(op, unit, Activations(rows))
+        self.activations[unit] = Activations(rows)
         if self.first and self.schedule.training.statistics and not again:
             seen = self.data.statistic(self.step, self.micro_step)
-            had = self.numbers.get(Buffer.STATISTICS, self.arithmetic.zeros(seen.shape))
+            had = self._read(Buffer.STATISTICS)
             self.numbers[Buffer.STATISTICS] = self.arithmetic.add(had, seen)
-
-    def _keep(self, op: Op, unit: int, new: Activations) -> None:
-        """Write activations; those that a model has for each element, within an operation's slices."""
-        layout, within = self.layouts[unit], self._within(op, unit)
-        if within and new.rows.ndim == 2:
-            old = self.activations.get(unit)
-            rows = self.arithmetic.zeros((1, self.cluster.devices, layout.length))
-            if old and old.host is new.host:
-                rows[0] = old.rows
-            values = np.broadcast_to(new.rows, rows.shape)
-            layout.put(rows, (), within, layout.take(values, (), within))
-            new = replace(new, rows=rows[0])
-        self.activations[unit] = new
 
     def _backward(self, op: Op, unit: int) -> None:
         held = self.activations.pop(unit, Activations(np.empty(0), host=True))
-        rows = None if held.host else held.rows
+        own = self.cluster.along(self.schedule.rest(State.ACTIVATIONS).sharded)
+        lacking = any(axis in own and axis not in held.gathered for axis in op.axes)
+        rows = None if held.host or lacking else held.rows
         when = (self.step, self.micro_step)
         gradients = self.model.backward(unit, self._view(op, unit), rows, when, op.axes, held.gathered)
         within = self._within(op, unit)
-        own, *tied = (Piece(g[None], (), fresh=True) for g in gradients)
+        gradient, *tied = (Piece(g[None], (), fresh=True) for g in gradients)
         for piece in tied:
             self.store.write(Buffer.TIED, unit, False, within, piece)
         if op.target is Buffer.GRADIENTS:
-            self._add(op.target, unit, False, within, own)
+            self._add(op.target, unit, False, within, gradient)
         else:
-            self.store.write(op.target, unit, False, within, own)
+            self.store.write(op.target, unit, False, within, gradient)
 
     # -------------------------------------------------------------- gradients
     def _add(self, target: Buffer, unit: int, host: bool, within: Slice, piece: Piece) -> None:
         """Add a value to a slice of a buffer, of what it has on one side."""
-        layout, here = self.layouts[unit], self.store.read(target, unit, host)
-        if here is None:
-            self.store.write(target, unit, host, within, piece)
-            return
-        part = meet(within, piece.held)
-        part = None if part is None else meet(part, self.store.own(target, unit))
-        if part is not None:
-            had = layout.take(here.array, here.held, part)
-            both = self.arithmetic.add(had, layout.take(piece.array, piece.held, part))
-            self.store.write(target, unit, host, part, Piece(both, part, fresh=True))
+        here, total = self.store.read(target, unit, host), None
+        part = None if here is None else meet(here.held, piece.held)
+        part = None if part is None else meet(part, within)
+        if here is not None and part is not None:
+            terms = (self._take(unit, term, part) for term in (here, piece))
+            total = Piece(self.arithmetic.add(*terms), part, fresh=True, room=piece.room)
+        self.store.write(target, unit, host, within, total)
+
+    def _take(self, unit: int, has: Block | Piece, wanted: Slice) -> Array:
+        """The elements of a slice (parts, devices, size), known or not."""
+        return self.layouts[unit].take(has.array, has.held, wanted, self.data.unknown)
 
     def _accumulate(self, op: Op, unit: int) -> None:
         rests = op.target is Buffer.GRADIENTS
@@ -257,42 +247,52 @@ class Executor:
         host = at_rest if rests else self.store.side(op.source, unit)
         source = self.store.read(op.source, unit, host)
         if source is not None:
-            self._add(op.target, unit, host, self._within(op, unit), Piece(source.array, source.held))
-        elif self.store.side(op.target, unit) is not host:
-            self.store.write(op.target, unit, host, (), None)
+            piece = Piece(source.array, source.held, room=source.room)
+            self._add(op.target, unit, host, self._within(op, unit), piece)
+        else:
+            self.store.write(op.target, unit, host, self._within(op, unit), None)
 
     def _scale(self, op: Op, unit: int) -> None:
-        layout, block = self.layouts[unit], self.store.blocks.get((op.source, unit))
-        part = None if block is None else meet(block.held, self._within(op, unit))
+        host, within = self.store.side(op.source, unit), self._within(op, unit)
+        if isinstance(op.by, Factor) and not op.by.number:
+            self.store.clear(op.source, unit, host, within)
+            return
+        if op.kind is Kind.DIVIDE and not self._number_of(op).all():
+            self.store.write(op.source, unit, host, within, None)
+            return
+        block = self.store.read(op.source, unit, host)
+        part = None if block is None else meet(block.held, within)
         if block is None or part is None:
             return
         factor = self._factor(op)
         if part == block.held:
             block.array = self.arithmetic.mul(block.array, factor)
         else:
-            scaled = self.arithmetic.mul(layout.take(block.array, block.held, part), factor)
-            layout.put(block.array, block.held, part, scaled)
+            scaled = self.arithmetic.mul(self._take(unit, block, part), factor)
+            self.layouts[unit].put(block.array, block.held, part, scaled)
 
     def _factor(self, op: Op) -> Array:
         """What each device multiplies its gradient by (devices, 1)."""
         if isinstance(op.by, Factor):
             value = self.arithmetic.number(op.by.value(self.mesh, self.micro_steps))
             return np.full((1, 1), value, self.arithmetic.dtype)
-        assert op.by is not None
-        number = self._read(op.by)
+        number = self._number_of(op)
         if op.kind is Kind.CLIP:
             return self.arithmetic.clip_factor(number)
         return self.arithmetic.reciprocal(number)
 
+    def _number_of(self, op: Op) -> Array:
+        """What each device divides or clips by (devices, 1)."""
+        assert isinstance(op.by, Buffer)
+        return self._read(op.by)
+
     def _square_norm(self, op: Op, unit: int) -> None:
         if self.first:
-            self.numbers.pop(op.target, None)
-        block = self.store.blocks.get((op.source, unit))
-        part = None if block is None else meet(block.held, self._within(op, unit))
-        if block is not None and part is not None:
-            own = self.layouts[unit].take(block.array, block.held, part)[0]
-            squares = self.arithmetic.total(self.arithmetic.mul(own, own), 1, keepdims=True)
-            self.numbers[op.target] = self.arithmetic.add(self._read(op.target), squares)
+            self.numbers[op.target] = self._zero_number(op.target)
+        side = self.store.side(op.source, unit)
+        own = self.store.slab(op.source, unit, side, self._within(op, unit))[0]
+        squares = self.arithmetic.total(self.arithmetic.mul(own, own), 1, keepdims=True)
+        self.numbers[op.target] = self.arithmetic.add(self._read(op.target), squares)
 
     # ----------------------------------------------------------------- update
     def _update(self, op: Op, unit: int) -> None:
@@ -317,6 +317,13 @@ class Executor:
     def _reset(self, op: Op, unit: int) -> None:
         self.store.reset(op.target, unit)
 
+    def _zero(self, op: Op, unit: int) -> None:
+        within, writes = self._within(op, unit), ALL
+        if op.target in RECORDS:
+            writes = CONTENT if self.store.master else NOTHING
+        zeros = Piece(self.store.zeros(op.target, unit, within)[writes], within, fresh=True)
+        self.store.write(op.target, unit, False, within, zeros, writes)
+
     def _release(self, op: Op, unit: int) -> None:
         if op.target is Buffer.ACTIVATIONS:
             self.activations.pop(unit, None)
@@ -324,10 +331,14 @@ class Executor:
             self.store.release(op.target, unit)
 
     # ---------------------------------------------------------------- numbers
-    def _read(self, buffer: Buffer) -> Array:
-        """A number that each device has (devices, how many); zeros for none."""
+    def _zero_number(self, buffer: Buffer) -> Array:
         width = STATISTICS if buffer is Buffer.STATISTICS else 1
-        return self.numbers.get(buffer, self.arithmetic.zeros((self.cluster.devices, width)))
+        return self.arithmetic.zeros((self.cluster.devices, width))
+
+    def _read(self, buffer: Buffer) -> Array:
+        """A number that each device has (devices, how many), known or not."""
+        found = self.numbers.get(buffer)
+        return self.data.unknown(self.cluster.devices, 1) if found is None else found
 
     def _number(self, op: Op) -> None:
         """An operation on a number of each device."""
@@ -339,7 +350,9 @@ class Executor:
         elif op.kind is Kind.ACCUMULATE:
             both = self.arithmetic.add(self._read(op.target), self._read(op.source))
             self.numbers[op.target] = both
-        elif op.kind in (Kind.RESET, Kind.RELEASE):
+        elif op.kind is Kind.RESET:
+            self.numbers[op.target] = self._zero_number(op.target)
+        elif op.kind is Kind.RELEASE:
             self.numbers.pop(op.target, None)
         elif group.size > 1 and op.source in self.numbers:
             rows = self._of_numbers(op, self.numbers[op.source][None], group)

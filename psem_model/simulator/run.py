@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -115,6 +116,9 @@ def simulate(
 ) -> Run:
     """Run a schedule for some steps, on `psi` parameters in units of `unit`, beside a single device.
 
+    What is not known is random. A run that reads any of it matches if it does with other random
+    numbers as well.
+
     `begin`: the devices' first weights (devices, elements) from the single device's (1, elements), if
     they are others. `progress` is called with the number of passes done. Raises ValueError with one
     line if a size is not a whole number from 1, the mesh does not have the schedule's axes, the
@@ -129,29 +133,36 @@ def simulate(
     smaller = [psi % unit] if psi % unit else []  # the first unit, if any is
     lengths = [*smaller, *[unit] * (psi // unit)]
     layouts = [layout_of(cluster, schedule.cut, n) for n in lengths]
-    data = Data(seed, cluster, _arithmetic(arithmetic))
+    numbers = _arithmetic(arithmetic)
     model = Polynomial() if model is None else model
-    model.start(data, lengths, micro_steps, schedule.training.tied)
-    weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
-    run = Executor(schedule, mesh, micro_steps, layouts, model, data, policy)
-    moments = [data.moments(unit, n, policy.k > 0) for unit, n in enumerate(lengths)]
-    run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
-    single = Single(schedule.training, model, data, weights, moments, micro_steps)
-    divergence, done = None, 0
-    with np.errstate(all="ignore"):
+
+    def executed(poison: int, progress: Callable[[int], None]) -> tuple[Executor, Divergence | None]:
+        """A run, and where it first diverges."""
+        data = Data(seed, cluster, numbers, poison)
+        model.start(data, lengths, micro_steps, schedule.training.tied)
+        weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
+        run = Executor(schedule, mesh, micro_steps, layouts, model, data, policy)
+        moments = [data.moments(unit, n, policy.k > 0) for unit, n in enumerate(lengths)]
+        run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
+        single = Single(schedule.training, model, data, weights, moments, micro_steps)
+        divergence, done = None, count(1)
         for step in range(steps):
             run.network = Network(cluster.devices)
             for work in passes(schedule, micro_steps):
                 run.execute(work, step)
-                done += 1
-                if progress is not None:
-                    progress(done)
+                progress(next(done))
             single.step(step)
             divergence = divergence or first_difference(
                 beside(run, single, step), run.arithmetic.unequal
             )
             if divergence and stop_at_divergence:
                 break
+        return run, divergence
+
+    with np.errstate(all="ignore"):
+        run, divergence = executed(0, progress or (lambda _: None))
+        if divergence is None and run.data.unknown.drawn:
+            _, divergence = executed(1, lambda _: None)
     meter, network = run.store.meter, run.network
     widths: dict[State | None, Number] = {None: NUMBER_BYTES, State.ACTIVATIONS: 0, **meter.widths}
     return Run(

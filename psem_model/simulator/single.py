@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from psem_model.simulator.arithmetic import Arithmetic, Array
-from psem_model.simulator.models import Data, Model
-from spec.training import Loss, Training
+from psem_model.simulator.models import STATISTICS, Data, Model
+from spec.training import Loss, Statistics, Training
 
 
 class Single:
@@ -28,6 +28,7 @@ class Single:
         self.micro_steps = micro_steps
         self.weights = [row.copy() for row in weights]
         self.moments = [rows.copy() for rows in moments]
+        self.statistics = data.arithmetic.zeros((STATISTICS,))
 
     @property
     def arithmetic(self) -> Arithmetic:
@@ -35,6 +36,7 @@ class Single:
 
     def step(self, step: int) -> None:
         """One step on the whole batch."""
+        self._move_statistics(step)
         gradients = self.model.whole(self.weights, step)
         factor = self._share(step)
         if factor is not None:
@@ -51,6 +53,15 @@ class Single:
                 self.weights[unit], self.moments[unit] = moved
             else:
                 self.weights[unit] = self.arithmetic.descend(weight, gradient)
+
+    def _move_statistics(self, step: int) -> None:
+        arithmetic = self.arithmetic
+        for m in range(self.micro_steps if self.training.statistics else 0):
+            added = self.data.statistic(step, m)
+            if self.training.statistics is Statistics.ALL:
+                share = arithmetic.number(Fraction(1, len(added)))
+                added = arithmetic.mul(arithmetic.total(added, 0)[None], share)
+            self.statistics = arithmetic.add(self.statistics, added[0])
 
     def _share(self, step: int) -> Array | None:
         """What each sample's loss counts for in the batch's loss, if not all of it (1,)."""

@@ -7,35 +7,45 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import Arithmetic, Array, Number
+from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Layout, Slice, common, covers, meet
+from psem_model.simulator.poison import Poison
 from spec.schedule import RESTING, STATE_OF, Buffer, Schedule
 from spec.states import BytePolicy, State
 
 RESTS = {STATE_OF[buffer]: buffer for buffer in RESTING}
 RECORDS = (Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW)
+SUMS = (Buffer.FRESH, Buffer.TIED)  # beside the resting gradients
 ALL = slice(None)
 
 
 @dataclass
 class Block:
-    """One unit of a buffer on all devices: `array` (parts, devices, elements), holding `held`.
+    """One unit of a buffer on all devices: `array` (parts, devices, size) has the slice `held`, and of
+    what is outside nothing is known.
 
     An optimizer's parts are its weights, if it has a copy, and its moments; others have one part.
+    It takes `elements` on each device, with room for the slice `room`: none for zeros not used yet.
     """
 
     array: Array
     held: Slice
     host: bool
+    room: Slice
+    elements: int
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A value to write: nothing outside a slice. A fresh one's array is nobody else's."""
+    """A value to write: not known outside a slice. A fresh one's array is nobody else's.
+
+    `room`: the slice that it takes room for, if that is another.
+    """
 
     array: Array
     held: Slice
     fresh: bool = False
+    room: Slice | None = None
 
 
 class Meter:
@@ -69,36 +79,43 @@ class Store:
         self,
         schedule: Schedule,
         layouts: Sequence[Layout],
-        arithmetic: Arithmetic,
+        poison: Poison,
         policy: BytePolicy,
     ) -> None:
-        self.layouts, self.arithmetic = layouts, arithmetic
+        self.layouts, self.poison = layouts, poison
         self.master = bool(policy.master and policy.k > 0)
-        self.parts = self.master + arithmetic.moments if policy.k > 0 else 0
+        self.parts = self.master + poison.arithmetic.moments if policy.k > 0 else 0
         self.rests = {buffer: schedule.rest(state) for state, buffer in RESTS.items()}
+        self.views = schedule.start
         self.meter = Meter(policy)
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
         self.anew = False  # whether results are new blocks, even where there is room
         self.dropped: list[tuple[State, Block]] = []
         self.sides: dict[tuple[Buffer, int], bool] = {}
+        self.unused = {(buffer, unit) for buffer in SUMS for unit in range(len(layouts))}  # zero yet
 
     def start(self, weights: Sequence[Array], moments: Sequence[Array]) -> None:
         """What stored resting copies hold: weights (1 or devices, elements) of each unit, and moments
-        (how many, 1, elements). One row is every device's.
+        (how many, 1, elements). One row is every device's. Sums start at zero.
         """
         for unit, (row, beside) in enumerate(zip(weights, moments, strict=True)):
             of_each = np.broadcast_to(beside, (len(beside), *row.shape))
             record = np.concatenate((row[None], of_each)) if self.master else beside
             starts = {Buffer.PARAMETERS: row[None], Buffer.OPTIMIZER: record}
-            devices = self.layouts[unit].cluster.devices
             for buffer, rest in self.rests.items():
                 if rest.stored:
-                    self.reset(buffer, unit)
-                    parts = starts.get(buffer)
-                    if parts is not None:
-                        each = np.broadcast_to(parts, (len(parts), devices, parts.shape[-1]))
-                        self.write(buffer, unit, rest.host, (), Piece(each, ()))
+                    if self._parts(buffer):
+                        self.reset(buffer, unit)
+                    if buffer in starts:
+                        self._begin(buffer, unit, rest.host, starts[buffer])
+            for view in self.views:
+                self._begin(view, unit, False, row[None])
+
+    def _begin(self, buffer: Buffer, unit: int, host: bool, parts: Array) -> None:
+        devices = self.layouts[unit].cluster.devices
+        each = np.broadcast_to(parts, (len(parts), devices, parts.shape[-1]))
+        self.write(buffer, unit, host, (), Piece(each, ()))
 
     def side(self, buffer: Buffer, unit: int) -> bool:
         """Whether a buffer is on the host."""
@@ -111,32 +128,54 @@ class Store:
 
     def read(self, buffer: Buffer, unit: int, host: bool = False) -> Block | None:
         """A buffer's block on one side, if there is anything there."""
+        if not host and (buffer, unit) in self.unused:
+            self._place(buffer, unit, Block(self.zeros(buffer, unit, ()), (), host, (), 0))
         block = self.blocks.get((buffer, unit))
         return block if block is not None and block.host is host else None
 
     def slab(self, buffer: Buffer, unit: int, host: bool, wanted: Slice) -> Array:
-        """A buffer's elements of a slice (parts, devices, size); zeros where it has none."""
-        layout, block = self.layouts[unit], self.read(buffer, unit, host)
+        """A buffer's elements of a slice (parts, devices, size), known or not."""
+        block = self.read(buffer, unit, host)
         if block is None:
-            return self.empty(buffer, unit, wanted)
-        return layout.take(block.array, block.held, wanted)
+            return self.unknown(buffer, unit, wanted)
+        return self.layouts[unit].take(block.array, block.held, wanted, self.poison)
 
-    def empty(self, buffer: Buffer, unit: int, held: Slice) -> Array:
-        """A block's array with nothing in it."""
+    def unknown(self, buffer: Buffer, unit: int, held: Slice) -> Array:
+        """A slice (parts, devices, size) of which nothing is known."""
+        return self.layouts[unit].unknown(self._parts(buffer), held, self.poison)
+
+    def zeros(self, buffer: Buffer, unit: int, held: Slice) -> Array:
+        """A slice (parts, devices, size) of zeros."""
         layout = self.layouts[unit]
-        parts = self.parts if buffer in RECORDS else 1
-        return self.arithmetic.zeros((parts, layout.cluster.devices, layout.size(held)))
+        shape = (self._parts(buffer), layout.cluster.devices, layout.size(held))
+        return self.poison.arithmetic.zeros(shape)
+
+    def _parts(self, buffer: Buffer) -> int:
+        return self.parts if buffer in RECORDS else 1
 
     def reset(self, buffer: Buffer, unit: int) -> None:
-        """Nothing, on the side where the buffer's state rests; room for it, if it does."""
-        rest = self.rests.get(buffer)
-        host, held = rest is not None and rest.host, self.own(buffer, unit)
+        """Zero, on the side where the buffer's state rests. Only a resting one takes room for it."""
+        rest, own = self.rests.get(buffer), self.own(buffer, unit)
+        host = rest is not None and rest.host
         block = self.read(buffer, unit, host)
+        if rest is not None and rest.stored and (block is None or block.room != own):
+            zeros = self.zeros(buffer, unit, own)
+            self.sides[buffer, unit] = host
+            self._place(buffer, unit, Block(zeros, own, host, own, zeros.shape[-1]))
+        else:
+            self.clear(buffer, unit, host, ())
+
+    def clear(self, buffer: Buffer, unit: int, host: bool, within: Slice) -> None:
+        """Zero in a slice of a buffer on one side. A buffer that is not there takes no room for it."""
         self.sides[buffer, unit] = host
-        if rest is None or not rest.stored or (block and block.held == held):
-            self.write(buffer, unit, host, (), None)
-        elif self.parts or buffer not in RECORDS:
-            self._place(buffer, unit, Block(self.empty(buffer, unit, held), held, host))
+        here, region = self.read(buffer, unit, host), meet(within, self.own(buffer, unit))
+        if region is None:
+            return
+        zeros = Piece(self.zeros(buffer, unit, region), region, fresh=True)
+        if here is None:
+            self._place(buffer, unit, Block(zeros.array, region, host, region, 0))
+        else:
+            here.array, here.held = self._merged(buffer, unit, here, zeros, region, ALL)
 
     def release(self, buffer: Buffer, unit: int) -> None:
         """Drop a buffer's block."""
@@ -144,21 +183,22 @@ class Store:
         self._drop(buffer, unit)
 
     def _drop(self, buffer: Buffer, unit: int) -> None:
+        self.unused.discard((buffer, unit))
         block = self.blocks.pop((buffer, unit), None)
         if block is not None and self.at_once:
             self.dropped.append((STATE_OF[buffer], block))
         elif block is not None:
-            self.meter.add(STATE_OF[buffer], block.host, -block.array.shape[-1])
+            self.meter.add(STATE_OF[buffer], block.host, -block.elements)
 
     def settle(self) -> None:
         """Drop what an operation on all units at once has dropped."""
         for state, block in self.dropped:
-            self.meter.add(state, block.host, -block.array.shape[-1])
+            self.meter.add(state, block.host, -block.elements)
         self.dropped.clear()
 
     def _place(self, buffer: Buffer, unit: int, block: Block) -> None:
         """A new block, for which there is room before what it replaces is dropped."""
-        self.meter.add(STATE_OF[buffer], block.host, block.array.shape[-1])
+        self.meter.add(STATE_OF[buffer], block.host, block.elements)
         self._drop(buffer, unit)
         self.blocks[buffer, unit] = block
 
@@ -173,40 +213,53 @@ class Store:
     ) -> None:
         """Write a value to the slice `within` of a buffer on one side; outside, it keeps its own.
 
-        A resting buffer has room for its own slice only. No piece is nothing. In place where the
-        buffer is there with room for it; otherwise in a new block of what is written and kept.
+        A resting buffer has room for its own slice only. No piece: a value that is not known. In the
+        same room where there is enough; otherwise in a new block of what is written and kept.
         """
-        if buffer in RECORDS and not self.parts:
-            self.sides[buffer, unit] = host
-            return
         self.sides[buffer, unit] = host
+        if buffer in RECORDS and not self.parts:
+            return
         layout, here = self.layouts[unit], self.read(buffer, unit, host)
         region = meet(within, self.own(buffer, unit))
         support = None if piece is None or region is None else meet(region, piece.held)
-        if here is None:
-            if support is None:
+        if piece is None or support is None:
+            if here is None:
                 self._drop(buffer, unit)
-        elif region is not None and support is None:
-            layout.clear(here.array[parts], here.held, region)
-        if piece is None or region is None or support is None:
+            elif region is not None:
+                layout.forget(here.array[parts], here.held, region, self.poison)
             return
-        fresh = piece.fresh or support != piece.held
-        values = layout.take(piece.array, piece.held, support) if support != piece.held else piece.array
-        if here is not None and covers(here.held, support) and not self.anew:
-            if region != support:
-                kept_apart = not np.may_share_memory(values, here.array)
-                values = values if kept_apart else values.copy()
-                layout.clear(here.array[parts], here.held, region)
-            layout.put(here.array[parts], here.held, support, values)
+        assert region is not None
+        needed = None if piece.room is None else meet(region, piece.room)
+        needed = support if needed is None else needed
+        if support != piece.held:
+            taken = layout.take(piece.array, piece.held, support, self.poison)
+            piece = Piece(taken, support, fresh=True, room=piece.room)
+        array, held = self._merged(buffer, unit, here, piece, region, parts)
+        if here and here.elements and covers(here.room, needed) and not self.anew:
+            here.array, here.held = array, held
             return
-        replaced = here is None or (not region and parts == ALL)
-        held = support if here is None or replaced else common(here.held, support)
-        if fresh and replaced and parts == ALL:
-            array = values
+        replaced = here is None or not here.elements or (not region and parts == ALL)
+        room = needed if here is None or replaced else common(here.room, needed)
+        as_is = piece.fresh and replaced and parts == ALL and needed == support
+        elements = piece.array.shape[-1] if as_is else layout.size(room)
+        self._place(buffer, unit, Block(array, held, host, room, elements))
+
+    def _merged(
+        self, buffer: Buffer, unit: int, here: Block | None, piece: Piece, region: Slice, parts: slice
+    ) -> tuple[Array, Slice]:
+        """What a block has, and of which slice, once a piece is all that is known in a region."""
+        values = piece.array
+        its_own = here is not None and np.may_share_memory(values, here.array)
+        if parts == ALL and (here is None or covers(region, here.held)):
+            return values if piece.fresh or its_own else values.copy(), piece.held
+        layout = self.layouts[unit]
+        if here is None:
+            held, array = piece.held, self.unknown(buffer, unit, piece.held)
         else:
-            array = self.empty(buffer, unit, held)
-            if here is not None and not replaced:
-                layout.put(array, held, here.held, here.array)
-                layout.clear(array[parts], held, region)
-            layout.put(array[parts], held, support, values)
-        self._place(buffer, unit, Block(array, held, host))
+            held = common(here.held, piece.held)
+            array = layout.take(here.array, here.held, held, self.poison)
+        if region != piece.held:
+            values = values.copy() if its_own else values
+            layout.forget(array[parts], held, region, self.poison)
+        layout.put(array[parts], held, piece.held, values)
+        return array, held

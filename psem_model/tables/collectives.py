@@ -81,6 +81,3 @@ def _formula(term: Any, names: dict[str, Any]) -> Any:
     for other in others:
         first = {"+": first + other, "-": first - other, "*": first * other}[str(term.decl())]
     return first
-
-
-TABLES = {"collectives": collectives}

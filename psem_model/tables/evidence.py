@@ -163,11 +163,3 @@ def _beside(entry: Entry, predicted: Any) -> Any:
     """A number beside a number, a formula beside a formula."""
     is_number = isinstance(predicted, sympy.Rational) and not isinstance(entry.value, str)
     return Fraction(int(predicted.p), int(predicted.q)) if is_number else predicted
-
-
-TABLES = {
-    "claims": claims_table,
-    "compositions": compositions,
-    "schedules": schedules,
-    "published": published_table,
-}

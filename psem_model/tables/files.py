@@ -10,10 +10,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from psem_model.tables import collectives as table_collectives
-from psem_model.tables import evidence as table_evidence
-from psem_model.tables import models as table_models
-from psem_model.tables import states as table_states
+from psem_model.tables import collectives, evidence, models, states
 from psem_model.tables.table import Style, renamed
 from psem_model.text.errors import UserError
 from psem_model.text.files import require_no_folder, writing
@@ -22,10 +19,20 @@ from psem_model.text.papers import FORMATS
 from psem_model.text.report import Section
 
 TABLES: dict[str, Callable[[Style], Section]] = {
-    **table_states.TABLES,
-    **table_collectives.TABLES,
-    **table_models.TABLES,
-    **table_evidence.TABLES,
+    "placements": states.placements,
+    "modes": states.mode_meanings,
+    "memory": states.memory,
+    "peak": states.peak,
+    "communication": states.communication,
+    "collectives": collectives.collectives,
+    "layers": models.layers,
+    "activations": models.activations,
+    "pipelines": models.pipelines,
+    "products": models.products,
+    "claims": evidence.claims_table,
+    "compositions": evidence.compositions,
+    "schedules": evidence.schedules,
+    "published": evidence.published_table,
 }
 DOCUMENT = "all"
 

@@ -9,10 +9,10 @@ import sympy
 
 from psem_model.check.products import check_product
 from psem_model.predict.gpt import gpt, in_flight, plan
-from psem_model.predict.models_closed import AXIS_SYMBOLS, LEGEND, symbol
+from psem_model.predict.models_closed import AXIS_SYMBOLS, LEGEND, shortest, symbol
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.reading.products import parse
-from psem_model.tables.table import Style, shortest, table
+from psem_model.tables.table import Style, table
 from psem_model.text.report import Cell, Column, Section
 from spec.compose import PIPELINE
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
@@ -178,16 +178,8 @@ SMALL = 2
 
 def _verdict(text: str) -> str:
     found = parse(text)
-    model, mesh = gpt("ep" in text.split("*")), dict.fromkeys(found.product.axes, SMALL)
+    model, mesh = gpt(text, V=16).model, dict.fromkeys(found.product.axes, SMALL)
     for micro_steps, verdict in ((SMALL, "accepted"), (1, "with one micro-step")):
         if check_product(text, found.product, model, mesh, micro_steps, MIXED_ADAM).accepted:
             return verdict
     return "rejected"
-
-
-TABLES = {
-    "layers": layers,
-    "activations": activations,
-    "pipelines": pipelines,
-    "products": products,
-}

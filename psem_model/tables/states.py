@@ -256,12 +256,3 @@ def _moved(move: Move) -> tuple[Cell, ...]:
     what = f"{move.op.kind.value} {state.value if state else ''}"
     along: Cell = move.op.axes or HOST_LINK
     return what, along, by_size(move.elements), by_size(move.bytes)
-
-
-TABLES = {
-    "placements": placements,
-    "modes": mode_meanings,
-    "memory": memory,
-    "peak": peak,
-    "communication": communication,
-}

@@ -95,9 +95,3 @@ def by_size(formula: Number) -> Any:
         number, size = sized.as_coeff_Mul()
         found[size] = found.get(size, 0) + number * factor
     return sympy.Add(*(sympy.factor(factor) * size for size, factor in found.items()))
-
-
-def shortest(formula: Number) -> Any:
-    """A formula expanded or factored, whichever is shorter."""
-    expression = sympy.sympify(formula)
-    return min((sympy.factor(expression), sympy.expand(expression)), key=lambda f: len(str(f)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +19,7 @@ def divergence_text(run: Divergence) -> str:
     """A divergence in words."""
     if run.has is None:
         return f"after step {run.step + 1}, no copy of the parameters is kept"
-    at, beside = run.place, "on the first device" if run.state == "statistics" else "on a single device"
+    at = run.place
     element = "an element" if at.element is None else f"element {at.element}"
     weight = "" if at.weight is None else f" of {at.weight}"
     layer = "" if at.layer is None else f" of layer {at.layer}"
@@ -27,7 +27,7 @@ def divergence_text(run: Divergence) -> str:
     return (
         f"after step {run.step + 1}, {element} of the {run.state}{weight}{layer} on device "
         f"({','.join(map(str, at.device))}){stage} is {value_text(run.has)}; "
-        f"{beside} it is {value_text(run.single)}"
+        f"on a single device it is {value_text(run.single)}"
     )
 
 
@@ -139,14 +139,3 @@ def counted(number: int, thing: str) -> str:
 def times(number: int) -> str:
     """How often."""
     return "once" if number == 1 else f"{number:,} times"
-
-
-def even(rows: Sequence[tuple[str, ...]], right: Collection[int] = ()) -> list[str]:
-    """Rows of cells as lines with even columns; those in `right` are aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = zip(row, widths, strict=True)
-        padded = [c.rjust(w) if i in right else c.ljust(w) for i, (c, w) in enumerate(cells)]
-        lines.append("  ".join(padded).rstrip())
-    return lines

@@ -21,7 +21,7 @@ NAME = re.compile(r"[A-Za-z]\w*")  # a symbol, or a function, of a formula
 VERSION = 1  # of the documents for programs: raised when a key changes its meaning or goes
 BYTES, ELEMENTS = "bytes", "elements"
 CELLS, FORMULA, PROVENANCE = "", "formula", "of which"  # what a column is spread into
-ITSELF = "."  # the key of a column whose cell is all there is to say of a row
+ITSELF = "."  # the key of what is all there is to say of a row
 
 # text, a whole number, a quantity, axes, a truth, nothing, a SymPy expression, or a tuple of these
 Cell = Any
@@ -78,24 +78,27 @@ class Column:
     """A title, and a key for programs (none: not for them).
 
     `wide`: text that is wrapped, and its share of what the other columns leave on a page. `right`: set
-    to the right. `shown`: for readers, too.
+    to the right.
     """
 
     title: str
     wide: float = 0
     key: str = ""
     right: bool = False
-    shown: bool = True
 
 
 @dataclass(frozen=True)
 class Row:
-    """Cells, a key for programs; `marked` where a reader should look, not `shown` where nothing is."""
+    """Cells, a key for programs; `marked` where a reader should look, not `shown` where nothing is.
+
+    `told`: what programs are told besides the cells, by keys.
+    """
 
     cells: tuple[Cell, ...]
     key: str = ""
     marked: bool = False
     shown: bool = True
+    told: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,8 @@ class Section:
 
     def _record(self, row: Row) -> Any:
         cells = {c.key: data(v) for c, v in zip(self.columns, row.cells, strict=True) if c.key}
-        return cells.get(ITSELF, cells)
+        record = data(row.told) | cells
+        return record.get(ITSELF, record)
 
 
 @dataclass(frozen=True)
@@ -204,14 +208,13 @@ def spread(section: Section) -> Iterator[tuple[Column, str, list[Cell]]]:
     """
     shown = [row for row in section.rows if row.shown]
     for number, column in enumerate(section.columns):
-        if column.shown:
-            cells = [row.cells[number] for row in shown]
-            yield column, CELLS, cells
-            quantities = [cell if isinstance(cell, Quantity) else None for cell in cells]
-            formulas = [q.formula if q and q.formula else "" for q in quantities]
-            because = [q.provenance if q else "" for q in quantities]
-            yield from [(column, FORMULA, formulas)] if any(formulas) else []
-            yield from [(column, PROVENANCE, because)] if any(because) else []
+        cells = [row.cells[number] for row in shown]
+        yield column, CELLS, cells
+        quantities = [cell if isinstance(cell, Quantity) else None for cell in cells]
+        formulas = [q.formula if q and q.formula else "" for q in quantities]
+        because = [q.provenance if q else "" for q in quantities]
+        yield from [(column, FORMULA, formulas)] if any(formulas) else []
+        yield from [(column, PROVENANCE, because)] if any(because) else []
 
 
 def in_words(formula: Any) -> str:
@@ -232,11 +235,9 @@ def rows(cells: Iterable[tuple[Cell, ...]]) -> tuple[Row, ...]:
     return tuple(Row(each) for each in cells)
 
 
-def listed(title: str, lines: Iterable[str], key: str = "") -> Section:
+def listed(title: str, lines: Iterable[str]) -> Section:
     """A section of lines."""
-    return Section(
-        title, (Column("", 1, ITSELF if key else ""),), rows((line,) for line in lines), key=key
-    )
+    return Section(title, (Column("", 1),), rows((line,) for line in lines))
 
 
 def meant(title: str, legend: Mapping[str, str]) -> Section:

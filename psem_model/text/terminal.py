@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from psem_model.text.figures import Unit, even, exactly, plain
+from psem_model.text.figures import Unit, exactly, plain
 from psem_model.text.report import (
     BYTES,
     CELLS,
@@ -168,9 +168,13 @@ def _even(lanes: Sequence[Lane]) -> list[str]:
     """Lines with even columns, as wide as they come out; titles first, if there are any."""
     if not lanes:
         return []
-    rows = [*zip(*((lane.title, *lane.texts) for lane in lanes), strict=True)]
     titled = any(lane.title for lane in lanes)
-    return even(rows if titled else rows[1:], [i for i, lane in enumerate(lanes) if lane.right])
+    padded = []
+    for lane in lanes:
+        pad = str.rjust if lane.right else str.ljust
+        texts = (lane.title, *lane.texts) if titled else lane.texts
+        padded.append([pad(each, max(map(len, texts), default=0)) for each in texts])
+    return [(" " * GAP).join(cells).rstrip() for cells in zip(*padded, strict=True)]
 
 
 # ------------------------------------------------------------------------------ on a terminal

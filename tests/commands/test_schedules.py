@@ -13,8 +13,9 @@ from spec.reference import first_divergence
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from tests.support.command import PLACED, without
+from tests.support.damage import with_one_fault
 from tests.support.polynomials import with_roots
-from tests.support.schedules import PIECES, with_one_fault
+from tests.support.schedules import PIECES
 
 
 # ---------------------------------------------------------------------- derive
@@ -262,7 +263,7 @@ def test_without_a_byte_policy_it_is_said_for_which_optimizers_a_schedule_is_rig
 
 
 def test_what_is_right_without_a_copy_of_the_weights_only_is_rejected_and_said(psem, written):
-    path = written("dp", lambda text: text.replace("[rest]", "[rest]\noptimizer = { stored = false }"))
+    path = written("dp", without_optimizer)
     code, out, _ = psem("check", path)
     assert code == 1
     assert "  but    accepted with nothing in the optimizer state (fp32-sgd)\n" in out

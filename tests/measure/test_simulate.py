@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 from proofs.registry import ROOT
-from psem_model.commands import options
+from psem_model.text import progress
 from psem_model.text.figures import memory, value_text
 from spec.strategies import STRATEGIES
 from tests.support.command import PLACED, SIZE, exact, without
@@ -189,14 +189,14 @@ def test_an_interrupted_simulation_is_one_line(psem, monkeypatch):
 
 
 def test_a_bar_is_shown_at_a_terminal_only_and_only_if_it_takes_long(monkeypatch, capsys):
-    monkeypatch.setattr(options, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
     for terminal, shown in ((False, False), (True, True)):
         monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal)
-        with options.ticker("simulating", 3) as progress:
+        with progress.ticker("simulating", 3) as tell:
             for done in (1, 2, 3):
-                progress(done)
+                tell(done)
         assert ("simulating" in capsys.readouterr().err) is shown
-        assert list(options.bar("checking")(range(options.LONG))) == list(range(options.LONG))
+        assert list(progress.ticked("checking")(range(3))) == [0, 1, 2]
         assert ("checking" in capsys.readouterr().err) is shown
 
 

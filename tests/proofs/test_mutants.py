@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.broken import broken_copy, copied, python
+from tests.support.broken import SEEN_BY_T3, broken_copy, copied, python
 
 pytestmark = pytest.mark.slow
 
@@ -61,8 +61,8 @@ MUTANTS = [
     (
         "sharded states rest whole",
         "memory.py",
-        "return sizes.slice(rest.sharded) * sizes",
-        "return sizes.slice(()) * sizes",
+        "sizes.slice(rest.sharded) * sizes",
+        "sizes.slice(()) * sizes",
         "M2 M3 M4 M5 M6 M7",
     ),
     (
@@ -394,6 +394,10 @@ MUTANTS = [
         "REDUCE_SCATTER.name: SUM",
         "C6",
     ),
+    *((*seen, "T3") for seen in SEEN_BY_T3),
+    ("a gather leaves a level cut", "hierarchy.py", "else cut - {level}", "else cut", "C6"),
+    ("a scatter leaves a level whole", "hierarchy.py", "cut = cut | {level} if", "cut = cut if", "C6"),
+    ("epsilon is left out", "training.py", "(root + epsilon)", "root", "E5"),
 ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from proofs import smtlib
 from proofs.kernel import Kernel
-from proofs.smtlib import logic_of, standalone_text
+from proofs.smtlib import decided, logic_of, standalone_text
 
 
 @st.composite
@@ -32,6 +32,29 @@ def test_conjunctions_and_disjunctions_are_written_with_two_members_or_more(fact
     text = standalone_text([fact, goal])
     assert not re.search(r"\((and|or) [^ ()]+\)", text)
     assert not re.search(r"(?<!\()\b(and|or)\b", text)
+
+
+@given(formulas(), formulas(), st.permutations(["x0", "x1", "s0", "s1"]))
+def test_the_answer_to_a_text_is_of_its_formulas_whatever_they_call_their_symbols(fact, goal, names):
+    old = [z3.Bool(name) for name in ("candy", "orange", "a_and_b", "andor")]
+    renamed = list(zip(old, map(z3.Bool, names), strict=True))
+    both = [z3.substitute(formula, *renamed) for formula in (fact, goal)]
+    solver = z3.Solver()
+    solver.add(*both)
+    answer, (values, _) = decided(standalone_text(both), 1_000_000, 0)
+    assert answer == solver.check()
+    if answer == z3.sat:
+        pairs = [(z3.Bool(name), value.translate(z3.main_ctx())) for name, value in values.items()]
+        left_open = [(z3.Bool(name), z3.BoolVal(True)) for name in names if name not in values]
+        assert z3.is_true(z3.simplify(z3.substitute(z3.And(*both), *pairs, *left_open)))
+
+
+def test_a_question_under_other_names_is_not_asked_again(monkeypatch):
+    x, y, last = z3.Ints("x y last_of_all")
+    answer, (_, work) = decided(standalone_text([x * y == 3, x * y > 4]), 1_000_000, 0)
+    monkeypatch.setattr(z3, "Solver", None)
+    again = decided(standalone_text([last * x == 3, last * x > 4]), 1_000_000, 0)
+    assert again == (answer, ({}, work)) == (z3.unsat, ({}, work))
 
 
 @given(formulas(), formulas())

@@ -5,10 +5,11 @@ from fractions import Fraction
 import pytest
 import sympy
 
+from psem_model.predict.gpt import gpt
 from psem_model.predict.gpt import plan as closed
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
 from psem_model.published.entries import SYMBOLS, form, published, same
-from psem_model.published.models import gpt, layer
+from psem_model.published.models import layer
 from spec.checkpoints import kept
 from spec.distribute import ALL, NOTHING
 from spec.pipeline import bubble_of_ideal, bubble_of_span

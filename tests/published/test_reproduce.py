@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from psem_model.published import models, states
 from psem_model.published.entries import published
-from psem_model.published.reproduce import by_name, reproduce
+from psem_model.published.reproduce import RULES, reproduce, require_named
 
 BUT_FOR_THE_FINAL_NORM = "ptdp.formula.params"  # its 2h weights, which the source leaves out
 EVERY = published()
@@ -45,7 +44,7 @@ def test_an_unknown_rule_is_an_error():
     with pytest.raises(
         ValueError, match=rf"{EVERY[0].id}: given rule 'bytes_at_work'; expected one of "
     ):
-        by_name(states.RULES, [odd])
+        require_named(RULES, [odd])
     with pytest.raises(KeyError, match="bytes_at_work"):
         reproduce(odd)
 
@@ -53,4 +52,4 @@ def test_an_unknown_rule_is_an_error():
 def test_a_rule_that_no_entry_names_is_an_error():
     others = [entry for entry in EVERY if entry.rule != "handed_on"]
     with pytest.raises(ValueError, match="rule 'handed_on': no published value names it"):
-        by_name((*states.RULES, *models.RULES), others)
+        require_named(RULES, others)

@@ -33,7 +33,7 @@ from spec.schedule import (
 )
 from spec.states import State
 from spec.strategies import STRATEGIES
-from spec.training import Loss, Training
+from spec.training import Loss, Statistics, Training
 
 SYMBOLS = [mode.value for mode in Mode]
 PLACEMENTS = [on_batch(*modes) for modes in product(SYMBOLS, repeat=4)]
@@ -109,7 +109,7 @@ def schedules(draw):
         draw(st.sampled_from(Loss)),
         draw(st.booleans()),
         Buffer.TIED in used or draw(st.booleans()),
-        Buffer.STATISTICS in used or draw(st.booleans()),
+        draw(st.sampled_from(Statistics if Buffer.STATISTICS in used else [None, *Statistics])),
     )
     return Schedule(axes, rests, tuple(micro_step), tuple(finish), training)
 

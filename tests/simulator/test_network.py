@@ -13,6 +13,7 @@ from psem_model.simulator import network as ring
 from psem_model.simulator.arithmetic import PRIME, Arithmetic, Floating, Modular
 from psem_model.simulator.layout import Cluster, Layout, covers, meet
 from psem_model.simulator.network import Network
+from psem_model.simulator.poison import Poison
 from spec.states import State
 
 OP = ("micro_step", 0)
@@ -176,9 +177,8 @@ def test_one_device_sends_nothing():
 def test_a_host_transfer_is_counted_apart_from_the_links():
     network = Network(3)
     network.serve(OP, State.OPTIMIZER)
-    values = drawn(0, 3, 3, 5)
-    assert np.array_equal(network.to_host(values, offload=True), values)
-    network.to_host(values, offload=False)
+    network.to_host(5, offload=True)
+    network.to_host(5, offload=False)
     assert network.hosted == {(State.OPTIMIZER, True): 5, (State.OPTIMIZER, False): 5}
     assert network.hosted_by == {OP: 10} and not network.links and network.messages == 0
 
@@ -215,18 +215,36 @@ def test_a_slice_is_the_cells_with_the_devices_own_coordinates(mesh, cut, axes, 
 @given(meshes, some_axes, some_axes, some_axes, st.integers(1, 20), st.data())
 def test_what_is_put_in_a_slice_is_taken_from_it(mesh, cut, axes, more, length, data):
     cluster = Cluster(tuple(mesh.items()))
-    layout = Layout(cluster, cut, length)
+    layout, poison = Layout(cluster, cut, length), Poison(0, Modular())
     shift = data.draw(st.integers(0, 2))
     held, part = layout.slice(axes, shift), layout.slice(axes + more, shift)
     assert covers(held, part) and meet(held, part) == part
     whole = np.arange(1, length + 1) + np.zeros((1, cluster.devices, 1), int)
-    rows = layout.take(whole, (), held)
-    assert np.array_equal(layout.take(rows, held, part), layout.take(whole, (), part))
-    cleared = rows.copy()
-    layout.clear(cleared, held, part)
-    assert not layout.take(cleared, held, part).any()
-    layout.put(cleared, held, part, layout.take(rows, held, part))
-    assert np.array_equal(cleared, rows)
+    rows = layout.take(whole, (), held, poison)
+    own = layout.take(whole, (), part, poison)
+    assert np.array_equal(layout.take(rows, held, part, poison), own) and not poison.drawn
+    forgotten = rows.copy()
+    layout.forget(forgotten, held, part, poison)
+    real = layout.elements(part) < length
+    assert not (layout.take(forgotten, held, part, poison) == own)[:, real].any()
+    layout.put(forgotten, held, part, own)
+    assert np.array_equal(forgotten, rows)
+
+
+@given(meshes, some_axes, some_axes, st.integers(1, 20), st.data())
+def test_outside_a_slice_nothing_is_known_and_what_is_read_is_another_each_time(
+    mesh, cut, axes, length, data
+):
+    cluster = Cluster(tuple(mesh.items()))
+    layout, poison = Layout(cluster, cut, length), Poison(0, Modular())
+    held = layout.slice(axes, data.draw(st.integers(0, 2)))
+    whole = np.arange(1, length + 1) + np.zeros((1, cluster.devices, 1), int)
+    rows = layout.take(whole, (), held, poison)
+    once, again = (layout.take(rows, held, (), poison) for _ in range(2))
+    for d in range(cluster.devices):
+        known = np.isin(np.arange(length), layout.elements(held)[d])
+        assert np.array_equal(once[0, d] == whole[0, d], known)
+        assert np.array_equal(once[0, d] == again[0, d], known)
 
 
 @given(meshes, some_axes, some_axes, some_axes, st.integers(1, 20), st.integers(0, 2))
@@ -236,13 +254,13 @@ def test_joining_undoes_splitting_and_each_chunk_is_its_owners(mesh, cut, within
     axes = tuple(a for a in axes if a in cut and a not in within)
     held, own = layout.slice(within, shift), layout.slice(within + axes, shift)
     whole = np.arange(1, length + 1) + np.zeros((1, cluster.devices, 1), int)
-    rows = layout.take(whole, (), held)
+    rows = layout.take(whole, (), held, Poison(0, Modular()))
     chunks = layout.split(rows, held, axes, shift)
     back = layout.join(chunks, held, axes, shift)
     assert np.array_equal(back[..., : rows.shape[-1]], rows)
     group = cluster.group(axes)
     mine = chunks[:, np.arange(cluster.devices), group.position]
-    expected = layout.take(whole, (), own)
+    expected = layout.take(whole, (), own, Poison(0, Modular()))
     assert np.array_equal(mine[..., : expected.shape[-1]], expected)
 
 

@@ -37,8 +37,8 @@ from spec.schedule import Kind as OpKind
 from spec.states import POLICIES
 from spec.transformer import Transformer
 from spec.verdict import check
+from tests.support.damage import with_one_fault
 from tests.support.products import plans
-from tests.support.schedules import with_one_fault
 
 
 def groups(plan):

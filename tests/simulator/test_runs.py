@@ -18,7 +18,7 @@ from spec.match import Place
 from spec.schedule import MICRO_STEPS, Factor, Rest, Span
 from spec.states import MIXED_ADAM, POLICIES, State, custom_policy
 from spec.strategies import STRATEGIES
-from spec.training import Loss, Training
+from spec.training import Loss, Statistics, Training
 from tests.support.by_hand import (
     ACCUMULATE,
     BACKWARD,
@@ -166,14 +166,18 @@ def test_tied_parameters_need_both_gradients():
     assert not gradients_scaled(wrong).matches
 
 
-def test_statistics_must_be_the_same_on_all_devices():
-    training = Training(statistics=True)
+def test_statistics_must_be_a_single_devices_of_the_samples_that_move_them():
     share = op(K.ALL_REDUCE, B.STATISTICS, axes=("d",), mean=True)
+    total = op(K.ALL_REDUCE, B.STATISTICS, axes=("d",))
     first = op(K.BROADCAST, B.STATISTICS, axes=("d",))
-    for ops, right in (((share,), True), ((first,), True), ((), False)):
-        run = gradients_scaled(written(MICRO, (*ops, SUM, UPDATE, RESET), training))
-        assert run.matches is right, str(run.divergence)
-    assert run.divergence.state == "statistics"
+    right = {(Statistics.ALL, share), (Statistics.FIRST, first)}
+    for whose in Statistics:
+        for same in (share, total, first, None):
+            ops = () if same is None else (same,)
+            schedule = written(MICRO, (*ops, SUM, UPDATE, RESET), Training(statistics=whose))
+            run = gradients_scaled(schedule)
+            assert run.matches is ((whose, same) in right), str(run.divergence)
+            assert run.matches or run.divergence.state == "statistics"
 
 
 @pytest.mark.parametrize("kept", [1, 2])

@@ -98,7 +98,7 @@ def test_a_divergence_says_what_it_is_of_and_what_it_is_beside():
             "after step 1, element 4 of the parameters on device (0,1) is 1; on a single device it is 2"
         ),
         Divergence(1, Place((1,), 0), "statistics", 1, 2): (
-            "after step 2, element 0 of the statistics on device (1) is 1; on the first device it is 2"
+            "after step 2, element 0 of the statistics on device (1) is 1; on a single device it is 2"
         ),
         Divergence(0, Place((1,), None, "up_weight", 3, 2), "optimizer state", 1, 2): (
             "after step 1, an element of the optimizer state of up_weight of layer 3 on device (1) "

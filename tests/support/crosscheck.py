@@ -6,26 +6,45 @@
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import hypothesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from proofs.witnesses import broken_schedules
 from psem_model.predict.states import predict_schedule
+from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
 from spec.compose import Product, factor
 from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes
 from spec.modes import Mode
-from spec.placement import on_batch, place
-from spec.schedule import COLLECTIVES, PASSING, RESTING, SCALARS, STATE_OF, Buffer, Kind, Op, Phase
+from spec.placement import BATCH, on_batch, place
+from spec.schedule import (
+    COLLECTIVES,
+    PASSING,
+    REDUCTIONS,
+    RESTING,
+    SCALARS,
+    STATE_OF,
+    Buffer,
+    Kind,
+    Op,
+    Phase,
+    Span,
+)
 from spec.states import POLICIES, BytePolicy, State, custom_policy
 from spec.strategies import STRATEGIES
 from spec.training import Loss, Training
 from spec.verdict import check
-from tests.support.schedules import PIECES, placements, real_life, with_one_fault
+from tests.support.damage import with_one_fault, with_one_place_changed
+from tests.support.schedules import PIECES, placements, real_life, schedules
 
 STEPS = 3
+ROOT = Path(__file__).parents[2]
+REGRESSIONS = sorted((ROOT / "tests" / "regressions").glob("*.toml"))
+EXAMPLES = sorted((ROOT / "psem_model" / "examples").glob("*.toml"))
 NUMBERING = (Kind.COUNT, Kind.SQUARE_NORM, Kind.ACCUMULATE)  # they make a number, if they write one
 
 
@@ -47,8 +66,13 @@ def agree_on_costs(schedule, mesh, psi, unit, policy, micro_steps, *, steps=1):
 
 
 def agree_on_the_verdict(schedule, mesh, micro_steps, policy=POLICIES["mixed-adam"], seed=0):
-    """The schedule is accepted exactly if its run matches the single device; returns whether."""
+    """The schedule is accepted exactly if its run matches the single device; returns whether.
+
+    One that does not say which slice it writes is refused, whatever its run.
+    """
     verdict = check(schedule, mesh, micro_steps, policy)
+    if verdict.rule == "room":  # refused: of the values, a run cuts what fits
+        return False
     world = 1
     for size in mesh.values():
         world *= size
@@ -101,8 +125,8 @@ IN_PLACE = (Kind.ALL_REDUCE, Kind.BROADCAST)
 
 def orderly(schedule):
     """Whether every operation reads what is there, on that side of the host link, what is made is
-    released before made again, and what is reduced in place has its place: of a slice alone the sum
-    along its axis takes more room.
+    released before made again, no slices are summed along their own axis, and what is reduced in place
+    has its place: of a slice alone the sum along its axis takes more room.
 
     What others hold and send is not predicted.
     """
@@ -113,12 +137,15 @@ def orderly(schedule):
         perhaps_on_host = op.kind in (Kind.RECOMPUTE, Kind.KEEP) and op.target in PASSING
         made = {op.target} if op.makes or perhaps_on_host else set()
         made |= {Buffer.TIED} if op.kind is Kind.BACKWARD and schedule.training.tied else set()
-        read = {op.source, op.by} & {*RESTING, *PASSING, *SCALARS}
+        source = set() if op.kind is Kind.ZERO else {op.source}
+        read = (source | {op.by}) & {*RESTING, *PASSING, *SCALARS}
         if op.kind in NUMBERING and op.target in SCALARS:
             made, read = {op.target}, read - {op.target}
-        elif made & there - {op.source}:
+        elif made & there - source:
             return False
         if op.kind in IN_PLACE and slices.get(op.target, set()) & {*op.axes} - {*op.within}:
+            return False
+        if op.kind in REDUCTIONS and {*op.axes} & {*op.within}:
             return False
         side = on_host.get(op.source, False)
         crosses = op.kind in CROSSING and op.source in {*RESTING, *PASSING}
@@ -200,6 +227,48 @@ def agree_on_what_is_replaced():
     assert agree_on_costs(cast, {"batch": 4}, 48, 12, POLICIES["mixed-adam"], 2)[0].matches
 
 
+def agree_on_places(names):
+    """Each state that rests otherwise, and each operation on another buffer or another side of the host
+    link, is judged alike.
+    """
+    moved = derive(on_batch("S*+O", "S", "S", "S"))
+    for schedule in (moved, *(derive(STRATEGIES[name]) for name in names)):
+        for faulty in with_one_place_changed(schedule):
+            agree_on_the_verdict(faulty, dict.fromkeys(schedule.axes, 3), 2)
+
+
+def agree_on_diverging_schedules():
+    """Each schedule that T3 rejects diverges."""
+    for broken in broken_schedules():
+        assert not agree_on_the_verdict(broken.schedule, {BATCH: 2}, broken.micro_steps), broken.name
+
+
+def agree_on_what_changes_nothing():
+    """A mean of copies that are alike is each of them, on any number of devices. A zero that is clipped
+    by a norm that is not known stays zero; zeros that are added change nothing.
+    """
+    same, gradients, phase = derive(STRATEGIES["dp"]), Buffer.GRADIENTS, Phase.PUBLISH
+    mean = Op(Kind.ALL_REDUCE, phase, Buffer.PARAMETERS, axes=(BATCH,), mean=True)
+    clipped = Op(Kind.CLIP, phase, gradients, by=Buffer.NORM)
+    zeros = (
+        Op(Kind.ZERO, phase, Buffer.FRESH, span=Span.UNIT),
+        Op(Kind.ACCUMULATE, phase, Buffer.FRESH, gradients),
+        Op(Kind.RELEASE, phase, Buffer.FRESH),
+    )
+    for devices in (2, 4):
+        for harmless in ((mean,), (clipped,), zeros):
+            more = replace(same, finish=(*same.finish, *harmless))
+            assert agree_on_the_verdict(more, {BATCH: devices}, 1)
+
+
+def agree_on_a_schedule_of(path):
+    """A schedule in a file is judged as it runs, on a few numbers of devices and micro-steps."""
+    schedule = read(str(path))
+    for devices in (1, 2, 3):
+        for micro_steps in (1, 2):
+            agree_on_the_verdict(schedule, dict.fromkeys(schedule.axes, devices), micro_steps)
+
+
 def agree_on_operations_along_two_axes():
     """Means, counts and slices of one operation that acts along both axes at once."""
     axes, mesh = ("batch", "sequence"), {"batch": 2, "sequence": 3}
@@ -255,27 +324,40 @@ def agree_on_what_is_sent_whole():
 
 def main(examples):
     """A quick look, for copies of the project in which a rule is broken."""
+    agree_on_diverging_schedules()
+    agree_on_what_changes_nothing()
+    for path in (*REGRESSIONS, *EXAMPLES):
+        agree_on_a_schedule_of(path)
     agree_on_named_strategies()
     agree_on_what_is_released()
     agree_on_what_is_replaced()
     agree_on_faults(["zero1", "zero3"])
+    agree_on_places(["zero1", "zero3", "zero-offload"])
     agree_on_operations_along_two_axes()
     agree_on_what_is_sent_whole()
 
-    @settings(
+    quick = settings(
         max_examples=examples,
         derandomize=True,
         deadline=None,
         suppress_health_check=list(HealthCheck),
         phases=[hypothesis.Phase.generate],  # no shrinking
     )
+
+    @quick
     @given(plans())
     def costs(plan):
         if accepted(plan):
             run, _ = agree_on_costs(*plan)
             assert run.matches
 
+    @quick
+    @given(schedules())
+    def verdicts(case):
+        agree_on_the_verdict(*case)
+
     costs()
+    verdicts()
 
 
 __all__ = ["BytePolicy", "State", "accepted", "agree_on_costs", "agree_on_the_verdict", "plans"]

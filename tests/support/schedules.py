@@ -10,14 +10,8 @@ from spec.derive import derive
 from spec.modes import Mode
 from spec.placement import on_batch, place
 from spec.schedule import (
-    COLLECTIVES,
-    MAKING,
     MICRO_STEPS,
-    NUMBERS,
-    PASSING,
     REDUCTIONS,
-    SLICING,
-    TAKES,
     Buffer,
     Factor,
     Kind,
@@ -29,14 +23,14 @@ from spec.schedule import (
 )
 from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
-from spec.training import Loss, Training
+from spec.training import Loss, Statistics, Training
 from spec.verdict import check
+from tests.support.damage import FACTORS, damaged, operations, redirected, some_axes, trainings
 
 SYMBOLS = [mode.value for mode in Mode]
 PLACEMENTS = list(product(SYMBOLS, repeat=4))
 REALISABLE = [q for q in PLACEMENTS if check(derive(on_batch(*q)), {"batch": 5}).accepted]
 AXES = ("a", "b")
-UNSLICED = (*NUMBERS, Buffer.ACTIVATIONS)
 
 
 @st.composite
@@ -142,14 +136,16 @@ def with_tied_parameters(schedule):
     return rewrite(training(schedule, tied=True), change)
 
 
-def with_statistics(schedule, kind):
+def with_statistics(schedule, whose):
     """Forward changes statistics, which are made the same after it."""
+    of_all = whose is Statistics.ALL
+    kind = Kind.ALL_REDUCE if of_all else Kind.BROADCAST
 
     def change(op):
-        same = Op(kind, Phase.FORWARD, Buffer.STATISTICS, axes=schedule.axes)
+        same = Op(kind, Phase.FORWARD, Buffer.STATISTICS, axes=schedule.axes, mean=of_all)
         return [op, same] if op.kind is Kind.FORWARD else [op]
 
-    return rewrite(training(schedule, statistics=True), change)
+    return rewrite(training(schedule, statistics=whose), change)
 
 
 PIECES = {
@@ -159,8 +155,8 @@ PIECES = {
     "loss scale": lambda schedule: with_loss_scale(schedule, Fraction(1024)),
     "clipping": with_clipping,
     "tied parameters": with_tied_parameters,
-    "summed statistics": lambda schedule: with_statistics(schedule, Kind.ALL_REDUCE),
-    "broadcast statistics": lambda schedule: with_statistics(schedule, Kind.BROADCAST),
+    "mean statistics": lambda schedule: with_statistics(schedule, Statistics.ALL),
+    "broadcast statistics": lambda schedule: with_statistics(schedule, Statistics.FIRST),
 }
 
 
@@ -173,7 +169,7 @@ def real_life(draw, schedule):
             ["tied parameters"],
             ["mean", "token mean", "loss scale"],
             ["clipping"],
-            ["summed statistics", "broadcast statistics"],
+            ["mean statistics", "broadcast statistics"],
         )
     )
     for piece in (tied, loss, clipping, statistics):
@@ -181,142 +177,7 @@ def real_life(draw, schedule):
     return schedule
 
 
-def with_one_fault(schedule):
-    """The schedule with one operation dropped, repeated, shifted or without some axis, for each."""
-    for name in ("micro_step", "finish"):
-        ops = getattr(schedule, name)
-        for i, op in enumerate(ops):
-            for instead in ((), (op, op), *((one,) for one in misdirected(op))):
-                yield replace(schedule, **{name: (*ops[:i], *instead, *ops[i + 1 :])})
-
-
-def misdirected(op):
-    """An operation that is wrong in one field."""
-    if op.within or op.kind in SLICING:
-        yield replace(op, shift=1)
-    for axis in op.within:
-        yield replace(op, within=tuple(a for a in op.within if a != axis), shift=0)
-    for axis in op.axes:
-        yield replace(op, axes=tuple(a for a in op.axes if a != axis))
-    if op.kind in REDUCTIONS:
-        yield replace(op, mean=not op.mean)
-    if op.kind is Kind.ALL_GATHER:
-        yield replace(op, kind=Kind.BROADCAST)
-    if op.kind is Kind.SCALE:
-        yield replace(op, by=Factor(Fraction(1, 3)))
-
-
-# ----------------------------------------------------------------------- damage
-FACTORS = [
-    Factor(Fraction(1, 2)),
-    Factor(Fraction(3)),
-    Factor(Fraction(-1)),
-    Factor(Fraction(0)),
-    Factor(sizes=((MICRO_STEPS, -1),)),
-    Factor(sizes=((MICRO_STEPS, 1),)),
-]
-
-
-def some_axes(draw, axes, without=()):
-    """Some of the axes, but those in `without`."""
-    subsets = [(), axes, axes[:1], axes[-1:]]
-    return tuple(a for a in draw(st.sampled_from(subsets)) if a not in without)
-
-
-def redirected(draw, op, axes):
-    """The same operation with one of its fields changed."""
-    slices = op.target not in UNSLICED or op.kind is Kind.SQUARE_NORM
-    choices = ["within"] if slices else ["same"]
-    choices += ["shift"] if op.within or op.kind in SLICING else []
-    choices += ["axes"] if op.kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else []
-    choices += ["mean"] if op.kind in REDUCTIONS else []
-    choices += ["by"] if op.kind in (Kind.SCALE, Kind.DIVIDE) else []
-    choice = draw(st.sampled_from(choices))
-    if choice == "same":
-        return op
-    if choice == "within":
-        within = some_axes(draw, axes, op.axes)
-        return replace(op, within=within, shift=op.shift if within or op.kind in SLICING else 0)
-    if choice == "axes":
-        return replace(op, axes=some_axes(draw, axes, op.within))
-    if choice == "shift":
-        return replace(op, shift=draw(st.integers(-1, 2)))
-    if choice == "mean":
-        return replace(op, mean=not op.mean)
-    by = FACTORS if op.kind is Kind.SCALE else [Buffer.TOKENS, Buffer.TOTAL_TOKENS]
-    return replace(op, by=draw(st.sampled_from(by)))
-
-
-@st.composite
-def damaged(draw, schedule, most=3):
-    """A few operations dropped, repeated, moved, inserted or misdirected; or another training meant."""
-    parts = [list(schedule.micro_step), list(schedule.finish)]
-    everything = parts[0] + parts[1]
-    for _ in range(draw(st.integers(1, most))):
-        part = draw(st.sampled_from([p for p in parts if p] or [[everything[0]]]))
-        i = draw(st.integers(0, len(part) - 1))
-        action = draw(
-            st.sampled_from(
-                ["drop", "repeat", "swap", "insert", "redirect", "redirect", "new", "train"]
-            )
-        )
-        if action == "drop":
-            del part[i]
-        elif action == "repeat":
-            part.insert(draw(st.integers(0, len(part))), part[i])
-        elif action == "swap":
-            j = draw(st.integers(0, len(part) - 1))
-            part[i], part[j] = part[j], part[i]
-        elif action == "insert":
-            part.insert(i, draw(st.sampled_from(everything)))
-        elif action == "redirect":
-            part[i] = redirected(draw, part[i], schedule.axes)
-        elif action == "new":
-            part.insert(i, draw(operations(schedule.axes)))
-        else:
-            schedule = training(schedule, **draw(trainings()))
-    return replace(schedule, micro_step=tuple(parts[0]), finish=tuple(parts[1]))
-
-
-def trainings():
-    flags = st.fixed_dictionaries(
-        {},
-        optional={
-            "loss": st.sampled_from(Loss),
-            "clip": st.booleans(),
-            "tied": st.booleans(),
-            "statistics": st.booleans(),
-        },
-    )
-    return flags
-
-
 # -------------------------------------------------------------------- made up
-@st.composite
-def operations(draw, axes):
-    """Any operation."""
-    kind = draw(st.sampled_from(Kind))
-    sources, targets = draw(st.sampled_from(TAKES[kind]))
-    source = draw(st.sampled_from(sources))
-    into = draw(st.sampled_from(targets)) if targets else None
-    along = some_axes(draw, axes) if kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else ()
-    slices = (into or source) not in UNSLICED or kind is Kind.SQUARE_NORM
-    within = some_axes(draw, axes, along) if slices else ()
-    by = None
-    if kind is Kind.SCALE:
-        by = draw(st.sampled_from(FACTORS))
-    elif kind is Kind.DIVIDE:
-        by = draw(st.sampled_from([Buffer.TOKENS, Buffer.TOTAL_TOKENS]))
-    elif kind is Kind.CLIP:
-        by = Buffer.NORM
-    in_place = into in (None, source) and kind not in (Kind.ALL_GATHER, Kind.FETCH, Kind.ZERO)
-    taken = (into or source) in PASSING and kind in MAKING and not in_place
-    mean = draw(st.booleans()) if kind in REDUCTIONS else False
-    shift = draw(st.sampled_from([0, 0, 0, 1])) if within or kind in SLICING else 0
-    span = draw(st.sampled_from([Span.UNIT, Span.WHOLE])) if taken else Span.NONE
-    return Op(kind, draw(st.sampled_from(Phase)), source, into, along, within, span, mean, shift, by)
-
-
 @st.composite
 def made_up(draw):
     """Operations at random, around a backward and an update."""
@@ -445,4 +306,4 @@ def schedules(draw):
     return schedule, sizes, draw(st.integers(1, 3)), POLICIES[policy]
 
 
-__all__ = ["cancelled", "damaged", "made_up", "operations", "placements", "real_life", "schedules"]
+__all__ = ["cancelled", "made_up", "placements", "real_life", "schedules"]

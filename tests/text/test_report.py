@@ -116,9 +116,9 @@ def test_a_row_of_another_length_than_the_columns_is_an_error():
         Section("t", (Column("a"),), (Row((1, 2)),))
 
 
-def test_rows_and_columns_that_are_not_shown_are_for_programs_only():
-    columns = (Column("a", key="a"), Column("b", key="b", shown=False))
-    section = Section("", columns, (Row((1, 222)), Row((333, 4), shown=False)), key="x")
+def test_rows_that_are_not_shown_and_what_else_is_told_are_for_programs_only():
+    rows = (Row((1,), told={"b": 222}), Row((333,), shown=False, told={"b": 4}))
+    section = Section("", (Column("a", key="a"),), rows, key="x")
     found = Report("check", "", sections=(section,))
     assert not {"222", "333", "4"} & {*text(found).split()}
     assert found.document()["x"] == [{"a": 1, "b": 222}, {"a": 333, "b": 4}]

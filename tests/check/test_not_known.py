@@ -1,0 +1,260 @@
+"""What a device does not hold is not known: schedules that rely on zeros there, and right twins."""
+
+import pytest
+
+from psem_model.reading.schedules import dumps, loads
+from spec.reference import first_divergence
+from spec.verdict import check
+from tests.support.crosscheck import agree_on_the_verdict
+
+SLICES = """
+axes = ["dp"]
+[rest]
+parameters = { sharded = ["dp"] }
+optimizer = { sharded = ["dp"] }
+gradients = { sharded = ["dp"] }
+[step]
+micro_step = [
+  FETCH
+  { op = "forward", source = "view", into = "activations" },
+  { op = "backward", source = "view", into = "fresh gradients" },
+  { op = "release", source = "view" },
+  { op = "reduce_scatter", source = "fresh gradients", axes = ["dp"] },
+  { op = "accumulate", source = "fresh gradients", into = "gradients", within = ["dp"] },
+  { op = "release", source = "fresh gradients" },
+]
+finish = [
+  AGAIN
+  { op = "update", source = "gradients", into = "optimizer", within = ["dp"] },
+  { op = "reset", source = "gradients" },
+]
+"""
+GATHER = '{ op = "all_gather", source = "parameters", into = "view", axes = ["dp"] },'
+OWN = '{ op = "keep", source = "parameters", into = "view", within = ["dp"] },'
+SUMMED = '{ op = "all_reduce", source = "view", axes = ["dp"] },'
+ZEROS = '{ op = "zero", source = "view" },'
+
+WHOLE = """
+axes = ["dp"]
+REST
+[step]
+micro_step = [
+  { op = "forward", source = "parameters", into = "activations" },
+  { op = "backward", source = "parameters", into = "gradients" },
+  EACH
+]
+finish = [
+  LAST
+  { op = "reset", source = "gradients" },
+]
+"""
+ZERO1 = '[rest]\noptimizer = { sharded = ["dp"] }'
+SCATTER = '{ op = "reduce_scatter", source = "gradients", axes = ["dp"] },'
+ALL_REDUCE = '{ op = "all_reduce", source = "gradients", axes = ["dp"] },'
+UPDATE_SLICE = """{ op = "update", source = "gradients", into = "optimizer", within = ["dp"] },
+  { op = "all_gather", source = "parameters", axes = ["dp"] },"""
+
+EXPERTS = """
+axes = ["ep", "dp"]
+[rest]
+parameters = { sharded = ["ep"] }
+optimizer = { sharded = ["ep"] }
+gradients = { sharded = ["ep"] }
+[step]
+micro_step = [
+  { op = "all_gather", source = "parameters", into = "view", axes = ["ep"] },
+  { op = "forward", source = "view", into = "activations" },
+  { op = "backward", source = "view", into = "fresh gradients" },
+  { op = "release", source = "view" },
+  { op = "reduce_scatter", source = "fresh gradients", axes = ["ep"] },
+  { op = "accumulate", source = "fresh gradients", into = "gradients", within = ["ep"] },
+  { op = "release", source = "fresh gradients" },
+]
+finish = [
+  { op = "all_reduce", source = "gradients", axes = ["dp"], within = ["ep"] },
+  AGAIN
+  { op = "update", source = "gradients", into = "optimizer", within = ["ep"] },
+  { op = "reset", source = "gradients" },
+]
+"""
+WHOLE_GROUP = """
+axes = ["dp"]
+[rest]
+activations = { sharded = ["dp"] }
+[step]
+micro_step = [
+  { op = "forward", source = "parameters", into = "activations" },
+  GATHER
+  { op = "backward", source = "parameters", into = "gradients", axes = ["dp"] },
+]
+finish = [
+  { op = "update", source = "gradients", into = "optimizer" },
+  { op = "reset", source = "gradients" },
+]
+"""
+
+
+def slices(fetch, again=""):
+    return SLICES.replace("FETCH", fetch).replace("AGAIN", again)
+
+
+def whole(each, *last, rest=ZERO1):
+    text = WHOLE.replace("REST", rest).replace("EACH", each)
+    return text.replace("LAST", "\n  ".join(last))
+
+
+UPDATE = '{ op = "update", source = "gradients", into = "optimizer" },'
+RIGHT = {
+    "gathered": slices(GATHER),
+    "its own slice among zeros is summed": slices(ZEROS + OWN + SUMMED),
+    "reduced once": whole("", SCATTER, UPDATE_SLICE),
+    "experts": EXPERTS.replace("AGAIN", ""),
+    "activations of the group are gathered": WHOLE_GROUP.replace(
+        "GATHER", '{ op = "all_gather", source = "activations", axes = ["dp"] },'
+    ),
+    "each device does all samples": WHOLE_GROUP.replace("GATHER", "").replace(
+        '["dp"] }\n[step]', "[] }\n[step]"
+    ),
+}
+WRONG = {
+    "a slice is fetched by a sum over what others hold": (slices(OWN + SUMMED), "fresh", "mixes"),
+    "slices are summed once more": (slices(GATHER, ALL_REDUCE), "whole", "mixes"),
+    "slices are summed once more, as slices": (
+        slices(GATHER, ALL_REDUCE.replace('["dp"]', '["dp"], within = ["dp"]')),
+        "whole",
+        "mixes different elements",
+    ),
+    "slices of experts are summed with those of others": (
+        EXPERTS.replace("AGAIN", ALL_REDUCE.replace("dp", "ep")),
+        "whole",
+        "mixes",
+    ),
+    "reduced in place in every micro-step": (whole(SCATTER, SCATTER, UPDATE_SLICE), "whole", "mixes"),
+    "reduced in place, then summed": (
+        whole(SCATTER, ALL_REDUCE, UPDATE, rest=""),
+        "whole",
+        "mixes",
+    ),
+    "a view that was released is read": (
+        slices(GATHER).replace(
+            '{ op = "forward"', '{ op = "release", source = "view" },\n  { op = "forward"'
+        ),
+        "fresh",
+        "released",
+    ),
+    "the group's activations are not there": (WHOLE_GROUP.replace("GATHER", ""), "fresh", "its own"),
+    "whole gradients go where slices rest": (
+        slices(GATHER)
+        .replace("reduce_scatter", "all_reduce")
+        .replace(
+            ', within = ["dp"] },\n  { op = "release", source = "fresh',
+            ' },\n  { op = "release", source = "fresh',
+        ),
+        "room",
+        "within dp, or keep",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_what_relies_on_nothing_unknown_is_accepted_and_matches(name):
+    schedule = loads(RIGHT[name], name)
+    for devices in (1, 2, 3):
+        for micro_steps in (1, 2):
+            assert agree_on_the_verdict(schedule, dict.fromkeys(schedule.axes, devices), micro_steps)
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_relies_on_zeros_that_are_not_there_is_rejected_and_diverges(name):
+    text, rule, words = WRONG[name]
+    schedule = loads(text, name)
+    for devices in (2, 3):
+        for micro_steps in (1, 2):
+            mesh = dict.fromkeys(schedule.axes, devices)
+            verdict = check(schedule, mesh, micro_steps)
+            assert (verdict.accepted, verdict.rule) == (False, rule)
+            assert words in verdict.reason
+            if rule != "room":  # the language refuses that; a run cuts
+                assert not agree_on_the_verdict(schedule, mesh, micro_steps)
+                assert first_divergence(schedule, mesh, micro_steps=micro_steps, steps=3)
+
+
+UPDATE_ONLY, PUBLISH = UPDATE_SLICE.split("\n")
+WORKING = whole("", SCATTER, UPDATE_ONLY).replace("micro_step = [\n", f"micro_step = [\n{PUBLISH}\n")
+DECLARED = WORKING.replace("[rest]", "[rest]\nparameters = { working = true }")
+
+
+def test_a_working_copy_is_current_where_it_is_read_and_old_between_steps_if_it_says_so():
+    mesh = {"dp": 2}
+    assert check(loads(WORKING, ""), mesh).rule == "agreed"
+    assert agree_on_the_verdict(loads(DECLARED, ""), mesh, 2)
+    stale = DECLARED.replace(PUBLISH, "")
+    assert check(loads(stale, ""), mesh).rule == "fresh"
+    assert not agree_on_the_verdict(loads(stale, ""), mesh, 2)
+
+
+def test_a_working_copy_is_no_copy_to_continue_from():
+    alone = DECLARED.replace('optimizer = { sharded = ["dp"] }', "optimizer = { stored = false }")
+    assert "no copy" in check(loads(alone, ""), {"dp": 2}).reason
+
+
+NEXT = slices("", "").replace('axes = ["dp"]\n', 'axes = ["dp"]\nstart = ["view"]\n', 1)
+PREFETCHED = NEXT.replace('  { op = "release", source = "view" },\n', "").replace(
+    "finish = [\n", 'finish = [\n  { op = "release", source = "view" },\n'
+)
+
+
+def test_a_view_gathered_for_the_next_step_is_there_at_its_start():
+    reset = '{ op = "reset", source = "gradients" },\n'
+    gathered = PREFETCHED.replace(reset, reset + "  " + GATHER + "\n")
+    schedule = loads(gathered, "")
+    assert loads(dumps(schedule, "a title"), "") == schedule
+    assert agree_on_the_verdict(schedule, {"dp": 3}, 2)
+    for forgotten in (PREFETCHED, gathered.replace('start = ["view"]\n', "")):
+        assert check(loads(forgotten, ""), {"dp": 3}).rule == "fresh"
+        assert not agree_on_the_verdict(loads(forgotten, ""), {"dp": 3}, 2)
+
+
+STATISTICS = """
+axes = ["dp"]
+[training]
+statistics = "WHOSE"
+[step]
+micro_step = [
+  { op = "forward", source = "parameters", into = "activations" },
+  SAME
+  { op = "backward", source = "parameters", into = "gradients" },
+]
+finish = [
+  { op = "all_reduce", source = "gradients", axes = ["dp"] },
+  { op = "update", source = "gradients", into = "optimizer" },
+  { op = "reset", source = "gradients" },
+]
+"""
+MEAN = '{ op = "all_reduce", source = "statistics", axes = ["dp"], mean = true },'
+TOTAL = '{ op = "all_reduce", source = "statistics", axes = ["dp"] },'
+FIRST = '{ op = "broadcast", source = "statistics", axes = ["dp"] },'
+FORWARD = '{ op = "forward", source = "parameters", into = "activations" },'
+
+
+@pytest.mark.parametrize(
+    ("whose", "same", "right"),
+    [
+        ("all samples", MEAN, True),
+        ("all samples", MEAN + MEAN, True),
+        ("first device", FIRST, True),
+        ("all samples", FIRST, False),
+        ("all samples", TOTAL, False),
+        ("all samples", MEAN + TOTAL, False),
+        ("all samples", FORWARD + MEAN, False),
+        ("all samples", "", False),
+        ("first device", MEAN, False),
+        ("first device", FORWARD + FIRST, False),
+    ],
+)
+def test_statistics_are_a_single_devices_of_the_samples_that_move_them(whose, same, right):
+    text = STATISTICS.replace("WHOSE", whose).replace("SAME", same)
+    schedule = loads(text, "")
+    for devices in (2, 3):
+        assert agree_on_the_verdict(schedule, {"dp": devices}, 2) is right
+        assert (first_divergence(schedule, {"dp": devices}, steps=3) is None) is right

@@ -1,0 +1,56 @@
+"""Delete one need of the verdict: T3 has a schedule that is then accepted, though its run diverges."""
+
+import ast
+
+import pytest
+
+from proofs.registry import ROOT
+from tests.support.broken import broken_copy, notices, python
+
+pytestmark = pytest.mark.slow
+
+# needs that are stated otherwise, or of several copies at once
+OTHERS = [
+    (
+        "verdict.py",
+        "        rest = rests[state]\n",
+        "        if buffer is Buffer.PARAMETERS:\n            continue\n        rest = rests[state]\n",
+    ),
+    ("verdict.py", "if forms.master:", "if False:"),
+    ("verdict.py", "if forms.policy.k > 0:", "if False:"),
+    ("verdict.py", 'if not any(kind == "weight"', 'if False and any(kind == "weight"'),
+    ("forms.py", "if axis in lacking:", "if False:"),
+]
+ACCEPTED = """
+from proofs.witnesses import broken_schedules
+from spec.placement import BATCH
+from spec.verdict import check
+
+print([w.name for w in broken_schedules() if check(w.schedule, {BATCH: 2}, w.micro_steps).accepted])
+"""
+
+
+def needs(file):
+    """Each need that a file of spec/ states, and one that every value meets in its place."""
+    text = (ROOT / "spec" / file).read_text()
+    for call in ast.walk(ast.parse(text)):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("Need", "self._fresh"):
+            rule = ast.get_source_segment(text, call)
+            has = ast.unparse(call.args[1 if ast.unparse(call.func) == "Need" else 0])
+            yield file, rule, f'Need("", {has}, {has}, "")'
+
+
+NEEDS = [*needs("forms.py"), *needs("verdict.py"), *OTHERS]
+
+
+def accepts_what_diverges(folder):
+    """Whether a copy accepts a schedule of T3, which the claim notices."""
+    names = ast.literal_eval(python(folder, "-c", ACCEPTED).stdout)
+    return names and notices(folder, "proofs.completeness", "what_is_rejected_diverges")
+
+
+@pytest.mark.parametrize(
+    ("file", "need", "nothing"), NEEDS, ids=[need.strip()[:50] for _, need, _ in NEEDS]
+)
+def test_each_need_has_a_schedule_that_is_accepted_without_it(file, need, nothing, tmp_path):
+    assert accepts_what_diverges(broken_copy(tmp_path, file, need, nothing))
