@@ -17,7 +17,7 @@ import z3
 from proofs.claim import claim
 from proofs.encoding import MODES, ModeSort, Symbolic, lift
 from proofs.kernel import Kernel, KernelError, Theorem
-from spec.any_size import any_size
+from spec.any_size import Comparison, any_size
 from spec.derive import derive
 from spec.memory import Sizes
 from spec.modes import GATHERED, M, Mode, O, R, S
@@ -118,7 +118,10 @@ def _same_on_every_number_of_devices(regime: Regime) -> None:
     steps = {derive(placement_of(modes)): (modes, found) for modes, found in verdicts(regime).items()}
     for schedule, (modes, found) in steps.items():
         if found.accepted:
-            same = all(check(schedule, {BATCH: n}, m, policy).accepted for n, m in cases)
+            apart = Comparison()
+            mesh = [({BATCH: n}, m) for n, m in cases]
+            same = all(check(schedule, at, m, policy, apart).accepted for at, m in mesh)
+            same = same and not any(apart.apart.values())
         else:
             same = first_divergence(schedule, {BATCH: 2}, **options) is not None
         if not same:

@@ -17,7 +17,7 @@ import z3
 from proofs.claim import claim
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import Sum, total
-from spec.any_size import any_size
+from spec.any_size import Comparison, any_size
 from spec.derive import derive
 from spec.mesh import Device
 from spec.operators import Value
@@ -52,8 +52,9 @@ def accepted(k: Kernel, schedule: Schedule) -> Theorem:
     micro_steps = (1, 2, any_size(MICRO_STEPS)) if schedule.finish else (1,)
     for mesh in _meshes(schedule.axes):
         for m in micro_steps:
-            verdict = check(schedule, mesh, m)
-            if not verdict.accepted:
+            comparison = Comparison()
+            verdict = check(schedule, mesh, m, comparison=comparison)
+            if not verdict.accepted or any(comparison.apart.values()):
                 raise KernelError(f"{k.claim}: rejected on {mesh}: {verdict.reason}")
     return Execution(k, schedule).satisfies_the_conditions()
 
