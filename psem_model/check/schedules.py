@@ -116,7 +116,8 @@ class Checked:
         yield "needs", verdict.needs
         if self.for_want_of_a_copy:
             yield "why", NO_COPY
-        yield "with", f"{self.failed}, in step {verdict.step + 1}"
+        if self.failed:
+            yield "with", f"{self.failed}, in step {verdict.step + 1}"
         if len(self.given) < len(self.found.names):
             yield "sizes", sizes.exceptions(self.found, self.given)
         if any(kind.found.accepted for kind in self.kinds):
@@ -221,13 +222,17 @@ def check_schedule(
 def first_failure(
     schedule: Schedule, found: Everywhere, policy: BytePolicy
 ) -> tuple[Case | None, Verdict]:
-    """The smallest case that is rejected, and the verdict there; none if it is accepted."""
+    """The smallest case that is rejected, and the verdict there; none if it is accepted.
+
+    If none of the sizes looked at is rejected, the verdict is that in general.
+    """
     for point in () if found.accepted else found.points():
         case = Case({axis: point[axis] for axis in schedule.axes}, point[MICRO_STEPS])
         verdict = check(schedule, case.mesh, case.micro_steps, policy)
         if not verdict.accepted:
             return case, verdict
-    return None, Verdict(found.accepted)
+    wrong = (one.verdict for one in found.found if one.verdict and not one.accepted)
+    return None, next(wrong, Verdict(True))
 
 
 def sizes_given(
