@@ -68,6 +68,8 @@ def operation(kind: Kind, source: Buffer, into: Buffer | None = None, **fields: 
 def broken_schedules() -> tuple[Broken, ...]:
     """For each rule, schedules that break it: real bugs, and modes that leave a need unmet."""
     dp, zero1, zero2, zero3 = (derive(STRATEGIES[s]) for s in ("dp", "zero1", "zero2", "zero3"))
+    reduction, *rest = dp.finish
+    mixed = replace(reduction, within=reduction.axes)
     return (
         Broken("parameters_are_used_as_slices", "fresh", derive(on_batch("S", "S", "S", "S"))),
         Broken("parameters_are_not_gathered", "fresh", without(zero3, Kind.ALL_GATHER)),
@@ -89,6 +91,8 @@ def broken_schedules() -> tuple[Broken, ...]:
         Broken("tokens_are_not_counted", "whole", meant(dp, loss=Loss.TOKEN_MEAN)),
         Broken("nothing_is_clipped", "whole", meant(dp, clip=True)),
         Broken("tied_gradients_are_not_added", "whole", meant(dp, tied=True)),
+        Broken("slices_are_summed_along_their_own_axis", "whole", replace(dp, finish=(mixed, *rest))),
+        Broken("a_view_is_kept_before_the_update", "fresh", _of_an_old_view(), steps=2),
         *_of_one_need(),
         *_of_places(),
         *_of_multiples(),
@@ -197,6 +201,14 @@ def _of_multiples() -> tuple[Broken, ...]:
             before_the_update(meant(dp, clip=True), *of_half),
         ),
     )
+
+
+def _of_an_old_view() -> Schedule:
+    """Data parallelism that keeps the next step's view before the weights are updated."""
+    dp, view = derive(STRATEGIES["dp"]), Buffer.VIEW
+    reads = tuple(replace(op, source=view) for op in dp.micro_step)
+    keep = operation(Kind.KEEP, Buffer.PARAMETERS, view, span=Span.WHOLE)
+    return replace(around(dp, before=(keep,)), micro_step=reads, start=(view,))
 
 
 def _of_other_activations() -> Schedule:

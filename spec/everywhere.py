@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 
 from spec.any_size import Comparison, Polynomial, Undecided, any_size
 from spec.schedule import MICRO_STEPS, Schedule
@@ -98,10 +99,17 @@ class Everywhere:
             other = next(n for n in range(1, len(known) + 2) if n not in known)
             choices.append(sorted(known if fixed else {*known, *FEW, other}))
         points = [dict(zip(self.names, some, strict=True)) for some in product(*choices)]
-        for point in sorted(points, key=lambda p: (max(p.values()), *p.values())):
+        for point in sorted(points, key=_size):
             said = next((f for f in self.found if f.says(point)), None)
             if said is not None and not said.accepted:
                 yield point
+
+
+def _size(point: Sizes) -> tuple[int, ...]:
+    """To sort by: few devices first, of few those with the fewest micro-steps."""
+    devices = [number for name, number in point.items() if name != MICRO_STEPS]
+    most = max(devices, default=1)
+    return max(most, FEW[-1]), point[MICRO_STEPS], most, prod(devices)
 
 
 def everywhere(

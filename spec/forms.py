@@ -422,6 +422,7 @@ class Forms(Words):
         next_weight, next_moment = (self.symbol(s, self.step + 1) for s in ("weight", "moment"))
         reasons = {p: self.reason(p, unmet) for p in self.positions()} if unmet else {}
         wrong = next(filter(None, reasons.values()), None)
+        self.updated = True
 
         def where_met(right: NormalForm, what: str) -> NormalForm:
             if wrong is None:
@@ -465,7 +466,7 @@ class Forms(Words):
                     return self.reasons[fault.step, fault.which, fault.made_of[0]]
                 where = self.describe_position(position)
                 unknown = next((s.made_of for s, _ in here if not s.known), None)
-                has = f"{need.words} {self.describe(need.has)}{where}"
+                has = f"{need.words} {self.describe(self.on(need.has, position))}{where}"
                 if unknown:
                     has = f"{need.words} not known{where}: {unknown}"
                 return Rejected(need.rule, has, self.describe(need.needs), self.op, self.op_index)

@@ -103,7 +103,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     before = _relative(store, 0, forms)
     loose: set[Place] = set()
     for step in range(SETTLED_WITHIN + 2 * len(Buffer)):
-        forms.step = step
+        forms.step, forms.updated = step, False
         if step >= SETTLED_WITHIN:
             for place in loose:
                 store[place] = (store[place][0], forms.unknown(UNSETTLED))

@@ -66,6 +66,7 @@ class Words:
 
     axes: tuple[str, ...]
     step: int
+    updated = False  # whether this step's update has run
     same: Callable[[Number, Number], bool]
 
     def describe_position(self, position: Position) -> str:
@@ -76,6 +77,16 @@ class Words:
             if place:
                 words.append(f"are {place} after its owner along {axis}")
         return f" on devices that {' and '.join(words)}" if words else ""
+
+    def on(self, form: NormalForm, position: Position) -> NormalForm:
+        """What such a device has of a value, as if all devices had it."""
+        found: dict[tuple[Symbol, Word], Number] = {}
+        for (symbol, word), coefficient in form.items():
+            if all(op.to in (ALL, KEEP.to, place) for op, place in zip(word, position, strict=True)):
+                whole = (op if op.to in (ALL, KEEP.to) else _everywhere(op) for op in word)
+                term = symbol, tuple(whole)
+                found[term] = found.get(term, 0) + coefficient
+        return found
 
     def describe(self, form: NormalForm) -> str:
         """A normal form in words."""
@@ -107,6 +118,8 @@ class Words:
             scaled: Scaled = symbol.made_of
             return f"({self._term((scaled.symbol, scaled.word), 1)}){self._factor(scaled.factor)}"
         if symbol.kind in SAME:
+            if age == 0 and self.updated:
+                return f"the {symbol.kind} from before the update"
             when = {0: "current", -1: "updated"}.get(age, f"stale (by {_steps(age)})")
             return f"the {when} {symbol.kind}"
         what = {"gradient": "gradient", "tied": "gradient by the second use"}.get(
@@ -123,6 +136,11 @@ class Words:
     def _factor(self, factor: Factor) -> str:
         verb = {"over": "divided by", "clip": "clipped by"}[factor.function]
         return f" {verb} ({self.describe(dict(factor.number))})"
+
+
+def _everywhere(op: Operator) -> Operator:
+    """What devices `to` have, on every device: their own, or the same."""
+    return KEEP if op.to == op.of else Operator(ALL, op.of)
 
 
 def _steps(age: int) -> str:

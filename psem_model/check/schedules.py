@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from psem_model.check import optimizers, sizes
 from psem_model.check.placements import NO_COPY, wants_a_copy
 from psem_model.reading.schedule_keys import PARTS
-from psem_model.reading.schedules import line_of, loads, text_of
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, divergence_json, divergence_text
 from psem_model.text.report import Column, Report, Section, rows
 from spec.everywhere import FEW, Everywhere, Sizes, everywhere
 from spec.match import Divergence
 from spec.reference import first_divergence
-from spec.schedule import MICRO_STEPS, Schedule
+from spec.schedule import MICRO_STEPS, Op, Schedule
 from spec.space import Kept
-from spec.states import MIXED_ADAM, BytePolicy
+from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.verdict import MANY, Verdict, check
 
 MOST_AXES = 4  # of which every number of devices is looked at
+FEW_SEEN = 3  # devices along an axis, of whose runs those with fewer micro-steps are shown first
 FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
 STEPS = 4  # of such a run: those that the verdict looks at
 
@@ -74,6 +74,32 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Line:
+    """An operation, and where it stands."""
+
+    op: Op
+    part: str  # micro_step or finish
+    index: int  # there, from 0 on
+    number: int | None  # in a file
+
+    def __str__(self) -> str:
+        return f"{self.part} {self.index + 1}: {' '.join(str(self.op).split())}"
+
+    def json(self) -> dict[str, Any]:
+        """For a program."""
+        operation = " ".join(str(self.op).split())
+        return {
+            "operation": operation,
+            "part": self.part,
+            "index": self.index,
+            "line": self.number,
+        }
+
+
+NO_LINE = dict.fromkeys(("operation", "part", "index", "line"))  # of the end of a step
+
+
+@dataclass(frozen=True)
 class Checked:
     """A file, the sizes that were asked for, and of those that fail the smallest.
 
@@ -87,35 +113,47 @@ class Checked:
     verdict: Verdict
     kinds: tuple[optimizers.OfAKind, ...] = ()
     failed: Case | None = None
-    part: str | None = None  # micro_step or finish; none at the end of the step
-    index: int | None = None  # in that part, from 0 on
-    line: int | None = None
+    unmet: Line | None = None  # whose need is not met; none at the end of the step
     run: Run | None = None
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
+    is_working: bool = False  # it would be accepted if parameters were declared a working copy
+    repaired: Line | None = None  # by whose repair it is accepted
+    repair: str = ""  # in words
+
+    @property
+    def wrong(self) -> Line | None:
+        """The line that is wrong, as far as that is known."""
+        return self.repaired or self.unmet
 
     @property
     def headline(self) -> str:
         """Whether it is accepted, and where it is not."""
         if self.verdict.accepted:
             return f"{self.name}: accepted{optimizers.in_words(self.kinds)}"
-        where = self.name if self.line is None else f"{self.name}, line {self.line}"
+        number = self.wrong.number if self.wrong else None
+        where = self.name if number is None else f"{self.name}, line {number}"
         return f"{where}: rejected: {self.what}"
 
     @property
     def what(self) -> str:
         """The operation that is wrong, and its place in the step."""
-        if self.verdict.op is None or self.index is None:
-            return "at the end of the step"
-        return f"{self.part} {self.index + 1}: {' '.join(str(self.verdict.op).split())}"
+        return str(self.wrong) if self.wrong else "at the end of the step"
 
     def reasons(self) -> Iterator[tuple[str, str]]:
         """What is wrong, in words."""
-        verdict = self.verdict
+        verdict, at = self.verdict, self.unmet
+        if self.repair:
+            yield "repair", self.repair
         yield "rule", f"{verdict.rule}: {RULES[verdict.rule]}"
+        if at != self.wrong:
+            number = f"line {at.number}, " if at and at.number else ""
+            yield "at", f"{number}{at}" if at else "the end of the step"
         yield "has", verdict.has
         yield "needs", verdict.needs
         if self.for_want_of_a_copy:
             yield "why", NO_COPY
+        if self.is_working:
+            yield "or", WORKING
         if self.failed:
             yield "with", f"{self.failed}, in step {verdict.step + 1}"
         if len(self.given) < len(self.found.names):
@@ -127,7 +165,8 @@ class Checked:
         """The sizes it is accepted for, or what is wrong, and a run that shows it."""
         if self.verdict.accepted:
             return (Section(title, notes=self.scope),) if title else ()
-        run = self.run.lines() if self.run else ["no small run was found that diverges"]
+        no_run = SHAPES if self.verdict.rule == "room" else "no small run was found that diverges"
+        run = self.run.lines() if self.run else [no_run]
         columns = (Column("part"), Column("words", 1))
         return (Section(title, columns, rows(self.reasons()), tuple(run)),)
 
@@ -148,13 +187,13 @@ class Checked:
         rejection = {
             "rule": verdict.rule,
             "step": verdict.step + 1,
-            "operation": " ".join(str(verdict.op).split()) if verdict.op else None,
-            "part": self.part,
-            "index": self.index,
-            "line": self.line,
+            **(self.wrong.json() if self.wrong else NO_LINE),
+            "repair": self.repair or None,
+            "unmet": self.unmet.json() if self.unmet else None,
             "has": verdict.has,
             "needs": verdict.needs,
             "for_want_of_a_copy": self.for_want_of_a_copy,
+            "is_working": self.is_working,
             **(self.failed.json() if self.failed else {}),
         }
         return {
@@ -168,42 +207,21 @@ class Checked:
         }
 
 
+WORKING = "if they are a working copy, say so: parameters = { working = true } in [rest]"
+SHAPES = "the two buffers have not the same shape: there is no run"
 RULES = {
     "fresh": "forward and backward read the current parameters, all of them, on every device",
     "whole": "what a device applies is the gradient that a single device applies",
     "current": "the weights and the optimizer state that it updates are the current ones",
     "agreed": "after the step, every resting copy is the updated one",
+    "room": "a place for slices is not given whole values without saying which slice",
 }
 
 
-def check_file(
-    name: str,
-    devices: Callable[[Sequence[str]], Mesh] | None,
-    micro_steps: int | None,
-    policy: BytePolicy | None,
-) -> Checked:
-    """Check the schedule in a file.
-
-    `devices` gives the sizes for its axes; without, and without micro-steps, every number of them is
-    asked for; without a policy, every kind of optimizer. Raises BadInput with one line.
-    """
-    text = text_of(name)
-    schedule = loads(text, name)
-    given = sizes_given(schedule, devices(schedule.axes) if devices else None, micro_steps)
-    return check_schedule(name, schedule, given, policy, lambda *at: line_of(text, *at))
-
-
-def check_schedule(
-    name: str,
-    schedule: Schedule,
-    given: Sizes,
-    policy: BytePolicy | None,
-    line: Callable[[str, int], int | None] = lambda *_: None,
-) -> Checked:
+def check_schedule(name: str, schedule: Schedule, given: Sizes, policy: BytePolicy | None) -> Checked:
     """Check a schedule, for some sizes that are given and all numbers of others.
 
-    Of every kind of optimizer, it is the one with a copy of the weights that decides. `line`: where an
-    operation of a part stands.
+    Of every kind of optimizer, it is the one with a copy of the weights that decides.
     """
     kinds = optimizers.for_each_kind(schedule, given) if policy is None else ()
     policy = policy or MIXED_ADAM
@@ -212,11 +230,22 @@ def check_schedule(
     case, verdict = first_failure(schedule, found, policy)
     if case is None:
         return Checked(name, schedule, given, found, verdict, kinds)
-    part, index = place_of(schedule, verdict, case.micro_steps)
-    where = None if part is None or index is None else line(part, index)
-    run = small_run(schedule, case, policy)
+    unmet = _unmet(schedule, verdict, case.micro_steps)
+    run = None if verdict.rule == "room" else small_run(schedule, case, policy)
     why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
-    return Checked(name, schedule, given, found, verdict, kinds, case, part, index, where, run, why)
+    working = verdict.rule == "agreed" and is_right(_declared(schedule), given, policy)
+    return Checked(name, schedule, given, found, verdict, kinds, case, unmet, run, why, working)
+
+
+def is_right(schedule: Schedule, given: Sizes, policy: BytePolicy) -> bool:
+    """Whether a schedule is accepted for some sizes and all numbers of others."""
+    return everywhere(schedule, given, policy, exceptions=False).accepted
+
+
+def _declared(schedule: Schedule) -> Schedule:
+    """The schedule, with parameters that are a working copy."""
+    rests = tuple((s, replace(r, working=s is State.PARAMETERS)) for s, r in schedule.rests)
+    return replace(schedule, rests=rests)
 
 
 def first_failure(
@@ -254,17 +283,29 @@ def sizes_given(
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
-    return sorted(cases, key=lambda c: (max(c.mesh.values(), default=1), c.devices, c.micro_steps))
+    """The smallest first; of few devices, with few micro-steps: a sum over devices is easier to see."""
+
+    def key(case: Case) -> tuple[int, ...]:
+        most = max(case.mesh.values(), default=1)
+        return max(most, FEW_SEEN), case.micro_steps, most, case.devices
+
+    return sorted(cases, key=key)
 
 
-def place_of(schedule: Schedule, verdict: Verdict, micro_steps: int) -> tuple[str | None, int | None]:
-    """The part and the index there of the operation that a verdict names; none at a step's end."""
+def _unmet(schedule: Schedule, verdict: Verdict, micro_steps: int) -> Line | None:
+    """The operation that a verdict names; none at a step's end."""
     repeated = len(schedule.micro_step)
     if verdict.index < 0:
-        return None, None
+        return None
     if verdict.index < micro_steps * repeated:
-        return PARTS[0], verdict.index % repeated
-    return PARTS[1], verdict.index - micro_steps * repeated
+        return line_in(schedule, PARTS[0], verdict.index % repeated)
+    return line_in(schedule, PARTS[1], verdict.index - micro_steps * repeated)
+
+
+def line_in(schedule: Schedule, part: str, index: int) -> Line:
+    """An operation of a part of a schedule."""
+    ops = schedule.micro_step if part == PARTS[0] else schedule.finish
+    return Line(ops[index], part, index, None)
 
 
 def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | None:

@@ -39,17 +39,17 @@ def check(
 ) -> None:
     """Check the schedule in FILE: does it do what a single device does, whatever model and data?
 
-    `psem derive` writes such files. A rejection names the line of the operation that is wrong, what
-    it has and what it needs, and shows a small run that diverges. It is checked for every number of
-    devices and of micro-steps, and for every optimizer: its state has a copy of the weights, or other
-    things, or nothing. Exit code: 0 accepted, 1 rejected; without --bytes, for an optimizer with a copy
-    of the weights, and what is found for the others is told.
+    `psem derive` writes such files. A rejection names the line that is wrong and a repair, what the
+    operation whose need is not met has and needs, and shows a small run that diverges. It is checked
+    for every number of devices and of micro-steps, and every optimizer: its state has a copy of the
+    weights, or other state, or nothing. Exit code: 0 accepted, 1 rejected; without --bytes, for an
+    optimizer with a copy of the weights, and what is found for the others is told.
 
     In place of a file, a strategy or a product of strategies: "zero1(dp=16) * tp(8) * pp(4)". Then the
     programs of a transformer are checked (of --config, of a shape, or of a kind of layer: --block,
     --experts), the stages, and the schedule of every weight.
     """
-    from psem_model.check.schedules import check_file
+    from psem_model.check.files import check_file
     from psem_model.predict.asked import Asked
     from psem_model.predict.checked import check_strategy
     from psem_model.reading import words

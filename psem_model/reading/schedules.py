@@ -113,6 +113,17 @@ def _rest(rest: Rest) -> str:
     return "{ " + ", ".join(keys) + " }"
 
 
+def entry(op: Op) -> str:
+    """An operation as it is written, but for its phase."""
+    return f"{{ {', '.join(keys(op).values())} }}"
+
+
+def keys(op: Op) -> dict[str, str]:
+    """What is written of an operation, by key, but for its phase."""
+    written = _fields(op, default_phase(op.kind, op.phase))
+    return {each.split(" = ")[0]: each for each in written if not each.startswith("phase")}
+
+
 def _fields(op: Op, before: Phase) -> list[str]:
     """An operation's keys and values, without those that are as when left out."""
     found = [f'op = "{op.kind.value}"', f'source = "{op.source.value}"']

@@ -9,9 +9,10 @@ from typing import Any
 import sympy
 
 from proofs.registry import claims
-from psem_model.check.schedules import RULES, Checked, check_file
+from psem_model.check.schedules import RULES, Checked, check_schedule
 from psem_model.published.entries import Entry, published
 from psem_model.published.reproduce import reproduce
+from psem_model.reading.schedules import read
 from psem_model.tables.table import Style, table
 from psem_model.text.errors import BadInput
 from psem_model.text.places import BUILD, EXAMPLES, PACKAGES
@@ -85,9 +86,10 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
     """The examples with so many axes: the verdict that `psem check` finds, and what they say."""
     rows = []
     for path in sorted(EXAMPLES.glob("*.toml")):
-        found = check_file(str(path), None, None, MIXED_ADAM)
-        if axes[0] <= len(found.schedule.axes) <= axes[1]:
-            along = ", ".join(found.schedule.axes)
+        schedule = read(str(path))
+        found = check_schedule(path.name, schedule, {}, MIXED_ADAM)
+        if axes[0] <= len(schedule.axes) <= axes[1]:
+            along = ", ".join(schedule.axes)
             rows.append((path.stem, along, *_found(found), _said(path.read_text(encoding="utf-8"))))
     if not rows:
         raise BadInput(

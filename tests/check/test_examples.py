@@ -40,6 +40,8 @@ TWINS = {
     "missing_all_gather.toml": derive(STRATEGIES["zero1"]),
     "missing_second_gather.toml": derive(STRATEGIES["zero3"]),
     "norm_counted_twice.toml": with_clipping(derive(STRATEGIES["hsdp"])),
+    "all_reduce_of_slices.toml": derive(STRATEGIES["zero2"]),
+    "whole_gradients_for_slices.toml": derive(STRATEGIES["zero2"]),
     "shard_offset.toml": derive(STRATEGIES["zero2"]),
     "stale_gather.toml": derive(STRATEGIES["zero2"]),
     "tied_after_reduce.toml": "tied_embeddings.toml",
@@ -90,8 +92,9 @@ def test_check_gives_the_expected_verdict_and_rule(name, psem):
 @pytest.mark.parametrize("name", REJECTED)
 def test_check_shows_a_rejected_example_diverge_twice(name, psem):
     found = json.loads(psem("check", GALLERY / name, "--json")[1])
-    assert found["divergence"] is not None
-    assert found["simulated"] is not None
+    no_run = RULE[name] == "room"  # the shapes differ
+    assert (found["divergence"] is None) is no_run
+    assert (found["simulated"] is None) is no_run
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -41,6 +41,10 @@ def test_schedules_that_cannot_be_right_are_derived_too_to_look_at(psem):
 
 
 # ----------------------------------------------------------------------- check
+LACKING = ("accumulate", "update")  # the line that lacks a reduction, and the one that needs it
+REDUCTION = 'op = "reduce_scatter", source = "fresh gradients", axes = ['
+
+
 @pytest.mark.parametrize("name", [name for name in STRATEGIES if name != "fused-update"])
 def test_check_accepts_what_is_derived_from_a_strategy(name, psem, written):
     code, out, err = psem("check", written(name))
@@ -59,24 +63,31 @@ def test_check_accepts_fused_updates_with_one_micro_step_only(psem, written):
 
 
 @pytest.mark.parametrize("name", ["zero2", "zero3", "hsdp"])
-def test_check_rejects_a_schedule_without_its_reduction_with_rule_line_and_run(name, psem, written):
+def test_check_rejects_a_schedule_without_its_reduction_with_line_repair_need_and_run(
+    name, psem, written
+):
     path = written(name, without('"reduce_scatter"'))
-    text = path.read_text()
+    lines = path.read_text().split("\n")
+    line, last = (next(n for n, x in enumerate(lines, 1) if f'op = "{op}"' in x) for op in LACKING)
     code, out, err = psem("check", path)
     assert (code, err) == (1, "")
-    line = line_of(text, "finish", 1 if name == "hsdp" else 0)
-    assert 'op = "update"' in text.split("\n")[line - 1]
-    assert out.startswith(f"{path}, line {line}: rejected: finish ")
-    assert "update gradients -> optimizer" in out
-    assert "rule   whole" in out
-    assert "has    the gradient it applies is " in out
+    assert out.startswith(f"{path}, line {line}: rejected: micro_step ")
+    assert "repair  nothing sums the fresh gradients over " in out
+    assert f"before it; accepted with {{ {REDUCTION}" in out
+    assert "rule    whole" in out
+    assert f"at      line {last}, finish " in out
+    assert ": update gradients -> optimizer" in out
+    assert "has     the gradient it applies is " in out
     assert "a run that diverges, on 2 devices, 2 parameters, 1 micro-step: after step 1, " in out
     assert "simulated on 2 devices, 2 parameters, 1 micro-step: after step 1, element " in out
     assert "; on a single device it is " in out.split("simulated on")[1]
 
 
-def test_a_rejection_as_json_names_the_operation_and_the_runs(psem, written):
+def test_a_rejection_as_json_names_the_line_the_operation_whose_need_is_not_met_and_the_runs(
+    psem, written
+):
     path = written("zero2", without('"reduce_scatter"'))
+    text = path.read_text()
     code, out, _ = psem("check", path, "--json")
     found = json.loads(out)
     assert code == 1
@@ -84,9 +95,16 @@ def test_a_rejection_as_json_names_the_operation_and_the_runs(psem, written):
     assert set(found) == said | {"report", "version"}
     assert found["accepted"] is False
     rejection = found["rejection"]
-    assert rejection["operation"].startswith("update gradients -> optimizer")
-    assert (rejection["rule"], rejection["part"], rejection["index"]) == ("whole", "finish", 0)
-    assert rejection["line"] == line_of(path.read_text(), "finish", 0)
+    unmet = rejection["unmet"]
+    assert rejection["rule"] == "whole"
+    for named, operation, part, index in (
+        (rejection, "accumulate fresh gradients -> gradients", "micro_step", 2),
+        (unmet, "update gradients -> optimizer", "finish", 0),
+    ):
+        assert named["operation"].startswith(operation)
+        assert (named["part"], named["index"]) == (part, index)
+        assert named["line"] == line_of(text, part, index)
+    assert REDUCTION in rejection["repair"]
     assert (rejection["step"], rejection["mesh"], rejection["micro_steps"]) == (1, {"batch": 2}, 1)
     assert rejection["has"] != rejection["needs"]
     assert found["sizes"]["right"] == [{"mesh": {"batch": 1}, "micro_steps": "any"}]
@@ -218,19 +236,23 @@ def test_a_check_as_json_says_of_which_layers_it_is(psem):
         assert found["layers"] == {"kind": kind, "experts": experts}
 
 
-def test_a_step_that_ends_wrong_is_rejected_at_its_end(psem, written):
+def test_a_step_that_ends_wrong_is_rejected_at_the_line_after_which_something_is_missing(psem, written):
     path = written("zero2", without('phase = "publish"'))
     code, out, _ = psem("check", path)
     assert code == 1
-    assert out.startswith(f"{path}: rejected: at the end of the step")
-    assert "rule   agreed" in out
+    line = line_of(path.read_text(), "finish", 0)
+    assert out.startswith(f"{path}, line {line}: rejected: finish 1: update gradients -> optimizer")
+    assert "repair  nothing gathers the parameters over batch after it; " in out
+    assert "rule    agreed" in out
+    assert "at      the end of the step" in out
+    assert "the weight from before the update on devices that do not own the element along batch" in out
 
 
 def test_the_repeated_operation_is_named_where_it_stands(psem, written):
     path = written("zero3", without('phase = "backward"'))
     code, out, _ = psem("check", path, "--accumulate", 3, "--json")
-    rejection = json.loads(out)["rejection"]
-    assert (code, rejection["part"], rejection["rule"]) == (1, "micro_step", "fresh")
+    rejection = json.loads(out)["rejection"]["unmet"]
+    assert (code, rejection["part"]) == (1, "micro_step")
     assert rejection["operation"].startswith("backward")
     assert '"backward"' in path.read_text().split("\n")[rejection["line"] - 1]
 

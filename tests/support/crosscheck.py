@@ -12,7 +12,7 @@ import hypothesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofs.witnesses import broken_schedules
+from proofs.witnesses import broken_schedules, resting
 from psem_model.predict.states import predict_schedule
 from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
@@ -32,6 +32,7 @@ from spec.schedule import (
     Kind,
     Op,
     Phase,
+    Rest,
     Span,
 )
 from spec.states import POLICIES, BytePolicy, State, custom_policy
@@ -243,6 +244,12 @@ def agree_on_diverging_schedules():
         assert not agree_on_the_verdict(broken.schedule, {BATCH: 2}, broken.micro_steps), broken.name
 
 
+def refuse_whole_values_in_a_room_for_slices():
+    """A gradient that is whole is not put where a slice of it rests, unless it is said which."""
+    schedule = resting(derive(STRATEGIES["dp"]), State.GRADIENTS, Rest((BATCH,)))
+    assert check(schedule, {BATCH: 2}).rule == "room"
+
+
 def agree_on_what_changes_nothing():
     """A mean of copies that are alike is each of them, on any number of devices. A zero that is clipped
     by a norm that is not known stays zero; zeros that are added change nothing.
@@ -326,6 +333,7 @@ def main(examples):
     """A quick look, for copies of the project in which a rule is broken."""
     agree_on_diverging_schedules()
     agree_on_what_changes_nothing()
+    refuse_whole_values_in_a_room_for_slices()
     for path in (*REGRESSIONS, *EXAMPLES):
         agree_on_a_schedule_of(path)
     agree_on_named_strategies()

@@ -6,6 +6,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
+from proofs.witnesses import broken_schedules
 from spec.derive import derive
 from spec.modes import Mode
 from spec.placement import on_batch, place
@@ -289,9 +290,12 @@ def cancelled(draw):
 @st.composite
 def schedules(draw):
     """Any of these, with a mesh, a number of micro-steps and a policy."""
-    source = draw(st.sampled_from(["derived", "derived", "named", "two axes", "made up"]))
+    source = draw(st.sampled_from(["derived", "derived", "named", "two axes", "made up", "diverging"]))
     if source == "made up":
         schedule = draw(made_up())
+    elif source == "diverging":
+        schedule = draw(st.sampled_from(broken_schedules())).schedule
+        schedule = draw(damaged(schedule)) if draw(st.booleans()) else schedule
     else:
         placement = {
             "derived": placements(),

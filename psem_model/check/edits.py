@@ -1,0 +1,304 @@
+"""Every schedule that is one edit of a line away from another: what a wrong line may have been."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from fractions import Fraction
+from itertools import chain, combinations, product
+from typing import Any
+
+from psem_model.reading.schedule_keys import default_span
+from spec.schedule import (
+    BY,
+    COLLECTIVES,
+    GRADIENTS,
+    MICRO_STEPS,
+    REDUCTIONS,
+    TAKES,
+    WEIGHTS,
+    Buffer,
+    Factor,
+    Kind,
+    MisfitError,
+    Op,
+    Phase,
+    Schedule,
+    Span,
+)
+from spec.states import State
+from spec.training import Loss
+
+B = Buffer
+Axes = tuple[str, ...]
+HOST_LINK = (Kind.FETCH, Kind.OFFLOAD)
+SAMPLES = (Kind.BACKWARD, Kind.COUNT)  # their axes are those of whose samples they are
+
+
+class How(Enum):
+    """How an edit changes a schedule."""
+
+    CHANGED = "changed"
+    REMOVED = "removed"
+    MOVED = "moved"
+    ADDED = "added"
+
+
+@dataclass(frozen=True, order=True)
+class Spot:
+    """A place among the operations: in micro_step (0) or finish (1), from 0 on."""
+
+    part: int
+    index: int
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One line edited, and the schedule that it makes.
+
+    `at`: the line as given; of a line that is added, the one before which it is.
+    """
+
+    how: How
+    at: Spot
+    op: Op  # as it was, where it is removed or moved; else as it is after the edit
+    schedule: Schedule
+    to: Spot | None = None  # of a line that is moved, the line as given before which it is then
+    fields: tuple[str, ...] = ()  # that are changed; beside a line that is added, of the next one
+
+
+def edits(schedule: Schedule) -> Iterator[Edit]:
+    """Every edit of one line, but for those that do what another one does."""
+    yield from removals(schedule)
+    for part, ops in enumerate((schedule.micro_step, schedule.finish)):
+        for index, op in enumerate(ops):
+            at = Spot(part, index)
+            for fields, new in _changed(op, schedule):
+                made = _with(schedule, part, (*ops[:index], new, *ops[index + 1 :]))
+                yield Edit(How.CHANGED, at, new, made, fields=fields)
+            without = _with(schedule, part, (*ops[:index], *ops[index + 1 :]))
+            for to in _places(op, without):
+                if to != at:
+                    made = _inserted(without, to, op)
+                    given = (
+                        Spot(part, to.index + 1) if (to.part, to.index >= index) == (part, True) else to
+                    )
+                    yield Edit(How.MOVED, at, op, made, given)
+    yield from _gathered_for_use(schedule)
+    for new in dict.fromkeys(_repertoire(schedule)):
+        for at in _places(new, schedule):
+            yield Edit(How.ADDED, at, new, _inserted(schedule, at, new))
+
+
+def _gathered_for_use(schedule: Schedule) -> Iterator[Edit]:
+    """The parameters are gathered for an operation that reads what rests of them."""
+    sharded = schedule.rest(State.PARAMETERS).sharded
+    for part, ops in enumerate((schedule.micro_step, schedule.finish)):
+        for i, op in enumerate(ops):
+            if sharded and op.source is B.PARAMETERS and op.kind in (Kind.FORWARD, Kind.BACKWARD):
+                gather = Op(Kind.ALL_GATHER, op.phase, op.source, B.VIEW, sharded, span=Span.UNIT)
+                reading = replace(op, source=B.VIEW)
+                made = _with(schedule, part, (*ops[:i], gather, reading, *ops[i + 1 :]))
+                yield Edit(How.ADDED, Spot(part, i), gather, made, fields=("source",))
+
+
+def _with(schedule: Schedule, part: int, ops: tuple[Op, ...]) -> Schedule:
+    return replace(schedule, finish=ops) if part else replace(schedule, micro_step=ops)
+
+
+def _inserted(schedule: Schedule, at: Spot, op: Op) -> Schedule:
+    ops = schedule.finish if at.part else schedule.micro_step
+    return _with(schedule, at.part, (*ops[: at.index], op, *ops[at.index :]))
+
+
+BESIDE = {  # what is written beside the target
+    Kind.FORWARD: (B.STATISTICS,),
+    Kind.BACKWARD: (B.TIED,),
+    Kind.UPDATE: (B.PARAMETERS,),
+}
+
+
+def touched(op: Op) -> frozenset[Buffer]:
+    """Every buffer that an operation reads or writes."""
+    return reads(op) | writes(op) | {op.source}
+
+
+def writes(op: Op) -> frozenset[Buffer]:
+    """Every buffer that an operation writes."""
+    return frozenset((op.target, *BESIDE.get(op.kind, ())))
+
+
+def reads(op: Op) -> frozenset[Buffer]:
+    """Every buffer that an operation makes something of."""
+    if op.kind in (Kind.RESET, Kind.RELEASE, Kind.COUNT):
+        return frozenset()
+    also = {Kind.BACKWARD: (B.ACTIVATIONS,)}
+    by = (op.by,) if isinstance(op.by, Buffer) else ()
+    return frozenset((op.source, *by, *also.get(op.kind, ())))
+
+
+def removals(schedule: Schedule) -> Iterator[Edit]:
+    """The schedule without each of its lines."""
+    for part, ops in enumerate((schedule.micro_step, schedule.finish)):
+        for index, op in enumerate(ops):
+            without = _with(schedule, part, (*ops[:index], *ops[index + 1 :]))
+            yield Edit(How.REMOVED, Spot(part, index), op, without)
+
+
+def _places(op: Op, schedule: Schedule) -> Iterator[Spot]:
+    """Where an operation may be put in: past another one only if they touch the same buffer."""
+    for part, ops in enumerate((schedule.micro_step, schedule.finish)):
+        for index in range(len(ops) + 1):
+            if index == 0 or touched(op) & touched(ops[index - 1]):
+                yield Spot(part, index)
+
+
+# ---------------------------------------------------------------- another field
+def _changed(op: Op, schedule: Schedule) -> Iterator[tuple[tuple[str, ...], Op]]:
+    """The operation with another value in one field, or with other axes and slices."""
+    for fields in _fields(op, schedule):
+        new = _fitting(op, fields)
+        if new is not None and new != op:
+            names = tuple(name for name in fields if getattr(new, name) != getattr(op, name))
+            yield names, new
+
+
+def _fitting(op: Op, fields: Mapping[str, Any]) -> Op | None:
+    """The operation with other fields, if they fit; with the span that is usual if its own does not."""
+    try:
+        return replace(op, **fields)
+    except MisfitError as error:
+        if error.field != "span":
+            return None
+    kind, source, into = (fields.get(name, getattr(op, name)) for name in ("kind", "source", "into"))
+    try:
+        return replace(op, **fields, span=default_span(kind, source, into))
+    except MisfitError:
+        return None
+
+
+def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
+    subsets = _subsets(schedule.axes)
+    along = [s for s in subsets if s or op.kind in SAMPLES]
+    along = along if op.kind in (*COLLECTIVES, *SAMPLES) else [()]
+    for axes, within in product(along, subsets):
+        yield {"axes": axes, "within": within} | ({"shift": 0} if not within and not axes else {})
+    yield {"shift": 0}
+    yield {"mean": not op.mean}
+    for kind in COLLECTIVES if op.kind in COLLECTIVES else HOST_LINK if op.kind in HOST_LINK else ():
+        yield {"kind": kind} | ({} if kind in REDUCTIONS else {"mean": False})
+    there = used(schedule)
+    for source in there:
+        if op.into is not None or op.kind not in (Kind.RELEASE, Kind.RESET):
+            yield {"source": source}
+    for into in there:
+        yield {"into": None if into is op.source else into}
+    if isinstance(op.by, Factor):
+        yield from ({"by": by} for by in _factors(schedule, op.by))
+    elif op.by is not None:
+        yield from ({"by": by} for by in BY[op.kind])
+
+
+def _subsets(axes: Axes) -> list[Axes]:
+    return list(chain.from_iterable(combinations(axes, n) for n in range(len(axes) + 1)))
+
+
+def _factors(schedule: Schedule, by: Factor | None = None) -> Iterator[Factor]:
+    """Numbers that gradients are scaled by: sizes, and what undoes the other scales."""
+    ops = schedule.micro_step + schedule.finish
+    numbers = [Fraction(1)] + ([by.number, 1 / by.number] if by and by.number else [])
+    for op in ops:
+        if isinstance(op.by, Factor) and op.by.number:
+            numbers += [op.by.number, 1 / op.by.number]
+    names = (*schedule.axes, MICRO_STEPS)
+    for number in dict.fromkeys(numbers):
+        for exponents in product((-1, 0, 1), repeat=len(names)):
+            given = tuple((n, e) for n, e in zip(names, exponents, strict=True) if e)
+            yield Factor(number, given)
+
+
+# ------------------------------------------------------------------ one line more
+def used(schedule: Schedule) -> tuple[Buffer, ...]:
+    """The buffers that a schedule speaks of, or has because of what is trained."""
+    ops, training = schedule.micro_step + schedule.finish, schedule.training
+    found = {b for op in ops for b in (op.source, op.target, op.by) if isinstance(b, Buffer)}
+    found |= {B.OPTIMIZER}
+    found |= {B.PARAMETERS} if schedule.rest(State.PARAMETERS).stored else set()
+    found |= {B.GRADIENTS} if schedule.rest(State.GRADIENTS).stored else set()
+    found |= {B.TIED} if training.tied else set()
+    found |= {B.STATISTICS} if training.statistics else set()
+    found |= {B.NORM} if training.clip else set()
+    found |= {B.TOKENS, B.TOTAL_TOKENS} if training.loss is Loss.TOKEN_MEAN else set()
+    return tuple(b for b in Buffer if b in found)
+
+
+def _repertoire(schedule: Schedule) -> Iterator[Op]:
+    """The operations that may be missing: on the schedule's own buffers, slices and axes."""
+    there, training = used(schedule), schedule.training
+    ops = schedule.micro_step + schedule.finish
+    slices = tuple(
+        dict.fromkeys(((), *(o.within for o in ops), *(r.sharded for _, r in schedule.rests)))
+    )
+    along = [s for s in _subsets(schedule.axes) if s]
+    means = (False, True) if training.loss is Loss.MEAN or training.statistics else (False,)
+    scales = [f for f in _factors(schedule) if f != Factor() and _small(f)]
+    scales = [f for f in scales if training.loss is Loss.MEAN or not f.sizes]
+    kinds = _missing(schedule)
+    for kind, source, into in _moves(there, kinds):
+        if kind is Kind.SCALE:
+            choices: Iterable[dict[str, Any]] = ({"by": by} for by in scales)
+        elif kind in BY:
+            choices = ({"by": by} for by in BY[kind] if by in there)
+        elif kind in COLLECTIVES:
+            choices = ({"axes": a, "mean": m} for a in along for m in means[: 1 + (kind in REDUCTIONS)])
+        else:
+            choices = ({},)
+        for choice, within in product(list(choices), slices):
+            try:
+                span = default_span(kind, source, into)
+                yield Op(kind, Phase.FORWARD, source, into, within=within, span=span, **choice)
+            except MisfitError:
+                continue
+
+
+def _small(factor: Factor) -> bool:
+    """Whether it is one number or one size, or all sizes below a line."""
+    if factor.number != 1:
+        return not factor.sizes
+    return len(factor.sizes) == 1 or {exponent for _, exponent in factor.sizes} == {-1}
+
+
+def _missing(schedule: Schedule) -> tuple[Kind, ...]:
+    """The kinds of operation that may be missing."""
+    ops, rests = schedule.micro_step + schedule.finish, dict(schedule.rests)
+    there = {op.kind for op in ops}
+    never = {Kind.RELEASE, Kind.KEEP, Kind.ZERO}
+    never |= {kind for kind in (Kind.FORWARD, Kind.BACKWARD, Kind.UPDATE) if kind in there}
+    if not any(rest.host for rest in rests.values()):
+        never |= {*HOST_LINK}
+        if rests[State.PARAMETERS].stored and rests[State.ACTIVATIONS].stored:
+            never |= {Kind.RECOMPUTE}
+    return tuple(kind for kind in Kind if kind not in never)
+
+
+def _moves(
+    there: tuple[Buffer, ...], kinds: tuple[Kind, ...]
+) -> Iterator[tuple[Kind, Buffer, Buffer | None]]:
+    """Operations of some kinds, from where and to where."""
+    for kind in kinds:
+        sums = kind in REDUCTIONS or kind is Kind.BROADCAST
+        for source, into in _pairs(kind):
+            in_place = into is source
+            weights = sums and source in WEIGHTS
+            between = (sums or kind in BY) and source in GRADIENTS and not in_place
+            numbers = kind is Kind.BROADCAST and source is not B.STATISTICS
+            to_itself = kind in (Kind.ACCUMULATE, Kind.RECOMPUTE) and in_place
+            if {source, into} <= {*there} and not (weights or between or numbers or to_itself):
+                yield kind, source, None if in_place else into
+
+
+def _pairs(kind: Kind) -> Iterator[tuple[Buffer, Buffer]]:
+    """From where and to where a kind of operation fits."""
+    for sources, targets in TAKES[kind]:
+        yield from ((source, into) for source in sources for into in targets or (source,))

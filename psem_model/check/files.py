@@ -1,0 +1,91 @@
+"""Checking the file of a schedule: the verdict, and the line that is wrong if it is rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from psem_model.check.blame import Look, accepted, blamed, trace
+from psem_model.check.continuations import spoiling
+from psem_model.check.edits import Spot
+from psem_model.check.repairs import repair_in_words
+from psem_model.check.schedules import (
+    Case,
+    Checked,
+    Line,
+    Mesh,
+    check_schedule,
+    is_right,
+    line_in,
+    sizes_given,
+)
+from psem_model.reading.schedule_keys import PARTS
+from psem_model.reading.schedules import line_of, loads, text_of
+from spec.everywhere import Sizes
+from spec.schedule import MICRO_STEPS
+from spec.states import MIXED_ADAM, BytePolicy
+
+FEW_MICRO_STEPS = 8  # with which every edit of a line can be tried
+NOT_ONE_LINE = "more than one line: after this one no usual continuation is right"
+
+
+def check_file(
+    name: str,
+    devices: Callable[[Sequence[str]], Mesh] | None,
+    micro_steps: int | None,
+    policy: BytePolicy | None,
+) -> Checked:
+    """Check the schedule in a file.
+
+    `devices` gives the sizes for its axes; without, and without micro-steps, every number of them is
+    asked for; without a policy, every kind of optimizer. Raises BadInput with one line.
+    """
+    text = text_of(name)
+    schedule = loads(text, name)
+    given = sizes_given(schedule, devices(schedule.axes) if devices else None, micro_steps)
+    found = check_schedule(name, schedule, given, policy)
+    if found.failed is None:
+        return found
+    return _located(found, found.failed, policy or MIXED_ADAM, text)
+
+
+def _located(found: Checked, failed: Case, policy: BytePolicy, text: str) -> Checked:
+    """What was found of a file that is rejected, with the lines in it, and the one that is wrong."""
+    schedule, looks = found.schedule, _looks(failed, found.given)
+
+    def number(part: str, index: int) -> int:
+        return line_of(text, part, index)
+
+    def line(spot: Spot | None) -> Line | None:
+        if spot is None:
+            return None
+        part = PARTS[spot.part]
+        return replace(line_in(schedule, part, spot.index), number=number(part, spot.index))
+
+    if found.unmet:
+        at = found.unmet
+        found = replace(found, unmet=replace(at, number=number(at.part, at.index)))
+    if max(count for _, count in looks) > FEW_MICRO_STEPS:
+        return found
+    edit = trace(schedule, looks, policy, lambda s: is_right(s, found.given, policy))
+    if edit is not None:
+        spot = blamed(edit, schedule)
+        words = repair_in_words(edit, schedule, spot, number)
+        return replace(found, repaired=line(spot), repair=words)
+    once = [(looks[0][0], 1)]
+    spoils = spoiling(schedule, lambda s: accepted(s, once, policy))
+    if spoils is None or accepted(schedule, once, policy):
+        return found
+    return replace(found, repaired=line(spoils), repair=NOT_ONE_LINE)
+
+
+def _looks(failed: Case, given: Sizes) -> list[Look]:
+    """Cases that few wrong schedules pass: the one that fails, and some whose numbers all differ."""
+    unequal = {axis: given.get(axis, 3 + i) for i, axis in enumerate(failed.mesh)}
+    pairs = {axis: given.get(axis, 2) for axis in failed.mesh}
+    looks: list[Look] = [
+        (failed.mesh, failed.micro_steps),
+        (unequal, given.get(MICRO_STEPS, 2)),
+        (pairs, given.get(MICRO_STEPS, 3)),
+    ]
+    return [look for i, look in enumerate(looks) if look not in looks[:i]]
