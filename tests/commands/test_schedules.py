@@ -183,7 +183,7 @@ def test_the_sizes_for_which_a_rejected_schedule_is_right_are_said(name, roots, 
     path.write_text(dumps(with_roots(derive(STRATEGIES["dp"]), name, roots), "my"))
     code, out, _ = psem("check", path)
     assert code == 1
-    assert f"  sizes  {words}\n" in out
+    assert f" {words}\n" in out
     assert "a run that diverges, on " in out
     option = "--devices" if name == "batch" else "--accumulate"
     for root in roots:
