@@ -203,11 +203,12 @@ def _relative(store: Store, step: int, forms: Forms) -> Relative:
     def back(part: Any) -> Any:
         if isinstance(part, Symbol):
             age = step - part.step if part.known and part.kind != "fault" else 0  # wrong stays wrong
-            return Symbol(part.kind, age, part.which, back(part.made_of), back(part.factors))
+            made_of, factors = part.made_of and back(part.made_of), part.factors and back(part.factors)
+            return Symbol(part.kind, age, part.which, made_of, factors)
         return tuple(map(back, part)) if isinstance(part, tuple) else part
 
     return {
-        place: (host, {back(term): c for term, c in forms.reduced(form).items()})
+        place: (host, {(back(symbol), word): c for (symbol, word), c in forms.reduced(form).items()})
         for place, (host, form) in store.items()
     }
 
