@@ -10,6 +10,7 @@ from psem_model.check.continuations import spoiling
 from psem_model.check.edits import Spot
 from psem_model.check.repairs import repair_in_words
 from psem_model.check.schedules import (
+    MOST_AXES,
     Case,
     Checked,
     Line,
@@ -65,7 +66,8 @@ def _located(found: Checked, failed: Case, policy: BytePolicy, text: str) -> Che
     if found.unmet:
         at = found.unmet
         found = replace(found, unmet=replace(at, number=number(at.part, at.index)))
-    if max(count for _, count in looks) > FEW_MICRO_STEPS:
+    many = max(count for _, count in looks) > FEW_MICRO_STEPS or len(schedule.axes) > MOST_AXES
+    if many:
         return found
     edit = trace(schedule, looks, policy, lambda s: is_right(s, found.given, policy))
     if edit is not None:

@@ -130,6 +130,9 @@ ONE_AXIS = [p.name for p in FILES if p.read_text().startswith("# expected: rejec
 def test_the_simulator_replays_the_same_run_with_the_same_numbers(name, psem):
     path = ROOT / "examples" / name
     found = json.loads(psem("check", path, "--json")[1])
+    if found["rejection"]["rule"] == "room":
+        assert found["divergence"] is found["simulated"] is None
+        return
     shown = {key: found["divergence"][key] for key in found["simulated"]}
     assert found["simulated"] == shown
     *_, reference, simulated = psem("check", path)[1].splitlines()
