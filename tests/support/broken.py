@@ -20,8 +20,8 @@ SEEN_BY_T3 = [
     (
         "another's slice has room beside one's own",
         "semantics.py",
-        "said = op.within if op.shift == 0 else ()",
-        "said = op.within",
+        "op.within if op.shift == 0 else ()",
+        "op.within",
     ),
     (
         "a collective reads the host's memory",
