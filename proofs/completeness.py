@@ -88,7 +88,8 @@ def _counted(k: Kernel, operator: Operator) -> Theorem:
         number = closed_form(k, "ones_sum_to_their_number", ones, z3.ToReal(ones.index))
         uses = [number.at(**{str(ones.index): axis.n})]
     named, nothing_runs = (0, 1), Schedule((AXIS,), (), (), ())
-    forms = Forms(nothing_runs, {AXIS: axis.n}, 1, MIXED_ADAM, lambda a, b: a is b, {AXIS: named[1]})
+    forms = Forms(nothing_runs, {AXIS: axis.n}, 1, MIXED_ADAM, None, {AXIS: named[1]}, True)
+    forms.same = lambda a, b: a is b
     value: NormalForm = {(Symbol("weight", 0), (operator,)): 1}
     claims = [
         z3.Implies(at, meaning == sum(forms.at(value, (place,)).values(), z3.RealVal(0)))

@@ -17,11 +17,13 @@ import z3
 from proofs.claim import claim
 from proofs.encoding import MODES, ModeSort, Symbolic, lift
 from proofs.kernel import Kernel, KernelError, Theorem
+from spec.any_size import Comparison, any_size
 from spec.derive import derive
 from spec.memory import Sizes
 from spec.modes import GATHERED, M, Mode, O, R, S
 from spec.placement import BATCH
 from spec.reference import first_divergence, primes
+from spec.schedule import MICRO_STEPS
 from spec.space import (
     ACTIVATIONS,
     DEVICES,
@@ -107,16 +109,19 @@ def _fitting(states: list[Any], regime: Regime) -> Any:
 def _same_on_every_number_of_devices(regime: Regime) -> None:
     """What is accepted is so on 2 devices too, and what is rejected diverges there.
 
-    A verdict is for every number of devices from 3 on: each comparison that it makes comes out alike
-    for all of them (`spec.any_size`). With several micro-steps, it is looked at with 2 and with 3.
+    A verdict is for every number of devices from 3 on: no number from there on makes polynomials equal
+    that are not (`spec.any_size`). With several micro-steps, what is accepted is so with any number.
     """
     policy, least = regime.policy, 2 if regime.several else 1
     options = {"micro_steps": least, "stateful": policy.k > 0, "master": policy.master, "data": DATA}
-    cases = [(2, least), (DEVICES, 3)] if regime.several else [(2, 1)]
+    cases = [(2, least), (DEVICES, any_size(MICRO_STEPS))] if regime.several else [(2, 1)]
     steps = {derive(placement_of(modes)): (modes, found) for modes, found in verdicts(regime).items()}
     for schedule, (modes, found) in steps.items():
         if found.accepted:
-            same = all(check(schedule, {BATCH: n}, m, policy).accepted for n, m in cases)
+            apart = Comparison()
+            mesh = [({BATCH: n}, m) for n, m in cases]
+            same = all(check(schedule, at, m, policy, apart).accepted for at, m in mesh)
+            same = same and not any(apart.apart.values())
         else:
             same = first_divergence(schedule, {BATCH: 2}, **options) is not None
         if not same:

@@ -1,19 +1,25 @@
-"""Numbers of devices of which nothing is said, but that there are a few: polynomials in such sizes.
+"""Numbers of devices, and of micro-steps, of which nothing is said: polynomials in such sizes.
 
-A verdict with such sizes (`spec.verdict.check`) compares for all of them at once, or not at all.
+A verdict with such sizes (`spec.verdict.check`) compares polynomials. Those that are the same are so
+for all sizes; those that are not are, along one axis, the same for a few sizes, which are found.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from fractions import Fraction
+from math import lcm, prod
 
 from spec.arithmetic import Number, power
+from spec.roots import whole_roots
 
-LEAST = 3  # the owner of an element, another device that looks, and one of the rest
 Factors = tuple[tuple[str, int], ...]  # sizes and their exponents, sorted
+
+
+class Undecided(ValueError):
+    """What is not the same, or not known, for sizes in general."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +52,9 @@ class Polynomial:
         return self + -1 * other
 
     def __pow__(self, exponent: int) -> Number:
-        """Of one product any power; of sums none below 0: ValueError."""
+        """Of one product any power; of sums none below 0: Undecided."""
         if exponent < 0 and len(self.terms) != 1:
-            raise ValueError(f"1 / ({self}) is no sum of products of sizes")
+            raise Undecided(f"1 / ({self}) is no sum of products of sizes")
         result: Number = 1
         for _ in range(abs(exponent)):
             result = result * (self if exponent > 0 else _inverse(*self.terms[0]))
@@ -56,41 +62,91 @@ class Polynomial:
 
     __radd__, __rmul__ = __add__, __mul__
 
+    @property
+    def names(self) -> list[str]:
+        """The sizes in it."""
+        return sorted({name for factors, _ in self.terms for name, _ in factors})
+
     def __str__(self) -> str:
-        return " + ".join(_written(*term) for term in self.terms) or "0"
+        terms = sorted(self.terms, key=lambda term: term[1] < 0)
+        words = " + ".join(_written(*term) for term in terms) or "0"
+        return words.replace("+ -1*", "- ").replace("+ -", "- ")
+
+    def at(self, sizes: Mapping[str, int]) -> Number:
+        """What it is for some sizes."""
+        return sum(
+            times * prod(Fraction(sizes[name]) ** exponent for name, exponent in factors)
+            for factors, times in self.terms
+        )
 
 
 def any_size(name: str) -> Polynomial:
-    """Any number of devices from LEAST on."""
+    """A size of which nothing is said."""
     return Polynomial(((((name, 1),), 1),))
 
 
-def same(a: Number, b: Number) -> bool:
-    """Whether two numbers are equal, for all sizes or for none. Raises ValueError if that depends.
+class Comparison:
+    """Whether numbers are equal for sizes in general, and for which sizes that may be otherwise."""
 
-    If each size is written as LEAST and some more, a sum of terms of one sign, one of which is a
-    number, is 0 for none.
-    """
-    return a == b if isinstance(a, int) and isinstance(b, int) else _same(a, b)
+    def __init__(self) -> None:
+        self.differences: set[Polynomial] = set()  # that are not 0 in general
+        self.apart: dict[str, set[int]] = {}  # sizes for which nothing was found
+
+    def same(self, a: Number, b: Number) -> bool:
+        """Whether two numbers are equal as polynomials."""
+        if a == b:
+            return True
+        difference = a - b if isinstance(a, Polynomial) else b - a
+        if isinstance(difference, Polynomial):
+            self.differences.add(difference)
+        return False
+
+    def set_apart(self, size: Number, numbers: Iterable[int]) -> None:
+        """Say nothing of a size that is one of some numbers."""
+        if isinstance(size, Polynomial):
+            self.apart.setdefault(str(size), set()).update(numbers)
+
+    def exceptions(self) -> dict[str, set[int]]:
+        """The numbers for which numbers that differ are equal all the same, of each size."""
+        found: dict[str, set[int]] = {}
+        for difference in self.differences:
+            names = difference.names
+            if len(names) == 1:
+                found.setdefault(names[0], set()).update(_roots(difference))
+        return found
+
+    def conditions(self) -> list[Polynomial]:
+        """The same of several sizes together, all from 2 on: what would have to be 0."""
+        whole = map(_whole, self.differences)
+        several = {d for d in whole if len(d.names) > 1 and _may_vanish(d)}
+        return sorted(several, key=str)
 
 
-@lru_cache(maxsize=4096)
-def _same(a: Number, b: Number) -> bool:
-    difference = _polynomial(a) - b
-    for factors, _ in _polynomial(difference).terms:  # no size is 0
+def _whole(number: Polynomial) -> Polynomial:
+    """Times whatever makes its exponents whole numbers from 0 on, and its coefficients whole."""
+    least: dict[str, int] = {}
+    for name in number.names:
+        least[name] = min(dict(factors).get(name, 0) for factors, _ in number.terms)
+    scale = lcm(*(Fraction(times).denominator for _, times in number.terms))
+    times: Number = Polynomial(((tuple((n, -e) for n, e in least.items() if e), scale),))
+    return _polynomial(times * number)
+
+
+def _may_vanish(number: Polynomial) -> bool:
+    """False if it is 0 for no sizes from 2 on: with 1 taken off each, all terms are of one sign."""
+    more: Number = 0
+    for factors, times in number.terms:
+        term: Number = times
         for name, exponent in factors:
-            difference = difference * any_size(name) ** max(0, -exponent)
-    beyond: Number = 0
-    for factors, times in _polynomial(difference).terms:
-        term = times
-        for name, exponent in factors:
-            term = term * (any_size(name) + LEAST) ** exponent
-        beyond = beyond + term
-    terms = dict(_polynomial(beyond).terms)
-    signs = {times > 0 for times in terms.values()}
-    if signs and (len(signs) > 1 or () not in terms):
-        raise ValueError(f"whether {a} is {b} depends on the sizes")
-    return not signs
+            term = term * (any_size(name) + 1) ** exponent
+        more = more + term
+    return len({times > 0 for _, times in _polynomial(more).terms}) > 1
+
+
+def _roots(number: Polynomial) -> list[int]:
+    """The whole numbers from 1 on for which a polynomial in one size is 0."""
+    terms = {sum(e for _, e in factors): int(times) for factors, times in _whole(number).terms}
+    return whole_roots([terms.get(e, 0) for e in range(max(terms) + 1)])
 
 
 def _polynomial(number: Number) -> Polynomial:

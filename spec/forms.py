@@ -1,41 +1,21 @@
-"""The normal form of every buffer: the domain in which a schedule's verdict is found.
+"""The domain in which a schedule's verdict is found: the normal form of every buffer.
 
-A value is a combination of original values, each with one operator for each axis. Operators combine
-on normal forms as they do on the devices' values (theorem T1), and forms that differ do different
-things (T3); which operators an operation is, is tested against the simulator. Where a need is not met
-the result is a fault: a value like any other, that does no harm where nothing is made of it.
+Forward, backward and the update have needs. Where one is not met the result is a fault: a value like
+any other, that does no harm where nothing is made of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import product as combinations
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from spec.any_size import LEAST, Polynomial
-from spec.arithmetic import Number, power
-from spec.operators import (
-    ALL,
-    KEEP,
-    OTHER,
-    SUM,
-    NormalForm,
-    Operator,
-    Place,
-    Source,
-    Word,
-    add,
-    apply,
-    reads,
-    rest,
-    scale,
-)
-from spec.schedule import MICRO_STEPS, SLICING, Factor, Op, Schedule
+from spec.algebra import Algebra, split
+from spec.any_size import Undecided
+from spec.operators import KEEP, SUM, NormalForm, Word, add, scale
+from spec.schedule import MICRO_STEPS, Factor, Op
 from spec.semantics import Axes
-from spec.states import BytePolicy
 from spec.training import Loss, Statistics
-from spec.words import SAME, Frozen, Norm, Position, Scaled, Symbol, Words
-from spec.words import Factor as Function
+from spec.words import BEFORE, EACH, EVERY, Index, Position, Symbol, mentions
 
 
 class Need(NamedTuple):
@@ -59,56 +39,16 @@ LACKING = "others' samples"
 GOT_WRONG = "an earlier operation got it wrong"
 
 
-class Forms(Words):
-    """The domain of normal forms.
+class Forms(Algebra):
+    """Normal forms, and what training makes of them."""
 
-    `roots`: how many places after the element's owner the first device is, along each axis.
-    """
-
-    def __init__(
-        self,
-        schedule: Schedule,
-        mesh: Mapping[str, Number],
-        micro_steps: int,
-        policy: BytePolicy,
-        same: Callable[[Number, Number], bool],
-        roots: Mapping[str, int],
-    ) -> None:
-        self.zero: NormalForm = {}
-        # along an axis of one device every operator is the identity
-        self.axes = tuple(a for a in schedule.axes if not _is_one(mesh[a]))
-        self.sizes = tuple(mesh[a] for a in self.axes)
-        self.named = tuple(
-            tuple(dict.fromkeys((*takers(schedule, a, mesh[a]), roots.get(a, 0)))) for a in self.axes
-        )
-        for axis, named, n in zip(self.axes, self.named, self.sizes, strict=True):
-            if isinstance(n, Polynomial) and len(named) + 2 > LEAST:
-                raise ValueError(f"{axis}: operations speak of {len(named)} devices; expected a number")
-        self.mesh, self.micro_steps, self.policy, self.same = mesh, micro_steps, policy, same
-        self.roots, self.training = roots, schedule.training
-        self.master = policy.master
-        self.step, self.op_index = 0, 0
-        self.op: Op | None = None
-        self.reasons: dict[Symbol, Rejected] = {}  # of faults
-        self._unknown: dict[str, NormalForm] = {}  # by the reason
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.reasons: dict[Any, Rejected] = {}  # of faults
         self.made: dict[Any, Symbol] = {}  # faults, by what they are made of
 
-    def symbol(self, kind: str, step: int, micro_step: int = 0) -> NormalForm:
-        """A value in its original form."""
-        return {(Symbol(kind, step, micro_step), (KEEP,) * len(self.axes)): 1}
-
-    def unknown(self, why: str) -> NormalForm:
-        """What is not known, as a term: how often does not matter, and it never cancels, as nothing
-        scales it.
-        """
-        form = self._unknown.get(why)
-        if form is None:
-            form = {(Symbol("unknown", 0, made_of=why), (KEEP,) * len(self.axes)): 1}
-            self._unknown[why] = form
-        return form
-
     def require_a_slice(self, value: NormalForm, axes: Axes) -> None:
-        unknown = _split(value)[1]
+        unknown = split(value)[1]
         for position in self.positions():
             outside = any(
                 place != 0 for axis, place in zip(self.axes, position, strict=True) if axis in axes
@@ -117,140 +57,6 @@ class Forms(Words):
                 has = "whole values go into a place that has room for slices"
                 needs = f"to say which slice: within {' x '.join(axes)}, or keep"
                 raise Rejected("room", has, needs, self.op, self.op_index)
-
-    def _apply(self, operator_: Operator, axis: str, form: NormalForm) -> NormalForm:
-        if axis not in self.axes:
-            return form
-        i = self.axes.index(axis)
-        return apply(operator_, i, form, self.sizes[i])
-
-    # ------------------------------------------------------------ operations
-    def sum(self, value: NormalForm, axis: str) -> NormalForm:
-        return self._forget_places(self._apply(SUM, axis, self._mixed(value, axis)))
-
-    def _mixed(self, value: NormalForm, axis: str) -> NormalForm:
-        """A value that is to be summed: why nothing is known of the sum, if it is of slices."""
-        known, unknown = _split(value)
-        i = self.axes.index(axis) if axis in self.axes else None
-        if i is None or all(word[i] == KEEP for _, word in unknown):
-            return value
-        why = f"a sum over {axis} of slices along {axis} mixes different elements"
-        for (symbol, word), amount in unknown.items():
-            known = add(known, {(symbol._replace(made_of=why), word): amount})
-        return known
-
-    def _forget_places(self, form: NormalForm) -> NormalForm:
-        """What is made of parts of a norm adds up to the same, whichever slices devices took."""
-        found: dict[Any, Number] = {}
-        for (symbol, word), coefficient in form.items():
-            for i, op in enumerate(word):
-                places = _places_of_parts(symbol, i) if op.of == ALL else {None}
-                if len(places) == 1 and None not in places:
-                    symbol = _at_the_owner(symbol, i)
-            found[symbol, word] = found.get((symbol, word), 0) + coefficient
-        return found
-
-    def owners(self, value: NormalForm, axis: str, shift: int = 0) -> NormalForm:
-        return self._apply(Operator(ALL, taker(self.mesh[axis], shift)), axis, value)
-
-    def first(self, value: NormalForm, axis: str) -> NormalForm:
-        return self._apply(Operator(ALL, self.roots[axis]), axis, value)
-
-    def replace(self, old: NormalForm, new: NormalForm, axes: Axes, shift: int = 0) -> NormalForm:
-        change: NormalForm = add(new, scale(old, -1))
-        for axis in axes:
-            place = taker(self.mesh[axis], shift)
-            change = self._apply(Operator(place, place), axis, change)
-        return add(old, change)
-
-    def add(self, value: NormalForm, other: NormalForm) -> NormalForm:
-        return add(value, other)
-
-    def scale(self, value: NormalForm, factor: Factor) -> NormalForm:
-        if not factor.number:
-            return {}
-        known, unknown = _split(value)
-        return add(scale(known, factor.value(self.mesh, self.micro_steps)), unknown)
-
-    def divide(self, value: NormalForm, count: NormalForm) -> NormalForm:
-        count, unknown = _split(self.reduced(count))
-        if not count and not unknown:
-            return self.unknown("it is divided by zero")
-        multiple, count = _normalised(count) if count else (1, count)
-        divided = scale(self._times("over", _split(value)[0], count), power(multiple, -1))
-        return add(divided, self._spoiled(value, unknown))
-
-    def clip(self, gradient: NormalForm, square_norm: NormalForm) -> NormalForm:
-        square_norm, unknown = _split(self.reduced(square_norm))
-        known = _split(gradient)[0]
-        clipped = self._times("clip", known, square_norm) if square_norm else known
-        return add(clipped, self._spoiled(gradient, unknown))
-
-    def _spoiled(self, value: NormalForm, number: NormalForm) -> NormalForm:
-        """What is not known of a value times a number, of which `number` is not known: zero times
-        anything is zero.
-        """
-        form: NormalForm = _split(value)[1]
-        for position in self.positions() if number else ():
-            why = next(iter(self.at(number, position)), None)
-            if why and self.at(value, position):
-                form = add(form, self._only_at(self.unknown(why[0].made_of), position))
-        return form
-
-    def square_norm(self, gradient: NormalForm) -> NormalForm:
-        """A symbol that stands for what each device's slice adds; all have the sum where all are.
-
-        Where devices have the same, each has the whole norm; where each has its own slice, a part.
-        """
-        gradient, unknown = _split(self.reduced(gradient))
-        for position in self.positions() if unknown else ():
-            for symbol, _ in self.at(unknown, position):  # each device has elements of each kind
-                return self.unknown(symbol.made_of)
-        whole, norm, varies, places = dict(gradient), [], [], []
-        for i in range(len(self.axes)):
-            to = {word[i].to for _, word in gradient}
-            place = next(iter(to)) if len(to) == 1 and to.isdisjoint((ALL, KEEP.to)) else None
-            norm.append(SUM if to == {ALL} else KEEP)
-            varies.append(place is None and to != {ALL})
-            places.append(place or 0)
-            if place is not None:
-                whole = {(s, _with(w, i, Operator(ALL, w[i].of))): c for (s, w), c in whole.items()}
-        if not gradient:
-            return {}
-        multiple, whole = _normalised(whole)
-        symbol = Symbol("norm", self.step, 0, Norm(_frozen(whole), tuple(varies), tuple(places)))
-        return {(symbol, tuple(norm)): multiple * multiple}
-
-    def _times(self, function: str, value: NormalForm, number: NormalForm) -> NormalForm:
-        """A value times a function of a number on each device.
-
-        Along axes where the number is the same on all, that commutes with every operator. Along
-        others it is part of the symbol, with all that happened before but for what is a slice.
-        """
-        factor = Function(function, _frozen(number))
-        varies = [any(word[i] == KEEP for _, word in number) for i in range(len(self.axes))]
-        result: NormalForm = {}
-        for (symbol, word), coefficient in self.reduced(value).items():
-            inner, outer = list(word), list(word)
-            for i, (op, varying) in enumerate(zip(word, varies, strict=True)):
-                if not varying:
-                    inner[i] = KEEP
-                elif op == KEEP or op.to == ALL:
-                    outer[i] = KEEP
-                else:
-                    inner[i] = KEEP if op.of == op.to else Operator(ALL, op.of)
-                    outer[i] = Operator(op.to, op.to)
-            if all(op == KEEP for op in inner):
-                factors = tuple(sorted((*symbol.factors, factor), key=repr))
-                after = symbol._replace(factors=factors)
-            else:
-                after = Symbol("scaled", symbol.step, 0, Scaled(symbol, tuple(inner), factor))
-            result = add(result, {(after, tuple(outer)): coefficient})
-        return result
-
-    def reduced(self, form: NormalForm) -> dict[Any, Number]:
-        """The form without its terms that cancel."""
-        return {term: c for term, c in form.items() if not self.same(c, 0)}
 
     def forward(self, view: NormalForm, axes: Axes) -> NormalForm:
         """The parameters that it reads, and for each axis along which others' samples lack, a term."""
@@ -281,7 +87,7 @@ class Forms(Words):
         self,
         view: NormalForm,
         activations: NormalForm,
-        micro_step: int,
+        micro_step: Index,
         axes: Axes,
         tied: bool = False,
     ) -> NormalForm:
@@ -309,26 +115,34 @@ class Forms(Words):
         if reason is None:
             return result
         fault = self._fault(reason, what, *made_of)
-        not_known = any(_split(self.reduced(form))[1] for form in made_of)
+        not_known = any(split(self.reduced(form))[1] for form in made_of)
         return add(fault, self.unknown(GOT_WRONG)) if not_known else fault
 
     def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
         """What an operation makes of values that do not meet its needs: one value for each of them."""
+        symbols = (symbol for form in made_of for symbol, _ in form)
+        if self.micro_step == EACH and any(mentions(symbol, BEFORE) for symbol in symbols):
+            raise Undecided("what a micro-step makes of what earlier ones left is wrong for some of it")
         key = (self.step, what, *(frozenset(form.items()) for form in made_of))
-        symbol = self.made.setdefault(key, Symbol("fault", self.step, self.op_index, what))
-        self.reasons.setdefault(symbol, reason)
+        fault = Symbol("fault", self.step, self.op_index, (what, self.micro_step))
+        symbol = self.made.setdefault(key, fault)
+        self.reasons.setdefault((symbol.step, symbol.which, what), reason)
         return {(symbol, (KEEP,) * len(self.axes)): 1}
 
-    def tokens(self, micro_step: int) -> NormalForm:
+    def tokens(self, micro_step: Index) -> NormalForm:
         return self.symbol("tokens", self.step, micro_step)
 
-    def statistic(self, micro_step: int) -> NormalForm:
+    def statistic(self, micro_step: Index) -> NormalForm:
         return self.symbol("statistic", self.step, micro_step)
+
+    def _indices(self) -> Iterable[Index]:
+        """Those of all micro-steps."""
+        return range(self.micro_steps) if self.one_by_one else (EVERY,)
 
     def moved_on(self) -> NormalForm:
         """A single device's statistics after the step."""
         form = self.symbol("statistics", self.step)
-        for m in range(self.micro_steps):
+        for m in self._indices():
             added = self.statistic(m)
             for axis in self.axes:
                 of_all = self.training.statistics is Statistics.ALL
@@ -343,7 +157,7 @@ class Forms(Words):
         word: Word = (SUM,) * len(self.axes)
 
         def every(kind: str) -> NormalForm:
-            return {(Symbol(kind, self.step, m), word): 1 for m in range(self.micro_steps)}
+            return {(Symbol(kind, self.step, m), word): 1 for m in self._indices()}
 
         form: NormalForm = every("gradient")
         form = add(form, every("tied")) if self.training.tied else form
@@ -372,7 +186,7 @@ class Forms(Words):
         reasons = {p: self.reason(p, unmet) for p in self.positions()} if unmet else {}
         wrong = next(filter(None, reasons.values()), None)
         self.updated = True
-        unknown = [part for need, _ in unmet if (part := _split(need.has)[1])]
+        unknown = [part for need, _ in unmet if (part := split(need.has)[1])]
         spoiled = [p for p in reasons if any(self.at(part, p) for part in unknown)]
 
         def where_met(right: NormalForm, what: str) -> NormalForm:
@@ -395,19 +209,6 @@ class Forms(Words):
         found = [(need, self.reduced(add(need.has, scale(need.needs, -1)))) for need in needs]
         return [(need, difference) for need, difference in found if difference]
 
-    def _only_at(self, form: NormalForm, position: Position) -> NormalForm:
-        """The value on devices of one kind, nothing elsewhere."""
-        for axis, named, place in zip(self.axes, self.named, position, strict=True):
-            if place is not None:
-                form = self._apply(Operator(place, place), axis, form)
-                continue
-            elsewhere = form
-            for other in named:
-                there = self._apply(Operator(other, other), axis, form)
-                elsewhere = add(elsewhere, scale(there, -1))
-            form = elsewhere
-        return form
-
     def reason(self, position: Position, unmet: Sequence[tuple[Need, NormalForm]]) -> Rejected | None:
         """Why the first need that is not met on such a device is not: what first went wrong."""
         for need, difference in unmet:
@@ -415,7 +216,7 @@ class Forms(Words):
             if here:
                 fault = next(filter(None, (_first_fault(s) for s, _ in here)), None)
                 if fault:
-                    return self.reasons[fault]
+                    return self.reasons[fault.step, fault.which, fault.made_of[0]]
                 where = self.describe_position(position)
                 unknown = next((s.made_of for s, _ in here if not s.known), None)
                 has = f"{need.words} {self.describe(self.on(need.has, position))}{where}"
@@ -424,66 +225,6 @@ class Forms(Words):
                 return Rejected(need.rule, has, self.describe(need.needs), self.op, self.op_index)
         return None
 
-    # ---------------------------------------------------------- requirements
-    def positions(self, owned: Axes = ()) -> Iterator[Position]:
-        """The kinds of device there are; along the axes in `owned`, owners only."""
-        choices = []
-        for axis, named, n in zip(self.axes, self.named, self.sizes, strict=True):
-            others = [OTHER] if not isinstance(n, int) or n > len(named) else []
-            choices.append([0] if axis in owned else [*named, *others])
-        return combinations(*choices)
-
-    def at(self, form: NormalForm, position: Position) -> dict[Any, Number]:
-        """What a value comes to on a device: its coefficient on each original value it sees."""
-        seen: dict[Any, Number] = {}
-        for (symbol, word), coefficient in form.items():
-            per_axis = [
-                [s for s in reads(op, place, named) if s is not Source.REST or self._some(i, place)]
-                for i, (op, place, named) in enumerate(zip(word, position, self.named, strict=True))
-            ]
-            for sources in combinations(*per_axis):
-                key: Any = (symbol, sources)
-                factor: Number = 1
-                if symbol.kind in SAME:
-                    key, factor = (symbol, ()), self._devices(position, sources)
-                seen[key] = seen.get(key, 0) + factor * coefficient
-        return self.reduced(seen)
-
-    def _some(self, axis: int, place: Place) -> bool:
-        """Whether the rest of a group is anyone. A symbolic size is large enough."""
-        others = rest(place, self.named[axis], self.sizes[axis])
-        return not isinstance(others, int) or others > 0
-
-    def _devices(self, position: Position, sources: tuple[int | Source, ...]) -> Number:
-        count: Number = 1
-        for i, (place, source) in enumerate(zip(position, sources, strict=True)):
-            if source is Source.REST:
-                count = count * rest(place, self.named[i], self.sizes[i])
-        return count
-
-
-def _places_of_parts(symbol: Symbol, axis: int) -> set[Any]:
-    """The places of the norms' parts by which a value differs between devices; None for all else."""
-    if symbol.kind == "norm":
-        return {symbol.made_of.places[axis]}
-    if symbol.kind != "scaled" or symbol.made_of.word[axis].to != ALL:
-        return {None}
-    numbers = [factor.number for factor in (symbol.made_of.factor, *symbol.factors)]
-    varying = [s for number in numbers for (s, word), _ in number if word[axis] == KEEP]
-    return {s.made_of.places[axis] if s.kind == "norm" else None for s in varying}
-
-
-def _at_the_owner(part: Any, axis: int) -> Any:
-    """The same with all parts of norms of the owner's own slices along an axis."""
-    if isinstance(part, Symbol) and part.kind == "norm":
-        places = part.made_of.places
-        own = (*places[:axis], 0, *places[axis + 1 :])
-        return part._replace(made_of=part.made_of._replace(places=own))
-    if not isinstance(part, tuple) or isinstance(part, Operator):
-        return part
-    parts = (_at_the_owner(p, axis) for p in part)
-    return tuple(parts) if type(part) is tuple else type(part)(*parts)
-
 
 def _first_fault(part: Any) -> Symbol | None:
     """A fault in a symbol, or in what it is made of."""
@@ -491,40 +232,3 @@ def _first_fault(part: Any) -> Symbol | None:
         return part._replace(factors=())
     inner = part if isinstance(part, tuple) else ()
     return next(filter(None, map(_first_fault, inner)), None)
-
-
-def _split(form: NormalForm) -> tuple[dict[Any, Number], dict[Any, Number]]:
-    """What is known of a form, and what is not."""
-    unknown = {term: c for term, c in form.items() if not term[0].known}
-    return {term: c for term, c in form.items() if term not in unknown}, unknown
-
-
-def _is_one(size: Number) -> bool:
-    return isinstance(size, int) and size == 1
-
-
-def taker(size: Number, shift: int) -> int:
-    """How many places after the owner the device is that takes its slice for its own."""
-    return -shift % size if isinstance(size, int) else -shift
-
-
-def takers(schedule: Schedule, axis: str, size: Number) -> Iterator[int]:
-    """The places after the owner that operations speak of along an axis: first the owner."""
-    yield 0
-    for op in schedule.micro_step + schedule.finish:
-        if axis in op.within or (axis in op.axes and op.kind in SLICING):
-            yield taker(size, op.shift)
-
-
-def _frozen(form: NormalForm) -> Frozen:
-    return tuple(sorted(form.items(), key=lambda item: repr(item[0])))
-
-
-def _normalised(form: NormalForm) -> tuple[Number, dict[Any, Number]]:
-    """A form as a multiple of one whose first coefficient is 1."""
-    first: Number = _frozen(form)[0][1]
-    return first, scale(form, power(first, -1))
-
-
-def _with(word: Word, axis: int, op: Operator) -> Word:
-    return (*word[:axis], op, *word[axis + 1 :])

@@ -146,7 +146,7 @@ def updates_on_host(op: Op, schedule: Schedule) -> bool:
 
 # one branch for each kind of operation
 def execute(  # noqa: C901
-    op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step: int
+    op: Op, schedule: Schedule, domain: Domain, store: Store, micro_step: Any
 ) -> None:
     """Run one operation on every device, in place."""
 

@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache, lru_cache
 from itertools import product
 
-from spec.any_size import any_size, same
+from spec.any_size import Comparison, Undecided, any_size
 from spec.arithmetic import Exact, Number
 from spec.communication import moves, totals
 from spec.derive import derive
@@ -27,7 +27,8 @@ from spec.states import POLICIES, BytePolicy
 from spec.verdict import Verdict, check
 
 Modes = tuple[Mode, ...]  # of parameters, optimizer state, gradients and activations
-DEVICES = any_size("N")  # every number from 3 on
+DEVICES = any_size("N")  # every number
+LEAST = 3  # from which on a verdict is the same for all
 ACTIVATIONS = (S, M, O)  # each device works on its own samples: realisable or not as one (claim P1)
 
 
@@ -102,14 +103,20 @@ def placement_of(modes: Modes) -> Placement:
 
 
 def verdict(placement: Placement, regime: Regime) -> Verdict:
-    """Whether a placement is realisable in a regime, whatever the number of devices, and why not."""
+    """Whether a placement is realisable in a regime on LEAST or more devices, and why not."""
     return _verdict(derive(placement), regime)
 
 
 @lru_cache(maxsize=4096)
 def _verdict(schedule: Schedule, regime: Regime) -> Verdict:
     """Of a step, which several placements may have."""
-    return check(schedule, {BATCH: DEVICES}, 2 if regime.several else 1, regime.policy, same)
+    comparison = Comparison()
+    micro_steps = 2 if regime.several else 1
+    found = check(schedule, {BATCH: DEVICES}, micro_steps, regime.policy, comparison)
+    special = {n for few in (comparison.apart, comparison.exceptions()) for n in few.get("N", ())}
+    if not found.accepted and special - {*range(LEAST)}:
+        raise Undecided(f"the verdict may be another for one of {special} devices")
+    return found
 
 
 @cache

@@ -16,23 +16,27 @@ different things, and each requirement but room has a run that breaks it alone a
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product as combinations
 from typing import Any
 
+from spec.algebra import takers
+from spec.any_size import Comparison, Undecided
 from spec.arithmetic import Number
-from spec.forms import Forms, Need, Rejected, takers
+from spec.forms import Forms, Need, Rejected
+from spec.micro_steps import repeated
 from spec.schedule import Buffer, Kind, Op, Schedule
 from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Place, Store, execute, initial
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.training import Statistics
-from spec.words import Symbol
+from spec.words import LAST, Index, Symbol
 
+FEW, MANY = 10, 1000  # micro-steps that are run one by one, and those that can be
 SETTLED_WITHIN = 4  # steps after which what has not repeated may be anything
 UNSETTLED = "it is another after every step"
-Relative = dict[Place, tuple[bool, dict[Any, str]]]
+Held = tuple[bool, Mapping[Any, Number]]
+Relative = dict[Place, Held]
 
 
 @dataclass(frozen=True)
@@ -57,28 +61,37 @@ class Verdict:
 def check(
     schedule: Schedule,
     mesh: Mapping[str, Number],
-    micro_steps: int = 1,
+    micro_steps: Number = 1,
     policy: BytePolicy = MIXED_ADAM,
-    same: Callable[[Number, Number], bool] = operator.eq,
+    comparison: Comparison | None = None,
 ) -> Verdict:
     """Accept a schedule, or say which operation is wrong and why.
 
-    A size may be `spec.any_size.any_size`, with its `same` to compare coefficients: what is accepted is
-    accepted for every size from 3 on; what is rejected is for every one, too, if there are no norms,
-    counts and clips. Where a comparison depends on the size, or operations speak of other devices than
-    the owner, ValueError is raised, as it is for a mesh that is not one. A schedule that reads what is
-    not there is rejected.
+    A size, and the number of micro-steps, may be `spec.any_size.any_size`: then the verdict is that for
+    sizes in general. `comparison` collects the sizes for which it may be another; what is accepted
+    is so for all sizes but those that are set apart. Raises ValueError for a mesh that is not one, and
+    if there is no verdict in general (Undecided). A schedule that reads what is not there is rejected.
     """
     for axis in schedule.axes:
         size = mesh.get(axis)
         if size is None or isinstance(size, float) or (isinstance(size, int) and size < 1):
             raise ValueError(f"{axis}: given {size} devices; expected a whole number of at least 1")
-    for roots in _roots(schedule, mesh):
-        forms = Forms(schedule, mesh, micro_steps, policy, same, roots)
-        verdict = _check(schedule, forms)
-        if not verdict.accepted:
-            return verdict
-    return Verdict(True)
+
+    def found(one_by_one: bool) -> Verdict:
+        for roots in _roots(schedule, mesh):
+            forms = Forms(schedule, mesh, micro_steps, policy, comparison, roots, one_by_one)
+            verdict = _check(schedule, forms)
+            if not verdict.accepted:
+                return verdict
+        return Verdict(True)
+
+    few, many = (isinstance(micro_steps, int) and micro_steps <= n for n in (FEW, MANY))
+    try:
+        return found(one_by_one=few)
+    except Undecided:
+        if few or not many:
+            raise
+        return found(one_by_one=True)
 
 
 def _check(schedule: Schedule, forms: Forms) -> Verdict:
@@ -88,7 +101,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     store = initial(schedule, forms, forms.symbol("weight", 0), forms.symbol("moment", 0))
     if schedule.training.statistics:
         store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", 0))
-    before = _relative(store, 0, forms.same)
+    before = _relative(store, 0, forms)
     loose: set[Place] = set()
     for step in range(SETTLED_WITHIN + 2 * len(Buffer)):
         forms.step, forms.updated = step, False
@@ -96,23 +109,41 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
             for place in loose:
                 store[place] = (store[place][0], forms.unknown(UNSETTLED))
         try:
-            for index, (m, op) in enumerate(schedule.flat(forms.micro_steps)):
-                forms.op_index, forms.op = index, op
-                execute(op, schedule, forms, store, m)
+            store = _run(schedule, forms, store)
             forms.op_index, forms.op = -1, None
             _require_agreed(forms, store, schedule)
             if schedule.training.statistics:
                 _require_statistics(forms, store)
         except Rejected as no:
             return Verdict(False, no.rule, step, no.op, no.has, no.needs, no.index)
-        after = _relative(store, step + 1, forms.same)
-        differ = {p for p in after.keys() | before.keys() if after.get(p) != before.get(p)} - loose
+        after = _relative(store, step + 1, forms)
+        places = after.keys() | before.keys()
+        differ = {p for p in places if not _alike(before.get(p), after.get(p), forms)} - loose
         if not differ:
             return Verdict(True)
         if step + 1 >= SETTLED_WITHIN:
             loose |= differ & store.keys()
         before = after
     return Verdict(False, "agreed", step, None, "what is kept is another after every step", "the same")
+
+
+def _run(schedule: Schedule, forms: Forms, store: Store) -> Store:
+    """The store after a step."""
+
+    def run(ops: Sequence[Op], store: Store, m: Index, start: int) -> None:
+        for forms.op_index, forms.op in enumerate(ops, start):
+            forms.micro_step = m
+            execute(forms.op, schedule, forms, store, m)
+
+    count, body = forms.micro_steps, schedule.micro_step
+    if forms.one_by_one:
+        for m in range(count):
+            run(body, store, m, m * len(body))
+        run(schedule.finish, store, count - 1, count * len(body))
+        return store
+    store = repeated(lambda store, m: run(body, store, m, 0), forms, store)
+    run(schedule.finish, store, LAST, count * len(body) if isinstance(count, int) else len(body))
+    return store
 
 
 def _roots(schedule: Schedule, mesh: Mapping[str, Number]) -> Iterator[dict[str, int]]:
@@ -166,16 +197,25 @@ def _require_statistics(forms: Forms, store: Store) -> None:
     store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", forms.step + 1))
 
 
-def _relative(store: Store, step: int, same: Callable[[Number, Number], bool]) -> Relative:
+def _relative(store: Store, step: int, forms: Forms) -> Relative:
     """A store with steps counted back from `step`, to compare one step's end with the next's."""
 
     def back(part: Any) -> Any:
         if isinstance(part, Symbol):
             age = step - part.step if part.known and part.kind != "fault" else 0  # wrong stays wrong
-            return Symbol(part.kind, age, part.which, back(part.made_of), back(part.factors))
+            made_of, factors = part.made_of and back(part.made_of), part.factors and back(part.factors)
+            return Symbol(part.kind, age, part.which, made_of, factors)
         return tuple(map(back, part)) if isinstance(part, tuple) else part
 
     return {
-        place: (host, {back(term): str(c) for term, c in form.items() if not same(c, 0)})
+        place: (host, {(back(symbol), word): c for (symbol, word), c in forms.reduced(form).items()})
         for place, (host, form) in store.items()
     }
+
+
+def _alike(one: Held | None, other: Held | None, forms: Forms) -> bool:
+    """Whether two steps left the same in a place."""
+    if one is None or other is None or one[0] is not other[0]:
+        return one is other
+    same = one[1].keys() == other[1].keys()
+    return same and all(forms.same(times, other[1][term]) for term, times in one[1].items())

@@ -8,15 +8,21 @@ from typing import Any, NamedTuple
 from spec.arithmetic import Number
 from spec.operators import ALL, KEEP, OTHER, NormalForm, Operator, Place, Word
 
+Index = int | str  # of a micro-step: a number, or one of these
+EACH = "any one"  # of which nothing is said
+EVERY = "every"  # their sum
+OWN = "its own"  # in a symbol that is such a sum: each one's
+LAST = "last"
 Frozen = tuple[tuple[tuple[Any, Word], Number], ...]  # the terms of a normal form, in order
 
 
 class Symbol(NamedTuple):
     """An original value: of a step, and a micro-step or operation; times functions of numbers."""
 
-    kind: str  # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault or unknown
+    # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault, unknown, summed, before
+    kind: str
     step: int
-    which: int = 0
+    which: Index = 0
     made_of: Any = None  # of a norm, a Norm; of a scaled value, a Scaled; of what is not known, why
     factors: tuple[Factor, ...] = ()
 
@@ -50,6 +56,7 @@ class Scaled(NamedTuple):
     factor: Factor
 
 
+BEFORE = "before"  # of symbols: what the earlier micro-steps left, whatever it is
 SAME = ("weight", "moment", "statistics")  # symbols that are the same on every device
 Position = tuple[Place, ...]  # where a device is along each axis, seen from the element's owner
 
@@ -99,6 +106,10 @@ class Words:
         age = self.step - symbol.step
         if symbol.kind == "fault":
             return "what an earlier operation got wrong"
+        if symbol.kind == "summed":
+            return f"the sum over micro-steps of {self._original(symbol.made_of, own)}"
+        if symbol.kind == BEFORE:
+            return "what earlier micro-steps left"
         if not symbol.known:
             return f"what is not known ({symbol.made_of})"
         if symbol.kind == "norm":
@@ -116,7 +127,10 @@ class Words:
         )
         old = "" if age == 0 else f" of {_steps(age)} ago"
         mine = "the device's own " if own else ""
-        name = f"{mine}micro-step {symbol.which}'s {what}{old}"
+        whose = f"micro-step {symbol.which}"
+        if isinstance(symbol.which, str):
+            whose = {EVERY: "every micro-step", OWN: "its own micro-step"}.get(symbol.which, whose)
+        name = f"{mine}{whose}'s {what}{old}"
         return name + "".join(self._factor(f) for f in symbol.factors)
 
     def _factor(self, factor: Factor) -> str:
@@ -145,3 +159,14 @@ def _in_words(op: Operator, axis: str) -> str:
         return f" only on {who(op.to)} along {axis}"
     took = f" summed over {axis}" if op.of == ALL else f" taken from {who(op.of)} along {axis}"
     return took if op.to == ALL else f"{took}, only on {'its owner' if op.to == 0 else who(op.to)}"
+
+
+def frozen(form: NormalForm) -> Frozen:
+    """A form as a part of a symbol."""
+    return tuple(sorted(form.items(), key=lambda item: repr(item[0])))
+
+
+def mentions(part: Any, what: str) -> bool:
+    """Whether there is a symbol of a kind, or an index, in a part of a symbol."""
+    inner = part if isinstance(part, tuple) else ()
+    return part == what or any(mentions(p, what) for p in inner)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from psem_model.check.blame import Look, accepted, blamed, trace
@@ -10,19 +10,21 @@ from psem_model.check.continuations import spoiling
 from psem_model.check.edits import Spot
 from psem_model.check.repairs import repair_in_words
 from psem_model.check.schedules import (
+    MOST_AXES,
     Case,
     Checked,
     Line,
     Mesh,
-    cases_of,
     check_schedule,
-    first_failure,
+    is_right,
     line_in,
+    sizes_given,
 )
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedules import line_of, loads, text_of
-from spec.any_size import LEAST
-from spec.states import BytePolicy
+from spec.everywhere import Sizes
+from spec.schedule import MICRO_STEPS
+from spec.states import MIXED_ADAM, BytePolicy
 
 FEW_MICRO_STEPS = 8  # with which every edit of a line can be tried
 NOT_ONE_LINE = "more than one line: after this one no usual continuation is right"
@@ -32,25 +34,25 @@ def check_file(
     name: str,
     devices: Callable[[Sequence[str]], Mesh] | None,
     micro_steps: int | None,
-    policy: BytePolicy,
-    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+    policy: BytePolicy | None,
 ) -> Checked:
-    """Check the schedule in a file, smallest meshes first, until one fails.
+    """Check the schedule in a file.
 
-    `devices` gives the sizes for its axes; without, every combination of 1, 2 and any number from 3 on
-    is looked at, or of 1, 2, 3 and very many where the verdict depends on the number; and without
-    micro-steps 1, 2 and 3. Raises BadInput with one line.
+    `devices` gives the sizes for its axes; without, and without micro-steps, every number of them is
+    asked for; without a policy, every kind of optimizer. Raises BadInput with one line.
     """
     text = text_of(name)
     schedule = loads(text, name)
-    cases = cases_of(schedule, devices(schedule.axes) if devices else None, micro_steps)
-    found = check_schedule(name, schedule, cases, policy, progress)
-    return found if found.verdict.accepted else _located(found, cases, policy, text)
+    given = sizes_given(schedule, devices(schedule.axes) if devices else None, micro_steps)
+    found = check_schedule(name, schedule, given, policy)
+    if found.failed is None:
+        return found
+    return _located(found, found.failed, policy or MIXED_ADAM, text)
 
 
-def _located(found: Checked, cases: Sequence[Case], policy: BytePolicy, text: str) -> Checked:
+def _located(found: Checked, failed: Case, policy: BytePolicy, text: str) -> Checked:
     """What was found of a file that is rejected, with the lines in it, and the one that is wrong."""
-    schedule, looks = found.schedule, _looks(found.cases[-1], cases)
+    schedule, looks = found.schedule, _looks(failed, found.given)
 
     def number(part: str, index: int) -> int:
         return line_of(text, part, index)
@@ -64,9 +66,10 @@ def _located(found: Checked, cases: Sequence[Case], policy: BytePolicy, text: st
     if found.unmet:
         at = found.unmet
         found = replace(found, unmet=replace(at, number=number(at.part, at.index)))
-    if max(count for _, count in looks) > FEW_MICRO_STEPS:
+    many = max(count for _, count in looks) > FEW_MICRO_STEPS or len(schedule.axes) > MOST_AXES
+    if many:
         return found
-    edit = trace(schedule, looks, policy, lambda s: first_failure(s, cases, policy)[1].accepted)
+    edit = trace(schedule, looks, policy, lambda s: is_right(s, found.given, policy))
     if edit is not None:
         spot = blamed(edit, schedule)
         words = repair_in_words(edit, schedule, spot, number)
@@ -78,17 +81,13 @@ def _located(found: Checked, cases: Sequence[Case], policy: BytePolicy, text: st
     return replace(found, repaired=line(spoils), repair=NOT_ONE_LINE)
 
 
-def _looks(failed: Case, cases: Sequence[Case]) -> list[Look]:
+def _looks(failed: Case, given: Sizes) -> list[Look]:
     """Cases that few wrong schedules pass: the one that fails, and some whose numbers all differ."""
-    counts = sorted({case.micro_steps for case in cases})[-2:]
-    meshes = [case.mesh for case in cases if case.of_numbers]
-    if len(meshes) < len(cases) or any(mesh != meshes[0] for mesh in meshes):
-        axes = tuple(cases[0].mesh)
-        unequal = dict(zip(axes, range(LEAST, LEAST + len(axes)), strict=True))
-        meshes = [unequal, dict.fromkeys(axes, 2)]
+    unequal = {axis: given.get(axis, 3 + i) for i, axis in enumerate(failed.mesh)}
+    pairs = {axis: given.get(axis, 2) for axis in failed.mesh}
     looks: list[Look] = [
         (failed.mesh, failed.micro_steps),
-        (meshes[0], counts[0]),
-        (meshes[-1], counts[-1]),
+        (unequal, given.get(MICRO_STEPS, 2)),
+        (pairs, given.get(MICRO_STEPS, 3)),
     ]
     return [look for i, look in enumerate(looks) if look not in looks[:i]]

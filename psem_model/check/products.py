@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from psem_model.check.schedules import Case, Checked, cases_of, check_schedule
+from psem_model.check.optimizers import in_words
+from psem_model.check.schedules import Checked, check_schedule, sizes_given
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
 from spec.compose import Product
@@ -32,7 +33,8 @@ class Weights:
         along = " x ".join(self.axes) if self.axes else "no axis"
         what = f"{counted(len(self.names), 'weight')} ({_some(self.names)}), placed along {along}"
         verdict = self.checked.verdict
-        said = "accepted" if verdict.accepted else f"rejected: {self.checked.what}"
+        kinds = in_words(self.checked.kinds)
+        said = f"accepted{kinds}" if verdict.accepted else f"rejected: {self.checked.what}"
         return self.checked.sections(f"{what}: {said}")
 
 
@@ -99,14 +101,13 @@ def check_product(
     model: Transformer,
     sizes: dict[str, int] | None,
     micro_steps: int | None,
-    policy: BytePolicy,
-    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+    policy: BytePolicy | None,
 ) -> CheckedProduct:
     """Check a product of strategies for a kind of model.
 
     Programs do not depend on sizes, and what stages send and sum not on how many layers each has: a
-    layer for each of two shows it (claim E11). Schedules are looked at with `sizes`, or with 1, 2 and
-    any number of devices from 3 on along each axis.
+    layer for each of two shows it (claim E11). Schedules are checked for `sizes`, or for every number
+    of devices along each axis; without a policy, for every kind of optimizer.
     """
     stages = min(2, model.layers) if product.pipe else 1
     placed = pieces(replace(model, layers=stages), stages)
@@ -129,11 +130,11 @@ def check_product(
         return CheckedProduct(text, lines_of, str(error), shared, ())
     placed_along = {product.states_of(summed): tuple(names) for summed, names in groups.items()}
     most = max(placed_along, key=lambda placement: len(placement.axes))
-    cases_of(derive(most), sizes, micro_steps, product.axes)  # too many axes are told at once
+    sizes_given(derive(most), sizes, micro_steps, product.axes)  # too many axes are told at once
     checked = []
     for placement, names in placed_along.items():
         schedule = derive(placement)
-        cases = cases_of(schedule, sizes, micro_steps, product.axes)
-        verdict = check_schedule(text, schedule, cases, policy, progress=progress)
+        given = sizes_given(schedule, sizes, micro_steps, product.axes)
+        verdict = check_schedule(text, schedule, given, policy)
         checked.append(Weights(schedule.axes, names, verdict))
     return CheckedProduct(text, lines_of, "", shared, tuple(checked))

@@ -2,69 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from math import prod
 from typing import Any
 
+from psem_model.check import optimizers, sizes
 from psem_model.check.placements import NO_COPY, wants_a_copy
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, divergence_json, divergence_text
 from psem_model.text.report import Column, Report, Section, rows
-from spec.any_size import LEAST, any_size, same
-from spec.arithmetic import Number
+from spec.everywhere import FEW, Everywhere, Sizes, everywhere
 from spec.match import Divergence
 from spec.reference import first_divergence
-from spec.schedule import Op, Schedule
-from spec.states import BytePolicy, State
-from spec.verdict import Verdict, check
+from spec.schedule import MICRO_STEPS, Op, Schedule
+from spec.space import Kept
+from spec.states import MIXED_ADAM, BytePolicy, State
+from spec.verdict import MANY, Verdict, check
 
-FEW = (1, 2)  # devices along an axis; beside these, any number from LEAST on
-SIZES, MANY_DEVICES = (1, 2, 3), 1_000_003  # where the verdict depends on the number
-MOST_AXES = 4  # of which every combination of sizes is looked at
-MICRO_STEPS = (1, 2, 3)
+MOST_AXES = 4  # of which every number of devices is looked at
+FEW_SEEN = 3  # devices along an axis, of whose runs those with fewer micro-steps are shown first
 FEW_DEVICES, FEW_ALONG_AN_AXIS = 16, 4  # of a run in exact arithmetic
 STEPS = 4  # of such a run: those that the verdict looks at
-MANY = 1000  # micro-steps, with which a check takes seconds
 
-Mesh = dict[str, Number]
+Mesh = dict[str, int]
 
 
 @dataclass(frozen=True)
 class Case:
-    """A mesh, of which some sizes may be any from LEAST on, and a number of micro-steps."""
+    """A mesh and a number of micro-steps."""
 
     mesh: Mesh
     micro_steps: int
 
     def __str__(self) -> str:
-        sizes = " x ".join(f"{axis} {size_text(size)}" for axis, size in self.mesh.items())
-        return f"{sizes}, {counted(self.micro_steps, 'micro-step')}"
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Numbers to sort by."""
-        return tuple(n if isinstance(n, int) else MANY_DEVICES for n in self.mesh.values())
+        along = " x ".join(f"{axis} {size:,}" for axis, size in self.mesh.items())
+        return f"{along}, {counted(self.micro_steps, 'micro-step')}"
 
     @property
     def devices(self) -> int:
-        return prod(self.sizes)
-
-    @property
-    def of_numbers(self) -> bool:
-        return all(isinstance(n, int) for n in self.mesh.values())
+        return prod(self.mesh.values())
 
     def json(self) -> dict[str, Any]:
         """For a program."""
-        mesh = {a: n if isinstance(n, int) else size_text(n) for a, n in self.mesh.items()}
-        return {"mesh": mesh, "micro_steps": self.micro_steps}
-
-
-def size_text(size: Number) -> str:
-    """A number of devices along an axis."""
-    return f"{size:,}" if isinstance(size, int) else f"{LEAST} or more"
+        return {"mesh": self.mesh, "micro_steps": self.micro_steps}
 
 
 @dataclass(frozen=True)
@@ -119,12 +101,18 @@ NO_LINE = dict.fromkeys(("operation", "part", "index", "line"))  # of the end of
 
 @dataclass(frozen=True)
 class Checked:
-    """A file, the cases that were looked at, and the first that fails."""
+    """A file, the sizes that were asked for, and of those that fail the smallest.
+
+    `kinds`: what was found for each kind of optimizer, if all are asked for.
+    """
 
     name: str
-    cases: tuple[Case, ...]
     schedule: Schedule
+    given: Sizes
+    found: Everywhere
     verdict: Verdict
+    kinds: tuple[optimizers.OfAKind, ...] = ()
+    failed: Case | None = None
     unmet: Line | None = None  # whose need is not met; none at the end of the step
     run: Run | None = None
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
@@ -141,7 +129,7 @@ class Checked:
     def headline(self) -> str:
         """Whether it is accepted, and where it is not."""
         if self.verdict.accepted:
-            return f"{self.name}: accepted"
+            return f"{self.name}: accepted{optimizers.in_words(self.kinds)}"
         number = self.wrong.number if self.wrong else None
         where = self.name if number is None else f"{self.name}, line {number}"
         return f"{where}: rejected: {self.what}"
@@ -166,12 +154,17 @@ class Checked:
             yield "why", NO_COPY
         if self.is_working:
             yield "or", WORKING
-        yield "with", f"{self.cases[-1]}, in step {verdict.step + 1}"
+        if self.failed:
+            yield "with", f"{self.failed}, in step {verdict.step + 1}"
+        if len(self.given) < len(self.found.names):
+            yield "sizes", sizes.exceptions(self.found, self.given)
+        if any(kind.found.accepted for kind in self.kinds):
+            yield "but", f"accepted{optimizers.in_words(self.kinds)}"
 
     def sections(self, title: str = "") -> tuple[Section, ...]:
-        """The cases that were looked at, or what is wrong, and a run that shows it."""
+        """The sizes it is accepted for, or what is wrong, and a run that shows it."""
         if self.verdict.accepted:
-            return (Section(title, notes=(self.looked_at,)),) if title else ()
+            return (Section(title, notes=self.scope),) if title else ()
         no_run = SHAPES if self.verdict.rule == "room" else "no small run was found that diverges"
         run = self.run.lines() if self.run else [no_run]
         columns = (Column("part"), Column("words", 1))
@@ -179,14 +172,14 @@ class Checked:
 
     def report(self) -> Report:
         """The same as a report."""
-        facts = (self.looked_at,) if self.verdict.accepted else ()
+        facts = self.scope if self.verdict.accepted else ()
         right = self.verdict.accepted
         return Report("check", self.headline, facts, self.sections(), self.data(), right)
 
     @property
-    def looked_at(self) -> str:
-        """The cases, in words."""
-        return f"looked at {_summary(self.cases)}"
+    def scope(self) -> tuple[str, ...]:
+        """What it is accepted for, and with which optimizers it is not."""
+        return (*sizes.scope(self.found, self.given), *optimizers.rejections(self.kinds))
 
     def data(self) -> dict[str, Any]:
         """For a program."""
@@ -201,12 +194,13 @@ class Checked:
             "needs": verdict.needs,
             "for_want_of_a_copy": self.for_want_of_a_copy,
             "is_working": self.is_working,
-            **self.cases[-1].json(),
+            **(self.failed.json() if self.failed else {}),
         }
         return {
             "file": self.name,
             "accepted": verdict.accepted,
-            "cases": [case.json() for case in self.cases],
+            "sizes": sizes.data(self.found),
+            "optimizers": optimizers.data(self.kinds) if self.kinds else None,
             "rejection": None if verdict.accepted else rejection,
             "divergence": divergence_json(run.divergence) | run.case.json() if run else None,
             "simulated": divergence_json(run.simulated) if run and run.simulated else None,
@@ -224,26 +218,28 @@ RULES = {
 }
 
 
-def check_schedule(
-    name: str,
-    schedule: Schedule,
-    cases: Sequence[Case],
-    policy: BytePolicy,
-    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
-) -> Checked:
-    """Check a schedule in each case, until one fails.
+def check_schedule(name: str, schedule: Schedule, given: Sizes, policy: BytePolicy | None) -> Checked:
+    """Check a schedule, for some sizes that are given and all numbers of others.
 
-    What is rejected for any number of devices, or not decided, is looked at on numbers of them.
+    Of every kind of optimizer, it is the one with a copy of the weights that decides.
     """
-    looked_at, verdict = first_failure(schedule, cases, policy, progress)
-    if verdict.accepted:
-        return Checked(name, looked_at, schedule, verdict)
-    case = looked_at[-1]
+    kinds = optimizers.for_each_kind(schedule, given) if policy is None else ()
+    policy = policy or MIXED_ADAM
+    found = next((kind.found for kind in kinds if kind.kept is Kept.COPY), None)
+    found = found or everywhere(schedule, given, policy)
+    case, verdict = first_failure(schedule, found, policy)
+    if case is None:
+        return Checked(name, schedule, given, found, verdict, kinds)
     unmet = _unmet(schedule, verdict, case.micro_steps)
     run = None if verdict.rule == "room" else small_run(schedule, case, policy)
     why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
-    working = verdict.rule == "agreed" and first_failure(_declared(schedule), cases, policy)[1].accepted
-    return Checked(name, looked_at, schedule, verdict, unmet, run, why, working)
+    working = verdict.rule == "agreed" and is_right(_declared(schedule), given, policy)
+    return Checked(name, schedule, given, found, verdict, kinds, case, unmet, run, why, working)
+
+
+def is_right(schedule: Schedule, given: Sizes, policy: BytePolicy) -> bool:
+    """Whether a schedule is accepted for some sizes and all numbers of others."""
+    return everywhere(schedule, given, policy, exceptions=False).accepted
 
 
 def _declared(schedule: Schedule) -> Schedule:
@@ -253,33 +249,25 @@ def _declared(schedule: Schedule) -> Schedule:
 
 
 def first_failure(
-    schedule: Schedule,
-    cases: Sequence[Case],
-    policy: BytePolicy,
-    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
-) -> tuple[tuple[Case, ...], Verdict]:
-    """The cases that were looked at, and the verdict on the last: the first that fails, if one does."""
-    looked_at = []
-    for case in progress(cases):
-        looked_at.append(case)
-        try:
-            verdict = check(schedule, case.mesh, case.micro_steps, policy, same)
-        except ValueError:
-            if case.of_numbers:
-                raise
-            verdict = Verdict(False)
-        if not verdict.accepted and not case.of_numbers:
-            numbers = _cases(schedule, sizes_of(schedule), {c.micro_steps for c in cases})
-            return first_failure(schedule, numbers, policy, progress)
+    schedule: Schedule, found: Everywhere, policy: BytePolicy
+) -> tuple[Case | None, Verdict]:
+    """The smallest case that is rejected, and the verdict there; none if it is accepted.
+
+    If none of the sizes looked at is rejected, the verdict is that in general.
+    """
+    for point in () if found.accepted else found.points():
+        case = Case({axis: point[axis] for axis in schedule.axes}, point[MICRO_STEPS])
+        verdict = check(schedule, case.mesh, case.micro_steps, policy)
         if not verdict.accepted:
-            return tuple(looked_at), verdict
-    return tuple(looked_at), Verdict(True)
+            return case, verdict
+    wrong = (one.verdict for one in found.found if one.verdict and not one.accepted)
+    return None, next(wrong, Verdict(True))
 
 
-def cases_of(
+def sizes_given(
     schedule: Schedule, mesh: Mesh | None, micro_steps: int | None, devices: Sequence[str] = ()
-) -> list[Case]:
-    """The cases to look at, the smallest first. `devices`: the product's axes, if it is of one."""
+) -> dict[str, int]:
+    """The sizes that are numbers. `devices`: the product's axes, if it is of one. Raises BadInput."""
     axes = schedule.axes
     if micro_steps is not None and micro_steps > MANY:
         raise BadInput(f"--accumulate: given {micro_steps:,}; expected at most {MANY} to check")
@@ -290,38 +278,16 @@ def cases_of(
             f"--devices: given nothing for {len(axes)} axes{of}; expected sizes such as {example} to "
             f"check more than {MOST_AXES} axes"
         )
-    counts = MICRO_STEPS if micro_steps is None else (micro_steps,)
-    if mesh is None:
-        return _cases(schedule, (*FEW, None), counts)
-    return _smallest_first(Case({a: mesh[a] for a in axes}, count) for count in counts)
-
-
-def _cases(schedule: Schedule, sizes: Sequence[int | None], counts: Iterable[int]) -> list[Case]:
-    """Every combination of sizes, None for any, with every number of micro-steps."""
-    axes = schedule.axes
-    meshes = [
-        {a: any_size(a) if n is None else n for a, n in zip(axes, some, strict=True)}
-        for some in product(sizes, repeat=len(axes))
-    ]
-    return _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
-
-
-def sizes_of(schedule: Schedule) -> tuple[int, ...]:
-    """How many devices to look at along an axis, if numbers of them make a difference.
-
-    Many are more than twice any shift: a shift by a multiple of a size is none, and two shifts are
-    the same if they differ by one.
-    """
-    farthest = max(abs(op.shift) for op in (*schedule.micro_step, *schedule.finish))
-    return (*SIZES, max(MANY_DEVICES, 2 * farthest + 3))
+    steps = {} if micro_steps is None else {MICRO_STEPS: micro_steps}
+    return {axis: mesh[axis] for axis in axes if mesh is not None} | steps
 
 
 def _smallest_first(cases: Iterable[Case]) -> list[Case]:
     """The smallest first; of few devices, with few micro-steps: a sum over devices is easier to see."""
 
     def key(case: Case) -> tuple[int, ...]:
-        most = max(case.sizes, default=1)
-        return max(most, LEAST), case.micro_steps, most, case.devices
+        most = max(case.mesh.values(), default=1)
+        return max(most, FEW_SEEN), case.micro_steps, most, case.devices
 
     return sorted(cases, key=key)
 
@@ -348,9 +314,9 @@ def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | Non
     for axis in failed.mesh:
         more = (m | {axis: n} for m in meshes for n in range(1, FEW_ALONG_AN_AXIS + 1))
         meshes = [m for m in more if prod(m.values()) <= FEW_DEVICES]
-    counts = range(1, max(MICRO_STEPS) + 1)
-    smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in counts)
-    for case in [failed] * (failed in smaller) + smaller:
+    smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in FEW)
+    small = max(failed.devices, failed.micro_steps) <= FEW_DEVICES
+    for case in [failed] * small + smaller:
         divergence = first_divergence(
             schedule,
             case.mesh,
@@ -371,18 +337,3 @@ def _replayed(schedule: Schedule, case: Case, policy: BytePolicy, found: Diverge
     elements = max(2, case.devices)  # as the reference has
     again = replay(schedule, case.mesh, case.micro_steps, elements, policy, STEPS, found)
     return Run(case, elements, found, again)
-
-
-def _summary(cases: Sequence[Case]) -> str:
-    """The cases in one line."""
-
-    def listed(values: Iterable[Number]) -> str:
-        *first, last = dict.fromkeys(map(size_text, values))
-        return f"{', '.join(first)} and {last}" if first else last
-
-    axes = cases[0].mesh
-    if not axes:
-        return "one device"
-    sizes = " x ".join(f"{axis} {listed(c.mesh[axis] for c in cases)}" for axis in axes)
-    steps = listed(sorted({c.micro_steps for c in cases}))
-    return f"{counted(len(cases), 'case')}: {sizes}; micro-steps {steps}"

@@ -14,11 +14,10 @@ from psem_model.commands.options import (
     FILE_OR_STRATEGY,
     FORM,
     MODEL_SHAPE,
-    POLICY,
+    POLICY_TO_CHECK,
     options,
 )
 from psem_model.commands.output import ended
-from psem_model.text.progress import ticked
 
 
 @click.command(
@@ -29,20 +28,22 @@ from psem_model.text.progress import ticked
         "psem check zero2",
     ],
 )
-@options(FILE_OR_STRATEGY, DEVICES_TO_CHECK, ACCUMULATE_TO_CHECK, POLICY, *MODEL_SHAPE, FORM)
+@options(FILE_OR_STRATEGY, DEVICES_TO_CHECK, ACCUMULATE_TO_CHECK, POLICY_TO_CHECK, *MODEL_SHAPE, FORM)
 def check(
     file: str,
     devices: str | None,
     accumulate: str | None,
-    policy: str,
+    policy: str | None,
     form: str,
     **shape: Any,
 ) -> None:
     """Check the schedule in FILE: does it do what a single device does, whatever model and data?
 
     `psem derive` writes such files. A rejection names the line that is wrong and a repair, what the
-    operation whose need is not met has and needs, and shows a small run that diverges. Exit code: 0
-    accepted, 1 rejected.
+    operation whose need is not met has and needs, and shows a small run that diverges. It is checked
+    for every number of devices and of micro-steps, and every optimizer: its state has a copy of the
+    weights, or other state, or nothing. Exit code: 0 accepted, 1 rejected; without --bytes, for an
+    optimizer with a copy of the weights, and what is found for the others is told.
 
     In place of a file, a strategy or a product of strategies: "zero1(dp=16) * tp(8) * pp(4)". Then the
     programs of a transformer are checked (of --config, of a shape, or of a kind of layer: --block,
@@ -53,18 +54,14 @@ def check(
     from psem_model.predict.checked import check_strategy
     from psem_model.reading import words
 
-    asked = Asked("check", file, devices=devices, policy=policy, model=shape)
+    asked = Asked("check", file, devices=devices, model=shape)
     steps = None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps")
+    kind = None if policy is None else words.policy(policy)
     if not is_file(file):
-        ended(check_strategy(asked, file, steps, ticked("checking")).report(), form)
+        ended(check_strategy(asked, file, steps, kind).report(), form)
     asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
-    found = check_file(
-        file,
-        None if devices is None else lambda axes: words.mesh(devices, axes),
-        steps,
-        asked.bytes,
-        ticked("checking"),
-    )
+    of_axes = None if devices is None else lambda axes: words.mesh(devices, axes)
+    found = check_file(file, of_axes, steps, kind)
     ended(found.report(), form)
 
 

@@ -94,7 +94,7 @@ DEVICES_TO_CHECK = option(
     PLAN,
     "--devices",
     type=names.DEVICES,
-    help="Devices, such as 4; 2x4 for two axes. Default: 1, 2 and 3 or more, along each axis.",
+    help="Devices, such as 4; 2x4 for two axes. Default: every number along each axis.",
 )
 SCHEDULE = option(
     PLAN, "--schedule", type=names.FILE, help="A schedule in TOML, as psem derive prints one."
@@ -117,8 +117,16 @@ POLICY = option(
     help="Bytes of a weight and of a gradient, and of optimizer state, per parameter: a named policy, "
     "such as fp32-adam, or w,g,K.",
 )
+POLICY_TO_CHECK = option(
+    STEP,
+    "--bytes",
+    "policy",
+    type=names.A_POLICY,
+    help="The optimizer, by what its state has in it: a named policy, such as fp32-adam, or w,g,K. "
+    "Default: each kind of optimizer; the exit code is that of mixed-adam.",
+)
 ACCUMULATE = number(STEP, "--accumulate", "Micro-steps per step.", default="1")
-ACCUMULATE_TO_CHECK = number(STEP, "--accumulate", "Micro-steps per step. Default: 1, 2 and 3.")
+ACCUMULATE_TO_CHECK = number(STEP, "--accumulate", "Micro-steps per step. Default: every number.")
 ACCUMULATE_EACH = number(
     STEP, "--accumulate", "Micro-steps per step, of all plans or of each: 16, or 16,4. Default: 1."
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from psem_model.check.placements import BY_HAND, wants_a_copy
-from psem_model.check.schedules import MANY
 from psem_model.measure.measured import EXACT, Figure, Measured, Run
 from psem_model.predict.plans import StatesPlan
 from psem_model.predict.states import predict_schedule
@@ -16,7 +15,7 @@ from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, in_bytes, memory
 from spec.arithmetic import ceil_div
 from spec.memory import MODEL_STATES, Sizes
-from spec.verdict import Verdict, check
+from spec.verdict import MANY, Verdict, check
 
 LARGEST = 16 * 2**30  # bytes of all devices' arrays
 PER_ELEMENT, PER_FRACTION, GROWTH = 100, 150, 2.5  # bytes at the fullest moment; per step, fractions

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from psem_model.check.products import CheckedProduct, check_product
-from psem_model.check.schedules import Case
 from psem_model.predict.asked import Asked
 from psem_model.predict.model_plans import require_cut, require_experts
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, parse
 from psem_model.reading.shapes import is_shape, kind_of, small, transformer
 from psem_model.text.errors import BadInput
+from spec.states import BytePolicy
 
 
 def check_strategy(
     asked: Asked,
     text: str,
     micro_steps: int | None,
-    progress: Callable[[Sequence[Case]], Iterator[Case]] = iter,
+    policy: BytePolicy | None,
 ) -> CheckedProduct:
     """Check a product of strategies: programs, stages and the schedule of every weight.
 
@@ -35,8 +34,7 @@ def check_strategy(
     else:
         model = small(kind, any("e" in axis.weights for axis in found.product.cuts))
     require_experts(found, model.experts)
-    policy = asked.bytes
-    checked = check_product(found.text, found.product, model, sizes, micro_steps, policy, progress)
+    checked = check_product(found.text, found.product, model, sizes, micro_steps, policy)
     return replace(checked, layers=kind, experts=bool(model.experts), of_a_kind=not known)
 
 

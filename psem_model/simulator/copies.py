@@ -68,11 +68,8 @@ def beside(run: Executor, single: Single, step: int) -> Iterator[Copies]:
         return Place(run.cluster.coordinate(i[0]), i[1])
 
     store, moments = run.store, run.store.parts - run.store.master
-    masters, theta = (
-        store.master and store.rests[Buffer.OPTIMIZER].stored,
-        store.rests[Buffer.PARAMETERS],
-    )
-    if not masters and (theta.working or not theta.stored):
+    weights = [Buffer.PARAMETERS, Buffer.OPTIMIZER] if store.master else [Buffer.PARAMETERS]
+    if not any(store.rests[b].stored and not store.rests[b].working for b in weights):
         yield Copies(step, "parameters", None, single.weights[0][0], lambda i: place((0, i)))
     each = [[rows[i] for rows in single.moments] for i in range(moments)]
     yield from resting(run, single.weights, each, place, step)

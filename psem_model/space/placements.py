@@ -13,13 +13,13 @@ from psem_model.space.forms import sum_text, unless
 from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
 from psem_model.text.report import BYTES, Column, Quantity, Report, Section, listed
 from psem_model.text.report import rows as as_rows
-from spec.any_size import LEAST
 from spec.derive import derive
 from spec.modes import Mode
 from spec.placement import BATCH, Placement
 from spec.reference import first_divergence
 from spec.space import (
     ACTIVATIONS,
+    LEAST,
     Cost,
     CostForm,
     Modes,

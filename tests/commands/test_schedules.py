@@ -6,7 +6,7 @@ import pytest
 
 from proofs.registry import ROOT
 from psem_model.check.replay import replay
-from psem_model.reading.schedules import line_of, loads, read
+from psem_model.reading.schedules import dumps, line_of, loads, read
 from spec.derive import derive
 from spec.placement import on_batch
 from spec.reference import first_divergence
@@ -14,6 +14,7 @@ from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from tests.support.command import PLACED, without
 from tests.support.damage import with_one_fault
+from tests.support.polynomials import with_roots
 from tests.support.schedules import PIECES
 
 
@@ -49,7 +50,8 @@ def test_check_accepts_what_is_derived_from_a_strategy(name, psem, written):
     code, out, err = psem("check", written(name))
     assert (code, err) == (0, "")
     assert "accepted" in out
-    assert "1, 2 and 3 or more; micro-steps 1, 2 and 3" in out
+    assert "for every number of devices along " in out
+    assert "every number of micro-steps\n" in out
 
 
 def test_check_accepts_fused_updates_with_one_micro_step_only(psem, written):
@@ -89,7 +91,7 @@ def test_a_rejection_as_json_names_the_line_the_operation_whose_need_is_not_met_
     code, out, _ = psem("check", path, "--json")
     found = json.loads(out)
     assert code == 1
-    said = {"file", "accepted", "cases", "rejection", "divergence", "simulated"}
+    said = {"file", "accepted", "sizes", "optimizers", "rejection", "divergence", "simulated"}
     assert set(found) == said | {"report", "version"}
     assert found["accepted"] is False
     rejection = found["rejection"]
@@ -105,7 +107,7 @@ def test_a_rejection_as_json_names_the_line_the_operation_whose_need_is_not_met_
     assert REDUCTION in rejection["repair"]
     assert (rejection["step"], rejection["mesh"], rejection["micro_steps"]) == (1, {"batch": 2}, 1)
     assert rejection["has"] != rejection["needs"]
-    assert found["cases"][-1] == {"mesh": {"batch": 2}, "micro_steps": 1}
+    assert found["sizes"]["right"] == [{"mesh": {"batch": 1}, "micro_steps": "any"}]
     for run in (found["divergence"], found["simulated"]):
         assert run["step"] == 1
         assert run["has"] != run["single_device"]
@@ -115,7 +117,8 @@ def test_an_acceptance_as_json_names_the_cases(psem, written):
     code, out, _ = psem("check", written("hsdp"), "--json", "--devices", "2x4", "--accumulate", 5)
     found = json.loads(out)
     assert (code, found["accepted"]) == (0, True)
-    assert found["cases"] == [{"mesh": {"replica": 2, "shard": 4}, "micro_steps": 5}]
+    assert found["sizes"]["right"] == [{"mesh": {"replica": 2, "shard": 4}, "micro_steps": 5}]
+    assert found["optimizers"] == {"accepted": list(POLICIES), "rejected": {}}
     assert found["rejection"] is found["divergence"] is found["simulated"] is None
 
 
@@ -127,6 +130,9 @@ ONE_AXIS = [p.name for p in FILES if p.read_text().startswith("# expected: rejec
 def test_the_simulator_replays_the_same_run_with_the_same_numbers(name, psem):
     path = ROOT / "examples" / name
     found = json.loads(psem("check", path, "--json")[1])
+    if found["rejection"]["rule"] == "room":
+        assert found["divergence"] is found["simulated"] is None
+        return
     shown = {key: found["divergence"][key] for key in found["simulated"]}
     assert found["simulated"] == shown
     *_, reference, simulated = psem("check", path)[1].splitlines()
@@ -162,13 +168,37 @@ def test_a_shift_by_a_multiple_of_every_usual_size_is_rejected(psem, tmp_path):
     path.write_text(text.replace("shift = 1", f"shift = {shift}"))
     code, out, _ = psem("check", path)
     assert code == 1
-    assert f"batch {2 * shift + 3:,}, 1 micro-step" in out
+    assert "batch 4, 1 micro-step" in out
+    assert "right for 1, 2, 3, 6, 1,000,003, 2,000,006, 3,000,009 and 6,000,018 devices only" in out
 
 
-def test_where_a_comparison_depends_on_the_number_of_devices_numbers_are_looked_at(psem):
-    code, out, _ = psem("check", ROOT / "examples" / "safe_statistics_of_both_axes.toml")
-    assert code == 0
-    assert "batch 1, 2, 3 and 1,000,003 x sequence 1, 2, 3 and 1,000,003; micro-steps" in out
+@pytest.mark.parametrize(
+    ("name", "roots", "words"),
+    [
+        ("batch", [4], "right for 4 devices only"),
+        ("batch", [1, 2, 3, 1_000_003], "right for 1, 2, 3 and 1,000,003 devices only"),
+        ("micro_steps", [1, 2, 3], "right for 1, 2 and 3 micro-steps only"),
+        ("micro_steps", [], "right for no number of devices and of micro-steps"),
+    ],
+)
+def test_the_sizes_for_which_a_rejected_schedule_is_right_are_said(name, roots, words, psem, tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text(dumps(with_roots(derive(STRATEGIES["dp"]), name, roots), "my"))
+    code, out, _ = psem("check", path)
+    assert code == 1
+    assert f" {words}\n" in out
+    assert "a run that diverges, on " in out
+    option = "--devices" if name == "batch" else "--accumulate"
+    for root in roots:
+        assert psem("check", path, option, root)[0] == 0
+
+
+def test_what_is_not_decided_for_every_number_of_micro_steps_is_said_to_be_looked_at(psem, written):
+    scaled = '{ op = "scale", source = "gradients", by = 2 },\n  { op = "forward"'
+    path = written("dp", lambda text: text.replace('{ op = "forward"', scaled))
+    code, out, _ = psem("check", path)
+    assert code == 1
+    assert "right for 1 micro-step only (of those looked at)" in out
 
 
 def test_a_rejection_is_of_numbers_of_devices(psem, written):
@@ -245,14 +275,32 @@ def test_what_holds_for_one_number_of_devices_only_is_said_so(psem, written):
     assert psem("check", path)[0] == 0
 
 
-def test_the_byte_policy_says_whether_there_is_a_master_copy(psem, written):
+def test_without_a_byte_policy_it_is_said_for_which_optimizers_a_schedule_is_right(psem, written):
     path = written("zero-offload")
-    assert psem("check", path)[0] == 0
+    code, out, _ = psem("check", path)
+    assert code == 0
+    copies = "mixed-adam, mixed-adam-fp32-gradients, mixed-adam-fp32-copy"
+    assert f"accepted with a copy of the weights in the optimizer state ({copies})\n" in out
+    assert "  rejected with fp32-adam, fp32-momentum, fp32-sgd: end of the step: " in out
     assert psem("check", path, "--bytes", "fp32-adam")[0] == 1
+    assert psem("check", path, "--bytes", "mixed-adam")[1].startswith(f"{path}: accepted\n")
+    assert "accepted for every optimizer\n" in psem("check", written("zero3"))[1]
+
+
+def test_what_is_right_without_a_copy_of_the_weights_only_is_rejected_and_said(psem, written):
+    path = written(
+        "dp",
+        lambda text: text.replace("optimizer = { sharded = [] }", "optimizer = { stored = false }"),
+    )
+    code, out, _ = psem("check", path)
+    assert code == 1
+    assert "  but    accepted with nothing in the optimizer state (fp32-sgd)\n" in out
+    assert psem("check", path, "--bytes", "fp32-sgd")[0] == 0
 
 
 def test_what_stages_share_is_placed_on_the_two_that_have_it(psem):
     code, out, _ = psem("check", "zero1(dp=4) * pp(8)", "--json")
     (shared,) = (w for w in json.loads(out)["weights"] if "pipe" in w["axes"])
     assert code == 0
-    assert [case["mesh"] for case in shared["schedule"]["cases"]] == [{"dp": 4, "pipe": 2}] * 3
+    right = [{"mesh": {"dp": 4, "pipe": 2}, "micro_steps": "any"}]
+    assert shared["schedule"]["sizes"]["right"] == right

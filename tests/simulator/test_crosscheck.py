@@ -190,7 +190,7 @@ BROKEN = [
     ("a sum of sums forgets n", "operators.py", "n if both == (ALL, ALL)", "1 if both == (ALL, ALL)"),
     ("any slice is the owner's", "operators.py", "int(left.of == right.to)", "1"),
     ("a mean over micro-steps is a sum", "forms.py", "(*self.axes, MICRO_STEPS)", "tuple(self.axes)"),
-    ("a slice's norm is the whole norm", "forms.py", "SUM if to == {ALL} else KEEP", "SUM"),
+    ("a slice's norm is the whole norm", "algebra.py", "SUM if to == {ALL} else KEEP", "SUM"),
     (
         "tied gradients are not needed",
         "forms.py",
@@ -203,7 +203,7 @@ BROKEN = [
         'self._fresh(read, "the parameters its activations come from are"),',
         'self._fresh(view, "the parameters its activations come from are"),',
     ),
-    ("a shift is ignored", "forms.py", "return -shift % size if", "return 0 * size if"),
+    ("a shift is ignored", "algebra.py", "return -shift % size if", "return 0 * size if"),
     (
         "the first device owns all",
         "verdict.py",
@@ -272,7 +272,7 @@ BROKEN = [
     ),
     (
         "zero times what is not known is not known",
-        "forms.py",
+        "algebra.py",
         "if why and self.at(value, position):",
         "if why:",
     ),

@@ -20,8 +20,8 @@ SEEN_BY_T3 = [
     (
         "another's slice has room beside one's own",
         "semantics.py",
-        "said = op.within if op.shift == 0 else ()",
-        "said = op.within",
+        "op.within if op.shift == 0 else ()",
+        "op.within",
     ),
     (
         "a collective reads the host's memory",
@@ -43,25 +43,25 @@ SEEN_BY_T3 = [
     ),
     (
         "a square norm grows as the gradient",
-        "forms.py",
+        "algebra.py",
         "(symbol, tuple(norm)): multiple * multiple",
         "(symbol, tuple(norm)): multiple",
     ),
     (
         "a count's multiple is forgotten",
-        "forms.py",
+        "algebra.py",
         "power(multiple, -1))\n        return add(divided",
         "1)\n        return add(divided",
     ),
     (
         "a count's multiple multiplies",
-        "forms.py",
+        "algebra.py",
         "power(multiple, -1))\n        return add(divided",
         "multiple)\n        return add(divided",
     ),
     (
         "the rest of a group counts once",
-        "forms.py",
+        "algebra.py",
         "count * rest(place, self.named[i], self.sizes[i])",
         "count",
     ),

@@ -1,0 +1,128 @@
+"""For which numbers of devices and of micro-steps a schedule is right, in words and for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from psem_model.text.figures import counted
+from spec.any_size import Polynomial
+from spec.everywhere import FEW, NEAR, Everywhere, Found, Sizes
+from spec.schedule import MICRO_STEPS
+
+ANY = "any"
+MOST = 4  # groups of sizes that are told
+
+
+def listed(words: Iterable[Any]) -> str:
+    """Words, with an "and" before the last."""
+    *first, last = map(str, words)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def scope(found: Everywhere, given: Sizes) -> list[str]:
+    """What a verdict is about: the sizes that were given, and every other one, or those looked at."""
+    axes = [name for name in found.names if name != MICRO_STEPS]
+    numbers = " x ".join(f"{axis} {given[axis]:,}" for axis in axes if axis in given)
+    every = [axis for axis in axes if axis not in given and axis not in found.undecided]
+    parts = [numbers] if numbers else [] if every else ["one device"] * (not axes)
+    if every:
+        parts.append(f"every number of devices along {listed(every)}")
+    if MICRO_STEPS in given:
+        parts.append(counted(given[MICRO_STEPS], "micro-step"))
+    elif MICRO_STEPS not in found.undecided:
+        parts.append("every number of micro-steps")
+    return [f"for {listed(parts)}"] * bool(parts) + list(_looked_at(found))
+
+
+def _looked_at(found: Everywhere) -> Iterator[str]:
+    """Sizes of which only a few numbers were looked at."""
+    few = listed(FEW)
+    for name in found.undecided:
+        if name == MICRO_STEPS:
+            yield f"of micro-steps only {few} are looked at: each changes what earlier ones left"
+            yield "others are looked at with --accumulate"
+        else:
+            yield f"of devices along {name} only {few} are looked at; others with --devices"
+
+
+def exceptions(found: Everywhere, given: Sizes) -> str:
+    """For which sizes a rejected schedule is right; if it is right in general, for which it is not."""
+    if found.found[0].verdict is None:
+        return f"{_only('right', found.right, found, given)} (of those looked at)"
+    if found.found[0].accepted:
+        return _only("wrong", found.wrong, found, given)
+    zero, unseen = _conditions(found)
+    right = [one for one in found.right if not any(_is_zero(c, one) for c in zero)]
+    words = [_only("right", right, found, given)] if right or not zero else []
+    where = listed(f"{condition} = 0" for condition in zero) if zero else ""
+    words += [f"right where {where}, as far as sizes up to {NEAR} are looked at"] * bool(zero)
+    words += [f"not looked at where {condition} = 0" for condition in unseen[:MOST]]
+    return "; ".join(words)
+
+
+def _only(verdict: str, those: Sequence[Found], found: Everywhere, given: Sizes) -> str:
+    free = [name for name in found.names if name not in given]
+    if not those:
+        along = [name for name in free if name != MICRO_STEPS]
+        every = ["devices"] * bool(along) + ["micro-steps"] * (MICRO_STEPS in free)
+        return f"{verdict} for no number of {' and of '.join(every)}" if every else ""
+    groups: dict[tuple[str, ...], list[Found]] = {}
+    for one in those:
+        names = tuple(name for name in found.names if name in one.sizes and name not in given)
+        groups.setdefault(names if len(names) == 1 else (*names, str(one.sizes)), []).append(one)
+    told = [_words(group, found.names, free) for group in groups.values()]
+    more = f", and others ({len(told) - MOST})" if len(told) > MOST else ""
+    if len(told) == 1:
+        return f"{verdict} for {told[0]} only"
+    return f"{verdict} only for {', or for '.join(told[:MOST])}{more}"
+
+
+def _words(group: Sequence[Found], names: Sequence[str], free: Sequence[str]) -> str:
+    """Sizes that are numbers: one size that is one of several, or several sizes."""
+    sizes = {n: sorted({one.sizes[n] for one in group}) for n in names if n in group[0].sizes}
+    parts = []
+    axes = [name for name in names if name != MICRO_STEPS]
+    for name, numbers in sizes.items():
+        if name not in free:
+            continue
+        some, one = listed(f"{n:,}" for n in numbers), numbers == [1]
+        if name == MICRO_STEPS:
+            parts.append(f"{some} micro-step{'' if one else 's'}")
+        elif len(axes) == 1:
+            parts.append(f"{some} device{'' if one else 's'}")
+        else:
+            parts.append(f"{name} {some}")
+    return " with ".join(parts)
+
+
+def _conditions(found: Everywhere) -> tuple[list[Polynomial], list[Polynomial]]:
+    """Conditions on several sizes that make it right, and those that no sizes looked at fulfil."""
+    right, unseen = [], []
+    for condition in {c: None for one in found.found for c in one.conditions}:
+        zero = [one for one in found.found if _is_zero(condition, one)]
+        if not zero:
+            unseen.append(condition)
+        elif all(one.accepted for one in zero) and any(one in found.right for one in zero):
+            right.append(condition)
+    return right, unseen
+
+
+def _is_zero(condition: Polynomial, one: Found) -> bool:
+    """Whether sizes that are numbers fulfil a condition."""
+    return {*condition.names} <= {*one.sizes} and condition.at(one.sizes) == 0
+
+
+def data(found: Everywhere) -> dict[str, Any]:
+    """For a program: of each verdict the widest sizes; the one with more numbers holds."""
+    return {
+        "right": [_sizes(one, found.names) for one in found.right],
+        "wrong": [_sizes(one, found.names) for one in found.wrong],
+        "looked_at": {name: list(FEW) for name in found.undecided},
+        "conditions": [str(c) for c in {c: None for one in found.found for c in one.conditions}],
+    }
+
+
+def _sizes(one: Found, names: Sequence[str]) -> dict[str, Any]:
+    mesh = {name: one.sizes.get(name, ANY) for name in names if name != MICRO_STEPS}
+    return {"mesh": mesh, "micro_steps": one.sizes.get(MICRO_STEPS, ANY)}
