@@ -282,6 +282,10 @@ class Algebra(Words):
                 count = count * rest(place, self.named[i], self.sizes[i])
         return count
 
+    def with_at(self, value: NormalForm, new: NormalForm, position: Position) -> NormalForm:
+        """A value, with another on devices of one kind."""
+        return add(value, self._only_at(add(new, scale(value, -1)), position))
+
     def _only_at(self, form: NormalForm, position: Position) -> NormalForm:
         """The value on devices of one kind, nothing elsewhere."""
         for axis, named, place in zip(self.axes, self.named, position, strict=True):

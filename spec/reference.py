@@ -215,8 +215,8 @@ class Reference:
         return before
 
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
-        """Gradient descent, or momentum; with weight decay, so that no update is without effect."""
-        decayed = gradient + 2 * weight
+        """Gradient descent, or momentum; with so much weight decay that no number of updates is like another."""
+        decayed = gradient + 3 * weight
         return (
             momentum(weight, moment, decayed, 1, 1) if self.stateful else (sgd(weight, decayed, 1), 0)
         )

@@ -26,17 +26,17 @@ from spec.any_size import Comparison, Undecided
 from spec.arithmetic import Number
 from spec.forms import Forms, Need, Rejected
 from spec.micro_steps import repeated
+from spec.operators import add, scale
 from spec.schedule import Buffer, Kind, Op, Schedule
 from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Place, Store, execute, initial
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.training import Statistics
-from spec.words import LAST, Index, Symbol
+from spec.words import LAST, Index, Position, Symbol
 
 FEW, MANY = 10, 1000  # micro-steps that are run one by one, and those that can be
 SETTLED_WITHIN = 4  # steps after which what has not repeated may be anything
 UNSETTLED = "it is another after every step"
-Held = tuple[bool, Mapping[Any, Number]]
-Relative = dict[Place, Held]
+Relative = dict[Place, tuple[bool, Mapping[Any, Number]]]
 
 
 @dataclass(frozen=True)
@@ -95,19 +95,19 @@ def check(
 
 
 def _check(schedule: Schedule, forms: Forms) -> Verdict:
-    """Steps are executed until the state repeats. What never does may be anything: if the next step
-    is right whatever it is, and leaves the rest as it was, so is every later one.
+    """Steps are executed until the state repeats. What never does, on some devices, may be anything: if
+    the next step is right whatever it is, and leaves the rest as it was, so is every later one.
     """
     store = initial(schedule, forms, forms.symbol("weight", 0), forms.symbol("moment", 0))
     if schedule.training.statistics:
         store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", 0))
     before = _relative(store, 0, forms)
-    loose: set[Place] = set()
-    for step in range(SETTLED_WITHIN + 2 * len(Buffer)):
+    loose: set[tuple[Place, Position]] = set()
+    for step in range(SETTLED_WITHIN + 2 * len(Buffer) * len([*forms.positions()])):
         forms.step, forms.updated = step, False
-        if step >= SETTLED_WITHIN:
-            for place in loose:
-                store[place] = (store[place][0], forms.unknown(UNSETTLED))
+        for place, position in loose:
+            host, value = store[place]
+            store[place] = (host, forms.with_at(value, forms.unknown(UNSETTLED), position))
         try:
             store = _run(schedule, forms, store)
             forms.op_index, forms.op = -1, None
@@ -117,12 +117,11 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
         except Rejected as no:
             return Verdict(False, no.rule, step, no.op, no.has, no.needs, no.index)
         after = _relative(store, step + 1, forms)
-        places = after.keys() | before.keys()
-        differ = {p for p in places if not _alike(before.get(p), after.get(p), forms)} - loose
+        differ = {*_differ(before, after, forms)} - loose
         if not differ:
             return Verdict(True)
         if step + 1 >= SETTLED_WITHIN:
-            loose |= differ & store.keys()
+            loose |= {(place, position) for place, position in differ if place in store}
         before = after
     return Verdict(False, "agreed", step, None, "what is kept is another after every step", "the same")
 
@@ -213,9 +212,13 @@ def _relative(store: Store, step: int, forms: Forms) -> Relative:
     }
 
 
-def _alike(one: Held | None, other: Held | None, forms: Forms) -> bool:
-    """Whether two steps left the same in a place."""
-    if one is None or other is None or one[0] is not other[0]:
-        return one is other
-    same = one[1].keys() == other[1].keys()
-    return same and all(forms.same(times, other[1][term]) for term, times in one[1].items())
+def _differ(one: Relative, other: Relative, forms: Forms) -> Iterator[tuple[Place, Position]]:
+    """Where two steps left different things: in which place, and on which devices."""
+    for place in one.keys() | other.keys():
+        (host, value), (side, found) = (each.get(place, (None, {})) for each in (one, other))
+        if host is side and value == found:
+            continue
+        difference = add(value, scale(found, -1))
+        for position in forms.positions():
+            if host is not side or forms.at(difference, position):
+                yield place, position
