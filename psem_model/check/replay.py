@@ -31,7 +31,7 @@ from spec.training import Training
 class SameRule(Arithmetic):
     """Fractions, and the update of `Reference.next`."""
 
-    rate, friction, decay = Fraction(1), Fraction(1), Fraction(2)
+    rate, friction, decay = Fraction(1), Fraction(1), Fraction(3)
 
 
 class SamePoison(Poison):
