@@ -215,7 +215,7 @@ class Reference:
         return before
 
     def next(self, weight: Any, moment: Any, gradient: Any) -> tuple[Any, Any]:
-        """Gradient descent, or momentum; with so much weight decay that no number of updates is like another."""
+        """Gradient descent, or momentum; decayed so that no two numbers of updates are alike."""
         decayed = gradient + 3 * weight
         return (
             momentum(weight, moment, decayed, 1, 1) if self.stateful else (sgd(weight, decayed, 1), 0)

@@ -37,6 +37,7 @@ Store = dict[Place, tuple[bool, Any]]  # where -> (on the host, value)
 
 _REST_OF = {STATE_OF[buffer]: buffer for buffer in RESTING}
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
+_IN_ITS_ROOM = (Kind.SCALE, Kind.DIVIDE, Kind.CLIP)  # what is there is changed in place
 
 # why nothing is known of an element
 ABSENT = "nothing is there: it was not written, or it was released"
@@ -164,7 +165,7 @@ def execute(  # noqa: C901
     def fitting(buffer: Buffer, value: Any) -> Any:
         """A value that goes into a place: only `keep`, and an update, cut whole values to its room."""
         slices = cut(buffer)
-        if slices and op.kind not in (Kind.KEEP, Kind.UPDATE):
+        if slices and op.kind not in (Kind.KEEP, Kind.UPDATE, *_IN_ITS_ROOM):
             domain.require_a_slice(value, slices)
         return value
 
@@ -220,6 +221,8 @@ def execute(  # noqa: C901
         write(target, domain.divide(read(source, present), read(op.by)), present)
     elif op.kind is Kind.SQUARE_NORM:
         own = domain.replace(domain.zero, read(source, present), op.within, op.shift)
+        slices = tuple(a for a in schedule.slices(source) if a not in op.within)
+        own = domain.replace(domain.zero, own, slices) if slices else own
         store[target, CONTENT] = (False, domain.square_norm(own))
     elif op.kind is Kind.CLIP and isinstance(op.by, Buffer):
         write(target, domain.clip(read(source, present), read(op.by)), present)
@@ -227,8 +230,10 @@ def execute(  # noqa: C901
         _update(op, schedule, domain, read, write)
     elif op.kind is Kind.RESET:
         host = target in RESTING and schedule.rest(STATE_OF[target]).host
-        room = domain.replace(domain.unknown(OUTSIDE), domain.zero, schedule.slices(target))
-        store[target, CONTENT] = (host, room)
+        zeros = domain.replace(domain.unknown(OUTSIDE), domain.zero, schedule.slices(target))
+        if op.within:
+            zeros = domain.replace(read(target, host), zeros, op.within, op.shift)
+        store[target, CONTENT] = (host, zeros)
     elif op.kind is Kind.ZERO:
         write(target, domain.zero)
     elif op.kind is Kind.RELEASE:

@@ -26,7 +26,7 @@ from spec.everywhere import Sizes
 from spec.schedule import MICRO_STEPS
 from spec.states import MIXED_ADAM, BytePolicy
 
-FEW_MICRO_STEPS = 8  # with which every edit of a line can be tried
+FEW_MICRO_STEPS, MOST_LINES = 8, 30  # with which every edit of a line can be tried
 NOT_ONE_LINE = "more than one line: after this one no usual continuation is right"
 
 
@@ -66,8 +66,9 @@ def _located(found: Checked, failed: Case, policy: BytePolicy, text: str) -> Che
     if found.unmet:
         at = found.unmet
         found = replace(found, unmet=replace(at, number=number(at.part, at.index)))
-    many = max(count for _, count in looks) > FEW_MICRO_STEPS or len(schedule.axes) > MOST_AXES
-    if many:
+    ops = len(schedule.micro_step) + len(schedule.finish)
+    micro_steps = max(count for _, count in looks)
+    if micro_steps > FEW_MICRO_STEPS or len(schedule.axes) > MOST_AXES or ops > MOST_LINES:
         return found
     edit = trace(schedule, looks, policy, lambda s: is_right(s, found.given, policy))
     if edit is not None:

@@ -41,7 +41,7 @@ from spec.states import State
 from spec.training import Loss, Statistics, Training
 
 FACTOR = re.compile(r"-?([0-9]{1,30}|[A-Za-z_]\w*)([*/]([0-9]{1,30}|[A-Za-z_]\w*))*")
-LONGEST_FACTOR = 100
+LONGEST_FACTOR, FARTHEST = 100, 10**9
 A_FACTOR = 'a factor such as "1/2", "1/batch" or "3/2*batch/micro_steps"'
 _NAMES = {bool: "true or false", int: "a whole number", str: "a name in quotes"}
 _NAMES |= {list: "an array [...]", dict: "a table { ... }"}
@@ -213,6 +213,9 @@ class Reader:
         into = self.named((*path, "into"), table["into"], Buffer) if "into" in table else None
         phase = self.named((*path, "phase"), table["phase"], Phase) if "phase" in table else None
         span = self.named((*path, "span"), table["span"], Span) if "span" in table else None
+        shift = self.typed((*path, "shift"), table.get("shift", 0), int)
+        if abs(shift) > FARTHEST:
+            raise self.wrong((*path, "shift"), shown(shift), f"at most {FARTHEST:,} places")
         try:
             return Op(
                 kind,
@@ -223,7 +226,7 @@ class Reader:
                 self.axes((*path, "within"), table.get("within", []), axes),
                 span or default_span(kind, source, into),
                 self.typed((*path, "mean"), table.get("mean", False), bool),
-                self.typed((*path, "shift"), table.get("shift", 0), int),
+                shift,
                 self.by((*path, "by"), table, kind, axes),
             )
         except MisfitError as error:

@@ -15,7 +15,7 @@ from psem_model.simulator.models import STATISTICS, Data, Model
 from psem_model.simulator.network import Network
 from psem_model.simulator.passes import Pass
 from psem_model.simulator.store import ALL, RECORDS, Block, Piece, Store
-from spec.schedule import NUMBERS, Buffer, Factor, Kind, Op, Schedule
+from spec.schedule import NUMBERS, RESTING, STATE_OF, Buffer, Factor, Kind, Op, Schedule
 from spec.states import BytePolicy, State
 
 NOTHING = slice(0, 0)
@@ -292,7 +292,9 @@ class Executor:
         if self.first:
             self.numbers[op.target] = self._zero_number(op.target)
         side = self.store.side(op.source, unit)
-        own = self.store.slab(op.source, unit, side, self._within(op, unit))[0]
+        rest = self.schedule.slices(op.source)
+        room = self.layouts[unit].slice(tuple(a for a in rest if a not in op.within))
+        own = self.store.slab(op.source, unit, side, meet(self._within(op, unit), room) or ())[0]
         squares = self.arithmetic.total(self.arithmetic.mul(own, own), 1, keepdims=True)
         self.numbers[op.target] = self.arithmetic.add(self._read(op.target), squares)
 
@@ -317,7 +319,11 @@ class Executor:
             store.write(Buffer.PARAMETERS, unit, host, within, Piece(weight[None], within, fresh=True))
 
     def _reset(self, op: Op, unit: int) -> None:
-        self.store.reset(op.target, unit)
+        if op.within:
+            host = op.target in RESTING and self.schedule.rest(STATE_OF[op.target]).host
+            self.store.clear(op.target, unit, host, self._within(op, unit))
+        else:
+            self.store.reset(op.target, unit)
 
     def _zero(self, op: Op, unit: int) -> None:
         within, writes = self._within(op, unit), ALL

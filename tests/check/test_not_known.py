@@ -258,3 +258,22 @@ def test_statistics_are_a_single_devices_of_the_samples_that_move_them(whose, sa
     for devices in (2, 3):
         assert agree_on_the_verdict(schedule, {"dp": devices}, 2) is right
         assert (first_divergence(schedule, {"dp": devices}, steps=3) is None) is right
+
+
+def test_a_reset_within_slices_leaves_what_is_outside():
+    within = whole("", ALL_REDUCE, UPDATE, rest="").replace(
+        'op = "reset", source = "gradients"', 'op = "reset", source = "gradients", within = ["dp"]'
+    )
+    assert agree_on_the_verdict(loads(within, ""), {"dp": 1}, 1)
+    assert not agree_on_the_verdict(loads(within, ""), {"dp": 2}, 1)
+
+
+def test_the_norm_of_what_rests_as_slices_is_that_of_the_devices_own():
+    clipped = slices(
+        GATHER,
+        """{ op = "square_norm", source = "gradients", into = "norm" },
+  { op = "all_reduce", source = "norm", axes = ["dp"] },
+  { op = "clip", source = "gradients", by = "norm" },""",
+    ).replace("[rest]", "[training]\nclip = true\n[rest]")
+    for devices in (1, 2, 3):
+        assert agree_on_the_verdict(loads(clipped, ""), {"dp": devices}, 2)
