@@ -170,7 +170,12 @@ def execute(  # noqa: C901
         return value
 
     def write(buffer: Buffer, value: Any, on_host: bool = False, part: str = CONTENT) -> None:
-        """Each device writes its own slices, and a resting place has room for its own only."""
+        """Each device writes its own slices, and a resting place has room for its own only.
+
+        Where the optimizer state has no copy of the weights, there is no room for them.
+        """
+        if part == CONTENT and STATE_OF.get(buffer) is State.OPTIMIZER and not domain.master:
+            value = domain.unknown(NO_STATE)
         value, slices = fitting(buffer, value), cut(buffer)
         if op.within or slices:
             old = read(buffer, on_host, part)

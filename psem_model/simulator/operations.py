@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations
 
 import numpy as np
 
@@ -29,6 +30,29 @@ class Activations:
     rows: Array
     host: bool = False
     gathered: frozenset[str] = frozenset()
+
+
+def redraw(runs: Sequence[Executor]) -> None:
+    """What differs between runs that are alike but for what is not known is not known: others again."""
+    for run, other in combinations(runs, 2):
+        for key, block in run.store.blocks.items():
+            its = other.store.blocks[key]
+            block.array, its.array = _redrawn((run, block.array), (other, its.array))
+        for buffer, number in run.numbers.items():
+            its_number = other.numbers[buffer]
+            run.numbers[buffer], other.numbers[buffer] = _redrawn((run, number), (other, its_number))
+        for unit, kept in run.activations.items():
+            rows, its_rows = _redrawn((run, kept.rows), (other, other.activations[unit].rows))
+            run.activations[unit] = replace(kept, rows=rows)
+            other.activations[unit] = replace(kept, rows=its_rows)
+
+
+def _redrawn(*arrays: tuple[Executor, Array]) -> list[Array]:
+    one, other = np.broadcast_arrays(*(array for _, array in arrays))
+    differ = one != other
+    if not differ.any():
+        return [array for _, array in arrays]
+    return [np.where(differ, run.data.unknown(*differ.shape), array) for run, array in arrays]
 
 
 class Executor:
@@ -80,6 +104,11 @@ class Executor:
 
     def execute(self, work: Pass, step: int) -> None:
         """All operations of a pass for one unit, then for the next."""
+        for _ in self.one_by_one(work, step):
+            pass
+
+    def one_by_one(self, work: Pass, step: int) -> Iterator[None]:
+        """The same, an operation at a time."""
         self.step = step
         units = range(len(self.layouts))
         back = work.descending and self.model.in_layers
@@ -92,6 +121,7 @@ class Executor:
                     self._number(op)
                 else:
                     self._execute[op.kind](op, unit)
+                yield
         self.store.settle()
 
     # ------------------------------------------------------------ collectives

@@ -13,7 +13,7 @@ from psem_model.simulator.copies import beside
 from psem_model.simulator.layout import cluster_of, layout_of
 from psem_model.simulator.models import Data, Model, Polynomial
 from psem_model.simulator.network import Network, OpKey
-from psem_model.simulator.operations import Executor
+from psem_model.simulator.operations import Executor, redraw
 from psem_model.simulator.passes import passes
 from psem_model.simulator.single import Single
 from spec.match import Divergence, first_difference
@@ -116,8 +116,8 @@ def simulate(
 ) -> Run:
     """Run a schedule for some steps, on `psi` parameters in units of `unit`, beside a single device.
 
-    What is not known is random. A run that reads any of it matches if it does with other random
-    numbers as well.
+    What is not known is random. A run that reads any of it matches if two runs do, with other random
+    numbers each: what differs between the two is drawn anew after each operation.
 
     `begin`: the devices' first weights (devices, elements) from the single device's (1, elements), if
     they are others. `progress` is called with the number of passes done. Raises ValueError with one
@@ -136,33 +136,40 @@ def simulate(
     numbers = _arithmetic(arithmetic)
     model = Polynomial() if model is None else model
 
-    def executed(poison: int, progress: Callable[[int], None]) -> tuple[Executor, Divergence | None]:
-        """A run, and where it first diverges."""
-        data = Data(seed, cluster, numbers, poison)
+    def executed(
+        progress: Callable[[int], None], *poisons: int
+    ) -> tuple[list[Executor], Divergence | None]:
+        """Runs that differ in what is not known, an operation each in turn, and where one diverges."""
+        every = [Data(seed, cluster, numbers, poison) for poison in poisons]
+        data = every[0]
         model.start(data, lengths, micro_steps, schedule.training.tied)
         weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
-        run = Executor(schedule, mesh, micro_steps, layouts, model, data, policy)
         moments = [data.moments(unit, n, policy.k > 0) for unit, n in enumerate(lengths)]
-        run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
+        runs = [Executor(schedule, mesh, micro_steps, layouts, model, each, policy) for each in every]
+        for run in runs:
+            run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
         single = Single(schedule.training, model, data, weights, moments, micro_steps)
         divergence, done = None, count(1)
         for step in range(steps):
-            run.network = Network(cluster.devices)
+            for run in runs:
+                run.network = Network(cluster.devices)
             for work in passes(schedule, micro_steps):
-                run.execute(work, step)
+                for _ in zip(*(run.one_by_one(work, step) for run in runs), strict=True):
+                    redraw(runs)
                 progress(next(done))
             single.step(step)
-            divergence = divergence or first_difference(
-                beside(run, single, step), run.arithmetic.unequal
-            )
+            for run in runs:
+                divergence = divergence or first_difference(
+                    beside(run, single, step), run.arithmetic.unequal
+                )
             if divergence and stop_at_divergence:
                 break
-        return run, divergence
+        return runs, divergence
 
     with np.errstate(all="ignore"):
-        run, divergence = executed(0, progress or (lambda _: None))
+        (run,), divergence = executed(progress or (lambda _: None), 0)
         if divergence is None and run.data.unknown.drawn:
-            _, divergence = executed(1, lambda _: None)
+            _, divergence = executed(lambda _: None, 1, 2)
     meter, network = run.store.meter, run.network
     widths: dict[State | None, Number] = {None: NUMBER_BYTES, State.ACTIVATIONS: 0, **meter.widths}
     return Run(
