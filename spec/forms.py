@@ -95,10 +95,9 @@ class Forms(Algebra):
         for axis in axes:
             if axis in lacking:
                 read = self.unknown(f"of the samples along {axis} a device has those of its own")
-        needs = (
-            self._fresh(view, "the parameters it reads are"),
-            self._fresh(read, "the parameters its activations come from are"),
-        )
+        known = not split(read)[1]
+        words = "the parameters its activations come from are" if known else "its activations are"
+        needs = self._fresh(view, "the parameters it reads are"), self._fresh(read, words)
         computed = self.symbol("tied" if tied else "gradient", self.step, micro_step)
         for axis in axes:
             computed = self.sum(computed, axis)

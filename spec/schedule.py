@@ -235,8 +235,8 @@ class Op:
             return "axes", ", ".join(self.axes), "none"
         if both and self.kind not in REDUCTIONS:  # those mix different elements: no result is known
             return "within", both[0], "an axis that is not in axes"
-        unsliced = (*NUMBERS, Buffer.ACTIVATIONS)
-        if self.within and self.target in unsliced and self.kind is not Kind.SQUARE_NORM:
+        unsliced = Buffer if self.kind is Kind.RELEASE else (*NUMBERS, Buffer.ACTIVATIONS)
+        if self.within and self.kind is not Kind.SQUARE_NORM and self.target in unsliced:
             return "within", ", ".join(self.within), f"none: {self.target.value} have no slices"
         if self.shift and not self.within and self.kind not in SLICING:
             return "shift", str(self.shift), "0: it has no slices"

@@ -189,8 +189,10 @@ def execute(  # noqa: C901
         for part in _parts(source, target):
             write(target, _collect(op, domain, read(source, False, part)), False, part)
     elif op.kind is Kind.FORWARD or (target is Buffer.ACTIVATIONS and op.kind is Kind.RECOMPUTE):
-        own = schedule.rest(State.ACTIVATIONS).sharded
-        write(target, domain.forward(read(source), tuple(a for a in schedule.axes if a not in own)))
+        rest = schedule.rest(State.ACTIVATIONS)
+        everyones = tuple(a for a in schedule.axes if a not in rest.sharded)
+        if rest.stored or op.kind is Kind.RECOMPUTE:
+            write(target, domain.forward(read(source), everyones))
         if schedule.training.statistics and op.kind is Kind.FORWARD:
             seen = domain.add(read(Buffer.STATISTICS), domain.statistic(micro_step))
             store[Buffer.STATISTICS, CONTENT] = (False, seen)

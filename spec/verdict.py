@@ -106,6 +106,8 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     for step in range(SETTLED_WITHIN + 2 * len(Buffer) * len([*forms.positions()])):
         forms.step, forms.updated = step, False
         for place, position in loose:
+            if place not in store:
+                continue
             host, value = store[place]
             store[place] = (host, forms.with_at(value, forms.unknown(UNSETTLED), position))
         try:

@@ -236,7 +236,8 @@ class Executor:
         again = op.kind is Kind.RECOMPUTE
         run = self.model.recompute if again else self.model.forward
         rows = run(unit, self._view(op, unit), self.step, self.micro_step)
-        self.activations[unit] = Activations(rows)
+        if again or self.schedule.rest(State.ACTIVATIONS).stored:
+            self.activations[unit] = Activations(rows)
         if self.first and self.schedule.training.statistics and not again:
             seen = self.data.statistic(self.step, self.micro_step)
             had = self._read(Buffer.STATISTICS)

@@ -4,6 +4,7 @@ import pytest
 
 from psem_model.reading.schedules import dumps, loads
 from spec.reference import first_divergence
+from spec.states import POLICIES
 from spec.verdict import check
 from tests.support.crosscheck import agree_on_the_verdict
 
@@ -180,6 +181,27 @@ def test_what_relies_on_zeros_that_are_not_there_is_rejected_and_diverges(name):
 
 
 UPDATE_ONLY, PUBLISH = UPDATE_SLICE.split("\n")
+
+
+def test_activations_that_are_not_kept_are_made_again():
+    lost = WHOLE_GROUP.replace("GATHER", "").replace('sharded = ["dp"]', "stored = false")
+    assert "its activations are not known" in check(loads(lost, ""), {"dp": 2}).reason
+    assert not agree_on_the_verdict(loads(lost, ""), {"dp": 2}, 1)
+    again = '{ op = "recompute", source = "parameters", into = "activations" },'
+    made = lost.replace('{ op = "backward"', f'{again}\n  {{ op = "backward"')
+    assert agree_on_the_verdict(loads(made, ""), {"dp": 2}, 1)
+
+
+def test_an_optimizer_state_without_a_copy_has_no_room_for_weights():
+    through = """
+  { op = "all_gather", source = "parameters", into = "optimizer view", axes = ["dp"] },
+  { op = "keep", source = "optimizer view", into = "view" },"""
+    schedule = loads(slices(through), "")
+    for devices in (1, 2):
+        assert agree_on_the_verdict(schedule, {"dp": devices}, 1)
+        assert not agree_on_the_verdict(schedule, {"dp": devices}, 1, POLICIES["fp32-adam"])
+
+
 WORKING = whole("", SCATTER, UPDATE_ONLY).replace("micro_step = [\n", f"micro_step = [\n{PUBLISH}\n")
 DECLARED = WORKING.replace("[rest]", "[rest]\nparameters = { working = true }")
 

@@ -176,6 +176,7 @@ def error(text, name="my.toml"):
 
 
 SCATTER = '{ op = "reduce_scatter", source = "fresh gradients", axes = ["batch"] }'
+RELEASE = '{ op = "release", source = "fresh gradients" }'
 PUBLISH = '{ op = "all_gather", source = "parameters", axes = ["batch"], phase = "publish" }'
 
 
@@ -212,6 +213,13 @@ PUBLISH = '{ op = "all_gather", source = "parameters", axes = ["batch"], phase =
         (SCATTER, SCATTER.replace(", axes", ', phase = "foward", axes'), "phase", "nearest: forward"),
         (SCATTER, SCATTER.replace(", axes", ', span = "hole", axes'), "span", "nearest: whole"),
         (PUBLISH, PUBLISH.replace(", axes", ', within = ["batch"], axes'), "within", "not in axes"),
+        (SCATTER, RELEASE.replace(" }", ', within = ["batch"] }'), "within", "have no slices"),
+        (
+            SCATTER,
+            SCATTER.replace(", axes", f", shift = {10**20}, axes"),
+            "shift",
+            "at most 1,000,000,000",
+        ),
         (SCATTER, SCATTER.replace(", axes", ', into = "view", axes'), "into", "fresh gradients"),
         (SCATTER, SCATTER.replace(", axes", ", mean = 1, axes"), "mean", "true or false"),
         (SCATTER, SCATTER.replace(", axes", ", shift = true, axes"), "shift", "a whole number"),

@@ -200,8 +200,8 @@ BROKEN = [
     (
         "stale activations are fresh",
         "forms.py",
-        'self._fresh(read, "the parameters its activations come from are"),',
-        'self._fresh(view, "the parameters its activations come from are"),',
+        "self._fresh(read, words)",
+        "self._fresh(view, words)",
     ),
     ("a shift is ignored", "algebra.py", "return -shift % size if", "return 0 * size if"),
     (

@@ -118,6 +118,13 @@ def test_what_is_not_known_is_not_there_even_when_it_is_taken_off_again():
     assert not matches(schedule)
 
 
+def test_what_is_made_of_the_unknown_is_not_there_even_when_it_is_taken_off_again():
+    minus = op(K.SCALE, B.FRESH, by=Factor(Fraction(-1)))
+    on_nothing = replace(BACKWARD, source=B.VIEW)
+    taken_off = (on_nothing, ACCUMULATE, minus, ACCUMULATE, DROP)
+    assert not matches(written((*taken_off, *MICRO), (SUM, UPDATE, RESET)))
+
+
 def test_zero_times_what_is_not_known_is_zero():
     forget = op(K.RELEASE, B.TIED)
     by_zero = op(K.SCALE, B.TIED, by=Factor(Fraction(0)))

@@ -52,6 +52,11 @@ def with_room(span, **fields):
         return Op(span=Span.NONE, **fields)
 
 
+def _has_slices(kind, target):
+    """Whether an operation may be within slices."""
+    return kind is not Kind.RELEASE and (target not in UNSLICED or kind is Kind.SQUARE_NORM)
+
+
 @st.composite
 def operations(draw, axes):
     """Any operation."""
@@ -60,7 +65,7 @@ def operations(draw, axes):
     source = draw(st.sampled_from(sources))
     into = draw(st.sampled_from(targets)) if targets else None
     along = some_axes(draw, axes) if kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else ()
-    slices = (into or source) not in UNSLICED or kind is Kind.SQUARE_NORM
+    slices = _has_slices(kind, into or source)
     apart = () if kind in REDUCTIONS else along
     within = some_axes(draw, axes, apart) if slices else ()
     by = None
@@ -112,7 +117,7 @@ def misdirected(op):
 
 def redirected(draw, op, axes):
     """The same operation with one of its fields changed."""
-    slices = op.target not in UNSLICED or op.kind is Kind.SQUARE_NORM
+    slices = _has_slices(op.kind, op.target)
     choices = ["within"] if slices else ["same"]
     choices += ["shift"] if op.within or op.kind in SLICING else []
     choices += ["axes"] if op.kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else []
@@ -138,7 +143,7 @@ def changed(op, **fields):
     """The operation with some fields changed, and its room and slices as they then must be."""
     fields = {f.name: getattr(op, f.name) for f in dataclass_fields(op)} | fields
     span = fields.pop("span")
-    if (fields["into"] or fields["source"]) in UNSLICED and fields["kind"] is not Kind.SQUARE_NORM:
+    if not _has_slices(fields["kind"], fields["into"] or fields["source"]):
         fields |= {"within": (), "shift": 0}
     return with_room(Span.UNIT if span is Span.NONE else span, **fields)
 
