@@ -78,8 +78,8 @@ def _places(
 
     And the axes that each stands for: the strategy's own, those along which it is alike, and the rest.
     """
-    own, everywhere = OVER_ALL.get(name, name), name in OVER_ALL
-    alike = tuple(axis for axis in axes if everywhere and axis != pipe)
+    own, over_all = OVER_ALL.get(name, name), name in OVER_ALL
+    alike = tuple(axis for axis in axes if over_all and axis != pipe)
     rest = tuple(axis for axis in axes if axis not in alike)
     places = {OWN: (own, (OWN,)), ALIKE: (own, alike), REPLICAS: ("dp", rest)}
     return {axis: place for axis, place in places.items() if place[1]}

@@ -327,7 +327,7 @@ class Execution(Devices):
         store = self._executed()
         k, owned = self.k, self.schedule.axes
         (gradient,) = self.applied
-        ops = self.schedule.micro_step + self.schedule.finish
+        ops = self.schedule.ops
         (axes,) = (op.within for op in ops if op.kind is Kind.UPDATE)
         canonical = self.indices if self.schedule.finish else owned
         uses = gradient.facts

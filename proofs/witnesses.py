@@ -55,11 +55,6 @@ def around(schedule: Schedule, *, first: Ops = (), before: Ops = (), last: Ops =
     return replace(schedule, micro_step=(*first, *schedule.micro_step), finish=finish)
 
 
-def resting(schedule: Schedule, state: State, rest: Rest) -> Schedule:
-    """The schedule, where a state rests in another way."""
-    return replace(schedule, rests=tuple((s, rest if s is state else r) for s, r in schedule.rests))
-
-
 def operation(kind: Kind, source: Buffer, into: Buffer | None = None, **fields: Any) -> Op:
     """An operation, of any phase."""
     return Op(kind, Phase.UPDATE, source, into, **fields)
@@ -107,7 +102,7 @@ def _of_one_need() -> tuple[Broken, ...]:
     whole = operation(Kind.KEEP, parameters, optimizer)
     owners = operation(Kind.ALL_GATHER, optimizer, axes=everyone)
     emptied = operation(Kind.RECOMPUTE, optimizer, within=everyone, shift=1)
-    unread = resting(derive(on_batch("M", "R", "R", "S")), State.PARAMETERS, Rest())
+    unread = derive(on_batch("M", "R", "R", "S")).with_rest(State.PARAMETERS, Rest())
     in_place = operation(Kind.ALL_REDUCE, parameters, axes=everyone)
     forward, backward = dp.micro_step
     of_all = replace(backward, axes=everyone)
@@ -139,13 +134,13 @@ def _of_places() -> tuple[Broken, ...]:
     zero3, offload = derive(STRATEGIES["zero3"]), derive(STRATEGIES["zero-offload"])
     parameters, view, optimizer = Buffer.PARAMETERS, Buffer.VIEW, Buffer.OPTIMIZER
     everyone, slices = (BATCH,), Rest((BATCH,))
-    in_place = resting(derive(STRATEGIES["dp"]), State.PARAMETERS, slices)
+    in_place = derive(STRATEGIES["dp"]).with_rest(State.PARAMETERS, slices)
     gather = operation(Kind.ALL_GATHER, parameters, view, axes=everyone, span=Span.UNIT)
     keep = operation(Kind.KEEP, view, parameters)
     cast = operation(Kind.RECOMPUTE, optimizer, view, within=everyone, span=Span.UNIT)
     store = operation(Kind.OFFLOAD, view, parameters, within=everyone)
-    on_host = resting(zero3, State.PARAMETERS, replace(slices, host=True))
-    unread = resting(derive(on_batch("M", "R", "R", "S")), State.PARAMETERS, Rest())
+    on_host = zero3.with_rest(State.PARAMETERS, replace(slices, host=True))
+    unread = derive(on_batch("M", "R", "R", "S")).with_rest(State.PARAMETERS, Rest())
     away = operation(Kind.OFFLOAD, parameters)
     shifted = replace(keep, within=everyone, shift=1)
     return (
@@ -231,4 +226,4 @@ def _of_other_activations() -> Schedule:
         *(forward, operation(Kind.ALL_GATHER, activations, axes=everyone), backward, add),
         *(forward, backward, operation(Kind.SCALE, fresh, by=Factor(Fraction(-1))), add),
     )
-    return around(resting(derive(STRATEGIES["dp"]), State.ACTIVATIONS, Rest()), first=added)
+    return around(derive(STRATEGIES["dp"]).with_rest(State.ACTIVATIONS, Rest()), first=added)

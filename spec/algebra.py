@@ -341,7 +341,7 @@ def taker(size: Number, shift: int) -> int:
 def takers(schedule: Schedule, axis: str, size: Number) -> Iterator[int]:
     """The places after the owner that operations speak of along an axis: first the owner."""
     yield 0
-    for op in schedule.micro_step + schedule.finish:
+    for op in schedule.ops:
         if axis in op.within or (axis in op.axes and op.kind in SLICING):
             yield taker(size, op.shift)
 

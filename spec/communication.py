@@ -12,9 +12,7 @@ from spec.collectives import COLLECTIVES
 from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import group_size
 from spec.schedule import COLLECTIVES as MOVING
-from spec.schedule import SCALARS, Kind, Op, Schedule
-
-HOST_TRANSFERS = (Kind.FETCH, Kind.OFFLOAD)
+from spec.schedule import HOST_TRANSFERS, SCALARS, Kind, Op, Schedule
 
 
 @dataclass(frozen=True)

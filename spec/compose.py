@@ -53,7 +53,7 @@ class HoldError(ValueError):
         self.factor = factor  # the second of the two, counted from 0
 
 
-class EverywhereError(ValueError):
+class OverAllError(ValueError):
     """Two factors say how states are placed along all other axes."""
 
     def __init__(self, other: Factor, factor: int) -> None:
@@ -66,7 +66,7 @@ class EverywhereError(ValueError):
 class Factor:
     """One strategy on axes of its own: of the training states, of the model, or of the layers.
 
-    `everywhere`: states are placed alike, as along its last axis, along all axes that gradients are
+    `over_all`: states are placed alike, as along its last axis, along all axes that gradients are
     summed along and that no factor places states on.
     """
 
@@ -74,7 +74,7 @@ class Factor:
     axes: tuple[str, ...]
     states: Placement | None = None
     cuts: Axis | None = None
-    everywhere: bool = False
+    over_all: bool = False
 
     @property
     def holds(self) -> bool | None:
@@ -92,7 +92,7 @@ class Product:
     """Strategies on different axes. Raises OverlapError if they are not.
 
     What is gathered along several axes is one view, held or released: raises HoldError if factors
-    differ in that; EverywhereError if two are everywhere.
+    differ in that; OverAllError if two are over all axes.
     """
 
     factors: tuple[Factor, ...]
@@ -108,9 +108,9 @@ class Product:
         for factor in gathering:
             if factor.holds != gathering[0].holds:
                 raise HoldError(gathering[0], self.factors.index(factor))
-        everywhere = [f for f in self.factors if f.everywhere]
-        if len(everywhere) > 1:
-            raise EverywhereError(everywhere[0], self.factors.index(everywhere[1]))
+        over_all = [f for f in self.factors if f.over_all]
+        if len(over_all) > 1:
+            raise OverAllError(over_all[0], self.factors.index(over_all[1]))
 
     def __mul__(self, other: Factor | Product) -> Product:
         more = (other,) if isinstance(other, Factor) else other.factors
@@ -139,8 +139,8 @@ class Product:
         return merge((self.states, *map(self._elsewhere, summed)))
 
     def _elsewhere(self, axis: str) -> Placement:
-        """Along an axis on which no factor places the states: replicated, if none is everywhere."""
-        alike = next((f.states for f in self.factors if f.everywhere), None)
+        """Along an axis on which no factor places the states: replicated, if none is over all axes."""
+        alike = next((f.states for f in self.factors if f.over_all), None)
         if alike is None or axis == self.pipe:
             return _along(axis, REPLICATED)
         return _along(axis, {state: dict(found)[alike.axes[-1]] for state, found in alike.modes})
@@ -170,7 +170,7 @@ def _along(axis: str, modes: Mapping[State, Mode]) -> Placement:
 def factor(name: str, *axes: str) -> Factor:
     """A named strategy on these axes, or on axes of its usual names. Raises KeyError, ValueError."""
     if name in OVER_ALL:
-        return replace(factor(OVER_ALL[name], *axes), name=name, everywhere=True)
+        return replace(factor(OVER_ALL[name], *axes), name=name, over_all=True)
     if name == PIPELINE:
         return Factor(name, _named(name, axes, ("pipe",)))
     if name in STRATEGIES:

@@ -16,10 +16,10 @@ from spec.schedule import MICRO_STEPS, Schedule
 from spec.states import MIXED_ADAM, BytePolicy
 from spec.verdict import Verdict, check
 
-FEW = (1, 2, 3)  # of what is not decided, those that are looked at
+LOOKED_AT = (1, 2, 3)  # of what is not decided, those that are looked at
 NEAR = 6  # sizes up to which a condition on several is looked at
 
-Sizes = Mapping[str, int]  # of axes, and of MICRO_STEPS
+Given = Mapping[str, int]  # of axes, and of MICRO_STEPS
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Found:
     of which one would have to be 0 for another verdict.
     """
 
-    sizes: Sizes
+    sizes: Given
     verdict: Verdict | None
     apart: Mapping[str, tuple[int, ...]]
     conditions: tuple[Polynomial, ...] = ()
@@ -44,7 +44,7 @@ class Found:
         """Whether these are more sizes, as fewer of them are numbers."""
         return self.sizes.items() < other.sizes.items()
 
-    def says(self, sizes: Sizes) -> bool:
+    def says(self, sizes: Given) -> bool:
         """Whether this is the verdict on some sizes."""
         these = all(sizes[name] == number for name, number in self.sizes.items())
         apart = any(sizes[name] in numbers for name, numbers in self.apart.items())
@@ -89,7 +89,7 @@ class Everywhere:
         these = [f for f in decided if f.accepted is accepted]
         return tuple(f for f in these if not any(g.wider(f) and not between(g, f) for g in these))
 
-    def points(self) -> Iterator[Sizes]:
+    def points(self) -> Iterator[Given]:
         """Numbers for which it is rejected, the smallest first: among them some of every verdict."""
         choices = []
         for name in self.names:
@@ -97,7 +97,7 @@ class Everywhere:
             known |= {n for f in self.found for n in f.apart.get(name, ())}
             fixed = all(name in f.sizes for f in self.found)
             other = next(n for n in range(1, len(known) + 2) if n not in known)
-            choices.append(sorted(known if fixed else {*known, *FEW, other}))
+            choices.append(sorted(known if fixed else {*known, *LOOKED_AT, other}))
         points = [dict(zip(self.names, some, strict=True)) for some in product(*choices)]
         for point in sorted(points, key=_size):
             said = next((f for f in self.found if f.says(point)), None)
@@ -105,15 +105,15 @@ class Everywhere:
                 yield point
 
 
-def _size(point: Sizes) -> tuple[int, ...]:
+def _size(point: Given) -> tuple[int, ...]:
     """To sort by: few devices first, of few those with the fewest micro-steps."""
     devices = [number for name, number in point.items() if name != MICRO_STEPS]
     most = max(devices, default=1)
-    return max(most, FEW[-1]), point[MICRO_STEPS], most, prod(devices)
+    return max(most, LOOKED_AT[-1]), point[MICRO_STEPS], most, prod(devices)
 
 
 def everywhere(
-    schedule: Schedule, sizes: Sizes, policy: BytePolicy = MIXED_ADAM, exceptions: bool = True
+    schedule: Schedule, sizes: Given, policy: BytePolicy = MIXED_ADAM, exceptions: bool = True
 ) -> Everywhere:
     """For which sizes a schedule is right. `sizes`: those that are numbers; the others are any.
 
@@ -122,7 +122,7 @@ def everywhere(
     names = (*schedule.axes, MICRO_STEPS)
     found: dict[frozenset[tuple[str, int]], Found] = {}
 
-    def look(given: Sizes) -> None:
+    def look(given: Given) -> None:
         key = frozenset(given.items())
         if key in found:
             return
@@ -138,14 +138,14 @@ def everywhere(
     return Everywhere(names, tuple(found.values()))
 
 
-def _look(schedule: Schedule, given: Sizes, names: tuple[str, ...], policy: BytePolicy) -> Found:
+def _look(schedule: Schedule, given: Given, names: tuple[str, ...], policy: BytePolicy) -> Found:
     comparison = Comparison()
     at = {name: given.get(name, any_size(name)) for name in names}
     try:
         verdict = check(schedule, at, at[MICRO_STEPS], policy, comparison)
     except Undecided:
         *others, name = [name for name in names if name not in given] or [""]
-        few = dict.fromkeys(others, FEW[:1]) | ({name: FEW} if name else {})
+        few = dict.fromkeys(others, LOOKED_AT[:1]) | ({name: LOOKED_AT} if name else {})
         return Found(given, None, few, looked_at=name)
     apart = comparison.apart
     if not verdict.accepted:  # what is right in general is right wherever more things are the same
@@ -155,7 +155,7 @@ def _look(schedule: Schedule, given: Sizes, names: tuple[str, ...], policy: Byte
     return Found(given, verdict, {n: tuple(sorted(few)) for n, few in apart.items() if few}, conditions)
 
 
-def _points(found: Found) -> Iterator[Sizes]:
+def _points(found: Found) -> Iterator[Given]:
     """Small sizes for which one of the conditions on several is 0."""
     for condition in found.conditions:
         names = condition.names

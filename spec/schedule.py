@@ -6,7 +6,7 @@ It is derived from a placement, or written by hand. Costs, verdicts and runs loo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from functools import cached_property
@@ -94,6 +94,7 @@ class Kind(Enum):
 
 
 COLLECTIVES = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.BROADCAST)
+HOST_TRANSFERS = (Kind.FETCH, Kind.OFFLOAD)
 SLICING = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER)
 MAKING = (*COLLECTIVES, Kind.FETCH, Kind.KEEP, Kind.RECOMPUTE, Kind.BACKWARD, Kind.ZERO)
 REDUCTIONS = (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
@@ -319,6 +320,16 @@ class Schedule:
     def __hash__(self) -> int:  # schedules are looked up often, and long
         return self._hash
 
+    @property
+    def parts(self) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
+        """What is done in each micro-step, and what finishes the step."""
+        return self.micro_step, self.finish
+
+    @property
+    def ops(self) -> tuple[Op, ...]:
+        """The operations of both parts."""
+        return self.micro_step + self.finish
+
     def rest(self, state: State) -> Rest:
         """Where `state` is between steps."""
         return self._rest[state]
@@ -326,6 +337,10 @@ class Schedule:
     @cached_property
     def _rest(self) -> dict[State, Rest]:
         return dict(self.rests)
+
+    def with_rest(self, state: State, rest: Rest) -> Schedule:
+        """The schedule, with a state that rests in another way."""
+        return replace(self, rests=tuple((s, rest if s is state else r) for s, r in self.rests))
 
     def slices(self, buffer: Buffer) -> tuple[str, ...]:
         """The axes along which a resting buffer has room for its slices only; none for others."""
@@ -336,7 +351,7 @@ class Schedule:
         """Gradients and counts that a step reads before it writes all of them: they start at zero."""
         found: list[Buffer] = []
         written: set[Buffer] = set()
-        for op in self.micro_step + self.finish:
+        for op in self.ops:
             reads = {op.source, op.by} if op.kind not in _WRITING_ONLY else set()
             reads |= {op.target} if op.kind is Kind.ACCUMULATE or op.within else set()
             found += [b for b in _SUMMED if b in reads and b not in written]
@@ -347,7 +362,7 @@ class Schedule:
     @cached_property
     def cut(self) -> tuple[str, ...]:
         """The axes along which anything is ever sliced: each unit is cut along all of them."""
-        ops = self.micro_step + self.finish
+        ops = self.ops
         states = [rest for state, rest in self.rests if state is not State.ACTIVATIONS]
         sliced = [a for rest in states for a in rest.sharded]
         sliced += [a for op in ops for a in op.within]

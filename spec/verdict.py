@@ -149,7 +149,7 @@ def _run(schedule: Schedule, forms: Forms, store: Store) -> Store:
 
 def _roots(schedule: Schedule, mesh: Mapping[str, Number]) -> Iterator[dict[str, int]]:
     """Where the first device may be: at each place that operations speak of, and at another one."""
-    ops = schedule.micro_step + schedule.finish
+    ops = schedule.ops
     of_first = schedule.training.statistics is Statistics.FIRST
     spoken_of = [a for op in ops if op.kind is Kind.BROADCAST for a in op.axes]
     axes = schedule.axes if of_first else tuple(dict.fromkeys(spoken_of))

@@ -7,7 +7,6 @@ repair. The likeliest repair names the line. A rejection that no single edit rep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any
 
 from psem_model.check.edits import SAMPLES, Edit, How, Spot, edits, reads, removals, touched, writes
@@ -91,7 +90,7 @@ def _has_gone_by(edit: Edit, given: Schedule) -> bool:
 
 def _length(schedule: Schedule) -> int:
     """How much there is to say: words, and operations that no other one is like."""
-    ops = schedule.micro_step + schedule.finish
+    ops = schedule.ops
     unlike = {(op.kind, op.source, op.into, op.mean, op.shift, op.by) for op in ops}
     return len(unlike) + sum(map(_words, ops))
 
@@ -133,10 +132,9 @@ def _at(schedule: Schedule, spot: Spot) -> Op | None:
 
 
 def _lines(schedule: Schedule) -> Iterator[tuple[Spot, Op]]:
-    parts = (schedule.micro_step, schedule.finish)
-    return chain.from_iterable(
-        ((Spot(part, i), op) for i, op in enumerate(ops)) for part, ops in enumerate(parts)
-    )
+    for part, ops in enumerate(schedule.parts):
+        for index, op in enumerate(ops):
+            yield Spot(part, index), op
 
 
 def _from(schedule: Schedule, at: Spot) -> Iterator[tuple[Spot, Op]]:

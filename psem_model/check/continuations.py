@@ -25,7 +25,7 @@ def spoiling(schedule: Schedule, right: Callable[[Schedule], bool]) -> Spot | No
 
     `right`: whether a schedule is accepted, in a case of one micro-step.
     """
-    ops = schedule.micro_step + schedule.finish
+    ops = schedule.ops
     backward = [i for i, op in enumerate(ops) if op.kind is Kind.BACKWARD]
     if not backward or any(rest.host for _, rest in schedule.rests):
         return None
@@ -84,7 +84,7 @@ def _tied(gradient: Buffer, tied: bool) -> list[list[Op]]:
 
 def _scales(schedule: Schedule, gradient: Buffer) -> Iterator[list[Op]]:
     """Nothing, or what undoes a scale, or makes a mean of a sum."""
-    ops, mean = schedule.micro_step + schedule.finish, schedule.training.loss is Loss.MEAN
+    ops, mean = schedule.ops, schedule.training.loss is Loss.MEAN
     numbers = [1 / op.by.number for op in ops if isinstance(op.by, Factor) and op.by.number]
     names = (*schedule.axes, MICRO_STEPS) if mean else ()
     for number in dict.fromkeys((Fraction(1), *numbers)):

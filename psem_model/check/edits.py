@@ -14,6 +14,7 @@ from spec.schedule import (
     BY,
     COLLECTIVES,
     GRADIENTS,
+    HOST_TRANSFERS,
     MICRO_STEPS,
     REDUCTIONS,
     TAKES,
@@ -32,7 +33,6 @@ from spec.training import Loss
 
 B = Buffer
 Axes = tuple[str, ...]
-HOST_LINK = (Kind.FETCH, Kind.OFFLOAD)
 SAMPLES = (Kind.BACKWARD, Kind.COUNT)  # their axes are those of whose samples they are
 
 
@@ -71,7 +71,7 @@ class Edit:
 def edits(schedule: Schedule) -> Iterator[Edit]:
     """Every edit of one line, but for those that do what another one does."""
     yield from removals(schedule)
-    for part, ops in enumerate((schedule.micro_step, schedule.finish)):
+    for part, ops in enumerate(schedule.parts):
         for index, op in enumerate(ops):
             at = Spot(part, index)
             for fields, new in _changed(op, schedule):
@@ -94,7 +94,7 @@ def edits(schedule: Schedule) -> Iterator[Edit]:
 def _gathered_for_use(schedule: Schedule) -> Iterator[Edit]:
     """The parameters are gathered for an operation that reads what rests of them."""
     sharded = schedule.rest(State.PARAMETERS).sharded
-    for part, ops in enumerate((schedule.micro_step, schedule.finish)):
+    for part, ops in enumerate(schedule.parts):
         for i, op in enumerate(ops):
             if sharded and op.source is B.PARAMETERS and op.kind in (Kind.FORWARD, Kind.BACKWARD):
                 gather = Op(Kind.ALL_GATHER, op.phase, op.source, B.VIEW, sharded, span=Span.UNIT)
@@ -140,7 +140,7 @@ def reads(op: Op) -> frozenset[Buffer]:
 
 def removals(schedule: Schedule) -> Iterator[Edit]:
     """The schedule without each of its lines."""
-    for part, ops in enumerate((schedule.micro_step, schedule.finish)):
+    for part, ops in enumerate(schedule.parts):
         for index, op in enumerate(ops):
             without = _with(schedule, part, (*ops[:index], *ops[index + 1 :]))
             yield Edit(How.REMOVED, Spot(part, index), op, without)
@@ -148,7 +148,7 @@ def removals(schedule: Schedule) -> Iterator[Edit]:
 
 def _places(op: Op, schedule: Schedule) -> Iterator[Spot]:
     """Where an operation may be put in: past another one only if they touch the same buffer."""
-    for part, ops in enumerate((schedule.micro_step, schedule.finish)):
+    for part, ops in enumerate(schedule.parts):
         for index in range(len(ops) + 1):
             if index == 0 or touched(op) & touched(ops[index - 1]):
                 yield Spot(part, index)
@@ -186,7 +186,9 @@ def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
         yield {"axes": axes, "within": within} | ({"shift": 0} if not within and not axes else {})
     yield {"shift": 0}
     yield {"mean": not op.mean}
-    for kind in COLLECTIVES if op.kind in COLLECTIVES else HOST_LINK if op.kind in HOST_LINK else ():
+    for kind in (
+        COLLECTIVES if op.kind in COLLECTIVES else HOST_TRANSFERS if op.kind in HOST_TRANSFERS else ()
+    ):
         yield {"kind": kind} | ({} if kind in REDUCTIONS else {"mean": False})
     there = used(schedule)
     for source in there:
@@ -206,7 +208,7 @@ def _subsets(axes: Axes) -> list[Axes]:
 
 def _factors(schedule: Schedule, by: Factor | None = None) -> Iterator[Factor]:
     """Numbers that gradients are scaled by: sizes, and what undoes the other scales."""
-    ops = schedule.micro_step + schedule.finish
+    ops = schedule.ops
     numbers = [Fraction(1)] + ([by.number, 1 / by.number] if by and by.number else [])
     for op in ops:
         if isinstance(op.by, Factor) and op.by.number:
@@ -221,7 +223,7 @@ def _factors(schedule: Schedule, by: Factor | None = None) -> Iterator[Factor]:
 # ------------------------------------------------------------------ one line more
 def used(schedule: Schedule) -> tuple[Buffer, ...]:
     """The buffers that a schedule speaks of, or has because of what is trained."""
-    ops, training = schedule.micro_step + schedule.finish, schedule.training
+    ops, training = schedule.ops, schedule.training
     found = {b for op in ops for b in (op.source, op.target, op.by) if isinstance(b, Buffer)}
     found |= {B.OPTIMIZER}
     found |= {B.PARAMETERS} if schedule.rest(State.PARAMETERS).stored else set()
@@ -236,7 +238,7 @@ def used(schedule: Schedule) -> tuple[Buffer, ...]:
 def _repertoire(schedule: Schedule) -> Iterator[Op]:
     """The operations that may be missing: on the schedule's own buffers, slices and axes."""
     there, training = used(schedule), schedule.training
-    ops = schedule.micro_step + schedule.finish
+    ops = schedule.ops
     slices = tuple(
         dict.fromkeys(((), *(o.within for o in ops), *(r.sharded for _, r in schedule.rests)))
     )
@@ -271,12 +273,12 @@ def _small(factor: Factor) -> bool:
 
 def _missing(schedule: Schedule) -> tuple[Kind, ...]:
     """The kinds of operation that may be missing."""
-    ops, rests = schedule.micro_step + schedule.finish, dict(schedule.rests)
+    ops, rests = schedule.ops, dict(schedule.rests)
     there = {op.kind for op in ops}
     never = {Kind.RELEASE, Kind.KEEP, Kind.ZERO}
     never |= {kind for kind in (Kind.FORWARD, Kind.BACKWARD, Kind.UPDATE) if kind in there}
     if not any(rest.host for rest in rests.values()):
-        never |= {*HOST_LINK}
+        never |= {*HOST_TRANSFERS}
         if rests[State.PARAMETERS].stored and rests[State.ACTIVATIONS].stored:
             never |= {Kind.RECOMPUTE}
     return tuple(kind for kind in Kind if kind not in never)

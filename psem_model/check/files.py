@@ -22,7 +22,7 @@ from psem_model.check.schedules import (
 )
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedules import line_of, loads, text_of
-from spec.everywhere import Sizes
+from spec.everywhere import Given
 from spec.schedule import MICRO_STEPS
 from spec.states import MIXED_ADAM, BytePolicy
 
@@ -82,7 +82,7 @@ def _located(found: Checked, failed: Case, policy: BytePolicy, text: str) -> Che
     return replace(found, repaired=line(spoils), repair=NOT_ONE_LINE)
 
 
-def _looks(failed: Case, given: Sizes) -> list[Look]:
+def _looks(failed: Case, given: Given) -> list[Look]:
     """Cases that few wrong schedules pass: the one that fails, and some whose numbers all differ."""
     unequal = {axis: given.get(axis, 3 + i) for i, axis in enumerate(failed.mesh)}
     pairs = {axis: given.get(axis, 2) for axis in failed.mesh}

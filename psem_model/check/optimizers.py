@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spec.everywhere import Everywhere, Sizes, everywhere
+from spec.everywhere import Everywhere, Given, everywhere
 from spec.schedule import Schedule
 from spec.space import Kept, regime_of
 from spec.states import POLICIES
@@ -33,7 +33,7 @@ class OfAKind:
         return next(f.verdict.reason for f in self.found.found if f.verdict and not f.accepted)
 
 
-def for_each_kind(schedule: Schedule, sizes: Sizes) -> tuple[OfAKind, ...]:
+def for_each_kind(schedule: Schedule, sizes: Given) -> tuple[OfAKind, ...]:
     """The verdicts on a schedule: they differ in what the optimizer's state has in it, and no more."""
     policies = {kept: POLICIES[names[0]] for kept, names in KINDS.items()}
     return tuple(

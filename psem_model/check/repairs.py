@@ -23,7 +23,7 @@ def repair_in_words(
 
     def between(spot: Spot, later: bool = True) -> str:
         """Where an operation goes that comes before the one at a spot."""
-        ops = (schedule.micro_step, schedule.finish)[spot.part]
+        ops = schedule.parts[spot.part]
         if spot.index and (later or spot.index == len(ops)):
             return f"after {place(Spot(spot.part, spot.index - 1))}"
         return f"before {place(spot)}" if ops else f"in {PARTS[spot.part]}"
@@ -31,7 +31,7 @@ def repair_in_words(
     if edit.how is How.CHANGED:
         return f"accepted {' and '.join(_field(edit.op, f) for f in edit.fields)}"
     if edit.how is How.REMOVED:
-        ops = [(Spot(p, i), op) for p, part in enumerate(_parts(schedule)) for i, op in enumerate(part)]
+        ops = [(Spot(p, i), op) for p, part in enumerate(schedule.parts) for i, op in enumerate(part)]
         same = [spot for spot, op in ops if spot != edit.at and op == edit.op]
         return f"accepted without it{f' ({place(same[0])} does the same)' if same else ''}"
     if edit.how is How.MOVED:
@@ -40,10 +40,6 @@ def repair_in_words(
     side = "" if named is None else " before it" if named >= edit.at else " after it"
     read = f' and source = "{edit.op.target.value}"' if edit.fields else ""
     return f"nothing {_does(edit.op)}{side}; accepted with {entry(edit.op)} {between(edit.at)}{read}"
-
-
-def _parts(schedule: Schedule) -> tuple[tuple[Op, ...], tuple[Op, ...]]:
-    return schedule.micro_step, schedule.finish
 
 
 def _field(op: Op, field: str) -> str:

@@ -13,7 +13,7 @@ from psem_model.reading.schedule_keys import PARTS
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, divergence_json, divergence_text
 from psem_model.text.report import Column, Report, Section, rows
-from spec.everywhere import FEW, Everywhere, Sizes, everywhere
+from spec.everywhere import LOOKED_AT, Everywhere, Given, everywhere
 from spec.match import Divergence
 from spec.reference import first_divergence
 from spec.schedule import MICRO_STEPS, Op, Schedule
@@ -108,7 +108,7 @@ class Checked:
 
     name: str
     schedule: Schedule
-    given: Sizes
+    given: Given
     found: Everywhere
     verdict: Verdict
     kinds: tuple[optimizers.OfAKind, ...] = ()
@@ -218,7 +218,7 @@ RULES = {
 }
 
 
-def check_schedule(name: str, schedule: Schedule, given: Sizes, policy: BytePolicy | None) -> Checked:
+def check_schedule(name: str, schedule: Schedule, given: Given, policy: BytePolicy | None) -> Checked:
     """Check a schedule, for some sizes that are given and all numbers of others.
 
     Of every kind of optimizer, it is the one with a copy of the weights that decides.
@@ -233,19 +233,15 @@ def check_schedule(name: str, schedule: Schedule, given: Sizes, policy: BytePoli
     unmet = _unmet(schedule, verdict, case.micro_steps)
     run = None if verdict.rule == "room" else small_run(schedule, case, policy)
     why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
-    working = verdict.rule == "agreed" and is_right(_declared(schedule), given, policy)
+    theta = schedule.rest(State.PARAMETERS)
+    declared = schedule.with_rest(State.PARAMETERS, replace(theta, working=True))
+    working = verdict.rule == "agreed" and is_right(declared, given, policy)
     return Checked(name, schedule, given, found, verdict, kinds, case, unmet, run, why, working)
 
 
-def is_right(schedule: Schedule, given: Sizes, policy: BytePolicy) -> bool:
+def is_right(schedule: Schedule, given: Given, policy: BytePolicy) -> bool:
     """Whether a schedule is accepted for some sizes and all numbers of others."""
     return everywhere(schedule, given, policy, exceptions=False).accepted
-
-
-def _declared(schedule: Schedule) -> Schedule:
-    """The schedule, with parameters that are a working copy."""
-    rests = tuple((s, replace(r, working=s is State.PARAMETERS)) for s, r in schedule.rests)
-    return replace(schedule, rests=rests)
 
 
 def first_failure(
@@ -314,7 +310,7 @@ def small_run(schedule: Schedule, failed: Case, policy: BytePolicy) -> Run | Non
     for axis in failed.mesh:
         more = (m | {axis: n} for m in meshes for n in range(1, FEW_ALONG_AN_AXIS + 1))
         meshes = [m for m in more if prod(m.values()) <= FEW_DEVICES]
-    smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in FEW)
+    smaller = _smallest_first(Case(mesh, count) for mesh in meshes for count in LOOKED_AT)
     small = max(failed.devices, failed.micro_steps) <= FEW_DEVICES
     for case in [failed] * small + smaller:
         divergence = first_divergence(

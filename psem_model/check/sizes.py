@@ -7,7 +7,7 @@ from typing import Any
 
 from psem_model.text.figures import counted
 from spec.any_size import Polynomial
-from spec.everywhere import FEW, NEAR, Everywhere, Found, Sizes
+from spec.everywhere import LOOKED_AT, NEAR, Everywhere, Found, Given
 from spec.schedule import MICRO_STEPS
 
 ANY = "any"
@@ -20,7 +20,7 @@ def listed(words: Iterable[Any]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def scope(found: Everywhere, given: Sizes) -> list[str]:
+def scope(found: Everywhere, given: Given) -> list[str]:
     """What a verdict is about: the sizes that were given, and every other one, or those looked at."""
     axes = [name for name in found.names if name != MICRO_STEPS]
     numbers = " x ".join(f"{axis} {given[axis]:,}" for axis in axes if axis in given)
@@ -36,8 +36,8 @@ def scope(found: Everywhere, given: Sizes) -> list[str]:
 
 
 def _looked_at(found: Everywhere) -> Iterator[str]:
-    """Sizes of which only a few numbers were looked at."""
-    few = listed(FEW)
+    """Given of which only a few numbers were looked at."""
+    few = listed(LOOKED_AT)
     for name in found.undecided:
         if name == MICRO_STEPS:
             yield f"of micro-steps only {few} are looked at: each changes what earlier ones left"
@@ -46,7 +46,7 @@ def _looked_at(found: Everywhere) -> Iterator[str]:
             yield f"of devices along {name} only {few} are looked at; others with --devices"
 
 
-def exceptions(found: Everywhere, given: Sizes) -> str:
+def exceptions(found: Everywhere, given: Given) -> str:
     """For which sizes a rejected schedule is right; if it is right in general, for which it is not."""
     if found.found[0].verdict is None:
         return f"{_only('right', found.right, found, given)} (of those looked at)"
@@ -61,7 +61,7 @@ def exceptions(found: Everywhere, given: Sizes) -> str:
     return "; ".join(words)
 
 
-def _only(verdict: str, those: Sequence[Found], found: Everywhere, given: Sizes) -> str:
+def _only(verdict: str, those: Sequence[Found], found: Everywhere, given: Given) -> str:
     free = [name for name in found.names if name not in given]
     if not those:
         along = [name for name in free if name != MICRO_STEPS]
@@ -79,7 +79,7 @@ def _only(verdict: str, those: Sequence[Found], found: Everywhere, given: Sizes)
 
 
 def _words(group: Sequence[Found], names: Sequence[str], free: Sequence[str]) -> str:
-    """Sizes that are numbers: one size that is one of several, or several sizes."""
+    """Given that are numbers: one size that is one of several, or several sizes."""
     sizes = {n: sorted({one.sizes[n] for one in group}) for n in names if n in group[0].sizes}
     parts = []
     axes = [name for name in names if name != MICRO_STEPS]
@@ -118,7 +118,7 @@ def data(found: Everywhere) -> dict[str, Any]:
     return {
         "right": [_sizes(one, found.names) for one in found.right],
         "wrong": [_sizes(one, found.names) for one in found.wrong],
-        "looked_at": {name: list(FEW) for name in found.undecided},
+        "looked_at": {name: list(LOOKED_AT) for name in found.undecided},
         "conditions": [str(c) for c in {c: None for one in found.found for c in one.conditions}],
     }
 

@@ -13,8 +13,8 @@ from psem_model.text.errors import BadInput, or_nearest, quoted, shortened
 from spec.compose import (
     OVER_ALL,
     PIPELINE,
-    EverywhereError,
     HoldError,
+    OverAllError,
     OverlapError,
     Product,
     factor,
@@ -160,7 +160,7 @@ class _Reader:
             taken = shortened(error.axis)
             words = f"another axis than {taken}, which is taken: name one, as in {shortened(free)}"
             raise self.wrong_from(place, words) from None
-        except (HoldError, EverywhereError) as error:
+        except (HoldError, OverAllError) as error:
             raise self.wrong_from(read[error.factor].place, error.expected) from None
 
     def factor(self) -> _Factor:

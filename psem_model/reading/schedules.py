@@ -81,7 +81,7 @@ def dumps(schedule: Schedule, title: str) -> str:
         "",
         "[step]",
     ]
-    for part, ops in zip(PARTS, (schedule.micro_step, schedule.finish), strict=True):
+    for part, ops in zip(PARTS, schedule.parts, strict=True):
         phase = FIRST_PHASE[part]
         lines.append(f"{part} = [" if ops else f"{part} = []")
         for op in ops:

@@ -16,7 +16,7 @@ from psem_model.simulator.models import STATISTICS, Data, Model
 from psem_model.simulator.network import Network
 from psem_model.simulator.passes import Pass
 from psem_model.simulator.store import ALL, RECORDS, Block, Piece, Store
-from spec.schedule import NUMBERS, RESTING, STATE_OF, Buffer, Factor, Kind, Op, Schedule
+from spec.schedule import HOST_TRANSFERS, NUMBERS, RESTING, STATE_OF, Buffer, Factor, Kind, Op, Schedule
 from spec.states import BytePolicy, State
 
 NOTHING = slice(0, 0)
@@ -193,7 +193,7 @@ class Executor:
 
     # ----------------------------------------------------------------- copies
     def _copy(self, op: Op, unit: int) -> None:
-        crosses = op.kind in (Kind.FETCH, Kind.OFFLOAD)
+        crosses = op.kind in HOST_TRANSFERS
         if op.source is Buffer.ACTIVATIONS:
             held = self.activations.pop(unit, None)
             if held and held.host is (op.kind is Kind.FETCH):

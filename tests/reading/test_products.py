@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proofs.registry import ROOT
 from psem_model.reading.products import NAMES, parse
 from psem_model.text.errors import BadInput
-from spec.compose import EverywhereError, HoldError, OverlapError, Product, factor
+from spec.compose import HoldError, OverAllError, OverlapError, Product, factor
 
 CONFIGURATIONS = ROOT / "examples" / "configurations"
 DENSE = ["--config", CONFIGURATIONS / "llama-3.1-405b.json", "--sequence", 8192]
@@ -68,7 +68,7 @@ def test_what_is_suggested_for_an_axis_that_is_taken_is_free(text):
 @given(st.lists(st.sampled_from(sorted(NAMES)), min_size=1, max_size=4))
 def test_what_the_specification_does_not_multiply_is_refused_at_the_factor(names):
     for number in range(len(names)):
-        with suppress(OverlapError, HoldError, EverywhereError):
+        with suppress(OverlapError, HoldError, OverAllError):
             Product(tuple(map(factor, names[: number + 1])))
             continue
         place = len("*".join([*names[:number], ""])) + 1

@@ -19,8 +19,8 @@ from psem_model.text.errors import BadInput
 from spec.compose import (
     OVER_ALL,
     REPLICATED,
-    EverywhereError,
     HoldError,
+    OverAllError,
     OverlapError,
     Product,
     factor,
@@ -48,7 +48,7 @@ def products(draw, most=4):
     assume(names.count("pp") <= 1)
     factors = tuple(factor(name, f"axis{i}") for i, name in enumerate(names))
     assume(len({f.holds for f in factors} - {None}) <= 1)
-    assume(sum(f.everywhere for f in factors) <= 1)
+    assume(sum(f.over_all for f in factors) <= 1)
     return factors
 
 
@@ -101,7 +101,7 @@ def test_gathered_parameters_are_held_along_all_axes_or_none(released):
 
 
 def test_states_are_placed_along_every_axis_by_one_strategy_at_most():
-    with pytest.raises(EverywhereError, match=r"factor 3: .* as zero1\+all is") as found:
+    with pytest.raises(OverAllError, match=r"factor 3: .* as zero1\+all is") as found:
         factor("zero1+all", "a") * factor("dp", "b") * factor("zero1+all", "c")
     assert found.value.factor == 2
 
@@ -134,7 +134,7 @@ def test_replicas_of_what_is_fully_sharded_over_every_axis_are_hsdp_over_every_a
 
 @given(products(4))
 def test_states_that_no_strategy_places_everywhere_are_replicated_along_other_axes(factors):
-    assume(not any(f.everywhere for f in factors))
+    assume(not any(f.over_all for f in factors))
     whole = Product(factors)
     assert whole.states_of(("x", "y")) == (whole * factor("dp", "x") * factor("dp", "y")).states
 
@@ -294,7 +294,7 @@ def test_states_are_right_over_every_axis_where_they_are_on_their_own(
 ):
     """So what a product is refused for is seen on the axes of the states alone."""
     factors = (*([factor(other, "a")] if other else []), factor(name))
-    assume(sum(f.everywhere for f in factors) <= 1 and len({f.holds for f in factors} - {None}) <= 1)
+    assume(sum(f.over_all for f in factors) <= 1 and len({f.holds for f in factors} - {None}) <= 1)
     whole = Product(factors)
     mesh = {axis: size if axis == whole.axes[-1] else 2 for axis in (*whole.axes, "x")}
     own, everywhere = (derive(whole.states_of(summed)) for summed in ((), ("x",)))

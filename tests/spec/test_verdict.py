@@ -114,8 +114,7 @@ def test_useless_but_harmless_work_is_accepted():
 def test_a_copy_that_rests_on_the_other_side_of_the_host_link_is_none():
     # all is read from the optimizer's copy, so nothing else than where the parameters are is wrong
     derived = derive(on_batch("M", "R", "R", "S"))
-    rests = tuple((s, Rest() if s is State.PARAMETERS else rest) for s, rest in derived.rests)
-    kept = replace(derived, rests=rests)
+    kept = derived.with_rest(State.PARAMETERS, Rest())
     assert agree(kept, {"batch": 2}, 1)
     away = Op(Kind.OFFLOAD, Phase.PUBLISH, Buffer.PARAMETERS)
     assert not agree(replace(kept, finish=(*kept.finish, away)), {"batch": 2}, 1)

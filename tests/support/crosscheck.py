@@ -12,7 +12,7 @@ import hypothesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofs.witnesses import broken_schedules, resting
+from proofs.witnesses import broken_schedules
 from psem_model.predict.states import predict_schedule
 from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
@@ -23,6 +23,7 @@ from spec.modes import Mode
 from spec.placement import BATCH, on_batch, place
 from spec.schedule import (
     COLLECTIVES,
+    HOST_TRANSFERS,
     PASSING,
     REDUCTIONS,
     RESTING,
@@ -57,7 +58,7 @@ def agree_on_costs(schedule, mesh, psi, unit, policy, micro_steps, *, steps=1):
     assert run.peak == costs.peak
     assert run.host == costs.host
     assert run.host_link == costs.host_bytes
-    counts = [op.kind for op in schedule.micro_step + schedule.finish]
+    counts = [op.kind for op in schedule.ops]
     if Kind.BROADCAST in counts:  # the last of a chain sends less than the others
         assert (run.sent_elements, run.sent) == (costs.elements, costs.bytes)
     else:
@@ -120,7 +121,6 @@ def accepted(plan):
     return check(schedule, mesh, micro_steps, policy).accepted
 
 
-CROSSING = (Kind.OFFLOAD, Kind.FETCH)
 IN_PLACE = (Kind.ALL_REDUCE, Kind.BROADCAST)
 
 
@@ -149,12 +149,12 @@ def orderly(schedule):
         if op.kind in REDUCTIONS and {*op.axes} & {*op.within}:
             return False
         side = on_host.get(op.source, False)
-        crosses = op.kind in CROSSING and op.source in {*RESTING, *PASSING}
+        crosses = op.kind in HOST_TRANSFERS and op.source in {*RESTING, *PASSING}
         if side is (op.kind is Kind.OFFLOAD) if crosses else side and op.kind in COLLECTIVES:
             return False
         if op.target in PASSING:
             stays = side if op.kind in (Kind.RECOMPUTE, Kind.KEEP) else on_host.get(op.target, False)
-            on_host[op.target] = op.kind is Kind.OFFLOAD if op.kind in CROSSING else stays
+            on_host[op.target] = op.kind is Kind.OFFLOAD if op.kind in HOST_TRANSFERS else stays
             if op.kind is Kind.RELEASE:
                 on_host[op.target] = False
         if op.makes:
@@ -246,7 +246,7 @@ def agree_on_diverging_schedules():
 
 def refuse_whole_values_in_a_room_for_slices():
     """A gradient that is whole is not put where a slice of it rests, unless it is said which."""
-    schedule = resting(derive(STRATEGIES["dp"]), State.GRADIENTS, Rest((BATCH,)))
+    schedule = derive(STRATEGIES["dp"]).with_rest(State.GRADIENTS, Rest((BATCH,)))
     assert check(schedule, {BATCH: 2}).rule == "room"
 
 
@@ -317,7 +317,7 @@ def agree_on_what_is_sent_whole():
     offloaded = derive(STRATEGIES["zero-offload"])
 
     def unsaid(ops):
-        return tuple(replace(op, within=()) if op.kind in CROSSING else op for op in ops)
+        return tuple(replace(op, within=()) if op.kind in HOST_TRANSFERS else op for op in ops)
 
     offloaded = replace(
         offloaded, micro_step=unsaid(offloaded.micro_step), finish=unsaid(offloaded.finish)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spec.schedule import (
     COLLECTIVES,
+    HOST_TRANSFERS,
     MICRO_STEPS,
     NUMBERS,
     REDUCTIONS,
@@ -157,15 +158,12 @@ def misplaced(op):
                 yield changed(op, source=source, into=into)
 
 
-CROSSING = (Kind.FETCH, Kind.OFFLOAD)
-
-
 def transferred(op):
     """What may stand for an operation: the transfer the other way; or it, after one of its source."""
-    if op.kind in CROSSING:
-        yield (changed(op, kind=next(kind for kind in CROSSING if kind is not op.kind)),)
+    if op.kind in HOST_TRANSFERS:
+        yield (changed(op, kind=next(kind for kind in HOST_TRANSFERS if kind is not op.kind)),)
         return
-    for kind in CROSSING:
+    for kind in HOST_TRANSFERS:
         if any(op.source in sources for sources, _ in TAKES[kind]):
             moved = with_room(Span.UNIT, kind=kind, phase=op.phase, source=op.source)
             yield changed(moved, within=op.within), op
@@ -178,8 +176,7 @@ def resting_otherwise(schedule):
         slices = {(), schedule.axes, *((a,) for a in schedule.axes)} - {rest.sharded}
         changes = [{what: not getattr(rest, what)} for what in ("host", "stored", "working")]
         for change in (*changes, *({"sharded": axes} for axes in sorted(slices))):
-            rests = {**dict(schedule.rests), state: replace(rest, **change)}
-            yield replace(schedule, rests=tuple(rests.items()))
+            yield schedule.with_rest(state, replace(rest, **change))
 
 
 def with_one_place_changed(schedule):

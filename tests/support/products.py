@@ -31,7 +31,7 @@ def products(draw):
         held = {f.holds for f in (*factors, found)} - {None}
         if axes + len(found.axes) > count or len(held) > 1:
             continue
-        if found.everywhere and any(f.everywhere for f in factors):
+        if found.over_all and any(f.over_all for f in factors):
             continue
         if found.states:
             found = factor(name, *(f"{axis}{number}" for axis in found.axes))

@@ -48,9 +48,7 @@ def placements(draw, axes=1):
 # ------------------------------------------------------------- real-life pieces
 def rewrite(schedule, change):
     """The schedule with each operation replaced by some: change(op) is a list."""
-    parts = [
-        [new for op in part for new in change(op)] for part in (schedule.micro_step, schedule.finish)
-    ]
+    parts = [[new for op in part for new in change(op)] for part in schedule.parts]
     return replace(schedule, micro_step=tuple(parts[0]), finish=tuple(parts[1]))
 
 
