@@ -62,7 +62,7 @@ def test_what_cancels_is_accepted_only_if_its_run_matches(schedule, first, secon
 @given(schedules(), st.integers(1, 30), st.data())
 def test_what_any_orderly_schedule_holds_and_sends_is_what_is_predicted(case, psi, data):
     schedule, mesh, micro_steps, policy = case
-    if orderly(schedule) and check(schedule, mesh, micro_steps, policy).accepted:
+    if orderly(schedule, policy) and check(schedule, mesh, micro_steps, policy).accepted:
         agree_on_costs(schedule, mesh, psi, data.draw(st.integers(1, psi)), policy, micro_steps)
 
 
