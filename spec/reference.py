@@ -289,6 +289,8 @@ def _beside(
         yield Copies(world.step, "parameters", None, theta, lambda j: Place(world.owner[j], j))
     if schedule.training.statistics:
         _, seen = store[Buffer.STATISTICS, CONTENT]
+        if schedule.training.statistics is Statistics.COPY:
+            seen = {(j, d): has for (j, d), has in seen.items() if d == world.devices[0]}
         yield copies("statistics", seen, lambda _: statistics)
     for state, buffer, part, words, single in kept:
         rest = rests[state]

@@ -23,10 +23,11 @@ class Loss(Enum):
 
 
 class Statistics(Enum):
-    """Whose samples move a state that is not trained, such as running means."""
+    """Whose samples move a state that is not trained, such as running means, and whose copy counts."""
 
     ALL = "all samples"  # the mean over devices of what each one's samples add
-    FIRST = "first device"  # its samples only
+    FIRST = "first device"  # its samples only, on every device
+    COPY = "first device's copy"  # its samples only, and others have working copies of it
 
 
 @dataclass(frozen=True)

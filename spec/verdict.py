@@ -150,7 +150,7 @@ def _run(schedule: Schedule, forms: Forms, store: Store) -> Store:
 def _roots(schedule: Schedule, mesh: Mapping[str, Number]) -> Iterator[dict[str, int]]:
     """Where the first device may be: at each place that operations speak of, and at another one."""
     ops = schedule.ops
-    of_first = schedule.training.statistics is Statistics.FIRST
+    of_first = schedule.training.statistics in (Statistics.FIRST, Statistics.COPY)
     spoken_of = [a for op in ops if op.kind is Kind.BROADCAST for a in op.axes]
     axes = schedule.axes if of_first else tuple(dict.fromkeys(spoken_of))
     choices = []
@@ -188,14 +188,22 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
 
 
 def _require_statistics(forms: Forms, store: Store) -> None:
-    """Every device has the statistics that a single device has of the samples that move them."""
+    """Every device, or the first, has a single device's statistics, of the samples that move them.
+
+    Working copies may be anything when the next step begins.
+    """
     _, value = store[Buffer.STATISTICS, CONTENT]
     unmet = forms.unmet(Need("agreed", value, forms.moved_on(), "the statistics are"))
-    for position in forms.positions() if unmet else ():
+    first = tuple(forms.roots.get(axis, 0) for axis in forms.axes)
+    copies = [first] if forms.training.statistics is Statistics.COPY else [*forms.positions()]
+    for position in copies if unmet else ():
         no = forms.reason(position, unmet)
         if no:
             raise no
-    store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", forms.step + 1))
+    begins = forms.symbol("statistics", forms.step + 1)
+    if forms.training.statistics is Statistics.COPY:
+        begins = forms.with_at(forms.unknown(UNSETTLED), begins, first)
+    store[Buffer.STATISTICS, CONTENT] = (False, begins)
 
 
 def _relative(store: Store, step: int, forms: Forms) -> Relative:

@@ -19,6 +19,7 @@ from spec.reference import first_divergence
 from spec.schedule import MICRO_STEPS, Op, Schedule
 from spec.space import Kept
 from spec.states import MIXED_ADAM, BytePolicy, State
+from spec.training import Statistics
 from spec.verdict import MANY, Verdict, check
 
 MOST_AXES = 4  # of which every number of devices is looked at
@@ -116,7 +117,7 @@ class Checked:
     unmet: Line | None = None  # whose need is not met; none at the end of the step
     run: Run | None = None
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
-    is_working: bool = False  # it would be accepted if parameters were declared a working copy
+    declaration: str = ""  # with which it would be accepted
     repaired: Line | None = None  # by whose repair it is accepted
     repair: str = ""  # in words
 
@@ -152,8 +153,8 @@ class Checked:
         yield "needs", verdict.needs
         if self.for_want_of_a_copy:
             yield "why", NO_COPY
-        if self.is_working:
-            yield "or", WORKING
+        if self.declaration:
+            yield "or", self.declaration
         if self.failed:
             yield "with", f"{self.failed}, in step {verdict.step + 1}"
         if len(self.given) < len(self.found.names):
@@ -193,7 +194,7 @@ class Checked:
             "has": verdict.has,
             "needs": verdict.needs,
             "for_want_of_a_copy": self.for_want_of_a_copy,
-            "is_working": self.is_working,
+            "declaration": self.declaration or None,
             **(self.failed.json() if self.failed else {}),
         }
         return {
@@ -208,6 +209,10 @@ class Checked:
 
 
 WORKING = "if they are a working copy, say so: parameters = { working = true } in [rest]"
+FIRST_COPY = (
+    "if other devices' statistics may be old, say so: "
+    f'statistics = "{Statistics.COPY.value}" in [training]'
+)
 SHAPES = "the two buffers have not the same shape: there is no run"
 RULES = {
     "fresh": "forward and backward read the current parameters, all of them, on every device",
@@ -233,10 +238,19 @@ def check_schedule(name: str, schedule: Schedule, given: Given, policy: BytePoli
     unmet = _unmet(schedule, verdict, case.micro_steps)
     run = None if verdict.rule == "room" else small_run(schedule, case, policy)
     why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
-    theta = schedule.rest(State.PARAMETERS)
-    declared = schedule.with_rest(State.PARAMETERS, replace(theta, working=True))
-    working = verdict.rule == "agreed" and is_right(declared, given, policy)
-    return Checked(name, schedule, given, found, verdict, kinds, case, unmet, run, why, working)
+    said = _declaration(schedule, given, policy) if verdict.rule == "agreed" else ""
+    return Checked(name, schedule, given, found, verdict, kinds, case, unmet, run, why, said)
+
+
+def _declaration(schedule: Schedule, given: Given, policy: BytePolicy) -> str:
+    """How a file says that what is old after a step is a working copy, if it is right as such."""
+    theta, training = schedule.rest(State.PARAMETERS), schedule.training
+    if is_right(schedule.with_rest(State.PARAMETERS, replace(theta, working=True)), given, policy):
+        return WORKING
+    of_first = replace(schedule, training=replace(training, statistics=Statistics.COPY))
+    if training.statistics and is_right(of_first, given, policy):
+        return FIRST_COPY
+    return ""
 
 
 def is_right(schedule: Schedule, given: Given, policy: BytePolicy) -> bool:

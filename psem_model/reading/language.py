@@ -23,8 +23,9 @@ TABLES = (
         f"{MICRO_STEPS}, or the mean over all tokens; clip = true: the gradient is clipped by its "
         "norm; tied = true: some parameters are used in two places, and backward leaves the second "
         "one's gradient in 'tied gradients'; statistics = {statistics}: forward adds to a state "
-        'that is not trained (true: "all samples", the mean over devices of what each adds). Default '
-        "of the three: false",
+        'that is not trained (true: "all samples", the mean over devices of what each adds; "first '
+        'device": of its samples, on every device; "first device\'s copy": other copies may be old, as '
+        "where a broadcast before forward makes them new). Default of the three: false",
     ),
     (
         "[rest]",
@@ -51,7 +52,7 @@ BUFFERS = {
     Buffer.TIED: "of one micro-step, from the second place: each backward overwrites them, also where "
     "it adds the first place's into gradients; with tied = true only",
     Buffer.ACTIVATIONS: "what forward keeps for backward, which uses them up",
-    Buffer.STATISTICS: "running means and the like; with statistics = true only",
+    Buffer.STATISTICS: "running means and the like; with statistics in [training] only",
     Buffer.TOKENS: "how many there are in the samples of a micro-step: one number",
     Buffer.TOTAL_TOKENS: "accumulated over the micro-steps: one number",
     Buffer.NORM: "the square of the gradient's norm: one number",
@@ -65,7 +66,7 @@ DOES = {
     Kind.FETCH: "from the host to the device",
     Kind.OFFLOAD: "from the device to the host",
     Kind.RECOMPUTE: "produce again what was not kept: parameters, or activations from parameters",
-    Kind.FORWARD: "run the model on the samples; with statistics = true, adds to them",
+    Kind.FORWARD: "run the model on the samples; with statistics, adds to them",
     Kind.BACKWARD: "the samples' gradients at the parameters it reads, with the activations kept; into "
     "gradients they are added, into fresh gradients written. Along its axes each device has the "
     "samples of the whole group and computes the gradient of all of them; without, of its own",

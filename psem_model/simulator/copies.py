@@ -12,6 +12,7 @@ from psem_model.simulator.operations import Executor
 from psem_model.simulator.single import Single
 from spec.match import Copies, Place
 from spec.schedule import Buffer
+from spec.training import Statistics
 
 Rows = Sequence[Array]  # of each unit (1 or devices, elements)
 Index = tuple[int, int]  # a device's number, and an element's
@@ -75,5 +76,6 @@ def beside(run: Executor, single: Single, step: int) -> Iterator[Copies]:
     yield from resting(run, single.weights, each, place, step)
     if run.schedule.training.statistics:
         seen = run.numbers.get(Buffer.STATISTICS, run.arithmetic.zeros((1, len(single.statistics))))
+        seen = seen[:1] if run.schedule.training.statistics is Statistics.COPY else seen
         every = np.broadcast_to(single.statistics, seen.shape)
         yield Copies(step, "statistics", seen, every, place, np.abs(single.statistics).max())

@@ -2,6 +2,7 @@
 
 import pytest
 
+from psem_model.check.schedules import FIRST_COPY, check_schedule
 from psem_model.reading.schedules import dumps, loads
 from spec.reference import first_divergence
 from spec.states import POLICIES
@@ -272,6 +273,10 @@ FORWARD = '{ op = "forward", source = "parameters", into = "activations" },'
         ("all samples", "", False),
         ("first device", MEAN, False),
         ("first device", FORWARD + FIRST, False),
+        ("first device's copy", FIRST, True),
+        ("first device's copy", "", True),
+        ("first device's copy", MEAN, False),
+        ("first device's copy", FORWARD, False),
     ],
 )
 def test_statistics_are_a_single_devices_of_the_samples_that_move_them(whose, same, right):
@@ -280,6 +285,17 @@ def test_statistics_are_a_single_devices_of_the_samples_that_move_them(whose, sa
     for devices in (2, 3):
         assert agree_on_the_verdict(schedule, {"dp": devices}, 2) is right
         assert (first_divergence(schedule, {"dp": devices}, steps=3) is None) is right
+
+
+def test_statistics_sent_by_the_first_device_before_forward_are_its_copy():
+    sent_first = STATISTICS.replace("SAME", "").replace("micro_step = [", f"micro_step = [\n  {FIRST}")
+    for whose, right in (("first device's copy", True), ("first device", False)):
+        schedule = loads(sent_first.replace("WHOSE", whose), "")
+        for devices in (2, 3):
+            assert agree_on_the_verdict(schedule, {"dp": devices}, 2) is right
+            assert (first_divergence(schedule, {"dp": devices}, steps=3) is None) is right
+    rejected = check_schedule("file", loads(sent_first.replace("WHOSE", "first device"), ""), {}, None)
+    assert rejected.declaration == FIRST_COPY
 
 
 def test_a_reset_within_slices_leaves_what_is_outside():

@@ -169,6 +169,7 @@ def test_statistics_must_be_a_single_devices_of_the_samples_that_move_them():
     total = op(K.ALL_REDUCE, B.STATISTICS, axes=("d",))
     first = op(K.BROADCAST, B.STATISTICS, axes=("d",))
     right = {(Statistics.ALL, share), (Statistics.FIRST, first)}
+    right |= {(Statistics.COPY, first), (Statistics.COPY, None)}
     for whose in Statistics:
         for same in (share, total, first, None):
             ops = () if same is None else (same,)
