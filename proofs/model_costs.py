@@ -18,6 +18,7 @@ from proofs.kernel import Bool, Kernel, Theorem
 from proofs.programs import GPT, LLAMA
 from proofs.reciprocals import divisor
 from spec.distribute import ALL, NOTHING, PAIRS, distribute
+from spec.layouts import PARTIAL, WHOLE
 from spec.model_costs import elements_sent, kept_bytes, weights
 from spec.model_strategies import EXPERTS, MODEL_AXES
 from spec.programs import Line, Move, Program
@@ -98,6 +99,15 @@ class Symbols:
         )
 
 
+def sums(program: Program) -> tuple[Move, ...]:
+    """The all-reduces that make every weight's gradient whole where it comes out in terms."""
+    return tuple(
+        Move(axis, gradient, gradient, PARTIAL, WHOLE)
+        for weight, gradient in program.gradients.items()
+        for axis in program.summed(weight)
+    )
+
+
 @claim("X6")
 def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
     """Tensor parallelism moves 4bsh(n-1)/n forward and as much backward, per layer and micro-batch.
@@ -117,11 +127,11 @@ def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
         again = {(s, how): x.program(s, how) for s in ("tp", "tp+sp") for how in (PAIRS, ALL)}
         volumes = {
             "tp_forward": (tp, tp.forward, twice),
-            "tp_backward": (tp, tp.backward + tp.finish, twice),
+            "tp_backward": (tp, tp.backward + sums(tp), twice),
             "tp_sp_forward": (tp_sp, tp_sp.forward, twice),
             "tp_sp_backward": (tp_sp, tp_sp.backward, twice + twice / 2),
             "tp_sp_held_backward": (held, held.backward, twice),
-            "tp_sp_gradients": (tp_sp, tp_sp.finish, 2 * x.passed * on_every_device),
+            "tp_sp_gradients": (tp_sp, sums(tp_sp), 2 * x.passed * on_every_device),
         }
         for (strategy, how), program in again.items():
             backward = 2 * twice if how == ALL else volumes[f"{strategy}_backward".replace("+", "_")][2]
@@ -151,8 +161,8 @@ def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
             "ring_forward": (ring, ring.forward, keys),
             "ring_backward": (ring, ring.backward, 2 * keys),
             "ring_held_backward": (held, held.backward, keys),
-            "ring_gradients": (ring, ring.finish, x.gradients(ring)),
-            "all_to_all_gradients": (swap, swap.finish, x.gradients(swap)),
+            "ring_gradients": (ring, sums(ring), x.gradients(ring)),
+            "all_to_all_gradients": (swap, sums(swap), x.gradients(swap)),
         }
         found += x.sends(volumes)
         all_to_all = {
@@ -198,7 +208,7 @@ def expert_parallelism_moves_tokens_twice(k: Kernel) -> tuple[Theorem, ...]:
         "tokens_forward": (ep, ep.forward, 2 * each),
         "tokens_backward": (ep, ep.backward, 2 * each),
         "cut_experts_forward": (cut, cut.forward, 2 * x.passed * x.b * x.s * x.h * (1 + chosen)),
-        "gradients": (ep, ep.finish, x.gradients(ep, but=EXPERTS)),
+        "gradients": (ep, sums(ep), x.gradients(ep, but=EXPERTS)),
     }
     return tuple(x.sends(volumes))
 

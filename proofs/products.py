@@ -156,7 +156,7 @@ def _shared(shape: Transformer, stages: int) -> frozenset[str]:
 def _partial_along(program: Program, weight: Value) -> tuple[str, ...]:
     """The axes along which the terms of a weight's gradient are typed partial, before any is moved."""
     sums, axes = {program.gradients[weight]}, set()
-    for line in reversed(program.backward + program.finish):
+    for line in reversed(program.backward):
         if line.makes not in sums:
             continue
         if isinstance(line, Move):

@@ -75,7 +75,7 @@ def computed(program: Program, terms: Terms) -> dict[str, int]:
     kept = {*program.kept}
     known = {v: n for v, n in known.items() if v in kept or v.role is Role.WEIGHT}
     known[program.seed] = terms.number(SEED)
-    run(program.backward + program.finish)
+    run(program.backward)
     found |= {weight.name: of(gradient) for weight, gradient in program.gradients.items()}
     return found | ({"returns": of(program.returns)} if program.returns else {})
 

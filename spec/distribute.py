@@ -35,7 +35,6 @@ def distribute(part: Part, axes: Iterable[Axis], again: str = NOTHING) -> Progra
         work.axes,
         tuple(work.forward),
         tuple(work.backward),
-        tuple(work.finish),
         work.now[part.gives],
         work.seed,
         work.returns,
@@ -53,7 +52,6 @@ class _Work:
         self.again = again if part.takes or again == PAIRS else NOTHING  # from samples, nothing is
         self.forward: list[Line] = []
         self.backward: list[Line] = []
-        self.finish: list[Line] = []
         self.lines = self.forward  # those that are being written
         self.lies: dict[Value, Lies] = {}
         self.now: dict[Value, Value] = {}
@@ -194,7 +192,7 @@ class _Work:
         takes = self.part.takes
         self.returns = self.settled(takes, of_cotangent(self.lies[takes])) if takes else None
         for weight in self.part.weights:
-            self.gradients[weight] = self.settled(weight, self.lies[weight], self.finish)
+            self.gradients[weight] = self.settled(weight, self.lies[weight], in_terms=True)
 
     def keep_what_it_takes(self, takes: Value) -> None:
         """All that is kept: whole, or each device its slice, gathered again for backward."""
@@ -213,17 +211,19 @@ class _Work:
         if value.role is not Role.CONSTANT:
             self.contributed.setdefault(value, []).append(cotangent)
 
-    def settled(self, value: Value, lies: Lies, moves: list[Line] | None = None) -> Value:
-        """A value's cotangent: what its uses contribute, summed, and moved to lie as it must."""
+    def settled(self, value: Value, lies: Lies, in_terms: bool = False) -> Value:
+        """A value's cotangent: what its uses contribute, summed, and moved to lie as it must.
+
+        `in_terms`: one that is summed later, over the devices that have terms of it.
+        """
         alike: dict[tuple[Lie, ...], list[Value]] = {}
         for cotangent in self.contributed[value]:
             alike.setdefault(tuple(self.lies[cotangent].values()), []).append(cotangent)
         sums = [self.total(value, terms, f"{i}" if i else "") for i, terms in enumerate(alike.values())]
-        self.lines = self.backward if moves is None else moves
-        sums = [self.bring(term, lies) for term in sums]
-        found = self.total(value, sums, " whole")
-        self.lines = self.backward
-        return found
+        if in_terms and len(sums) == 1:
+            has = self.lies[sums[0]]
+            lies = {a: PARTIAL if (has[a], lie) == (PARTIAL, WHOLE) else lie for a, lie in lies.items()}
+        return self.total(value, [self.bring(term, lies) for term in sums], " whole")
 
     def total(self, value: Value, terms: list[Value], name: str) -> Value:
         """The sum of cotangents that lie alike."""

@@ -66,7 +66,6 @@ def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
     But for what is counted elsewhere: what is kept for backward, weights, and their gradients.
     """
     of_states = {*program.part.weights, *program.gradients.values()}
-    of_states |= {value for line in program.finish for value in line.reads}
     moments = live(program.forward, program.part.takes, program.gives)
     moments += live(program.backward, program.seed, program.returns)
     beside = (moment - of_states - {*program.kept} for moment in moments)

@@ -2,7 +2,7 @@
 
 The type of a value is how it lies along each axis. A program is right if every operation does on
 slices and terms what it does on whole values, which the layout rule says, and if in the end every
-weight has its whole gradient where the weight is.
+weight has its gradient where the weight is: whole, or in terms, which are summed where its states are.
 """
 
 from __future__ import annotations
@@ -95,15 +95,14 @@ Line = Operation | Move
 class Program:
     """A part on several devices. `kept`: what is kept from forward to backward.
 
-    `backward` starts from the cotangent of what the part gives. `finish` runs once a step, on the
-    gradients that the micro-steps have summed.
+    `backward` starts from the cotangent of what the part gives. Along the axes over which a gradient is
+    to be summed it leaves a term on each device: the states' schedule sums them.
     """
 
     part: Part
     axes: tuple[Axis, ...]
     forward: tuple[Line, ...]
     backward: tuple[Line, ...]
-    finish: tuple[Line, ...]
     gives: Value
     seed: Value  # the cotangent of what it gives
     returns: Value | None  # that of what it takes
@@ -113,20 +112,16 @@ class Program:
 
     @property
     def lines(self) -> tuple[Line, ...]:
-        return self.forward + self.backward + self.finish
+        return self.forward + self.backward
 
     @property
     def moves(self) -> tuple[Move, ...]:
         return tuple(line for line in self.lines if isinstance(line, Move))
 
     def summed(self, weight: Value) -> tuple[str, ...]:
-        """The axes along which a weight's gradient comes out partial."""
-        parts, axes = {self.gradients[weight]}, []
-        for line in reversed(self.finish):
-            if line.makes in parts:
-                parts |= {line.value} if isinstance(line, Move) else {*line.reads}
-                axes += [line.axis] if isinstance(line, Move) else []
-        return tuple(axis.name for axis in self.axes if axis.name in axes)
+        """The axes along which a weight's gradient comes out partial: it is to be summed over them."""
+        lies = self.lies[self.gradients[weight]]
+        return tuple(axis.name for axis in self.axes if lies[axis.name] == PARTIAL)
 
     def without(self, move: Move) -> Program:
         """The program that forgets a move: what it moved is used as it lies."""
@@ -141,7 +136,6 @@ class Program:
             self,
             forward=forget(self.forward),
             backward=forget(self.backward),
-            finish=forget(self.finish),
             gives=now(self.gives) or self.gives,
             returns=now(self.returns),
             gradients={weight: now(g) or g for weight, g in self.gradients.items()},
@@ -224,7 +218,7 @@ def check(program: Program) -> None:
     kept, forward = {*program.kept}, {line.makes: line for line in program.forward}
     lies = {v: at for v, at in lies.items() if v in kept or _at_hand(v)}
     lies[program.seed] = of_cotangent(home)
-    for line in program.backward + program.finish:
+    for line in program.backward:
         if isinstance(line, Operation) and forward.get(line.makes) == line:  # and masks drawn again
             lies |= {v: program.lies[v] for v in line.reads if v.role is Role.CONSTANT}
         lies[line.makes] = _made(program, line, lies)
@@ -237,7 +231,7 @@ def check(program: Program) -> None:
         if weight not in program.gradients:
             raise LayoutError(f"{weight.name} has no gradient")
     for weight, gradient in program.gradients.items():
-        _require(lies, gradient, lies[weight])
+        _require(lies, gradient, lies[weight], in_terms=True)
 
 
 def _at_hand(value: Value) -> bool:
@@ -266,9 +260,11 @@ def _made(program: Program, line: Line, lies: Mapping[Value, Lies]) -> Lies:
     return {**lies[line.value], line.axis: line.after}
 
 
-def _require(lies: Mapping[Value, Lies], value: Value, needed: Lies) -> None:
+def _require(lies: Mapping[Value, Lies], value: Value, needed: Lies, in_terms: bool = False) -> None:
+    """`in_terms`: terms of what must be whole will do."""
     if value not in lies:
         raise LayoutError(f"{value.name} is not there")
     for axis, lie in needed.items():
-        if lies[value][axis] != lie:
+        has = lies[value][axis]
+        if has != lie and not (in_terms and has == PARTIAL and lie == WHOLE):
             raise LayoutError(f"{value.name} is {lies[value][axis]} along {axis}; needs {lie}")

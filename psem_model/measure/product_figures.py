@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 
 from psem_model.measure.measured import Figure
 from psem_model.predict.models import StageCosts
-from psem_model.simulator.products import PlacedTransformer
+from psem_model.simulator.distributed import DistributedTransformer
 from spec.arithmetic import Number
 from spec.memory import MODEL_STATES
 from spec.programs import Move
 
 
-def figures(run: PlacedTransformer, costs: StageCosts) -> Iterator[Figure]:
+def figures(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]:
     """What is counted of a stage, per device, and what is predicted for it."""
     stage, k = run.stages[costs.number], costs.number
     elements = sum(placed.elements for placed in stage.placed)
     yield Figure("computes_with", "parameters computed with, elements", elements, costs.parameters)
-    resting = run.resting(k)
+    resting = stage.resting()
     for state in MODEL_STATES:
         words = f"{state.value} at rest, bytes"
         yield Figure(state.value, words, resting[state], costs.resting[state])
-    on_host = sum(run.resting(k, True).values()) + stage.host.fullest
+    on_host = sum(stage.resting(host=True).values()) + stage.host.fullest
     yield Figure("host", "on the host, bytes", on_host, costs.host)
     words = "activations at their fullest, bytes"
     passing = costs.transient["offloaded"]
@@ -59,7 +59,7 @@ class Sent:
         self.bytes[axes] += elements * width
 
 
-def sent(run: PlacedTransformer, costs: StageCosts) -> Sent:
+def sent(run: DistributedTransformer, costs: StageCosts) -> Sent:
     """What the device of a stage that sends most sends, as the simulator counts it."""
     stage, found = run.stages[costs.number], Sent()
     of_parts = {block.name: block.program for chunk in stage.chunks for block in chunk}
@@ -81,7 +81,7 @@ def sent(run: PlacedTransformer, costs: StageCosts) -> Sent:
     return found
 
 
-def over_host_link(run: PlacedTransformer, number: int) -> Number:
+def over_host_link(run: DistributedTransformer, number: int) -> Number:
     """Bytes over each device's host link in a step, both ways: of states, and of activations."""
     stage = run.stages[number]
     of_states = sum(

@@ -11,9 +11,13 @@ from psem_model.measure.product_figures import figures
 from psem_model.measure.states import LARGEST, PER_ELEMENT
 from psem_model.predict.model_plans import require_places
 from psem_model.predict.models import PARTS, Group, ModelPlan
+from psem_model.simulator.distributed import (
+    DistributedTransformer,
+    RealDescent,
+    ResiduesOfDescent,
+)
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placing import Placing
-from psem_model.simulator.products import PlacedTransformer, RealDescent, ResiduesOfDescent
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
 from spec.distribute import NOTHING, distribute
@@ -133,10 +137,10 @@ def transformer(
     arithmetic: str = MODULAR,
     seed: int = 0,
     schedule_of: Callable[[Group], Schedule] = lambda group: group.costs.schedule,
-) -> PlacedTransformer:
+) -> DistributedTransformer:
     """The devices of a plan, and the single device."""
     batch = plan.product.states.axes
-    return PlacedTransformer(
+    return DistributedTransformer(
         plan.model,
         programs(plan),
         {axis: plan.mesh[axis] for axis in (*batch, *(cut.name for cut in plan.axes))},

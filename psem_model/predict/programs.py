@@ -57,7 +57,7 @@ class _Shown:
         self.again = {part.takes, *made}
         alike: dict[str, dict[Value, None]] = {}
         there = [*([part.takes] if part.takes else []), *part.weights, *made, derived.seed]
-        for value in (*there, *(line.makes for line in derived.backward + derived.finish)):
+        for value in (*there, *(line.makes for line in derived.backward)):
             alike.setdefault(value.plain_name, {})[value] = None
         # values of one name are numbered as they come
         self.names = {
@@ -68,12 +68,11 @@ class _Shown:
         self.used: set[str] = set()
 
     def report(self, found: Expression) -> Report:
-        """Forward, backward and finish, a row a line; with all lines, what is kept as well."""
+        """Forward and backward, a row a line; with all lines, what is kept as well."""
         derived, sections = self.derived, []
         for title, lines in (
             ("forward", derived.forward),
             ("backward", derived.backward),
-            ("finish, once a step", derived.finish),
         ):
             cells = [
                 self.row(line, lines is derived.backward)
@@ -83,6 +82,13 @@ class _Shown:
             if cells:
                 columns = (Column("makes"), Column("by", 1), Column("lies"))
                 sections.append(Section(title, columns, rows(cells)))
+        left: dict[tuple[str, ...], list[str]] = {}
+        for weight in derived.part.weights:
+            left.setdefault(derived.summed(weight), []).append(weight.name)
+        left.pop((), None)
+        if left:
+            along = (f"over {' x '.join(axes)}: {', '.join(names)}" for axes, names in left.items())
+            sections.append(listed("gradients left in terms, which the states' schedule sums", along))
         if not self.moves:
             kept = (f"{self.value(v)} {self.lies(v)}".rstrip() for v in derived.kept)
             sections.append(listed("kept for backward", kept))

@@ -35,7 +35,7 @@ class Devices:
 
 
 class Block:
-    """One part: an embedding, one of the layers, or a head. `sums`: what backward leaves for finish.
+    """One part: an embedding, one of the layers, or a head.
 
     `fullest`: bytes that each device computes with at the fullest moment of forward or backward, beside
     weights, what is kept between the two, and gradients.
@@ -44,12 +44,7 @@ class Block:
     def __init__(self, program: Program, layer: int, devices: Devices) -> None:
         self.program, self.layer, self.devices = program, layer, devices
         self.forward_lines = frozenset(program.forward)
-        made = {line.makes for line in program.finish}
-        reads = (value for line in program.finish for value in line.reads)
-        self.summed = tuple(dict.fromkeys((*reads, *program.gradients.values())))
-        self.summed = tuple(value for value in self.summed if value not in made)
-        self.sums: Values = {}
-        self.apart = {*program.part.weights, *program.kept, *self.summed}
+        self.apart = {*program.part.weights, *program.kept, *program.gradients.values()}
         self.fullest: Number = 0
 
     @property
@@ -77,22 +72,13 @@ class Block:
 
     def backward(
         self, weights: Mapping[Value, Slices], kept: Values, cotangent: Slices, moment: Moment
-    ) -> Slices | None:
-        """The cotangent of what the part takes, from what was kept. Adds to `sums`."""
+    ) -> tuple[Values, Slices | None]:
+        """Each weight's gradient, from what was kept, and the cotangent of what the part takes."""
         has = {**weights, **kept, self.program.seed: cotangent}
-        returns = self.program.returns
-        self.run("backward", has, moment, (*self.summed, *([returns] if returns else [])))
-        for value in self.summed:
-            found, had = self.value(value, "the step's end", has), self.sums.get(value)
-            self.sums[value] = found if had is None else self.added(had, found)
-        return self.value(returns, "what comes before", has) if returns else None
-
-    def finish(self, moment: Moment) -> Values:
-        """Each weight's gradient, of all micro-batches."""
-        has, self.sums = self.sums, {}
-        self.run("finish", has, moment, tuple(self.program.gradients.values()))
-        gradients = self.program.gradients.items()
-        return {weight: self.value(value, "the update", has) for weight, value in gradients}
+        returns, left = self.program.returns, self.program.gradients
+        self.run("backward", has, moment, (*left.values(), *([returns] if returns else [])))
+        gradients = {weight: self.value(value, "the update", has) for weight, value in left.items()}
+        return gradients, self.value(returns, "what comes before", has) if returns else None
 
     def over_host_link(self, kept: Values, offload: bool) -> Values:
         """What is kept, each array on the other side of its device's link to the host."""
@@ -122,9 +108,8 @@ class Block:
                 has[line.makes] = move(line, reads[0], self.devices.grid, self.devices.numbers, network)
             else:
                 has[line.makes] = replace(self.do(line, reads, moment), width=line.makes.width)
-            if phase != "finish":
-                here = sum(slices.bytes for value, slices in has.items() if value not in self.apart)
-                self.fullest = max(self.fullest, here)
+            here = sum(slices.bytes for value, slices in has.items() if value not in self.apart)
+            self.fullest = max(self.fullest, here)
             for value in [value for value in has if last.get(value, -1) <= number]:
                 del has[value]
 

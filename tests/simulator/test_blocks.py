@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psem_model.simulator.arithmetic import PRIME
+from psem_model.simulator.distributed import DistributedTransformer
 from psem_model.simulator.functions import Real, Residues
 from psem_model.simulator.moves import move
 from psem_model.simulator.network import Network
 from psem_model.simulator.routes import to_slots, to_tokens
 from psem_model.simulator.slices import Grid, Slices, cut
-from psem_model.simulator.stages import DistributedTransformer
 from psem_model.simulator.tables import Moment, Tables, route
 from psem_model.simulator.tape import Node, Tape
 from psem_model.simulator.transformer import SingleDevice, shapes
@@ -24,8 +24,10 @@ from spec.distribute import distribute
 from spec.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.model_strategies import MODEL_AXES
 from spec.programs import Axis, Move, check
+from spec.states import MIXED_ADAM
 from spec.transformer import Transformer, parts
 from spec.values import Role, Value
+from tests.support.transformers import Plan, replicated
 
 PLAIN = Transformer(1, 4, 2, 1, 4, 4, 7)
 VARIANTS = [
@@ -311,7 +313,9 @@ def test_backward_cannot_run_without_anything_that_is_kept(model, axis, again, d
         with pytest.raises(LayoutError, match="is not there"):
             check(found[number])
     mesh = {program.axes[0].name: 2}
-    run = DistributedTransformer(model, tuple(found), mesh, 2, 2, Residues())
+    plan = Plan(model, found[0].axes, mesh, again, 2, 2)
+    sizes = (mesh, 2, 2, Residues())
+    run = DistributedTransformer(model, tuple(found), *sizes, replicated(plan), MIXED_ADAM)
     with pytest.raises(ValueError, match=r"not there|not kept"):
         run.step()
 

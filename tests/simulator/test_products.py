@@ -21,14 +21,13 @@ from psem_model.measure.products import (
 from psem_model.predict.models import ModelPlan
 from psem_model.predict.parts import AGAIN, BACKWARD
 from psem_model.reading.products import parse
+from psem_model.simulator.distributed import DistributedTransformer
 from psem_model.simulator.functions import Residues
 from psem_model.simulator.placing import Halves
-from psem_model.simulator.products import PlacedTransformer, term
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import divergence_text
 from psem_model.text.terminal import text
 from spec.derive import derive
-from spec.layouts import along
 from spec.pipeline import Kind, Pipeline
 from spec.placement import on_batch
 from spec.programs import Move
@@ -75,7 +74,6 @@ def of_model(run, plan, number):
         name, phase = where.split()
         line = getattr(by_name[name], phase)[line_number]
         assert isinstance(line, Move)
-        assert phase != "finish"
         found[name, phase, line.axis, line.collective] += each(elements)
         width = stage.devices.network.widths[where, line_number]
         bytes_[name, phase, line.axis, line.collective] += each(elements) * width
@@ -271,24 +269,13 @@ def test_weights_that_are_not_placed_once_are_refused(change):
     placed = change(placings(plan, lambda group: group.costs.schedule))
     sizes = {"batch": 2, "tensor": 2}, 4, 4
     with pytest.raises(ValueError, match="not placed once"):
-        PlacedTransformer(plan.model, programs(plan), *sizes, Residues(), placed, plan.policy)
+        DistributedTransformer(plan.model, programs(plan), *sizes, Residues(), placed, plan.policy)
 
 
 @pytest.mark.parametrize("activations", ["R", "S*", "M", "S+O"])
 def test_a_schedule_of_more_than_weights_is_refused(activations):
     with pytest.raises(ValueError, match="expected operations on weights"):
         Halves(derive(on_batch("R", "S", "S", activations)))
-
-
-def test_a_gradient_that_more_than_a_sum_is_left_to_do_for_is_refused():
-    _, layer, _ = programs(plan_of("zero1(2) * tp+sp(2)"))
-    last = next(line for line in reversed(layer.finish) if isinstance(line, Move))
-    weight = next(w for w, gradient in layer.gradients.items() if gradient == last.makes)
-    assert term(layer, weight) not in {line.makes for line in layer.finish}
-    scattered = replace(last, after=along(last.value.indices[0]))
-    finish = tuple(scattered if line == last else line for line in layer.finish)
-    with pytest.raises(ValueError, match="expected a sum"):
-        term(replace(layer, finish=finish), weight)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,16 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+from psem_model.simulator.distributed import ONE_STAGE, DistributedTransformer
 from psem_model.simulator.functions import Residues
-from psem_model.simulator.stages import ONE_STAGE, DistributedTransformer
-from psem_model.simulator.transformer import SingleDevice
+from psem_model.simulator.placing import Placing
+from spec.compose import Product
+from spec.derive import derive
 from spec.distribute import distribute
 from spec.match import first_difference
 from spec.model_strategies import MODEL_AXES
+from spec.stages import pieces, to_sum
+from spec.states import MIXED_ADAM
 from spec.transformer import Transformer, parts
 
 AGAIN = ["none", "attention", "all", "sliced"]
@@ -46,8 +50,8 @@ class Plan(NamedTuple):
         """Where a mask may drop all tokens that a device has, nothing of them is missed."""
         return self._replace(model=replace(self.model, dropout=False))
 
-    def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1):
-        """The model trained on the mesh, and on one device."""
+    def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1, placings=None):
+        """The model trained on the mesh beside one device, its states replicated."""
         found = DistributedTransformer(
             self.model,
             programs or self.programs,
@@ -55,23 +59,46 @@ class Plan(NamedTuple):
             self.micro_batch,
             self.sequence,
             numbers or Residues(),
+            replicated(self, pipe) if placings is None else placings,
+            MIXED_ADAM,
             pipe,
         )
-        single = SingleDevice(found.tables)
         for _ in range(steps):
             found.step()
-            single.step(pipe.micro_batches)
-        return found, single
+        return found
 
     def differing(self, **options):
         """States and weights, with their layers, that are not as on one device."""
-        return differing(*self.run(**options))
+        return differing(self.run(**options))
 
 
-def differing(found, single):
+def replicated(plan, pipe=ONE_STAGE, forgotten=()):
+    """Every weight's states on every device; its gradient summed wherever there are terms of it.
+
+    `forgotten`: an axis along which it is not, or a weight of which it is not.
+    """
+    placed = pieces(plan.model, pipe.stages, pipe.chunks)
+    copies, groups = to_sum(placed), {}
+    programs = {program.part.name: program for program in plan.programs}
+    for piece in placed:
+        for weight in piece.part.weights:
+            name, layer = piece.owns(weight)
+            summed = programs[piece.part.name].summed(weight)
+            axes = () if name in forgotten else tuple(axis for axis in summed if axis not in forgotten)
+            shared = (name, layer) in copies and "pipe" not in forgotten
+            stages = copies[name, layer] if shared else (piece.stage,)
+            placed_along = (*axes, "pipe") if shared else axes
+            groups.setdefault((placed_along, stages), {})[layer, name] = None
+    return [
+        Placing(derive(Product(()).states_of(axes)), (*keys,), 10**6, at, "pipe" * ("pipe" in axes))
+        for (axes, at), keys in groups.items()
+    ]
+
+
+def differing(found):
     """States and weights, with their layers, that are not as on one device."""
     unequal = found.numbers.unequal
-    firsts = (first_difference([row], unequal) for row in found.beside(single))
+    firsts = (first_difference([row], unequal) for row in found.beside())
     return {(d.state, d.place.layer, d.place.weight) for d in firsts if d}
 
 

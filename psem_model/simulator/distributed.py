@@ -1,0 +1,214 @@
+"""A model trained on a mesh of devices, its layers in the stages of a pipeline; one stage: no pipeline.
+
+Each stage is a mesh of its own; between stages, devices at the same place of their meshes send one
+another what layers hand on, and its cotangent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.blocks import Block, Devices
+from psem_model.simulator.functions import Functions, Real, Residues
+from psem_model.simulator.network import Network, point_to_point
+from psem_model.simulator.placed import Placed
+from psem_model.simulator.placing import Placing
+from psem_model.simulator.slices import Grid, Slices, cut
+from psem_model.simulator.stages import Stage
+from psem_model.simulator.tables import OUTSIDE, Tables
+from psem_model.simulator.transformer import Key, SingleDevice
+from spec.match import Copies, Divergence, Place, first_difference
+from spec.pipeline import Kind, Phase, Pipeline, Work, order
+from spec.programs import Program
+from spec.states import BytePolicy
+from spec.transformer import Transformer
+
+ONE_STAGE = Pipeline(Kind.ONE_F_ONE_B, 1, 1)
+
+
+class _Descent(Functions):
+    """Gradient descent, which keeps nothing."""
+
+    moments = 0
+
+    def next(self, weight: Array, moments: Array, gradient: Array, step: int) -> tuple[Array, Array]:
+        return self.descend(weight, gradient), moments
+
+
+class ResiduesOfDescent(_Descent, Residues):
+    """Residues, without optimizer state."""
+
+
+class RealDescent(_Descent, Real):
+    """Double precision, without optimizer state."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moments = 0
+
+
+class DistributedTransformer:
+    """A model on `mesh` in each stage of a pipeline, beside a single device that does the same steps.
+
+    `programs`: of embedding, layer and head. `placings`: of every weight of every stage, once.
+    `boundary` counts what stages send one another: device number = stage * devices of a stage + own.
+    `divergence`: the first, if the run diverges. Layers are cut as evenly as they go. Raises ValueError
+    where slices do not meet, where weights have no placing or several, and for schedules of more than
+    weights.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        programs: tuple[Program, Program, Program],
+        mesh: Mapping[str, int],
+        micro_batch: int,
+        sequence: int,
+        numbers: Functions,
+        placings: Iterable[Placing],
+        policy: BytePolicy,
+        pipe: Pipeline = ONE_STAGE,
+        seed: int = 0,
+        offloads: bool = False,
+    ) -> None:
+        self.pipe, self.numbers, self.steps = pipe, numbers, 0
+        grid = Grid(programs, mesh, model.sizes(micro_batch, sequence))
+        self.grid, self.inner = grid, grid.cluster.devices
+        cells = grid.cells() if model.experts else None
+        self.tables = Tables(numbers, model, micro_batch, sequence, seed, cells)
+        self.single = SingleDevice(self.tables)
+        self.boundary = Network(pipe.stages * self.inner)
+        self.stages = [self._stage(k, model.layers, programs, offloads) for k in range(pipe.stages)]
+        self.divergence: Divergence | None = None
+        self.told: Callable[[], None] = lambda: None
+        weights = [stage.start() for stage in self.stages]
+        self.placed = [self._placed(placing, weights, mesh, policy) for placing in placings]
+        for stage, keys in zip(self.stages, weights, strict=True):
+            stage.placed = [p for p in self.placed if stage.number in p.placing.stages]
+            for key in keys:
+                if sum(key in placed.slices for placed in stage.placed) != 1:
+                    raise ValueError(f"{key} of stage {stage.number} is not placed once")
+
+    def _stage(
+        self, k: int, layers: int, programs: tuple[Program, Program, Program], offloads: bool
+    ) -> Stage:
+        pipe, devices = self.pipe, Devices(self.grid, self.tables, Network(self.inner))
+        chunks = []
+        for virtual in range(k, pipe.virtual_stages, pipe.stages):
+            here = [i for i in range(layers) if i * pipe.virtual_stages // layers == virtual]
+            chunk = [Block(programs[1], i, devices) for i in here]
+            if virtual == 0:
+                chunk.insert(0, Block(programs[0], OUTSIDE, devices))
+            if virtual == pipe.virtual_stages - 1:
+                chunk.append(Block(programs[2], OUTSIDE, devices))
+            chunks.append(chunk)
+        return Stage(k, devices, chunks, order(pipe, k), offloads)
+
+    def _placed(
+        self,
+        placing: Placing,
+        weights: list[dict[Key, Slices]],
+        mesh: Mapping[str, int],
+        policy: BytePolicy,
+    ) -> Placed:
+        stages, keys = [self.stages[k] for k in placing.stages], {*placing.weights}
+        users = sum(bool(keys & stage.keys(i)) for stage in stages for i in range(len(stage.chunks)))
+        sizes = users, int(self.pipe.micro_batches), self.numbers, policy
+        return Placed(placing, weights[placing.stages[0]], mesh, *sizes)
+
+    # ------------------------------------------------------------------------ a step
+    def step(self) -> None:
+        """One step of the devices, of which what is sent is counted, and of the single device.
+
+        All micro-batches forward and backward, each stage in its order; then what schedules do after
+        all of them: they sum over stages, too. Raises ValueError where every stage that has work left
+        waits for another.
+        """
+        for network in (self.boundary, *(stage.devices.network for stage in self.stages)):
+            network.clear()
+        for placed in self.placed:
+            placed.count_anew()
+        self._train()
+        for placed in self.placed:
+            placed.finish(self.steps)
+        self.steps += 1
+        self.single.step(self.pipe.micro_batches)
+        self.divergence = self.divergence or first_difference(self.beside(), self.numbers.unequal)
+
+    def _train(self) -> None:
+        """Forward and backward of all micro-batches."""
+        inbox: dict[tuple[int, Work], Slices] = {}
+        left = [iter(stage.orders) for stage in self.stages]
+        now = [next(rest, None) for rest in left]
+        while any(now):
+            works = [(k, work) for k, work in enumerate(now) if work]
+            ready = [(k, work) for k, work in works if self._is_ready(k, work, inbox)]
+            if not ready:
+                raise ValueError(f"every stage waits: {now}")
+            for k, work in ready:
+                self._do(k, work, inbox)
+                self.told()
+                now[k] = next(left[k], None)
+
+    def _virtual(self, k: int, work: Work) -> int:
+        return int(work.chunk * self.pipe.stages + k)
+
+    def _is_ready(self, k: int, work: Work, inbox: dict[tuple[int, Work], Slices]) -> bool:
+        forward = work.phase is Phase.FORWARD
+        if self._virtual(k, work) == (0 if forward else self.pipe.virtual_stages - 1):
+            return forward or (work.micro_batch, work.chunk) in self.stages[k].kept
+        return (k, work) in inbox
+
+    def _do(self, k: int, work: Work, inbox: dict[tuple[int, Work], Slices]) -> None:
+        """One work, and what comes of it sent to the stage that waits for it."""
+        stage, virtual = self.stages[k], self._virtual(k, work)
+        found: Slices | None
+        if work.phase is Phase.FORWARD:
+            found = stage.forward(work, inbox.pop((k, work), None), self.steps)
+            after = virtual + 1
+            if after == self.pipe.virtual_stages:
+                stage.losses[work.micro_batch] = found
+                return
+        else:
+            if virtual == self.pipe.virtual_stages - 1:
+                loss = stage.losses[work.micro_batch]
+                ones = self.numbers.count(np.ones(loss.array.shape, np.int64))
+                cotangent = replace(loss, array=ones)
+            else:
+                cotangent = inbox.pop((k, work))
+            found = stage.backward(work, cotangent, self.steps)
+            after = virtual - 1
+        if found is not None:
+            chunk, receiver = divmod(after, self.pipe.stages)
+            inbox[receiver, work._replace(chunk=chunk)] = self.send(found, k, receiver)
+
+    def send(self, value: Slices, sender: int, receiver: int) -> Slices:
+        """From each device of a stage to the one at its place in another."""
+        if sender == receiver:
+            return value
+        n = self.inner
+        buffer = np.zeros((1, self.boundary.devices, *value.array.shape[1:]), value.array.dtype)
+        buffer[0, sender * n : (sender + 1) * n] = value.array
+        self.boundary.serve(("boundary", 0), None, width=value.width)
+        for place in range(n):
+            buffer = point_to_point(buffer, sender * n + place, receiver * n + place, self.boundary)
+        return replace(value, array=buffer[0, receiver * n : (receiver + 1) * n])
+
+    # --------------------------------------------------------------- beside one device
+    def beside(self) -> Iterator[Copies]:
+        """What rests, and losses, beside the single device's."""
+        for placed in self.placed:
+            yield from placed.beside(self.single.weights, self.single.moments, self.steps - 1)
+        losses, last = self.single.losses[-1], len(self.stages) - 1
+        for m, loss in self.stages[-1].losses.items():
+            single = cut(losses[m], loss.indices, loss.where).array
+            largest = max(np.abs(table).max() for table in losses)
+
+            def place(index: tuple[int, ...]) -> Place:
+                return Place(self.grid.cluster.coordinate(index[0]), None, None, None, last)
+
+            yield Copies(self.steps - 1, f"loss of micro-batch {m}", loss.array, single, place, largest)
