@@ -8,7 +8,6 @@ from itertools import combinations, pairwise, product
 
 from proofs.claim import claim
 from proofs.kernel import Kernel, KernelError, Theorem
-from proofs.program_values import Terms, computed, differentiated
 from proofs.programs import accepted_rules, must_reject, rules_in
 from proofs.strategies import accepted
 from spec.compose import OVER_ALL, Product, factor
@@ -21,6 +20,7 @@ from spec.programs import Axis, Move, Program, check
 from spec.schedule import Rest, Schedule
 from spec.stages import OUTSIDE, check_stages, pieces, sends, to_sum
 from spec.strategies import STRATEGIES
+from spec.terms import Terms, computed, differentiated
 from spec.transformer import Transformer, parts
 from spec.values import Does, Part, Value
 

@@ -36,11 +36,11 @@ from proofs.program_lines import (
     contractions_have_transposes,
     proved,
 )
-from proofs.program_values import Terms, computed, differentiated, given_to
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along
 from spec.model_strategies import MODEL_AXES
 from spec.programs import COLLECTIVE, Axis, Move, Program, check, of_cotangent, result
+from spec.terms import Terms, computed, differentiated, given_to
 from spec.transformer import Transformer, parts
 from spec.values import Builder, Does, Operation, Part, Role, Value
 
@@ -192,7 +192,7 @@ def checked(part: Part, axes: Sequence[tuple[Axis, ...]]) -> set[Rule]:
     return found
 
 
-def must_reject(accepts: Callable[..., None], *damaged: object) -> None:
+def must_reject(accepts: Callable[..., object], *damaged: object) -> None:
     """Raise KernelError if what is damaged is accepted."""
     try:
         accepts(*damaged)

@@ -33,6 +33,14 @@ class Lie:
     def __str__(self) -> str:
         return f"S({self.index})" if self.index else self.layout.value
 
+    @property
+    def words(self) -> str:
+        """What a value is that lies so."""
+        return f"cut along {self.index}" if self.index else _WORDS[self.layout]
+
+
+_WORDS = {Layout.REPLICATED: "whole", Layout.SHARDED: "cut", Layout.PARTIAL: "in terms"}
+
 
 WHOLE, PARTIAL = Lie(Layout.REPLICATED), Lie(Layout.PARTIAL)
 
@@ -44,7 +52,14 @@ def along(index: str) -> Lie:
 
 
 class LayoutError(ValueError):
-    """An operation that does not do what it says on values that lie so."""
+    """An operation that does not do what it says on values that lie so.
+
+    `at`: a line of a program; or a part and what of it is wrong; or a weight, whose states are.
+    """
+
+    def __init__(self, message: str, at: object = None) -> None:
+        super().__init__(message)
+        self.at = at
 
 
 @dataclass(frozen=True)
@@ -72,15 +87,15 @@ def contract(contraction: Contraction, left: Lie, right: Lie) -> Lie:
     lies = ((contraction.left, left), (contraction.right, right))
     if PARTIAL in (left, right):
         if WHOLE not in (left, right):
-            raise LayoutError(f"{contraction}: {left} times {right} is not a term of the product")
+            raise LayoutError(f"a product of what is {left.words} and what is {right.words}")
         return PARTIAL
     cut = {lie.index for lie in (left, right) if lie != WHOLE}
     if len(cut) > 1:
-        raise LayoutError(f"{contraction}: one axis cuts {' and '.join(sorted(cut))}")
+        raise LayoutError(f"one axis cuts {' and '.join(sorted(cut))}")
     for index in cut:
         for indices, lie in lies:
             if index in indices and lie == WHOLE:
-                raise LayoutError(f"{contraction}: {index} is cut in one operand only")
+                raise LayoutError(f"{index} is cut in one operand only")
         return along(index) if index in contraction.out else PARTIAL
     return WHOLE
 
@@ -88,14 +103,14 @@ def contract(contraction: Contraction, left: Lie, right: Lie) -> Lie:
 def linear(*lies: Lie) -> Lie:
     """An elementwise linear operation: sums, multiples, masks. It keeps every layout."""
     if len(set(lies)) > 1:
-        raise LayoutError(f"a sum of {' and '.join(map(str, lies))}")
+        raise LayoutError(f"a sum of {' and '.join(f'what is {lie.words}' for lie in lies)}")
     return lies[0]
 
 
 def nonlinear(*lies: Lie) -> Lie:
     """Any elementwise operation. A function of a term is not a term of the function."""
     if PARTIAL in lies:
-        raise LayoutError("a nonlinear operation on a term of a sum")
+        raise LayoutError("a function that is not linear, of what is in terms")
     return linear(*lies)
 
 

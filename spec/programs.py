@@ -80,7 +80,7 @@ class Move:
         """Its name; "slice" where each device only forgets what is not its own."""
         kinds = self.before.layout, self.after.layout
         if kinds not in COLLECTIVE:
-            raise LayoutError(f"{self.value.name}: nothing brings {self.before} to {self.after}")
+            raise LayoutError(f"nothing brings what is {self.before.words} to be {self.after.words}")
         return COLLECTIVE[kinds]
 
     def __str__(self) -> str:
@@ -182,7 +182,7 @@ def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:
         return normalised(first, operation.over)
     # a cotangent times a derivative: linear in the one, not in what the other is computed from
     if operation.over and along(operation.over) in lies:
-        raise LayoutError(f"{operation}: {operation.over} is needed whole, and is cut")
+        raise LayoutError(f"{operation.over} is needed whole, and is cut")
     indices = operation.makes.indices
     return contract(Contraction(indices, indices, indices), first, nonlinear(lies[1]))
 
@@ -195,25 +195,25 @@ def _renamed(operation: Operation, axis: Axis, lie: Lie) -> Lie:
     become_one = [old for old, new in operation.renamed if new == to[0]]
     own = axis.stream in to if len(to) > 1 else axis.stream == lie.index
     if len(to) + len(become_one) > 2 and not own:
-        raise LayoutError(f"{operation}: {axis.name} cuts {lie.index}, and not what is its own")
+        raise LayoutError(f"{lie.index} is cut, and not what is the axis's own")
     return along(axis.stream if len(to) > 1 else to[0])
 
 
 def _require_index(operation: Operation, lie: Lie) -> Lie:
     if lie.index and lie.index not in operation.makes.indices:
-        raise LayoutError(f"{operation}: {lie.index} is cut, and the result has none")
+        raise LayoutError(f"{lie.index} is cut, and the result has none")
     return lie
 
 
-def check(program: Program) -> None:
-    """Raise LayoutError, with the line, if the program does not do what one device does."""
+def check(program: Program) -> dict[Value, Lies]:
+    """How every value lies. Raises LayoutError, with the line, if one is wrong on slices or terms."""
     part, lies = program.part, {v: at for v, at in program.lies.items() if v.role is Role.CONSTANT}
     for value in (*part.weights, *([part.takes] if part.takes else [])):
         lies[value] = {axis.name: axis.rest(value, part) for axis in program.axes}
     for line in program.forward:
         lies[line.makes] = _made(program, line, lies)
     home = {axis.name: axis.home(part.gives, part) for axis in program.axes}
-    _require(lies, program.gives, home)
+    _require(lies, program.gives, home, (part.name, "gives"))
     # from here on there is what was kept, what is made again, and what can be had at any time
     kept, forward = {*program.kept}, {line.makes: line for line in program.forward}
     lies = {v: at for v, at in lies.items() if v in kept or _at_hand(v)}
@@ -226,12 +226,13 @@ def check(program: Program) -> None:
         if program.returns is None:
             raise LayoutError(f"{part.name}: no cotangent of {part.takes.name} is returned")
         home = {axis.name: axis.home(part.takes, part) for axis in program.axes}
-        _require(lies, program.returns, of_cotangent(home))
+        _require(lies, program.returns, of_cotangent(home), (part.name, "returns"))
     for weight in part.weights:
         if weight not in program.gradients:
             raise LayoutError(f"{weight.name} has no gradient")
     for weight, gradient in program.gradients.items():
-        _require(lies, gradient, lies[weight], in_terms=True)
+        _require(lies, gradient, lies[weight], (part.name, weight.name), in_terms=True)
+    return lies
 
 
 def _at_hand(value: Value) -> bool:
@@ -243,28 +244,37 @@ def _made(program: Program, line: Line, lies: Mapping[Value, Lies]) -> Lies:
     reads = (line.value,) if isinstance(line, Move) else line.reads
     for value in reads:
         if value not in lies:
-            raise LayoutError(f"{line}: {value.name} is not there")
+            raise LayoutError(f"{value.name} is not there", line)
     if isinstance(line, Operation):
         found = {}
         for axis in program.axes:
             try:
                 found[axis.name] = result(line, axis, *(lies[v][axis.name] for v in reads))
             except LayoutError as error:
-                raise LayoutError(f"{line}, along {axis.name}: {error}") from None
+                raise LayoutError(f"along {axis.name}: {error}", line) from None
         return found
     has = lies[line.value][line.axis]
     if has != line.before or line.after.index not in ("", *line.value.indices):
-        raise LayoutError(f"{line.value.name}: lies {has}, and is moved from {line.before}")
+        raise LayoutError(
+            f"{line.value.name} is {has.words}, and is moved as if it were {line.before.words}", line
+        )
     if not line.collective or line.before == line.after:
-        raise LayoutError(f"{line.value.name}: is moved from {line.before} to {line.after}")
+        raise LayoutError(f"{line.value.name} is {line.before.words} already", line)
     return {**lies[line.value], line.axis: line.after}
 
 
-def _require(lies: Mapping[Value, Lies], value: Value, needed: Lies, in_terms: bool = False) -> None:
+def _require(
+    lies: Mapping[Value, Lies],
+    value: Value,
+    needed: Lies,
+    at: tuple[str, str],
+    in_terms: bool = False,
+) -> None:
     """`in_terms`: terms of what must be whole will do."""
     if value not in lies:
-        raise LayoutError(f"{value.name} is not there")
+        raise LayoutError(f"{value.name} is not there", at)
     for axis, lie in needed.items():
         has = lies[value][axis]
         if has != lie and not (in_terms and has == PARTIAL and lie == WHOLE):
-            raise LayoutError(f"{value.name} is {lies[value][axis]} along {axis}; needs {lie}")
+            words = f"{value.name} is {has.words} along {axis}; needs to be {lie.words}"
+            raise LayoutError(words, at)

@@ -167,4 +167,6 @@ def check_stages(
             )
     for (weight, number), stages in to_sum(placed).items():
         if (weight, number) not in summed:
-            raise LayoutError(f"the gradient of {weight} is {PARTIAL} over stages {stages}; needs R")
+            raise LayoutError(
+                f"the gradient of {weight} is in terms over stages {stages}; needs its sum"
+            )

@@ -8,6 +8,7 @@ from dataclasses import replace
 from psem_model.check.blame import Look, accepted, blamed, trace
 from psem_model.check.continuations import spoiling
 from psem_model.check.edits import Spot
+from psem_model.check.products import CheckedStep, checked_step
 from psem_model.check.repairs import repair_in_words
 from psem_model.check.schedules import (
     MOST_AXES,
@@ -21,9 +22,12 @@ from psem_model.check.schedules import (
     sizes_given,
 )
 from psem_model.reading.schedule_keys import PARTS
-from psem_model.reading.schedules import line_of, loads, text_of
+from psem_model.reading.schedule_reader import Reader
+from psem_model.reading.schedules import line_of, opened, text_of
+from psem_model.reading.step_reader import is_step, read_step
+from psem_model.reading.toml_lines import Path, locate
 from spec.everywhere import Given
-from spec.schedule import MICRO_STEPS
+from spec.schedule import MICRO_STEPS, Schedule
 from spec.states import MIXED_ADAM, BytePolicy
 
 FEW_MICRO_STEPS, MOST_LINES = 8, 30  # with which every edit of a line can be tried
@@ -35,14 +39,17 @@ def check_file(
     devices: Callable[[Sequence[str]], Mesh] | None,
     micro_steps: int | None,
     policy: BytePolicy | None,
-) -> Checked:
-    """Check the schedule in a file.
+) -> Checked | CheckedStep:
+    """Check the schedule, or the model's step, in a file.
 
     `devices` gives the sizes for its axes; without, and without micro-steps, every number of them is
     asked for; without a policy, every kind of optimizer. Raises BadInput with one line.
     """
     text = text_of(name)
-    schedule = loads(text, name)
+    reader = opened(text, name)
+    if is_step(reader.content):
+        return _check_step(reader, devices, micro_steps, policy)
+    schedule = reader.schedule()
     given = sizes_given(schedule, devices(schedule.axes) if devices else None, micro_steps)
     found = check_schedule(name, schedule, given, policy)
     if found.failed is None:
@@ -50,12 +57,36 @@ def check_file(
     return _located(found, found.failed, policy or MIXED_ADAM, text)
 
 
-def _located(found: Checked, failed: Case, policy: BytePolicy, text: str) -> Checked:
+def _check_step(
+    file: Reader,
+    devices: Callable[[Sequence[str]], Mesh] | None,
+    micro_steps: int | None,
+    policy: BytePolicy | None,
+) -> CheckedStep:
+    """Check a model's step: its programs, and the schedule of each weight."""
+    step, places = read_step(file)
+    axes = file.declared()
+    sizes = devices(axes) if devices else None
+
+    def checked(number: int, schedule: Schedule) -> Checked:
+        given = sizes_given(schedule, sizes, micro_steps, axes)
+        found = check_schedule(file.name, schedule, given, policy)
+        if found.failed is None:
+            return found
+        return _located(found, found.failed, policy or MIXED_ADAM, file.text, ("states", number))
+
+    def place(of: object) -> str | None:
+        return f"line {locate(file.text, places[of])}" if of in places else None
+
+    return checked_step(file.name, step, checked, place)
+
+
+def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix: Path = ()) -> Checked:
     """What was found of a file that is rejected, with the lines in it, and the one that is wrong."""
     schedule, looks = found.schedule, _looks(failed, found.given)
 
     def number(part: str, index: int) -> int:
-        return line_of(text, part, index)
+        return line_of(text, part, index, prefix)
 
     def line(spot: Spot | None) -> Line | None:
         if spot is None:

@@ -1,8 +1,8 @@
-"""Checking a product of strategies: its programs, its stages, and the schedule of every weight."""
+"""Checking a model's step, derived or of a file: its programs, and the schedule of every weight."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,13 +11,14 @@ from psem_model.check.schedules import Checked, check_schedule, sizes_given
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
 from spec.compose import Product
-from spec.derive import derive
-from spec.distribute import distribute
 from spec.layouts import LayoutError
-from spec.programs import check
+from spec.programs import Move
+from spec.schedule import Schedule
 from spec.stages import check_stages, pieces, sends, to_sum
 from spec.states import BytePolicy
+from spec.steps import Step, check_step, derive_step
 from spec.transformer import Transformer, parts
+from spec.values import Operation
 
 
 @dataclass(frozen=True)
@@ -34,22 +35,32 @@ class Weights:
         what = f"{counted(len(self.names), 'weight')} ({_some(self.names)}), placed along {along}"
         verdict = self.checked.verdict
         kinds = in_words(self.checked.kinds)
-        said = f"accepted{kinds}" if verdict.accepted else f"rejected: {self.checked.what}"
+        wrong = self.checked.wrong
+        where = f"line {wrong.number}, " if wrong and wrong.number else ""
+        said = f"accepted{kinds}" if verdict.accepted else f"rejected: {where}{self.checked.what}"
         return self.checked.sections(f"{what}: {said}")
 
 
+PlaceOf = Callable[[object], str | None]
+
+
 @dataclass(frozen=True)
-class CheckedProduct:
-    """What was found of a product of strategies."""
+class CheckedStep:
+    """What was found of a model's step, derived or of a file."""
 
     text: str
-    lines_of: dict[str, int]  # of the embedding's, a layer's and the head's program
-    wrong: str  # with a program, or with the stages; empty if nothing is
-    shared: tuple[str, ...]  # weights that several stages use
-    weights: tuple[Weights, ...]
+    step: Step
+    wrong: str = ""  # with a program, or with what is summed; empty if nothing is
+    at: str | None = None  # where that is in a file
+    weights: tuple[Weights, ...] = ()
     layers: str = ""  # of which kind: gpt, llama, or what a configuration is of
     experts: bool = False  # whether the layers have them
     of_a_kind: bool = False  # whether sizes of the model were not said
+
+    @property
+    def lines_of(self) -> dict[str, int]:
+        """How many lines the program of each part has."""
+        return {program.part.name: len(program.lines) for program in self.step.programs}
 
     @property
     def accepted(self) -> bool:
@@ -61,7 +72,8 @@ class CheckedProduct:
         verdict = "accepted" if self.accepted else "rejected"
         of = f"{self.layers} layers{' with experts' if self.experts else ''}"
         kind = f", for {of} that it cuts evenly (see --block, --config)" if self.of_a_kind else ""
-        return f"{self.text}: {verdict}{kind}"
+        where = f"{self.text}, {self.at}" if self.at else self.text
+        return f"{where}: {verdict}{kind}"
 
     def report(self) -> Report:
         """The same as a report."""
@@ -71,8 +83,9 @@ class CheckedProduct:
         else:
             programs = ", ".join(f"{name} {number}" for name, number in self.lines_of.items())
             facts = [f"programs accepted, whatever the sizes; lines: {programs}"]
-            if self.shared:
-                facts.append(f"several stages use {', '.join(self.shared)}: their gradients are summed")
+            if self.step.shared:
+                shared = ", ".join(self.step.shared)
+                facts.append(f"several stages use {shared}: their gradients are summed")
             sections = tuple(section for found in self.weights for section in found.sections())
         return Report("check", self.headline, tuple(facts), sections, self.data(), self.accepted)
 
@@ -83,7 +96,7 @@ class CheckedProduct:
             "accepted": self.accepted,
             "layers": {"kind": self.layers, "experts": self.experts},
             "programs": {"lines": self.lines_of, "wrong": self.wrong or None},
-            "shared": list(self.shared),
+            "shared": list(self.step.shared),
             "weights": [
                 {"axes": list(w.axes), "names": list(w.names), "schedule": w.checked.data()}
                 for w in self.weights
@@ -102,39 +115,45 @@ def check_product(
     sizes: dict[str, int] | None,
     micro_steps: int | None,
     policy: BytePolicy | None,
-) -> CheckedProduct:
-    """Check a product of strategies for a kind of model.
+) -> CheckedStep:
+    """Check the derived step of a product of strategies, for a kind of model.
 
     Programs do not depend on sizes, and what stages send and sum not on how many layers each has: a
     layer for each of two shows it (claim E11). Schedules are checked for `sizes`, or for every number
     of devices along each axis; without a policy, for every kind of optimizer.
     """
+    step = derive_step(product, parts(model))
     stages = min(2, model.layers) if product.pipe else 1
     placed = pieces(replace(model, layers=stages), stages)
-    shared = tuple(name for name, _ in to_sum(placed))
     if sizes is not None and product.pipe:  # what stages share, the first and the last have
         sizes = sizes | {product.pipe: min(2, sizes[product.pipe])}
-    lines_of, groups = {}, dict[tuple[str, ...], dict[str, None]]()
     try:
         check_stages(placed, sends(placed), to_sum(placed))
-        for part in parts(model):
-            program = distribute(part, product.cuts)
-            check(program)
-            lines_of[part.name] = len(program.lines)
-            for weight in part.weights:
-                summed = program.summed(weight)
-                if product.pipe and weight.name in shared:
-                    summed += (product.pipe,)
-                groups.setdefault(summed, {})[weight.name] = None
     except LayoutError as error:
-        return CheckedProduct(text, lines_of, str(error), shared, ())
-    placed_along = {product.states_of(summed): tuple(names) for summed, names in groups.items()}
-    most = max(placed_along, key=lambda placement: len(placement.axes))
-    sizes_given(derive(most), sizes, micro_steps, product.axes)  # too many axes are told at once
-    checked = []
-    for placement, names in placed_along.items():
-        schedule = derive(placement)
+        return CheckedStep(text, step, str(error))
+    most = max((group.schedule for group in step.groups), key=lambda schedule: len(schedule.axes))
+    sizes_given(most, sizes, micro_steps, product.axes)  # too many axes are told at once
+
+    def checked(_: int, schedule: Schedule) -> Checked:
         given = sizes_given(schedule, sizes, micro_steps, product.axes)
-        verdict = check_schedule(text, schedule, given, policy)
-        checked.append(Weights(schedule.axes, names, verdict))
-    return CheckedProduct(text, lines_of, "", shared, tuple(checked))
+        return check_schedule(text, schedule, given, policy)
+
+    return checked_step(text, step, checked)
+
+
+def checked_step(
+    text: str, step: Step, checked: Callable[[int, Schedule], Checked], place: PlaceOf | None = None
+) -> CheckedStep:
+    """What is found of a step. `checked`: of the schedule of a group, and its number. `place`: where in
+    a file what a LayoutError is about stands.
+    """
+    try:
+        check_step(step)
+    except LayoutError as error:
+        of_a_line = isinstance(error.at, Operation | Move)
+        what = f"{error.at}: {error}" if of_a_line else str(error)
+        return CheckedStep(text, step, what, place(error.at) if place else None)
+    found = []
+    for number, group in enumerate(step.groups):
+        found.append(Weights(group.schedule.axes, group.weights, checked(number, group.schedule)))
+    return CheckedStep(text, step, weights=tuple(found))

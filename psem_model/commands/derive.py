@@ -16,6 +16,7 @@ from psem_model.commands.output import ended
     examples=[
         "psem derive zero2 > my.toml",
         "psem derive --language",
+        'psem derive "zero1 * tp+sp" > my.toml',
         'psem derive "cp * tp" --moves',
     ],
 )
@@ -30,10 +31,12 @@ from psem_model.commands.output import ended
 def derive(
     strategy: str | None, placement: str | None, hold: bool, language: bool, **program: Any
 ) -> None:
-    """Print the schedule of a STRATEGY (or a placement) as TOML, to read, to change and to check.
+    """Print the step of a STRATEGY (or a placement) as TOML, to read, to change and to check.
 
-    Of a strategy that cuts the model (tp, tp+sp, cp, cp-all-to-all, ep, products such as "cp*tp"):
-    the program of one layer, how each value lies, and the collectives that follow.
+    Of a strategy that places the training states: its schedule. Of a product that cuts the model (tp,
+    tp+sp, cp, cp-all-to-all, ep, pp, such as "zero1 * tp+sp"): the program of each part of a
+    transformer, with the collectives that follow, and the schedule of every weight. With --part or
+    --moves: a part's program as a table, with how each value lies.
 
     `psem derive --language` says what a file may say: tables, keys, operations and buffers.
     """
@@ -50,9 +53,13 @@ def derive(
         ended(report(), "text")
     found = None if strategy is None else parse(strategy)
     if found is not None and not found.is_of_states and placement is None:
-        from psem_model.predict.programs import program as derived_program
+        from psem_model.predict import programs
 
-        ended(derived_program(found, hold, **program), "text")
+        if program["part"] or program["moves"]:
+            ended(programs.program(found, hold, **program), "text")
+        of_step = {key: program[key] for key in ("block", "experts", "recompute")}
+        click.echo(programs.step(found, hold, **of_step), nl=False)
+        return
     from psem_model.reading.schedules import dumps
     from spec.derive import derive as derived
 

@@ -188,7 +188,7 @@ PROGRAM = (
         SHAPE,
         "--part",
         type=names.PART,
-        help="The part of a model. Default: layer.",
+        help="A part's program as a table. With --moves, default: layer.",
     ),
     BLOCK,
     option(SHAPE, "--experts", is_flag=True, help="With experts in place of one MLP."),

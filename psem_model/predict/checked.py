@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from psem_model.check.products import CheckedProduct, check_product
+from psem_model.check.products import CheckedStep, check_product
 from psem_model.predict.asked import Asked
 from psem_model.predict.model_plans import require_cut, require_experts
 from psem_model.reading.meshes import mesh_of
@@ -19,7 +19,7 @@ def check_strategy(
     text: str,
     micro_steps: int | None,
     policy: BytePolicy | None,
-) -> CheckedProduct:
+) -> CheckedStep:
     """Check a product of strategies: programs, stages and the schedule of every weight.
 
     Raises BadInput.

@@ -5,13 +5,24 @@ from __future__ import annotations
 from psem_model.predict.model_plans import RECOMPUTE, held, require_experts
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import small
+from psem_model.reading.steps import dumps
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.report import Column, Report, Section, listed, rows
 from spec.distribute import NOTHING, distribute
 from spec.layouts import WHOLE
 from spec.programs import Line, Move, Program
+from spec.steps import derive_step
 from spec.transformer import INDICES, LAYER, parts
 from spec.values import Role, Value
+
+
+def step(found: Expression, hold: bool, block: str | None, experts: bool, recompute: str | None) -> str:
+    """The derived step of a product of strategies as TOML: the parts of a small model of some kind."""
+    require_experts(found, experts, "it with --experts")
+    product = held(found.product, hold)
+    derived = derive_step(product, parts(small(block, experts)), RECOMPUTE[recompute or NOTHING])
+    kind = f"{block or 'gpt'} layers{' with experts' * experts}"
+    return dumps(derived, f"{found.text}, of {kind}")
 
 
 def program(
@@ -30,8 +41,8 @@ def program(
     axes = held(found.product, hold).cuts
     if not axes or len(axes) < len(found.product.factors):
         raise BadInput(
-            f"derive: given {quoted(found.text)}; expected strategies that cut the model, such as tp: "
-            "what places the training states is derived alone, and pp leaves each part as it is"
+            f"derive: given {quoted(found.text)} with --part or --moves; expected strategies that cut "
+            "the model, such as tp; or without these options, for all of the step"
         )
     again = RECOMPUTE[recompute or NOTHING]
     of_name = {of.name: of for of in parts(small(block, experts))}

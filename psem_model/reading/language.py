@@ -130,6 +130,50 @@ KEYS = (
 )
 
 
+STEP_TABLES = (
+    (
+        "parts",
+        'the model\'s parts in order, as ["embedding", "layer", "head"], each a table of that name; a '
+        "layer may be there many times",
+    ),
+    ("stages", "the axis that cuts the layers, if one does: what several parts use is summed along it"),
+    (
+        "[cuts]",
+        'what an axis cuts of the model, as tensor = { weights = ["g", "f", "v"], stream = "s" }: '
+        "weights along these indices, and what parts hand on along that one. Other axes cut samples",
+    ),
+    (
+        "[a part]",
+        'takes = "layer_in[b s h]", weights and constants: values that are there, with their indices; '
+        "forward = [...], and gives, the value it hands on; backward = [...], from cotangent, that of "
+        "what it gives, to returns, that of what it takes; and in [a part.gradients], each weight's",
+    ),
+    (
+        "[[states]]",
+        "weights = [...], and a schedule of their states: axes, [states.rest], [states.step]. It sums "
+        "over the axes that cut samples, and over those along which a gradient comes out in terms",
+    ),
+)
+STEP_LINES = (
+    ("into", "the new value: name and indices of what an operation makes, the name of what is moved"),
+    ("contract", "the sum of products of two values over the indices that the result lacks"),
+    ("add", "the sum of two values"),
+    ("apply", "a function, by, of each element"),
+    ("normalise", "a function, by, of all elements along the index over: softmax, norms"),
+    ("rename", 'the same elements under other names of indices, names = ["s -> u"]'),
+    (
+        "backward",
+        "true: the function's derivative, from a cotangent, and from what the function was computed "
+        "from (softmax: from its result). Others are made of the same operations",
+    ),
+    ("all_reduce", 'one value over one axis, as axes = ["tensor"]: terms, summed on every device'),
+    ("reduce_scatter", "terms, summed, each device its slice along an index: along"),
+    ("all_gather", "slices along an index, on every device"),
+    ("all_to_all", "slices along one index become slices along another: along = [from, to]"),
+    ("slice", "each device keeps its slice along an index of what is whole: nothing is sent"),
+)
+
+
 def report() -> Report:
     """All of it."""
     words = {
@@ -147,10 +191,15 @@ def report() -> Report:
         "Operations: what they do, what they read -> what they write": (
             row for kind in Kind for row in _operation(kind)
         ),
+        "A model's step: tables, beside axes and [training]": STEP_TABLES,
+        "A model's step: lines of a part": STEP_LINES,
     }
     columns = (Column("name"), Column("meaning", 1))
     sections = tuple(Section(title, columns, rows(cells)) for title, cells in named.items())
-    title = "A schedule is one training step, in TOML; `psem derive zero2` prints one."
+    title = (
+        "A schedule is one training step, in TOML; `psem derive zero2` prints one. A model's step has "
+        'its parts as well; `psem derive "zero1 * tp+sp"` prints one.'
+    )
     return Report("derive", title, sections=sections)
 
 

@@ -61,18 +61,21 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Reader:
-    """A file's name, text and content."""
+    """A file's name and text, and the content of one of its tables: that at `prefix`, or of all."""
 
     name: str
     text: str
     content: dict[str, Any]
+    prefix: Path = ()
 
     # ------------------------------------------------------------------ errors
     def wrong(self, path: Path, given: str, expected: str, near: str = "") -> BadInput:
         """An error at a key: what is given there and what is expected."""
-        line = locate(self.text, path)
-        if path[:1] == ("step",) and len(path) > 2:
-            key = ", ".join([f"{path[1]} {int(path[2]) + 1}", *map(str, path[3:])])
+        line = locate(self.text, self.prefix + path)
+        at = next((i for i, part in enumerate(path) if type(part) is int), 0)
+        if at:  # of a list
+            lists = " ".join(str(part) for part in path[:at] if part != "step")
+            key = ", ".join([f"{lists} {int(path[at]) + 1}", *map(str, path[at + 1 :])])
         else:
             key = shortened(".".join(map(str, path)))
         nearest_ = f"; nearest: {near}" if near else ""
@@ -112,10 +115,10 @@ class Reader:
         return kind(self.choose(path, self.typed(path, value, str), [x.value for x in kind]))
 
     # ------------------------------------------------------------------- parts
-    def schedule(self) -> Schedule:
-        """The whole file."""
+    def schedule(self, or_none: bool = False) -> Schedule:
+        """All of it. `or_none`: it may be about no axis."""
         self.table((), self.content, ("axes", "start", "training", "rest", "step"))
-        axes, start = self.declared(), self.start()
+        axes, start = self.declared(or_none), self.start()
         training = self.training()
         rest = self.table(("rest",), self.content.get("rest", {}), [s.value for s in State])
         rests = {s: self.rest(("rest", s.value), rest.get(s.value, {}), axes) for s in State}
@@ -140,8 +143,8 @@ class Reader:
         chosen = [self.choose(("start",), self.typed(("start",), name, str), names) for name in given]
         return tuple(map(Buffer, self.once(("start",), chosen, "view")))
 
-    def declared(self) -> tuple[str, ...]:
-        """The mesh's axes."""
+    def declared(self, or_none: bool = False) -> tuple[str, ...]:
+        """The mesh's axes; at least one, unless there may be none."""
         if "axes" not in self.content:
             raise self.missing((), "axes", 'the names of the mesh\'s axes, such as axes = ["batch"]')
         axes = self.typed(("axes",), self.content["axes"], list)
@@ -149,7 +152,7 @@ class Reader:
             if not is_axis(self.typed(("axes",), axis, str)):
                 expected = f"a name such as batch, but not {HOST} or {MICRO_STEPS}"
                 raise self.wrong(("axes",), shown(axis), expected)
-        if not axes:
+        if not axes and not or_none:
             raise self.wrong(("axes",), "none", 'at least one, such as axes = ["batch"]')
         return self.once(("axes",), axes)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedule_keys import (
     FIRST_PHASE,
@@ -17,7 +17,7 @@ from psem_model.reading.schedule_keys import (
     default_span,
 )
 from psem_model.reading.schedule_reader import Reader, shown
-from psem_model.reading.toml_lines import locate
+from psem_model.reading.toml_lines import Path, locate
 from psem_model.text.errors import BadInput
 from psem_model.text.files import named, read_text
 from spec.schedule import COLLECTIVES, Buffer, Factor, Op, Phase, Rest, Schedule
@@ -35,6 +35,11 @@ def text_of(path: str) -> str:
 
 def loads(text: str, name: str) -> Schedule:
     """The schedule in a text; `name` is what errors call it. Raises BadInput with one line."""
+    return opened(text, name).schedule()
+
+
+def opened(text: str, name: str) -> Reader:
+    """The content of a text, yet to be read; `name` is what errors call it. Raises BadInput."""
     try:
         content = tomllib.loads(text)
     except RecursionError:
@@ -43,7 +48,7 @@ def loads(text: str, name: str) -> Schedule:
         ) from None
     except ValueError as error:
         raise BadInput(_syntax(name, text, str(error))) from None
-    return Reader(name, text.replace("\r\n", "\n"), content).schedule()
+    return Reader(name, text.replace("\r\n", "\n"), content)
 
 
 def _syntax(name: str, text: str, message: str) -> str:
@@ -56,9 +61,12 @@ def _syntax(name: str, text: str, message: str) -> str:
     return f"{named(name)}, line {line}, TOML: given {shown(given)}; expected valid TOML: {what}"
 
 
-def line_of(text: str, part: str, index: int) -> int:
-    """The line of an operation: the index-th of "micro_step" or "finish", both from 0 on."""
-    return locate(text, ("step", part, index))
+def line_of(text: str, part: str, index: int, prefix: Path = ()) -> int:
+    """The line of an operation: the index-th of "micro_step" or "finish", both from 0 on.
+
+    `prefix`: where the schedule is in the text.
+    """
+    return locate(text, (*prefix, "step", part, index))
 
 
 # --------------------------------------------------------------------- writing
@@ -66,10 +74,10 @@ def dumps(schedule: Schedule, title: str) -> str:
     """A schedule as TOML under a title; `loads` reads the same schedule back."""
     training = schedule.training
     lines = [
-        f"# {''.join(c for c in ' '.join(title.split()) if c.isprintable())}",
+        titled(title),
         *HEADER,
-        f"axes = {_strings(schedule.axes)}",
-        *([f"start = {_strings(b.value for b in schedule.start)}"] if schedule.start else []),
+        f"axes = {strings(schedule.axes)}",
+        *([f"start = {strings(b.value for b in schedule.start)}"] if schedule.start else []),
         "",
         "[training]",
         f'loss = "{training.loss.value}"',
@@ -77,18 +85,33 @@ def dumps(schedule: Schedule, title: str) -> str:
         *([f'statistics = "{training.statistics.value}"'] if training.statistics else []),
         "",
         "[rest]",
-        *(f"{state.value} = {_rest(rest)}" for state, rest in schedule.rests),
+        *rest_lines(schedule),
         "",
         "[step]",
+        *part_lines(schedule),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def titled(title: str) -> str:
+    """A title as the first line of a file."""
+    return f"# {''.join(c for c in ' '.join(title.split()) if c.isprintable())}"
+
+
+def rest_lines(schedule: Schedule) -> list[str]:
+    """Where its states are between steps, a state a line."""
+    return [f"{state.value} = {_rest(rest)}" for state, rest in schedule.rests]
+
+
+def part_lines(schedule: Schedule) -> Iterator[str]:
+    """Its operations, an operation a line."""
     for part, ops in zip(PARTS, schedule.parts, strict=True):
         phase = FIRST_PHASE[part]
-        lines.append(f"{part} = [" if ops else f"{part} = []")
+        yield f"{part} = [" if ops else f"{part} = []"
         for op in ops:
-            lines.append(f"  {{ {', '.join(_fields(op, phase))} }},")
+            yield f"  {{ {', '.join(_fields(op, phase))} }},"
             phase = op.phase
-        lines += ["]"] if ops else []
-    return "\n".join(lines) + "\n"
+        yield from ["]"] if ops else []
 
 
 HEADER = (
@@ -101,12 +124,13 @@ HEADER = (
 )
 
 
-def _strings(names: Iterable[str]) -> str:
+def strings(names: Iterable[str]) -> str:
+    """Names as a TOML array."""
     return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
 
 def _rest(rest: Rest) -> str:
-    keys = [f"sharded = {_strings(rest.sharded)}"]
+    keys = [f"sharded = {strings(rest.sharded)}"]
     keys += [] if rest.stored else ["stored = false"]
     keys += ["host = true"] if rest.host else []
     keys += ["working = true"] if rest.working else []
@@ -132,9 +156,9 @@ def _fields(op: Op, before: Phase) -> list[str]:
     if op.by is not None:
         found.append(f'by = "{op.by.value if isinstance(op.by, Buffer) else _factor(op.by)}"')
     if op.axes or op.kind in COLLECTIVES:
-        found.append(f"axes = {_strings(op.axes)}")
+        found.append(f"axes = {strings(op.axes)}")
     if op.within:
-        found.append(f"within = {_strings(op.within)}")
+        found.append(f"within = {strings(op.within)}")
     if op.span is not default_span(op.kind, op.source, op.into):
         found.append(f'span = "{op.span.value}"')
     if op.phase is not default_phase(op.kind, before):

@@ -128,12 +128,18 @@ def test_cotangents_of_a_layout_come_out_of_the_backward_contractions(contractio
     [
         (lambda: contract(Contraction(("i",), ("i",), ()), along("i"), WHOLE), "cut in one operand"),
         (lambda: contract(Contraction(("i",), ("j",), ("i", "j")), along("i"), along("j")), "i and j"),
-        (lambda: contract(Contraction(("i",), ("i",), ()), PARTIAL, PARTIAL), "P times P"),
-        (lambda: contract(Contraction(("i",), ("i",), ()), PARTIAL, along("i")), "P times S"),
-        (lambda: linear(WHOLE, PARTIAL), "a sum of R and P"),
-        (lambda: nonlinear(PARTIAL), "nonlinear"),
+        (
+            lambda: contract(Contraction(("i",), ("i",), ()), PARTIAL, PARTIAL),
+            "in terms and what is in terms",
+        ),
+        (
+            lambda: contract(Contraction(("i",), ("i",), ()), PARTIAL, along("i")),
+            "in terms and what is cut along i",
+        ),
+        (lambda: linear(WHOLE, PARTIAL), "what is whole and what is in terms"),
+        (lambda: nonlinear(PARTIAL), "not linear"),
         (lambda: normalised(along("h"), "h"), "needed whole"),
-        (lambda: normalised(PARTIAL, "h"), "nonlinear"),
+        (lambda: normalised(PARTIAL, "h"), "not linear"),
     ],
 )
 def test_what_is_not_a_term_or_a_slice_is_refused(operation, words):

@@ -200,7 +200,9 @@ def test_a_layer_twice_or_left_out_is_no_model(drawn, data):
 @given(st.integers(2, 5), st.integers(1, 3))
 def test_words_that_are_not_summed_are_rejected(stages, chunks):
     placed = pieces(transformer(stages * chunks, tied=True), stages, chunks)
-    with pytest.raises(LayoutError, match=rf"gradient of {WORDS} is P over stages \(0, {stages - 1}\)"):
+    with pytest.raises(
+        LayoutError, match=rf"gradient of {WORDS} is in terms over stages \(0, {stages - 1}\)"
+    ):
         check_stages(placed, sends(placed), [])
 
 

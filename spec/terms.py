@@ -1,15 +1,17 @@
 """What a program computes on whole values, as terms, and what the chain rule says that it should.
 
-Two programs that compute the same terms compute the same, whatever the functions are.
+Two programs that compute the same terms compute the same, whatever the functions are: so a program
+finds the model's gradients if the terms of its lines are those of the chain rule.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from proofs.kernel import KernelError
+from spec.layouts import LayoutError
 from spec.programs import Line, Move, Program
 from spec.values import Does, Operation, Part, Role, Value
 
@@ -57,7 +59,13 @@ def computed(program: Program, terms: Terms) -> dict[str, int]:
 
     Backward has what is kept, and what is at hand at any time.
     """
+    return _executed(program, terms)[1]
+
+
+def _executed(program: Program, terms: Terms) -> tuple[list[tuple[Line, int]], dict[str, int]]:
+    """The term of each line, and of what the program gives, returns, and finds of each weight."""
     known: dict[Value, int] = {}
+    made: list[tuple[Line, int]] = []
 
     def of(value: Value) -> int:
         return terms.given(value) if value.role is Role.CONSTANT else known[value]
@@ -68,6 +76,7 @@ def computed(program: Program, terms: Terms) -> dict[str, int]:
                 known[line.makes] = of(line.value)
             else:
                 known[line.makes] = terms.made(line, [of(value) for value in line.reads])
+            made.append((line, known[line.makes]))
 
     known |= {value: terms.given(value) for value in given_to(program.part)}
     run(program.forward)
@@ -77,7 +86,7 @@ def computed(program: Program, terms: Terms) -> dict[str, int]:
     known[program.seed] = terms.number(SEED)
     run(program.backward)
     found |= {weight.name: of(gradient) for weight, gradient in program.gradients.items()}
-    return found | ({"returns": of(program.returns)} if program.returns else {})
+    return made, found | ({"returns": of(program.returns)} if program.returns else {})
 
 
 def differentiated(part: Part, terms: Terms) -> dict[str, int]:
@@ -88,12 +97,17 @@ def differentiated(part: Part, terms: Terms) -> dict[str, int]:
         known[operation.makes] = terms.made(operation, reads)
     pulled: dict[Value, list[int]] = {part.gives: [terms.number(SEED)]}
     for operation in reversed(part.operations):
+        if operation.makes not in pulled:  # nothing uses it
+            continue
         cotangent = terms.sum(pulled[operation.makes])
         for place, value in enumerate(operation.reads):
             if value.role is not Role.CONSTANT:
                 back, reads = _pulled_back(operation, place, cotangent, known)
                 made = cotangent if back.does is Does.ADD else terms.made(back, reads)
                 pulled.setdefault(value, []).append(made)
+    for value in given_to(part):
+        if value not in pulled:
+            raise LayoutError(f"nothing that is given depends on {value.name}: it has no gradient")
     found = {"gives": known[part.gives]}
     found |= {weight.name: terms.sum(pulled[weight]) for weight in part.weights}
     return found | ({"returns": terms.sum(pulled[part.takes])} if part.takes else {})
@@ -109,10 +123,33 @@ def _pulled_back(
         reads = (made, other) if place == 0 else (other, made)
         back = Operation(Does.CONTRACT, reads, value)
         if back.contraction != operation.contraction.backward[place]:
-            raise KernelError(f"{operation}: its transpose is not {back.contraction}")
+            raise LayoutError(f"{operation}: its transpose is not {back.contraction}")
         return back, [cotangent if v == made else known[v] for v in reads]
     if operation.does is Does.RENAME:
         renamed = tuple((new, old) for old, new in operation.renamed)
         return Operation(Does.RENAME, (made,), value, renamed=renamed, backward=True), [cotangent]
     at = made if operation.function == "softmax" else value
     return replace(operation, reads=(made, at), makes=value, backward=True), [cotangent, known[at]]
+
+
+def check_gradients(program: Program) -> None:
+    """Raise LayoutError, with the line, unless backward finds the gradients of what forward computes.
+
+    Of a program whose lines read what is there. A sum may be made in any order, of any of its terms.
+    """
+    terms = Terms()
+    right = differentiated(program.part, terms)
+    sums = [Counter(terms.addends.get(n, (n,))) for n in range(len(terms.numbers))]
+    made, found = _executed(program, terms)
+    if found == right:
+        return
+    for line, number in made:
+        has = Counter(terms.addends.get(number, (number,)))
+        if not any(has <= whole for whole in sums):
+            raise LayoutError("the chain rule gives no such term", line)
+    for name, number in right.items():
+        if found.get(name) != number:
+            takes = program.part.takes
+            of = takes.name if takes and name == "returns" else name
+            what = f"the gradient of {of} is not the sum of what its uses contribute"
+            raise LayoutError(what, (program.part.name, name))

@@ -1,0 +1,356 @@
+"""Reading the TOML form of a model's step: its parts line by line, and the schedules of its states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from psem_model.reading.schedule_reader import Reader, shown
+from psem_model.reading.toml_lines import Path
+from psem_model.text.errors import nearest
+from spec.layouts import PARTIAL, WHOLE, Lie, along
+from spec.model_costs import WRITTEN
+from spec.programs import COLLECTIVE, Axis, Line, Move, Program
+from spec.steps import Group, Step
+from spec.training import Training
+from spec.values import Does, Operation, Part, Role, Value
+
+TOP = ("axes", "stages", "parts", "training", "cuts", "states")
+CUTS = ("weights", "stream")
+PART = (
+    "takes",
+    "gives",
+    "cotangent",
+    "returns",
+    "weights",
+    "constants",
+    "forward",
+    "backward",
+    "gradients",
+)
+LINE = ("op", "source", "into", "by", "over", "names", "backward", "axes", "along")
+MOVES = tuple(COLLECTIVE.values())
+DOES = {does.value: does for does in Does}
+TAKES = {Does.CONTRACT: 2, Does.ADD: 2, Does.APPLY: 1, Does.NORMALISE: 1, Does.RENAME: 1}
+NAME = re.compile(r"([A-Za-z][\w .,+()-]*?)\s*\[([A-Za-z ]*)\]")
+A_VALUE = 'a name and its indices, such as "query[b s g r d]"'
+
+
+def is_step(content: Mapping[str, Any]) -> bool:
+    """Whether a file's content is a model's step, rather than a schedule."""
+    return "parts" in content
+
+
+def read_step(reader: Reader) -> tuple[Step, dict[object, Path]]:
+    """The step in a file, and where each line, weight and group is. Raises BadInput with one line."""
+    return _Steps(reader).step()
+
+
+@dataclass
+class _Steps:
+    """A file, and what is known of it so far."""
+
+    file: Reader
+    places: dict[Any, Path] = field(default_factory=dict)
+
+    def step(self) -> tuple[Step, dict[object, Path]]:
+        file, content = self.file, self.file.content
+        names = file.typed(("parts",), content["parts"], list)
+        for name in names:
+            if name in TOP or type(name) is not str:
+                raise file.wrong(("parts",), shown(name), "names of tables, such as layer")
+        file.table((), content, (*TOP, *names))
+        axes = file.declared()
+        stages = None
+        if "stages" in content:
+            stages = file.choose(("stages",), file.typed(("stages",), content["stages"], str), axes)
+        training = file.training()
+        if training != Training(training.loss):
+            key = next(k for k in content["training"] if k != "loss")
+            raise file.wrong(("training", key), shown(content["training"][key]), "loss alone")
+        cuts = tuple(self.cut(name, table, axes) for name, table in self.tables(("cuts",)).items())
+        programs = []
+        for name in file.once(("parts",), names, "part"):
+            if name not in content:
+                raise file.missing((), name, f"a table [{name}], as it is in parts")
+            programs.append(_Parts(self, name, cuts).program())
+        groups = tuple(self.groups(training, axes, programs))
+        cut = {axis.name for axis in cuts}
+        samples = tuple(a for a in axes if a not in cut and a != stages)
+        return Step(tuple(programs), groups, samples, stages), self.places
+
+    def tables(self, path: Path) -> dict[str, Any]:
+        """The tables in an optional one."""
+        return self.file.typed(path, self.file.content.get(str(path[0]), {}), dict)
+
+    def cut(self, name: str, value: Any, axes: tuple[str, ...]) -> Axis:
+        """What an axis cuts."""
+        path = ("cuts", name)
+        self.file.choose(path, name, axes)
+        table = self.file.table(path, value, CUTS)
+        weights = self.file.typed((*path, "weights"), table.get("weights", []), list)
+        stream = self.file.typed((*path, "stream"), table.get("stream", ""), str)
+        for index in weights:
+            self.file.typed((*path, "weights"), index, str)
+        return Axis(name, tuple(weights), stream)
+
+    def groups(
+        self, training: Training, axes: tuple[str, ...], programs: Iterable[Program]
+    ) -> Iterable[Group]:
+        """The schedules of the states, each of some weights."""
+        if "states" not in self.file.content:
+            raise self.file.missing((), "states", "tables [[states]]: the schedule of each weight")
+        known = [weight.name for program in programs for weight in program.part.weights]
+        for number, value in enumerate(self.file.typed(("states",), self.file.content["states"], list)):
+            path = ("states", number)
+            table = self.file.table(path, value, ("weights", "axes", "start", "rest", "step"))
+            weights = self.file.typed((*path, "weights"), table.get("weights", []), list)
+            for weight in weights:
+                self.file.choose((*path, "weights"), self.file.typed(path, weight, str), known)
+            own = {key: of for key, of in table.items() if key != "weights"}
+            nested = Reader(self.file.name, self.file.text, own, path)
+            for axis in nested.declared(or_none=True):
+                self.file.choose((*path, "axes"), axis, axes)
+            schedule = replace(nested.schedule(or_none=True), training=training)
+            self.places |= dict.fromkeys(weights, (*path, "weights"))
+            yield Group(tuple(weights), schedule)
+
+
+@dataclass
+class _Parts:
+    """A part, and the values that are there so far: of forward, or given; of backward."""
+
+    steps: _Steps
+    name: str
+    axes: tuple[Axis, ...]
+    forward: dict[str, Value] = field(default_factory=dict)
+    backward: dict[str, Value] = field(default_factory=dict)
+    roots: dict[Value, Value] = field(default_factory=dict)  # what a moved value was
+
+    @property
+    def file(self) -> Reader:
+        return self.steps.file
+
+    def program(self) -> Program:
+        """The whole part."""
+        table = self.file.table((self.name,), self.file.content[self.name], PART)
+        takes = None
+        if "takes" in table:
+            takes = self.value((self.name, "takes"), table["takes"], Role.STREAM)
+        weights = self.given(table, "weights", Role.WEIGHT)
+        constants = self.given(table, "constants", Role.CONSTANT)
+        for value in (*([takes] if takes else []), *weights, *constants):
+            self.forward[value.name] = value
+        lines = self.lines(table, "forward", self.forward)
+        gives = self.one(table, "gives", self.forward)
+        cotangent = self.text(
+            (self.name, "cotangent"), table, "the cotangent that backward starts from"
+        )
+        seed = Value(cotangent, gives.indices)
+        self.backward[cotangent] = seed
+        back = self.lines(table, "backward", self.backward)
+        returns = self.one(table, "returns", self.backward) if takes else None
+        gradients = self.gradients(table, weights)
+        operations = tuple(self.whole(line) for line in lines if isinstance(line, Operation))
+        part = Part(self.name, operations, takes, self.root(gives))
+        whole = {axis.name: WHOLE for axis in self.axes}
+        lies = dict.fromkeys(constants, whole)
+        made, kept = {seed, *weights, *constants}, dict[Value, None]()
+        for line in back:
+            kept |= dict.fromkeys(value for value in line.reads if value not in made)
+            made.add(line.makes)
+        kept |= dict.fromkeys(v for v in gradients.values() if v not in made)
+        return Program(part, self.axes, lines, back, gives, seed, returns, gradients, tuple(kept), lies)
+
+    # ------------------------------------------------------------------- values
+    def value(self, path: Path, text: Any, role: Role) -> Value:
+        """A new value, from its name and indices."""
+        found = NAME.fullmatch(self.file.typed(path, text, str))
+        if not found:
+            raise self.file.wrong(path, shown(text), A_VALUE)
+        indices = self.file.once(path, found[2].split(), "index")
+        return Value(found[1], indices, role, 0 if role is Role.CONSTANT else WRITTEN)
+
+    def given(self, table: Mapping[str, Any], key: str, role: Role) -> tuple[Value, ...]:
+        """Weights, or constants."""
+        path = (self.name, key)
+        texts = self.file.typed(path, table.get(key, []), list)
+        found = tuple(self.value(path, text, role) for text in texts)
+        self.file.once(path, [value.name for value in found], "name")
+        return found
+
+    def text(self, path: Path, table: Mapping[str, Any], what: str) -> str:
+        """A name that must be there."""
+        key = str(path[-1])
+        if key not in table:
+            raise self.file.missing(path[:-1], key, f"{key} = ...: {what}")
+        return self.file.typed(path, table[key], str)
+
+    def one(self, table: Mapping[str, Any], key: str, known: Mapping[str, Value]) -> Value:
+        """A value that is there."""
+        path = (self.name, key)
+        self.steps.places[path] = path
+        return self.there(path, self.text(path, table, "the name of a value"), known)
+
+    def there(self, path: Path, name: Any, known: Mapping[str, Value]) -> Value:
+        """A value by its name: backward has those of forward as well."""
+        text = self.file.typed(path, name, str)
+        found = known.get(text) or self.forward.get(text)
+        if found is None:
+            names = {**self.forward, **known}
+            expected = "a value that is given or made before"
+            raise self.file.wrong(path, shown(text), expected, nearest(text, names))
+        return found
+
+    def root(self, value: Value) -> Value:
+        return self.roots.get(value, value)
+
+    def whole(self, operation: Operation) -> Operation:
+        """An operation of forward, on the values before they were moved."""
+        return replace(operation, reads=tuple(map(self.root, operation.reads)))
+
+    def gradients(self, table: Mapping[str, Any], weights: Iterable[Value]) -> dict[Value, Value]:
+        """The gradient of each weight."""
+        path = (self.name, "gradients")
+        given = self.file.table(path, table.get("gradients", {}), [w.name for w in weights])
+        found = {}
+        for weight in weights:
+            if weight.name not in given:
+                expected = f"{weight.name} = ...: the name of its gradient"
+                raise self.file.missing(path if given else (self.name,), weight.name, expected)
+            at = (*path, weight.name)
+            self.steps.places[self.name, weight.name] = at
+            found[weight] = self.there(at, given[weight.name], self.backward)
+            if {*found[weight].indices} != {*weight.indices}:
+                raise self.file.wrong(at, str(found[weight]), f"the indices of {weight}")
+        return found
+
+    # -------------------------------------------------------------------- lines
+    def lines(self, table: Mapping[str, Any], key: str, made: dict[str, Value]) -> tuple[Line, ...]:
+        """Forward or backward."""
+        if key not in table:
+            raise self.file.missing((self.name,), key, f"{key} = [...]: its lines")
+        found: list[Line] = []
+        for number, value in enumerate(self.file.typed((self.name, key), table[key], list)):
+            path = (self.name, key, number)
+            line = self.line(path, self.file.table(path, value, LINE), made)
+            had = made.get(line.makes.name) or self.forward.get(line.makes.name)
+            again = key == "backward" and (line.makes.name in self.forward)
+            if had is not None and not (again and line in self.steps.places):
+                expected = "a name of its own, or the line of forward that makes it"
+                raise self.file.wrong((*path, "into"), shown(line.makes.name), expected)
+            made[line.makes.name] = line.makes
+            self.steps.places.setdefault(line, path)
+            found.append(line)
+        return tuple(found)
+
+    def line(self, path: Path, table: Mapping[str, Any], known: Mapping[str, Value]) -> Line:
+        """One line: a move or an operation."""
+        op = self.file.choose(
+            (*path, "op"), self.text((*path, "op"), table, "what it does"), (*DOES, *MOVES)
+        )
+        if "source" not in table:
+            raise self.file.missing(path, "source", "source = ...: the value, or values, it reads")
+        texts = table["source"] if isinstance(table["source"], list) else [table["source"]]
+        reads = tuple(self.there((*path, "source"), text, known) for text in texts)
+        into = self.text((*path, "into"), table, "the name of what it makes")
+        of_other = ("axes", "along") if op in DOES else ("by", "over", "names", "backward")
+        for key in of_other:
+            if key in table:
+                raise self.file.wrong((*path, key), shown(table[key]), f"no {key}, for {op}")
+        if op in MOVES:
+            return self.move(path, table, op, reads, into)
+        return self.operation(path, table, DOES[op], reads, into)
+
+    def move(
+        self, path: Path, table: Mapping[str, Any], op: str, reads: tuple[Value, ...], into: str
+    ) -> Move:
+        """A value, brought to lie otherwise along one axis."""
+        axes = self.file.typed((*path, "axes"), table.get("axes", []), list)
+        names = [axis.name for axis in self.axes]
+        for axis in axes:
+            self.file.choose((*path, "axes"), self.file.typed((*path, "axes"), axis, str), names)
+        if len(axes) != 1 or len(reads) != 1:
+            raise self.file.missing(path, "axes", f'{op} of one value over one axis, axes = ["tensor"]')
+        (value,), at = reads, (*path, "along")
+        given = table.get("along", [])
+        cut = [self.file.typed(at, i, str) for i in (given if isinstance(given, list) else [given])]
+        needs: dict[str, Callable[..., tuple[Lie, Lie]]] = {
+            "all_reduce": lambda: (PARTIAL, WHOLE),
+            "reduce_scatter": lambda i: (PARTIAL, along(i)),
+            "all_gather": lambda i: (along(i), WHOLE),
+            "slice": lambda i: (WHOLE, along(i)),
+            "all_to_all": lambda i, j: (along(i), along(j)),
+        }
+        try:
+            before, after = needs[op](*cut)
+        except TypeError:
+            expected = {"all_reduce": "no along", "all_to_all": "two indices, from and to"}
+            raise self.file.wrong(
+                at, shown(given), f"{expected.get(op, 'one index')}, for {op}"
+            ) from None
+        for index in cut:
+            self.file.choose(at, index, value.indices)
+        named = NAME.fullmatch(into)
+        name = named[1] if named else into
+        makes = replace(value, name=name, role=Role.ACTIVATION, form_of=self.root(value).name)
+        self.roots[makes] = self.root(value)
+        return Move(axes[0], value, makes, before, after)
+
+    def operation(
+        self, path: Path, table: Mapping[str, Any], does: Does, reads: tuple[Value, ...], into: str
+    ) -> Operation:
+        """An operation of the model, or of its derivative."""
+        makes = self.value((*path, "into"), into, Role.ACTIVATION)
+        backward = self.file.typed((*path, "backward"), table.get("backward", False), bool)
+        derived = backward and does in (Does.APPLY, Does.NORMALISE)
+        count = TAKES[does] + derived
+        if len(reads) != count:
+            expected = f"{count} value{'s' * (count > 1)}, for {does.value}{' backward' * backward}"
+            raise self.file.wrong((*path, "source"), shown([v.name for v in reads]), expected)
+        function = over = ""
+        if does in (Does.APPLY, Does.NORMALISE):
+            function = self.text((*path, "by"), table, "the function's name")
+        if does is Does.NORMALISE:
+            over = self.text((*path, "over"), table, "the index of which it needs all")
+            self.file.choose((*path, "over"), over, makes.indices)
+        renamed = self.renamed(path, table) if does is Does.RENAME else ()
+        found = Operation(does, reads, makes, function, over, renamed, backward)
+        wrong = _misfit(found)
+        if wrong:
+            raise self.file.wrong((*path, "into"), str(makes), wrong)
+        return found
+
+    def renamed(self, path: Path, table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+        """Pairs of indices, from and to."""
+        at = (*path, "names")
+        found = []
+        for text in self.file.typed(at, table.get("names", []), list):
+            pair = self.file.typed(at, text, str).split(" -> ")
+            if len(pair) != 2:
+                raise self.file.wrong(at, shown(text), 'an index and its new name, such as "s -> u"')
+            found.append((pair[0], pair[1]))
+        if not found:
+            raise self.file.missing(path, "names", 'names = ["s -> u"]: the indices it renames')
+        return tuple(found)
+
+
+def _misfit(operation: Operation) -> str:
+    """What its result's indices should be, if they are not that; empty if they are."""
+    first, makes = {*operation.reads[0].indices}, {*operation.makes.indices}
+    if operation.does is Does.CONTRACT:
+        second = {*operation.reads[1].indices}
+        if not makes <= first | second:
+            return "indices of what it multiplies"
+        return "" if first ^ second <= makes else "every index that only one of the two has"
+    if operation.does is not Does.RENAME:
+        alike = all({*value.indices} == makes for value in operation.reads)
+        return "" if alike else "values with the same indices"
+    old, new = ({pair[side] for pair in operation.renamed} for side in (0, 1))
+    if not old <= first:
+        return f"names of indices that {operation.reads[0].name} has"
+    if len(old) == len(new):  # one for one
+        return "" if makes == first - old | new else " ".join(sorted(first - old | new))
+    return "" if new <= makes and not old & makes else "the new names in place of the old ones"

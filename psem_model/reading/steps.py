@@ -1,0 +1,152 @@
+"""A model's step as TOML: its parts, line by line, and the schedules of its weights' states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
+from spec.layouts import WHOLE, Layout
+from spec.programs import Axis, Line, Move, Program
+from spec.steps import Group, Step
+from spec.values import Operation, Role, Value
+
+HEADER = (
+    "#",
+    "# One training step of a model: its parts, line by line, and where the states of its weights are.",
+    "#   psem check FILE          does it match a single device?",
+    "#   psem derive --language   what a file may say",
+    "",
+)
+
+
+def dumps(step: Step, title: str) -> str:
+    """A step as TOML under a title; what is read back does the same."""
+    cuts = {axis.name: axis for program in step.programs for axis in program.axes}
+    axes = tuple(dict.fromkeys((*step.samples, *cuts, *([step.stages] if step.stages else []))))
+    lines = [
+        titled(title),
+        *HEADER,
+        f"axes = {strings(axes)}",
+        *([f'stages = "{step.stages}"'] if step.stages else []),
+        f"parts = {strings(program.part.name for program in step.programs)}",
+        "",
+        *(["[cuts]", *map(_cut, cuts.values()), ""] if cuts else []),
+    ]
+    for program in step.programs:
+        lines += _Part(program).lines()
+    for group in step.groups:
+        lines += _group(group)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _cut(axis: Axis) -> str:
+    return f'{axis.name} = {{ weights = {strings(axis.weights)}, stream = "{axis.stream}" }}'
+
+
+def _group(group: Group) -> Iterator[str]:
+    schedule = group.schedule
+    yield from ("[[states]]", f"weights = {strings(group.weights)}", f"axes = {strings(schedule.axes)}")
+    yield from ("", "[states.rest]", *rest_lines(schedule), "", "[states.step]")
+    yield from (*part_lines(schedule), "")
+
+
+class _Part:
+    """A part's program. Values that share a name are numbered as they come."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        part = program.part
+        given = [*([part.takes] if part.takes else []), *part.weights]
+        there = [*given, *(v for line in program.forward for v in (*line.reads, line.makes))]
+        there += [program.seed, *(v for line in program.backward for v in (*line.reads, line.makes))]
+        alike: dict[str, dict[object, None]] = {}
+        for value in there:
+            alike.setdefault(value.plain_name, {})[_itself(value)] = None
+        names = {
+            one: f"{name} {number}" if len(values) > 1 else name
+            for name, values in alike.items()
+            for number, one in enumerate(values, 1)
+        }
+        self.names = {value: names[_itself(value)] for value in there}
+        constants = (value for value in there if value.role is Role.CONSTANT)
+        self.constants = {self.names[value]: value for value in constants}
+        self.slices: dict[Value, str] = {}  # of constants, that a line above makes
+
+    def lines(self) -> Iterator[str]:
+        """The part's table."""
+        program = self.program
+        part = program.part
+        yield f"[{part.name}]"
+        if part.takes:
+            yield f'takes = "{self.typed(part.takes)}"'
+        yield f"weights = {strings(map(self.typed, part.weights))}"
+        constants = (f"{name} [{' '.join(v.indices)}]" for name, v in self.constants.items())
+        yield f"constants = {strings(text.replace(' [', '[') for text in constants)}"
+        for name, lines in (("forward", program.forward), ("backward", program.backward)):
+            yield f"{name} = ["
+            for line in lines:
+                yield from self.line(line)
+            yield "]"
+        yield f'gives = "{self.names[program.gives]}"'
+        yield f'cotangent = "{self.names[program.seed]}"'
+        if program.returns:
+            yield f'returns = "{self.names[program.returns]}"'
+        yield from ("", f"[{part.name}.gradients]")
+        for weight, gradient in program.gradients.items():
+            yield f'{self.names[weight]} = "{self.names[gradient]}"'
+        yield ""
+
+    def typed(self, value: Value) -> str:
+        """Its name and indices."""
+        return f"{self.names[value]}[{' '.join(value.indices)}]"
+
+    def line(self, line: Line) -> Iterator[str]:
+        """A line, after the slices of constants that it is the first to read."""
+        for value in line.reads:
+            if value.role is Role.CONSTANT and value not in self.slices:
+                yield from self.sliced(value)
+        if isinstance(line, Move):
+            cut = [lie.index for lie in (line.before, line.after) if lie.layout is Layout.SHARDED]
+            keys = [f'op = "{line.collective}"', f'source = "{self.names[line.value]}"']
+            keys += [f'axes = ["{line.axis}"]', *self.along(cut), f'into = "{self.names[line.makes]}"']
+            yield f"  {{ {', '.join(keys)} }},"
+            return
+        yield f"  {{ {', '.join(self.operation(line))} }},"
+
+    def operation(self, line: Operation) -> Iterator[str]:
+        """The keys of an operation."""
+        yield f'op = "{line.does.value}"'
+        yield from [f'by = "{line.function}"'] if line.function else []
+        yield from [f'over = "{line.over}"'] if line.over else []
+        names = [self.slices.get(value, self.names[value]) for value in line.reads]
+        yield f"source = {strings(names)}" if len(names) > 1 else f'source = "{names[0]}"'
+        if line.renamed:
+            yield f"names = {strings(f'{old} -> {new}' for old, new in line.renamed)}"
+        if line.backward:
+            yield "backward = true"
+        yield f'into = "{self.typed(line.makes)}"'
+
+    @staticmethod
+    def along(cut: list[str]) -> list[str]:
+        if not cut:
+            return []
+        return [f"along = {strings(cut)}" if len(cut) > 1 else f'along = "{cut[0]}"']
+
+    def sliced(self, value: Value) -> Iterator[str]:
+        """A constant as it lies: every device has, or makes, its slice of it."""
+        name = self.names[value]
+        lies = {axis: lie for axis, lie in self.program.lies[value].items() if lie != WHOLE}
+        for number, (axis, lie) in enumerate(lies.items(), 1):
+            cut = ", ".join(f"{a} {i.index}" for a, i in [*lies.items()][:number])
+            into = f"{self.names[value]} cut along {cut}"
+            if into not in self.slices.values():
+                keys = f'axes = ["{axis}"], along = "{lie.index}", into = "{into}"'
+                yield f'  {{ op = "slice", source = "{name}", {keys} }},'
+            self.slices[value] = name = into
+        self.slices.setdefault(value, name)
+
+
+def _itself(value: Value) -> object:
+    """What has a name of its own: a value; of a constant, all slices together."""
+    constant = value.role is Role.CONSTANT
+    return (value.plain_name, value.indices) if constant else value

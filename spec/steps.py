@@ -1,0 +1,108 @@
+"""A step of a model: programs say what its parts compute, schedules where its weights' states are.
+
+A program leaves terms of a weight's gradient on the devices of some axes. The schedule of the weight's
+states sums over these, over the axes that cut samples and nothing of the model, and over the stages
+that have the weight; and over no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from spec.compose import Product
+from spec.derive import derive
+from spec.distribute import NOTHING, distribute
+from spec.layouts import LayoutError
+from spec.programs import Program, check
+from spec.schedule import Schedule
+from spec.terms import check_gradients
+from spec.transformer import LAYER
+from spec.values import Part
+
+
+@dataclass(frozen=True)
+class Group:
+    """Weights, by name, and the one schedule of their states."""
+
+    weights: tuple[str, ...]
+    schedule: Schedule
+
+
+@dataclass(frozen=True)
+class Step:
+    """Programs in the order of the model; of parts, a layer may be there many times.
+
+    `samples`: axes that cut samples and nothing of the model. `stages`: the axis that cuts the layers.
+    """
+
+    programs: tuple[Program, ...]
+    groups: tuple[Group, ...]
+    samples: tuple[str, ...] = ()
+    stages: str | None = None
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """Weights that parts on several stages use."""
+        names = [weight.name for program in self.programs for weight in program.part.weights]
+        return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.stages else ()
+
+    def summed(self) -> dict[str, tuple[str, ...]]:
+        """Of each weight, the axes over which its gradient is to be summed, beside those of samples.
+
+        Raises LayoutError if two parts that share it leave it otherwise.
+        """
+        found: dict[str, tuple[str, ...]] = {}
+        for program in self.programs:
+            for weight in program.part.weights:
+                axes = program.summed(weight)
+                if found.setdefault(weight.name, axes) != axes:
+                    raise LayoutError(
+                        f"the gradient of {weight.name}: {program.part.name} leaves terms over "
+                        f"{_over(axes)}, another part over {_over(found[weight.name])}",
+                        weight.name,
+                    )
+        pipe = () if self.stages is None else (self.stages,)
+        return {name: axes + pipe * (name in self.shared) for name, axes in found.items()}
+
+
+def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -> Step:
+    """A step of a product of strategies. `again`: what layers make again for backward."""
+    programs = tuple(
+        distribute(part, product.cuts, again if part.name == LAYER else NOTHING) for part in parts
+    )
+    step = Step(programs, (), product.states.axes, product.pipe)
+    groups: dict[Schedule, list[str]] = {}
+    for weight, axes in step.summed().items():
+        groups.setdefault(derive(product.states_of(axes)), []).append(weight)
+    found = tuple(Group(tuple(weights), schedule) for schedule, weights in groups.items())
+    return replace(step, groups=found)
+
+
+def check_step(step: Step) -> None:
+    """Raise LayoutError if a part does not do what one device does, or a gradient is summed otherwise
+    than it must be. Whether schedules do what they are to do, the verdict says.
+    """
+    typed = []
+    for program in step.programs:
+        typed.append(replace(program, lies={**program.lies, **check(program)}))
+        check_gradients(program)
+    step = replace(step, programs=tuple(typed))
+    for before, after in pairwise(program.part for program in step.programs):
+        if after.takes is None or after.takes.indices != before.gives.indices:
+            raise LayoutError(f"{after.name} does not take what {before.name} gives")
+    for weight, axes in step.summed().items():
+        over = [group.schedule.axes for group in step.groups if weight in group.weights]
+        if len(over) != 1:
+            raise LayoutError(f"{weight} is in {len(over)} groups of states; needs one", weight)
+        if {*over[0]} != {*step.samples, *axes}:
+            raise LayoutError(
+                f"the gradient of {weight} is to be summed over {_over((*step.samples, *axes))}; its "
+                f"states' schedule is over {_over(over[0])}",
+                weight,
+            )
+
+
+def _over(axes: tuple[str, ...]) -> str:
+    return " x ".join(axes) if axes else "no axis"

@@ -1,0 +1,188 @@
+"""Models' steps as files: derived ones are accepted, a wrong line is rejected by its line."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psem_model.check.files import check_file
+from psem_model.predict.programs import step as derived
+from psem_model.reading.products import parse
+from psem_model.text.errors import BadInput
+
+STATES = ["", "dp", "zero1", "zero3", "zero1+all", "fsdp-hold"]
+CUTS = [
+    "tp",
+    "tp+sp",
+    "cp",
+    "cp-all-to-all",
+    "tp+sp * cp",
+    "tp * ep",
+    "tp+sp * pp",
+    "cp * tp * ep * pp",
+]
+
+
+def text_of(strategy, block="llama", recompute=None, hold=False):
+    found = parse(strategy)
+    return derived(found, hold, block, "ep" in strategy.split(" * "), recompute)
+
+
+@pytest.fixture(scope="module")
+def checked(tmp_path_factory):
+    """What is found of a file of this text."""
+    path = tmp_path_factory.mktemp("steps") / "step.toml"
+
+    def check(text, **sizes):
+        path.write_text(text)
+        return check_file(str(path), None, None, None)
+
+    return check
+
+
+@pytest.mark.parametrize(("states", "cuts"), [*product(STATES, CUTS)])
+def test_a_derived_step_is_accepted_as_a_file(states, cuts, checked):
+    text = text_of(" * ".join(filter(None, [states, cuts])), "gpt" if "ep" in cuts else "llama")
+    assert checked(text).accepted, checked(text).wrong
+
+
+@pytest.mark.parametrize("recompute", ["attention", "all", "sliced"])
+@pytest.mark.parametrize("hold", [False, True])
+def test_what_is_made_again_or_held_is_accepted(recompute, hold, checked):
+    assert checked(text_of("zero1 * tp+sp", recompute=recompute, hold=hold)).accepted
+
+
+TEXT = text_of("zero1 * tp+sp")
+LINES = TEXT.splitlines()
+END = LINES.index("[[states]]")
+MOVES = [i for i in range(END) if re.search(r'op = "(all_|reduce_s|slice)', LINES[i])]
+
+
+@pytest.mark.parametrize("number", MOVES)
+def test_a_forgotten_move_is_rejected_at_a_line_after_it(number, checked):
+    """What reads what the move makes reads what it moves."""
+    line = LINES[number]
+    before, after = (re.search(rf'{key} = ("[^"]*")', line)[1] for key in ("source", "into"))
+    rest = [other.replace(after, before) for other in LINES if other != line]
+    found = checked("\n".join(rest))
+    assert not found.accepted
+    assert found.at
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('["d gated", "up"]', '["d gated", "gate"]', "the chain rule gives no such term"),
+        (
+            '"d attention_norm 1", "d attention_norm 2"',
+            '"d attention_norm 1", "d attention_norm 1"',
+            "no such",
+        ),
+        (
+            'axes = ["tensor"], along = "s", into = "output 2"',
+            'axes = ["tensor"], along = "h", into = "output 2"',
+            "a sum of",
+        ),
+        (
+            'mlp_norm_scale = "d mlp_norm_scale"',
+            'mlp_norm_scale = "d attention_norm_scale"',
+            "is not the sum",
+        ),
+        (
+            'returns = "d layer_in 2"',
+            'returns = "d layer_in 1"',
+            "the gradient of layer_in is not the sum",
+        ),
+        ('"gate_open", "up"]', '"gate_open", "gate"]', "nothing that is given depends on up_weight"),
+        (
+            '"attention_norm_scale", "mlp_norm_scale", "final',
+            '"attention_norm_scale", "final',
+            "mlp_norm_scale is in 0 groups",
+        ),
+        (
+            'axes = ["batch"]\n\n[states.rest]',
+            'axes = ["batch", "tensor"]\n\n[states.rest]',
+            "word_weight is to be summed over batch;",
+        ),
+    ],
+)
+def test_a_wrong_line_is_told(old, new, words, checked):
+    assert TEXT.count(old) == 1
+    wrong = TEXT.replace(old, new)
+    found = checked(wrong)
+    assert not found.accepted
+    assert words in found.wrong
+    if found.at:
+        changed = {
+            i + 1 for i, (a, b) in enumerate(zip(LINES, wrong.splitlines(), strict=True)) if a != b
+        }
+        number = int(found.at.removeprefix("line "))
+        assert min(changed) - 1 <= number
+
+
+def test_a_sum_over_tensor_that_the_states_forget_is_rejected_in_its_group(checked):
+    found = checked("\n".join(line for line in LINES if 'op = "all_reduce"' not in line))
+    assert not found.accepted
+    assert not found.wrong
+    (wrong,) = (of for of in found.weights if not of.checked.verdict.accepted)
+    assert wrong.axes == ("batch", "tensor")
+    assert "over tensor" in wrong.checked.repair
+    assert wrong.checked.wrong.number > END
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"gate_open", "up"]', '"gate_opn", "up"]', "nearest: gate_open"),
+        ('into = "up[b s f]"', 'into = "up[b s]"', "expected every index that only one of the two has"),
+        ('into = "up[b s f]"', 'into = "gate[b s f]"', "expected a name of its own"),
+        ('into = "up[b s f]"', 'into = "up"', "expected a name and its indices"),
+        ('op = "apply"', 'op = "aply"', "nearest: apply"),
+        ('over = "h", ', "", "no over"),
+        ('names = ["s -> u"]', 'names = ["s"]', "an index and its new name"),
+        ('parts = ["embedding", ', 'parts = ["embeding", ', "nearest: embeding"),
+        ("tensor = { weights", "tenser = { weights", "nearest: tensor"),
+        ('cotangent = "d layer_out', 'cotangnt = "d layer_out', "nearest: cotangent"),
+        ('along = "s", into = "output 2"', 'along = ["s", "h"], into = "output 2"', "one index"),
+        ('gives = "loss"', 'gives = "los"', "nearest: loss"),
+        ('source = ["seen"]', 'source = ["seen", "causal"]', ""),
+    ],
+)
+def test_bad_input_is_one_line(old, new, words, checked):
+    if old not in TEXT:
+        pytest.skip("the layer is written otherwise")
+    with pytest.raises(BadInput) as error:
+        checked(TEXT.replace(old, new, 1))
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+WORDS = sorted({*re.findall(r'"[^"]*"', TEXT), "true", "[]", "1"})
+
+
+@given(data=st.data())
+def test_whatever_a_file_says_it_is_judged_or_refused_in_one_line(data, checked):
+    lines = list(LINES)
+    for _ in range(data.draw(st.integers(1, 3))):
+        number = data.draw(st.integers(0, len(lines) - 1))
+        change = data.draw(st.sampled_from(["drop", "twice", "swap", "word"]))
+        if change == "drop":
+            del lines[number]
+        elif change == "twice":
+            lines.insert(number, lines[number])
+        elif change == "swap":
+            other = data.draw(st.integers(0, len(lines) - 1))
+            lines[number], lines[other] = lines[other], lines[number]
+        else:
+            word = data.draw(st.sampled_from(WORDS))
+            lines[number] = re.sub(r'"[^"]*"', lambda _, word=word: word, lines[number], count=1)
+    try:
+        checked("\n".join(lines))
+        said = ""
+    except BadInput as error:
+        said = str(error)
+    assert "\n" not in said
