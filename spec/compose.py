@@ -135,8 +135,9 @@ class Product:
         return next((factor.axes[0] for factor in self.factors if factor.name == PIPELINE), None)
 
     def states_of(self, summed: tuple[str, ...]) -> Placement:
-        """The placement of weights whose gradients come out partial along `summed` as well."""
-        return merge((self.states, *map(self._elsewhere, summed)))
+        """The placement of weights whose gradients come out partial along `summed`, among others."""
+        others = (axis for axis in summed if axis not in self.states.axes)
+        return merge((self.states, *map(self._elsewhere, others)))
 
     def _elsewhere(self, axis: str) -> Placement:
         """Along an axis on which no factor places the states: replicated, if none is over all axes."""

@@ -1,8 +1,8 @@
 """A step of a model: programs say what its parts compute, schedules where its weights' states are.
 
-A program leaves terms of a weight's gradient on the devices of some axes. The schedule of the weight's
-states sums over these, over the axes that cut samples and nothing of the model, and over the stages
-that have the weight; and over no others.
+A program leaves terms of a weight's gradient on the devices of some axes: those that cut samples, and
+what else the gradient sums over. The schedule of the weight's states sums over these, and over the
+stages that have the weight; and over no others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from spec.compose import Product
 from spec.derive import derive
 from spec.distribute import NOTHING, distribute
 from spec.layouts import LayoutError
-from spec.programs import Program, check
+from spec.model_strategies import SAMPLES
+from spec.programs import Axis, Program, check
 from spec.schedule import Schedule
 from spec.terms import check_gradients
 from spec.transformer import LAYER
@@ -32,14 +33,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Step:
-    """Programs in the order of the model; of parts, a layer may be there many times.
+    """Programs in the order of the model; a layer may be there many times.
 
-    `samples`: axes that cut samples and nothing of the model. `stages`: the axis that cuts the layers.
+    `stages`: the axis that cuts the layers, if one does.
     """
 
     programs: tuple[Program, ...]
     groups: tuple[Group, ...]
-    samples: tuple[str, ...] = ()
     stages: str | None = None
 
     @property
@@ -49,7 +49,7 @@ class Step:
         return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.stages else ()
 
     def summed(self) -> dict[str, tuple[str, ...]]:
-        """Of each weight, the axes over which its gradient is to be summed, beside those of samples.
+        """Of each weight, the axes over which its gradient is to be summed.
 
         Raises LayoutError if two parts that share it leave it otherwise.
         """
@@ -69,10 +69,12 @@ class Step:
 
 def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -> Step:
     """A step of a product of strategies. `again`: what layers make again for backward."""
+    samples = tuple(Axis(name, stream=SAMPLES) for name in product.states.axes)
     programs = tuple(
-        distribute(part, product.cuts, again if part.name == LAYER else NOTHING) for part in parts
+        distribute(part, (*samples, *product.cuts), again if part.name == LAYER else NOTHING)
+        for part in parts
     )
-    step = Step(programs, (), product.states.axes, product.pipe)
+    step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
     for weight, axes in step.summed().items():
         groups.setdefault(derive(product.states_of(axes)), []).append(weight)
@@ -96,10 +98,10 @@ def check_step(step: Step) -> None:
         over = [group.schedule.axes for group in step.groups if weight in group.weights]
         if len(over) != 1:
             raise LayoutError(f"{weight} is in {len(over)} groups of states; needs one", weight)
-        if {*over[0]} != {*step.samples, *axes}:
+        if {*over[0]} != {*axes}:
             raise LayoutError(
-                f"the gradient of {weight} is to be summed over {_over((*step.samples, *axes))}; its "
-                f"states' schedule is over {_over(over[0])}",
+                f"the gradient of {weight} is to be summed over {_over(axes)}; its states' schedule is "
+                f"over {_over(over[0])}",
                 weight,
             )
 

@@ -139,8 +139,8 @@ STEP_TABLES = (
     ("stages", "the axis that cuts the layers, if one does: what several parts use is summed along it"),
     (
         "[cuts]",
-        'what an axis cuts of the model, as tensor = { weights = ["g", "f", "v"], stream = "s" }: '
-        "weights along these indices, and what parts hand on along that one. Other axes cut samples",
+        'what each axis cuts, as batch = { stream = "b" }, tensor = { weights = ["g", "f", "v"], '
+        'stream = "s" }: weights along these indices, what parts hand on along that one',
     ),
     (
         "[a part]",
@@ -151,7 +151,7 @@ STEP_TABLES = (
     (
         "[[states]]",
         "weights = [...], and a schedule of their states: axes, [states.rest], [states.step]. It sums "
-        "over the axes that cut samples, and over those along which a gradient comes out in terms",
+        "over the axes along which their gradients come out in terms",
     ),
 )
 STEP_LINES = (

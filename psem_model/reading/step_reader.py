@@ -71,15 +71,16 @@ class _Steps:
             key = next(k for k in content["training"] if k != "loss")
             raise file.wrong(("training", key), shown(content["training"][key]), "loss alone")
         cuts = tuple(self.cut(name, table, axes) for name, table in self.tables(("cuts",)).items())
+        for axis in axes:
+            if axis != stages and axis not in [cut.name for cut in cuts]:
+                raise self.file.missing(("axes",), axis, f"{axis} = ... in [cuts]: what it cuts")
         programs = []
         for name in file.once(("parts",), names, "part"):
             if name not in content:
                 raise file.missing((), name, f"a table [{name}], as it is in parts")
             programs.append(_Parts(self, name, cuts).program())
         groups = tuple(self.groups(training, axes, programs))
-        cut = {axis.name for axis in cuts}
-        samples = tuple(a for a in axes if a not in cut and a != stages)
-        return Step(tuple(programs), groups, samples, stages), self.places
+        return Step(tuple(programs), groups, stages), self.places
 
     def tables(self, path: Path) -> dict[str, Any]:
         """The tables in an optional one."""

@@ -22,7 +22,7 @@ HEADER = (
 def dumps(step: Step, title: str) -> str:
     """A step as TOML under a title; what is read back does the same."""
     cuts = {axis.name: axis for program in step.programs for axis in program.axes}
-    axes = tuple(dict.fromkeys((*step.samples, *cuts, *([step.stages] if step.stages else []))))
+    axes = (*cuts, *([step.stages] if step.stages else []))
     lines = [
         titled(title),
         *HEADER,
@@ -40,7 +40,9 @@ def dumps(step: Step, title: str) -> str:
 
 
 def _cut(axis: Axis) -> str:
-    return f'{axis.name} = {{ weights = {strings(axis.weights)}, stream = "{axis.stream}" }}'
+    weights = [f"weights = {strings(axis.weights)}"] if axis.weights else []
+    stream = [f'stream = "{axis.stream}"'] if axis.stream else []
+    return f"{axis.name} = {{ {', '.join(weights + stream)} }}"
 
 
 def _group(group: Group) -> Iterator[str]:
