@@ -20,10 +20,8 @@ from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placing import Placing
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
-from spec.distribute import NOTHING, distribute
-from spec.programs import Axis, Program
+from spec.programs import Program
 from spec.schedule import Schedule
-from spec.transformer import LAYER
 
 ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
     (MODULAR, True): Residues,
@@ -139,12 +137,11 @@ def transformer(
     schedule_of: Callable[[Group], Schedule] = lambda group: group.costs.schedule,
 ) -> DistributedTransformer:
     """The devices of a plan, and the single device."""
-    batch = plan.product.states.axes
     return DistributedTransformer(
         plan.model,
         programs(plan),
-        {axis: plan.mesh[axis] for axis in (*batch, *(cut.name for cut in plan.axes))},
-        plan.indices["b"] * prod(plan.mesh[axis] for axis in batch),
+        {axis.name: plan.mesh[axis.name] for axis in plan.axes},
+        plan.indices["b"],
         plan.sequence,
         ARITHMETICS[arithmetic, plan.policy.k > 0](),
         placings(plan, schedule_of),
@@ -156,12 +153,8 @@ def transformer(
 
 
 def programs(plan: ModelPlan) -> tuple[Program, Program, Program]:
-    """Of embedding, layer and head, with samples cut along the axes of the training states, too."""
-    batch = [Axis(name, stream="b") for name in plan.product.states.axes]
-    embedding, layer, head = (
-        distribute(part, (*batch, *plan.axes), plan.again if part.name == LAYER else NOTHING)
-        for part in plan.parts
-    )
+    """Of embedding, layer and head."""
+    embedding, layer, head = plan.step.programs
     return embedding, layer, head
 
 
@@ -172,8 +165,9 @@ def placings(plan: ModelPlan, schedule_of: Callable[[Group], Schedule]) -> list[
         owned = {piece.owns(w) for piece in stage.pieces for w in piece.part.weights}
         for group in stage.groups:
             keys = sorted((number, name) for name, number in owned if name in group.weights)
-            pipe = next((axis for axis in group.summed if axis == plan.product.pipe), "")
-            stages = plan.shared[keys[0][::-1]] if pipe else (stage.number,)
+            axes = group.costs.schedule.axes
+            pipe = next((axis for axis in axes if axis == plan.product.pipe), "")
+            stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
             sizes = group.costs.sizes
             unit = sizes.psi if sizes.unit is None else sizes.unit
             found.append(Placing(schedule_of(group), tuple(keys), unit, stages, pipe))

@@ -6,7 +6,7 @@ Everything is evaluated by the specification's own functions on the derived prog
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -17,17 +17,18 @@ from psem_model.text.figures import counted
 from spec import checkpoints
 from spec.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.compose import Product
-from spec.derive import derive
-from spec.distribute import ALL, NOTHING, distribute
+from spec.distribute import ALL, NOTHING
 from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import group_size
 from spec.model_costs import Indices, in_precision, parameters
-from spec.model_strategies import WORDS
+from spec.model_strategies import SAMPLES, WORDS
 from spec.pipeline import Kind, Pipeline, fullest, in_flight
 from spec.programs import Axis
 from spec.schedule import Kind as Does
-from spec.stages import OUTSIDE, Piece, alike, ends, parts_of, pieces, to_sum
+from spec.schedule import Schedule
+from spec.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.states import MIXED_ADAM, BytePolicy, State
+from spec.steps import Step, derive_step
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
 from spec.values import Part
 
@@ -59,24 +60,25 @@ class ModelPlan:
     text: str = ""
 
     @cached_property
+    def step(self) -> Step:
+        """Programs of the embedding, a layer and the head, and the schedules of their weights."""
+        return derive_step(self.product, self.parts, self.again)
+
+    @property
     def axes(self) -> tuple[Axis, ...]:
         """What the model is cut along."""
-        return self.product.cuts
+        return self.step.programs[0].axes
 
     @cached_property
     def indices(self) -> Indices:
         """How many values each index has in all."""
-        samples = group_size(self.mesh, self._cut_samples)
+        samples = group_size(self.mesh, self.sample_axes)
         return self.model.sizes(self.micro_batch * samples, self.sequence)
-
-    @property
-    def _cut_samples(self) -> tuple[str, ...]:
-        return tuple(axis.name for axis in self.axes if axis.stream == "b")
 
     @property
     def sample_axes(self) -> tuple[str, ...]:
         """The axes whose devices have samples of their own."""
-        return self.product.states.axes + self._cut_samples
+        return tuple(axis.name for axis in self.axes if axis.stream == SAMPLES)
 
     @property
     def devices(self) -> int:
@@ -100,11 +102,8 @@ class ModelPlan:
     @cached_property
     def costs(self) -> dict[str, PartCosts]:
         """Of the embedding, a layer and the head."""
-        found = {}
-        for part in self.parts:
-            again = self.again if part.name == LAYER else NOTHING
-            found[part.name] = PartCosts(distribute(part, self.axes, again), self.indices, self.mesh)
-        return found
+        programs = self.step.programs
+        return {p.part.name: PartCosts(p, self.indices, self.mesh) for p in programs}
 
     @property
     def padded_words(self) -> Number:
@@ -188,9 +187,8 @@ class Moved:
 
 @dataclass(frozen=True)
 class Group:
-    """Weights of a stage whose gradients come out partial along the same axes: one schedule."""
+    """Weights of a stage whose gradients are summed over the same axes: one schedule."""
 
-    summed: tuple[str, ...]
     weights: tuple[str, ...]
     costs: Prediction
     largest: str = field(compare=False)  # the part that has most of them
@@ -230,34 +228,26 @@ class StageCosts:
     # --------------------------------------------------------------------- training states
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """The stage's weights by the axes along which their gradients are summed."""
-        sizes: dict[tuple[str, ...], dict[str, dict[str, Number]]] = {}
-        for part in self.counts:
-            costs = self.plan.costs[part]
-            for name, size in costs.parameters.items():
-                summed = costs.summed[name]
-                if (name, OUTSIDE) in self.plan.shared and self.plan.product.pipe:
-                    summed += (self.plan.product.pipe,)
-                of_parts = sizes.setdefault(summed, {})
-                # tied words, if both of their uses are here, are one weight: the embedding's
-                if part != HEAD or name not in of_parts.get(EMBEDDING, {}):
-                    of_parts.setdefault(part, {})[name] = size
-        return tuple(self._group(summed, found) for summed, found in sizes.items())
+        """The stage's weights by the schedule of their states."""
+        found = (self._group(group.schedule, group.weights) for group in self.plan.step.groups)
+        return tuple(group for group in found if group.weights)
 
-    def _group(self, summed: tuple[str, ...], of_parts: dict[str, dict[str, Number]]) -> Group:
-        plan, sums = self.plan, {part: sum(found.values()) for part, found in of_parts.items()}
+    def _group(self, schedule: Schedule, weights: Iterable[str]) -> Group:
+        plan, names, sums = self.plan, dict[str, None](), dict[str, Number]()
+        for part in self.counts:
+            sizes = plan.costs[part].parameters
+            # tied words, if both of their uses are here, are one weight: the embedding's
+            here = [name for name in weights if name in sizes and name not in names]
+            names |= dict.fromkeys(here)
+            sums[part] = sum(sizes[name] for name in here)
         psi = sum(self.counts[part] * size for part, size in sums.items())
         largest = max(sums, key=lambda part: sums[part])
         unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
-        mesh = {axis: plan.mesh[axis] for axis in plan.product.states.axes + summed}
-        if plan.product.pipe in summed:  # only some stages have these words
-            (stages,) = {*plan.shared.values()}
-            mesh[plan.product.pipe] = len(stages)
-        schedule = derive(plan.product.states_of(summed))
-        sizes = Sizes(psi, mesh, plan.policy, unit)
-        costs = predict_schedule(schedule, sizes, plan.pipe.micro_batches)
-        names = dict.fromkeys(name for found in of_parts.values() for name in found)
-        return Group(summed, tuple(names), costs, largest)
+        mesh = {axis: plan.mesh[axis] for axis in schedule.axes}
+        for stages in plan.shared.values() if plan.product.pipe in mesh else ():
+            mesh[str(plan.product.pipe)] = len(stages)  # only some stages have these words
+        costs = predict_schedule(schedule, Sizes(psi, mesh, plan.policy, unit), plan.pipe.micro_batches)
+        return Group(tuple(names), costs, largest)
 
     @cached_property
     def parameters(self) -> Number:

@@ -103,13 +103,11 @@ class _Shown:
         if not self.moves:
             kept = (f"{self.value(v)} {self.lies(v)}".rstrip() for v in derived.kept)
             sections.append(listed("kept for backward", kept))
+        used = ", ".join(f"{i} {words}" for i, words in INDICES.items() if i in self.used)
         return Report(
             "derive",
             f"{found.text}, {derived.part.name}: " + "; ".join(found.meanings),
-            (
-                "R whole on each device, S(i) cut along i, P a term of a sum",
-                ", ".join(f"{i} {words}" for i, words in INDICES.items() if i in self.used),
-            ),
+            ("R whole on each device, S(i) cut along i, P a term of a sum", *([used] if used else [])),
             tuple(sections),
         )
 

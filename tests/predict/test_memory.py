@@ -47,7 +47,6 @@ def test_the_fullest_moment_of_a_product_and_a_function(again, kept, beside):
 def at_most(program, size):
     """Bytes of a dictionary of values, from which each goes when no later line reads it."""
     of_states = {*program.part.weights, *program.gradients.values()}
-    of_states.update(value for line in program.finish for value in line.reads)
     found = []
     for lines, first, last in (
         (program.forward, program.part.takes, program.gives),
@@ -235,7 +234,7 @@ def test_a_unit_is_the_largest_of_a_layer_the_embedding_and_the_head(plan):
     plan = replace(plan, mesh=plan.mesh | {"batch": 2})
     for stage in plan.stages:
         sizes = of_parts(plan, stage)
-        of_layers = [g for g in stage.groups if not {*g.summed} - {"batch"}]
+        of_layers = [g for g in stage.groups if not {*g.costs.schedule.axes} - {"batch"}]
         assert max(g.costs.sizes.unit for g in stage.groups) <= max(sizes.values())
         if len(of_layers) == len(stage.groups) == 1:
             (group,) = of_layers

@@ -50,7 +50,7 @@ def rows(lines):
 
 
 def legend(lines):
-    return [entry.split(" ", 1)[0] for entry in lines[2].strip().split(", ")]
+    return [entry.split(" ", 1)[0] for entry in lines[2].strip().split(", ")] if lines[2] else []
 
 
 @pytest.mark.parametrize("args", PROGRAMS, ids=" ".join)
