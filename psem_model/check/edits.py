@@ -16,7 +16,10 @@ from spec.schedule import (
     GRADIENTS,
     HOST_TRANSFERS,
     MICRO_STEPS,
+    PASSING,
     REDUCTIONS,
+    RESTING,
+    STATE_OF,
     TAKES,
     WEIGHTS,
     Buffer,
@@ -62,10 +65,11 @@ class Edit:
 
     how: How
     at: Spot
-    op: Op  # as it was, where it is removed or moved; else as it is after the edit
+    op: Op  # as it was, where it is removed; else as it is after the edit
     schedule: Schedule
     to: Spot | None = None  # of a line that is moved, the line as given before which it is then
     fields: tuple[str, ...] = ()  # that are changed; beside a line that is added, of the next one
+    along: int = 0  # lines just before it that are moved along
 
 
 def edits(schedule: Schedule) -> Iterator[Edit]:
@@ -85,10 +89,39 @@ def edits(schedule: Schedule) -> Iterator[Edit]:
                         Spot(part, to.index + 1) if (to.part, to.index >= index) == (part, True) else to
                     )
                     yield Edit(How.MOVED, at, op, made, given)
+    yield from _done_once(schedule)
     yield from _gathered_for_use(schedule)
     for new in dict.fromkeys(_repertoire(schedule)):
         for at in _places(new, schedule):
             yield Edit(How.ADDED, at, new, _inserted(schedule, at, new))
+
+
+def _done_once(schedule: Schedule) -> Iterator[Edit]:
+    """What is done to each micro-step's gradients is done to their sum, perhaps with a new number."""
+    each, once = schedule.parts
+    for index, op in enumerate(each):
+        if op.kind not in BY:
+            continue
+        first = index  # of the lines before it that make its number
+        while first and each[first - 1].target is op.by:
+            first -= 1
+        for start in {first, index}:
+            sums = [_of_the_sum(each[i], schedule) for i in range(start, index + 1)]
+            for at in range(len(once) + 1):
+                finish = (*once[:at], *sums, *once[at:])
+                made = replace(schedule, micro_step=each[:start] + each[index + 1 :], finish=finish)
+                new, to = sums[-1], Spot(1, at)
+                fields = tuple(f for f in ("source", "by") if getattr(new, f) is not getattr(op, f))
+                if fields or start < index:
+                    yield Edit(How.MOVED, Spot(0, index), new, made, to, fields, index - start)
+
+
+def _of_the_sum(op: Op, schedule: Schedule) -> Op:
+    """The operation on what is added up over the micro-steps."""
+    sums: dict[Any, Any] = {B.FRESH: B.GRADIENTS, B.TOKENS: B.TOTAL_TOKENS}
+    fields = {name: sums.get(getattr(op, name), getattr(op, name)) for name in ("source", "into", "by")}
+    within = schedule.slices(fields["source"]) if op.source in STATE_OF else op.within
+    return replace(op, **fields, within=within)
 
 
 def _gathered_for_use(schedule: Schedule) -> Iterator[Edit]:
@@ -192,7 +225,7 @@ def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
         yield {"kind": kind} | ({} if kind in REDUCTIONS else {"mean": False})
     there = used(schedule)
     for source in there:
-        if op.into is not None or op.kind not in (Kind.RELEASE, Kind.RESET):
+        if op.kind is not Kind.RELEASE:
             yield {"source": source}
     for into in there:
         yield {"into": None if into is op.source else into}
@@ -225,7 +258,7 @@ def used(schedule: Schedule) -> tuple[Buffer, ...]:
     """The buffers that a schedule speaks of, or has because of what is trained."""
     ops, training = schedule.ops, schedule.training
     found = {b for op in ops for b in (op.source, op.target, op.by) if isinstance(b, Buffer)}
-    found |= {B.OPTIMIZER}
+    found |= {B.OPTIMIZER, B.ACTIVATIONS}
     found |= {B.PARAMETERS} if schedule.rest(State.PARAMETERS).stored else set()
     found |= {B.GRADIENTS} if schedule.rest(State.GRADIENTS).stored else set()
     found |= {B.TIED} if training.tied else set()
@@ -275,7 +308,7 @@ def _missing(schedule: Schedule) -> tuple[Kind, ...]:
     """The kinds of operation that may be missing."""
     ops, rests = schedule.ops, dict(schedule.rests)
     there = {op.kind for op in ops}
-    never = {Kind.RELEASE, Kind.KEEP, Kind.ZERO}
+    never = {Kind.RELEASE, Kind.ZERO}
     never |= {kind for kind in (Kind.FORWARD, Kind.BACKWARD, Kind.UPDATE) if kind in there}
     if not any(rest.host for rest in rests.values()):
         never |= {*HOST_TRANSFERS}
@@ -295,8 +328,11 @@ def _moves(
             weights = sums and source in WEIGHTS
             between = (sums or kind in BY) and source in GRADIENTS and not in_place
             numbers = kind is Kind.BROADCAST and source is not B.STATISTICS
+            not_back = kind is Kind.KEEP and not (source in PASSING and into in RESTING)
             to_itself = kind in (Kind.ACCUMULATE, Kind.RECOMPUTE) and in_place
-            if {source, into} <= {*there} and not (weights or between or numbers or to_itself):
+            if {source, into} <= {*there} and not (
+                weights or between or numbers or not_back or to_itself
+            ):
                 yield kind, source, None if in_place else into
 
 
