@@ -83,7 +83,11 @@ def _cost(edit: Edit, given: Schedule) -> float:
     if edit.how in (How.REMOVED, How.MOVED) and kind is Kind.RELEASE and _has_gone_by(edit, given):
         cost += 3
     if edit.how is How.MOVED and edit.to:
-        cost += 0.5 * len(edit.fields) + 0.5 * (edit.to.part < edit.at.part) - 0.75 * (kind in TIDYING)
+        cost += (
+            0.5 * len(edit.fields)
+            + 0.5 * (edit.to.part < edit.at.part)
+            - 0.75 * (kind in TIDYING and edit.to > edit.at)
+        )
     simpler = 0.25 * (_length(edit.schedule) - _length(given))
     return cost + max(-BARELY, min(simpler, BARELY))
 
@@ -132,7 +136,8 @@ def _order(edit: Edit, given: Schedule) -> tuple[int, ...]:
         named = blamed(edit, given)
         near = named is not None and named.part == edit.at.part and named.index >= edit.at.index - 1
         return (not near, -edit.at.part, edit.at.index)
-    far = abs(edit.to.index - edit.at.index) if edit.to else 0
+    each = len(given.micro_step)
+    far = abs(edit.to.index - edit.at.index + each * (edit.to.part - edit.at.part)) if edit.to else 0
     return (-edit.at.part, -edit.at.index, far)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
-from itertools import chain, combinations, product
+from itertools import combinations, product
 from typing import Any
 
 from psem_model.reading.schedule_keys import default_span
@@ -212,11 +212,13 @@ def _fitting(op: Op, fields: Mapping[str, Any]) -> Op | None:
 
 
 def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
-    subsets = _subsets(schedule.axes)
-    along = [s for s in subsets if s or op.kind in SAMPLES]
-    along = along if op.kind in (*COLLECTIVES, *SAMPLES) else [()]
-    for axes, within in product(along, subsets):
-        yield {"axes": axes, "within": within} | ({"shift": 0} if not within and not axes else {})
+    said, slices = _said(schedule), _slices(schedule)
+    if op.kind in (*COLLECTIVES, *SAMPLES):
+        along = said if op.kind in SAMPLES else said[1:]
+        yield from ({"axes": a} for a in (*along, *_near(op.axes, schedule.axes)))
+        yield from ({"axes": a, "within": within} for a in along for within in slices)
+    for within in (*slices, *_near(op.within, schedule.axes)):
+        yield {"within": within} | ({"shift": 0} if not within and not op.axes else {})
     yield {"shift": 0}
     yield {"mean": not op.mean}
     for kind in (
@@ -235,22 +237,41 @@ def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
         yield from ({"by": by} for by in BY[op.kind])
 
 
-def _subsets(axes: Axes) -> list[Axes]:
-    return list(chain.from_iterable(combinations(axes, n) for n in range(len(axes) + 1)))
+def _slices(schedule: Schedule) -> tuple[Axes, ...]:
+    """What a device's slices are along: nothing, or as the schedule says."""
+    said = (*(op.within for op in schedule.ops), *(rest.sharded for _, rest in schedule.rests))
+    return tuple(dict.fromkeys(((), *said)))
+
+
+def _said(schedule: Schedule) -> tuple[Axes, ...]:
+    """Sets of axes: none, each, all, and those that a schedule names."""
+    named = (*(op.axes for op in schedule.ops), *_slices(schedule))
+    return tuple(dict.fromkeys(((), *((a,) for a in schedule.axes), schedule.axes, *named)))
+
+
+def _near(given: Axes, axes: Axes) -> Iterator[Axes]:
+    """Sets of axes with one more, or one less."""
+    return (tuple(a for a in axes if (a in given) is not (a == other)) for other in axes)
 
 
 def _factors(schedule: Schedule, by: Factor | None = None) -> Iterator[Factor]:
-    """Numbers that gradients are scaled by: sizes, and what undoes the other scales."""
-    ops = schedule.ops
-    numbers = [Fraction(1)] + ([by.number, 1 / by.number] if by and by.number else [])
-    for op in ops:
-        if isinstance(op.by, Factor) and op.by.number:
-            numbers += [op.by.number, 1 / op.by.number]
+    """Numbers that gradients are scaled by: sizes, and what undoes the other scales.
+
+    Of sizes none, all, or those of `by`; of two of them other powers.
+    """
+    scales = [op.by for op in schedule.ops if isinstance(op.by, Factor) and op.by.number]
+    scales += [by] if by and by.number else []
+    numbers = [Fraction(1), *(n for s in scales for n in (s.number, 1 / s.number))]
     names = (*schedule.axes, MICRO_STEPS)
-    for number in dict.fromkeys(numbers):
-        for exponents in product((-1, 0, 1), repeat=len(names)):
-            given = tuple((n, e) for n, e in zip(names, exponents, strict=True) if e)
-            yield Factor(number, given)
+    powers = [{}, dict.fromkeys(names, -1), dict(by.sizes) if by else {}]
+    found = [
+        {**given, **dict(zip(two, exponents, strict=True))}
+        for given in powers
+        for two in combinations(names, 2)
+        for exponents in product((-1, 0, 1), repeat=2)
+    ]
+    sizes = dict.fromkeys(tuple((n, e[n]) for n in names if e.get(n)) for e in found)
+    yield from (Factor(number, s) for number in dict.fromkeys(numbers) for s in sizes)
 
 
 # ------------------------------------------------------------------ one line more
@@ -271,11 +292,7 @@ def used(schedule: Schedule) -> tuple[Buffer, ...]:
 def _repertoire(schedule: Schedule) -> Iterator[Op]:
     """The operations that may be missing: on the schedule's own buffers, slices and axes."""
     there, training = used(schedule), schedule.training
-    ops = schedule.ops
-    slices = tuple(
-        dict.fromkeys(((), *(o.within for o in ops), *(r.sharded for _, r in schedule.rests)))
-    )
-    along = [s for s in _subsets(schedule.axes) if s]
+    slices, along = _slices(schedule), _said(schedule)[1:]
     means = (False, True) if training.loss is Loss.MEAN or training.statistics else (False,)
     scales = [f for f in _factors(schedule) if f != Factor() and _small(f)]
     scales = [f for f in scales if training.loss is Loss.MEAN or not f.sizes]
