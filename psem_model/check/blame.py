@@ -14,11 +14,11 @@ from psem_model.check.edits import SAMPLES, Edit, How, Spot, edits, reads, remov
 from spec.arithmetic import Number
 from spec.schedule import PASSING, SCALARS, Buffer, Factor, Kind, Op, Schedule, Span
 from spec.states import BytePolicy
-from spec.verdict import check
+from spec.verdict import FEW, check
 
 Look = tuple[Mapping[str, Number], int]  # a mesh, and a number of micro-steps
 
-MOST_EDITS = 4000  # that are tried
+MOST_RUN = 20_000  # lines, those of all schedules that are tried together
 IDLE = 2.0  # how much less likely a repair is for each line that it leaves without effect
 BARELY = 0.5  # how much simpler or longer a repaired schedule may count
 # how unlikely it is that a line was edited so
@@ -42,7 +42,8 @@ def trace(
     """
     ranked = sorted(((_cost(e, schedule), i, e) for i, e in enumerate(edits(schedule))), key=_first)
     best: tuple[tuple[Any, ...], Edit] | None = None
-    for cost, _, edit in ranked[:MOST_EDITS]:
+    each = len(schedule.finish) + min(looks[0][1], FEW) * len(schedule.micro_step)
+    for cost, _, edit in ranked[: MOST_RUN // each]:
         if best and cost > best[0][0]:
             break
         if not accepted(edit.schedule, looks, policy):

@@ -11,7 +11,6 @@ from psem_model.check.edits import Spot
 from psem_model.check.products import CheckedStep, checked_step
 from psem_model.check.repairs import repair_in_words
 from psem_model.check.schedules import (
-    MOST_AXES,
     Case,
     Checked,
     Line,
@@ -29,8 +28,10 @@ from psem_model.reading.toml_lines import Path, locate
 from spec.everywhere import Given
 from spec.schedule import MICRO_STEPS, Schedule
 from spec.states import MIXED_ADAM, BytePolicy
+from spec.verdict import FEW
 
-FEW_MICRO_STEPS, MOST_LINES = 8, 30  # with which every edit of a line can be tried
+MOST_LINES = 60  # of which edits are tried
+FEW_MICRO_STEPS = 4  # fewer stand for more than these
 NOT_ONE_LINE = "more than one line: after this one no usual continuation is right"
 
 
@@ -83,7 +84,7 @@ def _check_step(
 
 def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix: Path = ()) -> Checked:
     """What was found of a file that is rejected, with the lines in it, and the one that is wrong."""
-    schedule, looks = found.schedule, _looks(failed, found.given)
+    schedule = found.schedule
 
     def number(part: str, index: int) -> int:
         return line_of(text, part, index, prefix)
@@ -97,20 +98,30 @@ def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix
     if found.unmet:
         at = found.unmet
         found = replace(found, unmet=replace(at, number=number(at.part, at.index)))
-    ops = len(schedule.micro_step) + len(schedule.finish)
-    micro_steps = max(count for _, count in looks)
-    if micro_steps > FEW_MICRO_STEPS or len(schedule.axes) > MOST_AXES or ops > MOST_LINES:
-        return found
-    edit = trace(schedule, looks, policy, lambda s: is_right(s, found.given, policy))
+    if len(schedule.ops) > MOST_LINES:
+        return replace(found, repair=f"not looked for: more than {MOST_LINES} lines")
+    case, given = _fewer(found, failed, policy)
+    if case.micro_steps > FEW:
+        return replace(found, repair="not looked for: it is right with few micro-steps")
+    edit = trace(schedule, _looks(case, given), policy, lambda s: is_right(s, given, policy))
     if edit is not None:
         spot = blamed(edit, schedule)
         words = repair_in_words(edit, schedule, spot, number)
         return replace(found, repaired=line(spot), repair=words)
-    once = [(looks[0][0], 1)]
+    once = [(failed.mesh, 1)]
     spoils = spoiling(schedule, lambda s: accepted(s, once, policy))
     if spoils is None or accepted(schedule, once, policy):
         return found
     return replace(found, repaired=line(spoils), repair=NOT_ONE_LINE)
+
+
+def _fewer(found: Checked, failed: Case, policy: BytePolicy) -> tuple[Case, Given]:
+    """The case that fails and what is given, or any number of micro-steps, if as few fail."""
+    for few in range(1, FEW_MICRO_STEPS) if failed.micro_steps > FEW_MICRO_STEPS else ():
+        if not accepted(found.schedule, [(failed.mesh, few)], policy):
+            given = {name: n for name, n in found.given.items() if name != MICRO_STEPS}
+            return replace(failed, micro_steps=few), given
+    return failed, found.given
 
 
 def _looks(failed: Case, given: Given) -> list[Look]:
