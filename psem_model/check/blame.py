@@ -18,7 +18,7 @@ from spec.verdict import FEW, check
 
 Look = tuple[Mapping[str, Number], int]  # a mesh, and a number of micro-steps
 
-MOST_RUN = 20_000  # lines, those of all schedules that are tried together
+MOST_RUN = 50_000  # lines, those of all schedules that are tried together
 IDLE = 2.0  # how much less likely a repair is for each line that it leaves without effect
 BARELY = 0.5  # how much simpler or longer a repaired schedule may count
 # how unlikely it is that a line was edited so
@@ -89,11 +89,14 @@ def _cost(edit: Edit, given: Schedule) -> float:
             + 0.5 * (edit.to.part < edit.at.part)
             - 0.75 * (kind in TIDYING and edit.to > edit.at)
         )
+        cost += len(_lacking(edit.schedule)) > len(_lacking(given))
+        if not edit.fields:
+            return cost  # it says as much
     simpler = 0.25 * (_length(edit.schedule) - _length(given))
     return cost + max(-BARELY, min(simpler, BARELY))
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=4)
 def _lacking(given: Schedule) -> frozenset[Spot]:
     """The lines that read what is not there yet, or not any more."""
     lacking, there = set[Spot](), {*given.start}

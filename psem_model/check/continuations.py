@@ -18,6 +18,7 @@ from spec.states import State
 from spec.training import Loss
 
 B, PHASE = Buffer, Phase.UPDATE
+MOST_AXES = 4  # along each of which gradients are summed, gathered or left alone
 
 
 def spoiling(schedule: Schedule, right: Callable[[Schedule], bool]) -> Spot | None:
@@ -27,7 +28,7 @@ def spoiling(schedule: Schedule, right: Callable[[Schedule], bool]) -> Spot | No
     """
     ops = schedule.ops
     backward = [i for i, op in enumerate(ops) if op.kind is Kind.BACKWARD]
-    if not backward or any(rest.host for _, rest in schedule.rests):
+    if len(schedule.axes) > MOST_AXES or not backward or any(rest.host for _, rest in schedule.rests):
         return None
     tails = list(dict.fromkeys(_tails(schedule)))
 

@@ -31,8 +31,8 @@ from spec.states import MIXED_ADAM, BytePolicy
 from spec.verdict import FEW
 
 MOST_LINES = 60  # of which edits are tried
-FEW_MICRO_STEPS = 4  # fewer stand for more than these
-NOT_ONE_LINE = "more than one line: after this one no usual continuation is right"
+FEW_MICRO_STEPS, FEW_AXES = 4, 3  # smaller cases stand for more than these
+NOT_ONE_LINE = "none of one line was found: after this line no usual continuation is right"
 
 
 def check_file(
@@ -100,36 +100,47 @@ def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix
         found = replace(found, unmet=replace(at, number=number(at.part, at.index)))
     if len(schedule.ops) > MOST_LINES:
         return replace(found, repair=f"not looked for: more than {MOST_LINES} lines")
-    case, given = _fewer(found, failed, policy)
-    if case.micro_steps > FEW:
+    small, given = _smaller(found, failed, policy)
+    if small.micro_steps > FEW:
         return replace(found, repair="not looked for: it is right with few micro-steps")
-    edit = trace(schedule, _looks(case, given), policy, lambda s: is_right(s, given, policy))
+    looks = _looks(small, failed, given)
+    edit = trace(schedule, looks, policy, lambda s: is_right(s, given, policy))
     if edit is not None:
         spot = blamed(edit, schedule)
         words = repair_in_words(edit, schedule, spot, number)
         return replace(found, repaired=line(spot), repair=words)
-    once = [(failed.mesh, 1)]
+    once = [(small.mesh, 1)]
     spoils = spoiling(schedule, lambda s: accepted(s, once, policy))
     if spoils is None or accepted(schedule, once, policy):
         return found
     return replace(found, repaired=line(spoils), repair=NOT_ONE_LINE)
 
 
-def _fewer(found: Checked, failed: Case, policy: BytePolicy) -> tuple[Case, Given]:
-    """The case that fails and what is given, or any number of micro-steps, if as few fail."""
-    for few in range(1, FEW_MICRO_STEPS) if failed.micro_steps > FEW_MICRO_STEPS else ():
-        if not accepted(found.schedule, [(failed.mesh, few)], policy):
-            given = {name: n for name, n in found.given.items() if name != MICRO_STEPS}
-            return replace(failed, micro_steps=few), given
-    return failed, found.given
+def _smaller(found: Checked, failed: Case, policy: BytePolicy) -> tuple[Case, Given]:
+    """A small case that fails like a large one, and what is given: then any number of micro-steps."""
+
+    def fails(case: Case) -> bool:
+        return not accepted(found.schedule, [(case.mesh, case.micro_steps)], policy)
+
+    small, given = failed, found.given
+    for count in range(1, FEW_MICRO_STEPS) if failed.micro_steps > FEW_MICRO_STEPS else ():
+        if fails(replace(failed, micro_steps=count)):
+            small = replace(failed, micro_steps=count)
+            given = {name: n for name, n in given.items() if name != MICRO_STEPS}
+            break
+    for axis in failed.mesh if len(failed.mesh) > FEW_AXES else ():
+        fewer = replace(small, mesh=small.mesh | {axis: 1})
+        small = fewer if fails(fewer) else small
+    return small, given
 
 
-def _looks(failed: Case, given: Given) -> list[Look]:
-    """Cases that few wrong schedules pass: the one that fails, and some whose numbers all differ."""
+def _looks(small: Case, failed: Case, given: Given) -> list[Look]:
+    """Cases that few wrong schedules pass: those that fail, and some whose numbers all differ."""
     unequal = {axis: given.get(axis, 3 + i) for i, axis in enumerate(failed.mesh)}
     pairs = {axis: given.get(axis, 2) for axis in failed.mesh}
     looks: list[Look] = [
-        (failed.mesh, failed.micro_steps),
+        (small.mesh, small.micro_steps),
+        (failed.mesh, small.micro_steps),
         (unequal, given.get(MICRO_STEPS, 2)),
         (pairs, given.get(MICRO_STEPS, 3)),
     ]
