@@ -12,7 +12,8 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from psem_model.check.edits import Spot, reads, used
+from psem_model.check.choices import used
+from psem_model.check.edits import Spot, reads
 from spec.schedule import MICRO_STEPS, Buffer, Factor, Kind, Op, Phase, Schedule, Span
 from spec.states import State
 from spec.training import Loss

@@ -343,12 +343,52 @@ REPAIRS = {
     "gathered along the replicas": 'accepted with axes = ["shard"]',
     "divided by the last micro-step's tokens": 'accepted with by = "total tokens"',
     "the first device's gradients for all": 'accepted with op = "all_reduce"',
+    "the updated view is not kept": "nothing keeps the slices of the optimizer view after it; accepted "
+    'with { op = "keep", source = "optimizer view", into = "optimizer" } after line 27',
+    "each micro-step's gradient is divided": "accepted if it is after line 31, with source = "
+    '"gradients" and with by = "total tokens"',
+    "each micro-step's slice is clipped": "accepted if it and the 2 lines before it are before line "
+    '32, with source = "gradients"',
 }
 
 
 @pytest.mark.parametrize("what", REPAIRS)
 def test_a_repair_is_said_as_in_a_review(what, tmp_path):
     assert checked(EVERY[what], tmp_path)[0].repair == REPAIRS[what]
+
+
+@pytest.mark.parametrize("what", ["ZeRO-2 reduces nothing", "tokens are not summed"])
+@pytest.mark.parametrize("micro_steps", [9, 1000])
+def test_the_line_is_named_with_many_micro_steps(what, micro_steps, tmp_path):
+    name, edit = EVERY[what]
+    wrong, expected = edit(right(name))
+    path = tmp_path / "my.toml"
+    path.write_text(dumps(wrong, name))
+    assert at(check_file(str(path), None, micro_steps, MIXED_ADAM).wrong) in expected
+
+
+def test_the_line_is_named_with_many_axes(tmp_path):
+    axes, zero2 = tuple("abcdef"), right("zero2")
+
+    def along(op):
+        return replace(op, axes=axes if op.axes else (), within=axes if op.within else ())
+
+    rests = tuple((s, replace(r, sharded=axes if r.sharded else ())) for s, r in zero2.rests)
+    step, finish = (tuple(map(along, part)) for part in zero2.parts)
+    many = replace(zero2, axes=axes, rests=rests, micro_step=step, finish=finish)
+    wrong, expected = changed(F, 1, axes=axes[1:])(many)
+    path = tmp_path / "my.toml"
+    path.write_text(dumps(wrong, "my"))
+    found = check_file(str(path), lambda axes: dict.fromkeys(axes, 2), None, MIXED_ADAM)
+    assert at(found.wrong) in expected
+
+
+def test_of_a_file_that_is_too_long_no_repair_is_looked_for(tmp_path):
+    zero3, _ = removed(F, 0)(right("zero3"))
+    path = tmp_path / "my.toml"
+    path.write_text(dumps(replace(zero3, micro_step=zero3.micro_step * 7), "my"))
+    found = check_file(str(path), None, None, MIXED_ADAM)
+    assert (found.repair, found.repaired) == ("not looked for: more than 60 lines", None)
 
 
 def test_a_schedule_that_is_accepted_has_no_repair_looked_for(tmp_path, monkeypatch):
