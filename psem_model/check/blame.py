@@ -72,6 +72,8 @@ def _cost(edit: Edit, given: Schedule) -> float:
     kind, same = edit.op.kind, [op for _, op in _lines(given)].count(was) if was else 0
     if edit.how is not How.ADDED:
         cost += (kind in PIVOTS and edit.fields != ("source",)) - 0.5 * (edit.at in _lacking(given))
+    elif kind is Kind.RESET and edit.op.source not in _reset(given):
+        cost -= 1.5  # nothing else would repair that
     if edit.how is How.CHANGED:
         cost += len(edit.fields) - 1 + 0.5 * len({*WHO} & {*edit.fields})
         if kind in SAMPLES and "axes" in edit.fields:
@@ -106,6 +108,11 @@ def _lacking(given: Schedule) -> frozenset[Spot]:
         gone = {op.source: op.kind is Kind.RELEASE, Buffer.ACTIVATIONS: op.kind is Kind.BACKWARD}
         there = (there | writes(op)) - {b for b, is_gone in gone.items() if is_gone}
     return frozenset(lacking)
+
+
+def _reset(given: Schedule) -> set[Buffer]:
+    """The buffers that a schedule sets to zero."""
+    return {op.source for op in given.ops if op.kind is Kind.RESET}
 
 
 def _has_gone_by(edit: Edit, given: Schedule) -> bool:

@@ -13,7 +13,6 @@ from spec.schedule import (
     BY,
     COLLECTIVES,
     HOST_TRANSFERS,
-    REDUCTIONS,
     STATE_OF,
     Buffer,
     Factor,
@@ -212,10 +211,9 @@ def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
         yield {"within": within} | ({"shift": 0} if not within and not op.axes else {})
     yield {"shift": 0}
     yield {"mean": not op.mean}
-    for kind in (
-        COLLECTIVES if op.kind in COLLECTIVES else HOST_TRANSFERS if op.kind in HOST_TRANSFERS else ()
-    ):
-        yield {"kind": kind} | ({} if kind in REDUCTIONS else {"mean": False})
+    groups = (COLLECTIVES, HOST_TRANSFERS)
+    for kind in next((group for group in groups if op.kind in group), ()):
+        yield from ({"kind": kind, "mean": m} for m in (op.mean, not op.mean))
     there = used(schedule)
     for source in there:
         if op.kind is not Kind.RELEASE:

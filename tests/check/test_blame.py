@@ -16,6 +16,7 @@ import pytest
 from proofs.registry import ROOT
 from psem_model.check.edits import How, edits, touched, writes
 from psem_model.check.files import NOT_ONE_LINE, check_file
+from psem_model.check.schedules import Checked
 from psem_model.reading.schedules import dumps, line_of, read
 from spec.derive import derive
 from spec.placement import on_batch
@@ -295,13 +296,20 @@ IN_TEN = Fraction(9, 10)
 
 
 # -------------------------------------------------------------------- the lines
+def of_file(path, devices=None, micro_steps=None):
+    """What is found of a schedule's file."""
+    found = check_file(str(path), devices, micro_steps, MIXED_ADAM)
+    assert isinstance(found, Checked)
+    return found
+
+
 def checked(bug, folder):
     """What is found of a bug's file, and the lines that may be named."""
     name, edit = bug
     wrong, expected = edit(right(name))
     path = folder / "my.toml"
     path.write_text(dumps(wrong, name))
-    return check_file(str(path), None, None, MIXED_ADAM), expected
+    return of_file(path), expected
 
 
 def at(line):
@@ -364,7 +372,7 @@ def test_the_line_is_named_with_many_micro_steps(what, micro_steps, tmp_path):
     wrong, expected = edit(right(name))
     path = tmp_path / "my.toml"
     path.write_text(dumps(wrong, name))
-    assert at(check_file(str(path), None, micro_steps, MIXED_ADAM).wrong) in expected
+    assert at(of_file(path, micro_steps=micro_steps).wrong) in expected
 
 
 def test_the_line_is_named_with_many_axes(tmp_path):
@@ -379,7 +387,7 @@ def test_the_line_is_named_with_many_axes(tmp_path):
     wrong, expected = changed(F, 1, axes=axes[1:])(many)
     path = tmp_path / "my.toml"
     path.write_text(dumps(wrong, "my"))
-    found = check_file(str(path), lambda axes: dict.fromkeys(axes, 2), None, MIXED_ADAM)
+    found = of_file(path, lambda axes: dict.fromkeys(axes, 2))
     assert at(found.wrong) in expected
 
 
@@ -387,7 +395,7 @@ def test_of_a_file_that_is_too_long_no_repair_is_looked_for(tmp_path):
     zero3, _ = removed(F, 0)(right("zero3"))
     path = tmp_path / "my.toml"
     path.write_text(dumps(replace(zero3, micro_step=zero3.micro_step * 7), "my"))
-    found = check_file(str(path), None, None, MIXED_ADAM)
+    found = of_file(path)
     assert (found.repair, found.repaired) == ("not looked for: more than 60 lines", None)
 
 
@@ -395,7 +403,7 @@ def test_a_schedule_that_is_accepted_has_no_repair_looked_for(tmp_path, monkeypa
     monkeypatch.setattr("psem_model.check.files.trace", None)
     path = tmp_path / "my.toml"
     path.write_text(dumps(right("zero3"), "zero3"))
-    assert check_file(str(path), None, None, MIXED_ADAM).verdict.accepted
+    assert of_file(path).verdict.accepted
 
 
 def test_of_several_wrong_lines_the_first_is_named_after_which_no_continuation_is_right(tmp_path):
@@ -405,7 +413,7 @@ def test_of_several_wrong_lines_the_first_is_named_after_which_no_continuation_i
     found, _ = checked(("zero2", twice), tmp_path)
     assert (found.wrong.op.kind, found.repair) == (Kind.ACCUMULATE, NOT_ONE_LINE)
     path = ROOT / "examples" / "token_mean_local_counts.toml"
-    found = check_file(str(path), None, None, MIXED_ADAM)
+    found = of_file(path)
     first = next(line for line in path.read_text().splitlines() if line.endswith("  # wrong"))
     assert first == path.read_text().splitlines()[found.wrong.number - 1]
 
@@ -420,7 +428,7 @@ def test_where_that_is_not_known_the_line_is_named_whose_need_is_not_met(tmp_pat
 
 def test_of_what_diverges_one_micro_step_on_several_devices_is_shown_first(tmp_path):
     path = str(ROOT / "examples" / "token_mean_local_counts.toml")
-    found = check_file(path, None, None, MIXED_ADAM)
+    found = of_file(path)
     assert found.failed.json() == {"mesh": {"batch": 2}, "micro_steps": 1}
     assert found.run.case == found.failed
 
