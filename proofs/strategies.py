@@ -107,9 +107,7 @@ class Execution(Devices):
         super().__init__(
             {a: self.bound[a] for a in schedule.axes},
             owner,
-            self._no_total,
             z3.If,
-            lambda v: v,
             self._anything,
         )
 
@@ -117,10 +115,6 @@ class Execution(Devices):
         """An arbitrary value of each device, another one at each call."""
         value = self.k.function(self.name("anything"), *(INT for _ in self.schedule.axes), REAL)
         return lambda device: value(*(device[a] for a in self.schedule.axes))
-
-    @staticmethod
-    def _no_total(_: Any, __: Any) -> Any:
-        raise KernelError("sums are made by Execution.sum")
 
     def name(self, words: str) -> str:
         self.names += 1

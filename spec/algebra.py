@@ -172,13 +172,13 @@ class Algebra(Words):
 
     def _spoiled(self, value: NormalForm, number: NormalForm) -> NormalForm:
         """What is not known of a value times a number, of which `number` is not known: zero times
-        anything is zero.
+        anything is zero. A number is known on every device, or on none.
         """
         form: NormalForm = split(value)[1]
-        for position in self.positions() if number else ():
-            why = next(iter(self.at(number, position)), None)
-            if why and self.at(value, position):
-                form = add(form, self._only_at(self.unknown(why[0].made_of), position))
+        for symbol, _ in [*number][:1]:
+            for position in self.positions():
+                if self.at(value, position):
+                    form = add(form, self._only_at(self.unknown(symbol.made_of), position))
         return form
 
     def square_norm(self, gradient: NormalForm) -> NormalForm:

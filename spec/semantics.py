@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from spec.arithmetic import Number
-from spec.operators import Total, Value, owners, sliced, summed, zero
+from spec.operators import Value, owners, sliced, zero
 from spec.schedule import (
     COLLECTIVES,
     REDUCTIONS,
@@ -302,24 +302,20 @@ def _parts(source: Buffer, target: Buffer) -> tuple[str, ...]:
 class Devices:
     """What the devices hold of one element: a function of the device, over any arithmetic.
 
-    `settle` may store a value's table; model and optimizer are functions of what is read.
-    `anything`: an arbitrary value, another one at each call.
+    Sums, model and optimizer are functions of what is read. `anything`: an arbitrary value, another one
+    at each call.
     """
 
     def __init__(
         self,
         mesh: Mapping[str, Number],
         owner: Mapping[str, Any],
-        total: Total,
         select: Callable[[Any, Any, Any], Any],
-        settle: Callable[[Value], Value],
         anything: Callable[[], Value],
         master: bool = True,
-        micro_steps: Number = 1,
     ) -> None:
-        self.mesh, self.owner, self.master, self.micro_steps = mesh, owner, master, micro_steps
-        self.total, self.select, self.settle = total, select, settle
-        self.zero, self.anything = zero, anything
+        self.mesh, self.owner, self.master = mesh, owner, master
+        self.select, self.zero, self.anything = select, zero, anything
 
     def unknown(self, _: str) -> Value:
         return self.anything()
@@ -327,34 +323,21 @@ class Devices:
     def require_a_slice(self, *_: Any) -> None:
         """What is whole is cut: whether that is refused, the verdict says."""
 
-    def sum(self, value: Value, axis: str) -> Value:
-        return self.settle(summed(value, axis, self.mesh[axis], self.total))
-
     def owners(self, value: Value, axis: str, shift: int = 0) -> Value:
-        return self.settle(owners(value, axis, self._taker(axis, shift)))
-
-    def first(self, value: Value, axis: str) -> Value:
-        return self.settle(owners(value, axis, 0))
+        return owners(value, axis, self._taker(axis, shift))
 
     def replace(self, old: Value, new: Value, axes: Axes, shift: int = 0) -> Value:
         kept, rest = new, old
         for axis in axes:
             kept = sliced(kept, axis, self._taker(axis, shift), self.select, rest)
-        return self.settle(kept)
+        return kept
 
     def _taker(self, axis: str, shift: int) -> Any:
         """The device that takes the element's slice for its own."""
         owner = self.owner[axis]
         return (owner - shift) % self.mesh[axis] if shift else owner
 
-    def add(self, value: Value, other: Value) -> Value:
-        return self.settle(lambda device: value(device) + other(device))
+    def _in_no_named_strategy(self, *_: Any) -> Any:
+        raise ValueError("no named strategy scales, divides, clips, broadcasts or counts")
 
-    def scale(self, value: Value, factor: Factor) -> Value:
-        number = factor.value(self.mesh, self.micro_steps)
-        return self.settle(lambda device: number * value(device))
-
-    def _of_all_elements(self, *_: Any) -> Any:
-        raise ValueError("a norm, a count or a sample is not a function of one element's values")
-
-    divide = square_norm = clip = tokens = statistic = of_group = _of_all_elements
+    scale = divide = square_norm = clip = first = tokens = statistic = of_group = _in_no_named_strategy

@@ -7,22 +7,25 @@ repair. The likeliest repair names the line. A rejection that no single edit rep
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from psem_model.check.edits import SAMPLES, Edit, How, Spot, edits, reads, removals, touched, writes
 from spec.arithmetic import Number
-from spec.schedule import Factor, Kind, Op, Schedule, Span
+from spec.schedule import PASSING, SCALARS, Buffer, Factor, Kind, Op, Schedule, Span
 from spec.states import BytePolicy
-from spec.verdict import check
+from spec.verdict import FEW, check
 
 Look = tuple[Mapping[str, Number], int]  # a mesh, and a number of micro-steps
 
-MOST_EDITS = 4000  # that are tried
+MOST_RUN = 50_000  # lines, those of all schedules that are tried together
 IDLE = 2.0  # how much less likely a repair is for each line that it leaves without effect
 BARELY = 0.5  # how much simpler or longer a repaired schedule may count
 # how unlikely it is that a line was edited so
 LIKELY = {How.CHANGED: 2.0, How.REMOVED: 2.5, How.MOVED: 3.0, How.ADDED: 4.0}
 PIVOTS = (Kind.FORWARD, Kind.BACKWARD, Kind.UPDATE)  # other lines are written around these
+TIDYING = (Kind.RESET, Kind.RELEASE)  # they belong after whatever reads the buffer
+MADE = (*PASSING, *SCALARS, Buffer.ACTIVATIONS)  # in a step, to be read in it
 WHO = ("kind", "source", "into")  # fields that make it another operation
 
 
@@ -39,7 +42,8 @@ def trace(
     """
     ranked = sorted(((_cost(e, schedule), i, e) for i, e in enumerate(edits(schedule))), key=_first)
     best: tuple[tuple[Any, ...], Edit] | None = None
-    for cost, _, edit in ranked[:MOST_EDITS]:
+    each = len(schedule.finish) + min(looks[0][1], FEW) * len(schedule.micro_step)
+    for cost, _, edit in ranked[: MOST_RUN // each]:
         if best and cost > best[0][0]:
             break
         if not accepted(edit.schedule, looks, policy):
@@ -65,20 +69,50 @@ def accepted(schedule: Schedule, looks: Sequence[Look], policy: BytePolicy) -> b
 # -------------------------------------------------------------- how likely it is
 def _cost(edit: Edit, given: Schedule) -> float:
     cost, was = LIKELY[edit.how], _at(given, edit.at)
-    if edit.how is not How.ADDED and edit.op.kind in PIVOTS:
-        cost += 1
+    kind, same = edit.op.kind, [op for _, op in _lines(given)].count(was) if was else 0
+    if edit.how is not How.ADDED:
+        cost += (kind in PIVOTS and edit.fields != ("source",)) - 0.5 * (edit.at in _lacking(given))
+    elif kind is Kind.RESET and edit.op.source not in _reset(given):
+        cost -= 1.5  # nothing else would repair that
     if edit.how is How.CHANGED:
         cost += len(edit.fields) - 1 + 0.5 * len({*WHO} & {*edit.fields})
-    if edit.how is How.CHANGED and edit.op.kind in SAMPLES and "axes" in edit.fields:
-        cost += 2.5  # devices that have others' samples get them by more than a word
+        if kind in SAMPLES and "axes" in edit.fields:
+            cost += 2.5  # devices that have others' samples get them by more than a word
     if edit.how in (How.CHANGED, How.REMOVED) and was and isinstance(was.by, Factor):
-        twice = [op for _, op in _lines(given)].count(was) > 1
-        loss_scale = was.by.number > 1 and not twice  # it is meant
+        loss_scale = was.by.number > 1 and same == 1  # it is meant
         cost += 3 if loss_scale else -0.5 if edit.how is How.REMOVED else 0
-    if edit.how in (How.REMOVED, How.MOVED) and edit.op.kind is Kind.RELEASE:
-        cost += 3 if _has_gone_by(edit, given) else 0
+    if edit.how is How.REMOVED and kind is Kind.RELEASE and same == 1:
+        cost += 1.5  # the buffer would stay
+    if edit.how in (How.REMOVED, How.MOVED) and kind is Kind.RELEASE and _has_gone_by(edit, given):
+        cost += 3
+    if edit.how is How.MOVED and edit.to:
+        cost += (
+            0.5 * len(edit.fields)
+            + 0.5 * (edit.to.part < edit.at.part)
+            - 0.75 * (kind in TIDYING and edit.to > edit.at)
+        )
+        cost += len(_lacking(edit.schedule)) > len(_lacking(given))
+        if not edit.fields:
+            return cost  # it says as much
     simpler = 0.25 * (_length(edit.schedule) - _length(given))
     return cost + max(-BARELY, min(simpler, BARELY))
+
+
+@lru_cache(maxsize=4)
+def _lacking(given: Schedule) -> frozenset[Spot]:
+    """The lines that read what is not there yet, or not any more."""
+    lacking, there = set[Spot](), {*given.start}
+    for spot, op in _lines(given):
+        if any(b in MADE and b not in there and b not in given.sums for b in reads(op)):
+            lacking.add(spot)
+        gone = {op.source: op.kind is Kind.RELEASE, Buffer.ACTIVATIONS: op.kind is Kind.BACKWARD}
+        there = (there | writes(op)) - {b for b, is_gone in gone.items() if is_gone}
+    return frozenset(lacking)
+
+
+def _reset(given: Schedule) -> set[Buffer]:
+    """The buffers that a schedule sets to zero."""
+    return {op.source for op in given.ops if op.kind is Kind.RESET}
 
 
 def _has_gone_by(edit: Edit, given: Schedule) -> bool:
@@ -113,7 +147,8 @@ def _order(edit: Edit, given: Schedule) -> tuple[int, ...]:
         named = blamed(edit, given)
         near = named is not None and named.part == edit.at.part and named.index >= edit.at.index - 1
         return (not near, -edit.at.part, edit.at.index)
-    far = abs(edit.to.index - edit.at.index) if edit.to else 0
+    each = len(given.micro_step)
+    far = abs(edit.to.index - edit.at.index + each * (edit.to.part - edit.at.part)) if edit.to else 0
     return (-edit.at.part, -edit.at.index, far)
 
 
@@ -123,7 +158,11 @@ def blamed(edit: Edit, schedule: Schedule) -> Spot | None:
     if edit.how is not How.ADDED or edit.fields:
         return edit.at
     after = (spot for spot, op in _from(schedule, edit.at) if writes(edit.op) & reads(op))
-    before = [spot for spot, op in _until(schedule, edit.at) if writes(edit.op) & touched(op)]
+    before = [
+        spot
+        for spot, op in _until(schedule, edit.at)
+        if writes(edit.op) & touched(op) or reads(edit.op) & writes(op)
+    ]
     return next(after, before[-1] if before else None)
 
 

@@ -12,12 +12,14 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from psem_model.check.edits import Spot, reads, used
+from psem_model.check.choices import used
+from psem_model.check.edits import Spot, reads
 from spec.schedule import MICRO_STEPS, Buffer, Factor, Kind, Op, Phase, Schedule, Span
 from spec.states import State
 from spec.training import Loss
 
 B, PHASE = Buffer, Phase.UPDATE
+MOST_AXES = 4  # along each of which gradients are summed, gathered or left alone
 
 
 def spoiling(schedule: Schedule, right: Callable[[Schedule], bool]) -> Spot | None:
@@ -27,7 +29,7 @@ def spoiling(schedule: Schedule, right: Callable[[Schedule], bool]) -> Spot | No
     """
     ops = schedule.ops
     backward = [i for i, op in enumerate(ops) if op.kind is Kind.BACKWARD]
-    if not backward or any(rest.host for _, rest in schedule.rests):
+    if len(schedule.axes) > MOST_AXES or not backward or any(rest.host for _, rest in schedule.rests):
         return None
     tails = list(dict.fromkeys(_tails(schedule)))
 

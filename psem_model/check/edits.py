@@ -2,34 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
-from fractions import Fraction
-from itertools import chain, combinations, product
 from typing import Any
 
+from psem_model.check.choices import factors, near, repertoire, said, slices_of, used
 from psem_model.reading.schedule_keys import default_span
 from spec.schedule import (
     BY,
     COLLECTIVES,
-    GRADIENTS,
     HOST_TRANSFERS,
-    MICRO_STEPS,
-    REDUCTIONS,
-    TAKES,
-    WEIGHTS,
+    STATE_OF,
     Buffer,
     Factor,
     Kind,
     MisfitError,
     Op,
-    Phase,
     Schedule,
     Span,
 )
 from spec.states import State
-from spec.training import Loss
 
 B = Buffer
 Axes = tuple[str, ...]
@@ -62,10 +55,11 @@ class Edit:
 
     how: How
     at: Spot
-    op: Op  # as it was, where it is removed or moved; else as it is after the edit
+    op: Op  # as it was, where it is removed; else as it is after the edit
     schedule: Schedule
     to: Spot | None = None  # of a line that is moved, the line as given before which it is then
     fields: tuple[str, ...] = ()  # that are changed; beside a line that is added, of the next one
+    along: int = 0  # lines just before it that are moved along
 
 
 def edits(schedule: Schedule) -> Iterator[Edit]:
@@ -85,10 +79,39 @@ def edits(schedule: Schedule) -> Iterator[Edit]:
                         Spot(part, to.index + 1) if (to.part, to.index >= index) == (part, True) else to
                     )
                     yield Edit(How.MOVED, at, op, made, given)
+    yield from _done_once(schedule)
     yield from _gathered_for_use(schedule)
-    for new in dict.fromkeys(_repertoire(schedule)):
+    for new in dict.fromkeys(repertoire(schedule)):
         for at in _places(new, schedule):
             yield Edit(How.ADDED, at, new, _inserted(schedule, at, new))
+
+
+def _done_once(schedule: Schedule) -> Iterator[Edit]:
+    """What is done to each micro-step's gradients is done to their sum, perhaps with a new number."""
+    each, once = schedule.parts
+    for index, op in enumerate(each):
+        if op.kind not in BY:
+            continue
+        first = index  # of the lines before it that make its number
+        while first and each[first - 1].target is op.by:
+            first -= 1
+        for start in {first, index}:
+            sums = [_of_the_sum(each[i], schedule) for i in range(start, index + 1)]
+            for at in range(len(once) + 1):
+                finish = (*once[:at], *sums, *once[at:])
+                made = replace(schedule, micro_step=each[:start] + each[index + 1 :], finish=finish)
+                new, to = sums[-1], Spot(1, at)
+                fields = tuple(f for f in ("source", "by") if getattr(new, f) is not getattr(op, f))
+                if fields or start < index:
+                    yield Edit(How.MOVED, Spot(0, index), new, made, to, fields, index - start)
+
+
+def _of_the_sum(op: Op, schedule: Schedule) -> Op:
+    """The operation on what is added up over the micro-steps."""
+    sums: dict[Any, Any] = {B.FRESH: B.GRADIENTS, B.TOKENS: B.TOTAL_TOKENS}
+    fields = {name: sums.get(getattr(op, name), getattr(op, name)) for name in ("source", "into", "by")}
+    within = schedule.slices(fields["source"]) if op.source in STATE_OF else op.within
+    return replace(op, **fields, within=within)
 
 
 def _gathered_for_use(schedule: Schedule) -> Iterator[Edit]:
@@ -179,128 +202,25 @@ def _fitting(op: Op, fields: Mapping[str, Any]) -> Op | None:
 
 
 def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
-    subsets = _subsets(schedule.axes)
-    along = [s for s in subsets if s or op.kind in SAMPLES]
-    along = along if op.kind in (*COLLECTIVES, *SAMPLES) else [()]
-    for axes, within in product(along, subsets):
-        yield {"axes": axes, "within": within} | ({"shift": 0} if not within and not axes else {})
+    named, slices = said(schedule), slices_of(schedule)
+    if op.kind in (*COLLECTIVES, *SAMPLES):
+        along = named if op.kind in SAMPLES else named[1:]
+        yield from ({"axes": a} for a in (*along, *near(op.axes, schedule.axes)))
+        yield from ({"axes": a, "within": within} for a in along for within in slices)
+    for within in (*slices, *near(op.within, schedule.axes)):
+        yield {"within": within} | ({"shift": 0} if not within and not op.axes else {})
     yield {"shift": 0}
     yield {"mean": not op.mean}
-    for kind in (
-        COLLECTIVES if op.kind in COLLECTIVES else HOST_TRANSFERS if op.kind in HOST_TRANSFERS else ()
-    ):
-        yield {"kind": kind} | ({} if kind in REDUCTIONS else {"mean": False})
+    groups = (COLLECTIVES, HOST_TRANSFERS)
+    for kind in next((group for group in groups if op.kind in group), ()):
+        yield from ({"kind": kind, "mean": m} for m in (op.mean, not op.mean))
     there = used(schedule)
     for source in there:
-        if op.into is not None or op.kind not in (Kind.RELEASE, Kind.RESET):
+        if op.kind is not Kind.RELEASE:
             yield {"source": source}
     for into in there:
         yield {"into": None if into is op.source else into}
     if isinstance(op.by, Factor):
-        yield from ({"by": by} for by in _factors(schedule, op.by))
+        yield from ({"by": by} for by in factors(schedule, op.by))
     elif op.by is not None:
         yield from ({"by": by} for by in BY[op.kind])
-
-
-def _subsets(axes: Axes) -> list[Axes]:
-    return list(chain.from_iterable(combinations(axes, n) for n in range(len(axes) + 1)))
-
-
-def _factors(schedule: Schedule, by: Factor | None = None) -> Iterator[Factor]:
-    """Numbers that gradients are scaled by: sizes, and what undoes the other scales."""
-    ops = schedule.ops
-    numbers = [Fraction(1)] + ([by.number, 1 / by.number] if by and by.number else [])
-    for op in ops:
-        if isinstance(op.by, Factor) and op.by.number:
-            numbers += [op.by.number, 1 / op.by.number]
-    names = (*schedule.axes, MICRO_STEPS)
-    for number in dict.fromkeys(numbers):
-        for exponents in product((-1, 0, 1), repeat=len(names)):
-            given = tuple((n, e) for n, e in zip(names, exponents, strict=True) if e)
-            yield Factor(number, given)
-
-
-# ------------------------------------------------------------------ one line more
-def used(schedule: Schedule) -> tuple[Buffer, ...]:
-    """The buffers that a schedule speaks of, or has because of what is trained."""
-    ops, training = schedule.ops, schedule.training
-    found = {b for op in ops for b in (op.source, op.target, op.by) if isinstance(b, Buffer)}
-    found |= {B.OPTIMIZER}
-    found |= {B.PARAMETERS} if schedule.rest(State.PARAMETERS).stored else set()
-    found |= {B.GRADIENTS} if schedule.rest(State.GRADIENTS).stored else set()
-    found |= {B.TIED} if training.tied else set()
-    found |= {B.STATISTICS} if training.statistics else set()
-    found |= {B.NORM} if training.clip else set()
-    found |= {B.TOKENS, B.TOTAL_TOKENS} if training.loss is Loss.TOKEN_MEAN else set()
-    return tuple(b for b in Buffer if b in found)
-
-
-def _repertoire(schedule: Schedule) -> Iterator[Op]:
-    """The operations that may be missing: on the schedule's own buffers, slices and axes."""
-    there, training = used(schedule), schedule.training
-    ops = schedule.ops
-    slices = tuple(
-        dict.fromkeys(((), *(o.within for o in ops), *(r.sharded for _, r in schedule.rests)))
-    )
-    along = [s for s in _subsets(schedule.axes) if s]
-    means = (False, True) if training.loss is Loss.MEAN or training.statistics else (False,)
-    scales = [f for f in _factors(schedule) if f != Factor() and _small(f)]
-    scales = [f for f in scales if training.loss is Loss.MEAN or not f.sizes]
-    kinds = _missing(schedule)
-    for kind, source, into in _moves(there, kinds):
-        if kind is Kind.SCALE:
-            choices: Iterable[dict[str, Any]] = ({"by": by} for by in scales)
-        elif kind in BY:
-            choices = ({"by": by} for by in BY[kind] if by in there)
-        elif kind in COLLECTIVES:
-            choices = ({"axes": a, "mean": m} for a in along for m in means[: 1 + (kind in REDUCTIONS)])
-        else:
-            choices = ({},)
-        for choice, within in product(list(choices), slices):
-            try:
-                span = default_span(kind, source, into)
-                yield Op(kind, Phase.FORWARD, source, into, within=within, span=span, **choice)
-            except MisfitError:
-                continue
-
-
-def _small(factor: Factor) -> bool:
-    """Whether it is one number or one size, or all sizes below a line."""
-    if factor.number != 1:
-        return not factor.sizes
-    return len(factor.sizes) == 1 or {exponent for _, exponent in factor.sizes} == {-1}
-
-
-def _missing(schedule: Schedule) -> tuple[Kind, ...]:
-    """The kinds of operation that may be missing."""
-    ops, rests = schedule.ops, dict(schedule.rests)
-    there = {op.kind for op in ops}
-    never = {Kind.RELEASE, Kind.KEEP, Kind.ZERO}
-    never |= {kind for kind in (Kind.FORWARD, Kind.BACKWARD, Kind.UPDATE) if kind in there}
-    if not any(rest.host for rest in rests.values()):
-        never |= {*HOST_TRANSFERS}
-        if rests[State.PARAMETERS].stored and rests[State.ACTIVATIONS].stored:
-            never |= {Kind.RECOMPUTE}
-    return tuple(kind for kind in Kind if kind not in never)
-
-
-def _moves(
-    there: tuple[Buffer, ...], kinds: tuple[Kind, ...]
-) -> Iterator[tuple[Kind, Buffer, Buffer | None]]:
-    """Operations of some kinds, from where and to where."""
-    for kind in kinds:
-        sums = kind in REDUCTIONS or kind is Kind.BROADCAST
-        for source, into in _pairs(kind):
-            in_place = into is source
-            weights = sums and source in WEIGHTS
-            between = (sums or kind in BY) and source in GRADIENTS and not in_place
-            numbers = kind is Kind.BROADCAST and source is not B.STATISTICS
-            to_itself = kind in (Kind.ACCUMULATE, Kind.RECOMPUTE) and in_place
-            if {source, into} <= {*there} and not (weights or between or numbers or to_itself):
-                yield kind, source, None if in_place else into
-
-
-def _pairs(kind: Kind) -> Iterator[tuple[Buffer, Buffer]]:
-    """From where and to where a kind of operation fits."""
-    for sources, targets in TAKES[kind]:
-        yield from ((source, into) for source in sources for into in targets or (source,))

@@ -11,7 +11,6 @@ from psem_model.check.edits import Spot
 from psem_model.check.products import CheckedStep, checked_step
 from psem_model.check.repairs import repair_in_words
 from psem_model.check.schedules import (
-    MOST_AXES,
     Case,
     Checked,
     Line,
@@ -29,9 +28,11 @@ from psem_model.reading.toml_lines import Path, locate
 from spec.everywhere import Given
 from spec.schedule import MICRO_STEPS, Schedule
 from spec.states import MIXED_ADAM, BytePolicy
+from spec.verdict import FEW
 
-FEW_MICRO_STEPS, MOST_LINES = 8, 30  # with which every edit of a line can be tried
-NOT_ONE_LINE = "more than one line: after this one no usual continuation is right"
+MOST_LINES = 60  # of which edits are tried
+FEW_MICRO_STEPS, FEW_AXES = 4, 3  # smaller cases stand for more than these
+NOT_ONE_LINE = "none of one line was found: after this line no usual continuation is right"
 
 
 def check_file(
@@ -83,7 +84,7 @@ def _check_step(
 
 def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix: Path = ()) -> Checked:
     """What was found of a file that is rejected, with the lines in it, and the one that is wrong."""
-    schedule, looks = found.schedule, _looks(failed, found.given)
+    schedule = found.schedule
 
     def number(part: str, index: int) -> int:
         return line_of(text, part, index, prefix)
@@ -97,28 +98,49 @@ def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix
     if found.unmet:
         at = found.unmet
         found = replace(found, unmet=replace(at, number=number(at.part, at.index)))
-    ops = len(schedule.micro_step) + len(schedule.finish)
-    micro_steps = max(count for _, count in looks)
-    if micro_steps > FEW_MICRO_STEPS or len(schedule.axes) > MOST_AXES or ops > MOST_LINES:
-        return found
-    edit = trace(schedule, looks, policy, lambda s: is_right(s, found.given, policy))
+    if len(schedule.ops) > MOST_LINES:
+        return replace(found, repair=f"not looked for: more than {MOST_LINES} lines")
+    small, given = _smaller(found, failed, policy)
+    if small.micro_steps > FEW:
+        return replace(found, repair="not looked for: it is right with few micro-steps")
+    looks = _looks(small, failed, given)
+    edit = trace(schedule, looks, policy, lambda s: is_right(s, given, policy))
     if edit is not None:
         spot = blamed(edit, schedule)
         words = repair_in_words(edit, schedule, spot, number)
         return replace(found, repaired=line(spot), repair=words)
-    once = [(looks[0][0], 1)]
+    once = [(small.mesh, 1)]
     spoils = spoiling(schedule, lambda s: accepted(s, once, policy))
     if spoils is None or accepted(schedule, once, policy):
         return found
     return replace(found, repaired=line(spoils), repair=NOT_ONE_LINE)
 
 
-def _looks(failed: Case, given: Given) -> list[Look]:
-    """Cases that few wrong schedules pass: the one that fails, and some whose numbers all differ."""
+def _smaller(found: Checked, failed: Case, policy: BytePolicy) -> tuple[Case, Given]:
+    """A small case that fails like a large one, and what is given: then any number of micro-steps."""
+
+    def fails(case: Case) -> bool:
+        return not accepted(found.schedule, [(case.mesh, case.micro_steps)], policy)
+
+    small, given = failed, found.given
+    for count in range(1, FEW_MICRO_STEPS) if failed.micro_steps > FEW_MICRO_STEPS else ():
+        if fails(replace(failed, micro_steps=count)):
+            small = replace(failed, micro_steps=count)
+            given = {name: n for name, n in given.items() if name != MICRO_STEPS}
+            break
+    for axis in failed.mesh if len(failed.mesh) > FEW_AXES else ():
+        fewer = replace(small, mesh=small.mesh | {axis: 1})
+        small = fewer if fails(fewer) else small
+    return small, given
+
+
+def _looks(small: Case, failed: Case, given: Given) -> list[Look]:
+    """Cases that few wrong schedules pass: those that fail, and some whose numbers all differ."""
     unequal = {axis: given.get(axis, 3 + i) for i, axis in enumerate(failed.mesh)}
     pairs = {axis: given.get(axis, 2) for axis in failed.mesh}
     looks: list[Look] = [
-        (failed.mesh, failed.micro_steps),
+        (small.mesh, small.micro_steps),
+        (failed.mesh, small.micro_steps),
         (unequal, given.get(MICRO_STEPS, 2)),
         (pairs, given.get(MICRO_STEPS, 3)),
     ]

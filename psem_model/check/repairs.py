@@ -36,7 +36,10 @@ def repair_in_words(
         return f"accepted without it{f' ({place(same[0])} does the same)' if same else ''}"
     if edit.how is How.MOVED:
         assert edit.to is not None
-        return f"accepted if it is {between(edit.to, edit.to > edit.at)}"
+        lines = "the line" if edit.along == 1 else f"the {edit.along} lines"
+        they = f"it and {lines} before it are" if edit.along else "it is"
+        also = f", {' and '.join(_field(edit.op, f) for f in edit.fields)}" if edit.fields else ""
+        return f"accepted if {they} {between(edit.to, edit.to > edit.at)}{also}"
     side = "" if named is None else " before it" if named >= edit.at else " after it"
     read = f' and source = "{edit.op.target.value}"' if edit.fields else ""
     return f"nothing {_does(edit.op)}{side}; accepted with {entry(edit.op)} {between(edit.at)}{read}"

@@ -16,8 +16,10 @@ import pytest
 from proofs.registry import ROOT
 from psem_model.check.edits import How, edits, touched, writes
 from psem_model.check.files import NOT_ONE_LINE, check_file
+from psem_model.check.schedules import Checked
 from psem_model.reading.schedules import dumps, line_of, read
 from spec.derive import derive
+from spec.placement import on_batch
 from spec.schedule import Buffer, Factor, Kind, Op, Phase
 from spec.states import MIXED_ADAM
 from spec.strategies import STRATEGIES
@@ -27,9 +29,11 @@ M, F = PARTS
 
 
 def right(name):
-    """A strategy's schedule, or an example's."""
+    """A strategy's schedule, an example's, or that of a placement's four modes."""
     if name in STRATEGIES:
         return derive(STRATEGIES[name])
+    if " " in name:
+        return derive(on_batch(*name.split()))
     return read(str(ROOT / "examples" / f"{name}.toml"))
 
 
@@ -204,23 +208,108 @@ KEPT_ASIDE = {
 }
 
 
+def instead(part, index, at, *ops):
+    """Lines in a micro-step in place of one of the schedule's; the last of them is to be named."""
+
+    def edit(schedule):
+        wrong, _ = removed(part, index)(schedule)
+        for i, op in enumerate(ops):
+            wrong, named = added(M, at + i, op)(wrong)
+        return wrong, named
+
+    return edit
+
+
+def each_clips(part, index, count, at, within=()):
+    """The norm and the clip of each micro-step, in place of `count` lines that end with the sum's."""
+
+    def edit(schedule):
+        for i in range(1, count):
+            schedule, _ = removed(part, index - i)(schedule)
+        norm = Op(Kind.SQUARE_NORM, Phase.UPDATE, B.FRESH, B.NORM, within=within)
+        whole = Op(Kind.ALL_REDUCE, Phase.UPDATE, B.NORM, axes=within)
+        clip = Op(Kind.CLIP, Phase.UPDATE, B.FRESH, within=within, by=B.NORM)
+        made = (norm, whole, clip) if within else (norm, clip)
+        return instead(part, index - count + 1, at, *made)(schedule)
+
+    return edit
+
+
+def by(source, tokens):
+    return Op(Kind.DIVIDE, Phase.UPDATE, source, by=tokens)
+
+
+GATHERED_STATE, ALL_GATHERED = "R S* R S", "S* S* S* S"
+ON_THE_HOST, RECOMPUTED = "O O O S", "S* S S M"
+
+# of each kind of line, what hostile readers found, and other strategies and placements
+FRESH = {
+    "the updated view is not kept": (GATHERED_STATE, removed(F, 3)),
+    "nor where all is gathered": (ALL_GATHERED, removed(F, 3)),
+    "the view is kept before the update": (GATHERED_STATE, moved(F, 3, F, 2)),
+    "the view is gathered at the end": (GATHERED_STATE, moved(F, 1, F, 5)),
+    "whole gradients are not gathered": (ALL_GATHERED, removed(F, 0)),
+    "backward is forgotten": (ALL_GATHERED, removed(M, 4)),
+    "each micro-step's gradient is divided": ("token_mean", instead(F, 2, 4, by(B.FRESH, B.TOKENS))),
+    "the sum is divided each time": ("token_mean", instead(F, 2, 5, by(B.GRADIENTS, B.TOKENS))),
+    "divided by the count so far": ("token_mean", instead(F, 2, 4, by(B.FRESH, B.TOTAL_TOKENS))),
+    "divided each time, on two axes": (
+        "safe_tokens_of_both_axes",
+        instead(F, 3, 4, by(B.GRADIENTS, B.TOKENS)),
+    ),
+    "each micro-step's slice is clipped": ("clip_by_global_norm", each_clips(F, 2, 3, 3, BATCH)),
+    "each micro-step's gradient is clipped": ("loss_scale_and_clip", each_clips(F, 3, 2, 3)),
+    "clipped before it is added": ("clip_by_global_norm", moved(F, 2, M, 3)),
+    "forward is forgotten": ("zero2", removed(M, 0)),
+    "forward is forgotten between gathers": ("zero3", removed(M, 1)),
+    "backward runs before forward": ("synchronised_statistics", moved(M, 2, M, 0)),
+    "the update reads fresh gradients": ("zero3", changed(F, 0, source=B.FRESH)),
+    "the sum reads fresh gradients": ("dp", changed(F, 0, source=B.FRESH)),
+    "another buffer is reset": ("zero3", changed(F, 1, source=B.FRESH)),
+    "another buffer is reset where tokens are": ("token_mean", changed(F, 4, source=B.FRESH)),
+    "released before it is added": ("hsdp", moved(M, 8, M, 7)),
+    "released before it is recomputed": (RECOMPUTED, moved(M, 4, M, 6)),
+    "gradients stay on the device": (ON_THE_HOST, removed(M, 7)),
+    "reset before it is fetched": (ON_THE_HOST, moved(F, 6, F, 0)),
+    "reset in the middle of accumulation": ("hsdp", moved(F, 2, M, 0)),
+    "norms are summed with each micro-step": ("safe_sharded_along_both_axes", moved(F, 1, M, 5)),
+    "the norm is never taken": ("safe_sharded_along_both_axes", removed(F, 0)),
+    "parameters are gathered along one axis only": ("safe_sharded_along_both_axes", removed(F, 6)),
+    "experts are not averaged over replicas": ("safe_experts", removed(F, 0)),
+    "experts are not scaled": ("safe_experts", removed(F, 1)),
+    "replicas take a mean": ("safe_replicas_first", changed(M, 2, mean=True)),
+    "the broadcast replaces the sum": ("safe_reduce_once", changed(F, 1, kind=Kind.BROADCAST)),
+    "added to the other device's slice": ("safe_reduce_each_micro_batch", changed(M, 3, shift=1)),
+    "tied gradients after the sum": ("safe_tied_along_both_axes", moved(M, 2, M, 3)),
+    "updates with each micro-step": ("zero2", moved(F, 0, M, 5)),
+    "scaled by micro-steps twice": ("safe_means_along_both_axes", repeated(F, 2, 3)),
+}
+
+
 # lines that are not named, each with what is named in its place, and why
 MISSED = {
     "micro-steps are not averaged": "all_reduce: a factor can be put in anywhere, once in finish",
     "backward runs on the device's own samples": "all_reduce: it may sum what backward does not have",
 }
-EVERY = BUGS | KEPT_ASIDE
+EVERY = BUGS | KEPT_ASIDE | FRESH
 IN_TEN = Fraction(9, 10)
 
 
 # -------------------------------------------------------------------- the lines
+def of_file(path, devices=None, micro_steps=None):
+    """What is found of a schedule's file."""
+    found = check_file(str(path), devices, micro_steps, MIXED_ADAM)
+    assert isinstance(found, Checked)
+    return found
+
+
 def checked(bug, folder):
     """What is found of a bug's file, and the lines that may be named."""
     name, edit = bug
     wrong, expected = edit(right(name))
     path = folder / "my.toml"
     path.write_text(dumps(wrong, name))
-    return check_file(str(path), None, None, MIXED_ADAM), expected
+    return of_file(path), expected
 
 
 def at(line):
@@ -242,10 +331,11 @@ def test_the_line_is_named_by_which_a_schedule_differs_from_a_right_one(what, tm
         assert f"my.toml, line {number}: rejected: {found.wrong}" in found.headline
 
 
-@pytest.mark.parametrize("bugs", [BUGS, KEPT_ASIDE])
+@pytest.mark.parametrize("bugs", [BUGS, KEPT_ASIDE, FRESH])
 def test_the_line_is_named_in_nine_of_ten(bugs):
     assert len(BUGS) >= 45
     assert len(KEPT_ASIDE) >= 20
+    assert len(FRESH) >= 30
     assert Fraction(len(bugs.keys() - MISSED.keys()), len(bugs)) >= IN_TEN
 
 
@@ -261,6 +351,12 @@ REPAIRS = {
     "gathered along the replicas": 'accepted with axes = ["shard"]',
     "divided by the last micro-step's tokens": 'accepted with by = "total tokens"',
     "the first device's gradients for all": 'accepted with op = "all_reduce"',
+    "the updated view is not kept": "nothing keeps the slices of the optimizer view after it; accepted "
+    'with { op = "keep", source = "optimizer view", into = "optimizer" } after line 27',
+    "each micro-step's gradient is divided": "accepted if it is after line 31, with source = "
+    '"gradients" and with by = "total tokens"',
+    "each micro-step's slice is clipped": "accepted if it and the 2 lines before it are before line "
+    '32, with source = "gradients"',
 }
 
 
@@ -269,11 +365,45 @@ def test_a_repair_is_said_as_in_a_review(what, tmp_path):
     assert checked(EVERY[what], tmp_path)[0].repair == REPAIRS[what]
 
 
+@pytest.mark.parametrize("what", ["ZeRO-2 reduces nothing", "tokens are not summed"])
+@pytest.mark.parametrize("micro_steps", [9, 1000])
+def test_the_line_is_named_with_many_micro_steps(what, micro_steps, tmp_path):
+    name, edit = EVERY[what]
+    wrong, expected = edit(right(name))
+    path = tmp_path / "my.toml"
+    path.write_text(dumps(wrong, name))
+    assert at(of_file(path, micro_steps=micro_steps).wrong) in expected
+
+
+def test_the_line_is_named_with_many_axes(tmp_path):
+    axes, zero2 = tuple("abcdef"), right("zero2")
+
+    def along(op):
+        return replace(op, axes=axes if op.axes else (), within=axes if op.within else ())
+
+    rests = tuple((s, replace(r, sharded=axes if r.sharded else ())) for s, r in zero2.rests)
+    step, finish = (tuple(map(along, part)) for part in zero2.parts)
+    many = replace(zero2, axes=axes, rests=rests, micro_step=step, finish=finish)
+    wrong, expected = changed(F, 1, axes=axes[1:])(many)
+    path = tmp_path / "my.toml"
+    path.write_text(dumps(wrong, "my"))
+    found = of_file(path, lambda axes: dict.fromkeys(axes, 2))
+    assert at(found.wrong) in expected
+
+
+def test_of_a_file_that_is_too_long_no_repair_is_looked_for(tmp_path):
+    zero3, _ = removed(F, 0)(right("zero3"))
+    path = tmp_path / "my.toml"
+    path.write_text(dumps(replace(zero3, micro_step=zero3.micro_step * 7), "my"))
+    found = of_file(path)
+    assert (found.repair, found.repaired) == ("not looked for: more than 60 lines", None)
+
+
 def test_a_schedule_that_is_accepted_has_no_repair_looked_for(tmp_path, monkeypatch):
     monkeypatch.setattr("psem_model.check.files.trace", None)
     path = tmp_path / "my.toml"
     path.write_text(dumps(right("zero3"), "zero3"))
-    assert check_file(str(path), None, None, MIXED_ADAM).verdict.accepted
+    assert of_file(path).verdict.accepted
 
 
 def test_of_several_wrong_lines_the_first_is_named_after_which_no_continuation_is_right(tmp_path):
@@ -283,7 +413,7 @@ def test_of_several_wrong_lines_the_first_is_named_after_which_no_continuation_i
     found, _ = checked(("zero2", twice), tmp_path)
     assert (found.wrong.op.kind, found.repair) == (Kind.ACCUMULATE, NOT_ONE_LINE)
     path = ROOT / "examples" / "token_mean_local_counts.toml"
-    found = check_file(str(path), None, None, MIXED_ADAM)
+    found = of_file(path)
     first = next(line for line in path.read_text().splitlines() if line.endswith("  # wrong"))
     assert first == path.read_text().splitlines()[found.wrong.number - 1]
 
@@ -298,7 +428,7 @@ def test_where_that_is_not_known_the_line_is_named_whose_need_is_not_met(tmp_pat
 
 def test_of_what_diverges_one_micro_step_on_several_devices_is_shown_first(tmp_path):
     path = str(ROOT / "examples" / "token_mean_local_counts.toml")
-    found = check_file(path, None, None, MIXED_ADAM)
+    found = of_file(path)
     assert found.failed.json() == {"mesh": {"batch": 2}, "micro_steps": 1}
     assert found.run.case == found.failed
 

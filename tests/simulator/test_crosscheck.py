@@ -273,8 +273,8 @@ BROKEN = [
     (
         "zero times what is not known is not known",
         "algebra.py",
-        "if why and self.at(value, position):",
-        "if why:",
+        "if self.at(value, position):",
+        "if True:",
     ),
     *SEEN_BY_T3,
 ]
