@@ -66,7 +66,7 @@ class Algebra(Words):
         self.mesh, self.micro_steps, self.policy = mesh, micro_steps, policy
         self.comparison, self.one_by_one = comparison, one_by_one
         self.same: Callable[[Number, Number], bool] = comparison.same if comparison else operator.eq
-        self.roots, self.training = roots, schedule.training
+        self.roots, self.training, self.cut = roots, schedule.training, schedule.cut
         self.master = policy.master
         self.step, self.op_index = 0, 0
         self.micro_step: Index = 0

@@ -166,5 +166,6 @@ def _inverse(factors: Factors, times: Number) -> Polynomial:
 
 
 def _written(factors: Factors, times: Number) -> str:
-    powers = [name if e == 1 else f"{name}^{e}" for name, e in factors]
-    return "*".join(powers if factors and times == 1 else [str(times), *powers])
+    above = [name if e == 1 else f"{name}^{e}" for name, e in factors if e > 0]
+    below = "".join(f"/{name}" * -e for name, e in factors if e < 0)
+    return "*".join(above if above and times == 1 else [str(times), *above]) + below

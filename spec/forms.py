@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from spec.algebra import Algebra, split
 from spec.any_size import Undecided
-from spec.operators import KEEP, SUM, NormalForm, Word, add, scale
+from spec.operators import KEEP, SUM, NormalForm, Place, Word, add, scale
 from spec.schedule import MICRO_STEPS, Factor, Op
 from spec.semantics import Axes
 from spec.training import Loss, Statistics
@@ -54,8 +54,10 @@ class Forms(Algebra):
                 place != 0 for axis, place in zip(self.axes, position, strict=True) if axis in axes
             )
             if outside and not self.at(unknown, position):
-                has = "whole values go into a place that has room for slices"
-                needs = f"to say which slice: within {' x '.join(axes)}, or keep"
+                into = self.op.target.value if self.op else "a place"
+                own = ", ".join(f'"{axis}"' for axis in axes)
+                has = "the values it writes are whole"
+                needs = f'slices, for which {into} have room: within = [{own}], or op = "keep"'
                 raise Rejected("room", has, needs, self.op, self.op_index)
 
     def forward(self, view: NormalForm, axes: Axes) -> NormalForm:
@@ -175,11 +177,11 @@ class Forms(Algebra):
         A fault is a value like any other: it does no harm where nothing is made of it.
         """
         now_weight, now_moment = (self.symbol(s, self.step) for s in ("weight", "moment"))
-        state = (Need("current", moment, now_moment, "the optimizer state is"),)
+        state = (Need("current", moment, now_moment, "the moments are"),)
         unmet = self.unmet(
             Need("current", weight, now_weight, "the weights it updates are"),
             *(state if self.policy.k > 0 else ()),
-            Need("whole", gradient, self.whole(), "the gradient it applies is"),
+            Need("whole", gradient, self.whole(), "the gradients it applies are"),
         )
         next_weight, next_moment = (self.symbol(s, self.step + 1) for s in ("weight", "moment"))
         reasons = {p: self.reason(p, unmet) for p in self.positions()} if unmet else {}
@@ -216,13 +218,27 @@ class Forms(Algebra):
                 fault = next(filter(None, (_first_fault(s) for s, _ in here)), None)
                 if fault:
                     return self.reasons[fault.step, fault.which, fault.made_of[0]]
-                where = self.describe_position(position)
+                where = self.describe_position(self._telling(need.has, position))
                 unknown = next((s.made_of for s, _ in here if not s.known), None)
-                has = f"{need.words} {self.describe(self.on(need.has, position))}{where}"
-                if unknown:
-                    has = f"{need.words} not known{where}: {unknown}"
+                has = f"not known: {unknown}"
+                has = has if unknown else self.describe(self.on(need.has, position))
+                has = f"{where}{need.words} {has}"
                 return Rejected(need.rule, has, self.describe(need.needs), self.op, self.op_index)
         return None
+
+    def _telling(self, form: NormalForm, position: Position) -> dict[str, Place]:
+        """Where such a device is along the axes along which others have something else."""
+        here = self.on(form, position)
+        along = {
+            axis: {other[i] for other in self.positions() if other[i] != place}
+            for i, (axis, place) in enumerate(zip(self.axes, position, strict=True))
+        }
+        return {
+            axis: position[i]
+            for i, (axis, places) in enumerate(along.items())
+            if (self.op is None or axis not in self.op.within)
+            and any(self.on(form, (*position[:i], p, *position[i + 1 :])) != here for p in places)
+        }
 
 
 def _first_fault(part: Any) -> Symbol | None:

@@ -43,7 +43,14 @@ _IN_ITS_ROOM = (Kind.SCALE, Kind.DIVIDE, Kind.CLIP)  # what is there is changed 
 ABSENT = "nothing is there: it was not written, or it was released"
 OTHER_SIDE = "it is on the other side of the host link"
 OUTSIDE = "each device has its own slice only"
-NO_STATE = "it was not kept"
+NO_COPY = "the optimizer state has no copy of the weights"
+NO_STATE = "no optimizer state is kept"
+
+
+def outside(shift: int) -> str:
+    """Why nothing is known outside the slices that devices take with a shift."""
+    away = f"{abs(shift):,} place{'s' * (abs(shift) > 1)} {'further on' if shift > 0 else 'back'}"
+    return f"each device has only the slice of the device {away}" if shift else OUTSIDE
 
 
 class Domain(Protocol):
@@ -121,7 +128,7 @@ def initial(schedule: Schedule, domain: Domain, weight: Any, moment: Any) -> Sto
     store: Store = {}
     for state, content, extra in (
         (State.PARAMETERS, weight, None),
-        (State.OPTIMIZER, weight if domain.master else domain.unknown(NO_STATE), moment),
+        (State.OPTIMIZER, weight if domain.master else domain.unknown(NO_COPY), moment),
         (State.GRADIENTS, domain.zero, None),
     ):
         rest = schedule.rest(state)
@@ -175,7 +182,7 @@ def execute(  # noqa: C901
         Where the optimizer state has no copy of the weights, there is no room for them.
         """
         if part == CONTENT and STATE_OF.get(buffer) is State.OPTIMIZER and not domain.master:
-            value = domain.unknown(NO_STATE)
+            value = domain.unknown(NO_COPY)
         value, slices = fitting(buffer, value), cut(buffer)
         if op.within or slices:
             old = read(buffer, on_host, part)
@@ -279,7 +286,7 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
         return domain.of_group(value, op.axes)
     if op.kind in REDUCTIONS:  # along an axis of slices it mixes different elements
         slices = tuple(a for a in op.axes if a in op.within)
-        value = domain.replace(domain.unknown(OUTSIDE), value, slices, op.shift) if slices else value
+        value = domain.replace(domain.unknown(outside(op.shift)), value, slices, op.shift) if slices else value
     for axis in op.axes:
         if op.kind in REDUCTIONS:
             value = domain.sum(value, axis)
@@ -290,7 +297,7 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
     if op.mean:
         value = domain.scale(value, Factor(sizes=tuple((axis, -1) for axis in op.axes)))
     if op.kind is Kind.REDUCE_SCATTER:
-        value = domain.replace(domain.unknown(OUTSIDE), value, op.axes, op.shift)
+        value = domain.replace(domain.unknown(outside(op.shift)), value, op.axes, op.shift)
     return value
 
 

@@ -31,7 +31,7 @@ from spec.schedule import Buffer, Kind, Op, Schedule
 from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Place, Store, execute, initial
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.training import Statistics
-from spec.words import LAST, Index, Position, Symbol
+from spec.words import LAST, NAMES, Index, Position, Symbol
 
 FEW, MANY = 10, 1000  # micro-steps that are run one by one, and those that can be
 SETTLED_WITHIN = 4  # steps after which what has not repeated may be anything
@@ -54,7 +54,7 @@ class Verdict:
     @property
     def reason(self) -> str:
         """The rejection in words."""
-        where = f"{self.op.kind.value} {self.op.source.value}" if self.op else "end of the step"
+        where = f"{self.op.kind.value} {self.op.source.value}" if self.op else "at the end of the step"
         return f"{where}: {self.has}; needs {self.needs}"
 
 
@@ -179,7 +179,10 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
         rest = rests[state]
         host, value = store.get((buffer, part), (rest.host, forms.unknown(ABSENT)))
         value = value if host is rest.host else forms.unknown(OTHER_SIDE)
-        words, updated = f"what rests as {buffer.value} is", forms.symbol(kind, forms.step + 1)
+        words = "the resting parameters are"
+        if state is State.OPTIMIZER:
+            words = f"the {NAMES[kind]} in the optimizer state are"
+        updated = forms.symbol(kind, forms.step + 1)
         unmet = forms.unmet(Need("agreed", value, updated, words))
         for position in forms.positions(rest.sharded) if unmet else ():
             no = forms.reason(position, unmet)

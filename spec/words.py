@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spec.arithmetic import Number
@@ -58,25 +58,40 @@ class Scaled(NamedTuple):
 
 BEFORE = "before"  # of symbols: what the earlier micro-steps left, whatever it is
 SAME = ("weight", "moment", "statistics")  # symbols that are the same on every device
+NAMES = {
+    "weight": "weights",
+    "moment": "moments",
+    "gradient": "gradients",
+    "tied": "tied gradients",
+    "statistic": "samples' statistics",
+}
 Position = tuple[Place, ...]  # where a device is along each axis, seen from the element's owner
+JOINTS = (" + ", " - ", " x ", " / ", " summed ", ", ")  # of what is in words more than a name
 
 
 class Words:
     """What a form is called, at one step of a schedule on some axes."""
 
     axes: tuple[str, ...]
+    cut: tuple[str, ...]  # axes along which anything is sliced
+    roots: Mapping[str, int]  # places of the first device after the element's owner
+    micro_steps: Number
     step: int
     updated = False  # whether this step's update has run
     same: Callable[[Number, Number], bool]
 
-    def describe_position(self, position: Position) -> str:
-        """Which devices."""
-        others = [a for a, place in zip(self.axes, position, strict=True) if place is OTHER]
-        words = [f"do not own the element along {' and '.join(others)}"] if others else []
-        for axis, place in zip(self.axes, position, strict=True):
-            if place:
-                words.append(f"are {place} after its owner along {axis}")
-        return f" on devices that {' and '.join(words)}" if words else ""
+    def describe_position(self, position: Mapping[str, Place]) -> str:
+        """Which elements of a device, or which devices, to say something of."""
+        words = []
+        for axis, place in position.items():
+            if axis not in self.cut:
+                all_but = "" if place == self.roots.get(axis, 0) else "all but "
+                words.append(f"on {all_but}the first device along {axis}")
+            elif place is OTHER:
+                words.append(f"outside a device's own slice along {axis}")
+            else:
+                words.append(f"in {_slice(place)} along {axis}")
+        return " and ".join(words) + ", " * bool(words)
 
     def on(self, form: NormalForm, position: Position) -> NormalForm:
         """What such a device has of a value, as if all devices had it."""
@@ -86,56 +101,114 @@ class Words:
                 whole = (op if op.to in (ALL, KEEP.to) else _everywhere(op) for op in word)
                 term = symbol, tuple(whole)
                 found[term] = found.get(term, 0) + coefficient
-        return found
+        return {term: c for term, c in found.items() if not self.same(c, 0)}
 
     def describe(self, form: NormalForm) -> str:
-        """A normal form in words."""
-        terms = [self._term(term, c) for term, c in form.items() if not self.same(c, 0)]
+        """A normal form in words: sums of terms with the same factors."""
+        groups: dict[tuple[Factor, ...], dict[Any, Number]] = {}
+        for (symbol, word), c in form.items():
+            if not self.same(c, 0):
+                inner = tuple(f for f in symbol.factors if _varies(f, word))
+                outer = tuple(f for f in symbol.factors if f not in inner)
+                groups.setdefault(outer, {})[symbol._replace(factors=inner), word] = c
+        words = [self._group(factors, part) for factors, part in groups.items()]
+        return _joined([_in_brackets(w, (", ",)) for w in words] if len(words) > 1 else words)
+
+    def _group(self, factors: tuple[Factor, ...], form: dict[Any, Number]) -> str:
+        """Terms times functions of numbers that are the same wherever the terms are summed."""
+        numbers = [*form.values()]
+        common = numbers[0] if all(self.same(c, numbers[0]) for c in numbers) else 1
+        terms = [_multiple(c if common == 1 else 1, self._term(*term)) for term, c in form.items()]
         if len(terms) > 4:
             terms = [*terms[:3], f"{len(terms) - 3} more terms"]
-        return " + ".join(terms) or "nothing"
+        words = _joined(terms)
+        for factor in factors:
+            words = self._factor(words, factor, frozen({term: 1 for term in form}))
+        return _multiple(common, words)
 
-    def _term(self, term: tuple[Symbol, Word], coefficient: Number) -> str:
-        symbol, word = term
-        name = self._original(symbol, all(op == KEEP for op in word))
-        for axis, op in zip(self.axes, word, strict=True):
-            name += _in_words(op, axis)
-        return name if self.same(coefficient, 1) else f"{coefficient} x {name}"
+    def _term(self, symbol: Symbol, word: Word) -> str:
+        name = self._original(symbol, word)
+        if symbol.kind == "norm":
+            varies = symbol.made_of.varies
+            word = tuple(op if own else KEEP for op, own in zip(word, varies, strict=True))
+        summed = [axis for axis, op in zip(self.axes, word, strict=True) if op.of == ALL]
+        name += f" summed over {_and(summed)}" if summed else ""
+        return name + "".join(self._moved(op, axis) for axis, op in zip(self.axes, word, strict=True))
 
-    def _original(self, symbol: Symbol, own: bool) -> str:
-        age = self.step - symbol.step
+    def _original(self, symbol: Symbol, word: Word) -> str:
         if symbol.kind == "fault":
             return "what an earlier operation got wrong"
         if symbol.kind == "summed":
-            return f"the sum over micro-steps of {self._original(symbol.made_of, own)}"
+            return f"the sum over micro-steps of {_in_brackets(self._original(symbol.made_of, word))}"
         if symbol.kind == BEFORE:
             return "what earlier micro-steps left"
         if not symbol.known:
             return f"what is not known ({symbol.made_of})"
         if symbol.kind == "norm":
-            return f"the square norm of ({self.describe(dict(symbol.made_of.gradient))})"
+            return f"the square norm of {self._normed(symbol, word, '')}"
         if symbol.kind == "scaled":
             scaled: Scaled = symbol.made_of
-            return f"({self._term((scaled.symbol, scaled.word), 1)}){self._factor(scaled.factor)}"
+            words = self._term(scaled.symbol, scaled.word)
+            words = self._factor(words, scaled.factor, (((scaled.symbol, scaled.word), 1),))
+            return _in_brackets(words)
+        what, age = NAMES.get(symbol.kind, symbol.kind), self.step - symbol.step
         if symbol.kind in SAME:
-            if age == 0 and self.updated:
-                return f"the {symbol.kind} from before the update"
-            when = {0: "current", -1: "updated"}.get(age, f"stale (by {_steps(age)})")
-            return f"the {when} {symbol.kind}"
-        what = {"gradient": "gradient", "tied": "gradient by the second use"}.get(
-            symbol.kind, symbol.kind
-        )
-        old = "" if age == 0 else f" of {_steps(age)} ago"
-        mine = "the device's own " if own else ""
-        whose = f"micro-step {symbol.which}"
-        if isinstance(symbol.which, str):
-            whose = {EVERY: "every micro-step", OWN: "its own micro-step"}.get(symbol.which, whose)
-        name = f"{mine}{whose}'s {what}{old}"
-        return name + "".join(self._factor(f) for f in symbol.factors)
+            if age == 0 and (self.updated or symbol.kind == "statistics"):
+                return f"the {what} from before the {'update' if symbol.kind != 'statistics' else 'step'}"
+            return {0: f"the current {what}", -1: f"the updated {what}"}.get(age, _ago(what, age))
+        own = "device's own " if word and all(op == KEEP for op in word) else ""
+        name = f"the {own}{what}{self._of(symbol.which)}"
+        name += "" if age == 0 else f" of {'last step' if age == 1 else f'{age} steps ago'}"
+        for factor in symbol.factors:
+            bare = symbol._replace(factors=())
+            name = self._factor(name, factor, (((bare, word), 1),))
+        return _in_brackets(name) if symbol.factors else name
 
-    def _factor(self, factor: Factor) -> str:
-        verb = {"over": "divided by", "clip": "clipped by"}[factor.function]
-        return f" {verb} ({self.describe(dict(factor.number))})"
+    def _of(self, which: Index) -> str:
+        """Which micro-step's; nothing if there is one only."""
+        if self.micro_steps == 1 or which == OWN:
+            return ""
+        if isinstance(which, int):
+            return f" of micro-step {which + 1}"
+        known = {EVERY: "all micro-steps", EACH: "one micro-step"}
+        return f" of {known.get(which, which.replace(LAST, 'the last micro-step'))}"
+
+    def _factor(self, words: str, factor: Factor, value: Frozen) -> str:
+        """A value in words, times a function of a number."""
+        if factor.function == "over":
+            return f"{_in_brackets(words)} / {_in_brackets(self.describe(dict(factor.number)))}"
+        by = []
+        for (symbol, word), times in factor.number:
+            is_its = symbol.kind == "norm" and symbol.made_of.gradient == value
+            norm = self._normed(symbol, word, "them") if is_its else ""
+            norm = "their square norm" if norm == "them" else norm and f"the square norm of {norm}"
+            by.append(_multiple(times, norm or self._term(symbol, word)))
+        return f"{words}, clipped by {_joined(by)}"
+
+    def _normed(self, symbol: Symbol, word: Word, name: str) -> str:
+        """Of what it is the norm: all of a gradient, or a slice of it."""
+        norm: Norm = symbol.made_of
+        name = name or _in_brackets(self.describe(dict(norm.gradient)))
+        for axis, op, varies, place in zip(self.axes, word, norm.varies, norm.places, strict=True):
+            if op == KEEP and not varies:
+                name = f"{_slice(place)} of {name} along {axis}"
+        return name
+
+    def _moved(self, op: Operator, axis: str) -> str:
+        """Where a value comes from along an axis, and which devices have it."""
+        words = ""
+        if op.of not in (ALL, KEEP.of, op.to):
+            if axis not in self.cut or (op.of == self.roots.get(axis) != 0):
+                words = f" of the first device along {axis}"
+            else:
+                words = f", gathered over {axis}" + f", each slice from {_neighbour(op.of)}" * bool(op.of)
+        return words if op.to in (ALL, KEEP.to) else f"{words}, in {_slice(op.to)} along {axis} only"
+
+
+def _varies(factor: Factor, word: Word) -> bool:
+    """Whether a number differs between devices over which the value it multiplies is summed."""
+    words = [other for (_, other), _ in factor.number]
+    return any(op != KEEP and any(other[i] == KEEP for other in words) for i, op in enumerate(word))
 
 
 def _everywhere(op: Operator) -> Operator:
@@ -143,22 +216,41 @@ def _everywhere(op: Operator) -> Operator:
     return KEEP if op.to == op.of else Operator(ALL, op.of)
 
 
-def _steps(age: int) -> str:
-    return f"{age} step" if age == 1 else f"{age} steps"
+def _ago(what: str, age: int) -> str:
+    return f"last step's {what}" if age == 1 else f"the {what} of {age} steps ago"
 
 
-def _in_words(op: Operator, axis: str) -> str:
-    """What an operator did along an axis."""
+def _neighbour(places: Any) -> str:
+    """A device that is some places further on along an axis."""
+    if abs(places) == 1:
+        return "the next device" if places > 0 else "the device before"
+    return f"the device {abs(places):,} places {'on' if places > 0 else 'back'}"
 
-    def who(place: Any) -> str:
-        return "the owner" if place == 0 else f"the device {place} after the owner"
 
-    if op == KEEP:
-        return ""
-    if op.to == op.of != ALL:
-        return f" only on {who(op.to)} along {axis}"
-    took = f" summed over {axis}" if op.of == ALL else f" taken from {who(op.of)} along {axis}"
-    return took if op.to == ALL else f"{took}, only on {'its owner' if op.to == 0 else who(op.to)}"
+def _slice(place: Any) -> str:
+    """The slice in which an element is of whose owner a device is some places after."""
+    return f"the slice of {_neighbour(-place)}" if place else "a device's own slice"
+
+
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _in_brackets(words: str, joints: Sequence[str] = JOINTS) -> str:
+    """What is more than a name, as a part of something else."""
+    return f"({words})" if any(joint in words for joint in joints) else words
+
+
+def _multiple(times: Number, words: str) -> str:
+    if times in (1, -1):
+        return words if times == 1 else f"-{_in_brackets(words, (' + ', ' - '))}"
+    return f"{_in_brackets(str(times), (' + ', ' - '))} x {_in_brackets(words, (' + ', ' - ', ', '))}"
+
+
+def _joined(terms: Sequence[str]) -> str:
+    """A sum in words; what is taken away is written with a minus."""
+    first, *others = terms or ["nothing"]
+    return first + "".join(f" - {t[1:]}" if t.startswith("-") else f" + {t}" for t in others)
 
 
 def frozen(form: NormalForm) -> Frozen:

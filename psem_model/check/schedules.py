@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -13,6 +14,8 @@ from psem_model.reading.schedule_keys import PARTS
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, divergence_json, divergence_text
 from psem_model.text.report import Column, Report, Section, rows
+from spec.any_size import Undecided, any_size
+from spec.arithmetic import Number
 from spec.everywhere import LOOKED_AT, Everywhere, Given, everywhere
 from spec.match import Divergence
 from spec.reference import first_divergence
@@ -61,17 +64,15 @@ class Run:
 
     def lines(self) -> list[str]:
         """In words."""
-        where = (
+        on = (
             f"{counted(self.case.devices, 'device')}, {counted(self.parameters, 'parameter')}, "
             f"{counted(self.case.micro_steps, 'micro-step')}"
         )
-        replay = "every copy is as on a single device"
-        if self.simulated is not None:
-            replay = divergence_text(self.simulated)
-        return [
-            f"a run that diverges, on {where}: {divergence_text(self.divergence)}",
-            f"simulated on {where}: {replay}",
-        ]
+        again, found = self.simulated, divergence_text(self.divergence)
+        if again and divergence_text(again) == found:
+            return [f"a run that diverges, as in the simulator, on {on}: {found}"]
+        replay = divergence_text(again) if again else "every copy is as on a single device"
+        return [f"a run that diverges, on {on}: {found}", f"simulated on {on}: {replay}"]
 
 
 @dataclass(frozen=True)
@@ -213,7 +214,7 @@ FIRST_COPY = (
     "if other devices' statistics may be old, say so: "
     f'statistics = "{Statistics.COPY.value}" in [training]'
 )
-SHAPES = "the two buffers have not the same shape: there is no run"
+SHAPES = "no run: whole values do not fit into the room for a slice"
 RULES = {
     "fresh": "forward and backward read the current parameters, all of them, on every device",
     "whole": "what a device applies is the gradient that a single device applies",
@@ -235,11 +236,29 @@ def check_schedule(name: str, schedule: Schedule, given: Given, policy: BytePoli
     case, verdict = first_failure(schedule, found, policy)
     if case is None:
         return Checked(name, schedule, given, found, verdict, kinds)
+    verdict = _in_general(schedule, case, verdict, policy)
     unmet = _unmet(schedule, verdict, case.micro_steps)
     run = None if verdict.rule == "room" else small_run(schedule, case, policy)
     why = wants_a_copy(schedule, case.mesh, case.micro_steps, policy)
     said = _declaration(schedule, given, policy) if verdict.rule == "agreed" else ""
     return Checked(name, schedule, given, found, verdict, kinds, case, unmet, run, why, said)
+
+
+def _in_general(schedule: Schedule, case: Case, verdict: Verdict, policy: BytePolicy) -> Verdict:
+    """A verdict in the words of the same one on sizes in general: its factors are as in a file."""
+
+    def in_general(size: int, name: str) -> Number:
+        return size if size == 1 else any_size(name)
+
+    mesh = {axis: in_general(size, axis) for axis, size in case.mesh.items()}
+    named = verdict.rule, verdict.step, _unmet(schedule, verdict, case.micro_steps)
+    for count in (in_general(case.micro_steps, MICRO_STEPS), case.micro_steps):
+        with suppress(Undecided):
+            same = check(schedule, mesh, count, policy)
+            repeats = count if isinstance(count, int) else 1
+            if (same.rule, same.step, _unmet(schedule, same, repeats)) == named:
+                return replace(verdict, has=same.has, needs=same.needs)
+    return verdict
 
 
 def _declaration(schedule: Schedule, given: Given, policy: BytePolicy) -> str:
