@@ -6,6 +6,7 @@ any other, that does no harm where nothing is made of it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -57,7 +58,8 @@ class Forms(Algebra):
                 into = self.op.target.value if self.op else "a place"
                 own = ", ".join(f'"{axis}"' for axis in axes)
                 has = "the values it writes are whole"
-                needs = f'slices, for which {into} have room: within = [{own}], or op = "keep"'
+                along = f"slices along {' x '.join(axes)}"
+                needs = f'{along}, as there is room for in {into}: within = [{own}], or op = "keep"'
                 raise Rejected("room", has, needs, self.op, self.op_index)
 
     def forward(self, view: NormalForm, axes: Axes) -> NormalForm:
@@ -96,7 +98,7 @@ class Forms(Algebra):
         read, lacking = self._samples(activations)
         for axis in axes:
             if axis in lacking:
-                read = self.unknown(f"of the samples along {axis} a device has those of its own")
+                read = self.unknown(f"a device has only its own samples along {axis}")
         known = not split(read)[1]
         words = "the parameters its activations come from are" if known else "its activations are"
         needs = self._fresh(view, "the parameters it reads are"), self._fresh(read, words)
@@ -218,7 +220,7 @@ class Forms(Algebra):
                 fault = next(filter(None, (_first_fault(s) for s, _ in here)), None)
                 if fault:
                     return self.reasons[fault.step, fault.which, fault.made_of[0]]
-                where = self.describe_position(self._telling(need.has, position))
+                where = self.describe_position(self._telling(need.has, difference, position))
                 unknown = next((s.made_of for s, _ in here if not s.known), None)
                 has = f"not known: {unknown}"
                 has = has if unknown else self.describe(self.on(need.has, position))
@@ -226,18 +228,23 @@ class Forms(Algebra):
                 return Rejected(need.rule, has, self.describe(need.needs), self.op, self.op_index)
         return None
 
-    def _telling(self, form: NormalForm, position: Position) -> dict[str, Place]:
-        """Where such a device is along the axes along which others have something else."""
-        here = self.on(form, position)
-        along = {
-            axis: {other[i] for other in self.positions() if other[i] != place}
-            for i, (axis, place) in enumerate(zip(self.axes, position, strict=True))
-        }
+    def _telling(
+        self, form: NormalForm, difference: NormalForm, position: Position
+    ) -> dict[str, Place]:
+        """Where a device with a difference is, along the axes along which others are better off, or
+        have something else; an operation's own slices go without saying.
+        """
+        here, said = self.on(form, position), self.op.within if self.op else ()
+
+        def alike(other: Position) -> bool:
+            return self.on(form, other) == here and bool(self.at(difference, other))
+
+        near = [p for p in self.positions() if sum(map(operator.ne, p, position)) == 1]
+        unlike = [p for p in near if not alike(p)]
         return {
-            axis: position[i]
-            for i, (axis, places) in enumerate(along.items())
-            if (self.op is None or axis not in self.op.within)
-            and any(self.on(form, (*position[:i], p, *position[i + 1 :])) != here for p in places)
+            axis: place
+            for i, (axis, place) in enumerate(zip(self.axes, position, strict=True))
+            if axis not in said and any(p[i] != place for p in unlike)
         }
 
 

@@ -17,7 +17,7 @@ from spec.arithmetic import ceil_div
 from spec.match import Copies, Divergence, Place, first_difference
 from spec.mesh import group_size
 from spec.schedule import Buffer, Factor, Schedule
-from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Axes, Store, execute, initial
+from spec.semantics import CONTENT, MOMENT, Axes, Store, absent, execute, initial, other_side
 from spec.states import State
 from spec.training import Loss, Statistics, momentum, sgd
 
@@ -294,8 +294,8 @@ def _beside(
         yield copies("statistics", seen, lambda _: statistics)
     for state, buffer, part, words, single in kept:
         rest = rests[state]
-        host, value = store.get((buffer, part), (rest.host, world.unknown(ABSENT)))
-        value = value if host is rest.host else world.unknown(OTHER_SIDE)
+        host, value = store.get((buffer, part), (rest.host, world.unknown(absent(buffer))))
+        value = value if host is rest.host else world.unknown(other_side(buffer))
         own = {(j, d): has for (j, d), has in value.items() if world.owns(j, d, rest.sharded)}
         yield copies(words, own, single.__getitem__)
 

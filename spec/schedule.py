@@ -290,12 +290,19 @@ class Op:
         if self.within:
             words.append(f"within each slice of {' x '.join(self.within)}")
         if self.shift:
-            words.append(f"shifted by {self.shift}")
+            words.append(f"shifted by {self.shift} (the slice of {neighbour(self.shift)})")
         if self.span is Span.UNIT:
             words.append("(unit by unit)")
         if self.span is Span.WHOLE:
             words.append("(held whole)")
         return " ".join(words)
+
+
+def neighbour(places: int) -> str:
+    """A device that is some places further on along an axis, in words."""
+    if abs(places) == 1:
+        return "the next device" if places > 0 else "the device before"
+    return f"the device {abs(places):,} places {'on' if places > 0 else 'back'}"
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from spec.schedule import (
     Op,
     Rest,
     Schedule,
+    neighbour,
 )
 from spec.states import State
 
@@ -40,17 +41,24 @@ _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
 _IN_ITS_ROOM = (Kind.SCALE, Kind.DIVIDE, Kind.CLIP)  # what is there is changed in place
 
 # why nothing is known of an element
-ABSENT = "nothing is there: it was not written, or it was released"
-OTHER_SIDE = "it is on the other side of the host link"
 OUTSIDE = "each device has its own slice only"
 NO_COPY = "the optimizer state has no copy of the weights"
 NO_STATE = "no optimizer state is kept"
 
 
+def absent(buffer: Buffer) -> str:
+    """Why nothing is known of a buffer that is not there."""
+    return f"no {buffer.value} there: not written, or released"
+
+
+def other_side(buffer: Buffer) -> str:
+    """Why nothing is known of a buffer that is in the other memory."""
+    return f"no {buffer.value} on this side of the host link"
+
+
 def outside(shift: int) -> str:
     """Why nothing is known outside the slices that devices take with a shift."""
-    away = f"{abs(shift):,} place{'s' * (abs(shift) > 1)} {'further on' if shift > 0 else 'back'}"
-    return f"each device has only the slice of the device {away}" if shift else OUTSIDE
+    return f"each device has only the slice of {neighbour(shift)}" if shift else OUTSIDE
 
 
 class Domain(Protocol):
@@ -160,9 +168,9 @@ def execute(  # noqa: C901
 
     def read(buffer: Buffer, on_host: bool = False, part: str = CONTENT) -> Any:
         if (buffer, part) not in store:
-            return domain.unknown(ABSENT)
+            return domain.unknown(absent(buffer))
         host, value = store[buffer, part]
-        return value if host is on_host else domain.unknown(OTHER_SIDE)
+        return value if host is on_host else domain.unknown(other_side(buffer))
 
     def cut(buffer: Buffer) -> Axes:
         """The axes along which a place has room for slices, and the operation does not say which."""
@@ -286,7 +294,8 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
         return domain.of_group(value, op.axes)
     if op.kind in REDUCTIONS:  # along an axis of slices it mixes different elements
         slices = tuple(a for a in op.axes if a in op.within)
-        value = domain.replace(domain.unknown(outside(op.shift)), value, slices, op.shift) if slices else value
+        other = domain.unknown(outside(op.shift))
+        value = domain.replace(other, value, slices, op.shift) if slices else value
     for axis in op.axes:
         if op.kind in REDUCTIONS:
             value = domain.sum(value, axis)

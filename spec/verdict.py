@@ -28,7 +28,7 @@ from spec.forms import Forms, Need, Rejected
 from spec.micro_steps import repeated
 from spec.operators import add, scale
 from spec.schedule import Buffer, Kind, Op, Schedule
-from spec.semantics import ABSENT, CONTENT, MOMENT, OTHER_SIDE, Place, Store, execute, initial
+from spec.semantics import CONTENT, MOMENT, Place, Store, absent, execute, initial, other_side
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.training import Statistics
 from spec.words import LAST, NAMES, Index, Position, Symbol
@@ -112,7 +112,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
             store[place] = (host, forms.with_at(value, forms.unknown(UNSETTLED), position))
         try:
             store = _run(schedule, forms, store)
-            forms.op_index, forms.op = -1, None
+            forms.op_index, forms.op, forms.updated = -1, None, True
             _require_agreed(forms, store, schedule)
             if schedule.training.statistics:
                 _require_statistics(forms, store)
@@ -177,8 +177,8 @@ def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
         raise Rejected("agreed", "no copy of the parameters is kept", needs, None, -1)
     for state, buffer, part, kind in kept:
         rest = rests[state]
-        host, value = store.get((buffer, part), (rest.host, forms.unknown(ABSENT)))
-        value = value if host is rest.host else forms.unknown(OTHER_SIDE)
+        host, value = store.get((buffer, part), (rest.host, forms.unknown(absent(buffer))))
+        value = value if host is rest.host else forms.unknown(other_side(buffer))
         words = "the resting parameters are"
         if state is State.OPTIMIZER:
             words = f"the {NAMES[kind]} in the optimizer state are"

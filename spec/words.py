@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from spec.arithmetic import Number
 from spec.operators import ALL, KEEP, OTHER, NormalForm, Operator, Place, Word
+from spec.schedule import neighbour
 
 Index = int | str  # of a micro-step: a number, or one of these
 EACH = "any one"  # of which nothing is said
@@ -123,7 +124,7 @@ class Words:
             terms = [*terms[:3], f"{len(terms) - 3} more terms"]
         words = _joined(terms)
         for factor in factors:
-            words = self._factor(words, factor, frozen({term: 1 for term in form}))
+            words = self._factor(words, factor, frozen(dict.fromkeys(form, 1)))
         return _multiple(common, words)
 
     def _term(self, symbol: Symbol, word: Word) -> str:
@@ -132,8 +133,10 @@ class Words:
             varies = symbol.made_of.varies
             word = tuple(op if own else KEEP for op, own in zip(word, varies, strict=True))
         summed = [axis for axis, op in zip(self.axes, word, strict=True) if op.of == ALL]
-        name += f" summed over {_and(summed)}" if summed else ""
-        return name + "".join(self._moved(op, axis) for axis, op in zip(self.axes, word, strict=True))
+        then = f" summed over {_and(summed)}" if summed else ""
+        then += "".join(self._moved(op, axis) for axis, op in zip(self.axes, word, strict=True))
+        made = symbol.factors or symbol.kind == "scaled"
+        return (_in_brackets(name) if made and then else name) + then
 
     def _original(self, symbol: Symbol, word: Word) -> str:
         if symbol.kind == "fault":
@@ -149,20 +152,20 @@ class Words:
         if symbol.kind == "scaled":
             scaled: Scaled = symbol.made_of
             words = self._term(scaled.symbol, scaled.word)
-            words = self._factor(words, scaled.factor, (((scaled.symbol, scaled.word), 1),))
-            return _in_brackets(words)
+            return self._factor(words, scaled.factor, (((scaled.symbol, scaled.word), 1),))
         what, age = NAMES.get(symbol.kind, symbol.kind), self.step - symbol.step
         if symbol.kind in SAME:
-            if age == 0 and (self.updated or symbol.kind == "statistics"):
-                return f"the {what} from before the {'update' if symbol.kind != 'statistics' else 'step'}"
-            return {0: f"the current {what}", -1: f"the updated {what}"}.get(age, _ago(what, age))
+            now = f"the {what} from before the update" if self.updated else f"the current {what}"
+            now = f"the {what} from before the step" if symbol.kind == "statistics" else now
+            ago = f"last step's {what}" if age == 1 else f"the {what} of {age} steps ago"
+            return {0: now, -1: f"the updated {what}"}.get(age, ago)
         own = "device's own " if word and all(op == KEEP for op in word) else ""
         name = f"the {own}{what}{self._of(symbol.which)}"
         name += "" if age == 0 else f" of {'last step' if age == 1 else f'{age} steps ago'}"
         for factor in symbol.factors:
             bare = symbol._replace(factors=())
             name = self._factor(name, factor, (((bare, word), 1),))
-        return _in_brackets(name) if symbol.factors else name
+        return name
 
     def _of(self, which: Index) -> str:
         """Which micro-step's; nothing if there is one only."""
@@ -197,11 +200,12 @@ class Words:
     def _moved(self, op: Operator, axis: str) -> str:
         """Where a value comes from along an axis, and which devices have it."""
         words = ""
-        if op.of not in (ALL, KEEP.of, op.to):
+        if isinstance(op.of, int) and op.of != op.to:
+            words = f", gathered over {axis}"
             if axis not in self.cut or (op.of == self.roots.get(axis) != 0):
                 words = f" of the first device along {axis}"
-            else:
-                words = f", gathered over {axis}" + f", each slice from {_neighbour(op.of)}" * bool(op.of)
+            elif op.of:
+                words += f", each slice from {neighbour(op.of)}"
         return words if op.to in (ALL, KEEP.to) else f"{words}, in {_slice(op.to)} along {axis} only"
 
 
@@ -216,20 +220,9 @@ def _everywhere(op: Operator) -> Operator:
     return KEEP if op.to == op.of else Operator(ALL, op.of)
 
 
-def _ago(what: str, age: int) -> str:
-    return f"last step's {what}" if age == 1 else f"the {what} of {age} steps ago"
-
-
-def _neighbour(places: Any) -> str:
-    """A device that is some places further on along an axis."""
-    if abs(places) == 1:
-        return "the next device" if places > 0 else "the device before"
-    return f"the device {abs(places):,} places {'on' if places > 0 else 'back'}"
-
-
 def _slice(place: Any) -> str:
     """The slice in which an element is of whose owner a device is some places after."""
-    return f"the slice of {_neighbour(-place)}" if place else "a device's own slice"
+    return f"the slice of {neighbour(-place)}" if place else "a device's own slice"
 
 
 def _and(words: Sequence[str]) -> str:
@@ -242,15 +235,14 @@ def _in_brackets(words: str, joints: Sequence[str] = JOINTS) -> str:
 
 
 def _multiple(times: Number, words: str) -> str:
-    if times in (1, -1):
-        return words if times == 1 else f"-{_in_brackets(words, (' + ', ' - '))}"
+    if times == 1:
+        return words
     return f"{_in_brackets(str(times), (' + ', ' - '))} x {_in_brackets(words, (' + ', ' - ', ', '))}"
 
 
 def _joined(terms: Sequence[str]) -> str:
     """A sum in words; what is taken away is written with a minus."""
-    first, *others = terms or ["nothing"]
-    return first + "".join(f" - {t[1:]}" if t.startswith("-") else f" + {t}" for t in others)
+    return " + ".join(terms or ["zero"]).replace("+ -1 x ", "- ")
 
 
 def frozen(form: NormalForm) -> Frozen:

@@ -22,8 +22,8 @@ from psem_model.simulator.poison import Poison
 from psem_model.simulator.single import Single
 from spec.match import Divergence, differences
 from spec.reference import UNKNOWN, Reference, Values, primes
-from spec.schedule import Schedule
-from spec.semantics import ABSENT
+from spec.schedule import Buffer, Schedule
+from spec.semantics import absent
 from spec.states import BytePolicy
 from spec.training import Training
 
@@ -72,7 +72,7 @@ class SameModel(KeepsView):
 
     def _values(self, rows: Array | None) -> Values:
         if rows is None:
-            return self.world.unknown(ABSENT)
+            return self.world.unknown(absent(Buffer.ACTIVATIONS))
         each = np.broadcast_to(rows, (len(self.world.devices), self.world.elements))
         return {
             (j, d): value

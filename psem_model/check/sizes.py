@@ -7,11 +7,12 @@ from typing import Any
 
 from psem_model.text.figures import counted
 from spec.any_size import Polynomial
+from spec.arithmetic import Number
 from spec.everywhere import LOOKED_AT, NEAR, Everywhere, Found, Given
 from spec.schedule import MICRO_STEPS
 
 ANY = "any"
-MOST = 4  # groups of sizes that are told
+MOST, MOST_NUMBERS = 4, 8  # groups of sizes, and numbers, that are told
 
 
 def listed(words: Iterable[Any]) -> str:
@@ -40,24 +41,27 @@ def _looked_at(found: Everywhere) -> Iterator[str]:
     few = listed(LOOKED_AT)
     for name in found.undecided:
         if name == MICRO_STEPS:
-            yield f"of micro-steps only {few} are looked at: each changes what earlier ones left"
+            yield f"looked at: {few} micro-steps; each changes what earlier ones left"
             yield "others are looked at with --accumulate"
         else:
-            yield f"of devices along {name} only {few} are looked at; others with --devices"
+            yield f"looked at: {few} devices along {name}; others with --devices"
 
 
 def exceptions(found: Everywhere, given: Given) -> str:
     """For which sizes a rejected schedule is right; if it is right in general, for which it is not."""
-    if found.found[0].verdict is None:
-        return f"{_only('right', found.right, found, given)} (of those looked at)"
     if found.found[0].accepted:
         return _only("wrong", found.wrong, found, given)
+    if found.found[0].verdict is None:
+        along = [n if n == MICRO_STEPS else f"devices along {n}" for n in found.undecided]
+        few = f"looked at: {listed(LOOKED_AT)} {listed(along).replace('_', '-')}"
+        return f"{_only('right', found.right, found, given)}; {few}"
     zero, unseen = _conditions(found)
     right = [one for one in found.right if not any(_is_zero(c, one) for c in zero)]
     words = [_only("right", right, found, given)] if right or not zero else []
-    where = listed(f"{condition} = 0" for condition in zero) if zero else ""
-    words += [f"right where {where}, as far as sizes up to {NEAR} are looked at"] * bool(zero)
-    words += [f"not looked at where {condition} = 0" for condition in unseen[:MOST]]
+    for condition in zero:
+        near = "" if _bounded(condition) else f" (looked at: sizes up to {NEAR})"
+        words.append(f"right where {_equation(condition)}{near}")
+    words += [f"not looked at where {_equation(c)}" for c in unseen if not _bounded(c)][:MOST]
     return "; ".join(words)
 
 
@@ -66,34 +70,49 @@ def _only(verdict: str, those: Sequence[Found], found: Everywhere, given: Given)
     if not those:
         along = [name for name in free if name != MICRO_STEPS]
         every = ["devices"] * bool(along) + ["micro-steps"] * (MICRO_STEPS in free)
-        return f"{verdict} for no number of {' and of '.join(every)}" if every else ""
+        other = {"right": "wrong", "wrong": "right"}[verdict]
+        return f"{other} for every number of {' and of '.join(every)}" if every else ""
     groups: dict[tuple[str, ...], list[Found]] = {}
     for one in those:
         names = tuple(name for name in found.names if name in one.sizes and name not in given)
-        groups.setdefault(names if len(names) == 1 else (*names, str(one.sizes)), []).append(one)
-    told = [_words(group, found.names, free) for group in groups.values()]
+        groups.setdefault((*names, *(str(one.sizes[n]) for n in names[:-1])), []).append(one)
+    told = [_words(group, found, free) for group in groups.values()]
     more = f", and others ({len(told) - MOST})" if len(told) > MOST else ""
     if len(told) == 1:
         return f"{verdict} for {told[0]} only"
     return f"{verdict} only for {', or for '.join(told[:MOST])}{more}"
 
 
-def _words(group: Sequence[Found], names: Sequence[str], free: Sequence[str]) -> str:
+def _words(group: Sequence[Found], found: Everywhere, free: Sequence[str]) -> str:
     """Given that are numbers: one size that is one of several, or several sizes."""
-    sizes = {n: sorted({one.sizes[n] for one in group}) for n in names if n in group[0].sizes}
-    parts = []
-    axes = [name for name in names if name != MICRO_STEPS]
+    sizes = {n: sorted({one.sizes[n] for one in group}) for n in free if n in group[0].sizes}
+    alone = len(found.names) == 2  # one axis, and micro-steps
+    devices: list[str] = []
+    steps = ""
     for name, numbers in sizes.items():
-        if name not in free:
-            continue
-        some, one = listed(f"{n:,}" for n in numbers), numbers == [1]
+        some, many = _numbers(numbers), "s" * (numbers != [1])
+        if name in found.undecided and tuple(numbers) == LOOKED_AT and devices:
+            continue  # all that were looked at
         if name == MICRO_STEPS:
-            parts.append(f"{some} micro-step{'' if one else 's'}")
-        elif len(axes) == 1:
-            parts.append(f"{some} device{'' if one else 's'}")
+            steps = f"{some} micro-step{many}"
         else:
-            parts.append(f"{name} {some}")
-    return " with ".join(parts)
+            devices.append(f"{some} device{many}" if alone else f"{name} {some}")
+    return " with ".join(filter(None, (" x ".join(devices), steps)))
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    """Sorted numbers; from four that follow each other on, the first and the last of them."""
+    runs: list[list[int]] = []
+    for n in numbers:
+        if runs and runs[-1][-1] == n - 1:
+            runs[-1].append(n)
+        else:
+            runs.append([n])
+    words = []
+    for run in runs:
+        ends = [f"{run[0]:,} to {run[-1]:,}"] if len(run) > 3 else [f"{n:,}" for n in run]
+        words += ends
+    return listed(words if len(words) <= MOST_NUMBERS else [*words[:MOST], f"{len(words) - MOST} more"])
 
 
 def _conditions(found: Everywhere) -> tuple[list[Polynomial], list[Polynomial]]:
@@ -106,6 +125,23 @@ def _conditions(found: Everywhere) -> tuple[list[Polynomial], list[Polynomial]]:
         elif all(one.accepted for one in zero) and any(one in found.right for one in zero):
             right.append(condition)
     return right, unseen
+
+
+def _sides(condition: Polynomial) -> tuple[Number, Number]:
+    """What is equal where a condition is 0: two sums without a minus."""
+    above = [(factors, times) for factors, times in condition.terms if times > 0]
+    below = [(factors, -times) for factors, times in condition.terms if times < 0]
+    return Polynomial(tuple(above)) + 0, Polynomial(tuple(below)) + 0
+
+
+def _equation(condition: Polynomial) -> str:
+    one, other = _sides(condition)
+    return f"{other} = {one}" if not isinstance(one, Polynomial) else f"{one} = {other}"
+
+
+def _bounded(condition: Polynomial) -> bool:
+    """Whether all sizes that fulfil it are among those looked at: one side is a small number."""
+    return any(not isinstance(side, Polynomial) and side <= NEAR for side in _sides(condition))
 
 
 def _is_zero(condition: Polynomial, one: Found) -> bool:
