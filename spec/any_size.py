@@ -67,6 +67,15 @@ class Polynomial:
         """The sizes in it."""
         return sorted({name for factors, _ in self.terms for name, _ in factors})
 
+    @property
+    def sides(self) -> tuple[Number, Number]:
+        """What is equal where it is 0: two sums without a minus, the first not a mere number."""
+        above, below = (
+            _of({factors: abs(times) for factors, times in self.terms if (times > 0) is positive})
+            for positive in (True, False)
+        )
+        return (above, below) if isinstance(above, Polynomial) else (below, above)
+
     def __str__(self) -> str:
         terms = sorted(self.terms, key=lambda term: term[1] < 0)
         words = " + ".join(_written(*term) for term in terms) or "0"

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from math import prod
+from math import inf, prod
 
 from spec.any_size import Comparison, Polynomial, Undecided, any_size
+from spec.arithmetic import Number
 from spec.schedule import MICRO_STEPS, Schedule
 from spec.states import MIXED_ADAM, BytePolicy
 from spec.verdict import Verdict, check
 
 LOOKED_AT = (1, 2, 3)  # of what is not decided, those that are looked at
-NEAR = 6  # sizes up to which a condition on several is looked at
+NEAR, FAR = 6, 64  # sizes up to which a condition on several is looked at; if it has none above
 
 Given = Mapping[str, int]  # of axes, and of MICRO_STEPS
 
@@ -34,6 +35,7 @@ class Found:
     verdict: Verdict | None
     apart: Mapping[str, tuple[int, ...]]
     conditions: tuple[Polynomial, ...] = ()
+    equal: tuple[Polynomial, ...] = ()  # of these, those that make it right, whatever the sizes
     looked_at: str = ""
 
     @property
@@ -152,14 +154,47 @@ def _look(schedule: Schedule, given: Given, names: tuple[str, ...], policy: Byte
         for name, numbers in comparison.exceptions().items():
             apart[name] = apart.get(name, set()) | numbers
     conditions = () if verdict.accepted else tuple(comparison.conditions())
-    return Found(given, verdict, {n: tuple(sorted(few)) for n, few in apart.items() if few}, conditions)
+    equal = tuple(c for c in conditions if _right_where(c, schedule, at, policy))
+    apart_ = {n: tuple(sorted(few)) for n, few in apart.items() if few}
+    return Found(given, verdict, apart_, conditions, equal)
+
+
+def _right_where(
+    condition: Polynomial, schedule: Schedule, sizes: Mapping[str, Number], policy: BytePolicy
+) -> bool:
+    """Whether it is right wherever two sizes are equal: small ones are looked at by themselves."""
+    one, other = map(str, condition.sides)
+    if one not in sizes or other not in sizes:
+        return False
+    at, comparison = {**sizes, one: any_size(other)}, Comparison()
+    try:
+        right = check(schedule, at, at[MICRO_STEPS], policy, comparison).accepted
+    except Undecided:
+        return False
+    return bool(right) and all(
+        n <= NEAR if name == other else _right_where(condition, schedule, {**sizes, name: n}, policy)
+        for name, few in comparison.apart.items()
+        for n in few
+    )
+
+
+def complete(condition: Polynomial) -> bool:
+    """Whether a condition on several sizes is met by few, all of which are looked at."""
+    return _largest(condition) <= (FAR if len(condition.names) == 2 else NEAR)
+
+
+def _largest(condition: Polynomial) -> Number:
+    """No size that meets a condition is larger; infinity if that is not seen."""
+    total = condition.sides[1]
+    return inf if isinstance(total, Polynomial) else total
 
 
 def _points(found: Found) -> Iterator[Given]:
     """Small sizes for which one of the conditions on several is 0."""
     for condition in found.conditions:
         names = condition.names
-        for some in product(range(1, NEAR + 1), repeat=len(names)):
+        largest = int(_largest(condition)) if complete(condition) else NEAR
+        for some in product(range(1, largest + 1), repeat=len(names)):
             point = dict(zip(names, some, strict=True))
             if condition.at(point) == 0:
                 yield point

@@ -70,7 +70,7 @@ class Run:
         )
         again, found = self.simulated, divergence_text(self.divergence)
         if again and divergence_text(again) == found:
-            return [f"a run that diverges, as in the simulator, on {on}: {found}"]
+            return [f"a run that diverges, on {on}, as in the simulator: {found}"]
         replay = divergence_text(again) if again else "every copy is as on a single device"
         return [f"a run that diverges, on {on}: {found}", f"simulated on {on}: {replay}"]
 

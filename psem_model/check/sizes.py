@@ -7,8 +7,7 @@ from typing import Any
 
 from psem_model.text.figures import counted
 from spec.any_size import Polynomial
-from spec.arithmetic import Number
-from spec.everywhere import LOOKED_AT, NEAR, Everywhere, Found, Given
+from spec.everywhere import LOOKED_AT, NEAR, Everywhere, Found, Given, complete
 from spec.schedule import MICRO_STEPS
 
 ANY = "any"
@@ -59,9 +58,10 @@ def exceptions(found: Everywhere, given: Given) -> str:
     right = [one for one in found.right if not any(_is_zero(c, one) for c in zero)]
     words = [_only("right", right, found, given)] if right or not zero else []
     for condition in zero:
-        near = "" if _bounded(condition) else f" (looked at: sizes up to {NEAR})"
+        exact = complete(condition) or condition in found.found[0].equal
+        near = "" if exact else f" (not decided; looked at: sizes up to {NEAR})"
         words.append(f"right where {_equation(condition)}{near}")
-    words += [f"not looked at where {_equation(c)}" for c in unseen if not _bounded(c)][:MOST]
+    words += [f"not looked at where {_equation(c)}" for c in unseen if not complete(c)][:MOST]
     return "; ".join(words)
 
 
@@ -127,21 +127,9 @@ def _conditions(found: Everywhere) -> tuple[list[Polynomial], list[Polynomial]]:
     return right, unseen
 
 
-def _sides(condition: Polynomial) -> tuple[Number, Number]:
-    """What is equal where a condition is 0: two sums without a minus."""
-    above = [(factors, times) for factors, times in condition.terms if times > 0]
-    below = [(factors, -times) for factors, times in condition.terms if times < 0]
-    return Polynomial(tuple(above)) + 0, Polynomial(tuple(below)) + 0
-
-
 def _equation(condition: Polynomial) -> str:
-    one, other = _sides(condition)
-    return f"{other} = {one}" if not isinstance(one, Polynomial) else f"{one} = {other}"
-
-
-def _bounded(condition: Polynomial) -> bool:
-    """Whether all sizes that fulfil it are among those looked at: one side is a small number."""
-    return any(not isinstance(side, Polynomial) and side <= NEAR for side in _sides(condition))
+    one, other = condition.sides
+    return f"{one} = {other}"
 
 
 def _is_zero(condition: Polynomial, one: Found) -> bool:

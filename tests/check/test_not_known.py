@@ -153,7 +153,7 @@ WRONG = {
             ' },\n  { op = "release", source = "fresh',
         ),
         "room",
-        "within dp, or keep",
+        "slices along dp",
     ),
 }
 

@@ -113,7 +113,7 @@ def test_a_placement_that_cannot_be_right_is_refused_with_a_run(psem):
     code, out, err = psem("predict", *OK, "--placement", PLACED.format("S"))
     assert (code, out) == (1, "")
     assert "not realisable" in err
-    assert "the parameters it reads are not known on devices that do not own the element" in err
+    assert "outside a device's own slice along batch, the parameters it reads are not known" in err
     assert "a run that diverges: after step" in err
 
 

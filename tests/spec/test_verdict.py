@@ -87,7 +87,7 @@ def test_a_rejection_says_what_there_is_and_what_is_needed():
     verdict = check(derive(on_batch("S", "S", "S", "S")), {"batch": 8})
     assert verdict.rule == "fresh"
     assert "each device has its own slice only" in verdict.has
-    assert verdict.needs == "the current weight"
+    assert verdict.needs == "the current weights"
 
 
 @pytest.mark.parametrize("mesh", [{}, {"batch": 0}, {"batch": 2.0}, {"other": 2}])
