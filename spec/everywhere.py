@@ -180,7 +180,7 @@ def _right_where(
 
 def complete(condition: Polynomial) -> bool:
     """Whether a condition on several sizes is met by few, all of which are looked at."""
-    return _largest(condition) <= (FAR if len(condition.names) == 2 else NEAR)
+    return bool(_largest(condition) <= (FAR if len(condition.names) == 2 else NEAR))
 
 
 def _largest(condition: Polynomial) -> Number:

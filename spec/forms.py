@@ -26,6 +26,7 @@ class Need(NamedTuple):
     has: NormalForm
     needs: NormalForm
     words: str  # what the value is
+    of: str = ""  # what it has of what is described, if it is made of that
 
 
 class Rejected(Exception):
@@ -74,7 +75,7 @@ class Forms(Algebra):
         if not along:
             return activations
         read, lacking = self._samples(activations)
-        needs = (self._fresh(read, "the parameters the activations come from are"),)
+        needs = (self._fresh(read, "the activations are", "those of "),)
         of_all = self.forward(read, tuple(a for a in self.axes if a in along or a not in lacking))
         return self._all_or_nothing(needs, of_all, f"activations over {along}", activations)
 
@@ -84,8 +85,8 @@ class Forms(Algebra):
         lacking = (self.axes[s.which] for s, _ in activations if s.kind == LACKING)
         return read, tuple(lacking)
 
-    def _fresh(self, view: NormalForm, words: str) -> Need:
-        return Need("fresh", view, self.symbol("weight", self.step), words)
+    def _fresh(self, view: NormalForm, words: str, of: str = "") -> Need:
+        return Need("fresh", view, self.symbol("weight", self.step), words, of)
 
     def gradient(
         self,
@@ -99,9 +100,10 @@ class Forms(Algebra):
         for axis in axes:
             if axis in lacking:
                 read = self.unknown(f"a device has only its own samples along {axis}")
-        known = not split(read)[1]
-        words = "the parameters its activations come from are" if known else "its activations are"
-        needs = self._fresh(view, "the parameters it reads are"), self._fresh(read, words)
+        needs = (
+            self._fresh(view, "the parameters it reads are"),
+            self._fresh(read, "its activations are", "those of "),
+        )
         computed = self.symbol("tied" if tied else "gradient", self.step, micro_step)
         for axis in axes:
             computed = self.sum(computed, axis)
@@ -223,9 +225,10 @@ class Forms(Algebra):
                 where = self.describe_position(self._telling(need.has, difference, position))
                 unknown = next((s.made_of for s, _ in here if not s.known), None)
                 has = f"not known: {unknown}"
-                has = has if unknown else self.describe(self.on(need.has, position))
+                has = has if unknown else need.of + self.describe(self.on(need.has, position))
                 has = f"{where}{need.words} {has}"
-                return Rejected(need.rule, has, self.describe(need.needs), self.op, self.op_index)
+                needs = need.of + self.describe(need.needs)
+                return Rejected(need.rule, has, needs, self.op, self.op_index)
         return None
 
     def _telling(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -67,7 +68,8 @@ NAMES = {
     "statistic": "samples' statistics",
 }
 Position = tuple[Place, ...]  # where a device is along each axis, seen from the element's owner
-JOINTS = (" + ", " - ", " x ", " / ", " summed ", ", ")  # of what is in words more than a name
+SUMS = (" + ", " - ")
+JOINTS = (*SUMS, " x ", " / ", " summed ", ", ")  # of what is in words more than a name
 
 
 class Words:
@@ -91,7 +93,7 @@ class Words:
             elif place is OTHER:
                 words.append(f"outside a device's own slice along {axis}")
             else:
-                words.append(f"in {_slice(place)} along {axis}")
+                words.append(f"in {_slice(place, axis)}")
         return " and ".join(words) + ", " * bool(words)
 
     def on(self, form: NormalForm, position: Position) -> NormalForm:
@@ -133,10 +135,12 @@ class Words:
             varies = symbol.made_of.varies
             word = tuple(op if own else KEEP for op, own in zip(word, varies, strict=True))
         summed = [axis for axis, op in zip(self.axes, word, strict=True) if op.of == ALL]
-        then = f" summed over {_and(summed)}" if summed else ""
-        then += "".join(self._moved(op, axis) for axis, op in zip(self.axes, word, strict=True))
-        made = symbol.factors or symbol.kind == "scaled"
-        return (_in_brackets(name) if made and then else name) + then
+        if (symbol.factors or symbol.kind == "scaled") and any(op != KEEP for op in word):
+            name = _in_brackets(name)
+        name += f" summed over {_and(summed)}" if summed else ""
+        for axis, op in zip(self.axes, word, strict=True):
+            name = self._moved(name, op, axis)
+        return name
 
     def _original(self, symbol: Symbol, word: Word) -> str:
         if symbol.kind == "fault":
@@ -194,19 +198,18 @@ class Words:
         name = name or _in_brackets(self.describe(dict(norm.gradient)))
         for axis, op, varies, place in zip(self.axes, word, norm.varies, norm.places, strict=True):
             if op == KEEP and not varies:
-                name = f"{_slice(place)} of {name} along {axis}"
+                name = _slice(place, axis, f" of {name}")
         return name
 
-    def _moved(self, op: Operator, axis: str) -> str:
-        """Where a value comes from along an axis, and which devices have it."""
-        words = ""
+    def _moved(self, name: str, op: Operator, axis: str) -> str:
+        """A value by where it comes from along an axis, and which devices have it."""
         if isinstance(op.of, int) and op.of != op.to:
-            words = f", gathered over {axis}"
             if axis not in self.cut or (op.of == self.roots.get(axis) != 0):
-                words = f" of the first device along {axis}"
-            elif op.of:
-                words += f", each slice from {neighbour(op.of)}"
-        return words if op.to in (ALL, KEEP.to) else f"{words}, in {_slice(op.to)} along {axis} only"
+                name = f"the first device's {name.removeprefix('the ')} along {axis}"
+            else:
+                name += f", gathered over {axis}"
+                name += f", each slice from {neighbour(op.of)}" if op.of else ""
+        return name if op.to in (ALL, KEEP.to) else f"{name}, in {_slice(op.to, axis)} only"
 
 
 def _varies(factor: Factor, word: Word) -> bool:
@@ -220,9 +223,11 @@ def _everywhere(op: Operator) -> Operator:
     return KEEP if op.to == op.of else Operator(ALL, op.of)
 
 
-def _slice(place: Any) -> str:
+def _slice(place: Any, axis: str, of: str = "") -> str:
     """The slice in which an element is of whose owner a device is some places after."""
-    return f"the slice of {neighbour(-place)}" if place else "a device's own slice"
+    if place:
+        return f"the slice{of} along {axis} that {neighbour(-place)} owns"
+    return f"a device's own slice{of} along {axis}"
 
 
 def _and(words: Sequence[str]) -> str:
@@ -231,18 +236,20 @@ def _and(words: Sequence[str]) -> str:
 
 def _in_brackets(words: str, joints: Sequence[str] = JOINTS) -> str:
     """What is more than a name, as a part of something else."""
-    return f"({words})" if any(joint in words for joint in joints) else words
+    outside = re.sub(r"\([^()]*\)", "", re.sub(r"\([^()]*\)", "", words))
+    return f"({words})" if any(joint in outside for joint in joints) else words
 
 
 def _multiple(times: Number, words: str) -> str:
     if times == 1:
         return words
-    return f"{_in_brackets(str(times), (' + ', ' - '))} x {_in_brackets(words, (' + ', ' - ', ', '))}"
+    sign, number = ("-", str(-1 * times)) if str(times).startswith("-") else ("", str(times))
+    return f"{sign}{_in_brackets(number, SUMS)} x {_in_brackets(words, (*SUMS, ', '))}"
 
 
 def _joined(terms: Sequence[str]) -> str:
     """A sum in words; what is taken away is written with a minus."""
-    return " + ".join(terms or ["zero"]).replace("+ -1 x ", "- ")
+    return " + ".join(terms or ["zero"]).replace("+ -1 x ", "- ").replace("+ -", "- ")
 
 
 def frozen(form: NormalForm) -> Frozen:
