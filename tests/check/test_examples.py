@@ -10,12 +10,12 @@ import pytest
 
 from proofs.registry import ROOT
 from psem_model.audit.refutations.compositions import TWINS as UNSAFE_TWINS
-from psem_model.check.schedules import FEW_ALONG_AN_AXIS, RULES
+from psem_model.check.schedules import FEW_ALONG_AN_AXIS, RULES, check_schedule
 from psem_model.reading.schedules import dumps, loads, read
 from psem_model.simulator import simulate
 from spec.derive import derive
 from spec.everywhere import LOOKED_AT
-from spec.schedule import Phase
+from spec.schedule import Buffer, Factor, Kind, Op, Phase, Span
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from tests.support.crosscheck import agree_on_costs, agree_on_the_verdict
@@ -176,3 +176,100 @@ def test_a_mean_that_is_taken_again_sends_more_and_changes_nothing():
     runs = [simulate(s, {"batch": 2}, 20, micro_steps=3) for s in (once, again)]
     assert [run.matches for run in runs] == [True, True]
     assert Fraction(runs[1].sent_elements, runs[0].sent_elements) == 3
+
+
+# what an engineer reads: what there is, and what is needed
+IT_APPLIES = "the gradients it applies are "
+SUMMED, OUTSIDE = "the gradients summed over batch", "outside a device's own slice along batch, "
+SAYS = {
+    "mean_twice": (f"{IT_APPLIES}1/batch/batch x {SUMMED}", f"1/batch x {SUMMED}"),
+    "token_mean_local_counts": (
+        f"{IT_APPLIES}1/batch x (the gradients / the device's own tokens) summed over batch",
+        f"({SUMMED}) / (the tokens summed over batch)",
+    ),
+    "clip_by_local_norm": (
+        f"{IT_APPLIES}{SUMMED}, clipped by the square norm of a device's own slice of them along batch",
+        f"{SUMMED}, clipped by their square norm",
+    ),
+    "clip_scaled_gradients": (
+        f"{IT_APPLIES}the gradients, clipped by 1048576 x their square norm",
+        "the gradients, clipped by their square norm",
+    ),
+    "accumulate_after_reduce": (
+        f"{IT_APPLIES}batch x the gradients of micro-step 1 summed over batch "
+        "+ the gradients of micro-step 2 summed over batch",
+        "the gradients of micro-step 1 summed over batch "
+        "+ the gradients of micro-step 2 summed over batch",
+    ),
+    "tied_after_reduce": (
+        f"{IT_APPLIES}{SUMMED} + the device's own tied gradients",
+        f"{SUMMED} + the tied gradients summed over batch",
+    ),
+    "forgotten_reset": (f"{IT_APPLIES}the gradients of last step + the gradients", "the gradients"),
+    "shard_offset": (
+        f"{IT_APPLIES}not known: each device has only the slice of the next device",
+        SUMMED,
+    ),
+    "missing_all_gather": (
+        f"{OUTSIDE}the resting parameters are the weights from before the update",
+        "the updated weights",
+    ),
+    "missing_second_gather": (
+        f"{OUTSIDE}the parameters it reads are not known: each device has its own slice only",
+        "the current weights",
+    ),
+    "unsynchronised_statistics": (
+        "the statistics are the statistics from before the step + the device's own samples' statistics",
+        "the statistics from before the step + 1/batch x the samples' statistics summed over batch",
+    ),
+    "whole_gradients_for_slices": (
+        "the values it writes are whole",
+        'slices along batch, as there is room for in gradients: within = ["batch"], or op = "keep"',
+    ),
+}
+
+
+def found_in(schedule, **given):
+    return check_schedule("", schedule, given, None)
+
+
+@pytest.mark.parametrize("name", SAYS)
+def test_a_rejection_says_what_there_is_and_what_is_needed_as_an_engineer_does(name):
+    verdict = found_in(read(str(GALLERY / f"{name}.toml"))).verdict
+    assert (verdict.has, verdict.needs) == SAYS[name]
+
+
+def test_of_the_first_devices_statistics_it_is_said_on_which_devices_they_are_missing():
+    text = (GALLERY / "synchronised_statistics.toml").read_text()
+    reduction = '  { op = "all_reduce", source = "statistics", axes = ["batch"], mean = true },\n'
+    assert reduction in text
+    of_first = text.replace("statistics = true", 'statistics = "first device"')
+    has = found_in(loads(of_first.replace(reduction, ""), "")).verdict.has
+    own = (
+        "the statistics are the statistics from before the step + the device's own samples' statistics"
+    )
+    assert has == f"on all but the first device along batch, {own}"
+    sent = reduction.replace("all_reduce", "broadcast").replace(", mean = true", "")
+    first = "the first device's statistics from before the step along batch"
+    assert first in found_in(loads(text.replace(reduction, sent), "")).verdict.has
+
+
+def test_what_is_taken_away_is_written_with_a_minus():
+    dp = derive(STRATEGIES["dp"])
+    own, phase = Buffer.FRESH, Phase.REDUCE
+    keep = Op(Kind.KEEP, phase, Buffer.GRADIENTS, own, span=Span.WHOLE)
+    less = Op(Kind.SCALE, phase, own, by=Factor(Fraction(-1)))
+    take = Op(Kind.ACCUMULATE, phase, own, Buffer.GRADIENTS)
+    reduction, *others = dp.finish
+    schedule = replace(dp, finish=(keep, less, reduction, take, *others))
+    has = found_in(schedule, batch=2).verdict.has
+    assert has == f"{IT_APPLIES}{SUMMED} - the device's own gradients"
+
+
+def test_a_shifted_slice_is_said_to_be_the_one_it_is():
+    schedule = derive(STRATEGIES["zero1"])
+    *_, gather, reset = schedule.finish
+    shifted = replace(schedule, finish=(*schedule.finish[:-2], replace(gather, shift=1), reset))
+    assert "shifted by 1 (the slice of the next device)" in str(shifted.finish[-2])
+    has = found_in(shifted).verdict.has
+    assert has.endswith("gathered over batch, each slice from the device before")

@@ -193,6 +193,33 @@ def test_the_sizes_for_which_a_rejected_schedule_is_right_are_said(name, roots, 
         assert psem("check", path, option, root)[0] == 0
 
 
+@pytest.mark.parametrize(
+    ("by", "devices", "micro_steps", "words"),
+    [
+        ("micro_steps/batch", 20, 20, "right where micro_steps = batch"),
+        ("30/batch/micro_steps", 5, 6, "right where batch*micro_steps = 30"),
+        (
+            "500/batch/micro_steps",
+            *(20, 25),
+            "right where batch*micro_steps = 500 (not decided; looked at: sizes up to 6)",
+        ),
+    ],
+)
+def test_where_a_condition_on_several_sizes_makes_it_right_it_is_said_and_how_far_it_is_decided(
+    by, devices, micro_steps, words, psem, written
+):
+    scaled = f'{{ op = "scale", source = "gradients", by = "{by}" }},\n  {{ op = "update"'
+    path = written("dp", lambda text: text.replace('{ op = "update"', scaled))
+    assert f"  sizes   {words}\n" in psem("check", path)[1]
+    assert psem("check", path, "--devices", devices, "--accumulate", micro_steps)[0] == 0
+
+
+def test_many_sizes_that_follow_each_other_are_the_first_and_the_last(psem, tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text(dumps(with_roots(derive(STRATEGIES["dp"]), "batch", [*range(2, 9), 64]), "my"))
+    assert " right for 2 to 8 and 64 devices only\n" in psem("check", path)[1]
+
+
 def test_what_is_not_decided_for_every_number_of_micro_steps_is_said_to_be_looked_at(psem, written):
     scaled = '{ op = "scale", source = "gradients", by = 2 },\n  { op = "forward"'
     path = written("dp", lambda text: text.replace('{ op = "forward"', scaled))
