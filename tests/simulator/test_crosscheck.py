@@ -200,8 +200,8 @@ BROKEN = [
     (
         "stale activations are fresh",
         "forms.py",
-        "self._fresh(read, words)",
-        "self._fresh(view, words)",
+        'self._fresh(read, "its activations are"',
+        'self._fresh(view, "its activations are"',
     ),
     ("a shift is ignored", "algebra.py", "return -shift % size if", "return 0 * size if"),
     (
