@@ -14,7 +14,7 @@ from proofs.type_system import AXIS, OPERATORS, kinds, name, one_axis
 from proofs.witnesses import Broken, broken_schedules
 from spec.forms import Forms
 from spec.match import first_difference
-from spec.operators import OTHER, SUM, NormalForm, Operator, Source, Value, reads
+from spec.operators import OTHER, SUM, NormalForm, Operator, PerDevice, Source, reads
 from spec.placement import BATCH
 from spec.reference import primes, run
 from spec.schedule import Schedule
@@ -45,7 +45,7 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
     axis = one_axis(k)
     d = k.integers("d")
     p = k.fixed("p", z3.IntSort())  # the device that contributes 1
-    only: Value = lambda v: z3.If(v[AXIS] == p, z3.RealVal(1), z3.RealVal(0))  # noqa: E731
+    only: PerDevice = lambda v: z3.If(v[AXIS] == p, z3.RealVal(1), z3.RealVal(0))  # noqa: E731
     meaning = axis.meaning(operator, only)({AXIS: d})
     uses = []
     if axis.sums:
@@ -106,8 +106,8 @@ def _axes_factor(k: Kernel) -> Theorem:
     d = k.integers("d")
     factor = k.fixed("factor", z3.RealSort())
     x = k.function("x", z3.IntSort(), z3.RealSort())
-    value: Value = lambda v: x(v[AXIS])  # noqa: E731
-    scaled: Value = lambda v: factor * x(v[AXIS])  # noqa: E731
+    value: PerDevice = lambda v: x(v[AXIS])  # noqa: E731
+    scaled: PerDevice = lambda v: factor * x(v[AXIS])  # noqa: E731
     uses, claims = [], []
     for operator in OPERATORS:
         one = axis.meaning(operator, value)({AXIS: d})

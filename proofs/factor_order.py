@@ -14,7 +14,7 @@ from proofs.claim import claim
 from proofs.encoding import ModeSort, Symbolic
 from proofs.kernel import Kernel, KernelError, Theorem
 from spec.communication import elements_sent
-from spec.compose import Factor, HoldError, Product, factor, merge
+from spec.compose import Factor, HoldError, Product, combined, factor
 from spec.derive import derive
 from spec.hierarchy import number
 from spec.memory import Sizes
@@ -56,9 +56,9 @@ def _modes_are_the_factors(k: Kernel) -> Theorem:
     for order, holds in product(permutations(AXES), product((False, True), repeat=len(AXES))):
         first, second, third = (one(axis, hold) for axis, hold in zip(order, holds, strict=True))
         for merged in (
-            merge((first, second, third)),
-            merge((merge((first, second)), third)),
-            merge((first, merge((second, third)))),
+            combined((first, second, third)),
+            combined((combined((first, second)), third)),
+            combined((first, combined((second, third)))),
         ):
             if merged.axes != order or merged.hold is not any(holds):
                 raise KernelError(f"{k.claim}: merged on {merged.axes}, not on {order}")

@@ -25,7 +25,7 @@ from spec.hierarchy import (
     volumes,
 )
 from spec.mesh import first_element, shard_contains
-from spec.operators import ALL, Value
+from spec.operators import ALL, PerDevice
 
 INT, REAL = z3.IntSort(), z3.RealSort()
 
@@ -51,7 +51,7 @@ class _Levels:
 
     def after(self, stages: Stages) -> Any:
         """What a device has after some stages: the specification's definitions."""
-        value: Value = self.value
+        value: PerDevice = self.value
         for level, collective in stages:
             operator = OPERATORS[collective.name]
             if operator.of == ALL:
@@ -62,7 +62,7 @@ class _Levels:
                 value = operators.sliced(value, level, self.owner[level], z3.If)
         return value(self.here)
 
-    def summed(self, value: Value, level: str) -> Value:
+    def summed(self, value: PerDevice, level: str) -> PerDevice:
         """The sum along a level, a new symbol: a function of the coordinate on the other level."""
         (other,) = {OUTER, INNER} - {level}
         index, across = self.here[level], self.here[other]

@@ -13,7 +13,7 @@ from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import Sum, closed_form, equal_terms, of_sums, partition, total
 from proofs.type_system import AXIS, OPERATORS, Axis, name, one_axis
 from spec.layouts import PARTIAL, WHOLE, Contraction, Lie, along, contract, cotangent
-from spec.operators import ALL, KEEP, Operator, Value, Who, transpose
+from spec.operators import ALL, KEEP, Operator, PerDevice, Who, transpose
 
 INT, REAL = z3.IntSort(), z3.RealSort()
 PRODUCT = Contraction(("r", "i"), ("i", "c"), ("r", "c"))
@@ -247,7 +247,14 @@ def _transposed(k: Kernel, operator: Operator) -> Theorem:
 
 
 def _product_of_sums(
-    k: Kernel, axis: Axis, words: str, pairing: Sum, who: Who, own: Any, summed: Sum | None, made: Value
+    k: Kernel,
+    axis: Axis,
+    words: str,
+    pairing: Sum,
+    who: Who,
+    own: Any,
+    summed: Sum | None,
+    made: PerDevice,
 ) -> Theorem:
     """A pairing with what is the same on devices `who`, and nothing elsewhere, is a product."""
     d = pairing.index

@@ -19,7 +19,7 @@ from proofs.programs import GPT, LLAMA
 from proofs.reciprocals import divisor
 from spec.distribute import ALL, NOTHING, PAIRS, distribute
 from spec.layouts import PARTIAL, WHOLE
-from spec.model_costs import elements_sent, kept_bytes, weights
+from spec.model_costs import elements_moved, kept_bytes, weights
 from spec.model_strategies import EXPERTS, MODEL_AXES
 from spec.programs import Line, Move, Program
 from spec.transformer import Transformer, embedding, head, layer
@@ -73,7 +73,7 @@ class Symbols:
         """Elements that a device sends in some lines of a program."""
         mesh = self.mesh(program)
         moves = (line for line in lines if isinstance(line, Move))
-        return sum(elements_sent(move, program, self.sizes, mesh) for move in moves)
+        return sum(elements_moved(move, program, self.sizes, mesh) for move in moves)
 
     def gradients(self, program: Program, but: str = "") -> Any:
         """What all-reducing the gradients of all weights sends, but of those cut along an index."""

@@ -15,7 +15,7 @@ from proofs.claim import claim
 from proofs.encoding import Symbolic
 from proofs.kernel import Bool, Kernel, KernelError, Theorem
 from spec.pipeline import (
-    Kind,
+    Order,
     Pipeline,
     backward_start,
     backward_unit,
@@ -36,10 +36,10 @@ TERMS = Symbolic()
 class Timetable:
     """The closed start times of one schedule, at any of its stages and units."""
 
-    def __init__(self, k: Kernel, kind: Kind) -> None:
+    def __init__(self, k: Kernel, kind: Order) -> None:
         self.k = k
         self.p, self.m, self.f, self.b = k.reals("p m f b")
-        self.v = k.reals("v") if kind is Kind.INTERLEAVED else z3.RealVal(1)
+        self.v = k.reals("v") if kind is Order.INTERLEAVED else z3.RealVal(1)
         self.pipe = Pipeline(kind, self.p, self.m, self.v, self.f, self.b)
         self.n = self.pipe.units
         # a stage, its forward `unit` and backward `back`, and a `later` one of either
@@ -110,7 +110,7 @@ class Timetable:
     def keeps(self, **given: Sequence[Bool]) -> tuple[Theorem, ...]:
         """All goals, each from what it needs; and that the rule orders work as they take it."""
         goals = self.goals()
-        if self.pipe.kind is Kind.GPIPE:  # no forward follows a backward
+        if self.pipe.kind is Order.GPIPE:  # no forward follows a backward
             del goals["backwards_before_a_forward_have_ended"]
         if goals.keys() != given.keys():
             raise KernelError(f"{self.k.claim}: shown are {', '.join(given)}")
@@ -135,7 +135,7 @@ def gpipe_idles(k: Kernel) -> tuple[Theorem, ...]:
 
     (Claim B1; GPipe 1811.06965 section 2.3, 2104.04473 section 2.2.1)
     """
-    t = Timetable(k, Kind.GPIPE)
+    t = Timetable(k, Order.GPIPE)
     f, b, several = t.f > 0, t.b > 0, t.m >= 1
     loss = k.prove(
         "backwards_follow_the_loss",
@@ -166,7 +166,7 @@ def one_forward_one_backward_idles(k: Kernel) -> tuple[Theorem, ...]:
     With p = n/d stages and m = B'/d micro-batches that is (n - d)/B' of the work. (Claim B2;
     2104.04473 sections 2.2.1 and 3.3.1)
     """
-    t = Timetable(k, Kind.ONE_F_ONE_B)
+    t = Timetable(k, Order.ONE_F_ONE_B)
     f, b, several = t.f > 0, t.b > 0, t.m >= 1
     loss = k.prove(
         "backwards_follow_the_loss",
@@ -187,7 +187,7 @@ def one_forward_one_backward_idles(k: Kernel) -> tuple[Theorem, ...]:
         idle_part_of_the_whole=[f, b, several, t.p >= 1],
     )
     devices, batch, d = k.reals("devices batch d")
-    cut = Pipeline(Kind.ONE_F_ONE_B, devices / d, batch / d)
+    cut = Pipeline(Order.ONE_F_ONE_B, devices / d, batch / d)
     identity = k.prove(
         "idle_part_with_d_replicas",
         bubble_of_ideal(cut) == (devices - d) / batch,
@@ -238,7 +238,7 @@ def interleaved_idles(k: Kernel) -> tuple[Theorem, ...]:
 
     Units are numbered group by group; p divides m, so that every group is full.
     """
-    t = Timetable(k, Kind.INTERLEAVED)
+    t = Timetable(k, Order.INTERLEAVED)
     f, b, several, chunks = t.f > 0, t.b > 0, t.m >= 1, t.v >= 1
     group, chunk, place = at = k.reals("group chunk place")
     forward, backward = forward_unit(t.pipe, *at), backward_unit(t.pipe, *at)

@@ -8,7 +8,7 @@ from proofs.claim import claim
 from proofs.kernel import Kernel, Theorem
 from proofs.pipeline import TERMS, Timetable
 from proofs.sums import total
-from spec.pipeline import Kind, Pipeline, ideal, in_flight, runs_forward, span, warm_up
+from spec.pipeline import Order, Pipeline, ideal, in_flight, runs_forward, span, warm_up
 
 INT, REAL = z3.IntSort(), z3.RealSort()
 
@@ -21,12 +21,12 @@ def stages_hold_no_more_than_their_warm_up_and_one(k: Kernel) -> tuple[Theorem, 
     (Claim B4; 2205.05198 section 4.2.3, 2104.04473 section 2.2)
     """
     found: list[Theorem] = []
-    for kind in Kind:
+    for kind in Order:
         found += _holds(k.part(kind.name.lower()), kind)
-    t = Timetable(k.part("formulas"), Kind.INTERLEAVED)
+    t = Timetable(k.part("formulas"), Order.INTERLEAVED)
     layers = t.k.reals("layers")
-    gpipe = Pipeline(Kind.GPIPE, t.p, t.m)
-    one_f_one_b = Pipeline(Kind.ONE_F_ONE_B, t.p, t.m)
+    gpipe = Pipeline(Order.GPIPE, t.p, t.m)
+    one_f_one_b = Pipeline(Order.ONE_F_ONE_B, t.p, t.m)
     first = in_flight(t.pipe, 0, TERMS)
     enough = t.n >= t.p * t.v + t.p - 1
     return (
@@ -44,13 +44,13 @@ def stages_hold_no_more_than_their_warm_up_and_one(k: Kernel) -> tuple[Theorem, 
     )
 
 
-def _holds(k: Kernel, kind: Kind) -> tuple[Theorem, ...]:
+def _holds(k: Kernel, kind: Order) -> tuple[Theorem, ...]:
     """A stage that follows the rule for x steps, over whole numbers."""
     p, m, stage = (k.fixed(name, INT) for name in ("p", "m", "stage"))
-    v = k.fixed("v", INT) if kind is Kind.INTERLEAVED else z3.IntVal(1)
+    v = k.fixed("v", INT) if kind is Order.INTERLEAVED else z3.IntVal(1)
     pipe, x = Pipeline(kind, p, m, v), k.integers("x")
     n, most = pipe.units, in_flight(pipe, stage, TERMS)
-    chunks = [v >= 1] if kind is Kind.INTERLEAVED else []
+    chunks = [v >= 1] if kind is Order.INTERLEAVED else []
     sizes = k.suppose("sizes", [], z3.And(stage >= 0, stage <= p - 1, m >= 1, *chunks))
     natural = k.prove("some_units", z3.And(n >= 1, warm_up(pipe, stage) >= 0), uses=[sizes])
     done, start, then = k.recursion(
@@ -68,7 +68,7 @@ def _holds(k: Kernel, kind: Kind) -> tuple[Theorem, ...]:
         k.induct("no_more_than_all", x, done(x) <= n, base=[start, natural], step=[then]),
     ]
     warm = []
-    if kind is not Kind.GPIPE:  # whose warm-up is all there is
+    if kind is not Order.GPIPE:  # whose warm-up is all there is
         warm = [natural]
         name, goal = "no_more_than_the_warm_up_and_one", held <= warm_up(pipe, stage) + 1
         limits.append(k.induct(name, x, goal, base=[start, natural], step=[then]))
@@ -196,7 +196,7 @@ def no_order_idles_less(k: Kernel) -> tuple[Theorem, ...]:
         [x],
         z3.Implies(z3.And(x >= 0, x + 1 < works), begins(x) + takes <= begins(x + 1)),
     )
-    pipe = Pipeline(Kind.INTERLEAVED, z3.ToReal(p), m, v, f, b)
+    pipe = Pipeline(Order.INTERLEAVED, z3.ToReal(p), m, v, f, b)
     all_of_it = k.suppose("all_of_its_work", [], z3.And(works >= 1, busy(works) == ideal(pipe)))
     here = {"virtual": through(x), "micro_batch": of(x)}
     fills = k.prove(

@@ -23,7 +23,7 @@ from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes, resting
 from spec.mesh import group_size
 from spec.placement import Placement
-from spec.schedule import COLLECTIVES, Kind, Op, Phase, Schedule
+from spec.schedule import COLLECTIVE_KINDS, Kind, Op, Phase, Schedule
 from spec.states import BytePolicy, State
 from spec.strategies import STRATEGIES
 
@@ -107,7 +107,7 @@ def _placed(whole: Product) -> dict[str, Placement]:
 def _moving(schedule: Schedule) -> list[tuple[bool, Op]]:
     """The operations that send to other devices, and whether they do in each micro-step."""
     ops = [(True, op) for op in schedule.micro_step] + [(False, op) for op in schedule.finish]
-    return [(each, op) for each, op in ops if op.kind in COLLECTIVES]
+    return [(each, op) for each, op in ops if op.kind in COLLECTIVE_KINDS]
 
 
 def _sent(schedule: Schedule, sizes: Sizes) -> Sent:

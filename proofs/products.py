@@ -16,7 +16,7 @@ from spec.distribute import distribute
 from spec.layouts import PARTIAL
 from spec.model_strategies import MODEL_AXES
 from spec.placement import Placement
-from spec.programs import Axis, Move, Program, check
+from spec.programs import Axis, Move, Program, check_program
 from spec.schedule import Rest, Schedule
 from spec.stages import OUTSIDE, check_stages, pieces, sends, to_sum
 from spec.strategies import STRATEGIES
@@ -113,7 +113,7 @@ def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[tuple[str, tu
     Every line keeps to a rule that E10 proves, and together they find what one device finds.
     """
     program, (terms, alone) = distribute(part, cuts), _alone(part)
-    check(program)
+    check_program(program)
     if computed(program, terms) != alone or not rules_in(program) <= accepted_rules():
         raise KernelError(f"{part.name} on {[axis.name for axis in cuts]}: not what one device does")
     found = []

@@ -39,7 +39,7 @@ from proofs.program_lines import (
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along
 from spec.model_strategies import MODEL_AXES
-from spec.programs import COLLECTIVE, Axis, Move, Program, check, of_cotangent, result
+from spec.programs import COLLECTIVE, Axis, Move, Program, check_program, of_cotangent, result
 from spec.terms import Terms, computed, differentiated, given_to
 from spec.transformer import Transformer, parts
 from spec.values import Builder, Does, Operation, Part, Role, Value
@@ -176,7 +176,7 @@ def derived(part: Part, mesh: tuple[Axis, ...]) -> tuple[Program, ...]:
     for again in (NOTHING, PAIRS, ALL, FROM_SLICES):
         program = distribute(part, mesh, again)
         if program not in found:
-            check(program)
+            check_program(program)
             found.append(program)
     return tuple(found)
 
@@ -216,6 +216,20 @@ def projection() -> Part:
     return part.part(part.contract(wide, down, replace(takes, name="gives")))
 
 
+def _with_slices(program: Program, weight: Value) -> Program:
+    """The program that leaves slices of a weight's gradient where the weight is whole."""
+    (axis,), gradient = program.axes, program.gradients[weight]
+    after = along(weight.indices[0])
+    move = Move(axis.name, gradient, replace(gradient, name="slices"), PARTIAL, after)
+    lies = {**program.lies, move.makes: {axis.name: after}}
+    return replace(
+        program,
+        backward=(*program.backward, move),
+        gradients={**program.gradients, weight: move.makes},
+        lies=lies,
+    )
+
+
 @claim("E10")
 def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """Derived programs are accepted, and every line does on devices what it does on whole values.
@@ -224,8 +238,9 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     the typing rule accepts of an operation is right. On whole values they are the model and its
     gradients by the chain rule. A copy's gradient sums over the outputs of its uses: where these are
     cut it is partial, by the rule of summed indices, and the all-reduce of its terms is the whole
-    gradient. Two products without any one of their moves are rejected: what a program gives, returns
-    and leaves as gradients is asked for. (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
+    gradient. Two products without any one of their moves are rejected, and with slices of a gradient
+    where the weight is whole: what a program gives, returns and leaves as gradients is asked for.
+    (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
     needed = {*accepted_rules()}
     for part in PARTS:
@@ -233,7 +248,10 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     for axis in AXES:
         program = distribute(projection(), (axis,))
         for move in program.moves:
-            must_reject(check, program.without(move))
+            must_reject(check_program, program.without(move))
+        for weight in program.part.weights:
+            if program.summed(weight):
+                must_reject(check_program, _with_slices(program, weight))
     return (
         *(proved(k.part(str(rule)), rule) for rule in sorted(needed, key=str)),
         contractions_have_transposes(k.part("transposes")),

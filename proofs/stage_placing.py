@@ -10,7 +10,7 @@ import z3
 from proofs.kernel import Bool, Kernel, Theorem
 from proofs.stage_runs import INT, on_stage
 from proofs.sums import closed_form, products, total
-from spec.pipeline import Kind, Pipeline, boundaries
+from spec.pipeline import Order, Pipeline, boundaries
 from spec.stages import has_layer, is_sent, virtual_stage
 
 
@@ -165,7 +165,7 @@ class Placing:
                 *(self.following.at(virtual=at(i), other=at(i + 1)), crosses.at(virtual=at(i))),
             ],
         )
-        last, pipe = layers - 1, Pipeline(Kind.INTERLEAVED, p, 1, k.fixed("v", INT))
+        last, pipe = layers - 1, Pipeline(Order.INTERLEAVED, p, 1, k.fixed("v", INT))
         chunks = k.suppose("chunks_of_each_stage", [], self.virtual == pipe.virtual_stages)
         return k.prove(
             "one_message_for_each_boundary",

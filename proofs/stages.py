@@ -15,7 +15,7 @@ from proofs.stage_runs import BOOL, INT, Step
 from proofs.sums import closed_form, equal_terms, of_sums, partition, total
 from spec import conditions
 from spec.layouts import PARTIAL, WHOLE
-from spec.pipeline import Kind, Pipeline, backward_unit
+from spec.pipeline import Order, Pipeline, backward_unit
 from spec.stages import gradient_lie
 from spec.training import sgd
 
@@ -166,7 +166,7 @@ def _backwards_are_numbered(k: Kernel) -> tuple[Theorem, ...]:
     """
     p, m, v, groups = k.reals("p m v groups")
     group, chunk, place, later_group, later_place = k.reals("group chunk place later_group later_place")
-    pipe, plain = Pipeline(Kind.INTERLEAVED, p, m, v), Pipeline(Kind.ONE_F_ONE_B, p, m)
+    pipe, plain = Pipeline(Order.INTERLEAVED, p, m, v), Pipeline(Order.ONE_F_ONE_B, p, m)
     unit = backward_unit(pipe, group, chunk, place)
     places = [place >= 0, place <= p - 1]
     return (

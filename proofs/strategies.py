@@ -19,10 +19,10 @@ from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import Sum, total
 from spec.any_size import Comparison, any_size
 from spec.derive import derive
-from spec.mesh import Device
-from spec.operators import Value
+from spec.mesh import Axes, Device
+from spec.operators import PerDevice
 from spec.schedule import MICRO_STEPS, RESTING, Buffer, Kind, Schedule
-from spec.semantics import CONTENT, Axes, Devices, Store, execute, initial
+from spec.semantics import CONTENT, Devices, Store, execute, initial
 from spec.states import State
 from spec.strategies import STRATEGIES
 from spec.verdict import check
@@ -73,7 +73,7 @@ class Known:
     first outermost; on other devices anything.
     """
 
-    value: Value
+    value: PerDevice
     order: tuple[str, ...]
     owned: Axes
     fact: Theorem | None  # none where the value is a contribution itself
@@ -101,7 +101,7 @@ class Execution(Devices):
         self.next_weight = k.function("next_weight", REAL, REAL, REAL, REAL)
         self.next_moment = k.function("next_moment", REAL, REAL, REAL, REAL)
         self.nests: dict[tuple[str, ...], Sum] = {}
-        self.read: list[Value] = []
+        self.read: list[PerDevice] = []
         self.applied: list[Known] = []
         self.names = 0
         super().__init__(
@@ -111,7 +111,7 @@ class Execution(Devices):
             self._anything,
         )
 
-    def _anything(self) -> Value:
+    def _anything(self) -> PerDevice:
         """An arbitrary value of each device, another one at each call."""
         value = self.k.function(self.name("anything"), *(INT for _ in self.schedule.axes), REAL)
         return lambda device: value(*(device[a] for a in self.schedule.axes))
@@ -244,18 +244,18 @@ class Execution(Devices):
     def _is(self, value: Any, order: tuple[str, ...], owned: Axes) -> Any:
         return z3.Implies(self._owns(owned, self.device()), value == self.nest(order))
 
-    def known(self, value: Value, order: tuple[str, ...], owned: Axes, *uses: Theorem) -> Known:
+    def known(self, value: PerDevice, order: tuple[str, ...], owned: Axes, *uses: Theorem) -> Known:
         """A value, once it is proved what it is."""
         claim = self._is(value(self.device()), order, owned)
         return Known(value, order, owned, self.k.prove(self.name("value"), claim, uses=uses))
 
     def gradient(
-        self, view: Value, activations: Value, micro_step: int, axes: Axes, tied: bool = False
+        self, view: PerDevice, activations: PerDevice, micro_step: int, axes: Axes, tied: bool = False
     ) -> Known:
         if axes or tied:
             raise KernelError(f"{self.k.claim}: each device does its own samples, once")
         self.read += [view, activations]
-        value: Value = lambda d: self.contribution(  # noqa: E731
+        value: PerDevice = lambda d: self.contribution(  # noqa: E731
             self.at[MICRO], *(d[a] for a in self.schedule.axes)
         )
         return Known(value, (), (), None)
@@ -300,14 +300,16 @@ class Execution(Devices):
         self.added = other
         return lambda device: value(device) + other(device)
 
-    def forward(self, view: Value, axes: Axes) -> Value:
+    def forward(self, view: PerDevice, axes: Axes) -> PerDevice:
         self.read.append(view)
         return view
 
-    def update(self, weight: Value, moment: Value, gradient: Any) -> tuple[Value, Value]:
+    def update(
+        self, weight: PerDevice, moment: PerDevice, gradient: Any
+    ) -> tuple[PerDevice, PerDevice]:
         self.applied.append(gradient)
 
-        def after(function: Any) -> Value:
+        def after(function: Any) -> PerDevice:
             return lambda d: function(weight(d), moment(d), gradient(d))
 
         return after(self.next_weight), after(self.next_moment)
@@ -364,7 +366,7 @@ class Execution(Devices):
 
     def _executed(self) -> Store:
         """The store after one step; micro-steps by recursion."""
-        constant: list[Value] = [lambda _: self.weight, lambda _: self.moment]
+        constant: list[PerDevice] = [lambda _: self.weight, lambda _: self.moment]
         store = initial(self.schedule, self, *constant)
         # a later step begins with anything in what does not rest
         passing = {place: (False, self._anything()) for place in store if place[0] not in RESTING}
@@ -379,7 +381,7 @@ class Execution(Devices):
         del untouched[Buffer.GRADIENTS, CONTENT]
 
         def one_micro_step(previous: Any) -> Any:
-            before: Value = lambda d: previous(*(d[a] for a in self.schedule.axes))  # noqa: E731
+            before: PerDevice = lambda d: previous(*(d[a] for a in self.schedule.axes))  # noqa: E731
             store.update(passing)
             store[Buffer.GRADIENTS, CONTENT] = (host, before)
             self._run(self.schedule.micro_step, store)
@@ -399,7 +401,7 @@ class Execution(Devices):
             base=[start, nest.start],
             step=[then, nest.next, *added.facts],
         )
-        value: Value = lambda d: kept(  # noqa: E731
+        value: PerDevice = lambda d: kept(  # noqa: E731
             *(d[a] for a in self.schedule.axes), self.bound[MICRO]
         )
         accumulated = self.known(

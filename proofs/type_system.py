@@ -15,7 +15,7 @@ from proofs.kernel import Kernel, Theorem
 from proofs.runs import Distributed
 from proofs.sums import Sum, closed_form, equal_terms, of_sums, partition, total
 from spec import operators as spec
-from spec.operators import ALL, KEEP, OTHER, OWNER, SLICE, SUM, SUM_SLICE, Operator, Source, Value
+from spec.operators import ALL, KEEP, OTHER, OWNER, SLICE, SUM, SUM_SLICE, Operator, PerDevice, Source
 
 AXIS = "axis"
 
@@ -38,7 +38,7 @@ class Axis:
         self.sums.append(made)
         return made(self.n)
 
-    def meaning(self, operator: Operator, value: Value) -> Value:
+    def meaning(self, operator: Operator, value: PerDevice) -> PerDevice:
         """What an operator makes of a value: the specification's definition."""
         if operator == KEEP:
             return value
@@ -103,7 +103,7 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
     axis = one_axis(k)
     d = k.integers("d")
     x = k.function("x", z3.IntSort(), z3.RealSort())
-    value: Value = lambda device: x(device[AXIS])  # noqa: E731
+    value: PerDevice = lambda device: x(device[AXIS])  # noqa: E731
     inner = axis.meaning(right, value)
     here = {AXIS: d}
     twice = axis.meaning(left, inner)(here)
@@ -160,9 +160,9 @@ def _linear(k: Kernel) -> tuple[Theorem, ...]:
         uses=[of_x.next, of_y.next],
     )
     here = {AXIS: d}
-    fx: Value = lambda v: x(v[AXIS])  # noqa: E731
-    fy: Value = lambda v: y(v[AXIS])  # noqa: E731
-    both: Value = lambda v: a * fx(v) + b * fy(v)  # noqa: E731
+    fx: PerDevice = lambda v: x(v[AXIS])  # noqa: E731
+    fy: PerDevice = lambda v: y(v[AXIS])  # noqa: E731
+    both: PerDevice = lambda v: a * fx(v) + b * fy(v)  # noqa: E731
     owned = k.prove(
         "owner_and_slice_are_linear",
         z3.And(
@@ -215,12 +215,12 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
         uses=[along.next.at(e=own_e)],
     )
     world = {"a": d, "b": e}
-    value: Value = lambda v: x(v["a"], v["b"])  # noqa: E731
+    value: PerDevice = lambda v: x(v["a"], v["b"])  # noqa: E731
 
-    def take(axis: str, owner: Any, v: Value) -> Value:
+    def take(axis: str, owner: Any, v: PerDevice) -> PerDevice:
         return spec.owners(v, axis, owner)
 
-    def keep(axis: str, owner: Any, v: Value) -> Value:
+    def keep(axis: str, owner: Any, v: PerDevice) -> PerDevice:
         return spec.sliced(v, axis, owner, z3.If)
 
     others = k.prove(
@@ -235,9 +235,9 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
     return sums, slices, owners, others
 
 
-def kinds(axis: Axis, d: Any, named: tuple[int, ...]) -> dict[spec.Place, Any]:
+def kinds(axis: Axis, d: Any, named: tuple[int, ...]) -> dict[spec.Offset, Any]:
     """What it means for device d to be at a place, or at none that has a name."""
-    at: dict[spec.Place, Any] = {who: d == axis.place(who) for who in named}
+    at: dict[spec.Offset, Any] = {who: d == axis.place(who) for who in named}
     return {**at, OTHER: z3.And(*(d != axis.place(who) for who in named))}
 
 
@@ -246,7 +246,7 @@ def _positions(k: Kernel, named: tuple[int, ...]) -> tuple[Theorem, ...]:
     axis = one_axis(k)
     d, i = k.integers("d i")
     x = k.function("x", z3.IntSort(), z3.RealSort())
-    value: Value = lambda device: x(device[AXIS])  # noqa: E731
+    value: PerDevice = lambda device: x(device[AXIS])  # noqa: E731
     zero, places = z3.RealVal(0), [axis.place(who) for who in named]
     apart = [z3.Distinct(*places)] if len(places) > 1 else []
     nameless = z3.And(*(i != p for p in (d, *places)))

@@ -13,7 +13,7 @@ import z3
 
 from proofs.sharpness import choose, every, holds, nonzero
 from spec import conditions
-from spec.operators import Value, owners, sliced, summed
+from spec.operators import PerDevice, owners, sliced, summed
 from spec.training import clip_by_norm
 
 A, B = AXES = ("a", "b")
@@ -27,7 +27,7 @@ def _named(letter: str) -> str:
     return " ".join(f"{letter}{i}{j}" for i, j in DEVICES)
 
 
-def _each(values: tuple[Any, ...]) -> Value:
+def _each(values: tuple[Any, ...]) -> PerDevice:
     """What each device has."""
     table = dict(zip(DEVICES, values, strict=True))
     return lambda device: table[device[A], device[B]]
@@ -37,18 +37,18 @@ def _total(n: Any, terms: Callable[[Any], Any]) -> Any:
     return sum(terms(i) for i in range(n))
 
 
-def _over(value: Value, *axes: str) -> Value:
+def _over(value: PerDevice, *axes: str) -> PerDevice:
     """Summed along one axis after the other: the specification's all-reduce."""
     for axis in axes:
         value = summed(value, axis, SIZE, _total)
     return value
 
 
-def _plus(one: Value, other: Value) -> Value:
+def _plus(one: PerDevice, other: PerDevice) -> PerDevice:
     return lambda device: one(device) + other(device)
 
 
-def _everyone(value: Value, expected: Any) -> Any:
+def _everyone(value: PerDevice, expected: Any) -> Any:
     """Every device has what is expected."""
     devices = (dict(zip(AXES, d, strict=True)) for d in DEVICES)
     return every(*(holds(conditions.gradient_integrity(True, value(d), expected)) for d in devices))
@@ -95,7 +95,7 @@ def counts_along_one_axis(*gc: Any) -> Claimed:
     """Gradients summed along both axes, over counts of tokens summed along one."""
     g, c = _each(gc[:4]), _each(gc[4:])
     counted = every(*nonzero(sum(gc[:4])), *(count >= 1 for count in gc[4:]))
-    divided: Value = lambda d: _over(g, A, B)(d) / _over(c, A)(d)  # noqa: E731
+    divided: PerDevice = lambda d: _over(g, A, B)(d) / _over(c, A)(d)  # noqa: E731
     return counted, _everyone(divided, sum(gc[:4]) / sum(gc[4:]))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from spec.derive import derive
 from spec.placement import BATCH, on_batch
-from spec.schedule import Buffer, Factor, Kind, Op, Phase, Rest, Schedule, Span
+from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Rest, Schedule, Span
 from spec.states import State
 from spec.strategies import STRATEGIES
 from spec.training import Loss, Statistics, Training
@@ -165,7 +165,7 @@ def _of_multiples() -> tuple[Broken, ...]:
     divide = operation(Kind.DIVIDE, gradients, by=tokens)
     reset = operation(Kind.RESET, tokens)
     half, double = (
-        operation(Kind.SCALE, gradients, by=Factor(n)) for n in (Fraction(1, 2), Fraction(2))
+        operation(Kind.SCALE, gradients, by=Monomial(n)) for n in (Fraction(1, 2), Fraction(2))
     )
     of_half = (
         half,
@@ -224,6 +224,6 @@ def _of_other_activations() -> Schedule:
         operation(Kind.ALL_REDUCE, parameters, double, axes=everyone, span=unit),
         operation(Kind.KEEP, double, view, within=everyone, span=unit),
         *(forward, operation(Kind.ALL_GATHER, activations, axes=everyone), backward, add),
-        *(forward, backward, operation(Kind.SCALE, fresh, by=Factor(Fraction(-1))), add),
+        *(forward, backward, operation(Kind.SCALE, fresh, by=Monomial(Fraction(-1))), add),
     )
     return around(derive(STRATEGIES["dp"]).with_rest(State.ACTIVATIONS, Rest()), first=added)

@@ -15,14 +15,15 @@ from typing import Any
 
 from spec.any_size import Comparison, Polynomial
 from spec.arithmetic import Number, power
+from spec.mesh import Axes
 from spec.operators import (
     ALL,
     KEEP,
     OTHER,
     SUM,
     NormalForm,
+    Offset,
     Operator,
-    Place,
     Source,
     Word,
     add,
@@ -32,11 +33,10 @@ from spec.operators import (
     scale,
 )
 from spec.roots import divisors
-from spec.schedule import SLICING, Factor, Op, Schedule
-from spec.semantics import Axes
+from spec.schedule import SLICING, Monomial, Op, Schedule
 from spec.states import BytePolicy
-from spec.words import SAME, Frozen, Index, Norm, Position, Scaled, Symbol, Words, frozen
-from spec.words import Factor as Function
+from spec.words import SAME, Frozen, MicroStep, Norm, Position, Scaled, Symbol, Words, frozen
+from spec.words import Multiplier as Function
 
 
 class Algebra(Words):
@@ -69,7 +69,7 @@ class Algebra(Words):
         self.roots, self.training, self.cut = roots, schedule.training, schedule.cut
         self.master = policy.master
         self.step, self.op_index = 0, 0
-        self.micro_step: Index = 0
+        self.micro_step: MicroStep = 0
         self.op: Op | None = None
         self._unknown: dict[str, NormalForm] = {}  # by the reason
         self._coefficients: set[Number] = {0}  # in symbols
@@ -88,7 +88,7 @@ class Algebra(Words):
                 around = (divisors(a - b) for a, b in combinations(named, 2))
                 self.comparison.set_apart(n, chain.from_iterable(around))
 
-    def symbol(self, kind: str, step: int, micro_step: Index = 0) -> NormalForm:
+    def symbol(self, kind: str, step: int, micro_step: MicroStep = 0) -> NormalForm:
         """A value in its original form."""
         return {(Symbol(kind, step, micro_step), (KEEP,) * len(self.axes)): 1}
 
@@ -150,7 +150,7 @@ class Algebra(Words):
     def add(self, value: NormalForm, other: NormalForm) -> NormalForm:
         return add(value, other)
 
-    def scale(self, value: NormalForm, factor: Factor) -> NormalForm:
+    def scale(self, value: NormalForm, factor: Monomial) -> NormalForm:
         if not factor.number:
             return {}
         known, unknown = split(value)
@@ -270,7 +270,7 @@ class Algebra(Words):
                 seen[key] = seen.get(key, 0) + factor * coefficient
         return self.reduced(seen)
 
-    def _some(self, axis: int, place: Place) -> bool:
+    def _some(self, axis: int, place: Offset) -> bool:
         """Whether the rest of a group is anyone. A symbolic size is large enough."""
         others = rest(place, self.named[axis], self.sizes[axis])
         return not isinstance(others, int) or others > 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from spec.arithmetic import Number
 from spec.layouts import Layout
 
-Buffer = Callable[[Number, Number], Number]
+Chunks = Callable[[Number, Number], Number]
 Select = Callable[[object, Number, Number], Number]  # (condition, then, otherwise)
 SameChunk = Callable[[Number, Number], object]  # equal modulo n
 
@@ -25,7 +25,7 @@ def reduce_scatter_sends(device: Number, step: Number) -> Number:
     return device - 1 - step
 
 
-def reduce_scatter_step(buffer: Buffer, step: Number, same: SameChunk, select: Select) -> Buffer:
+def reduce_scatter_step(buffer: Chunks, step: Number, same: SameChunk, select: Select) -> Chunks:
     """After one step: the chunk that arrives from the left is added to one's own."""
 
     def after(device: Number, chunk: Number) -> Number:
@@ -40,7 +40,7 @@ def all_gather_sends(device: Number, step: Number) -> Number:
     return device - step
 
 
-def all_gather_step(buffer: Buffer, step: Number, same: SameChunk, select: Select) -> Buffer:
+def all_gather_step(buffer: Chunks, step: Number, same: SameChunk, select: Select) -> Chunks:
     """After one step: the chunk that arrives from the left is kept."""
 
     def after(device: Number, chunk: Number) -> Number:
@@ -56,8 +56,8 @@ def all_to_all_sends(device: Number, step: Number) -> Number:
 
 
 def all_to_all_step(
-    sent: Buffer, received: Buffer, step: Number, same: SameChunk, select: Select
-) -> Buffer:
+    sent: Chunks, received: Chunks, step: Number, same: SameChunk, select: Select
+) -> Chunks:
     """After one step: the chunk that arrives takes the place numbered as the device it comes from.
 
     What is sent stays in a buffer of its own; what is received begins as it.

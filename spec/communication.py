@@ -11,12 +11,12 @@ from spec.arithmetic import Number
 from spec.collectives import COLLECTIVES
 from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import group_size
-from spec.schedule import COLLECTIVES as MOVING
+from spec.schedule import COLLECTIVE_KINDS as MOVING
 from spec.schedule import HOST_TRANSFERS, SCALARS, Kind, Op, Schedule
 
 
 @dataclass(frozen=True)
-class Move:
+class Transfer:
     """What one operation moves in one step, per device."""
 
     op: Op
@@ -47,18 +47,18 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
     return COLLECTIVES[op.kind.value].volume(devices, chunk)
 
 
-def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Move]:
+def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Transfer]:
     """Every operation that moves data, in order."""
     found = []
     for ops, times in ((schedule.micro_step, micro_steps), (schedule.finish, 1)):
         for op in ops:
             if op.kind in (*HOST_TRANSFERS, *MOVING):
                 elements = times * elements_sent(op, schedule, sizes)
-                found.append(Move(op, times, elements, elements * sizes.width(op)))
+                found.append(Transfer(op, times, elements, elements * sizes.width(op)))
     return found
 
 
-def totals(found: list[Move], zero: Number = 0) -> tuple[Number, Number, Number]:
+def totals(found: list[Transfer], zero: Number = 0) -> tuple[Number, Number, Number]:
     """Elements and bytes sent to other devices, and bytes over the host link."""
     sent = [m for m in found if not m.to_host]
     return (

@@ -123,7 +123,7 @@ class Product:
     @property
     def states(self) -> Placement:
         """How the training states are placed along the axes that some factor places them on."""
-        return merge(factor.states for factor in self.factors if factor.states)
+        return combined(factor.states for factor in self.factors if factor.states)
 
     @property
     def cuts(self) -> tuple[Axis, ...]:
@@ -137,7 +137,7 @@ class Product:
     def states_of(self, summed: tuple[str, ...]) -> Placement:
         """The placement of weights whose gradients come out partial along `summed`, among others."""
         others = (axis for axis in summed if axis not in self.states.axes)
-        return merge((self.states, *map(self._elsewhere, others)))
+        return combined((self.states, *map(self._elsewhere, others)))
 
     def _elsewhere(self, axis: str) -> Placement:
         """Along an axis on which no factor places the states: replicated, if none is over all axes."""
@@ -147,7 +147,7 @@ class Product:
         return _along(axis, {state: dict(found)[alike.axes[-1]] for state, found in alike.modes})
 
 
-def merge(placements: Iterable[Placement]) -> Placement:
+def combined(placements: Iterable[Placement]) -> Placement:
     """Placements on different axes, as one: each state has its modes along each axis.
 
     Those that gather parameters hold them alike, as those of a Product do.

@@ -14,12 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from spec.mesh import Axes
 from spec.modes import GATHERED, R
 from spec.placement import Placement
 from spec.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
 from spec.states import State
-
-Axes = tuple[str, ...]
 
 
 def _minus(axes: Axes, others: Axes) -> Axes:

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from spec.algebra import Algebra, split
 from spec.any_size import Undecided
-from spec.operators import KEEP, SUM, NormalForm, Place, Word, add, scale
-from spec.schedule import MICRO_STEPS, Factor, Op
-from spec.semantics import Axes
+from spec.mesh import Axes
+from spec.operators import KEEP, SUM, NormalForm, Offset, Word, add, scale
+from spec.schedule import MICRO_STEPS, Monomial, Op
 from spec.training import Loss, Statistics
-from spec.words import BEFORE, EACH, EVERY, Index, Position, Symbol, mentions
+from spec.words import BEFORE, EACH, EVERY, MicroStep, Position, Symbol, mentions
 
 
 class Need(NamedTuple):
@@ -92,7 +92,7 @@ class Forms(Algebra):
         self,
         view: NormalForm,
         activations: NormalForm,
-        micro_step: Index,
+        micro_step: MicroStep,
         axes: Axes,
         tied: bool = False,
     ) -> NormalForm:
@@ -134,13 +134,13 @@ class Forms(Algebra):
         self.reasons.setdefault((symbol.step, symbol.which, what), reason)
         return {(symbol, (KEEP,) * len(self.axes)): 1}
 
-    def tokens(self, micro_step: Index) -> NormalForm:
+    def tokens(self, micro_step: MicroStep) -> NormalForm:
         return self.symbol("tokens", self.step, micro_step)
 
-    def statistic(self, micro_step: Index) -> NormalForm:
+    def statistic(self, micro_step: MicroStep) -> NormalForm:
         return self.symbol("statistic", self.step, micro_step)
 
-    def _indices(self) -> Iterable[Index]:
+    def _indices(self) -> Iterable[MicroStep]:
         """Those of all micro-steps."""
         return range(self.micro_steps) if self.one_by_one else (EVERY,)
 
@@ -153,7 +153,7 @@ class Forms(Algebra):
                 of_all = self.training.statistics is Statistics.ALL
                 added = self.sum(added, axis) if of_all else self.first(added, axis)
             if self.training.statistics is Statistics.ALL:
-                added = self.scale(added, Factor(sizes=tuple((axis, -1) for axis in self.axes)))
+                added = self.scale(added, Monomial(sizes=tuple((axis, -1) for axis in self.axes)))
             form = add(form, added)
         return form
 
@@ -168,7 +168,7 @@ class Forms(Algebra):
         form = add(form, every("tied")) if self.training.tied else form
         if self.training.loss is Loss.MEAN:
             names = (*self.axes, MICRO_STEPS)
-            form = self.scale(form, Factor(sizes=tuple((name, -1) for name in names)))
+            form = self.scale(form, Monomial(sizes=tuple((name, -1) for name in names)))
         if self.training.loss is Loss.TOKEN_MEAN:
             form = self.divide(form, every("tokens"))
         return self.clip(form, self.square_norm(form)) if self.training.clip else form
@@ -233,7 +233,7 @@ class Forms(Algebra):
 
     def _telling(
         self, form: NormalForm, difference: NormalForm, position: Position
-    ) -> dict[str, Place]:
+    ) -> dict[str, Offset]:
         """Where a device with a difference is, along the axes along which others are better off, or
         have something else; an operation's own slices go without saying.
         """

@@ -12,6 +12,7 @@ from typing import Any
 from spec.arithmetic import Number
 
 Mesh = Mapping[str, Number]
+Axes = tuple[str, ...]
 Device = Mapping[str, Any]  # axis -> coordinate
 HOST = "host"  # the pseudo-axis from a device to its host's memory
 

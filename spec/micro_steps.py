@@ -18,22 +18,22 @@ from spec.algebra import split
 from spec.any_size import Polynomial, Undecided
 from spec.forms import Forms
 from spec.operators import KEEP, NormalForm, add, apply, scale
-from spec.semantics import Place, Store
-from spec.words import BEFORE, EACH, EVERY, LAST, OWN, Index, Symbol, mentions
+from spec.semantics import Slot, Store
+from spec.words import BEFORE, EACH, EVERY, LAST, OWN, MicroStep, Symbol, mentions
 
-Values = dict[Place, NormalForm]
+Held = dict[Slot, NormalForm]
 
 LONGEST = 3  # nothing is decided of what a later micro-step than this many still moves
 INDEXED = ("gradient", "tied", "tokens", "statistic")
 
 
-def repeated(body: Callable[[Store, Index], None], forms: Forms, store: Store) -> Store:
+def repeated(body: Callable[[Store, MicroStep], None], forms: Forms, store: Store) -> Store:
     """The store after `forms.micro_steps` runs of a body. Raises Undecided.
 
     `body` runs one micro-step of an index, in place.
     """
 
-    def after(start: Store, index: Index) -> Store:
+    def after(start: Store, index: MicroStep) -> Store:
         found = dict(start)
         body(found, index)
         return {place: (host, forms.reduced(form)) for place, (host, form) in found.items()}
@@ -57,8 +57,8 @@ def repeated(body: Callable[[Store, Index], None], forms: Forms, store: Store) -
             raise Undecided(f"micro-steps leave the {place[0].value} in different ways")
 
     left = {place: split(general[place][1])[0] for place in changing}
-    kept: Values = {p: {t: c for t, c in form.items() if _is_before(t[0])} for p, form in left.items()}
-    added: Values = {
+    kept: Held = {p: {t: c for t, c in form.items() if _is_before(t[0])} for p, form in left.items()}
+    added: Held = {
         p: {t: c for t, c in form.items() if not _is_before(t[0])} for p, form in left.items()
     }
     *early, start = _moved({p: split(begun[-1][p][1])[0] for p in changing}, kept, forms)
@@ -78,7 +78,7 @@ def repeated(body: Callable[[Store, Index], None], forms: Forms, store: Store) -
     return result
 
 
-def _alike(store: Store, other: Store, place: Place) -> bool:
+def _alike(store: Store, other: Store, place: Slot) -> bool:
     """Whether a place is on the same side in two stores, and known on the same devices."""
     if place not in store or place not in other:
         return False
@@ -95,7 +95,7 @@ def _is_before(symbol: Symbol) -> bool:
     return False
 
 
-def _moved(values: Values, kept: Values, forms: Forms) -> list[Values]:
+def _moved(values: Held, kept: Held, forms: Forms) -> list[Held]:
     """Values, and what later micro-steps make of them, until it stays as it is. Raises Undecided."""
     found = [values]
     for _ in range(LONGEST + 1):
@@ -107,7 +107,7 @@ def _moved(values: Values, kept: Values, forms: Forms) -> list[Values]:
     raise Undecided("each micro-step changes what earlier ones left")
 
 
-def _put(form: NormalForm, values: Values, forms: Forms) -> NormalForm:
+def _put(form: NormalForm, values: Held, forms: Forms) -> NormalForm:
     """A combination of what was there, with values in its place."""
     result: NormalForm = {}
     for (symbol, word), times in form.items():
@@ -143,12 +143,12 @@ def _sum(form: NormalForm, micro_steps: Any) -> NormalForm:
     return result
 
 
-def _at(form: NormalForm, index: Index) -> NormalForm:
+def _at(form: NormalForm, index: MicroStep) -> NormalForm:
     """The same in the micro-step of an index."""
     return {(_renamed(symbol, index), word): times for (symbol, word), times in form.items()}
 
 
-def _renamed(part: Any, index: Index) -> Any:
+def _renamed(part: Any, index: MicroStep) -> Any:
     """A part of a symbol with an index in place of any one."""
     if not isinstance(part, tuple):
         return index if part == EACH else part

@@ -45,7 +45,7 @@ def elements(value: Value, lies: Lies, indices: Indices, mesh: Mesh) -> Number:
     return product
 
 
-def elements_sent(move: Move, program: Program, indices: Indices, mesh: Mesh) -> Number:
+def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -> Number:
     """Elements a device sends in a move, by ring or by pairwise exchange (claims C1 to C4)."""
     if move.collective == "slice":
         return 0

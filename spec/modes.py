@@ -27,7 +27,7 @@ def is_sharded(mode: Mode) -> bool:
     return mode in (S, GATHERED)
 
 
-MEANING: dict[Mode, str] = {
+MODE_MEANING: dict[Mode, str] = {
     R: "a full copy on each device",
     S: "1/n on each device, used in place: the consumer is partitioned the same way",
     GATHERED: "1/n on each device, all-gathered for the use, then released",

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from spec.arithmetic import Number
 from spec.mesh import Device
 
-Value = Callable[[Device], Any]  # one element's value on each device
+PerDevice = Callable[[Device], Any]  # one element's value on each device
 Total = Callable[[Number, Callable[[Any], Any]], Any]  # total(n, f) = f(0) + ... + f(n - 1)
 
 
@@ -50,23 +50,23 @@ def zero(_: Device) -> int:
     return 0
 
 
-def summed(value: Value, axis: str, n: Number, total: Total) -> Value:
+def summed(value: PerDevice, axis: str, n: Number, total: Total) -> PerDevice:
     """S: every device of the group has the sum over the group."""
     return lambda device: total(n, lambda i: value({**device, axis: i}))
 
 
-def owners(value: Value, axis: str, owner: Number) -> Value:
+def owners(value: PerDevice, axis: str, owner: Number) -> PerDevice:
     """E: every device of the group has the owner's value."""
     return lambda device: value({**device, axis: owner})
 
 
 def sliced(
-    value: Value,
+    value: PerDevice,
     axis: str,
     owner: Number,
     select: Callable[[Any, Any, Any], Any],
-    otherwise: Value = zero,
-) -> Value:
+    otherwise: PerDevice = zero,
+) -> PerDevice:
     """F: the owner has its value, the others zero (or what they had otherwise)."""
     return lambda device: select(device[axis] == owner, value(device), otherwise(device))
 
@@ -129,12 +129,12 @@ class Source(Enum):
     REST = "each of the rest"
 
 
-Place = int | None  # of a device: places after the owner, or none of those that have a name
-OTHER: Place = None
+Offset = int | None  # of a device: places after the owner, or none of those that have a name
+OTHER: Offset = None
 
 
 @lru_cache(maxsize=4096)
-def reads(operator: Operator, device: Place, named: tuple[int, ...]) -> tuple[int | Source, ...]:
+def reads(operator: Operator, device: Offset, named: tuple[int, ...]) -> tuple[int | Source, ...]:
     """The devices whose values a device gets the sum of, each once.
 
     `named` are the places that are told apart; the rest of the group is one source.
@@ -151,6 +151,6 @@ def reads(operator: Operator, device: Place, named: tuple[int, ...]) -> tuple[in
     return (*named, *unnamed)
 
 
-def rest(device: Place, named: tuple[int, ...], n: Number) -> Number:
+def rest(device: Offset, named: tuple[int, ...], n: Number) -> Number:
     """How many devices of a group of n are neither named nor the one that looks."""
     return n - len(named) - (1 if device is OTHER else 0)

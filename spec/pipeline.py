@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from spec.arithmetic import EXACT, Arithmetic, Number
 
 
-class Kind(Enum):
+class Order(Enum):
     """GPipe (arXiv 1811.06965), 1F1B and interleaved 1F1B (arXiv 2104.04473, section 2.2)."""
 
     GPIPE = "gpipe"
@@ -27,7 +27,7 @@ class Kind(Enum):
     INTERLEAVED = "interleaved"
 
 
-class Phase(Enum):
+class Half(Enum):
     """The two halves of a unit."""
 
     FORWARD = "forward"
@@ -37,7 +37,7 @@ class Phase(Enum):
 class Work(NamedTuple):
     """What a stage does at a time: one micro-batch through one chunk, forward or backward."""
 
-    phase: Phase
+    phase: Half
     micro_batch: int
     chunk: int
 
@@ -46,7 +46,7 @@ class Work(NamedTuple):
 class Pipeline:
     """p stages of v chunks, m micro-batches, and the times of one micro-batch through one chunk."""
 
-    kind: Kind
+    kind: Order
     stages: Number
     micro_batches: Number
     chunks: Number = 1
@@ -69,9 +69,9 @@ def warm_up(pipe: Pipeline, stage: Number) -> Number:
     """Units a stage holds, at most, when it starts one more forward."""
     stages_after = pipe.stages - 1 - stage
     return {
-        Kind.GPIPE: pipe.units,
-        Kind.ONE_F_ONE_B: stages_after,
-        Kind.INTERLEAVED: 2 * stages_after + (pipe.chunks - 1) * pipe.stages,
+        Order.GPIPE: pipe.units,
+        Order.ONE_F_ONE_B: stages_after,
+        Order.INTERLEAVED: 2 * stages_after + (pipe.chunks - 1) * pipe.stages,
     }[pipe.kind]
 
 
@@ -98,8 +98,8 @@ def order(pipe: Pipeline, stage: int) -> list[Work]:
     _require_schedule(pipe)
     if not 0 <= stage < pipe.stages:
         raise ValueError(f"stage {stage}: expected one of 0 to {pipe.stages - 1}")
-    forwards = _in_turn(pipe, Phase.FORWARD, forward_unit)
-    backwards = _in_turn(pipe, Phase.BACKWARD, backward_unit)
+    forwards = _in_turn(pipe, Half.FORWARD, forward_unit)
+    backwards = _in_turn(pipe, Half.BACKWARD, backward_unit)
     f = b = 0
     found = []
     while b < pipe.units:
@@ -112,7 +112,7 @@ def order(pipe: Pipeline, stage: int) -> list[Work]:
     return found
 
 
-def _in_turn(pipe: Pipeline, phase: Phase, number: Callable[..., Number]) -> list[Work]:
+def _in_turn(pipe: Pipeline, phase: Half, number: Callable[..., Number]) -> list[Work]:
     """A stage's forwards, or its backwards, by their numbers."""
     p, numbered = pipe.stages, []
     for micro_batch, chunk in product(range(pipe.micro_batches), range(pipe.chunks)):
@@ -127,9 +127,9 @@ def _require_schedule(pipe: Pipeline) -> None:
         raise ValueError(f"{p} stages, {m} micro-batches, {v} chunks: each must be at least 1")
     if min(pipe.forward, pipe.backward) <= 0:
         raise ValueError(f"times {pipe.forward} and {pipe.backward}: each must be more than 0")
-    if pipe.kind is not Kind.INTERLEAVED and v > 1:
+    if pipe.kind is not Order.INTERLEAVED and v > 1:
         raise ValueError(f"{pipe.kind.value} has one chunk per stage, not {v}")
-    if pipe.kind is Kind.INTERLEAVED and m % p:
+    if pipe.kind is Order.INTERLEAVED and m % p:
         raise ValueError(f"{m} micro-batches do not make whole groups of {p}, one per stage")
 
 
@@ -137,12 +137,12 @@ def _require_schedule(pipe: Pipeline) -> None:
 def needs(work: Work, stage: int, stages: int, chunks: int) -> tuple[int, Work] | None:
     """The work, and its stage, that must have ended before this one starts."""
     virtual, last = work.chunk * stages + stage, stages * chunks - 1
-    if work.phase is Phase.FORWARD:
-        before, phase = virtual - 1, Phase.FORWARD
+    if work.phase is Half.FORWARD:
+        before, phase = virtual - 1, Half.FORWARD
     elif virtual == last:  # the loss
-        before, phase = virtual, Phase.FORWARD
+        before, phase = virtual, Half.FORWARD
     else:
-        before, phase = virtual + 1, Phase.BACKWARD
+        before, phase = virtual + 1, Half.BACKWARD
     if before < 0:
         return None
     chunk, stage = divmod(before, stages)
@@ -154,7 +154,7 @@ class Timeline:
     """When each stage starts each work, and the times of one forward and one backward."""
 
     starts: tuple[dict[Work, Fraction], ...]
-    times: dict[Phase, Fraction]
+    times: dict[Half, Fraction]
 
     @property
     def span(self) -> Fraction:
@@ -171,17 +171,17 @@ class Timeline:
         """The most units at once whose forward has started and whose backward has not ended."""
         # one thing at a time: the order alone says it, and a backward gives back what it ends
         started = sorted(self.starts[stage], key=self.starts[stage].__getitem__)
-        return max(accumulate(1 if work.phase is Phase.FORWARD else -1 for work in started))
+        return max(accumulate(1 if work.phase is Half.FORWARD else -1 for work in started))
 
 
-def execute(
+def timed(
     orders: Sequence[Sequence[Work]], chunks: int, forward: Fraction | int, backward: Fraction | int
 ) -> Timeline:
     """Each stage does its work in its order, one thing at a time, each as soon as it can.
 
     Raises ValueError on a deadlock: every stage that has work left waits.
     """
-    times = {Phase.FORWARD: Fraction(forward), Phase.BACKWARD: Fraction(backward)}
+    times = {Half.FORWARD: Fraction(forward), Half.BACKWARD: Fraction(backward)}
     starts: tuple[dict[Work, Fraction], ...] = tuple({} for _ in orders)
     free = [Fraction(0)] * len(orders)
     while stages := [k for k, work in enumerate(orders) if len(starts[k]) < len(work)]:
@@ -204,7 +204,7 @@ def timeline(pipe: Pipeline) -> Timeline:
     """A pipeline's orders, executed. Raises ValueError for one that has no such schedule."""
     _require_schedule(pipe)
     orders = [order(pipe, stage) for stage in range(pipe.stages)]
-    return execute(orders, pipe.chunks, pipe.forward, pipe.backward)
+    return timed(orders, pipe.chunks, pipe.forward, pipe.backward)
 
 
 # --------------------------------------------------------------------------------- closed forms
@@ -217,9 +217,9 @@ def forward_start(
     some work can, but the step cannot end earlier.
     """
     turn = stage + unit
-    if pipe.kind is Kind.ONE_F_ONE_B:
+    if pipe.kind is Order.ONE_F_ONE_B:
         return stage * pipe.forward + unit * (pipe.forward + pipe.backward)
-    if pipe.kind is Kind.GPIPE:
+    if pipe.kind is Order.GPIPE:
         return turn * pipe.forward
     # once the first micro-batch has come through, backwards go between
     between = arithmetic.maximum(0, turn - (pipe.virtual_stages - 1))
@@ -237,9 +237,9 @@ def backward_start(
     """When a stage starts backward number `unit`, in the same timetable."""
     stages_after = pipe.stages - 1 - stage
     turn = stages_after + unit
-    if pipe.kind is Kind.ONE_F_ONE_B:
+    if pipe.kind is Order.ONE_F_ONE_B:
         forwards = pipe.stages + unit
-    elif pipe.kind is Kind.GPIPE:
+    elif pipe.kind is Order.GPIPE:
         forwards = pipe.stages - 1 + pipe.units
     else:
         # no forward goes between any more, once they are all done

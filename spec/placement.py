@@ -11,7 +11,7 @@ from spec.modes import GATHERED, M, Mode, O, is_sharded
 from spec.schedule import Rest
 from spec.states import State
 
-Modes = tuple[tuple[str, Mode], ...]  # (axis, mode) for one state
+AxisModes = tuple[tuple[str, Mode], ...]  # (axis, mode) for one state
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Placement:
     """
 
     axes: tuple[str, ...]
-    modes: tuple[tuple[State, Modes], ...]
+    modes: tuple[tuple[State, AxisModes], ...]
     hold: bool = False
 
     @cached_property

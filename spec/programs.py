@@ -205,7 +205,7 @@ def _require_index(operation: Operation, lie: Lie) -> Lie:
     return lie
 
 
-def check(program: Program) -> dict[Value, Lies]:
+def check_program(program: Program) -> dict[Value, Lies]:
     """How every value lies. Raises LayoutError, with the line, if one is wrong on slices or terms."""
     part, lies = program.part, {v: at for v, at in program.lies.items() if v.role is Role.CONSTANT}
     for value in (*part.weights, *([part.takes] if part.takes else [])):

@@ -15,9 +15,9 @@ from typing import Any
 
 from spec.arithmetic import ceil_div
 from spec.match import Copies, Divergence, Place, first_difference
-from spec.mesh import group_size
-from spec.schedule import Buffer, Factor, Schedule
-from spec.semantics import CONTENT, MOMENT, Axes, Store, absent, execute, initial, other_side
+from spec.mesh import Axes, group_size
+from spec.schedule import Buffer, Monomial, Schedule
+from spec.semantics import CONTENT, MOMENT, Store, absent, execute, initial, other_side
 from spec.states import State
 from spec.training import Loss, Statistics, momentum, sgd
 
@@ -127,7 +127,7 @@ class Reference:
     def add(self, value: Values, other: Values) -> Values:
         return {key: value[key] + other[key] for key in value}
 
-    def scale(self, value: Values, factor: Factor) -> Values:
+    def scale(self, value: Values, factor: Monomial) -> Values:
         number = factor.value(self.sizes, self.micro_steps)
         return {key: number * x if number else 0 for key, x in value.items()}
 

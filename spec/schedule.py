@@ -93,10 +93,10 @@ class Kind(Enum):
     RELEASE = "release"  # drop the buffer
 
 
-COLLECTIVES = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.BROADCAST)
+COLLECTIVE_KINDS = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.BROADCAST)
 HOST_TRANSFERS = (Kind.FETCH, Kind.OFFLOAD)
 SLICING = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER)
-MAKING = (*COLLECTIVES, Kind.FETCH, Kind.KEEP, Kind.RECOMPUTE, Kind.BACKWARD, Kind.ZERO)
+MAKING = (*COLLECTIVE_KINDS, Kind.FETCH, Kind.KEEP, Kind.RECOMPUTE, Kind.BACKWARD, Kind.ZERO)
 REDUCTIONS = (Kind.REDUCE_SCATTER, Kind.ALL_REDUCE)
 _WRITING_ONLY = (Kind.COUNT, Kind.RESET, Kind.ZERO, Kind.RELEASE)
 _SUMMED = (Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS)  # beside what rests
@@ -114,7 +114,7 @@ MICRO_STEPS = "micro_steps"
 
 
 @dataclass(frozen=True)
-class Factor:
+class Monomial:
     """A number times powers of axis sizes, and of the number of micro-steps."""
 
     number: Fraction = Fraction(1)
@@ -211,7 +211,7 @@ class Op:
     span: Span = Span.NONE
     mean: bool = False
     shift: int = 0
-    by: Factor | Buffer | None = None
+    by: Monomial | Buffer | None = None
 
     def __post_init__(self) -> None:
         wrong = self._wrong()
@@ -225,14 +225,14 @@ class Op:
         writable = [b for sources, into in takes if self.source in sources for b in into]
         by_names = " or ".join(b.value for b in BY.get(self.kind, ())) or "a number"
         fits = self.by in BY.get(self.kind, ()) or (
-            self.kind is Kind.SCALE and isinstance(self.by, Factor)
+            self.kind is Kind.SCALE and isinstance(self.by, Monomial)
         )
         both = [a for a in self.axes if a in self.within]
         if self.source not in readable:
             return "source", self.source.value, " or ".join(dict.fromkeys(b.value for b in readable))
         if self.target not in (writable or [self.source]):
             return "into", self.target.value, " or ".join(b.value for b in writable or [self.source])
-        if self.axes and self.kind not in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT):
+        if self.axes and self.kind not in (*COLLECTIVE_KINDS, Kind.BACKWARD, Kind.COUNT):
             return "axes", ", ".join(self.axes), "none"
         if both and self.kind not in REDUCTIONS:  # those mix different elements: no result is known
             return "within", both[0], "an axis that is not in axes"

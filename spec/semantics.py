@@ -15,15 +15,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from spec.arithmetic import Number
-from spec.operators import Value, owners, sliced, zero
+from spec.mesh import Axes
+from spec.operators import PerDevice, owners, sliced, zero
 from spec.schedule import (
-    COLLECTIVES,
+    COLLECTIVE_KINDS,
     REDUCTIONS,
     RESTING,
     STATE_OF,
     Buffer,
-    Factor,
     Kind,
+    Monomial,
     Op,
     Rest,
     Schedule,
@@ -31,17 +32,16 @@ from spec.schedule import (
 )
 from spec.states import State
 
-Axes = tuple[str, ...]
 CONTENT, MOMENT = "content", "moment"  # the optimizer's content is its weights, if it has a copy
-Place = tuple[Buffer, str]
-Store = dict[Place, tuple[bool, Any]]  # where -> (on the host, value)
+Slot = tuple[Buffer, str]
+Store = dict[Slot, tuple[bool, Any]]  # where -> (on the host, value)
 
 _REST_OF = {STATE_OF[buffer]: buffer for buffer in RESTING}
 _COPY = (Kind.FETCH, Kind.OFFLOAD, Kind.KEEP, Kind.RECOMPUTE)
 _IN_ITS_ROOM = (Kind.SCALE, Kind.DIVIDE, Kind.CLIP)  # what is there is changed in place
 
 # why nothing is known of an element
-OUTSIDE = "each device has its own slice only"
+OWN_SLICE_ONLY = "each device has its own slice only"
 NO_COPY = "the optimizer state has no copy of the weights"
 NO_STATE = "no optimizer state is kept"
 
@@ -58,7 +58,7 @@ def other_side(buffer: Buffer) -> str:
 
 def outside(shift: int) -> str:
     """Why nothing is known outside the slices that devices take with a shift."""
-    return f"each device has only the slice of {neighbour(shift)}" if shift else OUTSIDE
+    return f"each device has only the slice of {neighbour(shift)}" if shift else OWN_SLICE_ONLY
 
 
 class Domain(Protocol):
@@ -91,7 +91,7 @@ class Domain(Protocol):
     def add(self, value: Any, other: Any) -> Any:
         """The sum of two values on each device."""
 
-    def scale(self, value: Any, factor: Factor) -> Any:
+    def scale(self, value: Any, factor: Monomial) -> Any:
         """A multiple of a value."""
 
     def divide(self, value: Any, count: Any) -> Any:
@@ -143,7 +143,7 @@ def initial(schedule: Schedule, domain: Domain, weight: Any, moment: Any) -> Sto
         if rest.stored:
             parts = {CONTENT: content} if extra is None else {CONTENT: content, MOMENT: extra}
             for part, value in parts.items():
-                kept = domain.replace(domain.unknown(OUTSIDE), value, rest.sharded)
+                kept = domain.replace(domain.unknown(OWN_SLICE_ONLY), value, rest.sharded)
                 store[_REST_OF[state], part] = (rest.host, kept)
     store |= {(buffer, CONTENT): (False, domain.zero) for buffer in schedule.sums}
     store |= {(buffer, CONTENT): (False, weight) for buffer in schedule.start}
@@ -200,7 +200,7 @@ def execute(  # noqa: C901
 
     source, target = op.source, op.target
     present = store.get((source, CONTENT), (False, None))[0]  # the side where the source is
-    if op.kind in COLLECTIVES:
+    if op.kind in COLLECTIVE_KINDS:
         for part in _parts(source, target):
             write(target, _collect(op, domain, read(source, False, part)), False, part)
     elif op.kind is Kind.FORWARD or (target is Buffer.ACTIVATIONS and op.kind is Kind.RECOMPUTE):
@@ -237,7 +237,7 @@ def execute(  # noqa: C901
         rests = target is Buffer.GRADIENTS
         host = schedule.rest(State.GRADIENTS).host if rests else present
         write(target, domain.add(read(target, host), fitting(target, read(source, host))), host)
-    elif op.kind is Kind.SCALE and isinstance(op.by, Factor):
+    elif op.kind is Kind.SCALE and isinstance(op.by, Monomial):
         write(target, domain.scale(read(source, present), op.by), present)
     elif op.kind is Kind.DIVIDE and isinstance(op.by, Buffer):
         write(target, domain.divide(read(source, present), read(op.by)), present)
@@ -252,7 +252,7 @@ def execute(  # noqa: C901
         _update(op, schedule, domain, read, write)
     elif op.kind is Kind.RESET:
         host = target in RESTING and schedule.rest(STATE_OF[target]).host
-        zeros = domain.replace(domain.unknown(OUTSIDE), domain.zero, schedule.slices(target))
+        zeros = domain.replace(domain.unknown(OWN_SLICE_ONLY), domain.zero, schedule.slices(target))
         if op.within:
             zeros = domain.replace(read(target, host), zeros, op.within, op.shift)
         store[target, CONTENT] = (host, zeros)
@@ -304,7 +304,7 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
         else:
             value = domain.owners(value, axis, op.shift)
     if op.mean:
-        value = domain.scale(value, Factor(sizes=tuple((axis, -1) for axis in op.axes)))
+        value = domain.scale(value, Monomial(sizes=tuple((axis, -1) for axis in op.axes)))
     if op.kind is Kind.REDUCE_SCATTER:
         value = domain.replace(domain.unknown(outside(op.shift)), value, op.axes, op.shift)
     return value
@@ -327,22 +327,22 @@ class Devices:
         mesh: Mapping[str, Number],
         owner: Mapping[str, Any],
         select: Callable[[Any, Any, Any], Any],
-        anything: Callable[[], Value],
+        anything: Callable[[], PerDevice],
         master: bool = True,
     ) -> None:
         self.mesh, self.owner, self.master = mesh, owner, master
         self.select, self.zero, self.anything = select, zero, anything
 
-    def unknown(self, _: str) -> Value:
+    def unknown(self, _: str) -> PerDevice:
         return self.anything()
 
     def require_a_slice(self, *_: Any) -> None:
         """What is whole is cut: whether that is refused, the verdict says."""
 
-    def owners(self, value: Value, axis: str, shift: int = 0) -> Value:
+    def owners(self, value: PerDevice, axis: str, shift: int = 0) -> PerDevice:
         return owners(value, axis, self._taker(axis, shift))
 
-    def replace(self, old: Value, new: Value, axes: Axes, shift: int = 0) -> Value:
+    def replace(self, old: PerDevice, new: PerDevice, axes: Axes, shift: int = 0) -> PerDevice:
         kept, rest = new, old
         for axis in axes:
             kept = sliced(kept, axis, self._taker(axis, shift), self.select, rest)

@@ -26,7 +26,7 @@ from spec.schedule import Schedule
 from spec.states import POLICIES, BytePolicy
 from spec.verdict import Verdict, check
 
-Modes = tuple[Mode, ...]  # of parameters, optimizer state, gradients and activations
+FourModes = tuple[Mode, ...]  # of parameters, optimizer state, gradients and activations
 DEVICES = any_size("N")  # every number
 LEAST = 3  # from which on a verdict is the same for all
 ACTIVATIONS = (S, M, O)  # each device works on its own samples: realisable or not as one (claim P1)
@@ -96,7 +96,7 @@ def regime_of(policy: BytePolicy, micro_steps: int) -> Regime:
 
 
 @cache
-def placement_of(modes: Modes) -> Placement:
+def placement_of(modes: FourModes) -> Placement:
     """The placement that four modes describe."""
     theta, omega, grads, acts = (mode.value for mode in modes)
     return on_batch(theta, omega, grads, acts)
@@ -120,12 +120,12 @@ def _verdict(schedule: Schedule, regime: Regime) -> Verdict:
 
 
 @cache
-def verdicts(regime: Regime, activations: tuple[Mode, ...] = tuple(Mode)) -> dict[Modes, Verdict]:
+def verdicts(regime: Regime, activations: tuple[Mode, ...] = tuple(Mode)) -> dict[FourModes, Verdict]:
     """The verdict on each of the 5^4 placements, or on those with some modes of activations."""
     return {modes: verdict(placement_of(modes), regime) for modes in product(*[Mode] * 3, activations)}
 
 
-def realisable(regime: Regime) -> tuple[Modes, ...]:
+def realisable(regime: Regime) -> tuple[FourModes, ...]:
     """The placements whose derived schedule is accepted."""
     return tuple(modes for modes, found in verdicts(regime).items() if found.accepted)
 
@@ -236,9 +236,9 @@ def closed_form(placement: Placement) -> CostForm:
 
 
 @cache
-def classes(regime: Regime) -> dict[CostForm, list[Modes]]:
+def classes(regime: Regime) -> dict[CostForm, list[FourModes]]:
     """The classes of equal cost, each with its realisable placements of parameters, Omega and G."""
-    found: dict[CostForm, list[Modes]] = {}
+    found: dict[CostForm, list[FourModes]] = {}
     for modes, verdict_ in verdicts(regime, (S,)).items():
         if verdict_.accepted:
             form = closed_form(placement_of(modes)).within(regime)

@@ -16,7 +16,7 @@ from spec.derive import derive
 from spec.distribute import NOTHING, distribute
 from spec.layouts import LayoutError
 from spec.model_strategies import SAMPLES
-from spec.programs import Axis, Program, check
+from spec.programs import Axis, Program, check_program
 from spec.schedule import Schedule
 from spec.terms import check_gradients
 from spec.transformer import LAYER
@@ -88,7 +88,7 @@ def check_step(step: Step) -> None:
     """
     typed = []
     for program in step.programs:
-        typed.append(replace(program, lies={**program.lies, **check(program)}))
+        typed.append(replace(program, lies={**program.lies, **check_program(program)}))
         check_gradients(program)
     step = replace(step, programs=tuple(typed))
     for before, after in pairwise(program.part for program in step.programs):

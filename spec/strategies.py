@@ -27,7 +27,7 @@ STRATEGIES: dict[str, Placement] = {
     "fused-update": on_batch("R", "R", "M", "S"),
 }
 
-MEANING: dict[str, str] = {
+STRATEGY_MEANING: dict[str, str] = {
     "dp": "data parallelism: everything replicated, the batch split",
     "zero1": "ZeRO stage 1: optimizer sharded",
     "zero2": "ZeRO stage 2: optimizer and gradients sharded",

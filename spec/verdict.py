@@ -28,15 +28,15 @@ from spec.forms import Forms, Need, Rejected
 from spec.micro_steps import repeated
 from spec.operators import add, scale
 from spec.schedule import Buffer, Kind, Op, Schedule
-from spec.semantics import CONTENT, MOMENT, Place, Store, absent, execute, initial, other_side
+from spec.semantics import CONTENT, MOMENT, Slot, Store, absent, execute, initial, other_side
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.training import Statistics
-from spec.words import LAST, NAMES, Index, Position, Symbol
+from spec.words import LAST, NAMES, MicroStep, Position, Symbol
 
 FEW, MANY = 10, 1000  # micro-steps that are run one by one, and those that can be
 SETTLED_WITHIN = 4  # steps after which what has not repeated may be anything
 UNSETTLED = "it is another after every step"
-Relative = dict[Place, tuple[bool, Mapping[Any, Number]]]
+Relative = dict[Slot, tuple[bool, Mapping[Any, Number]]]
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     if schedule.training.statistics:
         store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", 0))
     before = _relative(store, 0, forms)
-    loose: set[tuple[Place, Position]] = set()
+    loose: set[tuple[Slot, Position]] = set()
     for step in range(SETTLED_WITHIN + 2 * len(Buffer) * len([*forms.positions()])):
         forms.step, forms.updated = step, False
         for place, position in loose:
@@ -131,7 +131,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
 def _run(schedule: Schedule, forms: Forms, store: Store) -> Store:
     """The store after a step."""
 
-    def run(ops: Sequence[Op], store: Store, m: Index, start: int) -> None:
+    def run(ops: Sequence[Op], store: Store, m: MicroStep, start: int) -> None:
         for forms.op_index, forms.op in enumerate(ops, start):
             forms.micro_step = m
             execute(forms.op, schedule, forms, store, m)
@@ -225,7 +225,7 @@ def _relative(store: Store, step: int, forms: Forms) -> Relative:
     }
 
 
-def _differ(one: Relative, other: Relative, forms: Forms) -> Iterator[tuple[Place, Position]]:
+def _differ(one: Relative, other: Relative, forms: Forms) -> Iterator[tuple[Slot, Position]]:
     """Where two steps left different things: in which place, and on which devices."""
     for place in one.keys() | other.keys():
         (host, value), (side, found) = (each.get(place, (None, {})) for each in (one, other))

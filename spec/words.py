@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spec.arithmetic import Number
-from spec.operators import ALL, KEEP, OTHER, NormalForm, Operator, Place, Word
+from spec.operators import ALL, KEEP, OTHER, NormalForm, Offset, Operator, Word
 from spec.schedule import neighbour
 
-Index = int | str  # of a micro-step: a number, or one of these
+MicroStep = int | str  # of a micro-step: a number, or one of these
 EACH = "any one"  # of which nothing is said
 EVERY = "every"  # their sum
 OWN = "its own"  # in a symbol that is such a sum: each one's
@@ -24,16 +24,16 @@ class Symbol(NamedTuple):
     # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault, unknown, summed, before
     kind: str
     step: int
-    which: Index = 0
+    which: MicroStep = 0
     made_of: Any = None  # of a norm, a Norm; of a scaled value, a Scaled; of what is not known, why
-    factors: tuple[Factor, ...] = ()
+    factors: tuple[Multiplier, ...] = ()
 
     @property
     def known(self) -> bool:
         return self.kind != "unknown"
 
 
-class Factor(NamedTuple):
+class Multiplier(NamedTuple):
     """A function of a number, by which a value is multiplied."""
 
     function: str  # over: divided by the number; clip: clipped by the norm whose square it is
@@ -55,7 +55,7 @@ class Scaled(NamedTuple):
 
     symbol: Symbol
     word: Word
-    factor: Factor
+    factor: Multiplier
 
 
 BEFORE = "before"  # of symbols: what the earlier micro-steps left, whatever it is
@@ -67,7 +67,7 @@ NAMES = {
     "tied": "tied gradients",
     "statistic": "samples' statistics",
 }
-Position = tuple[Place, ...]  # where a device is along each axis, seen from the element's owner
+Position = tuple[Offset, ...]  # where a device is along each axis, seen from the element's owner
 SUMS = (" + ", " - ")
 JOINTS = (*SUMS, " x ", " / ", " summed ", ", ")  # of what is in words more than a name
 
@@ -83,7 +83,7 @@ class Words:
     updated = False  # whether this step's update has run
     same: Callable[[Number, Number], bool]
 
-    def describe_position(self, position: Mapping[str, Place]) -> str:
+    def describe_position(self, position: Mapping[str, Offset]) -> str:
         """Which elements of a device, or which devices, to say something of."""
         words = []
         for axis, place in position.items():
@@ -108,7 +108,7 @@ class Words:
 
     def describe(self, form: NormalForm) -> str:
         """A normal form in words: sums of terms with the same factors."""
-        groups: dict[tuple[Factor, ...], dict[Any, Number]] = {}
+        groups: dict[tuple[Multiplier, ...], dict[Any, Number]] = {}
         for (symbol, word), c in form.items():
             if not self.same(c, 0):
                 inner = tuple(f for f in symbol.factors if _varies(f, word))
@@ -117,7 +117,7 @@ class Words:
         words = [self._group(factors, part) for factors, part in groups.items()]
         return _joined([_in_brackets(w, (", ",)) for w in words] if len(words) > 1 else words)
 
-    def _group(self, factors: tuple[Factor, ...], form: dict[Any, Number]) -> str:
+    def _group(self, factors: tuple[Multiplier, ...], form: dict[Any, Number]) -> str:
         """Terms times functions of numbers that are the same wherever the terms are summed."""
         numbers = [*form.values()]
         common = numbers[0] if all(self.same(c, numbers[0]) for c in numbers) else 1
@@ -171,7 +171,7 @@ class Words:
             name = self._factor(name, factor, (((bare, word), 1),))
         return name
 
-    def _of(self, which: Index) -> str:
+    def _of(self, which: MicroStep) -> str:
         """Which micro-step's; nothing if there is one only."""
         if self.micro_steps == 1 or which == OWN:
             return ""
@@ -180,7 +180,7 @@ class Words:
         known = {EVERY: "all micro-steps", EACH: "one micro-step"}
         return f" of {known.get(which, which.replace(LAST, 'the last micro-step'))}"
 
-    def _factor(self, words: str, factor: Factor, value: Frozen) -> str:
+    def _factor(self, words: str, factor: Multiplier, value: Frozen) -> str:
         """A value in words, times a function of a number."""
         if factor.function == "over":
             return f"{_in_brackets(words)} / {_in_brackets(self.describe(dict(factor.number)))}"
@@ -212,7 +212,7 @@ class Words:
         return name if op.to in (ALL, KEEP.to) else f"{name}, in {_slice(op.to, axis)} only"
 
 
-def _varies(factor: Factor, word: Word) -> bool:
+def _varies(factor: Multiplier, word: Word) -> bool:
     """Whether a number differs between devices over which the value it multiplies is summed."""
     words = [other for (_, other), _ in factor.number]
     return any(op != KEEP and any(other[i] == KEEP for other in words) for i, op in enumerate(word))

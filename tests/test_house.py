@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections import Counter
 from graphlib import TopologicalSorter
 
 import pytest
@@ -40,6 +41,20 @@ def modules(path):
         elif isinstance(node, ast.ImportFrom):
             below = {f"{node.module}.{alias.name}" for alias in node.names}
             yield from below & NAMES or {node.module}
+
+
+def public(path):
+    """The names that a module defines for others."""
+    for node in ast.parse(path.read_text()).body:
+        named = [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+        named += [target.id for target in targets if isinstance(target, ast.Name)]
+        yield from (name for name in named if not name.startswith("_"))
+
+
+def test_a_public_name_of_the_specification_has_one_meaning():
+    found = Counter(name for path in FILES if path.parent.name == "spec" for name in {*public(path)})
+    assert not {name for name, times in found.items() if times > 1}
 
 
 def height(module):

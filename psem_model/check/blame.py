@@ -12,7 +12,7 @@ from typing import Any
 
 from psem_model.check.edits import SAMPLES, Edit, How, Spot, edits, reads, removals, touched, writes
 from spec.arithmetic import Number
-from spec.schedule import PASSING, SCALARS, Buffer, Factor, Kind, Op, Schedule, Span
+from spec.schedule import PASSING, SCALARS, Buffer, Kind, Monomial, Op, Schedule, Span
 from spec.states import BytePolicy
 from spec.verdict import FEW, check
 
@@ -78,7 +78,7 @@ def _cost(edit: Edit, given: Schedule) -> float:
         cost += len(edit.fields) - 1 + 0.5 * len({*WHO} & {*edit.fields})
         if kind in SAMPLES and "axes" in edit.fields:
             cost += 2.5  # devices that have others' samples get them by more than a word
-    if edit.how in (How.CHANGED, How.REMOVED) and was and isinstance(was.by, Factor):
+    if edit.how in (How.CHANGED, How.REMOVED) and was and isinstance(was.by, Monomial):
         loss_scale = was.by.number > 1 and same == 1  # it is meant
         cost += 3 if loss_scale else -0.5 if edit.how is How.REMOVED else 0
     if edit.how is How.REMOVED and kind is Kind.RELEASE and same == 1:
@@ -130,7 +130,7 @@ def _length(schedule: Schedule) -> int:
 
 
 def _words(op: Op) -> int:
-    factor = op.by if isinstance(op.by, Factor) else None
+    factor = op.by if isinstance(op.by, Monomial) else None
     by = sum(abs(e) for _, e in factor.sizes) + (factor.number != 1) if factor else op.by is not None
     return 2 + (op.into is not None) + len(op.axes) + len(op.within) + op.mean + bool(op.shift) + by
 

@@ -10,7 +10,7 @@ from typing import Any
 from psem_model.reading.schedule_keys import default_span
 from spec.schedule import (
     BY,
-    COLLECTIVES,
+    COLLECTIVE_KINDS,
     GRADIENTS,
     HOST_TRANSFERS,
     MICRO_STEPS,
@@ -20,9 +20,9 @@ from spec.schedule import (
     TAKES,
     WEIGHTS,
     Buffer,
-    Factor,
     Kind,
     MisfitError,
+    Monomial,
     Op,
     Phase,
     Schedule,
@@ -51,12 +51,12 @@ def near(given: Axes, axes: Axes) -> Iterator[Axes]:
     return (tuple(a for a in axes if (a in given) is not (a == other)) for other in axes)
 
 
-def factors(schedule: Schedule, by: Factor | None = None) -> Iterator[Factor]:
+def factors(schedule: Schedule, by: Monomial | None = None) -> Iterator[Monomial]:
     """Numbers that gradients are scaled by: sizes, and what undoes the other scales.
 
     Of sizes none, all, or those of `by`; of two of them other powers.
     """
-    scales = [op.by for op in schedule.ops if isinstance(op.by, Factor) and op.by.number]
+    scales = [op.by for op in schedule.ops if isinstance(op.by, Monomial) and op.by.number]
     scales += [by] if by and by.number else []
     numbers = [Fraction(1), *(n for s in scales for n in (s.number, 1 / s.number))]
     names = (*schedule.axes, MICRO_STEPS)
@@ -68,7 +68,7 @@ def factors(schedule: Schedule, by: Factor | None = None) -> Iterator[Factor]:
         for exponents in product((-1, 0, 1), repeat=2)
     ]
     sizes = dict.fromkeys(tuple((n, e[n]) for n in names if e.get(n)) for e in found)
-    yield from (Factor(number, s) for number in dict.fromkeys(numbers) for s in sizes)
+    yield from (Monomial(number, s) for number in dict.fromkeys(numbers) for s in sizes)
 
 
 # ------------------------------------------------------------------ one line more
@@ -91,7 +91,7 @@ def repertoire(schedule: Schedule) -> Iterator[Op]:
     there, training = used(schedule), schedule.training
     slices, along = slices_of(schedule), said(schedule)[1:]
     means = (False, True) if training.loss is Loss.MEAN or training.statistics else (False,)
-    scales = [f for f in factors(schedule) if f != Factor() and _small(f)]
+    scales = [f for f in factors(schedule) if f != Monomial() and _small(f)]
     scales = [f for f in scales if training.loss is Loss.MEAN or not f.sizes]
     kinds = _missing(schedule)
     for kind, source, into in _moves(there, kinds):
@@ -99,7 +99,7 @@ def repertoire(schedule: Schedule) -> Iterator[Op]:
             choices: Iterable[dict[str, Any]] = ({"by": by} for by in scales)
         elif kind in BY:
             choices = ({"by": by} for by in BY[kind] if by in there)
-        elif kind in COLLECTIVES:
+        elif kind in COLLECTIVE_KINDS:
             choices = ({"axes": a, "mean": m} for a in along for m in means[: 1 + (kind in REDUCTIONS)])
         else:
             choices = ({},)
@@ -111,7 +111,7 @@ def repertoire(schedule: Schedule) -> Iterator[Op]:
                 continue
 
 
-def _small(factor: Factor) -> bool:
+def _small(factor: Monomial) -> bool:
     """Whether it is one number or one size, or all sizes below a line."""
     if factor.number != 1:
         return not factor.sizes

@@ -14,7 +14,7 @@ from itertools import product
 
 from psem_model.check.choices import used
 from psem_model.check.edits import Spot, reads
-from spec.schedule import MICRO_STEPS, Buffer, Factor, Kind, Op, Phase, Schedule, Span
+from spec.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Schedule, Span
 from spec.states import State
 from spec.training import Loss
 
@@ -87,13 +87,13 @@ def _tied(gradient: Buffer, tied: bool) -> list[list[Op]]:
 def _scales(schedule: Schedule, gradient: Buffer) -> Iterator[list[Op]]:
     """Nothing, or what undoes a scale, or makes a mean of a sum."""
     ops, mean = schedule.ops, schedule.training.loss is Loss.MEAN
-    numbers = [1 / op.by.number for op in ops if isinstance(op.by, Factor) and op.by.number]
+    numbers = [1 / op.by.number for op in ops if isinstance(op.by, Monomial) and op.by.number]
     names = (*schedule.axes, MICRO_STEPS) if mean else ()
     for number in dict.fromkeys((Fraction(1), *numbers)):
         for chosen in product((False, True), repeat=len(names)):
             sizes = tuple((n, -1) for n, is_one in zip(names, chosen, strict=True) if is_one)
-            factor = Factor(number, sizes)
-            yield [] if factor == Factor() else [Op(Kind.SCALE, PHASE, gradient, by=factor)]
+            factor = Monomial(number, sizes)
+            yield [] if factor == Monomial() else [Op(Kind.SCALE, PHASE, gradient, by=factor)]
 
 
 def _finishing(schedule: Schedule, gradient: Buffer) -> Iterator[list[Op]]:

@@ -11,13 +11,13 @@ from psem_model.check.choices import factors, near, repertoire, said, slices_of,
 from psem_model.reading.schedule_keys import default_span
 from spec.schedule import (
     BY,
-    COLLECTIVES,
+    COLLECTIVE_KINDS,
     HOST_TRANSFERS,
     STATE_OF,
     Buffer,
-    Factor,
     Kind,
     MisfitError,
+    Monomial,
     Op,
     Schedule,
     Span,
@@ -203,7 +203,7 @@ def _fitting(op: Op, fields: Mapping[str, Any]) -> Op | None:
 
 def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
     named, slices = said(schedule), slices_of(schedule)
-    if op.kind in (*COLLECTIVES, *SAMPLES):
+    if op.kind in (*COLLECTIVE_KINDS, *SAMPLES):
         along = named if op.kind in SAMPLES else named[1:]
         yield from ({"axes": a} for a in (*along, *near(op.axes, schedule.axes)))
         yield from ({"axes": a, "within": within} for a in along for within in slices)
@@ -211,7 +211,7 @@ def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
         yield {"within": within} | ({"shift": 0} if not within and not op.axes else {})
     yield {"shift": 0}
     yield {"mean": not op.mean}
-    groups = (COLLECTIVES, HOST_TRANSFERS)
+    groups = (COLLECTIVE_KINDS, HOST_TRANSFERS)
     for kind in next((group for group in groups if op.kind in group), ()):
         yield from ({"kind": kind, "mean": m} for m in (op.mean, not op.mean))
     there = used(schedule)
@@ -220,7 +220,7 @@ def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
             yield {"source": source}
     for into in there:
         yield {"into": None if into is op.source else into}
-    if isinstance(op.by, Factor):
+    if isinstance(op.by, Monomial):
         yield from ({"by": by} for by in factors(schedule, op.by))
     elif op.by is not None:
         yield from ({"by": by} for by in BY[op.kind])

@@ -16,7 +16,7 @@ from psem_model.reading.products import parse
 from psem_model.reading.shapes import transformer
 from spec import pipeline
 from spec.distribute import NOTHING
-from spec.pipeline import Kind, Pipeline
+from spec.pipeline import Order, Pipeline
 from spec.states import MIXED_ADAM, BytePolicy
 
 EXPERTS = {"experts": "4", "chosen": "2"}
@@ -33,7 +33,7 @@ def gpt(
     V: int = 0,
     m: int = 1,
     v: int = 1,
-    order: Kind | None = None,
+    order: Order | None = None,
     again: str = NOTHING,
     policy: BytePolicy = MIXED_ADAM,
     **devices: int,
@@ -47,7 +47,7 @@ def gpt(
     experts = EXPERTS if any(factor.name == "ep" for factor in product.factors) else {}
     model = transformer({**shape, **words, **experts})
     mesh = {axis: devices.get(axis_symbol(axis), 1) for axis in product.axes}
-    order = order or (Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B)
+    order = order or (Order.INTERLEAVED if v > 1 else Order.ONE_F_ONE_B)
     pipe = Pipeline(order, mesh[product.pipe] if product.pipe else 1, m, v)
     return ModelPlan(model, product, mesh, b, s, pipe, policy, again)
 

@@ -17,12 +17,12 @@ from spec.arithmetic import Number
 from spec.compose import Product
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.mesh import group_size
-from spec.pipeline import Kind, Pipeline
+from spec.pipeline import Order, Pipeline
 from spec.transformer import Transformer
 
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
 RECOMPUTE |= {"selective": PAIRS, "full": ALL}  # as Megatron-LM calls them
-ORDERS = tuple(kind.value for kind in Kind)
+ORDERS = tuple(kind.value for kind in Order)
 
 
 def held(product: Product, is_held: bool) -> Product:
@@ -47,7 +47,7 @@ def plan(found: Expression, asked: Asked) -> ModelPlan:
     if sequence is None:
         raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
     micro_batches = asked.count_of_steps("micro-batches")
-    pipe = Pipeline(Kind.ONE_F_ONE_B, 1, micro_batches)
+    pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
     if found.product.pipe:
         stages = sizes[found.product.pipe]
         pipe = _pipeline(found, model, stages, micro_batches, given.get("order"), given.get("chunks"))
@@ -97,11 +97,11 @@ def _pipeline(
     chunks: str | None,
 ) -> Pipeline:
     v = 1 if chunks is None else words.count("--chunks", chunks, "chunks of layers in a stage")
-    usual = Kind.INTERLEAVED if v > 1 else Kind.ONE_F_ONE_B
-    kind = Kind(order or usual)
-    if v > 1 and kind is not Kind.INTERLEAVED:
+    usual = Order.INTERLEAVED if v > 1 else Order.ONE_F_ONE_B
+    kind = Order(order or usual)
+    if v > 1 and kind is not Order.INTERLEAVED:
         raise BadInput(f"--order: given {quoted(order)} with --chunks {v}; expected interleaved")
-    if kind is Kind.INTERLEAVED and micro_batches % stages:
+    if kind is Order.INTERLEAVED and micro_batches % stages:
         raise BadInput(
             f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "
             f"{quoted(found.text)}, as interleaved stages need"

@@ -22,7 +22,7 @@ from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import group_size
 from spec.model_costs import Indices, in_precision, parameters
 from spec.model_strategies import SAMPLES, WORDS
-from spec.pipeline import Kind, Pipeline, fullest, in_flight
+from spec.pipeline import Order, Pipeline, fullest, in_flight
 from spec.programs import Axis
 from spec.schedule import Kind as Does
 from spec.schedule import Schedule
@@ -52,7 +52,7 @@ class ModelPlan:
     mesh: Mapping[str, Number]
     micro_batch: Number
     sequence: Number
-    pipe: Pipeline = field(default_factory=lambda: Pipeline(Kind.ONE_F_ONE_B, 1, 1))
+    pipe: Pipeline = field(default_factory=lambda: Pipeline(Order.ONE_F_ONE_B, 1, 1))
     policy: BytePolicy = MIXED_ADAM
     again: str = NOTHING
     unit: Number | None = None

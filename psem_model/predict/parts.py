@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from spec.arithmetic import Number
-from spec.model_costs import Indices, elements, elements_sent, fullest_moment, kept_bytes, weights
+from spec.model_costs import Indices, elements, elements_moved, fullest_moment, kept_bytes, weights
 from spec.programs import Move, Program
 from spec.values import Value
 
@@ -69,7 +69,7 @@ class PartCosts:
             for line in lines:
                 if isinstance(line, Move) and line.collective != "slice":
                     again = phase == BACKWARD and line.makes in made
-                    sent = elements_sent(line, program, self.indices, self.mesh)
+                    sent = elements_moved(line, program, self.indices, self.mesh)
                     width = line.value.width
                     found.append(Traffic(line, AGAIN if again else phase, sent, sent * width))
         return tuple(found)

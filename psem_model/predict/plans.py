@@ -26,7 +26,7 @@ from spec.model_costs import parameters
 from spec.placement import Placement
 from spec.schedule import Kind, Schedule
 from spec.states import BytePolicy
-from spec.strategies import MEANING, STRATEGIES
+from spec.strategies import STRATEGIES, STRATEGY_MEANING
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ def placed_as(asked: Asked, found: Expression | None) -> tuple[Placement, str]:
     if found.text in STRATEGIES:
         if asked.hold:
             raise BadInput("--hold goes with --placement; expected fsdp-hold for FSDP")
-        return STRATEGIES[found.text], f"{found.text}: {MEANING[found.text]}"
+        return STRATEGIES[found.text], f"{found.text}: {STRATEGY_MEANING[found.text]}"
     asked.refuse(["hold"], f"with {quoted(found.text)}", "it with --placement")
     return found.product.states, found.text
 

@@ -15,12 +15,17 @@ from spec.steps import derive_step
 from spec.transformer import INDICES, LAYER, parts
 from spec.values import Role, Value
 
+NOT_HELD = "--hold: given where backward gathers nothing again; expected it with tp+sp"
+
 
 def step(found: Expression, hold: bool, block: str | None, experts: bool, recompute: str | None) -> str:
     """The derived step of a product of strategies as TOML: the parts of a small model of some kind."""
     require_experts(found, experts, "it with --experts")
-    product = held(found.product, hold)
-    derived = derive_step(product, parts(small(block, experts)), RECOMPUTE[recompute or NOTHING])
+    of, again = parts(small(block, experts)), RECOMPUTE[recompute or NOTHING]
+    derived = derive_step(held(found.product, hold), of, again)
+    before = derive_step(held(found.product, False), of, again)
+    if hold and [p.kept for p in derived.programs] == [p.kept for p in before.programs]:
+        raise BadInput(NOT_HELD)
     kind = f"{block or 'gpt'} layers{' with experts' * experts}"
     return dumps(derived, f"{found.text}, of {kind}")
 
@@ -54,7 +59,7 @@ def program(
         raise BadInput(f"{option}: given with --part {part}; expected --part layer")
     derived = distribute(chosen, axes, again)
     if hold and derived.kept == distribute(chosen, found.product.cuts, again).kept:
-        raise BadInput("--hold: given where backward gathers nothing again; expected it with tp+sp")
+        raise BadInput(NOT_HELD)
     return _Shown(derived, moves).report(found)
 
 

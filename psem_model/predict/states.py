@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from psem_model.check.placements import require_realisable
 from spec.arithmetic import EXACT, Arithmetic, Exact, Number
-from spec.communication import Move, moves, totals
+from spec.communication import Transfer, moves, totals
 from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes, peak, resting
 from spec.placement import Placement
@@ -33,7 +33,7 @@ class Prediction:
     resting: Mapping[State, Number]  # bytes on the device between steps
     host: Number  # bytes in the host's memory between steps
     peak: Number  # bytes on the device at the fullest moment of a step
-    moves: list[Move]
+    moves: list[Transfer]
     elements: Number  # elements sent to other devices per step
     bytes: Number  # bytes sent to other devices per step
     host_bytes: Number  # bytes over the host link per step, both ways

@@ -23,9 +23,9 @@ from psem_model.text.report import (
     meant,
 )
 from spec.arithmetic import Number
-from spec.communication import Move
+from spec.communication import Transfer
 from spec.memory import MODEL_STATES
-from spec.modes import MEANING, Mode
+from spec.modes import MODE_MEANING, Mode
 from spec.placement import Placement
 from spec.states import State
 
@@ -122,7 +122,7 @@ class _Reported:
     def _placement(self) -> Section:
         placement = self.placement
         used = {m for s in State for _, m in dict(placement.modes)[s]}
-        notes = [f"{mode.value:<3} {MEANING[mode]}" for mode in Mode if mode in used]
+        notes = [f"{mode.value:<3} {MODE_MEANING[mode]}" for mode in Mode if mode in used]
         held = ["gathered parameters are held from forward to backward"] if placement.hold else []
         rows = tuple(Row((s.value, symbols_of(placement, s)), s.value) for s in State)
         columns = (Column("state"), Column("mode", key=ITSELF))
@@ -178,7 +178,7 @@ class _Reported:
             "communication.operations",
         )
 
-    def _operation(self, move: Move, form: Move) -> Row:
+    def _operation(self, move: Transfer, form: Transfer) -> Row:
         op, what = move.op, (move.op.state or move.op.target).value
         elements, in_all = None, None  # what activations move is the model's
         if op.state is not None and op.state in MODEL_STATES:

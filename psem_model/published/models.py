@@ -19,7 +19,7 @@ from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, same
 from psem_model.published.states import N, factor
 from spec.checkpoints import kept
 from spec.distribute import ALL, FROM_SLICES, NOTHING
-from spec.pipeline import Kind, Pipeline, bubble_of_ideal
+from spec.pipeline import Order, Pipeline, bubble_of_ideal
 from spec.states import POLICIES
 from spec.transformer import EMBEDDING, HEAD, LAYER
 
@@ -157,7 +157,7 @@ def idle_share(entry: Entry) -> Reproduced:
 
 def idle_share_of_chunks(entry: Entry) -> Reproduced:
     """The same of one whose stages have v chunks."""
-    pipe = replace(closed("pp").pipe, kind=Kind.INTERLEAVED, chunks=SYMBOLS["v"])
+    pipe = replace(closed("pp").pipe, kind=Order.INTERLEAVED, chunks=SYMBOLS["v"])
     idle = bubble_of_ideal(pipe)
     return Reproduced(idle, same(idle, form(entry.value)))
 
@@ -173,7 +173,7 @@ def idle_share_of_replicas(entry: Entry) -> Reproduced:
 def micro_batches_in_flight(entry: Entry) -> Reproduced:
     """Micro-batches that the first stage keeps: of 1F1B at most so many, and of GPipe."""
     p, m = SYMBOLS["p"], SYMBOLS["m"]
-    orders = (Kind.ONE_F_ONE_B, Kind.GPIPE)
+    orders = (Order.ONE_F_ONE_B, Order.GPIPE)
     one_f_one_b, gpipe = forms = [in_flight(Pipeline(order, p, m), 0) for order in orders]
     shown = all(
         gpt("pp", order=order, p=stages, m=steps).stage(0).in_flight == rule.subs({p: stages, m: steps})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedule_keys import REST_KEYS
 from psem_model.text.report import Column, Report, Section, rows
-from spec.schedule import BY, COLLECTIVES, MICRO_STEPS, TAKES, Buffer, Kind, Phase, Span
+from spec.schedule import BY, COLLECTIVE_KINDS, MICRO_STEPS, TAKES, Buffer, Kind, Phase, Span
 from spec.states import State
 from spec.training import Loss, Statistics
 
@@ -180,7 +180,7 @@ def report() -> Report:
         "losses": _or(f'"{loss.value}"' for loss in Loss),
         "statistics": _or(f'"{kind.value}"' for kind in Statistics),
         "states": ", ".join(state.value for state in State),
-        "collectives": ", ".join(kind.value for kind in COLLECTIVES),
+        "collectives": ", ".join(kind.value for kind in COLLECTIVE_KINDS),
         "spans": _or(f'"{span.value}"' for span in Span),
         "phases": _or(phase.value for phase in Phase),
     }

@@ -20,13 +20,13 @@ from spec.compose import (
     factor,
 )
 from spec.model_strategies import MODEL_MEANING
-from spec.strategies import MEANING
+from spec.strategies import STRATEGY_MEANING
 
 EVERYWHERE = {
-    name: f"{MEANING[one]}; over every axis that gradients are summed over"
+    name: f"{STRATEGY_MEANING[one]}; over every axis that gradients are summed over"
     for name, one in OVER_ALL.items()
 }
-NAMES = {**MODEL_MEANING, **MEANING, **EVERYWHERE}
+NAMES = {**MODEL_MEANING, **STRATEGY_MEANING, **EVERYWHERE}
 MOST_FACTORS = 64
 TOKEN = re.compile(r"[A-Za-z_][\w+\-]*|[0-9][\w.+]*|\S")
 

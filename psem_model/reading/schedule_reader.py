@@ -25,12 +25,12 @@ from psem_model.text.files import named
 from spec.mesh import HOST
 from spec.schedule import (
     BY,
-    COLLECTIVES,
+    COLLECTIVE_KINDS,
     MICRO_STEPS,
     Buffer,
-    Factor,
     Kind,
     MisfitError,
+    Monomial,
     Op,
     Phase,
     Rest,
@@ -210,7 +210,7 @@ class Reader:
             if key not in table:
                 raise self.missing(path, key, f"{key} = ...: {_NEEDS[key]}")
         kind = self.named((*path, "op"), table["op"], Kind)
-        if kind in COLLECTIVES and "axes" not in table:
+        if kind in COLLECTIVE_KINDS and "axes" not in table:
             raise self.missing(path, "axes", f"axes = [...]: those that {kind.value} acts along")
         source = self.named((*path, "source"), table["source"], Buffer)
         into = self.named((*path, "into"), table["into"], Buffer) if "into" in table else None
@@ -243,7 +243,7 @@ class Reader:
 
     def by(
         self, path: Path, table: Mapping[str, Any], kind: Kind, axes: tuple[str, ...]
-    ) -> Factor | Buffer | None:
+    ) -> Monomial | Buffer | None:
         """What an operation scales, divides or clips by."""
         if "by" not in table:
             return None
@@ -254,7 +254,7 @@ class Reader:
             names = [buffer.value for buffer in BY[kind]]
             return Buffer(self.choose(path, self.typed(path, value, str), names))
         if type(value) is int:
-            return Factor(Fraction(value))
+            return Monomial(Fraction(value))
         usable = type(value) is str and len(value) <= LONGEST_FACTOR
         if not (usable and FACTOR.fullmatch(value)):
             raise self.wrong(path, shown(value), A_FACTOR)
@@ -268,7 +268,7 @@ class Reader:
                 number *= Fraction(int(term)) ** exponent
             else:
                 raise self.wrong(path, shown(value), f"{A_FACTOR}, without a division by 0")
-        return Factor(number, tuple((name, e) for name, e in sizes.items() if e))
+        return Monomial(number, tuple((name, e) for name, e in sizes.items() if e))
 
     def require_there(
         self, path: Path, op: Op, rests: Mapping[State, Rest], training: Training

@@ -20,7 +20,7 @@ from psem_model.reading.schedule_reader import Reader, shown
 from psem_model.reading.toml_lines import Path, locate
 from psem_model.text.errors import BadInput
 from psem_model.text.files import named, read_text
-from spec.schedule import COLLECTIVES, Buffer, Factor, Op, Phase, Rest, Schedule
+from spec.schedule import COLLECTIVE_KINDS, Buffer, Monomial, Op, Phase, Rest, Schedule
 
 
 def read(path: str) -> Schedule:
@@ -155,7 +155,7 @@ def _fields(op: Op, before: Phase) -> list[str]:
         found.append(f'into = "{op.into.value}"')
     if op.by is not None:
         found.append(f'by = "{op.by.value if isinstance(op.by, Buffer) else _factor(op.by)}"')
-    if op.axes or op.kind in COLLECTIVES:
+    if op.axes or op.kind in COLLECTIVE_KINDS:
         found.append(f"axes = {strings(op.axes)}")
     if op.within:
         found.append(f"within = {strings(op.within)}")
@@ -167,7 +167,7 @@ def _fields(op: Op, before: Phase) -> list[str]:
     return found + ([f"shift = {op.shift}"] if op.shift else [])
 
 
-def _factor(factor: Factor) -> str:
+def _factor(factor: Monomial) -> str:
     """A factor from left to right, in its own order."""
     sizes = ((name, "*" if exponent > 0 else "/", abs(exponent)) for name, exponent in factor.sizes)
     text = str(factor.number) + "".join(f"{sign}{name}" * times for name, sign, times in sizes)

@@ -22,12 +22,12 @@ from psem_model.simulator.stages import Stage
 from psem_model.simulator.tables import OUTSIDE, Tables
 from psem_model.simulator.transformer import Key, SingleDevice
 from spec.match import Copies, Divergence, Place, first_difference
-from spec.pipeline import Kind, Phase, Pipeline, Work, order
+from spec.pipeline import Half, Order, Pipeline, Work, order
 from spec.programs import Program
 from spec.states import BytePolicy
 from spec.transformer import Transformer
 
-ONE_STAGE = Pipeline(Kind.ONE_F_ONE_B, 1, 1)
+ONE_STAGE = Pipeline(Order.ONE_F_ONE_B, 1, 1)
 
 
 class _Descent(Functions):
@@ -158,7 +158,7 @@ class DistributedTransformer:
         return int(work.chunk * self.pipe.stages + k)
 
     def _is_ready(self, k: int, work: Work, inbox: dict[tuple[int, Work], Slices]) -> bool:
-        forward = work.phase is Phase.FORWARD
+        forward = work.phase is Half.FORWARD
         if self._virtual(k, work) == (0 if forward else self.pipe.virtual_stages - 1):
             return forward or (work.micro_batch, work.chunk) in self.stages[k].kept
         return (k, work) in inbox
@@ -167,7 +167,7 @@ class DistributedTransformer:
         """One work, and what comes of it sent to the stage that waits for it."""
         stage, virtual = self.stages[k], self._virtual(k, work)
         found: Slices | None
-        if work.phase is Phase.FORWARD:
+        if work.phase is Half.FORWARD:
             found = stage.forward(work, inbox.pop((k, work), None), self.steps)
             after = virtual + 1
             if after == self.pipe.virtual_stages:

@@ -16,7 +16,17 @@ from psem_model.simulator.models import STATISTICS, Data, Model
 from psem_model.simulator.network import Network
 from psem_model.simulator.passes import Pass
 from psem_model.simulator.store import ALL, RECORDS, Block, Piece, Store
-from spec.schedule import HOST_TRANSFERS, NUMBERS, RESTING, STATE_OF, Buffer, Factor, Kind, Op, Schedule
+from spec.schedule import (
+    HOST_TRANSFERS,
+    NUMBERS,
+    RESTING,
+    STATE_OF,
+    Buffer,
+    Kind,
+    Monomial,
+    Op,
+    Schedule,
+)
 from spec.states import BytePolicy, State
 
 NOTHING = slice(0, 0)
@@ -287,7 +297,7 @@ class Executor:
 
     def _scale(self, op: Op, unit: int) -> None:
         host, within = self.store.side(op.source, unit), self._within(op, unit)
-        if isinstance(op.by, Factor) and not op.by.number:
+        if isinstance(op.by, Monomial) and not op.by.number:
             self.store.clear(op.source, unit, host, within)
             return
         if op.kind is Kind.DIVIDE and not self._number_of(op).all():
@@ -306,7 +316,7 @@ class Executor:
 
     def _factor(self, op: Op) -> Array:
         """What each device multiplies its gradient by (devices, 1)."""
-        if isinstance(op.by, Factor):
+        if isinstance(op.by, Monomial):
             value = self.arithmetic.number(op.by.value(self.mesh, self.micro_steps))
             return np.full((1, 1), value, self.arithmetic.dtype)
         number = self._number_of(op)

@@ -26,7 +26,7 @@ from psem_model.simulator.store import Block
 from psem_model.simulator.tables import OUTSIDE
 from psem_model.simulator.transformer import Key
 from spec.match import Copies, Place
-from spec.pipeline import Phase as Half
+from spec.pipeline import Half
 from spec.schedule import PASSING, Buffer
 from spec.states import BytePolicy, State
 

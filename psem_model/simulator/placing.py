@@ -9,7 +9,7 @@ from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.models import KeepsView
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.transformer import Key
-from spec.pipeline import Phase as Half
+from spec.pipeline import Half
 from spec.schedule import Buffer, Kind, Op, Phase, Schedule
 
 FORWARD, BACKWARD = Half

@@ -22,7 +22,7 @@ from spec.space import (
     LEAST,
     Cost,
     CostForm,
-    Modes,
+    FourModes,
     Point,
     classes,
     closed_form,
@@ -112,7 +112,7 @@ class Reason:
     operation: str
     has: str
     placements: int
-    witness: Modes
+    witness: FourModes
     policy: BytePolicy
     micro_steps: int
 
@@ -143,7 +143,7 @@ class Reason:
         }
 
 
-def spelled(modes: Modes, states: int = 3) -> str:
+def spelled(modes: FourModes, states: int = 3) -> str:
     """The modes of parameters, optimizer state and gradients, and perhaps activations."""
     return " ".join(mode.value for mode in modes[:states])
 
@@ -232,14 +232,14 @@ class Space:
     @cached_property
     def reasons(self) -> list[Reason]:
         """Why the others are not realisable, the commonest first."""
-        found: dict[tuple[str, str, str], list[Modes]] = {}
+        found: dict[tuple[str, str, str], list[FourModes]] = {}
         for modes, no in verdicts(self.regime).items():
             if not no.accepted:
                 found.setdefault(reason(no), []).append(modes)
         least = 2 if self.regime.several else 1
         right = realisable(self.regime)
 
-        def changes(modes: Modes) -> int:  # that would make it realisable
+        def changes(modes: FourModes) -> int:  # that would make it realisable
             return min(sum(a is not b for a, b in zip(modes, r, strict=True)) for r in right)
 
         reasons = [

@@ -17,7 +17,7 @@ from psem_model.text.report import Cell, Column, Section
 from spec.compose import OVER_ALL, PIPELINE
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.model_strategies import MODEL_AXES
-from spec.pipeline import Kind, Pipeline, bubble_of_ideal, bubble_of_span
+from spec.pipeline import Order, Pipeline, bubble_of_ideal, bubble_of_span
 from spec.states import MIXED_ADAM
 from spec.strategies import STRATEGIES
 from spec.transformer import HEAD, LAYER
@@ -137,8 +137,8 @@ def pipelines(style: Style) -> Section:
     """Idle time, and micro-batches whose activations a stage keeps."""
     p, m, v, stage = (symbol(name) for name in "pmvi")
     rows = []
-    for kind in Kind:
-        pipe = Pipeline(kind, p, m, v if kind is Kind.INTERLEAVED else 1)
+    for kind in Order:
+        pipe = Pipeline(kind, p, m, v if kind is Order.INTERLEAVED else 1)
         idle = shortest(bubble_of_ideal(pipe)), shortest(bubble_of_span(pipe))
         rows.append((kind.value, *idle, in_flight(pipe, stage)))
     return table(

@@ -16,7 +16,7 @@ from psem_model.tables.models import lies_of
 from psem_model.tables.table import Style, by_size, table
 from psem_model.text.report import Cell, Column, Section
 from spec import modes, strategies, transformer
-from spec.communication import Move
+from spec.communication import Transfer
 from spec.compose import PIPELINE
 from spec.derive import derive
 from spec.layouts import Layout, along
@@ -80,7 +80,7 @@ def placements(style: Style) -> Section:
     for name, placed in strategies.STRATEGIES.items():
         over = tuple(axis for axis in (*placed.axes, HOST) if _uses(placed, axis))
         modes_ = [symbols_of(placed, state) for state in State]
-        rows.append((name, strategies.MEANING[name], over, *modes_))
+        rows.append((name, strategies.STRATEGY_MEANING[name], over, *modes_))
     for name, meaning in MODEL_MEANING.items():
         if name not in strategies.STRATEGIES:
             weights, kept = lies_of(name) if name != PIPELINE else (BY_LAYERS, BY_LAYERS)
@@ -122,7 +122,7 @@ def mode_meanings(style: Style) -> Section:
     rows = []
     for mode in Mode:
         cells = [_what_happens(state, mode) for state in State]
-        rows.append((spelled([mode]), _keeps(mode, style), modes.MEANING[mode], *cells))
+        rows.append((spelled([mode]), _keeps(mode, style), modes.MODE_MEANING[mode], *cells))
     return table(
         "modes",
         "The five modes, and what the derived step does to each state",
@@ -238,7 +238,7 @@ def communication(style: Style) -> Section:
 
 def _moves(found: Prediction) -> Iterator[tuple[Cell, ...]]:
     of_states = [move for move in found.moves if move.op.state in MODEL_STATES]
-    along: dict[tuple[str, ...], list[Move]] = {}
+    along: dict[tuple[str, ...], list[Transfer]] = {}
     for move in of_states:
         along.setdefault(move.op.axes, []).append(move)
     for axes, moves in along.items():
@@ -251,7 +251,7 @@ def _moves(found: Prediction) -> Iterator[tuple[Cell, ...]]:
 ALL, HOST_LINK = "all", "host link"
 
 
-def _moved(move: Move) -> tuple[Cell, ...]:
+def _moved(move: Transfer) -> tuple[Cell, ...]:
     state = move.op.state
     what = f"{move.op.kind.value} {state.value if state else ''}"
     along: Cell = move.op.axes or HOST_LINK

@@ -20,7 +20,7 @@ from psem_model.check.schedules import Checked
 from psem_model.reading.schedules import dumps, line_of, read
 from spec.derive import derive
 from spec.placement import on_batch
-from spec.schedule import Buffer, Factor, Kind, Op, Phase
+from spec.schedule import Buffer, Kind, Monomial, Op, Phase
 from spec.states import MIXED_ADAM
 from spec.strategies import STRATEGIES
 
@@ -93,11 +93,11 @@ def moved(part, index, to_part, to):
 
 
 def scale(number=1, source=B.GRADIENTS, **sizes):
-    return Op(Kind.SCALE, Phase.UPDATE, source, by=Factor(Fraction(number), tuple(sizes.items())))
+    return Op(Kind.SCALE, Phase.UPDATE, source, by=Monomial(Fraction(number), tuple(sizes.items())))
 
 
 BATCH, BOTH = ("batch",), ("replica", "shard")
-PER_DEVICE = Factor(sizes=(("batch", -1),))
+PER_DEVICE = Monomial(sizes=(("batch", -1),))
 
 BUGS = {
     # data parallelism
@@ -196,7 +196,7 @@ KEPT_ASIDE = {
     "fetched before the update": ("zero-offload", moved(F, 1, F, 0)),
     "only the last micro-step is added": ("zero2", moved(M, 3, F, 0)),
     "the norm of a device's own gradient": ("loss_scale_and_clip", moved(F, 2, F, 0)),
-    "scaled back by half": ("loss_scale", changed(F, 1, by=Factor(Fraction(1, 512)))),
+    "scaled back by half": ("loss_scale", changed(F, 1, by=Monomial(Fraction(1, 512)))),
     "divided by the last micro-step's tokens": ("token_mean", changed(F, 2, by=B.TOKENS)),
     "tokens are summed with each micro-step": ("token_mean", moved(F, 1, M, 2)),
     "the second use is added twice": ("tied_embeddings", repeated(M, 2, 3)),

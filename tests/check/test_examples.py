@@ -15,7 +15,7 @@ from psem_model.reading.schedules import dumps, loads, read
 from psem_model.simulator import simulate
 from spec.derive import derive
 from spec.everywhere import LOOKED_AT
-from spec.schedule import Buffer, Factor, Kind, Op, Phase, Span
+from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Span
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from tests.support.crosscheck import agree_on_costs, agree_on_the_verdict
@@ -258,7 +258,7 @@ def test_what_is_taken_away_is_written_with_a_minus():
     dp = derive(STRATEGIES["dp"])
     own, phase = Buffer.FRESH, Phase.REDUCE
     keep = Op(Kind.KEEP, phase, Buffer.GRADIENTS, own, span=Span.WHOLE)
-    less = Op(Kind.SCALE, phase, own, by=Factor(Fraction(-1)))
+    less = Op(Kind.SCALE, phase, own, by=Monomial(Fraction(-1)))
     take = Op(Kind.ACCUMULATE, phase, own, Buffer.GRADIENTS)
     reduction, *others = dp.finish
     schedule = replace(dp, finish=(keep, less, reduction, take, *others))

@@ -167,7 +167,7 @@ def test_norm_gradients_not_summed_along_tensor_under_dp_times_tp_sp_are_rejecte
     plan = data.draw(plans(["dp", "tp+sp"], 2, experts=False)).without_dropout
     _, program, _ = plan.programs
     weight = f"{norm}_scale"
-    programs.check(program)
+    programs.check_program(program)
     assert "tensor" in program.summed(next(w for w in program.part.weights if w.name == weight))
     assert plan.differing() == set()
     differ = plan.differing(placings=replicated(plan, forgotten=[weight]))

@@ -88,7 +88,7 @@ def test_a_run_that_matches_by_luck_is_not_taken_for_right(name, args, nearly, p
     code, out, err = psem("simulate", "--schedule", path, "--psi", 10, *args)
     assert (code, err) == (1, "")
     said = (
-        f"the run matches{nearly}, but the verdict rejects: update gradients: the gradient it applies"
+        f"the run matches{nearly}, but the verdict rejects: update gradients: the gradients it applies"
     )
     assert out.splitlines()[-1].strip().startswith(said)
     code, out, _ = psem("simulate", "--schedule", path, "--psi", 10, *args, "--json")

@@ -12,7 +12,7 @@ from psem_model.predict.models import ModelPlan
 from psem_model.reading.products import parse
 from spec.compose import OVER_ALL
 from spec.memory import MODEL_STATES
-from spec.pipeline import Kind, Pipeline
+from spec.pipeline import Order, Pipeline
 from spec.states import State
 from spec.transformer import Transformer
 from tests.support.command import exact
@@ -25,7 +25,7 @@ LLAMA |= {"feed-forward": 28672, "vocabulary": 128256, "sequence": 32768, "accum
 def plan_of(text, experts=0, unit=None, micro_batches=2):
     found = parse(text)
     shape = Transformer(3, 6, 2, 2, 3, 10, 12, experts=experts, chosen=min(experts, 1))
-    pipe = Pipeline(Kind.ONE_F_ONE_B, 1, micro_batches)
+    pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
     return ModelPlan(shape, found.product, found.sizes, 12, 12, pipe, unit=unit)
 
 

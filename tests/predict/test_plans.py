@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from psem_model.measure.products import transformer
 from psem_model.predict.models import PARTS
 from psem_model.predict.parts import BACKWARD, FORWARD
-from spec.compose import factor, merge
+from spec.compose import combined, factor
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.pipeline import Phase, boundary_sends, fullest, order
+from spec.pipeline import Half, boundary_sends, fullest, order
 from spec.stages import pieces, sends
 from spec.strategies import STRATEGIES
 from spec.transformer import EMBEDDING, LAYER
@@ -45,7 +45,7 @@ def test_a_stage_is_fullest_when_its_order_of_work_says(pipe, data):
     sizes = [data.draw(st.integers(0, 99)) for _ in range(pipe.chunks)]
     stage = data.draw(st.integers(0, pipe.stages - 1))
     work = order(pipe, stage)
-    held = accumulate((1 if w.phase is Phase.FORWARD else -1) * sizes[w.chunk] for w in work)
+    held = accumulate((1 if w.phase is Half.FORWARD else -1) * sizes[w.chunk] for w in work)
     assert fullest(pipe, stage, sizes) == max(held)
 
 
@@ -171,7 +171,7 @@ def test_what_is_merged_is_held_if_any_of_it_is(names):
         (name, [f"{axis}{i}" for axis in STRATEGIES[name].axes]) for i, name in enumerate(names)
     ]
     placements = [factor(name, *axes).states for name, axes in numbered]
-    assert merge(placements).hold is any(placement.hold for placement in placements)
+    assert combined(placements).hold is any(placement.hold for placement in placements)
 
 
 @pytest.mark.parametrize("others", ["cp(2)", "tp(2)", "pp(2)", "dp(b=2)"])

@@ -24,7 +24,7 @@ from psem_model.simulator.layout import Cluster
 from spec import conditions, operators
 from spec.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from spec.communication import elements_sent
-from spec.compose import Product, factor, merge
+from spec.compose import Product, combined, factor
 from spec.hierarchy import (
     HIERARCHICAL,
     INNER,
@@ -136,7 +136,7 @@ def without_within(op, schedule, sizes):
 
 
 def held(placements):
-    return replace(merge(placements), hold=True)
+    return replace(combined(placements), hold=True)
 
 
 def integrity_of_doubles(updates, applied, whole):
@@ -174,7 +174,7 @@ MUTANTS = [
     ("the rest is not smaller", "elements_sent", without_within, "K4 K7"),
     ("all is left of what is in slices", "_leaves_slices", lambda *_: False, "K7"),
     ("slices are left of everything", "_leaves_slices", lambda *_: True, "K7"),
-    ("parameters are held whatever is merged", "merge", held, "K8"),
+    ("parameters are held whatever is combined", "combined", held, "K8"),
     ("numbers of rows are numbers of columns", "number", lambda inside, c, stride: inside + c, "K8"),
 ]
 

@@ -355,7 +355,7 @@ MUTANTS = [
     (
         "a program may give what lies anyhow",
         "programs.py",
-        "    _require(lies, program.gives, home)\n",
+        '    _require(lies, program.gives, home, (part.name, "gives"))\n',
         "",
         "E10",
     ),
@@ -367,17 +367,17 @@ MUTANTS = [
         "E10",
     ),
     (
-        "a program may leave gradients in terms",
+        "a gradient may lie anyhow",
         "programs.py",
-        "        _require(lies, gradient, lies[weight])",
+        "        _require(lies, gradient, lies[weight], (part.name, weight.name), in_terms=True)",
         "        pass",
         "E10",
     ),
     (
         "gradients are summed along one axis",
         "programs.py",
-        "return tuple(axis.name for axis in self.axes if axis.name in axes)",
-        "return tuple(axis.name for axis in self.axes if axis.name in axes)[:1]",
+        "return tuple(axis.name for axis in self.axes if lies[axis.name] == PARTIAL)",
+        "return tuple(axis.name for axis in self.axes if lies[axis.name] == PARTIAL)[:1]",
         "K5",
     ),
     (

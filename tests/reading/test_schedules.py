@@ -18,13 +18,13 @@ from spec.modes import Mode
 from spec.placement import on_batch
 from spec.schedule import (
     BY,
-    COLLECTIVES,
+    COLLECTIVE_KINDS,
     REDUCTIONS,
     TAKES,
     Buffer,
-    Factor,
     Kind,
     MisfitError,
+    Monomial,
     Op,
     Phase,
     Rest,
@@ -53,7 +53,7 @@ def factors(draw, axes):
     names = draw(st.lists(st.sampled_from([*axes, "micro_steps"]), unique=True))
     powers = st.integers(-3, 3).filter(bool)
     number = draw(st.fractions(-1000, 1000, max_denominator=1000))
-    return Factor(number, tuple((name, draw(powers)) for name in names))
+    return Monomial(number, tuple((name, draw(powers)) for name in names))
 
 
 @st.composite
@@ -65,7 +65,7 @@ def operations(draw, axes):
     in_place = not targets or source in targets
     target = draw(st.sampled_from([*([None, source] if in_place else []), *targets]))
     some = st.lists(st.sampled_from(axes), unique=True)
-    along = draw(some) if kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else []
+    along = draw(some) if kind in (*COLLECTIVE_KINDS, Kind.BACKWARD, Kind.COUNT) else []
     within = [a for a in draw(some) if a not in along]
     by = draw(st.sampled_from(BY[kind])) if BY.get(kind) else None
     fields = {
@@ -163,7 +163,7 @@ def test_factors_are_numbers_times_sizes(text, number, sizes):
         with pytest.raises(BadInput, match=r"finish 3, by: given 'batch/batch\*-1'; expected a factor"):
             loads(given_, "x.toml")
     else:
-        assert loads(given_, "x.toml").finish[-1].by == Factor(number, sizes)
+        assert loads(given_, "x.toml").finish[-1].by == Monomial(number, sizes)
 
 
 # ---------------------------------------------------------------------- errors

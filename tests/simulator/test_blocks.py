@@ -23,7 +23,7 @@ from psem_model.simulator.transformer import SingleDevice, shapes
 from spec.distribute import distribute
 from spec.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.model_strategies import MODEL_AXES
-from spec.programs import Axis, Move, check
+from spec.programs import Axis, Move, check_program
 from spec.states import MIXED_ADAM
 from spec.transformer import Transformer, parts
 from spec.values import Role, Value
@@ -311,7 +311,7 @@ def test_backward_cannot_run_without_anything_that_is_kept(model, axis, again, d
     found[number] = replace(program, kept=tuple(v for v in program.kept if v != lost))
     if lost.role is not Role.CONSTANT:
         with pytest.raises(LayoutError, match="is not there"):
-            check(found[number])
+            check_program(found[number])
     mesh = {program.axes[0].name: 2}
     plan = Plan(model, found[0].axes, mesh, again, 2, 2)
     sizes = (mesh, 2, 2, Residues())

@@ -12,7 +12,7 @@ from psem_model.simulator import Floating, Mlp, simulate
 from psem_model.simulator.arithmetic import Arithmetic, Modular
 from psem_model.simulator.poison import Poison
 from spec.derive import derive
-from spec.schedule import Factor, Rest, Span
+from spec.schedule import Monomial, Rest, Span
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from spec.training import Loss, Training
@@ -111,7 +111,7 @@ def test_sums_start_at_zero_but_what_is_released_is_not_zero():
 
 
 def test_what_is_not_known_is_not_there_even_when_it_is_taken_off_again():
-    minus = op(K.SCALE, B.GRADIENTS, by=Factor(Fraction(-1)))
+    minus = op(K.SCALE, B.GRADIENTS, by=Monomial(Fraction(-1)))
     absent = op(K.ACCUMULATE, B.TIED, B.GRADIENTS)
     forget = op(K.RELEASE, B.TIED)
     schedule = written((*MICRO, forget, absent, minus, absent, minus), (SUM, UPDATE, RESET))
@@ -119,7 +119,7 @@ def test_what_is_not_known_is_not_there_even_when_it_is_taken_off_again():
 
 
 def test_what_is_made_of_the_unknown_is_not_there_even_when_it_is_taken_off_again():
-    minus = op(K.SCALE, B.FRESH, by=Factor(Fraction(-1)))
+    minus = op(K.SCALE, B.FRESH, by=Monomial(Fraction(-1)))
     on_nothing = replace(BACKWARD, source=B.VIEW)
     taken_off = (on_nothing, ACCUMULATE, minus, ACCUMULATE, DROP)
     assert not matches(written((*taken_off, *MICRO), (SUM, UPDATE, RESET)))
@@ -127,7 +127,7 @@ def test_what_is_made_of_the_unknown_is_not_there_even_when_it_is_taken_off_agai
 
 def test_zero_times_what_is_not_known_is_zero():
     forget = op(K.RELEASE, B.TIED)
-    by_zero = op(K.SCALE, B.TIED, by=Factor(Fraction(0)))
+    by_zero = op(K.SCALE, B.TIED, by=Monomial(Fraction(0)))
     add = op(K.ACCUMULATE, B.TIED, B.GRADIENTS)
     assert matches(written((*MICRO, forget, by_zero, add), (SUM, UPDATE, RESET)))
     own = replace(by_zero, within=D)

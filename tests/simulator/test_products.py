@@ -28,10 +28,10 @@ from psem_model.text.errors import BadInput
 from psem_model.text.figures import divergence_text
 from psem_model.text.terminal import text
 from spec.derive import derive
-from spec.pipeline import Kind, Pipeline
+from spec.pipeline import Order, Pipeline
 from spec.placement import on_batch
 from spec.programs import Move
-from spec.schedule import COLLECTIVES
+from spec.schedule import COLLECTIVE_KINDS
 from spec.schedule import Kind as OpKind
 from spec.states import POLICIES
 from spec.transformer import Transformer
@@ -181,7 +181,7 @@ def faults(schedule):
     for name in ("micro_step", "finish"):
         ops = getattr(schedule, name)
         for i, op in enumerate(ops):
-            if op.kind in COLLECTIVES:
+            if op.kind in COLLECTIVE_KINDS:
                 others = [(a,) for a in schedule.axes if a not in (*op.axes, *op.within)]
                 fewer = [tuple(a for a in op.axes if a != axis) for axis in op.axes]
                 for axes in others + fewer:
@@ -245,7 +245,7 @@ def plan_of(text, **model):
     found = parse(text)
     shape = Transformer(**{**SHAPE, **model})
     stages = found.sizes[found.product.pipe] if found.product.pipe else 1
-    pipe = Pipeline(Kind.ONE_F_ONE_B, stages, 2)
+    pipe = Pipeline(Order.ONE_F_ONE_B, stages, 2)
     return ModelPlan(shape, found.product, found.sizes, 2, 4, pipe)
 
 

@@ -15,7 +15,7 @@ from psem_model.simulator import Floating, Mlp, simulate
 from psem_model.text.figures import divergence_text
 from spec.derive import derive
 from spec.match import Place
-from spec.schedule import MICRO_STEPS, Factor, Rest, Span
+from spec.schedule import MICRO_STEPS, Monomial, Rest, Span
 from spec.states import MIXED_ADAM, POLICIES, State, custom_policy
 from spec.strategies import STRATEGIES
 from spec.training import Loss, Statistics, Training
@@ -106,8 +106,8 @@ def gradients_scaled(schedule, mesh=None, micro_steps=2, **options):
 def test_a_mean_is_taken_by_the_reduction_and_a_factor_or_by_a_factor_alone():
     training = Training(loss=Loss.MEAN)
     mean = replace(SUM, mean=True)
-    by_steps = op(K.SCALE, B.GRADIENTS, by=Factor(sizes=((MICRO_STEPS, -1),)))
-    by_both = op(K.SCALE, B.GRADIENTS, by=Factor(sizes=((MICRO_STEPS, -1), ("d", -1))))
+    by_steps = op(K.SCALE, B.GRADIENTS, by=Monomial(sizes=((MICRO_STEPS, -1),)))
+    by_both = op(K.SCALE, B.GRADIENTS, by=Monomial(sizes=((MICRO_STEPS, -1), ("d", -1))))
     assert gradients_scaled(written(MICRO, (mean, by_steps, UPDATE, RESET), training)).matches
     assert gradients_scaled(written(MICRO, (by_both, SUM, UPDATE, RESET), training)).matches
     assert not gradients_scaled(written(MICRO, (mean, UPDATE, RESET), training)).matches
@@ -205,7 +205,7 @@ def test_a_shifted_update_is_published_with_the_same_shift():
 
 def test_broadcasting_the_first_devices_update_is_enough():
     first = tuple(op(K.BROADCAST, b, axes=("d",)) for b in (B.PARAMETERS, B.OPTIMIZER))
-    own_work = op(K.SCALE, B.GRADIENTS, by=Factor(Fraction(1)))
+    own_work = op(K.SCALE, B.GRADIENTS, by=Monomial(Fraction(1)))
     schedule = written(MICRO, (SUM, own_work, UPDATE, *first, RESET))
     run = simulate(schedule, {"d": 3}, 7, steps=2)
     assert run.matches

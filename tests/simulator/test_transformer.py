@@ -12,10 +12,10 @@ from psem_model.simulator.distributed import ONE_STAGE
 from psem_model.simulator.functions import Real, Residues
 from spec import pipeline, stages
 from spec.layouts import LayoutError
-from spec.model_costs import elements, elements_sent, kept_bytes, weights
+from spec.model_costs import elements, elements_moved, kept_bytes, weights
 from spec.model_strategies import MODEL_AXES
-from spec.pipeline import Kind, Phase, Pipeline
-from spec.programs import Axis, Move, check
+from spec.pipeline import Half, Order, Pipeline
+from spec.programs import Axis, Move, check_program
 from spec.transformer import WORDS, Transformer
 from tests.support.transformers import AGAIN, Plan, differing, plans, replicated
 
@@ -77,7 +77,7 @@ def test_devices_send_what_is_predicted_in_each_move(plan, micro_batches):
                 if not isinstance(line, Move):
                     assert key not in sent
                     continue
-                each = elements_sent(line, program, plan.indices, plan.mesh)
+                each = elements_moved(line, program, plan.indices, plan.mesh)
                 times = times_of(plan, program.part, micro_batches)
                 has = sent[key].tolist() if key in sent else [0] * found.inner
                 assert has == [each * times] * found.inner
@@ -119,7 +119,7 @@ def test_a_forgotten_move_is_rejected_and_its_run_fails_or_diverges(plan, data):
     move = data.draw(st.sampled_from(programs[number].moves))
     programs[number] = programs[number].without(move)
     with pytest.raises(LayoutError):
-        check(programs[number])
+        check_program(programs[number])
     assert outcome(plan, tuple(programs)) in ("fails", "diverges")
 
 
@@ -143,11 +143,11 @@ def test_a_forgotten_all_reduce_changes_no_shape_but_the_training(name, phase, w
 @st.composite
 def pipelines(draw):
     """A pipeline, and a model on a mesh in each stage, with a layer at least for each chunk."""
-    kind = draw(st.sampled_from(list(Kind)))
+    kind = draw(st.sampled_from(list(Order)))
     count = draw(st.integers(1, 3))
-    chunks = draw(st.integers(1, 2)) if kind is Kind.INTERLEAVED else 1
+    chunks = draw(st.integers(1, 2)) if kind is Order.INTERLEAVED else 1
     micro_batches = (
-        count * draw(st.integers(1, 2)) if kind is Kind.INTERLEAVED else draw(st.integers(1, 4))
+        count * draw(st.integers(1, 2)) if kind is Order.INTERLEAVED else draw(st.integers(1, 4))
     )
     names = draw(st.sampled_from([(), ("tp",), ("tp+sp",), ("dp", "tp"), ("cp",), ("ep",)]))
     plan = draw(plans(names, most=2))
@@ -196,7 +196,7 @@ def test_a_stage_holds_at_most_its_units_in_flight(planned):
             if stage is found.stages[at]:
                 own = chunk % pipe.chunks
                 works = [work for work in pipeline.order(pipe, k) if work.chunk == own]
-                signs = [1 if work.phase is Phase.FORWARD else -1 for work in works]
+                signs = [1 if work.phase is Half.FORWARD else -1 for work in works]
                 most = max(sum(signs[:i]) for i in range(len(signs) + 1))
                 assert stage.room.peak[name] == most * has
                 assert pipe.chunks > 1 or most == units
@@ -206,7 +206,7 @@ def test_a_stage_holds_at_most_its_units_in_flight(planned):
 @given(plans(["tp"]), st.integers(2, 3))
 def test_tied_words_that_are_not_summed_over_stages_change_the_training(plan, count):
     plan = plan._replace(model=replace(plan.model, tied=True, layers=count, dropout=False))
-    pipe = Pipeline(Kind.ONE_F_ONE_B, count, 2)
+    pipe = Pipeline(Order.ONE_F_ONE_B, count, 2)
     assert not plan.differing(pipe=pipe)
     placed = stages.pieces(plan.model, count)
     with pytest.raises(LayoutError, match="gradient of word_weight"):

@@ -13,7 +13,7 @@ from psem_model.reading.schedules import loads
 from spec.any_size import Comparison, any_size
 from spec.derive import derive
 from spec.placement import BATCH
-from spec.schedule import MICRO_STEPS, Factor, Kind, Op
+from spec.schedule import MICRO_STEPS, Kind, Monomial, Op
 from spec.space import Kept, Regime, placement_of, verdicts
 from spec.strategies import STRATEGIES
 from spec.verdict import check
@@ -96,7 +96,7 @@ def test_a_named_strategy_is_accepted_with_sizes_and_micro_steps_of_which_nothin
 def test_a_schedule_that_is_right_for_one_size_is_wrong_in_general():
     dp = derive(STRATEGIES["dp"])
     reduce, update, reset = dp.finish
-    fifth = Op(Kind.SCALE, reduce.phase, reduce.source, by=Factor(Fraction(1, 5)))
+    fifth = Op(Kind.SCALE, reduce.phase, reduce.source, by=Monomial(Fraction(1, 5)))
     wrong = replace(dp, finish=(reduce, reduce, fifth, update, reset))
     accepted = [n for n in range(1, 9) if check(wrong, {BATCH: n}).accepted]
     assert accepted == [5]

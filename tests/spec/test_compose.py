@@ -23,8 +23,8 @@ from spec.compose import (
     OverAllError,
     OverlapError,
     Product,
+    combined,
     factor,
-    merge,
 )
 from spec.derive import derive
 from spec.memory import Sizes
@@ -154,7 +154,7 @@ def test_a_factor_that_gathers_nothing_leaves_the_others_held_or_released(factor
 @given(st.sampled_from(sorted(STRATEGIES)))
 def test_nothing_is_the_identity_of_merging(name):
     placement = STRATEGIES[name]
-    assert merge([placement]) == merge([merge([]), placement]) == placement
+    assert combined([placement]) == combined([combined([]), placement]) == placement
 
 
 @settings(max_examples=40)
@@ -162,7 +162,7 @@ def test_nothing_is_the_identity_of_merging(name):
 def test_memory_multiplies_and_each_axis_acts_on_what_the_others_leave(name, first, second):
     mesh, psi = {"shard": first, "more": second}, 5 * first * second
     both = predict_schedule(
-        derive(merge([factor(name, "shard").states, factor(name, "more").states])),
+        derive(combined([factor(name, "shard").states, factor(name, "more").states])),
         Sizes(psi, mesh, POLICY),
     )
     one = predict_schedule(
@@ -203,8 +203,8 @@ placements = st.lists(st.tuples(*[st.sampled_from(Mode)] * len(State)), min_size
 
 @given(placements, st.data())
 def test_the_order_of_any_placements_changes_no_operation_and_no_verdict(placed, data):
-    schedule = derive(merge(placed))
-    other = derive(merge(data.draw(st.permutations(placed))))
+    schedule = derive(combined(placed))
+    other = derive(combined(data.draw(st.permutations(placed))))
     assert _unordered(schedule) == _unordered(other)
     mesh = {axis: data.draw(st.integers(1, 3)) for axis in schedule.axes}
     micro_steps = data.draw(st.integers(1, 2))

@@ -14,7 +14,7 @@ from spec.derive import derive
 from spec.everywhere import everywhere
 from spec.placement import BATCH
 from spec.reference import first_divergence
-from spec.schedule import MICRO_STEPS, Buffer, Factor, Kind, Op, Phase, Span
+from spec.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Span
 from spec.strategies import STRATEGIES
 from spec.verdict import check
 
@@ -24,7 +24,7 @@ G, FRESH, P = Buffer.GRADIENTS, Buffer.FRESH, Phase.BACKWARD
 
 
 def scaled(buffer, number, **sizes):
-    return Op(Kind.SCALE, P, buffer, by=Factor(Fraction(number), tuple(sizes.items())))
+    return Op(Kind.SCALE, P, buffer, by=Monomial(Fraction(number), tuple(sizes.items())))
 
 
 def backward(*after):

@@ -12,7 +12,7 @@ from proofs.kernel import Kernel, KernelError
 from proofs.model_costs import MODELS, Symbols
 from proofs.programs import GPT, LLAMA
 from spec.distribute import ALL, NOTHING, ORDER, PAIRS, distribute
-from spec.model_costs import elements_sent, kept_bytes, weights
+from spec.model_costs import elements_moved, kept_bytes, weights
 from spec.model_strategies import MODEL_AXES
 from spec.programs import Move
 from spec.transformer import Transformer, layer
@@ -34,7 +34,7 @@ def sizes(draw, /, **kind):
 def sent(program, lines, indices, n):
     mesh = {axis.name: n for axis in program.axes}
     moves = [line for line in lines if isinstance(line, Move)]
-    return sum(elements_sent(move, program, indices, mesh) for move in moves)
+    return sum(elements_moved(move, program, indices, mesh) for move in moves)
 
 
 def program_of(model, strategy, again=NOTHING):
@@ -107,7 +107,7 @@ def sent_along(axes, b, s, h, k, sizes):
     found = dict.fromkeys(sizes, 0)
     for line in program.forward + program.backward:
         if isinstance(line, Move):
-            found[line.axis] += elements_sent(line, program, indices, sizes)
+            found[line.axis] += elements_moved(line, program, indices, sizes)
     return found
 
 

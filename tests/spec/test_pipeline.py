@@ -13,8 +13,8 @@ from proofs import pipeline_limits as limits
 from proofs.kernel import Kernel, KernelError
 from spec import pipeline as spec
 from spec.pipeline import (
-    Kind,
-    Phase,
+    Half,
+    Order,
     Pipeline,
     Work,
     backward_start,
@@ -23,13 +23,13 @@ from spec.pipeline import (
     bubble,
     bubble_of_ideal,
     bubble_of_span,
-    execute,
     forward_start,
     ideal,
     in_flight,
     needs,
     order,
     span,
+    timed,
     timeline,
     warm_up,
     warm_up_start,
@@ -39,10 +39,10 @@ TIMES = st.fractions(min_value=Fraction(1, 9), max_value=9, max_denominator=9)
 
 
 @st.composite
-def pipelines(draw, kinds=tuple(Kind)):
+def pipelines(draw, kinds=tuple(Order)):
     kind = draw(st.sampled_from(kinds))
     stages, some = draw(st.integers(1, 6)), draw(st.integers(1, 6))
-    interleaved = kind is Kind.INTERLEAVED
+    interleaved = kind is Order.INTERLEAVED
     micro_batches = some * stages if interleaved else some
     chunks = draw(st.integers(1, 4)) if interleaved else 1
     return Pipeline(kind, stages, micro_batches, chunks, draw(TIMES), draw(TIMES))
@@ -55,10 +55,10 @@ def of(pipe, stage, phase):
 
 def closed_starts(pipe, stage):
     """When the timetable of closed forms starts each work of a stage."""
-    starts = {Phase.FORWARD: forward_start, Phase.BACKWARD: backward_start}
+    starts = {Half.FORWARD: forward_start, Half.BACKWARD: backward_start}
     return {
         work: starts[phase](pipe, stage, unit)
-        for phase in Phase
+        for phase in Half
         for unit, work in enumerate(of(pipe, stage, phase))
     }
 
@@ -87,30 +87,30 @@ def test_what_a_stage_holds_is_what_is_started_and_not_ended_at_some_moment(pipe
     for stage, starts in enumerate(run.starts):
         held = [
             sum(
-                start <= now < starts[Work(Phase.BACKWARD, *work[1:])] + pipe.backward
+                start <= now < starts[Work(Half.BACKWARD, *work[1:])] + pipe.backward
                 for work, start in starts.items()
-                if work.phase is Phase.FORWARD
+                if work.phase is Half.FORWARD
             )
             for now in starts.values()
         ]
         assert max(held) == run.in_flight(stage)
 
 
-@given(pipelines([Kind.GPIPE]))
+@given(pipelines([Order.GPIPE]))
 def test_gpipe_starts_all_work_when_the_closed_form_says(pipe):
     for stage, starts in enumerate(timeline(pipe).starts):
         assert starts == closed_starts(pipe, stage)
 
 
-@given(pipelines([Kind.ONE_F_ONE_B]))
+@given(pipelines([Order.ONE_F_ONE_B]))
 def test_1f1b_starts_all_work_when_the_closed_forms_say(pipe):
     for stage, starts in enumerate(timeline(pipe).starts):
-        warm = of(pipe, stage, Phase.FORWARD)[: pipe.stages - stage]
+        warm = of(pipe, stage, Half.FORWARD)[: pipe.stages - stage]
         early = {work: warm_up_start(pipe, stage, unit) for unit, work in enumerate(warm)}
         assert starts == closed_starts(pipe, stage) | early
 
 
-@given(pipelines([Kind.INTERLEAVED]))
+@given(pipelines([Order.INTERLEAVED]))
 def test_interleaved_starts_no_work_later_than_the_closed_form_says(pipe):
     for stage, starts in enumerate(timeline(pipe).starts):
         assert all(starts[work] <= at for work, at in closed_starts(pipe, stage).items())
@@ -120,7 +120,7 @@ def test_interleaved_starts_no_work_later_than_the_closed_form_says(pipe):
 def test_no_work_starts_before_what_it_needs_or_while_its_stage_is_busy(pipe, closed):
     stages = range(pipe.stages)
     starts = [closed_starts(pipe, k) for k in stages] if closed else timeline(pipe).starts
-    times = {Phase.FORWARD: pipe.forward, Phase.BACKWARD: pipe.backward}
+    times = {Half.FORWARD: pipe.forward, Half.BACKWARD: pipe.backward}
     for stage in stages:
         now = 0
         for work in order(pipe, stage):
@@ -133,7 +133,7 @@ def test_no_work_starts_before_what_it_needs_or_while_its_stage_is_busy(pipe, cl
 
 @given(pipelines())
 def test_every_stage_does_every_unit_once_each_way(pipe):
-    every = set(product(Phase, range(pipe.micro_batches), range(pipe.chunks)))
+    every = set(product(Half, range(pipe.micro_batches), range(pipe.chunks)))
     for stage in range(pipe.stages):
         assert len(order(pipe, stage)) == len(every)
         assert set(order(pipe, stage)) == every
@@ -143,8 +143,8 @@ def test_every_stage_does_every_unit_once_each_way(pipe):
 def test_a_forward_goes_before_a_backward_by_the_warm_up_alone(pipe):
     for stage in range(pipe.stages):
         place = {work: x for x, work in enumerate(order(pipe, stage))}
-        for unit, forward in enumerate(of(pipe, stage, Phase.FORWARD)):
-            for back, backward in enumerate(of(pipe, stage, Phase.BACKWARD)):
+        for unit, forward in enumerate(of(pipe, stage, Half.FORWARD)):
+            for back, backward in enumerate(of(pipe, stage, Half.BACKWARD)):
                 first = place[forward] < place[backward]
                 assert first == (unit <= warm_up(pipe, stage) + back)
 
@@ -162,7 +162,7 @@ def test_no_order_of_work_takes_less(pipe, random):
             work = random.choice(ready)
             left[stage].remove(work)
             done[stage].append(work)
-    assert execute(done, pipe.chunks, pipe.forward, pipe.backward).span >= span(pipe)
+    assert timed(done, pipe.chunks, pipe.forward, pipe.backward).span >= span(pipe)
 
 
 @given(pipelines())
@@ -180,7 +180,7 @@ def test_stages_send_what_their_neighbours_need(pipe):
 
 
 def test_the_published_bubbles_are_found():
-    pipe = Pipeline(Kind.ONE_F_ONE_B, 64, 64)
+    pipe = Pipeline(Order.ONE_F_ONE_B, 64, 64)
     assert bubble_of_ideal(pipe) == Fraction(63, 64)
     assert bubble_of_span(pipe) == Fraction(63, 127)
     run = timeline(pipe)
@@ -192,25 +192,25 @@ def test_the_published_bubbles_are_found():
 def test_the_bubble_in_devices_and_batch_is_that_in_stages_and_micro_batches(p, m, d):
     devices, batch = p * d, m * d
     expected = Fraction(devices - d, batch)
-    assert bubble_of_ideal(Pipeline(Kind.GPIPE, p, m)) == expected
+    assert bubble_of_ideal(Pipeline(Order.GPIPE, p, m)) == expected
 
 
 @given(st.integers(1, 6), st.integers(2, 5), st.integers(1, 4))
 def test_interleaving_costs_the_published_share_of_layers(p, groups, v):
-    pipe = Pipeline(Kind.INTERLEAVED, p, groups * p, v)
+    pipe = Pipeline(Order.INTERLEAVED, p, groups * p, v)
     layers = timeline(pipe).in_flight(0) * Fraction(1, p * v)  # of all L layers
     assert layers == 1 + Fraction(p - 1, p * v)
 
 
 def test_interleaving_divides_the_bubble_by_the_chunks():
-    whole = bubble(Pipeline(Kind.ONE_F_ONE_B, 4, 8, 1, 4, 8))
+    whole = bubble(Pipeline(Order.ONE_F_ONE_B, 4, 8, 1, 4, 8))
     for v in (1, 2, 4):
-        pipe = Pipeline(Kind.INTERLEAVED, 4, 8, v, Fraction(4, v), Fraction(8, v))
+        pipe = Pipeline(Order.INTERLEAVED, 4, 8, v, Fraction(4, v), Fraction(8, v))
         assert timeline(pipe).bubble(0) == whole / Fraction(v)
 
 
 def test_the_interleaved_order_is_that_of_two_stages_with_two_chunks():
-    first = order(Pipeline(Kind.INTERLEAVED, 2, 4, 2), 0)
+    first = order(Pipeline(Order.INTERLEAVED, 2, 4, 2), 0)
     said = " ".join(f"{w.phase.name[0]}{w.micro_batch}{'ab'[w.chunk]}" for w in first)
     # warm-up of 2(p - 1) + (v - 1) p = 4, then one forward, one backward
     warm, steady, cool = "F0a F1a F0b F1b", "F2a B0b F3a B1b F2b B0a F3b B1a", "B2b B3b B2a B3a"
@@ -219,24 +219,24 @@ def test_the_interleaved_order_is_that_of_two_stages_with_two_chunks():
 
 def test_closed_forms_are_symbolic_too():
     p, m, f, b = sympy.symbols("p m f b", positive=True)
-    pipe = Pipeline(Kind.GPIPE, p, m, 1, f, b)
+    pipe = Pipeline(Order.GPIPE, p, m, 1, f, b)
     assert bubble_of_ideal(pipe) == (p - 1) / m
     assert sympy.simplify(bubble(pipe) / span(pipe) - (p - 1) / (m + p - 1)) == 0
 
 
-@given(pipelines([Kind.ONE_F_ONE_B]), st.data())
+@given(pipelines([Order.ONE_F_ONE_B]), st.data())
 def test_a_backward_before_its_forward_is_a_deadlock(pipe, data):
     orders = [order(pipe, stage) for stage in range(pipe.stages)]
     stage = data.draw(st.integers(0, pipe.stages - 1))
-    back = Work(Phase.BACKWARD, 0, 0)
+    back = Work(Half.BACKWARD, 0, 0)
     orders[stage].remove(back)
     orders[stage].insert(0, back)
     with pytest.raises(ValueError, match="deadlock"):
-        execute(orders, 1, pipe.forward, pipe.backward)
+        timed(orders, 1, pipe.forward, pipe.backward)
 
 
 def test_a_warm_up_too_short_is_a_deadlock_or_takes_longer(monkeypatch):
-    pipe = Pipeline(Kind.ONE_F_ONE_B, 4, 8)
+    pipe = Pipeline(Order.ONE_F_ONE_B, 4, 8)
     monkeypatch.setattr(spec, "warm_up", lambda pipe, stage: max(0, warm_up(pipe, stage) - 1))
     run = timeline(pipe)
     assert run.span > span(pipe)
@@ -247,7 +247,7 @@ def test_a_warm_up_too_short_is_a_deadlock_or_takes_longer(monkeypatch):
 
 
 def test_a_warm_up_too_long_holds_more(monkeypatch):
-    pipe = Pipeline(Kind.ONE_F_ONE_B, 4, 8)
+    pipe = Pipeline(Order.ONE_F_ONE_B, 4, 8)
     monkeypatch.setattr(spec, "warm_up", lambda pipe, stage: warm_up(pipe, stage) + 1)
     assert timeline(pipe).in_flight(0) == 5
 
@@ -255,12 +255,12 @@ def test_a_warm_up_too_long_holds_more(monkeypatch):
 @pytest.mark.parametrize(
     ("pipe", "words"),
     [
-        (Pipeline(Kind.GPIPE, 0, 4), "at least 1"),
-        (Pipeline(Kind.GPIPE, 2, 0), "at least 1"),
-        (Pipeline(Kind.INTERLEAVED, 2, 2, 0), "at least 1"),
-        (Pipeline(Kind.GPIPE, 2, 4, 1, 0, 1), "more than 0"),
-        (Pipeline(Kind.ONE_F_ONE_B, 2, 4, 2), "one chunk per stage"),
-        (Pipeline(Kind.INTERLEAVED, 2, 3, 2), "whole groups of 2"),
+        (Pipeline(Order.GPIPE, 0, 4), "at least 1"),
+        (Pipeline(Order.GPIPE, 2, 0), "at least 1"),
+        (Pipeline(Order.INTERLEAVED, 2, 2, 0), "at least 1"),
+        (Pipeline(Order.GPIPE, 2, 4, 1, 0, 1), "more than 0"),
+        (Pipeline(Order.ONE_F_ONE_B, 2, 4, 2), "one chunk per stage"),
+        (Pipeline(Order.INTERLEAVED, 2, 3, 2), "whole groups of 2"),
     ],
 )
 def test_pipelines_without_a_schedule_are_refused(pipe, words):
@@ -270,7 +270,7 @@ def test_pipelines_without_a_schedule_are_refused(pipe, words):
 
 def test_stages_that_are_not_there_are_refused():
     with pytest.raises(ValueError, match="expected one of 0 to 1"):
-        order(Pipeline(Kind.GPIPE, 2, 4), 2)
+        order(Pipeline(Order.GPIPE, 2, 4), 2)
 
 
 # ------------------------------------------------------------- the claims, and wrong closed forms

@@ -14,7 +14,7 @@ from proofs.programs import AXES, GPT, LLAMA, MODELS, accepted_rules, checked, r
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.model_strategies import MODEL_AXES
-from spec.programs import Move, check
+from spec.programs import Move, check_program
 from spec.terms import Terms, computed
 from spec.transformer import Transformer, layer, parts
 from spec.values import Builder, Role, Value
@@ -58,12 +58,12 @@ def test_every_model_on_every_pair_of_axes_needs_proved_rules_only(model, mesh):
 
 @given(programs())
 def test_without_any_one_of_its_moves_a_program_is_rejected(program):
-    check(program)
+    check_program(program)
     for move in program.moves:
         without_it = program.without(move)
         assert move not in without_it.lines
         with pytest.raises(LayoutError):
-            check(without_it)
+            check_program(without_it)
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -74,7 +74,7 @@ def test_every_move_of_every_strategy_is_needed(model, again):
             program = distribute(part, (axis,), again)
             for move in program.moves:
                 with pytest.raises(LayoutError):
-                    check(program.without(move))
+                    check_program(program.without(move))
 
 
 @given(programs(), st.data())
@@ -84,7 +84,7 @@ def test_a_program_that_keeps_one_value_less_is_rejected(program, data):
         return
     dropped = data.draw(st.sampled_from(kept))
     with pytest.raises(LayoutError, match="is not there"):
-        check(replace(program, kept=tuple(v for v in program.kept if v != dropped)))
+        check_program(replace(program, kept=tuple(v for v in program.kept if v != dropped)))
 
 
 @given(programs(), st.data())
@@ -92,10 +92,10 @@ def test_a_program_that_leaves_out_a_gradient_or_a_cotangent_is_rejected(program
     weight = data.draw(st.sampled_from(sorted(program.gradients, key=str)))
     left = {w: g for w, g in program.gradients.items() if w != weight}
     with pytest.raises(LayoutError, match=f"{weight.name} has no gradient"):
-        check(replace(program, gradients=left))
+        check_program(replace(program, gradients=left))
     if program.part.takes:
         with pytest.raises(LayoutError, match="no cotangent of"):
-            check(replace(program, returns=None))
+            check_program(replace(program, returns=None))
 
 
 @given(programs(), st.data())
@@ -108,7 +108,7 @@ def test_a_move_that_no_collective_makes_is_rejected(program, data):
     for after in dict.fromkeys(wrong):
         move = Move(axis, line.makes, replace(line.makes, name="moved"), has, after)
         with pytest.raises(LayoutError, match=r"nothing brings|is moved as|already"):
-            check(replace(program, forward=(*program.forward, move)))
+            check_program(replace(program, forward=(*program.forward, move)))
 
 
 @given(programs(), st.data())
@@ -371,10 +371,10 @@ def test_a_cotangent_that_is_returned_as_terms_is_rejected():
     wide = part.contract(takes, up, Value("wide", ("b", "s", "f")))
     gives = part.contract(wide, down, Value("gives", ("b", "s", "h"), Role.STREAM))
     program = distribute(part.part(gives), (MODEL_AXES["tp"],))
-    check(program)
+    check_program(program)
     (last,) = (line for line in program.backward if isinstance(line, Move))
     assert (last.makes, last.collective) == (program.returns, "all_reduce")
     with pytest.raises(
         LayoutError, match="d takes of wide is in terms along tensor; needs to be whole"
     ):
-        check(program.without(last))
+        check_program(program.without(last))

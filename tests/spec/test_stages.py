@@ -10,7 +10,7 @@ from proofs import registry, stage_placing, stage_runs, stages
 from proofs.kernel import Kernel, KernelError
 from spec import pipeline
 from spec.layouts import PARTIAL, WHOLE, LayoutError
-from spec.pipeline import Kind, Phase, Pipeline, order, timeline
+from spec.pipeline import Half, Order, Pipeline, order, timeline
 from spec.stages import (
     OUTSIDE,
     alike,
@@ -35,10 +35,10 @@ def transformer(layers, vocabulary=16, tied=False):
 
 
 @st.composite
-def pipelines(draw, kinds=tuple(Kind), most_stages=4):
+def pipelines(draw, kinds=tuple(Order), most_stages=4):
     kind = draw(st.sampled_from(kinds))
     stages, some = draw(st.integers(1, most_stages)), draw(st.integers(1, 3))
-    interleaved = kind is Kind.INTERLEAVED
+    interleaved = kind is Order.INTERLEAVED
     micro_batches = some * stages if interleaved else some
     return Pipeline(kind, stages, micro_batches, draw(st.integers(1, 3)) if interleaved else 1)
 
@@ -102,7 +102,7 @@ def test_what_is_counted_is_what_is_listed(drawn):
 
 def layered(layers, stages, chunks):
     model = transformer(layers)
-    return Pipeline(Kind.INTERLEAVED, stages, stages, chunks), model, pieces(model, stages, chunks)
+    return Pipeline(Order.INTERLEAVED, stages, stages, chunks), model, pieces(model, stages, chunks)
 
 
 @given(placements(most_stages=6))
@@ -264,7 +264,7 @@ class Devices:
 
     def do(self, stage, work):
         mine = [i for i, p in enumerate(self.placed) if (p.stage, p.chunk) == (stage, work.chunk)]
-        if work.phase is Phase.FORWARD:
+        if work.phase is Half.FORWARD:
             for i in mine:
                 x = self.has[stage, i, work.micro_batch]
                 self.give(self.has, gives(self.copies[stage, self.names[i]], x), i, i + 1, i + 1, work)
@@ -336,7 +336,7 @@ def test_without_a_send_the_next_stage_has_nothing_to_read(drawn, data):
 
 def test_copies_of_a_tied_weight_part_without_their_sum():
     placed = pieces(transformer(2), 2)
-    pipe = Pipeline(Kind.GPIPE, 2, 1)
+    pipe = Pipeline(Order.GPIPE, 2, 1)
     weights = dict.fromkeys(weights_of(placed), 3)
     devices = Devices(placed, pipe, weights, [5], sends(placed))
     devices.run()
@@ -354,7 +354,7 @@ def update(devices, stage):
 
 def test_an_update_before_the_last_backward_makes_stale_reads():
     placed = pieces(transformer(2, vocabulary=0), 2)
-    pipe = Pipeline(Kind.ONE_F_ONE_B, 2, 3)
+    pipe = Pipeline(Order.ONE_F_ONE_B, 2, 3)
     weights, samples = {(LAYER, 0): 3, (LAYER, 1): 4}, [5, 6, 7]
 
     def after_batches(*batches):

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from spec.derive import derive
 from spec.placement import on_batch
 from spec.reference import first_divergence
-from spec.schedule import Buffer, Factor, Kind, Op, Phase, Rest
+from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Rest
 from spec.states import POLICIES, State
 from spec.strategies import STRATEGIES
 from spec.training import Training
@@ -135,7 +135,7 @@ def test_what_is_stale_from_the_third_step_on_is_found():
         Op(Kind.UPDATE, Phase.UPDATE, fresh, Buffer.OPTIMIZER),
         op(Kind.KEEP, tied, fresh),
         op(Kind.ACCUMULATE, gradients, fresh),
-        op(Kind.SCALE, gradients, by=Factor(Fraction(-1))),
+        op(Kind.SCALE, gradients, by=Monomial(Fraction(-1))),
         op(Kind.KEEP, gradients, tied),
         Op(Kind.RESET, Phase.UPDATE, gradients),
     )

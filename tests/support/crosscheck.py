@@ -22,7 +22,7 @@ from spec.memory import MODEL_STATES, Sizes
 from spec.modes import Mode
 from spec.placement import BATCH, on_batch, place
 from spec.schedule import (
-    COLLECTIVES,
+    COLLECTIVE_KINDS,
     HOST_TRANSFERS,
     PASSING,
     REDUCTIONS,
@@ -158,7 +158,7 @@ def orderly(schedule, policy=POLICIES["mixed-adam"]):
             return False
         side = on_host.get(op.source, False)
         crosses = op.kind in HOST_TRANSFERS and op.source in {*RESTING, *PASSING}
-        if side is (op.kind is Kind.OFFLOAD) if crosses else side and op.kind in COLLECTIVES:
+        if side is (op.kind is Kind.OFFLOAD) if crosses else side and op.kind in COLLECTIVE_KINDS:
             return False
         if op.target in PASSING:
             stays = side if op.kind in (Kind.RECOMPUTE, Kind.KEEP) else on_host.get(op.target, False)

@@ -8,7 +8,7 @@ from itertools import product
 from hypothesis import strategies as st
 
 from spec.schedule import (
-    COLLECTIVES,
+    COLLECTIVE_KINDS,
     HOST_TRANSFERS,
     MICRO_STEPS,
     NUMBERS,
@@ -16,9 +16,9 @@ from spec.schedule import (
     SLICING,
     TAKES,
     Buffer,
-    Factor,
     Kind,
     MisfitError,
+    Monomial,
     Op,
     Phase,
     Span,
@@ -28,12 +28,12 @@ from spec.training import Loss, Statistics
 
 UNSLICED = (*NUMBERS, Buffer.ACTIVATIONS)
 FACTORS = [
-    Factor(Fraction(1, 2)),
-    Factor(Fraction(3)),
-    Factor(Fraction(-1)),
-    Factor(Fraction(0)),
-    Factor(sizes=((MICRO_STEPS, -1),)),
-    Factor(sizes=((MICRO_STEPS, 1),)),
+    Monomial(Fraction(1, 2)),
+    Monomial(Fraction(3)),
+    Monomial(Fraction(-1)),
+    Monomial(Fraction(0)),
+    Monomial(sizes=((MICRO_STEPS, -1),)),
+    Monomial(sizes=((MICRO_STEPS, 1),)),
 ]
 
 
@@ -65,7 +65,7 @@ def operations(draw, axes):
     sources, targets = draw(st.sampled_from(TAKES[kind]))
     source = draw(st.sampled_from(sources))
     into = draw(st.sampled_from(targets)) if targets else None
-    along = some_axes(draw, axes) if kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else ()
+    along = some_axes(draw, axes) if kind in (*COLLECTIVE_KINDS, Kind.BACKWARD, Kind.COUNT) else ()
     slices = _has_slices(kind, into or source)
     apart = () if kind in REDUCTIONS else along
     within = some_axes(draw, axes, apart) if slices else ()
@@ -113,7 +113,7 @@ def misdirected(op):
     if op.kind is Kind.ALL_GATHER:
         yield replace(op, kind=Kind.BROADCAST)
     if op.kind is Kind.SCALE:
-        yield replace(op, by=Factor(Fraction(1, 3)))
+        yield replace(op, by=Monomial(Fraction(1, 3)))
 
 
 def redirected(draw, op, axes):
@@ -121,7 +121,7 @@ def redirected(draw, op, axes):
     slices = _has_slices(op.kind, op.target)
     choices = ["within"] if slices else ["same"]
     choices += ["shift"] if op.within or op.kind in SLICING else []
-    choices += ["axes"] if op.kind in (*COLLECTIVES, Kind.BACKWARD, Kind.COUNT) else []
+    choices += ["axes"] if op.kind in (*COLLECTIVE_KINDS, Kind.BACKWARD, Kind.COUNT) else []
     choices += ["mean"] if op.kind in REDUCTIONS else []
     choices += ["by"] if op.kind in (Kind.SCALE, Kind.DIVIDE) else []
     choice, apart = draw(st.sampled_from(choices)), op.kind not in REDUCTIONS

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from psem_model.predict.models import ModelPlan
 from psem_model.reading.products import parse
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.pipeline import Kind, Pipeline
+from spec.pipeline import Order, Pipeline
 from spec.transformer import Transformer
 
 SHAPE = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32}
@@ -16,9 +16,9 @@ AGAIN = st.sampled_from([NOTHING, PAIRS, ALL, FROM_SLICES])
 
 @st.composite
 def pipelines(draw, most=12, chunks=3):
-    kind = draw(st.sampled_from(list(Kind)))
+    kind = draw(st.sampled_from(list(Order)))
     stages = draw(st.integers(1, most))
-    interleaved = kind is Kind.INTERLEAVED
+    interleaved = kind is Order.INTERLEAVED
     micro_batches = stages * draw(st.integers(1, 4)) if interleaved else draw(st.integers(1, 40))
     return Pipeline(kind, stages, micro_batches, draw(st.integers(1, chunks)) if interleaved else 1)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from spec.schedule import Buffer, Factor, Kind, Op, Phase, Span
+from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Span
 
 
 def product_of(roots):
@@ -24,7 +24,7 @@ def with_error(schedule, terms):
     last, were = Fraction(1), dict[str, int]()
     for number, sizes in terms:
         change = {name: sizes.get(name, 0) - were.get(name, 0) for name in {*sizes, *were}}
-        by = Factor(number / last, tuple((name, e) for name, e in sorted(change.items()) if e))
+        by = Monomial(number / last, tuple((name, e) for name, e in sorted(change.items()) if e))
         ops += [Op(Kind.SCALE, phase, copy, by=by), Op(Kind.ACCUMULATE, phase, copy, Buffer.GRADIENTS)]
         last, were = Fraction(number), sizes
     ops += [Op(Kind.RELEASE, phase, copy)] * bool(terms)

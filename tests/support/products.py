@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from psem_model.predict.models import ModelPlan
 from spec.compose import OVER_ALL, PIPELINE, Product, factor
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.pipeline import Kind, Pipeline
+from spec.pipeline import Order, Pipeline
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from spec.transformer import Transformer
@@ -69,12 +69,12 @@ def plans(draw, least=1, dropout=True):
         of_cell = sequence // (cells * sliced)
         micro_batch *= experts // gcd(experts, micro_batch * of_cell * chosen)
     fused = any(f.name == "fused-update" for f in product.factors)
-    kind = draw(st.sampled_from(list(Kind)))
+    kind = draw(st.sampled_from(list(Order)))
     stages = mesh[product.pipe] if product.pipe else 1
-    chunks = draw(st.integers(1, 2)) if kind is Kind.INTERLEAVED else 1
+    chunks = draw(st.integers(1, 2)) if kind is Order.INTERLEAVED else 1
     micro_batches = 1 if fused else draw(st.integers(1, 3))
-    if kind is Kind.INTERLEAVED and micro_batches % stages:
-        kind, chunks = Kind.ONE_F_ONE_B, 1
+    if kind is Order.INTERLEAVED and micro_batches % stages:
+        kind, chunks = Order.ONE_F_ONE_B, 1
     kv_heads = by_heads * draw(st.integers(1, 2))
     model = Transformer(
         layers=draw(st.integers(stages * chunks, max(4, stages * chunks))),

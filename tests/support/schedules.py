@@ -14,8 +14,8 @@ from spec.schedule import (
     MICRO_STEPS,
     REDUCTIONS,
     Buffer,
-    Factor,
     Kind,
+    Monomial,
     Op,
     Phase,
     Rest,
@@ -69,7 +69,7 @@ def with_mean(schedule):
         return [replace(op, mean=True)] if sums else [op]
 
     averaged = rewrite(training(schedule, loss=Loss.MEAN), change)
-    return scaled(averaged, Factor(sizes=((MICRO_STEPS, -1),)))
+    return scaled(averaged, Monomial(sizes=((MICRO_STEPS, -1),)))
 
 
 def scaled(schedule, factor):
@@ -83,13 +83,13 @@ def with_loss_scale(schedule, factor):
     """Gradients are computed larger by a factor, and scaled back before the update."""
 
     def change(op):
-        scale = Op(Kind.SCALE, Phase.BACKWARD, Buffer.FRESH, by=Factor(factor))
+        scale = Op(Kind.SCALE, Phase.BACKWARD, Buffer.FRESH, by=Monomial(factor))
         fresh = op.kind is Kind.BACKWARD and op.target is Buffer.FRESH
         return [op, scale] if fresh else [op]
 
     if not any(op.kind is Kind.BACKWARD and op.target is Buffer.FRESH for op in schedule.micro_step):
         return schedule
-    return scaled(rewrite(schedule, change), Factor(1 / factor))
+    return scaled(rewrite(schedule, change), Monomial(1 / factor))
 
 
 def with_token_mean(schedule):
@@ -268,7 +268,7 @@ def cancelled(draw):
             like[i], like[j] = like[j], like[i]
         else:
             like[i] = redirected(draw, like[i], axes)
-    less = Op(Kind.SCALE, phase, Buffer.FRESH, by=Factor(Fraction(-1)))
+    less = Op(Kind.SCALE, phase, Buffer.FRESH, by=Monomial(Fraction(-1)))
     tied = draw(st.booleans())
     summed = Op(Kind.ALL_REDUCE, phase, Buffer.FRESH, None, axes)
     both = [Op(Kind.ACCUMULATE, phase, Buffer.TIED, Buffer.FRESH)] if tied else []

@@ -20,7 +20,7 @@ from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.models import KeepsView
 from spec.derive import derive
 from spec.placement import BATCH
-from spec.schedule import Buffer, Factor, Kind, Op, Phase, Schedule
+from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Schedule
 from spec.states import POLICIES, BytePolicy
 from spec.strategies import STRATEGIES
 from spec.verdict import check
@@ -115,7 +115,7 @@ def before_update(schedule: Schedule, *ops: Op) -> Schedule:
 
 def scaled(factor: Fraction | int) -> Schedule:
     """Data parallelism that multiplies the sum by a number before it is applied."""
-    by = Factor(Fraction(factor))
+    by = Monomial(Fraction(factor))
     return before_update(DP, Op(Kind.SCALE, Phase.UPDATE, Buffer.GRADIENTS, by=by))
 
 
