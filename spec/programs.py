@@ -216,7 +216,7 @@ def check_program(program: Program) -> dict[Value, Lies]:
     _require(lies, program.gives, home, (part.name, "gives"))
     # from here on there is what was kept, what is made again, and what can be had at any time
     kept, forward = {*program.kept}, {line.makes: line for line in program.forward}
-    lies = {v: at for v, at in lies.items() if v in kept or _at_hand(v)}
+    found, lies = lies, {v: at for v, at in lies.items() if v in kept or _at_hand(v)}
     lies[program.seed] = of_cotangent(home)
     for line in program.backward:
         if isinstance(line, Operation) and forward.get(line.makes) == line:  # and masks drawn again
@@ -232,7 +232,7 @@ def check_program(program: Program) -> dict[Value, Lies]:
             raise LayoutError(f"{weight.name} has no gradient")
     for weight, gradient in program.gradients.items():
         _require(lies, gradient, lies[weight], (part.name, weight.name), in_terms=True)
-    return lies
+    return {**found, **lies}
 
 
 def _at_hand(value: Value) -> bool:

@@ -16,11 +16,11 @@ from spec.derive import derive
 from spec.distribute import NOTHING, distribute
 from spec.layouts import LayoutError
 from spec.model_strategies import SAMPLES
-from spec.programs import Axis, Program, check_program
+from spec.programs import Axis, Move, Program, check_program
 from spec.schedule import Schedule
 from spec.terms import check_gradients
 from spec.transformer import LAYER
-from spec.values import Part
+from spec.values import Operation, Part
 
 
 @dataclass(frozen=True)
@@ -86,11 +86,7 @@ def check_step(step: Step) -> None:
     """Raise LayoutError if a part does not do what one device does, or a gradient is summed otherwise
     than it must be. Whether schedules do what they are to do, the verdict says.
     """
-    typed = []
-    for program in step.programs:
-        typed.append(replace(program, lies={**program.lies, **check_program(program)}))
-        check_gradients(program)
-    step = replace(step, programs=tuple(typed))
+    step = replace(step, programs=tuple(map(_typed, step.programs)))
     for before, after in pairwise(program.part for program in step.programs):
         if after.takes is None or after.takes.indices != before.gives.indices:
             raise LayoutError(f"{after.name} does not take what {before.name} gives")
@@ -104,6 +100,18 @@ def check_step(step: Step) -> None:
                 f"over {_over(over[0])}",
                 weight,
             )
+
+
+def _typed(program: Program) -> Program:
+    """A part that does what one device does, with how its values lie."""
+    try:
+        lies = {**program.lies, **check_program(program)}
+        check_gradients(program)
+    except LayoutError as error:
+        of_a_line = isinstance(error.at, Operation | Move)
+        at = (program.part.name, error.at) if of_a_line else error.at
+        raise LayoutError(str(error), at) from None
+    return replace(program, lies=lies)
 
 
 def _over(axes: tuple[str, ...]) -> str:

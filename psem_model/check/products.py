@@ -150,8 +150,8 @@ def checked_step(
     try:
         check_step(step)
     except LayoutError as error:
-        of_a_line = isinstance(error.at, Operation | Move)
-        what = f"{error.at}: {error}" if of_a_line else str(error)
+        line = error.at[1] if isinstance(error.at, tuple) else None
+        what = f"{line}: {error}" if isinstance(line, Operation | Move) else str(error)
         return CheckedStep(text, step, what, place(error.at) if place else None)
     found = []
     for number, group in enumerate(step.groups):

@@ -144,7 +144,8 @@ STEP_TABLES = (
     ),
     (
         "[a part]",
-        'takes = "layer_in[b s h]", weights and constants: values that are there, with their indices; '
+        'takes = "layer_in[b s h]", weights and constants: values that are there, with their indices '
+        '(a slice of a constant is there too: "causal(tensor g)"); '
         "forward = [...], and gives, the value it hands on; backward = [...], from cotangent, that of "
         "what it gives, to returns, that of what it takes; and in [a part.gradients], each weight's",
     ),

@@ -100,11 +100,11 @@ class Reader:
             raise self.wrong(path, shown(value), _NAMES[kind])
         return value
 
-    def table(self, path: Path, value: Any, known: Iterable[str]) -> dict[str, Any]:
-        """A table without unknown keys."""
+    def table(self, path: Path, value: Any, known: Iterable[str] | None) -> dict[str, Any]:
+        """A table without unknown keys; of any keys, if none are known."""
         table = self.typed(path, value, dict)
+        names = [*table] if known is None else list(known)
         for key in table:
-            names = list(known)
             if key not in names:
                 expected = f"one of the keys {', '.join(names)}"
                 raise self.wrong((*path, key), f"the key {shown(key)}", expected, nearest(key, names))

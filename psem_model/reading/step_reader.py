@@ -12,7 +12,7 @@ from psem_model.reading.toml_lines import Path
 from psem_model.text.errors import nearest
 from spec.layouts import PARTIAL, WHOLE, Lie, along
 from spec.model_costs import WRITTEN
-from spec.programs import COLLECTIVE, Axis, Line, Move, Program
+from spec.programs import COLLECTIVE, Axis, Lies, Line, Move, Program
 from spec.steps import Group, Step
 from spec.training import Training
 from spec.values import Does, Operation, Part, Role, Value
@@ -28,13 +28,16 @@ PART = (
     "constants",
     "forward",
     "backward",
+    "bytes",
     "gradients",
 )
 LINE = ("op", "source", "into", "by", "over", "names", "backward", "axes", "along")
 MOVES = tuple(COLLECTIVE.values())
 DOES = {does.value: does for does in Does}
 TAKES = {Does.CONTRACT: 2, Does.ADD: 2, Does.APPLY: 1, Does.NORMALISE: 1, Does.RENAME: 1}
-NAME = re.compile(r"([A-Za-z][\w .,+()-]*?)\s*\[([A-Za-z ]*)\]")
+NAME = re.compile(r"([A-Za-z][\w .+-]*?)\s*\[([A-Za-z ]*)\]")
+NUMBER = re.compile(r" [0-9]+$")  # of constants of one name, with other indices
+CUT = re.compile(r"(.*?)\s*\(([^()]*)\)")  # a constant's name, and along what it is cut
 A_VALUE = 'a name and its indices, such as "query[b s g r d]"'
 
 
@@ -129,6 +132,8 @@ class _Parts:
     forward: dict[str, Value] = field(default_factory=dict)
     backward: dict[str, Value] = field(default_factory=dict)
     roots: dict[Value, Value] = field(default_factory=dict)  # what a moved value was
+    lies: dict[Value, Lies] = field(default_factory=dict)  # of constants
+    widths: dict[str, int] = field(default_factory=dict)  # bytes of an element, where they are given
 
     @property
     def file(self) -> Reader:
@@ -137,33 +142,39 @@ class _Parts:
     def program(self) -> Program:
         """The whole part."""
         table = self.file.table((self.name,), self.file.content[self.name], PART)
+        for name, width in self.file.table((self.name, "bytes"), table.get("bytes", {}), None).items():
+            self.widths[name] = self.file.typed((self.name, "bytes", name), width, int)
         takes = None
         if "takes" in table:
             takes = self.value((self.name, "takes"), table["takes"], Role.STREAM)
         weights = self.given(table, "weights", Role.WEIGHT)
         constants = self.given(table, "constants", Role.CONSTANT)
-        for value in (*([takes] if takes else []), *weights, *constants):
+        for value in (*([takes] if takes else []), *weights):
             self.forward[value.name] = value
+        for value in constants:
+            self.forward[value.name] = named = replace(value, name=NUMBER.sub("", value.name))
+            self.lies[named] = {axis.name: WHOLE for axis in self.axes}
         lines = self.lines(table, "forward", self.forward)
         gives = self.one(table, "gives", self.forward)
         cotangent = self.text(
             (self.name, "cotangent"), table, "the cotangent that backward starts from"
         )
-        seed = Value(cotangent, gives.indices)
+        seed = Value(cotangent, gives.indices, width=self.widths.get(cotangent, WRITTEN))
         self.backward[cotangent] = seed
         back = self.lines(table, "backward", self.backward)
         returns = self.one(table, "returns", self.backward) if takes else None
         gradients = self.gradients(table, weights)
         operations = tuple(self.whole(line) for line in lines if isinstance(line, Operation))
         part = Part(self.name, operations, takes, self.root(gives))
-        whole = {axis.name: WHOLE for axis in self.axes}
-        lies = dict.fromkeys(constants, whole)
-        made, kept = {seed, *weights, *constants}, dict[Value, None]()
+        made, kept = {seed, *weights}, dict[Value, None]()
         for line in back:
-            kept |= dict.fromkeys(value for value in line.reads if value not in made)
-            made.add(line.makes)
+            free = {v for v in line.reads if v.role is Role.CONSTANT and (line in lines or not v.width)}
+            kept |= {value: None for value in line.reads if value not in made | free}
+            made |= {line.makes, *line.reads}
         kept |= dict.fromkeys(v for v in gradients.values() if v not in made)
-        return Program(part, self.axes, lines, back, gives, seed, returns, gradients, tuple(kept), lies)
+        return Program(
+            part, self.axes, lines, back, gives, seed, returns, gradients, tuple(kept), self.lies
+        )
 
     # ------------------------------------------------------------------- values
     def value(self, path: Path, text: Any, role: Role) -> Value:
@@ -172,7 +183,8 @@ class _Parts:
         if not found:
             raise self.file.wrong(path, shown(text), A_VALUE)
         indices = self.file.once(path, found[2].split(), "index")
-        return Value(found[1], indices, role, 0 if role is Role.CONSTANT else WRITTEN)
+        width = self.widths.get(found[1], 0 if role is Role.CONSTANT else WRITTEN)
+        return Value(found[1], indices, role, width)
 
     def given(self, table: Mapping[str, Any], key: str, role: Role) -> tuple[Value, ...]:
         """Weights, or constants."""
@@ -198,11 +210,32 @@ class _Parts:
     def there(self, path: Path, name: Any, known: Mapping[str, Value]) -> Value:
         """A value by its name: backward has those of forward as well."""
         text = self.file.typed(path, name, str)
+        cut = CUT.fullmatch(text)
+        if cut:
+            return self.slice(path, self.there(path, cut[1], known), cut[2])
         found = known.get(text) or self.forward.get(text)
         if found is None:
             names = {**self.forward, **known}
             expected = "a value that is given or made before"
             raise self.file.wrong(path, shown(text), expected, nearest(text, names))
+        return found
+
+    def slice(self, path: Path, value: Value, cut: str) -> Value:
+        """A constant as it lies: every device has, or makes, its slice of it."""
+        if value.role is not Role.CONSTANT:
+            raise self.file.wrong(path, shown(f"{value.name}({cut})"), "a constant, where it is cut so")
+        lies = dict(self.lies[value])
+        for text in cut.split(","):
+            pair = text.split()
+            if len(pair) != 2:
+                expected = "axes, each with the index it cuts, such as causal(tensor g)"
+                raise self.file.wrong(path, shown(cut), expected)
+            self.file.choose(path, pair[0], lies)
+            lies[pair[0]] = along(self.file.choose(path, pair[1], value.indices))
+        where = ",".join(f"{axis}:{lie}" for axis, lie in lies.items() if lie != WHOLE)
+        found = replace(value, name=f"{value.name}|{where}", form_of=value.name)
+        self.lies[found] = lies
+        self.roots[found] = value
         return found
 
     def root(self, value: Value) -> Value:
@@ -237,13 +270,14 @@ class _Parts:
         for number, value in enumerate(self.file.typed((self.name, key), table[key], list)):
             path = (self.name, key, number)
             line = self.line(path, self.file.table(path, value, LINE), made)
-            had = made.get(line.makes.name) or self.forward.get(line.makes.name)
-            again = key == "backward" and (line.makes.name in self.forward)
-            if had is not None and not (again and line in self.steps.places):
+            name, spot = line.makes.name, (self.name, line)
+            gathered = isinstance(line, Move) and line.makes.role is Role.STREAM  # what it takes
+            again = made is self.backward and (spot in self.steps.places or gathered)
+            if name in made or (name in self.forward and not again):
                 expected = "a name of its own, or the line of forward that makes it"
-                raise self.file.wrong((*path, "into"), shown(line.makes.name), expected)
-            made[line.makes.name] = line.makes
-            self.steps.places.setdefault(line, path)
+                raise self.file.wrong((*path, "into"), shown(name), expected)
+            made[name] = line.makes
+            self.steps.places.setdefault(spot, path)
             found.append(line)
         return tuple(found)
 
@@ -296,8 +330,13 @@ class _Parts:
             self.file.choose(at, index, value.indices)
         named = NAME.fullmatch(into)
         name = named[1] if named else into
-        makes = replace(value, name=name, role=Role.ACTIVATION, form_of=self.root(value).name)
-        self.roots[makes] = self.root(value)
+        root = self.root(value)
+        makes = replace(value, name=name, role=Role.ACTIVATION, form_of=root.name)
+        there = self.forward.get(name)
+        if there and self.root(there) == root:  # made again
+            makes = there
+        elif root.role is not Role.CONSTANT:
+            self.roots[makes] = root
         return Move(axes[0], value, makes, before, after)
 
     def operation(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
 from spec.layouts import WHOLE, Layout
+from spec.model_costs import WRITTEN
 from spec.programs import Axis, Line, Move, Program
 from spec.steps import Group, Step
 from spec.values import Operation, Role, Value
@@ -72,7 +73,6 @@ class _Part:
         self.names = {value: names[_itself(value)] for value in there}
         constants = (value for value in there if value.role is Role.CONSTANT)
         self.constants = {self.names[value]: value for value in constants}
-        self.slices: dict[Value, str] = {}  # of constants, that a line above makes
 
     def lines(self) -> Iterator[str]:
         """The part's table."""
@@ -87,12 +87,17 @@ class _Part:
         for name, lines in (("forward", program.forward), ("backward", program.backward)):
             yield f"{name} = ["
             for line in lines:
-                yield from self.line(line)
+                yield self.line(line)
             yield "]"
         yield f'gives = "{self.names[program.gives]}"'
         yield f'cotangent = "{self.names[program.seed]}"'
         if program.returns:
             yield f'returns = "{self.names[program.returns]}"'
+        wide = {name: value.width for name, value in self.constants.items() if value.width}
+        made = (line.makes for line in program.lines if isinstance(line, Operation))
+        wide |= {self.names[v]: v.width for v in (program.seed, *made) if v.width != WRITTEN}
+        if wide:
+            yield from ("", f"[{part.name}.bytes]", *(f'"{name}" = {n}' for name, n in wide.items()))
         yield from ("", f"[{part.name}.gradients]")
         for weight, gradient in program.gradients.items():
             yield f'{self.names[weight]} = "{self.names[gradient]}"'
@@ -102,25 +107,21 @@ class _Part:
         """Its name and indices."""
         return f"{self.names[value]}[{' '.join(value.indices)}]"
 
-    def line(self, line: Line) -> Iterator[str]:
-        """A line, after the slices of constants that it is the first to read."""
-        for value in line.reads:
-            if value.role is Role.CONSTANT and value not in self.slices:
-                yield from self.sliced(value)
+    def line(self, line: Line) -> str:
+        """A line."""
         if isinstance(line, Move):
             cut = [lie.index for lie in (line.before, line.after) if lie.layout is Layout.SHARDED]
             keys = [f'op = "{line.collective}"', f'source = "{self.names[line.value]}"']
             keys += [f'axes = ["{line.axis}"]', *self.along(cut), f'into = "{self.names[line.makes]}"']
-            yield f"  {{ {', '.join(keys)} }},"
-            return
-        yield f"  {{ {', '.join(self.operation(line))} }},"
+            return f"  {{ {', '.join(keys)} }},"
+        return f"  {{ {', '.join(self.operation(line))} }},"
 
     def operation(self, line: Operation) -> Iterator[str]:
         """The keys of an operation."""
         yield f'op = "{line.does.value}"'
         yield from [f'by = "{line.function}"'] if line.function else []
         yield from [f'over = "{line.over}"'] if line.over else []
-        names = [self.slices.get(value, self.names[value]) for value in line.reads]
+        names = [self.read(value) for value in line.reads]
         yield f"source = {strings(names)}" if len(names) > 1 else f'source = "{names[0]}"'
         if line.renamed:
             yield f"names = {strings(f'{old} -> {new}' for old, new in line.renamed)}"
@@ -134,18 +135,14 @@ class _Part:
             return []
         return [f"along = {strings(cut)}" if len(cut) > 1 else f'along = "{cut[0]}"']
 
-    def sliced(self, value: Value) -> Iterator[str]:
-        """A constant as it lies: every device has, or makes, its slice of it."""
+    def read(self, value: Value) -> str:
+        """A value's name; of a constant, with how it lies: every device has, or makes, its slice."""
         name = self.names[value]
-        lies = {axis: lie for axis, lie in self.program.lies[value].items() if lie != WHOLE}
-        for number, (axis, lie) in enumerate(lies.items(), 1):
-            cut = ", ".join(f"{a} {i.index}" for a, i in [*lies.items()][:number])
-            into = f"{self.names[value]} cut along {cut}"
-            if into not in self.slices.values():
-                keys = f'axes = ["{axis}"], along = "{lie.index}", into = "{into}"'
-                yield f'  {{ op = "slice", source = "{name}", {keys} }},'
-            self.slices[value] = name = into
-        self.slices.setdefault(value, name)
+        if value.role is not Role.CONSTANT:
+            return name
+        lies = self.program.lies[value].items()
+        cut = ", ".join(f"{axis} {lie.index}" for axis, lie in lies if lie != WHOLE)
+        return f"{name}({cut})" if cut else name
 
 
 def _itself(value: Value) -> object:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -10,9 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.check.files import check_file
+from psem_model.predict.parts import PartCosts
 from psem_model.predict.programs import step as derived
 from psem_model.reading.products import parse
+from psem_model.reading.schedule_reader import Reader
+from psem_model.reading.shapes import small
+from psem_model.reading.step_reader import read_step
+from psem_model.reading.steps import dumps
 from psem_model.text.errors import BadInput
+from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.programs import check_program
+from spec.steps import derive_step
+from spec.transformer import parts
 
 STATES = ["", "dp", "zero1", "zero3", "zero1+all", "fsdp-hold"]
 CUTS = [
@@ -54,6 +65,25 @@ def test_a_derived_step_is_accepted_as_a_file(states, cuts, checked):
 @pytest.mark.parametrize("hold", [False, True])
 def test_what_is_made_again_or_held_is_accepted(recompute, hold, checked):
     assert checked(text_of("zero1 * tp+sp", recompute=recompute, hold=hold)).accepted
+
+
+@pytest.mark.parametrize("block", ["gpt", "llama"])
+@pytest.mark.parametrize("again", [NOTHING, PAIRS, ALL, FROM_SLICES])
+@pytest.mark.parametrize("strategy", ["zero1 * tp+sp", "fsdp * tp+sp * cp", "cp-all-to-all", "ep * tp"])
+def test_what_is_read_keeps_holds_and_sends_what_was_written(strategy, again, block):
+    model = small(block, "ep" in strategy)
+    step = derive_step(parse(strategy).product, parts(model), again)
+    text = dumps(step, strategy)
+    found, _ = read_step(Reader("step.toml", text, tomllib.loads(text)))
+    assert found.groups == step.groups
+    sizes = model.sizes(16, 16), {axis.name: 2 for axis in step.programs[0].axes}
+    for before, after in zip(step.programs, found.programs, strict=True):
+        typed = replace(after, lies=check_program(after))
+        one, other = PartCosts(before, *sizes), PartCosts(typed, *sizes)
+        assert (one.activations, one.computing) == (other.activations, other.computing)
+        assert [(t.phase, t.elements, t.bytes) for t in one.traffic] == [
+            (t.phase, t.elements, t.bytes) for t in other.traffic
+        ]
 
 
 TEXT = text_of("zero1 * tp+sp")
