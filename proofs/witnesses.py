@@ -65,6 +65,7 @@ def broken_schedules() -> tuple[Broken, ...]:
     dp, zero1, zero2, zero3 = (derive(STRATEGIES[s]) for s in ("dp", "zero1", "zero2", "zero3"))
     reduction, *rest = dp.finish
     mixed = replace(reduction, within=reduction.axes)
+    gather = operation(Kind.ALL_GATHER, reduction.source, axes=reduction.axes)
     return (
         Broken("parameters_are_used_as_slices", "fresh", derive(on_batch("S", "S", "S", "S"))),
         Broken("parameters_are_not_gathered", "fresh", without(zero3, Kind.ALL_GATHER)),
@@ -87,11 +88,25 @@ def broken_schedules() -> tuple[Broken, ...]:
         Broken("nothing_is_clipped", "whole", meant(dp, clip=True)),
         Broken("tied_gradients_are_not_added", "whole", meant(dp, tied=True)),
         Broken("slices_are_summed_along_their_own_axis", "whole", replace(dp, finish=(mixed, *rest))),
+        Broken(
+            "sums_of_different_slices_are_gathered", "whole", replace(dp, finish=(mixed, gather, *rest))
+        ),
+        Broken(
+            "only_a_slice_is_reset",
+            "whole",
+            replace(dp, finish=tuple(map(_within, dp.finish))),
+            steps=2,
+        ),
         Broken("a_view_is_kept_before_the_update", "fresh", _of_an_old_view(), steps=2),
         *_of_one_need(),
         *_of_places(),
         *_of_multiples(),
     )
+
+
+def _within(op: Op) -> Op:
+    """A reset of a device's own slice only."""
+    return replace(op, within=(BATCH,)) if op.kind is Kind.RESET else op
 
 
 def _of_one_need() -> tuple[Broken, ...]:

@@ -244,7 +244,7 @@ def execute(  # noqa: C901
     elif op.kind is Kind.SQUARE_NORM:
         own = domain.replace(domain.zero, read(source, present), op.within, op.shift)
         slices = tuple(a for a in schedule.slices(source) if a not in op.within)
-        own = domain.replace(domain.zero, own, slices) if slices else own
+        own = domain.replace(domain.zero, own, slices)
         store[target, CONTENT] = (False, domain.square_norm(own))
     elif op.kind is Kind.CLIP and isinstance(op.by, Buffer):
         write(target, domain.clip(read(source, present), read(op.by)), present)
@@ -295,7 +295,7 @@ def _collect(op: Op, domain: Domain, value: Any) -> Any:
     if op.kind in REDUCTIONS:  # along an axis of slices it mixes different elements
         slices = tuple(a for a in op.axes if a in op.within)
         other = domain.unknown(outside(op.shift))
-        value = domain.replace(other, value, slices, op.shift) if slices else value
+        value = domain.replace(other, value, slices, op.shift)
     for axis in op.axes:
         if op.kind in REDUCTIONS:
             value = domain.sum(value, axis)

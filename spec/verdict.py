@@ -197,14 +197,15 @@ def _require_statistics(forms: Forms, store: Store) -> None:
     """
     _, value = store[Buffer.STATISTICS, CONTENT]
     unmet = forms.unmet(Need("agreed", value, forms.moved_on(), "the statistics are"))
-    first = tuple(forms.roots.get(axis, 0) for axis in forms.axes)
-    copies = [first] if forms.training.statistics is Statistics.COPY else [*forms.positions()]
+    of_first = forms.training.statistics is Statistics.COPY
+    first = tuple(forms.roots[axis] for axis in forms.axes) if of_first else ()
+    copies = [first] if of_first else [*forms.positions()]
     for position in copies if unmet else ():
         no = forms.reason(position, unmet)
         if no:
             raise no
     begins = forms.symbol("statistics", forms.step + 1)
-    if forms.training.statistics is Statistics.COPY:
+    if of_first:
         begins = forms.with_at(forms.unknown(UNSETTLED), begins, first)
     store[Buffer.STATISTICS, CONTENT] = (False, begins)
 

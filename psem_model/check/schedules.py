@@ -123,6 +123,11 @@ class Checked:
     repair: str = ""  # in words
 
     @property
+    def accepted(self) -> bool:
+        """Whether the verdict accepts."""
+        return self.verdict.accepted
+
+    @property
     def wrong(self) -> Line | None:
         """The line that is wrong, as far as that is known."""
         return self.repaired or self.unmet

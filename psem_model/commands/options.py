@@ -97,7 +97,10 @@ DEVICES_TO_CHECK = option(
     help="Devices, such as 4; 2x4 for two axes. Default: every number along each axis.",
 )
 SCHEDULE = option(
-    PLAN, "--schedule", type=names.FILE, help="A schedule in TOML, as psem derive prints one."
+    PLAN,
+    "--schedule",
+    type=names.FILE,
+    help="A schedule, or a model's step, in TOML, as psem derive prints one.",
 )
 PSI = option(
     SHAPE,

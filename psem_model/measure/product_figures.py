@@ -76,7 +76,7 @@ def sent(run: DistributedTransformer, costs: StageCosts) -> Sent:
             found.add(op.axes, int(elements[own].max()), widths[op.state])
     for key, elements in run.boundary.sent.items():
         own = slice(costs.number * run.inner, (costs.number + 1) * run.inner)
-        axes = (costs.plan.product.pipe or "",)
+        axes = (costs.plan.step.stages or "",)
         found.add(axes, int(elements[own].max()), run.boundary.widths[key])
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from psem_model.check.placements import refused
+from psem_model.check.placements import SMALL, refused, wants_a_copy
 from psem_model.measure.measured import FLOAT, MODULAR, Measured, Run
 from psem_model.measure.product_figures import figures
 from psem_model.measure.states import LARGEST, PER_ELEMENT
@@ -20,8 +20,11 @@ from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placing import Placing
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
+from spec.layouts import LayoutError
 from spec.programs import Program
 from spec.schedule import Schedule
+from spec.steps import check_step
+from spec.verdict import Verdict, check
 
 ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
     (MODULAR, True): Residues,
@@ -62,7 +65,7 @@ def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None =
             ran.step()
     except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
         raise BadInput(f"these sizes cannot be simulated: {error}") from None
-    no = refused(plan.product.states, plan.mesh, plan.pipe.micro_batches, plan.policy)
+    no, for_want_of_a_copy = _judged(plan)
     return Measured(
         name_of(plan),
         name_of(plan),
@@ -84,13 +87,33 @@ def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None =
         True,
         NOT_COUNTED,
         ran.divergence,
-        no.verdict if no else None,
-        bool(no and no.for_want_of_a_copy),
+        no,
+        for_want_of_a_copy,
     )
 
 
+def _judged(plan: ModelPlan) -> tuple[Verdict | None, bool]:
+    """Why its step is rejected, if it is, and whether that is for want of a copy of the weights."""
+    steps, policy = plan.pipe.micro_batches, plan.policy
+    if plan.written is None:
+        no = refused(plan.product.states, plan.mesh, steps, policy)
+        return (no.verdict, no.for_want_of_a_copy) if no else (None, False)
+    try:
+        check_step(plan.written)
+    except LayoutError as error:
+        return Verdict(False, "whole", has=str(error), needs="what a single device computes"), False
+    for group in plan.step.groups:
+        mesh = {axis: min(int(plan.mesh[axis]), SMALL) for axis in group.schedule.axes}
+        verdict = check(group.schedule, mesh, min(steps, SMALL), policy)
+        if not verdict.accepted:
+            return verdict, wants_a_copy(group.schedule, mesh, int(min(steps, SMALL)), policy)
+    return None, False
+
+
 def name_of(plan: ModelPlan) -> str:
-    """The product with the sizes of its axes."""
+    """The product with the sizes of its axes; a file's name."""
+    if plan.written:
+        return plan.text
     mesh, factors = plan.mesh, plan.product.factors
     return " * ".join(f"{f.name}({', '.join(f'{a}={mesh[a]}' for a in f.axes)})" for f in factors)
 
@@ -166,7 +189,7 @@ def placings(plan: ModelPlan, schedule_of: Callable[[Group], Schedule]) -> list[
         for group in stage.groups:
             keys = sorted((number, name) for name, number in owned if name in group.weights)
             axes = group.costs.schedule.axes
-            pipe = next((axis for axis in axes if axis == plan.product.pipe), "")
+            pipe = next((axis for axis in axes if axis == plan.step.stages), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
             sizes = group.costs.sizes
             unit = sizes.psi if sizes.unit is None else sizes.unit

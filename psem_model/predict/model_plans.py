@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from psem_model.predict.asked import OF_PIPELINES, Asked
 from psem_model.predict.models import ModelPlan
 from psem_model.reading import words
-from psem_model.reading.meshes import mesh_of
+from psem_model.reading.meshes import mesh_of, required
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import transformer
 from psem_model.text.errors import BadInput, quoted
@@ -16,9 +17,12 @@ from psem_model.text.figures import counted
 from spec.arithmetic import Number
 from spec.compose import Product
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.layouts import LayoutError
 from spec.mesh import group_size
 from spec.pipeline import Order, Pipeline
-from spec.transformer import Transformer
+from spec.programs import check_program
+from spec.steps import Step
+from spec.transformer import Transformer, parts
 
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
 RECOMPUTE |= {"selective": PAIRS, "full": ALL}  # as Megatron-LM calls them
@@ -68,6 +72,54 @@ def plan(found: Expression, asked: Asked) -> ModelPlan:
     require_experts(found, model.experts)
     require_even(found, sizes, planned.indices, planned.again == FROM_SLICES)
     _require_even_slots(found, planned)
+    return planned
+
+
+def of_step(asked: Asked, path: str, axes: tuple[str, ...], step: Step) -> ModelPlan:
+    """A model's step of a file, for a model that has such parts. Raises BadInput."""
+    sizes = words.mesh(required(asked.devices), axes)
+    given = asked.shape
+    model, sequence = transformer(given), given.get("sequence")
+    if sequence is None:
+        raise BadInput("--sequence: missing; expected the tokens of a sample, such as 16")
+    asked.refuse(["psi", "mlp", "recompute", "hold"], "with a model's step", "its shape alone")
+    has = [(program.part.name, *map(str, program.part.weights)) for program in step.programs]
+    needs = [(part.name, *map(str, part.weights)) for part in parts(model)]
+    for one, other in zip_longest(has, needs, fillvalue=()):
+        if sorted(one) != sorted(other):
+            wrong = sorted({*one} ^ {*other})[0]
+            raise BadInput(
+                f"{quoted(path)}: given a model that {'has' if wrong in one else 'lacks'} {wrong}; "
+                "expected the parts and weights of the shape (see --block, --vocabulary, --experts)"
+            )
+    try:
+        typed = [replace(p, lies={**p.lies, **check_program(p)}) for p in step.programs]
+    except LayoutError as error:
+        raise BadInput(
+            f"{quoted(path)}: {error}; expected a step that can be run: psem check"
+        ) from None
+    kind, stages = Order.ONE_F_ONE_B, sizes[step.stages] if step.stages else 1
+    planned = ModelPlan(
+        model,
+        Product(()),
+        sizes,
+        asked.samples(),
+        words.count("--sequence", sequence, "tokens"),
+        Pipeline(kind, stages, asked.count_of_steps("micro-batches")),
+        asked.bytes,
+        unit=None if asked.unit is None else words.parameters("--unit", asked.unit, "elements"),
+        text=path,
+        written=replace(step, programs=tuple(typed)),
+    )
+    require_places(planned)
+    cut = {(lie.index, axis) for p in typed for lies in p.lies.values() for axis, lie in lies.items()}
+    for index in dict.fromkeys(index for index, _ in cut if index in NAMES):
+        devices = group_size(sizes, {axis for of, axis in cut if of == index})
+        if planned.indices[index] % devices:
+            raise BadInput(
+                f"--devices: given {devices} along what cuts {NAMES[index]}; expected a divisor of "
+                f"{planned.indices[index]:,}"
+            )
     return planned
 
 

@@ -44,7 +44,7 @@ class ModelPlan:
     `unit`: elements gathered and reduced at a time; if it is not given, those of the largest of a
     layer, the embedding and the head, and states are padded as if all units were as large.
     `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
-    `text`: the product as it was typed.
+    `text`: the product as it was typed. `written`: the step, where it was written in a file.
     """
 
     model: Transformer
@@ -58,11 +58,12 @@ class ModelPlan:
     unit: Number | None = None
     offload: bool = False
     text: str = ""
+    written: Step | None = None
 
     @cached_property
     def step(self) -> Step:
         """Programs of the embedding, a layer and the head, and the schedules of their weights."""
-        return derive_step(self.product, self.parts, self.again)
+        return self.written or derive_step(self.product, self.parts, self.again)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -244,8 +245,8 @@ class StageCosts:
         largest = max(sums, key=lambda part: sums[part])
         unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
         mesh = {axis: plan.mesh[axis] for axis in schedule.axes}
-        for stages in plan.shared.values() if plan.product.pipe in mesh else ():
-            mesh[str(plan.product.pipe)] = len(stages)  # only some stages have these words
+        for stages in plan.shared.values() if plan.step.stages in mesh else ():
+            mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
         costs = predict_schedule(schedule, Sizes(psi, mesh, plan.policy, unit), plan.pipe.micro_batches)
         return Group(tuple(names), costs, largest)
 
@@ -350,9 +351,9 @@ class StageCosts:
     def _between_stages(self) -> Iterator[Moved]:
         """Activations to the next virtual stage, cotangents to the one before."""
         plan, pipe, layer = self.plan, self.plan.pipe, self.plan.costs[LAYER]
-        if plan.product.pipe is None or pipe.stages == 1:
+        if plan.step.stages is None or pipe.stages == 1:
             return
-        value, axes = layer.program.gives, (plan.product.pipe,)
+        value, axes = layer.program.gives, (plan.step.stages,)
         forward, backward = value.plain_name, f"d {value.plain_name}"
         for phase, what, end in (
             (FORWARD, forward, pipe.stages - 1),

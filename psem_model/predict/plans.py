@@ -179,10 +179,14 @@ def _of_states(asked: Asked, found: Expression | None) -> StatesPlan:
     return _sized(asked, asked.strategy or "placement", title, derive(placed), placed, mesh)
 
 
-def _of_schedule(asked: Asked, path: str) -> StatesPlan:
-    from psem_model.reading.schedules import read as schedule_in
+def _of_schedule(asked: Asked, path: str) -> Plan:
+    from psem_model.reading.schedules import opened, text_of
+    from psem_model.reading.step_reader import is_step, read_step
 
-    schedule = schedule_in(path)
+    file = opened(text_of(path), path)
+    if is_step(file.content):
+        return model_plans.of_step(asked, path, file.declared(), read_step(file)[0])
+    schedule = file.schedule()
     mesh = words.mesh(required(asked.devices), schedule.axes)
     return _sized(asked, path, path, schedule, None, mesh)
 

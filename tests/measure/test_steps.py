@@ -1,0 +1,123 @@
+"""Models' steps of files, simulated: as derived ones are, and diverging where they are rejected."""
+
+import re
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from psem_model.check.files import check_file
+from psem_model.measure.measured import Run
+from psem_model.measure.report import measured
+from psem_model.predict.asked import Asked
+from psem_model.predict.plans import read
+from psem_model.predict.programs import step as derived
+from psem_model.reading.products import parse
+from psem_model.text.errors import BadInput
+
+SHAPE = {
+    "layers": "1",
+    "hidden": "8",
+    "heads": "4",
+    "vocabulary": "6",
+    "sequence": "4",
+    "block": "llama",
+}
+ONCE = Run(1, "modular", 0)
+
+
+def text_of(strategy):
+    return derived(parse(strategy), False, "llama", False, None)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    """A file of a text."""
+    path = tmp_path_factory.mktemp("steps") / "step.toml"
+
+    def written(text):
+        path.write_text(text)
+        return str(path)
+
+    return written
+
+
+def run_of(path, devices):
+    return measured(read(Asked("simulate", schedule=path, devices=devices, model=SHAPE)), ONCE)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "sizes"),
+    [
+        ("zero1 * tp+sp", "2x2"),
+        ("fsdp * cp", "2x2"),
+        ("zero1+all * tp * cp", "2x2x2"),
+        ("dp * tp * pp", "2x2x1"),
+    ],
+)
+def test_a_file_is_simulated_as_the_product_that_it_is_derived_from(strategy, sizes, file):
+    asked = Asked("simulate", strategy, devices=sizes, model=SHAPE)
+    one, other = measured(read(asked), ONCE), run_of(file(text_of(strategy)), sizes)
+    assert one.stages == other.stages
+    assert other.as_predicted
+    assert other.divergence is None
+
+
+TEXT = text_of("zero1 * tp+sp")
+LINES = TEXT.splitlines()
+NAMES = sorted({*re.findall(r'"([a-z_]+(?: [0-9])?)"', TEXT)})
+
+
+@pytest.mark.slow
+@settings(max_examples=150, suppress_health_check=[HealthCheck.filter_too_much])
+@given(data=st.data())
+def test_what_is_accepted_of_a_changed_file_trains_as_one_device(data, file):
+    """A name in place of another, or a line less; where files are rejected, runs need not diverge."""
+    lines = list(LINES)
+    for _ in range(data.draw(st.integers(1, 2))):
+        number = data.draw(st.integers(13, len(lines) - 1))
+        found = re.findall(r'"[^"]*"', lines[number])
+        if not found or data.draw(st.booleans()):
+            del lines[number]
+        else:
+            name = data.draw(st.sampled_from(NAMES))
+            lines[number] = lines[number].replace(data.draw(st.sampled_from(found)), f'"{name}"')
+    path = file("\n".join(lines))
+    try:
+        assume(check_file(path, None, None, None).accepted)
+        divergence = run_of(path, "2x2").divergence
+    except BadInput:
+        assume(False)
+    assert divergence is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('["d gated", "up"]', '["d gated", "gate"]'),
+        ('axes = ["tensor"], within = ["batch"]', 'axes = ["batch"]'),
+        ('returns = "d layer_in 2"', 'returns = "d layer_in 1"'),
+        ('mlp_norm_scale = "d mlp_norm_scale"', 'mlp_norm_scale = "d attention_norm_scale"'),
+    ],
+)
+def test_a_wrong_line_makes_a_run_diverge(old, new, file):
+    assert old in TEXT
+    path = file(TEXT.replace(old, new))
+    assert not check_file(path, None, None, None).accepted
+    run = run_of(path, "2x2")
+    assert run.divergence is not None
+    assert run.verdict is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (TEXT.replace("down_weight", "other_weight"), "given a model that"),
+        (TEXT.replace('"gate_open", "up"', '"gate_open", "layer_in"'), "expected"),
+    ],
+)
+def test_a_file_that_cannot_be_run_is_refused_in_one_line(text, words, file):
+    with pytest.raises(BadInput) as error:
+        run_of(file(text), "2x2")
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
