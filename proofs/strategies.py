@@ -290,7 +290,7 @@ class Execution(Devices):
 
     def replace(self, old: Any, new: Any, axes: Axes, shift: int = 0) -> Any:
         value = super().replace(old, new, axes, shift)
-        if isinstance(new, Known):
+        if isinstance(new, Known) and axes:
             owned = new.owned + tuple(a for a in axes if a not in new.owned)
             return self.known(value, new.order, owned, *new.facts)
         return value
