@@ -16,11 +16,11 @@ from spec.derive import derive
 from spec.distribute import NOTHING, distribute
 from spec.layouts import LayoutError
 from spec.model_strategies import SAMPLES
-from spec.programs import Axis, Move, Program, check_program
+from spec.programs import Axis, Lies, Move, Program, check_program
 from spec.schedule import Schedule
 from spec.terms import check_gradients
 from spec.transformer import LAYER
-from spec.values import Operation, Part
+from spec.values import Operation, Part, Value
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,15 @@ class Step:
     def summed(self) -> dict[str, tuple[str, ...]]:
         """Of each weight, the axes over which its gradient is to be summed.
 
-        Raises LayoutError if two parts that share it leave it otherwise.
+        Raises LayoutError if two parts that share it have it, or leave its gradient, otherwise.
         """
         found: dict[str, tuple[str, ...]] = {}
+        first: dict[str, tuple[Value, Lies]] = {}
         for program in self.programs:
             for weight in program.part.weights:
-                axes = program.summed(weight)
+                axes, has = program.summed(weight), (weight, program.lies[weight])
+                if first.setdefault(weight.name, has) != has:
+                    raise LayoutError(f"two parts have {weight.name}, not alike", weight.name)
                 if found.setdefault(weight.name, axes) != axes:
                     raise LayoutError(
                         f"the gradient of {weight.name}: {program.part.name} leaves terms over "
@@ -82,14 +85,19 @@ def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -
     return replace(step, groups=found)
 
 
-def check_step(step: Step) -> None:
-    """Raise LayoutError if a part does not do what one device does, or a gradient is summed otherwise
-    than it must be. Whether schedules do what they are to do, the verdict says.
+def check_step(step: Step) -> Step:
+    """The step, with how all values lie. Whether schedules do what they are to do, the verdict says.
+
+    Raises LayoutError if a part does not do what one device does, or a gradient is summed otherwise
+    than it must be.
     """
     step = replace(step, programs=tuple(map(_typed, step.programs)))
-    for before, after in pairwise(program.part for program in step.programs):
-        if after.takes is None or after.takes.indices != before.gives.indices:
-            raise LayoutError(f"{after.name} does not take what {before.name} gives")
+    for before, after in pairwise(step.programs):
+        takes = after.part.takes
+        alike = takes and takes.indices == before.gives.indices
+        if not takes or not alike or after.lies[takes] != before.lies[before.gives]:
+            names = f"{after.part.name} does not take what {before.part.name} gives"
+            raise LayoutError(names, (after.part.name, "takes"))
     for weight, axes in step.summed().items():
         over = [group.schedule.axes for group in step.groups if weight in group.weights]
         if len(over) != 1:
@@ -100,6 +108,24 @@ def check_step(step: Step) -> None:
                 f"over {_over(over[0])}",
                 weight,
             )
+    return step
+
+
+def cut_twice(step: Step) -> dict[str, tuple[str, ...]]:
+    """Indices that are cut along several axes at once, and along which.
+
+    A device has its cells of such an index, nested in the order of the axes, whatever moves led there.
+    """
+    found: dict[str, dict[str, None]] = {}
+    for program in step.programs:
+        for lies in program.lies.values():
+            along = [(lie.index, axis) for axis, lie in lies.items() if lie.index]
+            indices = [index for index, _ in along]
+            for index, axis in along:
+                if indices.count(index) > 1:
+                    found.setdefault(index, {})[axis] = None
+    axes = [axis.name for axis in step.programs[0].axes] if step.programs else []
+    return {index: tuple(sorted(cut, key=axes.index)) for index, cut in found.items()}
 
 
 def _typed(program: Program) -> Program:

@@ -25,10 +25,10 @@ def given_to(part: Part) -> tuple[Value, ...]:
 
 @dataclass
 class Terms:
-    """Terms by number: equal ones have one. Sums are equal whatever their order."""
+    """Terms by number: equal ones have one. Sums and products are equal whatever their order."""
 
     numbers: dict[Any, int] = field(default_factory=dict)
-    addends: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    addends: dict[int, Counter[int]] = field(default_factory=dict)  # of a sum, each so many times
 
     def number(self, term: Any) -> int:
         return self.numbers.setdefault(term, len(self.numbers))
@@ -38,20 +38,29 @@ class Terms:
         return self.number((value.name.partition("|")[0], value.indices))
 
     def sum(self, numbers: Sequence[int]) -> int:
-        flat = tuple(sorted(a for n in numbers for a in self.addends.get(n, (n,))))
-        if len(flat) == 1:
-            return flat[0]
-        made = self.number(flat)
+        if len(numbers) == 1:
+            return numbers[0]
+        flat = sum(map(self.of, numbers), Counter[int]())
+        made = self.number(frozenset(flat.items()))
         self.addends[made] = flat
         return made
+
+    def of(self, number: int) -> Counter[int]:
+        """What a term is the sum of; of another term, itself."""
+        return self.addends.get(number) or Counter([number])
 
     def made(self, operation: Operation, reads: Sequence[int]) -> int:
         """What an operation makes of these."""
         if operation.does is Does.ADD:
             return self.sum(reads)
         what = (operation.does, operation.function, operation.over, frozenset(operation.renamed))
-        of = tuple((n, value.indices) for n, value in zip(reads, operation.reads, strict=True))
-        return self.number((what, operation.backward, of, operation.makes.indices))
+        makes = frozenset(operation.makes.indices)
+        pairs = zip(reads, operation.reads, strict=True)
+        of: Any = tuple((n, frozenset(value.indices)) for n, value in pairs)
+        if operation.does is Does.CONTRACT:
+            of = frozenset(Counter(of).items())
+        backward = operation.backward and operation.does is not Does.RENAME  # it is a rename, too
+        return self.number((what, backward, of, makes))
 
 
 def computed(program: Program, terms: Terms) -> dict[str, int]:
@@ -85,7 +94,7 @@ def _executed(program: Program, terms: Terms) -> tuple[list[tuple[Line, int]], d
     known = {v: n for v, n in known.items() if v in kept or v.role is Role.WEIGHT}
     known[program.seed] = terms.number(SEED)
     run(program.backward)
-    found |= {weight.name: of(gradient) for weight, gradient in program.gradients.items()}
+    found |= {_of(weight): of(gradient) for weight, gradient in program.gradients.items()}
     return made, found | ({"returns": of(program.returns)} if program.returns else {})
 
 
@@ -107,10 +116,15 @@ def differentiated(part: Part, terms: Terms) -> dict[str, int]:
                 pulled.setdefault(value, []).append(made)
     for value in given_to(part):
         if value not in pulled:
-            raise LayoutError(f"nothing that is given depends on {value.name}: it has no gradient")
+            what = f"nothing that {part.name} gives depends on {value.name}: it has no gradient"
+            raise LayoutError(what, (part.name, "takes" if value == part.takes else value.name))
     found = {"gives": known[part.gives]}
-    found |= {weight.name: terms.sum(pulled[weight]) for weight in part.weights}
+    found |= {_of(weight): terms.sum(pulled[weight]) for weight in part.weights}
     return found | ({"returns": terms.sum(pulled[part.takes])} if part.takes else {})
+
+
+def _of(weight: Value) -> str:
+    return f"gradient of {weight.name}"
 
 
 def _pulled_back(
@@ -139,17 +153,15 @@ def check_gradients(program: Program) -> None:
     """
     terms = Terms()
     right = differentiated(program.part, terms)
-    sums = [Counter(terms.addends.get(n, (n,))) for n in range(len(terms.numbers))]
+    sums = [terms.of(number) for number in range(len(terms.numbers))]
     made, found = _executed(program, terms)
     if found == right:
         return
     for line, number in made:
-        has = Counter(terms.addends.get(number, (number,)))
-        if not any(has <= whole for whole in sums):
+        if not any(terms.of(number) <= whole for whole in sums):
             raise LayoutError("the chain rule gives no such term", line)
-    for name, number in right.items():
-        if found.get(name) != number:
-            takes = program.part.takes
-            of = takes.name if takes and name == "returns" else name
-            what = f"the gradient of {of} is not the sum of what its uses contribute"
-            raise LayoutError(what, (program.part.name, name))
+    part = program.part
+    wrong = [weight.name for weight in part.weights if found.get(_of(weight)) != right[_of(weight)]]
+    of = wrong[0] if wrong else part.takes.name if part.takes else ""
+    what = f"the gradient of {of} is not the sum of what its uses contribute"
+    raise LayoutError(what, (part.name, of if wrong else "returns"))

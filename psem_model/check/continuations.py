@@ -43,6 +43,8 @@ def spoiling(schedule: Schedule, right: Callable[[Schedule], bool]) -> Spot | No
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if continues(middle) else (low, middle)
+    if low == len(ops):
+        return None
     last = ops[low]
     if last.kind is Kind.RELEASE:  # it is meant; what was made of the buffer before is not enough
         low = max((i for i in range(low) if last.source in reads(ops[i])), default=low)

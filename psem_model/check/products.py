@@ -16,7 +16,7 @@ from spec.programs import Move
 from spec.schedule import Schedule
 from spec.stages import check_stages, pieces, sends, to_sum
 from spec.states import BytePolicy
-from spec.steps import Step, check_step, derive_step
+from spec.steps import Step, check_step, cut_twice, derive_step
 from spec.transformer import Transformer, parts
 from spec.values import Operation
 
@@ -86,6 +86,11 @@ class CheckedStep:
             if self.step.shared:
                 shared = ", ".join(self.step.shared)
                 facts.append(f"several stages use {shared}: their gradients are summed")
+            for index, axes in cut_twice(self.step).items():
+                facts.append(
+                    f"{index} is cut along {' x '.join(axes)}: each device has its cells, nested in "
+                    f"this order; contiguous chunks are those if a buffer is cut along {axes[0]} first"
+                )
             sections = tuple(section for found in self.weights for section in found.sections())
         return Report("check", self.headline, tuple(facts), sections, self.data(), self.accepted)
 
@@ -148,7 +153,7 @@ def checked_step(
     a file what a LayoutError is about stands.
     """
     try:
-        check_step(step)
+        step = check_step(step)
     except LayoutError as error:
         line = error.at[1] if isinstance(error.at, tuple) else None
         what = f"{line}: {error}" if isinstance(line, Operation | Move) else str(error)

@@ -140,7 +140,8 @@ STEP_TABLES = (
     (
         "[cuts]",
         'what each axis cuts, as batch = { stream = "b" }, tensor = { weights = ["g", "f", "v"], '
-        'stream = "s" }: weights along these indices, what parts hand on along that one',
+        'stream = "s" }: weights along these indices, what parts hand on along that one. Of an index '
+        "that several axes cut a device has cells, nested in the order of axes, the first outermost",
     ),
     (
         "[a part]",

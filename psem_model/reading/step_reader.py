@@ -14,7 +14,7 @@ from spec.layouts import PARTIAL, WHOLE, Lie, along
 from spec.model_costs import WRITTEN
 from spec.programs import COLLECTIVE, Axis, Lies, Line, Move, Program
 from spec.steps import Group, Step
-from spec.training import Training
+from spec.training import PLAIN
 from spec.values import Does, Operation, Part, Role, Value
 
 TOP = ("axes", "stages", "parts", "training", "cuts", "states")
@@ -69,20 +69,22 @@ class _Steps:
         stages = None
         if "stages" in content:
             stages = file.choose(("stages",), file.typed(("stages",), content["stages"], str), axes)
-        training = file.training()
-        if training != Training(training.loss):
-            key = next(k for k in content["training"] if k != "loss")
-            raise file.wrong(("training", key), shown(content["training"][key]), "loss alone")
+        if file.training() != PLAIN:
+            expected = "a sum over all samples: groups of weights do not see one another's numbers"
+            raise file.wrong(("training",), "another loss, or more", expected)
         cuts = tuple(self.cut(name, table, axes) for name, table in self.tables(("cuts",)).items())
         for axis in axes:
-            if axis != stages and axis not in [cut.name for cut in cuts]:
-                raise self.file.missing(("axes",), axis, f"{axis} = ... in [cuts]: what it cuts")
+            if (axis == stages) is (axis in [cut.name for cut in cuts]):
+                expected = (
+                    f"{axis} = ... in [cuts], what it cuts of the model, or stages, one of the two"
+                )
+                raise file.wrong(("axes",), shown(axis), expected)
         programs = []
         for name in file.once(("parts",), names, "part"):
             if name not in content:
                 raise file.missing((), name, f"a table [{name}], as it is in parts")
             programs.append(_Parts(self, name, cuts).program())
-        groups = tuple(self.groups(training, axes, programs))
+        groups = tuple(self.groups(axes, programs))
         return Step(tuple(programs), groups, stages), self.places
 
     def tables(self, path: Path) -> dict[str, Any]:
@@ -100,9 +102,7 @@ class _Steps:
             self.file.typed((*path, "weights"), index, str)
         return Axis(name, tuple(weights), stream)
 
-    def groups(
-        self, training: Training, axes: tuple[str, ...], programs: Iterable[Program]
-    ) -> Iterable[Group]:
+    def groups(self, axes: tuple[str, ...], programs: Iterable[Program]) -> Iterable[Group]:
         """The schedules of the states, each of some weights."""
         if "states" not in self.file.content:
             raise self.file.missing((), "states", "tables [[states]]: the schedule of each weight")
@@ -117,7 +117,7 @@ class _Steps:
             nested = Reader(self.file.name, self.file.text, own, path)
             for axis in nested.declared(or_none=True):
                 self.file.choose((*path, "axes"), axis, axes)
-            schedule = replace(nested.schedule(or_none=True), training=training)
+            schedule = nested.schedule(or_none=True)
             self.places |= dict.fromkeys(weights, (*path, "weights"))
             yield Group(tuple(weights), schedule)
 
@@ -147,15 +147,25 @@ class _Parts:
         takes = None
         if "takes" in table:
             takes = self.value((self.name, "takes"), table["takes"], Role.STREAM)
+            self.steps.places[self.name, "takes"] = (self.name, "takes")
         weights = self.given(table, "weights", Role.WEIGHT)
         constants = self.given(table, "constants", Role.CONSTANT)
         for value in (*([takes] if takes else []), *weights):
             self.forward[value.name] = value
-        for value in constants:
-            self.forward[value.name] = named = replace(value, name=NUMBER.sub("", value.name))
-            self.lies[named] = {axis.name: WHOLE for axis in self.axes}
+        given = [*([takes] if takes else []), *weights, *constants]
+        self.file.once((self.name,), [value.name for value in given], "name")
+        named = [replace(value, name=NUMBER.sub("", value.name)) for value in constants]
+        for value, plain in zip(constants, named, strict=True):
+            one = plain if named.count(plain) == 1 else value
+            self.forward[value.name] = one
+            self.lies[one] = {axis.name: WHOLE for axis in self.axes}
         lines = self.lines(table, "forward", self.forward)
-        gives = self.one(table, "gives", self.forward)
+        for weight in weights:
+            if not any(weight in line.reads for line in lines):
+                raise self.file.wrong(
+                    (self.name, "weights"), shown(weight.name), "weights that it reads"
+                )
+        gives = self.one(table, "gives", {line.makes.name: line.makes for line in lines}, made=True)
         cotangent = self.text(
             (self.name, "cotangent"), table, "the cotangent that backward starts from"
         )
@@ -201,11 +211,16 @@ class _Parts:
             raise self.file.missing(path[:-1], key, f"{key} = ...: {what}")
         return self.file.typed(path, table[key], str)
 
-    def one(self, table: Mapping[str, Any], key: str, known: Mapping[str, Value]) -> Value:
-        """A value that is there."""
+    def one(
+        self, table: Mapping[str, Any], key: str, known: Mapping[str, Value], made: bool = False
+    ) -> Value:
+        """A value that is there; one that is made, if that is asked for."""
         path = (self.name, key)
         self.steps.places[path] = path
-        return self.there(path, self.text(path, table, "the name of a value"), known)
+        text = self.text(path, table, "the name of a value")
+        if made and text not in known:
+            raise self.file.wrong(path, shown(text), "a value that forward makes", nearest(text, known))
+        return self.there(path, text, known)
 
     def there(self, path: Path, name: Any, known: Mapping[str, Value]) -> Value:
         """A value by its name: backward has those of forward as well."""
@@ -335,7 +350,7 @@ class _Parts:
         there = self.forward.get(name)
         if there and self.root(there) == root:  # made again
             makes = there
-        elif root.role is not Role.CONSTANT:
+        else:
             self.roots[makes] = root
         return Move(axes[0], value, makes, before, after)
 
@@ -345,7 +360,11 @@ class _Parts:
         """An operation of the model, or of its derivative."""
         makes = self.value((*path, "into"), into, Role.ACTIVATION)
         backward = self.file.typed((*path, "backward"), table.get("backward", False), bool)
-        derived = backward and does in (Does.APPLY, Does.NORMALISE)
+        derived = does in (Does.APPLY, Does.NORMALISE)
+        if backward and (path[1] == "forward" or not (derived or does is Does.RENAME)):
+            expected = f"no backward, for {does.value} in {path[1]}"
+            raise self.file.wrong((*path, "backward"), "true", expected)
+        derived = derived and backward
         count = TAKES[does] + derived
         if len(reads) != count:
             expected = f"{count} value{'s' * (count > 1)}, for {does.value}{' backward' * backward}"
@@ -353,6 +372,8 @@ class _Parts:
         function = over = ""
         if does in (Does.APPLY, Does.NORMALISE):
             function = self.text((*path, "by"), table, "the function's name")
+            if not function.isidentifier():
+                raise self.file.wrong((*path, "by"), shown(function), "a function's name, such as gelu")
         if does is Does.NORMALISE:
             over = self.text((*path, "over"), table, "the index of which it needs all")
             self.file.choose((*path, "over"), over, makes.indices)
@@ -389,8 +410,8 @@ def _misfit(operation: Operation) -> str:
         alike = all({*value.indices} == makes for value in operation.reads)
         return "" if alike else "values with the same indices"
     old, new = ({pair[side] for pair in operation.renamed} for side in (0, 1))
-    if not old <= first:
-        return f"names of indices that {operation.reads[0].name} has"
+    if not old <= first or new & (first - old):
+        return f"new names for indices that {operation.reads[0].name} has"
     if len(old) == len(new):  # one for one
         return "" if makes == first - old | new else " ".join(sorted(first - old | new))
     return "" if new <= makes and not old & makes else "the new names in place of the old ones"

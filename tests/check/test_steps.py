@@ -127,7 +127,7 @@ def test_a_forgotten_move_is_rejected_at_a_line_after_it(number, checked):
             'returns = "d layer_in 1"',
             "the gradient of layer_in is not the sum",
         ),
-        ('"gate_open", "up"]', '"gate_open", "gate"]', "nothing that is given depends on up_weight"),
+        ('"gate_open", "up"]', '"gate_open", "gate"]', "nothing that layer gives depends on up_weight"),
         (
             '"attention_norm_scale", "mlp_norm_scale", "final',
             '"attention_norm_scale", "final',
@@ -189,6 +189,164 @@ def test_bad_input_is_one_line(old, new, words, checked):
         checked(TEXT.replace(old, new, 1))
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+MLP = """
+axes = ["batch"]
+parts = ["mlp"]
+[cuts]
+batch = { stream = "b" }
+[mlp]
+takes = "x[b h]"
+weights = ["up[h f]", "down[f h]"]
+constants = ["mask[b f]"]
+forward = [
+  { op = "contract", source = ["x", "up"], into = "u[b f]" },
+  { op = "apply", by = "gelu", source = "u", into = "a[b f]" },
+  { op = "contract", source = ["a", "mask(batch b)"], into = "m[b f]" },
+  { op = "contract", source = ["m", "down"], into = "y[b h]" },
+]
+gives = "y"
+cotangent = "dy"
+backward = [
+  { op = "contract", source = ["dy", "down"], into = "dm[b f]" },
+  { op = "contract", source = ["m", "dy"], into = "ddown[f h]" },
+  { op = "contract", source = ["dm", "mask(batch b)"], into = "da[b f]" },
+  { op = "apply", by = "gelu", source = ["da", "u"], backward = true, into = "du[b f]" },
+  { op = "contract", source = ["x", "du"], into = "dup[h f]" },
+  { op = "contract", source = ["du", "up"], into = "dx[b h]" },
+]
+returns = "dx"
+[mlp.gradients]
+up = "dup"
+down = "ddown"
+[[states]]
+weights = ["up", "down"]
+axes = ["batch"]
+[states.step]
+micro_step = [
+  { op = "forward", source = "parameters", into = "activations" },
+  { op = "backward", source = "parameters", into = "gradients" },
+]
+finish = [
+  { op = "all_reduce", source = "gradients", axes = ["batch"] },
+  { op = "update", source = "gradients", into = "optimizer" },
+  { op = "reset", source = "gradients" },
+]
+"""
+SLICED = """forward = [
+  { op = "slice", source = "mask", axes = ["batch"], along = "b", into = "own mask" },"""
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {'["x", "up"]': '["up", "x"]'},
+        {'["du", "up"], into': '["up", "du"], into'},
+        {'into = "ddown[f h]"': 'into = "ddown[h f]"'},
+        {"forward = [": SLICED, '"mask(batch b)"': '"own mask"'},
+        {'["a", "mask(batch b)"], into = "m[b f]"': '["mask(batch b)", "a"], into = "m[f b]"'},
+    ],
+)
+def test_a_model_of_ones_own_is_accepted_however_products_are_written(changes, checked):
+    text = MLP
+    for old, new in changes.items():
+        assert old in text
+        text = text.replace(old, new)
+    assert checked(text).accepted, checked(text).wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('["dm", "mask(batch b)"], into = "da[b f]"', '["dm", "dm"], into = "da[b f]"', "no such term"),
+        ('up = "dup"', 'up = "ddown"', "the gradient of up is not the sum"),
+        (
+            'by = "gelu", source = "u"',
+            'by = "gelu", source = ["u", "u"], backward = true',
+            "in forward",
+        ),
+        ("backward = true, into", "into", "expected 1 value, for apply"),
+        ("[cuts]", 'training = { loss = "mean" }\n[cuts]', "a sum over all samples"),
+        ("[cuts]", 'stages = "batch"\n[cuts]', "one of the two"),
+        ('"down[f h]"]', '"down[f h]", "w[h]"]', "expected weights that it reads"),
+        ('"down[f h]"]', '"down[f h]", "mask[f h]"]', "expected each name once"),
+        ('gives = "y"', 'gives = "x"', "a value that forward makes"),
+        ('by = "gelu", source = "u"', 'by = "ge lu", source = "u"', "a function's name"),
+        ('["m", "down"]', '["a", "down"]', "no such term"),
+    ],
+)
+def test_what_a_model_of_ones_own_lacks_is_told(old, new, words, checked):
+    assert old in MLP
+    try:
+        found = checked(MLP.replace(old, new, 1))
+        said = "" if found.accepted else found.wrong
+    except BadInput as error:
+        said = str(error)
+    assert words in said
+
+
+def two_parts(second):
+    """The model twice, one part after the other, and the second changed."""
+    start, end = MLP.index("[mlp]"), MLP.index("[[states]]")
+    part = MLP[start:end].replace("mlp", "two")
+    for old, new in second.items():
+        assert old in part
+        part = part.replace(old, new)
+    return MLP[:end].replace('["mlp"]', '["mlp", "two"]') + part + MLP[end:]
+
+
+def test_two_parts_may_share_weights_that_they_have_alike(checked):
+    assert checked(two_parts({})).accepted
+    transposed = {'"down[f h]"': '"down[h f]"'}
+    assert "not alike" in checked(two_parts(transposed)).wrong
+
+
+def test_an_equal_line_of_the_second_part_is_told_by_its_own_place(checked):
+    text = two_parts({'["dm", "mask(batch b)"]': '["dm", "m"]', '"u"], backward': '"u"], backward'})
+    found = checked(text)
+    assert "no such term" in found.wrong
+    assert text.splitlines()[int(found.at.removeprefix("line ")) - 1].count('["dm", "m"]')
+
+
+def test_two_masks_are_not_one_mask(checked):
+    masks = {'"mask[b f]"': '"mask 1[b f]", "mask 2[b f]"', '"mask(batch b)"': '"mask 1(batch b)"'}
+    text = MLP
+    for old, new in masks.items():
+        text = text.replace(old, new)
+    assert checked(text).accepted
+    other = text.replace('["dm", "mask 1', '["dm", "mask 2')
+    assert "no such term" in checked(other).wrong
+
+
+def test_an_index_that_two_axes_cut_is_told(checked):
+    found = checked(text_of("tp+sp * cp"))
+    assert found.accepted
+    assert any(fact.startswith("s is cut along tensor x context") for fact in found.report().facts)
+
+
+@pytest.mark.parametrize("finish", ["finish = []", ""])
+def test_a_step_that_finishes_nothing_is_rejected(finish, checked):
+    text = MLP[: MLP.index("finish = [")] + finish
+    assert not checked(text).accepted
+    assert not checked('axes = ["batch"]\n[step]\n' + text[text.index("micro_step") :]).accepted
+
+
+def test_sums_of_sums_take_no_longer(checked):
+    """Each of forty lines doubles what the one before made."""
+    chain = [
+        f'  {{ op = "add", source = ["y{i}", "y{i}"], into = "y{i + 1}[b h]" }},' for i in range(40)
+    ]
+    back = [
+        f'  {{ op = "add", source = ["e{i}", "e{i}"], into = "e{i + 1}[b h]" }},' for i in range(40)
+    ]
+    text = MLP.replace('into = "y[b h]" },', 'into = "y0[b h]" },\n' + "\n".join(chain))
+    text = text.replace('gives = "y"', 'gives = "y40"').replace('cotangent = "dy"', 'cotangent = "e0"')
+    text = text.replace("backward = [\n", "backward = [\n" + "\n".join(back) + "\n").replace(
+        '"dy"', '"e40"'
+    )
+    assert checked(text).accepted, checked(text).wrong
 
 
 WORDS = sorted({*re.findall(r'"[^"]*"', TEXT), "true", "[]", "1"})
