@@ -5,7 +5,7 @@ from __future__ import annotations
 from psem_model.predict.model_plans import RECOMPUTE, held, require_experts
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import small
-from psem_model.reading.steps import dumps
+from psem_model.reading.steps import dumps, numbered
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.report import Column, Report, Section, listed, rows
 from spec.distribute import NOTHING, distribute
@@ -71,16 +71,8 @@ class _Shown:
         part = derived.part
         made = [line.makes for line in derived.forward]
         self.again = {part.takes, *made}
-        alike: dict[str, dict[Value, None]] = {}
         there = [*([part.takes] if part.takes else []), *part.weights, *made, derived.seed]
-        for value in (*there, *(line.makes for line in derived.backward)):
-            alike.setdefault(value.plain_name, {})[value] = None
-        # values of one name are numbered as they come
-        self.names = {
-            value: f"{name} {number}" if len(values) > 1 else name
-            for name, values in alike.items()
-            for number, value in enumerate(values, 1)
-        }
+        self.names = numbered([*there, *(line.makes for line in derived.backward)])
         self.used: set[str] = set()
 
     def report(self, found: Expression) -> Report:

@@ -53,8 +53,21 @@ def _group(group: Group) -> Iterator[str]:
     yield from (*part_lines(schedule), "")
 
 
+def numbered(values: Iterable[Value]) -> dict[Value, str]:
+    """Names of values; of those that share one, numbered as they come. Slices of a constant have one."""
+    there, alike = list(values), dict[str, dict[object, None]]()
+    for value in there:
+        alike.setdefault(value.plain_name, {})[_itself(value)] = None
+    names = {
+        one: f"{name} {number}" if len(same) > 1 else name
+        for name, same in alike.items()
+        for number, one in enumerate(same, 1)
+    }
+    return {value: names[_itself(value)] for value in there}
+
+
 class _Part:
-    """A part's program. Values that share a name are numbered as they come."""
+    """A part's program as lines of a file."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
@@ -62,15 +75,7 @@ class _Part:
         given = [*([part.takes] if part.takes else []), *part.weights]
         there = [*given, *(v for line in program.forward for v in (*line.reads, line.makes))]
         there += [program.seed, *(v for line in program.backward for v in (*line.reads, line.makes))]
-        alike: dict[str, dict[object, None]] = {}
-        for value in there:
-            alike.setdefault(value.plain_name, {})[_itself(value)] = None
-        names = {
-            one: f"{name} {number}" if len(values) > 1 else name
-            for name, values in alike.items()
-            for number, one in enumerate(values, 1)
-        }
-        self.names = {value: names[_itself(value)] for value in there}
+        self.names = numbered(there)
         constants = (value for value in there if value.role is Role.CONSTANT)
         self.constants = {self.names[value]: value for value in constants}
 
@@ -82,8 +87,7 @@ class _Part:
         if part.takes:
             yield f'takes = "{self.typed(part.takes)}"'
         yield f"weights = {strings(map(self.typed, part.weights))}"
-        constants = (f"{name} [{' '.join(v.indices)}]" for name, v in self.constants.items())
-        yield f"constants = {strings(text.replace(' [', '[') for text in constants)}"
+        yield f"constants = {strings(map(self.typed, self.constants.values()))}"
         for name, lines in (("forward", program.forward), ("backward", program.backward)):
             yield f"{name} = ["
             for line in lines:
