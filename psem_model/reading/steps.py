@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
 from spec.layouts import WHOLE, Layout
@@ -54,7 +54,7 @@ def _group(group: Group) -> Iterator[str]:
 
 
 def numbered(values: Iterable[Value]) -> dict[Value, str]:
-    """Names of values; of those that share one, numbered as they come. Slices of a constant have one."""
+    """Names of values; those that share one are numbered. All slices of a constant have one name."""
     there, alike = list(values), dict[str, dict[object, None]]()
     for value in there:
         alike.setdefault(value.plain_name, {})[_itself(value)] = None
