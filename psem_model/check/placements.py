@@ -23,24 +23,28 @@ BY_HAND = "a step written by hand may be right: `psem check FILE` says so"
 
 
 class NotRealisable(UserError):
-    """The placement's derived step is rejected: the verdict, and a small run that diverges.
+    """A placement's derived step, or one that is written, is rejected: the verdict, and a small run.
 
     `for_want_of_a_copy`: it would be accepted if the optimizer state had a copy of the weights. Then no
     right step is derived of the placement, but one written by hand may be right.
     """
 
     def __init__(
-        self, verdict: Verdict, divergence: Divergence | None, for_want_of_a_copy: bool
+        self,
+        verdict: Verdict,
+        divergence: Divergence | None,
+        for_want_of_a_copy: bool,
+        written: bool = False,
     ) -> None:
         super().__init__(verdict.reason)
         self.verdict, self.divergence = verdict, divergence
-        self.for_want_of_a_copy = for_want_of_a_copy
+        self.for_want_of_a_copy, self.written = for_want_of_a_copy, written
 
     def lines(self) -> list[str]:
         """In words."""
-        if self.for_want_of_a_copy:
+        if self.for_want_of_a_copy and not self.written:
             return [f"not derived: {self.verdict.reason}", NO_COPY, BY_HAND]
-        lines = [f"not realisable: {self.verdict.reason}"]
+        lines = [f"{'rejected' if self.written else 'not realisable'}: {self.verdict.reason}"]
         if self.divergence is not None:
             lines.append(f"a run that diverges: {divergence_text(self.divergence)}")
         return lines
@@ -61,10 +65,10 @@ class NotRealisable(UserError):
 
 @lru_cache(maxsize=4096)
 def verdict_of(
-    placement: Placement, sizes: tuple[int, ...], micro_steps: int, policy: BytePolicy
+    schedule: Schedule, sizes: tuple[int, ...], micro_steps: int, policy: BytePolicy
 ) -> Verdict:
-    """The verdict of a placement's schedule on a mesh of these sizes."""
-    return check(derive(placement), dict(zip(placement.axes, sizes, strict=True)), micro_steps, policy)
+    """The verdict of a schedule on a mesh of these sizes."""
+    return check(schedule, dict(zip(schedule.axes, sizes, strict=True)), micro_steps, policy)
 
 
 def wants_a_copy(
@@ -80,20 +84,31 @@ def wants_a_copy(
 def require_realisable(
     placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
 ) -> None:
-    """Raise NotRealisable if the placement's schedule is rejected on this mesh.
+    """Raise NotRealisable if the placement's schedule is rejected on this mesh."""
+    require_accepted(derive(placement), mesh, micro_steps, policy, written=False)
+
+
+def require_accepted(
+    schedule: Schedule,
+    mesh: Mapping[str, int],
+    micro_steps: int,
+    policy: BytePolicy,
+    *,
+    written: bool = True,
+) -> None:
+    """Raise NotRealisable if a schedule is rejected on this mesh.
 
     Beyond 3 devices an axis, and 3 micro-steps, the verdict is that of 3.
     """
-    sizes = tuple(min(mesh[a], SMALL) for a in placement.axes)
-    few = min(micro_steps, SMALL)
-    verdict = verdict_of(placement, sizes, few, policy)
+    sizes, few = tuple(min(mesh[a], SMALL) for a in schedule.axes), min(micro_steps, SMALL)
+    verdict = verdict_of(schedule, sizes, few, policy)
     if not verdict.accepted:
-        small = dict(zip(placement.axes, sizes, strict=True))
+        small = dict(zip(schedule.axes, sizes, strict=True))
         options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
         options["master"] = policy.master
-        schedule = derive(placement)
         divergence = first_divergence(schedule, small, **options)
-        raise NotRealisable(verdict, divergence, wants_a_copy(schedule, small, few, policy))
+        copy = wants_a_copy(schedule, small, few, policy)
+        raise NotRealisable(verdict, divergence, copy, written)
 
 
 def refused(

@@ -18,6 +18,7 @@ from psem_model.commands.options import (
     PLACEMENT,
     POLICY,
     PSI,
+    SCHEDULE,
     STRATEGY,
     UNIT,
     options,
@@ -31,11 +32,14 @@ from psem_model.text.errors import REJECTED
     examples=[
         "psem predict zero3 --psi 70B --devices 64 --unit 1B",
         'psem predict "zero1(dp=16) * tp(8)" --config llama-3-70b --sequence 8192',
+        "psem predict --schedule my.toml --psi 70B --devices 64",
     ],
 )
-@options(STRATEGY, PLACEMENT, HOLD, PSI, DEVICES, POLICY, ACCUMULATE, UNIT, *MODEL, EXACT, FORM)
+@options(
+    STRATEGY, PLACEMENT, HOLD, SCHEDULE, PSI, DEVICES, POLICY, ACCUMULATE, UNIT, *MODEL, EXACT, FORM
+)
 def predict(form: str, exact: bool, **given: Any) -> None:
-    """What a STRATEGY (or a placement) needs in memory and moves, per device.
+    """What a STRATEGY, a placement or a step in a file needs in memory and moves, per device.
 
     Of the training states: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload,
     fused-update. Of the model, whose shape must be given: tp, tp+sp, pp, cp, cp-all-to-all, ep. And

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from psem_model.check.placements import SMALL, refused, wants_a_copy
+from psem_model.check.placements import NotRealisable, refused
+from psem_model.check.products import refused_step
 from psem_model.measure.measured import FLOAT, MODULAR, Measured, Run
 from psem_model.measure.product_figures import figures
 from psem_model.measure.states import LARGEST, PER_ELEMENT
@@ -20,11 +21,8 @@ from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placing import Placing
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
-from spec.layouts import LayoutError
 from spec.programs import Program
 from spec.schedule import Schedule
-from spec.steps import check_step
-from spec.verdict import Verdict, check
 
 ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
     (MODULAR, True): Residues,
@@ -65,7 +63,7 @@ def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None =
             ran.step()
     except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
         raise BadInput(f"these sizes cannot be simulated: {error}") from None
-    no, for_want_of_a_copy = _judged(plan)
+    no = _refused(plan)
     return Measured(
         name_of(plan),
         name_of(plan),
@@ -87,27 +85,17 @@ def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None =
         True,
         NOT_COUNTED,
         ran.divergence,
-        no,
-        for_want_of_a_copy,
+        no.verdict if no else None,
+        bool(no and no.for_want_of_a_copy),
     )
 
 
-def _judged(plan: ModelPlan) -> tuple[Verdict | None, bool]:
-    """Why its step is rejected, if it is, and whether that is for want of a copy of the weights."""
-    steps, policy = plan.pipe.micro_batches, plan.policy
-    if plan.written is None:
-        no = refused(plan.product.states, plan.mesh, steps, policy)
-        return (no.verdict, no.for_want_of_a_copy) if no else (None, False)
-    try:
-        check_step(plan.written)
-    except LayoutError as error:
-        return Verdict(False, "whole", has=str(error), needs="what a single device computes"), False
-    for group in plan.step.groups:
-        mesh = {axis: min(int(plan.mesh[axis]), SMALL) for axis in group.schedule.axes}
-        verdict = check(group.schedule, mesh, min(steps, SMALL), policy)
-        if not verdict.accepted:
-            return verdict, wants_a_copy(group.schedule, mesh, int(min(steps, SMALL)), policy)
-    return None, False
+def _refused(plan: ModelPlan) -> NotRealisable | None:
+    """Why its step is rejected, if it is."""
+    steps = int(plan.micro_steps)
+    if plan.written:
+        return refused_step(plan.written, plan.mesh, steps, plan.policy)
+    return refused(plan.product.states, plan.mesh, steps, plan.policy)
 
 
 def name_of(plan: ModelPlan) -> str:

@@ -118,7 +118,7 @@ class ModelPlan:
         And the layers of a segment, and the bytes kept of a micro-batch. None where that keeps no
         less, or where something is made again, or kept on the host, anyway.
         """
-        if self.again != NOTHING or self.offload:
+        if self.again != NOTHING or self.offload or self.written:
             return None
         size_mid = self.costs[LAYER].activations
         size_in = replace(self, again=ALL).costs[LAYER].activations

@@ -63,7 +63,7 @@ def symbolic(plan: ModelPlan) -> ModelPlan:
     mesh = {axis: symbol(axis_symbol(axis)) for axis in plan.mesh}
     pipe = replace(
         plan.pipe,
-        stages=mesh[plan.product.pipe] if plan.product.pipe else 1,
+        stages=mesh[plan.step.stages] if plan.step.stages else 1,
         micro_batches=symbol("m"),
         chunks=symbol("v") if plan.pipe.chunks > 1 else 1,
     )
@@ -98,7 +98,7 @@ def forms(plan: ModelPlan) -> dict[str, dict[str, Any]]:
         }
         for name, costs in closed.costs.items()
     }
-    if plan.product.pipe:
+    if plan.step.stages:
         found["pipeline"] = {
             "bubble_of_ideal": pipeline.bubble_of_ideal(closed.pipe),
             "bubble_of_total": pipeline.bubble_of_span(closed.pipe),

@@ -81,7 +81,7 @@ class _Reported:
             (*(NAMES[f.name] for f in plan.product.factors), *_facts(plan)),
             (
                 *(self._part(name) for name in plan.costs),
-                *([_stages(plan), self._pipeline()] if plan.product.pipe else []),
+                *([_stages(plan), self._pipeline()] if plan.step.stages else []),
                 self._memory(),
                 _operations(plan),
                 totals(sent, bool(plan.busiest.host_bytes)),
@@ -97,7 +97,7 @@ class _Reported:
                 "memory": _of_memory(plan),
                 **(
                     {"pipeline": {"bubble_if": "all stages take equally long"}}
-                    if plan.product.pipe
+                    if plan.step.stages
                     else {}
                 ),
                 "communication": {"stage": plan.busiest.number, **sent},
@@ -220,8 +220,7 @@ def activations_mode(plan: ModelPlan) -> str:
     program, found = plan.costs[LAYER].program, []
     if plan.again in (NOTHING, PAIRS):
         layouts = {lie.layout for value in program.kept for lie in program.lies[value].values()}
-        of_others = plan.product.states.axes or plan.product.pipe  # samples, and layers, are cut
-        is_cut = bool(of_others) or Layout.SHARDED in layouts
+        is_cut = bool(plan.step.stages) or Layout.SHARDED in layouts
         kept = {Mode.SHARDED: is_cut, Mode.REPLICATED: Layout.REPLICATED in layouts or not is_cut}
         found = [mode.value for mode in Mode if kept.get(mode)]
     made_again = [] if plan.again == NOTHING else [Mode.MATERIALIZED.value]
@@ -287,7 +286,7 @@ def _of_memory(plan: ModelPlan) -> dict[str, Any]:
 
 
 def _at(plan: ModelPlan, stage: StageCosts) -> str:
-    return f", on stage {stage.number:,}" if plan.product.pipe else ""
+    return f", on stage {stage.number:,}" if plan.step.stages else ""
 
 
 def _stages(plan: ModelPlan) -> Section:

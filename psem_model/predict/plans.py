@@ -74,8 +74,7 @@ SIMULATE = "simulate"  # the command that takes schedules and perceptrons as wel
 
 def read(asked: Asked) -> Plan:
     """The plan that is asked for. Raises BadInput."""
-    if asked.command == SIMULATE:
-        _require_one(asked)
+    _require_one(asked)
     if asked.schedule is not None:
         return _of_schedule(asked, asked.schedule)
     found = None if asked.strategy is None else parse(asked.strategy)
@@ -89,12 +88,12 @@ def read(asked: Asked) -> Plan:
 
 def _require_one(asked: Asked) -> None:
     """Raise BadInput unless there is a strategy, a placement or a schedule, one of the three."""
-    several = "simulate: expected a strategy, --placement or --schedule"
+    several = f"{asked.command}: expected a strategy, --placement or --schedule"
     others = asked.strategy is not None or asked.placement is not None or asked.hold
     if asked.schedule is not None and others:
         raise BadInput(f"{several}, one of the three; nearest: --schedule alone")
     if asked.schedule is None and asked.strategy is None and asked.placement is None:
-        raise BadInput(f"{several}; nearest: simulate zero3")
+        raise BadInput(f"{several}; nearest: {asked.command} zero3")
 
 
 def read_several(

@@ -11,7 +11,9 @@ from psem_model.text.report import Formula, in_words
 from spec.arithmetic import Number
 from spec.derive import derive
 from spec.memory import Sizes, transient
+from spec.mesh import Axes
 from spec.placement import Placement
+from spec.schedule import Schedule
 from spec.states import BytePolicy
 
 PSI, UNIT, K, MICRO = sympy.symbols("Psi U K m", positive=True)
@@ -48,11 +50,11 @@ class Closed:
         return kept[0] if len(kept) == 1 else sympy.Max(*kept, evaluate=False)
 
 
-def mesh_symbols(placement: Placement) -> dict[str, Any]:
+def mesh_symbols(axes: Axes) -> dict[str, Any]:
     """N for one axis; N_axis for several."""
-    if len(placement.axes) == 1:
-        return {placement.axes[0]: sympy.Symbol("N", positive=True)}
-    return {axis: sympy.Symbol(f"N_{axis}", positive=True) for axis in placement.axes}
+    if len(axes) == 1:
+        return {axes[0]: sympy.Symbol("N", positive=True)}
+    return {axis: sympy.Symbol(f"N_{axis}", positive=True) for axis in axes}
 
 
 def closed_form(
@@ -66,10 +68,21 @@ def closed_form(
 
     `padded`: with ceilings; otherwise as if N divided Psi. `with_unit`: with a unit U of its own.
     """
+    return closed_form_of(derive(placement), policy, padded, with_unit, micro_steps)
+
+
+def closed_form_of(
+    schedule: Schedule,
+    policy: BytePolicy,
+    padded: bool,
+    with_unit: bool = False,
+    micro_steps: Number = MICRO,
+) -> Prediction:
+    """The same of a schedule."""
     unit = UNIT if with_unit else None
     symbolic = BytePolicy(sympy.sympify(policy.w), sympy.sympify(policy.g), K)
-    sizes = Sizes(PSI, mesh_symbols(placement), symbolic, unit, Closed(padded))
-    return predict_schedule(derive(placement), sizes, micro_steps)
+    sizes = Sizes(PSI, mesh_symbols(schedule.axes), symbolic, unit, Closed(padded))
+    return predict_schedule(schedule, sizes, micro_steps)
 
 
 def peak_formula(prediction: Prediction) -> Any:

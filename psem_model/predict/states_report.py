@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from psem_model.check.placements import require_accepted
 from psem_model.predict.plans import StatesPlan
-from psem_model.predict.states import Prediction, predict
-from psem_model.predict.states_closed import LEGEND, closed_form, peak_formula, text, written
+from psem_model.predict.states import Prediction, predict_schedule
+from psem_model.predict.states_closed import LEGEND, closed_form_of, peak_formula, text, written
 from psem_model.reading.placements import symbols_of
 from psem_model.text.figures import counted, in_bytes, times
 from psem_model.text.report import (
@@ -35,29 +36,19 @@ OF_ALL = "all parameters at once: --unit says how many"
 
 def report(plan: StatesPlan) -> Report:
     """The prediction beside its closed forms. Raises NotRealisable."""
-    placement = plan.placement
-    if placement is None:
-        raise TypeError("a schedule has no placement to predict")
-    found = predict(
-        placement,
-        plan.psi,
-        plan.mesh,
-        plan.policy,
-        plan.micro_steps,
-        plan.unit,
-        plan.sizes.arithmetic,
-    )
-    return _Reported(plan, placement, found).report()
+    written = plan.placement is None
+    require_accepted(plan.schedule, plan.mesh, plan.micro_steps, plan.policy, written=written)
+    return _Reported(plan, predict_schedule(plan.schedule, plan.sizes, plan.micro_steps)).report()
 
 
 class _Reported:
     """A prediction beside its closed forms."""
 
-    def __init__(self, plan: StatesPlan, placement: Placement, found: Prediction) -> None:
+    def __init__(self, plan: StatesPlan, found: Prediction) -> None:
         self.plan, self.found, self.policy = plan, found, plan.policy
-        self.placement, self.unit = placement, plan.unit
-        self.forms = closed_form(self.placement, self.policy, plan.padded, self.unit is not None)
-        in_units = closed_form(self.placement, self.policy, plan.padded, with_unit=True)
+        self.unit, schedule = plan.unit, plan.schedule
+        self.forms = closed_form_of(schedule, self.policy, plan.padded, self.unit is not None)
+        in_units = closed_form_of(schedule, self.policy, plan.padded, with_unit=True)
         passing = peak_formula(in_units) - in_units.total
         of_units = self.unit is None and passing.has(in_units.sizes.unit)
         self.by_unit = text(peak_formula(in_units)) if of_units else ""
@@ -75,7 +66,7 @@ class _Reported:
             plan.title,
             facts,
             (
-                self._placement(),
+                *([self._placement(plan.placement)] if plan.placement else []),
                 *self._schedule(),
                 self._memory(),
                 self._operations(),
@@ -106,7 +97,7 @@ class _Reported:
             "accumulate": plan.micro_steps,
             "unit": plan.psi if self.unit is None else self.unit,
             "padding": "exact" if plan.padded else "divisible",
-            "hold": self.placement.hold,
+            "hold": bool(plan.placement and plan.placement.hold),
         }
 
     def _formulas(self) -> dict[str, str]:
@@ -119,8 +110,7 @@ class _Reported:
         }
 
     # --------------------------------------------------------------------------------- sections
-    def _placement(self) -> Section:
-        placement = self.placement
+    def _placement(self, placement: Placement) -> Section:
         used = {m for s in State for _, m in dict(placement.modes)[s]}
         notes = [f"{mode.value:<3} {MODE_MEANING[mode]}" for mode in Mode if mode in used]
         held = ["gathered parameters are held from forward to backward"] if placement.hold else []
@@ -170,6 +160,8 @@ class _Reported:
         notes = []
         if any(move.op.state is State.ACTIVATIONS for move in p.moves):
             notes.append("activations move too; what they take and move is not counted here")
+        if self.plan.placement is None:
+            notes.append("of a schedule that reads what is there, and releases what it makes")
         return Section(
             "communication per device and step",
             columns,
@@ -204,12 +196,13 @@ class _Reported:
         return f"{self.policy.of(state)} = {self.policy.provenance(state)}"
 
     def _legend(self) -> dict[str, str]:
-        several = len(self.placement.axes) > 1
+        axes = self.plan.schedule.axes
+        several = len(axes) > 1
         dropped = () if self.unit is not None or "shard" in self.by_unit else ("shard",)
         found = {name: words for name, words in LEGEND.items() if not name.startswith(dropped)}
         if several:
             del found["N"]
-            found |= {f"N_{axis}": f"devices along {axis}" for axis in self.placement.axes}
+            found |= {f"N_{axis}": f"devices along {axis}" for axis in axes}
         return found
 
 

@@ -156,7 +156,7 @@ class _Parts:
         self.file.once((self.name,), [value.name for value in given], "name")
         named = [replace(value, name=NUMBER.sub("", value.name)) for value in constants]
         for value, plain in zip(constants, named, strict=True):
-            one = plain if named.count(plain) == 1 else value
+            one = replace(plain, form_of="") if named.count(plain) == 1 else value
             self.forward[value.name] = one
             self.lies[one] = {axis.name: WHOLE for axis in self.axes}
         lines = self.lines(table, "forward", self.forward)
@@ -169,7 +169,8 @@ class _Parts:
         cotangent = self.text(
             (self.name, "cotangent"), table, "the cotangent that backward starts from"
         )
-        seed = Value(cotangent, gives.indices, width=self.widths.get(cotangent, WRITTEN))
+        width = self.widths.get(cotangent, WRITTEN)
+        seed = _named(cotangent, gives.indices, Role.ACTIVATION, width)
         self.backward[cotangent] = seed
         back = self.lines(table, "backward", self.backward)
         returns = self.one(table, "returns", self.backward) if takes else None
@@ -194,7 +195,7 @@ class _Parts:
             raise self.file.wrong(path, shown(text), A_VALUE)
         indices = self.file.once(path, found[2].split(), "index")
         width = self.widths.get(found[1], 0 if role is Role.CONSTANT else WRITTEN)
-        return Value(found[1], indices, role, width)
+        return _named(found[1], indices, role, width)
 
     def given(self, table: Mapping[str, Any], key: str, role: Role) -> tuple[Value, ...]:
         """Weights, or constants."""
@@ -396,6 +397,12 @@ class _Parts:
         if not found:
             raise self.file.missing(path, "names", 'names = ["s -> u"]: the indices it renames')
         return tuple(found)
+
+
+def _named(name: str, indices: tuple[str, ...], role: Role, width: int) -> Value:
+    """A value; those whose names end in a number are forms of one."""
+    of = NUMBER.sub("", name)
+    return Value(name, indices, role, width, "" if of == name else of)
 
 
 def _misfit(operation: Operation) -> str:

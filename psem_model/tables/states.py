@@ -151,7 +151,7 @@ def _placed_so(state: State, mode: Mode) -> Placement:
 def _keeps(mode: Mode, style: Style) -> Any:
     """Elements that rest on a device, of the parameters placed so."""
     placed = _placed_so(State.PARAMETERS, mode)
-    sizes = Sizes(PSI, mesh_symbols(placed), ONE_BYTE, None, Closed(style.padded))
+    sizes = Sizes(PSI, mesh_symbols(placed.axes), ONE_BYTE, None, Closed(style.padded))
     return sympy.sympify(resting(derive(placed), State.PARAMETERS, sizes))
 
 

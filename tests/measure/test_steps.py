@@ -1,19 +1,25 @@
 """Models' steps of files, simulated: as derived ones are, and diverging where they are rejected."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from psem_model.check.files import check_file
+from psem_model.check.placements import NotRealisable
 from psem_model.measure.measured import Run
 from psem_model.measure.report import measured
 from psem_model.predict.asked import Asked
 from psem_model.predict.plans import read
 from psem_model.predict.programs import step as derived
+from psem_model.predict.report import predicted
 from psem_model.reading.products import parse
+from psem_model.reading.schedules import dumps
 from psem_model.text.errors import BadInput
+from spec.derive import derive
+from spec.strategies import STRATEGIES
 
 SHAPE = {
     "layers": "1",
@@ -121,3 +127,25 @@ def test_a_file_that_cannot_be_run_is_refused_in_one_line(text, words, file):
         run_of(file(text), "2x2")
     assert words in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("strategy", ["zero1 * tp+sp", "zero3 * cp * tp"])
+def test_what_a_file_needs_and_moves_is_predicted_as_of_its_product(strategy, file):
+    sizes = "4x2x2" if strategy.count("*") > 1 else "4x2"
+    one = predicted(read(Asked("predict", strategy, devices=sizes, model=SHAPE)))
+    path = file(text_of(strategy))
+    other = predicted(read(Asked("predict", schedule=path, devices=sizes, model=SHAPE)))
+
+    def tables(report):
+        return [[row.cells for row in section.rows] for section in report.sections]
+
+    assert tables(one) == tables(other)
+
+
+def test_what_is_rejected_is_not_predicted(file):
+    wrong = file(TEXT.replace('["d gated", "up"]', '["d gated", "gate"]'))
+    with pytest.raises(NotRealisable, match="the chain rule"):
+        predicted(read(Asked("predict", schedule=wrong, devices="2x2", model=SHAPE)))
+    schedule = file(dumps(replace(derive(STRATEGIES["dp"]), finish=()), "dp"))
+    with pytest.raises(NotRealisable, match="at the end of the step"):
+        predicted(read(Asked("predict", schedule=schedule, devices="2", psi="1000")))
