@@ -6,6 +6,7 @@
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 
 import hypothesis
@@ -18,12 +19,14 @@ from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
 from spec.compose import Product, factor
 from spec.derive import derive
+from spec.everywhere import everywhere
 from spec.memory import MODEL_STATES, Sizes
 from spec.modes import Mode
 from spec.placement import BATCH, on_batch, place
 from spec.schedule import (
     COLLECTIVE_KINDS,
     HOST_TRANSFERS,
+    MICRO_STEPS,
     PASSING,
     REDUCTIONS,
     RESTING,
@@ -290,6 +293,16 @@ def agree_on_a_schedule_of(path):
             assert accepted or not path.stem.startswith("right_"), path.stem
 
 
+def agree_in_general(schedule):
+    """What is found for all numbers of devices and of micro-steps is found for a few of them."""
+    found = everywhere(schedule, {})
+    for sizes in product((1, 2, 3), repeat=len(schedule.axes) + 1):
+        point = dict(zip((*schedule.axes, MICRO_STEPS), sizes, strict=True))
+        said = next((one.accepted for one in found.found if one.says(point)), None)
+        mesh = {axis: point[axis] for axis in schedule.axes}
+        assert said in (None, check(schedule, mesh, point[MICRO_STEPS]).accepted), point
+
+
 def agree_on_operations_along_two_axes():
     """Means, counts and slices of one operation that acts along both axes at once."""
     axes, mesh = ("batch", "sequence"), {"batch": 2, "sequence": 3}
@@ -350,6 +363,7 @@ def main(examples):
     refuse_whole_values_in_a_room_for_slices()
     for path in (*REGRESSIONS, *EXAMPLES):
         agree_on_a_schedule_of(path)
+        agree_in_general(read(str(path)))
     agree_on_named_strategies()
     agree_on_what_is_released()
     agree_on_what_is_replaced()
