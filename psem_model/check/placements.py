@@ -84,22 +84,11 @@ def wants_a_copy(
 def require_realisable(
     placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
 ) -> None:
-    """Raise NotRealisable if the placement's schedule is rejected on this mesh."""
-    require_accepted(derive(placement), mesh, micro_steps, policy, written=False)
+    """Raise NotRealisable if the placement's schedule is rejected on this mesh.
 
-
-def require_accepted(
-    schedule: Schedule,
-    mesh: Mapping[str, int],
-    micro_steps: int,
-    policy: BytePolicy,
-    *,
-    written: bool = True,
-) -> None:
-    """Raise NotRealisable if a schedule is rejected on this mesh.
-
-    Beyond 3 devices an axis, and 3 micro-steps, the verdict is that of 3.
+    Beyond 3 devices an axis, and 3 micro-steps, the verdict is that of 3: derived steps shift nothing.
     """
+    schedule = derive(placement)
     sizes, few = tuple(min(mesh[a], SMALL) for a in schedule.axes), min(micro_steps, SMALL)
     verdict = verdict_of(schedule, sizes, few, policy)
     if not verdict.accepted:
@@ -108,27 +97,15 @@ def require_accepted(
         options["master"] = policy.master
         divergence = first_divergence(schedule, small, **options)
         copy = wants_a_copy(schedule, small, few, policy)
-        raise NotRealisable(verdict, divergence, copy, written)
+        raise NotRealisable(verdict, divergence, copy)
 
 
 def refused(
     placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
 ) -> NotRealisable | None:
     """Why the placement's schedule is rejected on this mesh, if it is."""
-    return refused_schedule(derive(placement), mesh, micro_steps, policy, written=False)
-
-
-def refused_schedule(
-    schedule: Schedule,
-    mesh: Mapping[str, int],
-    micro_steps: int,
-    policy: BytePolicy,
-    *,
-    written: bool = True,
-) -> NotRealisable | None:
-    """Why a schedule is rejected on this mesh, if it is."""
     try:
-        require_accepted(schedule, mesh, micro_steps, policy, written=written)
+        require_realisable(placement, mesh, micro_steps, policy)
     except NotRealisable as error:
         return error
     return None
