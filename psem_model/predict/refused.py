@@ -1,4 +1,4 @@
-"""Why a plan is rejected: a derived step by its placement, one that is written as `psem check` does."""
+"""Why a plan is rejected: a written step is judged as `psem check` does, at its own sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ def refused_plan(plan: Plan) -> NotRealisable | None:
     """Why its step is rejected, if it is; the first reason."""
     steps = int(plan.micro_steps)
     if plan.written is None:
-        return refused(plan.product.states, plan.mesh, steps, plan.policy)
+        schedules = (group.schedule for group in plan.step.groups)
+        each = (refused(schedule, plan.mesh, steps, plan.policy) for schedule in schedules)
+        return next(filter(None, each), None)
     known = {MICRO_STEPS: steps} if steps <= MANY_STEPS else {}
 
     def checked(_: int, schedule: Schedule) -> Checked:
