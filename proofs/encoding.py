@@ -6,7 +6,7 @@ of an axis: `lift` tabulates a function of the specification over all values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -44,6 +44,19 @@ def lift(function: Callable[..., Any], choices: Sequence[tuple[Any, dict[Any, An
     for name, branch in reversed(branches[:-1]):
         result = branch if branch.eq(result) else z3.If(term == name, branch, result)
     return result
+
+
+class Terms:
+    """Conditions on modes, as terms over mode variables (`spec.requirements.Logic`)."""
+
+    either, both = staticmethod(z3.Or), staticmethod(z3.And)
+
+    def __init__(self, modes: Mapping[State, Any]) -> None:
+        self.modes = modes
+
+    def among(self, state: State, *modes: Mode) -> Any:
+        """The state's mode is one of these."""
+        return z3.Or(*(self.modes[state] == MODES[mode] for mode in modes))
 
 
 @lru_cache(maxsize=1)

@@ -15,14 +15,15 @@ from typing import Any
 import z3
 
 from proofs.claim import claim
-from proofs.encoding import MODES, ModeSort, Symbolic, lift
+from proofs.encoding import MODES, ModeSort, Symbolic, Terms, lift
 from proofs.kernel import Kernel, KernelError, Theorem
 from spec.any_size import Comparison, any_size
 from spec.derive import derive
 from spec.memory import Sizes
-from spec.modes import GATHERED, M, Mode, O, R, S
+from spec.modes import Mode
 from spec.placement import BATCH
 from spec.reference import first_divergence, primes
+from spec.requirements import requirements
 from spec.schedule import MICRO_STEPS
 from spec.space import (
     ACTIVATIONS,
@@ -44,7 +45,7 @@ from spec.space import (
     realisable,
     verdicts,
 )
-from spec.states import BytePolicy
+from spec.states import BytePolicy, State
 from spec.strategies import STRATEGIES
 from spec.verdict import check
 
@@ -74,36 +75,12 @@ def _name(regime: Regime) -> str:
 
 def _characterised(k: Kernel, regime: Regime) -> Theorem:
     """The verdict on each placement, tabulated, and what its modes must be: one query for all."""
-    states = [k.constant(name, ModeSort) for name in ("theta", "omega", "grads", "acts")]
+    names = ("theta", "omega", "grads", "acts")
+    states = {state: k.constant(name, ModeSort) for state, name in zip(State, names, strict=True)}
     accepted = set(realisable(regime))
-    verdict = lift(lambda *m: z3.BoolVal(m in accepted), [(state, MODES) for state in states])
-    return k.prove("modes_decide", verdict == _fitting(states, regime))
-
-
-def _fitting(states: list[Any], regime: Regime) -> Any:
-    """What the modes of a realisable placement are."""
-    theta, omega, grads, acts = states
-
-    def among(state: Any, *modes: Mode) -> Any:
-        return z3.Or(*(state == MODES[mode] for mode in modes))
-
-    slices_of_view = z3.And(among(omega, GATHERED), among(theta, GATHERED, M))
-    slices_updated = z3.Or(among(omega, S), slices_of_view)
-    needs = [among(acts, S, M, O)]
-    match regime.kept:
-        case Kept.COPY:
-            needs += [among(theta, R, GATHERED, M, O), among(omega, R, S, GATHERED, O)]
-        case Kept.MOMENTS:  # weights are updated where they rest
-            whole, sliced = among(theta, R), among(theta, GATHERED)
-            beside = z3.And(sliced, among(omega, S, GATHERED))
-            needs += [z3.Or(z3.And(whole, among(omega, R, S, GATHERED)), beside)]
-        case Kept.NOTHING:
-            needs += [among(theta, R, GATHERED), among(omega, R, S, GATHERED, M)]
-            slices_updated = z3.Or(among(theta, GATHERED), among(omega, S, M))
-    needs.append(z3.Implies(among(grads, S), slices_updated))
-    if regime.several:
-        needs.append(among(grads, R, S, GATHERED, O))
-    return z3.And(*needs)
+    verdict = lift(lambda *m: z3.BoolVal(m in accepted), [(term, MODES) for term in states.values()])
+    met = z3.And(*requirements(regime, Terms(states)).values())
+    return k.prove("modes_decide", verdict == met)
 
 
 def _same_on_every_number_of_devices(regime: Regime) -> None:

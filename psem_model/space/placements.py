@@ -264,9 +264,9 @@ class Space:
             *LEGEND,
         )
         sections = [
-            self._table(f"best of the {PLACEMENTS}, each at some sizes", self.listed, False),
-            self._table("strategies", self.strategies, False),
-            *([self._table("classes", self.rows, True)] if every else []),
+            self.table(f"best of the {PLACEMENTS}, each at some sizes", self.listed, False),
+            self.table("strategies", self.strategies, False),
+            *([self.table("classes", self.rows, True)] if every else []),
             self._rivals(),
             *([self._reasons()] if reasons else []),
         ]
@@ -279,7 +279,8 @@ class Space:
             self._data(every, reasons),
         )
 
-    def _table(self, title: str, rows: list[Row], members: bool) -> Section:
+    def table(self, title: str, rows: list[Row], members: bool) -> Section:
+        """Classes or strategies; `members`: with the placements in each."""
         last = "its placements" if members else "placed as"
         columns = tuple(Column(head, right=4 <= i <= 6) for i, head in enumerate(HEAD))
         columns += (Column("here", 1), Column(last, 1))

@@ -1,0 +1,253 @@
+"""Which placements keep within bounds on their cost, and why none does: asked of the solver.
+
+Bounds are on bytes per device: `resting <= 4*Psi/N + 2*Psi, sent <= 2*Psi`. The four modes are
+variables; what a realisable placement's modes must be are constraints over them (claim P1).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import combinations, product
+from math import isfinite
+from operator import add, ge, gt, le, lt, mul, sub, truediv
+from typing import Any
+
+import z3
+
+from proofs.encoding import MODES, ModeSort, Terms, lift
+from psem_model.space.placements import Row, Space, spelled
+from psem_model.text.errors import BadInput, or_nearest, quoted
+from psem_model.text.figures import counted
+from psem_model.text.report import Report, Section
+from spec.modes import Mode
+from spec.requirements import requirements
+from spec.space import CostForm, FourModes, Point, classes, closed_form, placement_of
+from spec.states import State
+
+LEAST_DEVICES = 2
+COSTS = {
+    "resting": "bytes that rest on a device",
+    "sent": "bytes that it sends in a step",
+    "host": "bytes over its host link in a step",
+}
+SIZES = {
+    "Psi": "parameters",
+    "N": "devices",
+    "m": "micro-steps of a step",
+    "w": "bytes of a weight",
+    "g": "bytes of a gradient",
+    "K": "bytes of optimizer state per parameter",
+}
+NAMES = (*COSTS, *SIZES)
+RELATIONS: dict[type, Callable[[Any, Any], Any]] = {ast.LtE: le, ast.Lt: lt, ast.GtE: ge, ast.Gt: gt}
+OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: add,
+    ast.Sub: sub,
+    ast.Mult: mul,
+    ast.Div: truediv,
+}
+EXAMPLE = "resting <= 4*Psi/N + 2*Psi, sent <= 2*Psi"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An inequality, as it was typed."""
+
+    text: str
+    tree: ast.Compare
+
+    def holds(self, values: Mapping[str, Any]) -> Any:
+        """The inequality, of numbers or of terms."""
+        sides = [self.tree.left, *self.tree.comparators]
+        found = [self._value(side, values) for side in sides]
+        relations = (RELATIONS[type(op)] for op in self.tree.ops)
+        return z3.And(*(r(a, b) for r, a, b in zip(relations, found[:-1], found[1:], strict=True)))
+
+    def _value(self, node: ast.expr, values: Mapping[str, Any]) -> Any:
+        match node:
+            case ast.BinOp():
+                left, right = self._value(node.left, values), self._value(node.right, values)
+                return OPERATIONS[type(node.op)](left, right)
+            case ast.Name():
+                return values[node.id]
+            case ast.Constant():
+                return z3.RealVal(str(Fraction(str(node.value))))
+        raise AssertionError(ast.dump(node))
+
+
+def bounds(text: str) -> tuple[Bound, ...]:
+    """Inequalities between commas. Raises BadInput."""
+    return tuple(map(_bound, text.split(",")))
+
+
+def _bound(text: str) -> Bound:
+    text = text.strip()
+    wrong = f"--where: given {quoted(text)}; expected "
+    try:
+        tree = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise BadInput(f"{wrong}inequalities between commas, such as {EXAMPLE}") from None
+    if not isinstance(tree, ast.Compare) or any(type(op) not in RELATIONS for op in tree.ops):
+        raise BadInput(f"{wrong}an inequality (<=, <, >=, >), such as {EXAMPLE}")
+    for side in (tree.left, *tree.comparators):
+        _require_sum(side, wrong)
+    if not any(isinstance(n, ast.Name) and n.id in COSTS for n in ast.walk(tree)):
+        raise BadInput(f"{wrong}a bound on {', '.join(COSTS)}")
+    return Bound(text, tree)
+
+
+def _require_sum(node: ast.expr, wrong: str) -> None:
+    """Raise BadInput unless it is of numbers and names, by + - * and / by what is not 0."""
+    match node:
+        case ast.BinOp() if type(node.op) in OPERATIONS:
+            if isinstance(node.op, ast.Div) and not _is_size(node.right):
+                raise BadInput(f"{wrong}a size to divide by, or a number that is not 0")
+            _require_sum(node.left, wrong)
+            _require_sum(node.right, wrong)
+        case ast.BinOp():
+            raise BadInput(f"{wrong}+, -, * and / between sizes")
+        case ast.Name() if node.id not in NAMES:
+            near = or_nearest(node.id, NAMES)
+            raise BadInput(f"{wrong}{', '.join(NAMES)} in place of {quoted(node.id)}{near}")
+        case ast.Name():
+            pass
+        case ast.Constant() if type(node.value) in (int, float) and isfinite(node.value):
+            pass
+        case _:
+            raise BadInput(f"{wrong}numbers and {', '.join(NAMES)}, with +, -, * and / between them")
+
+
+def _is_size(node: ast.expr) -> bool:
+    """Whether it is a size, or a number that is not 0."""
+    if isinstance(node, ast.Name):
+        return node.id in SIZES and node.id != "K"
+    return isinstance(node, ast.Constant) and bool(node.value)
+
+
+class Asked:
+    """The placements that keep within bounds: on so many devices, or on every number from 2 on."""
+
+    def __init__(self, space: Space, asked: tuple[Bound, ...], every_number: bool) -> None:
+        self.space, self.bounds, self.every_number = space, asked, every_number
+        self.modes = {state: z3.Const(state.value, ModeSort) for state in State}
+
+    @cached_property
+    def constraints(self) -> dict[str, Any]:
+        """What must hold, by name: of realisable placements, and each bound."""
+        found = requirements(self.space.regime, Terms(self.modes))
+        placed = [(self.modes[state], MODES) for state in list(State)[:3]]
+        for bound in self.bounds:
+            found[bound.text] = lift(lambda *m, b=bound: z3.BoolVal(self.keeps(m, b)), placed)
+        return found
+
+    def keeps(self, modes: FourModes, bound: Bound) -> bool:
+        """Whether the cost of a placement is within a bound, whatever Psi is."""
+        form = closed_form(placement_of((*modes, Mode.SHARDED))).within(self.space.regime)
+        known = self._known
+        if (form, bound) not in known:
+            known[form, bound] = self._keeps(form, bound)
+        return known[form, bound]
+
+    @cached_property
+    def _known(self) -> dict[tuple[CostForm, Bound], bool]:
+        return {}
+
+    def _keeps(self, form: CostForm, bound: Bound) -> bool:
+        psi, devices = z3.Reals("Psi N")
+        space = self.space
+        here = [devices >= LEAST_DEVICES] if self.every_number else [devices == space.devices]
+        widths = tuple(z3.RealVal(str(width)) for width in space.point.widths)
+        steps = z3.RealVal(space.micro_steps)
+        cost = form.at(Point(psi, psi / devices, steps, widths))
+        values = {
+            "resting": cost.resting,
+            "sent": cost.sent * psi * (devices - 1) / devices,
+            "host": cost.host,
+            **dict(zip(SIZES, (psi, devices, steps, *widths), strict=True)),
+        }
+        solver = z3.Solver()
+        solver.add(psi > 0, *here, z3.Not(bound.holds(values)))
+        found = solver.check()
+        if found == z3.unknown:
+            raise BadInput(f"--where: given {quoted(bound.text)}; expected a bound that can be decided")
+        return bool(found == z3.unsat)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """The classes of equal cost that serve: every model of the constraints."""
+        solver, found = z3.Solver(), set()
+        solver.add(*self.constraints.values())
+        names = {term: mode for mode, term in MODES.items()}
+        while solver.check() == z3.sat:
+            model = solver.model()
+            values = [model.eval(self.modes[state], model_completion=True) for state in State]
+            found.add(tuple(names[value] for value in values[:3]))
+            terms = list(self.modes.values())[:3]
+            solver.add(z3.Or(*(term != value for term, value in zip(terms, values, strict=False))))
+        served = {
+            form: [modes for modes in placed if modes[:3] in found]
+            for form, placed in classes(self.space.regime).items()
+        }
+        listed = {modes: row for row in self.space.rows for modes in row.modes}
+        return [listed[spelled(placed[0])] for placed in served.values() if placed]
+
+    def why_none(self) -> dict[str, int]:
+        """As few bounds as no realisable placement meets, and what of realisability they contradict.
+
+        None can be left out. For each, how many placements meet the other bounds, and are realisable
+        but perhaps for it.
+        """
+        asked = {bound.text for bound in self.bounds}
+        fixed = {name: c for name, c in self.constraints.items() if name not in asked}
+        for count in range(1, len(asked) + 1):
+            for few in combinations(sorted(asked), count):
+                tried = fixed | {name: self.constraints[name] for name in few}
+                core = _core(tried)
+                if core:
+                    return {name: self._number(tried, name) for name in core}
+        raise AssertionError(asked)
+
+    def _number(self, tried: Mapping[str, Any], without: str) -> int:
+        """How many of all placements meet the constraints but one."""
+        others = z3.And(*(constraint for name, constraint in tried.items() if name != without))
+        terms = list(self.modes.values())
+        every = product(MODES.values(), repeat=len(terms))
+        found = (z3.simplify(z3.substitute(others, *zip(terms, m, strict=True))) for m in every)
+        return sum(map(z3.is_true, found))
+
+    def report(self) -> Report:
+        """The classes that serve; or, wrong, why none does."""
+        space, p = self.space, self.space.policy
+        devices = "every number of devices" if self.every_number else counted(space.devices, "device")
+        title = (
+            f"placements of a batch axis within bounds: {devices}, w = {p.w}, g = {p.g}, K = {p.k}, "
+            f"{counted(space.micro_steps, 'micro-step')} a step"
+        )
+        facts = tuple(bound.text for bound in self.bounds)
+        data = {"bounds": list(facts), "devices": None if self.every_number else space.devices}
+        if self.rows:
+            if self.every_number:
+                facts += (f"figures, and what is better here: on {space.devices} devices",)
+            table = space.table("placements that serve", self.rows, True)
+            serve = {"serve": [row.data() for row in self.rows]}
+            return Report("space", title, facts, (table,), data | serve)
+        core = self.why_none()
+        lines = (f"{name} (without it {counted(n, 'placement')})" for name, n in core.items())
+        none = Section("no placement serves; these cannot hold together", notes=tuple(lines))
+        return Report("space", title, facts, (none,), data | {"serve": [], "conflict": core}, False)
+
+
+def _core(constraints: Mapping[str, Any]) -> list[str]:
+    """Constraints that cannot hold together, none of which can be left out; empty if all can."""
+    solver = z3.Solver()
+    solver.set("core.minimize", True)
+    for name, constraint in constraints.items():
+        solver.assert_and_track(constraint, name)
+    if solver.check() == z3.sat:
+        return []
+    core = {str(name) for name in solver.unsat_core()}
+    return [name for name in constraints if name in core]
