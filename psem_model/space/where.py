@@ -115,7 +115,9 @@ def _require_sum(node: ast.expr, wrong: str) -> None:
             raise BadInput(f"{wrong}{', '.join(NAMES)} in place of {quoted(node.id)}{near}")
         case ast.Name():
             pass
-        case ast.Constant() if type(node.value) in (int, float) and isfinite(node.value):
+        case ast.Constant(value=int() | float() as number) if type(number) is not bool and isfinite(
+            number
+        ):
             pass
         case _:
             raise BadInput(f"{wrong}numbers and {', '.join(NAMES)}, with +, -, * and / between them")
