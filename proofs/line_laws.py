@@ -1,0 +1,373 @@
+"""What each line does to what forms stand for, over any coefficients and values; T1, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import z3
+
+from proofs import lines
+from proofs.kernel import Bool, Theorem
+from proofs.lines import FIRST, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Checker, Coefficients, Line
+from proofs.sums import closed_form, of_sums, total
+from proofs.symbolic_schedule import (
+    FIRSTS,
+    KINDS,
+    ONE,
+    PLACES,
+    ZERO,
+    Language,
+    either,
+    first_of,
+    masked,
+    place_of,
+)
+from spec.operators import ALL, KEEP, OTHER, Place
+
+COUNT = range(len(OPERATORS))
+
+
+class Meaning:
+    """What forms come to on a device, and what a device knows."""
+
+    def __init__(self, l: Language) -> None:
+        self.l, self.k = l, l.k
+        k, p, f = self.k, l.p, l.f
+        self.views = k.reals("own_value sum_of_values owners_value firsts_value")
+        self.part, self.part_is = k.define(
+            "part", [f, p, *l.x, *self.views], either(f, {at: self._part(p, at) for at in FIRSTS})
+        )
+        t, b, s, d, j = l.t, l.b, l.s, l.d, l.j
+        form, views = l.form(t, b, s, first_of(l.owner(j))), l.views(s, d, j)
+        self.term, self.term_is = k.define(
+            "term", [t, b, s, d, j], self.at_device(d, l.owner(j), form, views)
+        )
+        self.stands_for = total(k, "stands_for", [t, b, d, j], s, self.term(t, b, s, d, j))
+        self.knows, self.knows_is = k.define("knows", [f, p, *l.x], self._seen(lambda v: v == 0, p))
+        self.counts, self.counts_is = k.define("counts", [f, *l.x], self._seen(lambda v: v >= 0))
+        own, whole, owners, firsts = self.views
+        l = self.l
+        body = {g: self._summed(masked(l.x, g)) for g in FIRSTS}
+        self.of_all, self.of_all_is = k.define("of_all", [f, *l.x, *self.views[1:]], either(f, body))
+
+    def _summed(self, x: Coefficients) -> Any:
+        """The sum of a form's parts over devices."""
+        _, whole, owners, firsts = self.views
+        read = {ALL: whole, OWNER: owners, FIRST: firsts}
+        found = x[0] * whole
+        for op, c in zip(OPERATORS[1:], x[1:], strict=True):
+            found += c * read[op.of] * (self.l.size if op.to == ALL else 1)
+        return found
+
+    def _part(self, p: Any, f: int) -> Any:
+        """The sum over operators of what they make of a value, on a device at place p."""
+        own, whole, owners, firsts = self.views
+        read = {KEEP.of: own, ALL: whole, OWNER: owners, FIRST: firsts}
+        found = ZERO
+        for op, c in zip(OPERATORS, masked(self.l.x, f), strict=True):
+            here = c * read[op.of]
+            found += here if op.to in (KEEP.to, ALL) else z3.If(p == PLACES[op.to], here, ZERO)
+        return found
+
+    def at_device(self, d: Any, owner: Any, form: Coefficients, views: Sequence[Any]) -> Any:
+        """A form's part on a device."""
+        return self.part(first_of(owner), place_of(d, owner), *form, *views)
+
+    def exists(self, f: int, place: Place) -> Bool:
+        """Whether there are devices at a place."""
+        return self.l.n > len(NAMED[f]) if place is OTHER else z3.BoolVal(place in NAMED[f])
+
+    def _seen(self, said: Callable[[Any], Bool], p: Any = None) -> Bool:
+        """What is said of each number of times that the device at p sees what is not known, or any."""
+        by_first = {}
+        for f in FIRSTS:
+            checker = Checker(self.l.size, f, lines.schedule())
+            form = lines.form(UNKNOWN, masked(self.l.x, f))
+            found = []
+            for place in (*NAMED[f], OTHER):
+                here = self.exists(f, place) if p is None else p == PLACES[place]
+                seen = [z3.Implies(there, said(v)) for there, v in checker.sees(form, place)]
+                found.append(z3.Implies(here, z3.And(*seen)))
+            by_first[f] = z3.And(*found)
+        return either(self.l.f, by_first)
+
+    def knows_all(self, form: Coefficients, f: Any) -> Bool:
+        """Whether all devices know a value."""
+        def at(first: int) -> Bool:
+            places = (*NAMED[first], OTHER)
+            return z3.And(
+                *(z3.Implies(self.exists(first, q), self.knows(f, PLACES[q], *form)) for q in places)
+            )
+
+        return either(f, {first: at(first) for first in FIRSTS})
+
+
+# devices and owners that stand for all cases: by where the first device is, and who looks
+CASES = ((0, 0), (1, 0), (1, 1), (0, 1), (2, 1))
+
+
+class Laws(Meaning):
+    """Of each kind of line that moves values."""
+
+    def views_at(self, d: int, owner: int) -> tuple[Any, ...]:
+        """The views of a value on a device that stands for a case."""
+        own, whole, owners, firsts = self.views
+        firsts = owners if owner == 0 else firsts
+        return ({owner: owners, 0: firsts}.get(d, own), whole, owners, firsts)
+
+    def unfolded(self, d: int, owner: int, form: Coefficients) -> Theorem:
+        """What a form's part is there."""
+        at = dict(zip(map(str, (*self.l.x, *self.views)), (*form, *self.views_at(d, owner)), strict=True))
+        return self.part_is.at(f=_literal(first_of, owner), p=_literal(place_of, d, owner), **at)
+
+    def there(self, d: int, owner: int, form: Coefficients) -> Any:
+        """A form's part there."""
+        views = self.views_at(d, owner)
+        return self.part(_literal(first_of, owner), _literal(place_of, d, owner), *form, *views)
+
+    def new(self, move: Line, f: Any, known: bool = True) -> Coefficients:
+        """The coefficients after a line, in those before."""
+        after = self.l.after_is[move.name, known]
+        return [z3.simplify(after.at(op=o, f=f).goal.arg(1)) for o in COUNT]
+
+    def after(self, move: Line, f: Any, known: bool = True) -> Coefficients:
+        """Likewise, as the symbols for them."""
+        l, after = self.l, self.l.after[move.name, known]
+        return [after(o, f, l.scaled_by, *l.x, *l.z) for o in COUNT]
+
+    def algebra(self, move: Line) -> Theorem:
+        """The form after a line stands for what the line makes of what forms stood for."""
+        l, in_numbers, in_parts, uses = self.l, [], [], []
+        for d, owner in CASES:
+            f = _literal(first_of, owner)
+            known = {}
+
+            def part(e: int, c: Coefficients, owner: int = owner, known: Any = known) -> Any:
+                said = self.unfolded(e, owner, c)
+                known[said.goal.arg(0).get_id()] = said
+                return said
+
+            def of(c: Coefficients, side: int, part: Any = part) -> Any:
+                return lambda e: e if e is lines.ANYONE else part(e, c).goal.arg(side)
+
+            at = dict(zip(map(str, self.views), self.views_at(owner, owner), strict=True))
+            whole = self.of_all_is.at(f=f, **at)
+            new, after = self.new(move, f), self.after(move, f)
+            left = part(d, new)
+            sides = [
+                move.value(d, owner, of(l.x, side), of(l.z, side), whole.goal.arg(side), ZERO, l.scaled_by)
+                for side in (0, 1)
+            ]
+            in_parts.append(self.there(d, owner, after) == sides[0])
+            in_numbers.append(left.goal.arg(1) == sides[1])
+            if (d, owner) in ((0, 0), (1, 1)):
+                uses += [l.after_is[move.name, True].at(op=o, f=f) for o in COUNT]
+            uses += [*known.values(), *([whole] if self.of_all.name() in str(sides[0].decl()) else [])]
+        numbers = z3.simplify(z3.And(*in_numbers))
+        identity = self.k.prove(f"numbers_of_{move.name}", z3.substitute(numbers, (l.size, l.size_)))
+        return self.k.prove(f"algebra_of_{move.name}", z3.And(*in_parts), (), [identity.at(size=l.size), *uses])
+
+
+    # ------------------------------------------------------- the sum over devices
+    def sums_of_parts(self) -> None:
+        """The parts that all devices have of a value add up to what a form says of the sum."""
+        l, k, i, s, j = self.l, self.k, self.l.i, self.l.s, self.l.j
+        owner, own = l.owner(j), self.views[0]
+        f = first_of(owner)
+        c, v, more = k.reals("multiple multiplied further")
+        times, times_is = k.define("times", [c, v], c * v)
+        more_of_it = k.prove(
+            "multiples_of_a_sum",
+            times(c, v + more) == times(c, v) + times(c, more),
+            uses=[times_is, times_is.at(multiplied=more), times_is.at(multiplied=v + more)],
+        )
+        once_more = k.prove(
+            "one_multiple_more",
+            times(c + 1, v) == times(c, v) + v,
+            uses=[times_is, times_is.at(multiple=c + 1)],
+        )
+        params = [l.f, *l.x, *self.views[1:]]
+        shares, shares_are = {}, {}
+        for who in (ALL, OWNER, FIRST):
+            name = f"share_of_{'all' if who == ALL else ('owner', 'first')[who]}"
+            body = {g: self._share(masked(l.x, g), who) for g in FIRSTS}
+            shares[who], shares_are[who] = k.define(name, params, either(l.f, body))
+        splits, in_numbers, uses = [], [], []
+        for d, o in CASES:
+            at = dict(zip(map(str, self.views), self.views_at(d, o), strict=True))
+            g = _literal(first_of, o)
+            said = [self.unfolded(d, o, l.x), times_is.at(multiple=l.x[0], multiplied=at[str(own)])]
+            said += [shares_are[who].at(f=g, **at) for who in (ALL, *([OWNER] if d == o else [FIRST] if d == 0 else []))]
+            for side, found in ((0, splits), (1, in_numbers)):
+                part, *terms = (each.goal.arg(side) for each in said)
+                found.append(part == sum(terms[1:], terms[0]))
+            uses += said
+        numbers = k.prove("numbers_of_a_part", z3.simplify(z3.And(*in_numbers)))
+        split = k.prove("a_part_is_shares", z3.And(*splits), (), [numbers, *uses])
+        x, views = l.x, l.views(s, i, j)
+        of = [shares[who](f, *x, *views[1:]) for who in (ALL, OWNER, FIRST)]
+        self.parts = parts = total(k, "parts", [*x, s, j], i, self.at_device(i, owner, x, views))
+        first = z3.And(f == FIRST, i > 0)
+        here = dict(zip(map(str, self.views), views, strict=True))
+        before = k.induct(
+            "parts_of_devices",
+            i,
+            parts.upto(i)
+            == times(x[0], l.all(s, j, i))
+            + times(z3.ToReal(i), of[0])
+            + z3.If(owner < i, of[1], ZERO)
+            + z3.If(first, of[2], ZERO),
+            base=[parts.start, l.all.start, l.owned, times_is.at(multiple=x[0], multiplied=ZERO), times_is.at(multiple=ZERO, multiplied=of[0])],
+            step=[
+                parts.next,
+                l.all.next,
+                l.owned,
+                split.at(**here),
+                more_of_it.at(multiple=x[0], multiplied=l.all(s, j, i), further=views[0]),
+                once_more.at(multiple=z3.ToReal(i), multiplied=of[0]),
+            ],
+        )
+        in_numbers, in_shares, uses = [], [], []
+        for o in FIRSTS:
+            at = dict(zip(map(str, self.views), self.views_at(o, o), strict=True))
+            g = _literal(first_of, o)
+            said = [
+                times_is.at(multiple=x[0], multiplied=self.views[1]),
+                times_is.at(multiple=l.size, multiplied=shares[ALL](g, *x, *self.views_at(o, o)[1:])),
+                *(shares_are[who].at(f=g, **at) for who in ([OWNER] if o == 0 else [OWNER, FIRST])),
+                self.of_all_is.at(f=g, **at),
+            ]
+            even = shares_are[ALL].at(f=g, **at)
+            left = [each.goal.arg(0) for each in said]
+            right = [each.goal.arg(1) for each in said]
+            right[1] = l.size * even.goal.arg(1)
+            in_shares.append(sum(left[1:-1], left[0]) == left[-1])
+            in_numbers.append(sum(right[1:-1], right[0]) == right[-1])
+            uses += [*said, even]
+        numbers = z3.substitute(z3.simplify(z3.And(*in_numbers)), (l.size, l.size_))
+        identity = k.prove("numbers_of_the_sum", numbers)
+        added = k.prove("shares_make_the_sum", z3.And(*in_shares), (), [identity.at(size=l.size), *uses])
+        here = dict(zip(map(str, self.views), views, strict=True))
+        self.whole_is = k.prove(
+            "parts_make_the_sum",
+            parts(*x, s, j, l.n) == self.of_all(f, *x, *views[1:]),
+            (),
+            [before.at(i=l.n), added.at(**here), l.owned],
+        )
+
+
+    def _share(self, x: Coefficients, who: Any) -> Any:
+        _, whole, owners, firsts = self.views
+        read = {ALL: whole, OWNER: owners, FIRST: firsts}
+        return sum((c * read[op.of] for op, c in zip(OPERATORS, x, strict=True) if op.to == who), ZERO)
+
+
+    # ------------------------------------------------------------ forms of places
+    def coefficients_after(self, move: Line) -> Theorem:
+        """The checker's coefficients after a line are what the operators make of those before."""
+        l = self.l
+        x, z = (l.form(l.t, place(l.t), l.s, l.f) for place in (l.source, l.target))
+        after = l.after[move.name, True]
+        goal = [
+            c == after(o, l.f, l.factor(l.t), *x, *z)
+            for o, c in enumerate(l.form(l.t + 1, l.target(l.t), l.s, l.f))
+        ]
+        given = [l.t >= 0, l.kind(l.t) == KINDS[move.name]]
+        uses = [l.coefficient_next.at(op=o, b=l.target(l.t)) for o in COUNT]
+        return self.k.prove(f"coefficients_of_{move.name}", z3.And(*goal), given, uses)
+
+    def applied(self, algebra: Theorem) -> Theorem:
+        """The law of a line for the coefficients, values and devices it meets."""
+        l, f = self.l, first_of(self.l.owner(self.l.j))
+        x, z = (l.form(l.t, place(l.t), l.s, f) for place in (l.source, l.target))
+        names = map(str, (*l.x, *l.z, *self.views, l.scaled_by))
+        return algebra.at(**dict(zip(names, (*x, *z, *l.views(l.s, l.d, l.j), l.factor(l.t)), strict=True)))
+
+    def read_by(self, move: Line, x: Callable[[Any], Any], z: Callable[[Any], Any], whole: Any) -> Any:
+        """What device d has after a line, where the rest is not."""
+        l = self.l
+        return move.value(l.d, l.owner(l.j), x, z, whole, ZERO, l.factor(l.t))
+
+    def law(self, move: Line) -> Theorem:
+        """What the target's form stands for after a line is what the line makes of what forms did."""
+        l, k, t, s, d, j = self.l, self.k, self.l.t, self.l.s, self.l.d, self.l.j
+        source, target = l.source(t), l.target(t)
+        coefficients = self.coefficients_after(move)
+        algebra = self.algebra(move)
+        terms: dict[tuple[int, int], Theorem] = {}
+        sums: list[Theorem] = []
+
+        def of(b: Any) -> Callable[[Any], Any]:
+            def at(e: Any) -> Any:
+                if e is not lines.ANYONE:
+                    e = z3.IntVal(e) if isinstance(e, int) else e
+                    terms[b.get_id(), e.get_id()] = self.term_is.at(b=b, d=e)
+                    sums.extend([self.stands_for.start.at(b=b, d=e), self.stands_for.next.at(b=b, d=e)])
+                    return self.term(t, b, s, e, j)
+                return e
+
+            return at
+
+        def total_of(b: Any) -> Callable[[Any], Any]:
+            return lambda e: e if e is lines.ANYONE else self.stands_for(t, b, e, j, s)
+
+        sums_up = "reduce" in move.name
+        column = self.column(t, source, j, s, l.n) if sums_up else None
+        value = self.read_by(move, of(source), of(target), column)
+        uses = [self.term_is.at(t=t + 1, b=target), coefficients.at(f=first_of(l.owner(j))), self.applied(algebra)]
+        if sums_up:
+            q = l.form(t, source, s, first_of(l.owner(j)))
+            uses.append(self.columns_are.at(b=source))
+        given = [t >= 0, l.kind(t) == KINDS[move.name]]
+        term = k.prove(
+            f"a_term_of_{move.name}", self.term(t + 1, target, s, d, j) == value, given, [*uses, *terms.values()]
+        )
+        after = dict(t=t + 1, b=target)
+        columns = self.columns(t, source, j, l.n, s) if sums_up else None
+        if sums_up:
+            sums += [self.columns.start.at(i=l.n, b=source), self.columns.next.at(i=l.n, b=source)]
+        return k.induct(
+            f"law_of_{move.name}",
+            s,
+            self.stands_for(t + 1, target, d, j, s) == self.read_by(move, total_of(source), total_of(target), columns),
+            given=given,
+            base=[self.stands_for.start.at(**after), *sums[::2]],
+            step=[self.stands_for.next.at(**after), *sums[1::2], term],
+        )
+
+    def sums_of_forms(self) -> None:
+        """Summing what forms stand for over devices, and over original values, in either order."""
+        l, k, t, b, s, i, j = self.l, self.k, self.l.t, self.l.b, self.l.s, self.l.i, self.l.j
+        row, self.rows, self.column, self.columns, exchanged = of_sums(
+            k, "forms", i, s, self.term(t, b, s, i, j), [t, b, j]
+        )
+        f = first_of(l.owner(j))
+        form = l.form(t, b, s, f)
+        names = dict(zip(map(str, l.x), form, strict=True))
+        same = k.induct(
+            "columns_are_parts",
+            i,
+            self.column(t, b, j, s, i) == self.parts(*form, s, j, i),
+            base=[self.column.start, self.parts.start.at(**names)],
+            step=[self.column.next, self.parts.next.at(**names), self.term_is.at(d=i)],
+        )
+        views = l.views(s, i, j)
+        self.columns_are = k.prove(
+            "a_column_is_the_sum",
+            self.column(t, b, j, s, l.n) == self.of_all(f, *form, *views[1:]),
+            (),
+            [same.at(i=l.n), self.whole_is.at(**names), l.owned],
+        )
+        rows_are = k.induct(
+            "rows_are_forms",
+            s,
+            row(t, b, j, i, s) == self.stands_for(t, b, i, j, s),
+            base=[row.start, self.stands_for.start.at(d=i)],
+            step=[row.next, self.stands_for.next.at(d=i)],
+        )
+        self.rows_are, self.exchanged = rows_are, exchanged
+
+
+def _literal(term: Callable[..., Any], *devices: int) -> Any:
+    return z3.simplify(term(*map(z3.IntVal, devices)))

@@ -1,0 +1,402 @@
+"""A schedule as a symbol: its lines are functions of which nothing is said, and so are its runs.
+
+Lines are those of the flat run, over all micro-steps and steps; one axis of any number of devices.
+Declared are what a single device does, what the devices do, and the checker's run: for each place and
+each original value the coefficients of a normal form, and those of what is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import z3
+
+from proofs import lines
+from proofs.kernel import Bool, Kernel, Theorem
+from proofs.lines import FIRST, GRADIENT, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Coefficients, Line
+from proofs.smtlib import KernelError
+from proofs.sums import total
+from spec.operators import ALL, KEEP, OTHER, Place
+from spec.words import Symbol
+
+INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
+Element = z3.DeclareSort("Element")
+ROW = z3.ArraySort(Element, REAL)
+KindSort, _kinds = z3.EnumSort("LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update"])
+KINDS = dict(zip((m.name for m in MOVES), _kinds, strict=False))
+BACKWARD, UPDATE = _kinds[-2:]
+WhatSort, ORIGINALS = z3.EnumSort("Original", ["Weight", "Moment", "Gradient", "Wrong", "Wrong_moment"])
+WEIGHT, MOMENT, CONTRIBUTION, WRONG, WRONG_MOMENT = ORIGINALS
+StartSort, _starts = z3.EnumSort("Start", [*lines.STARTS, "Nothing"])
+STARTS = dict(zip(lines.STARTS, _starts, strict=False))
+NOTHING = _starts[-1]
+PLACES: dict[Place, int] = {OWNER: 0, FIRST: 1, OTHER: 2}  # a device's place as a number
+FIRSTS = (OWNER, FIRST)  # where the first device may be
+ZERO, ONE = z3.RealVal(0), z3.RealVal(1)
+
+
+def cases(term: Any, table: Mapping[Any, Any], otherwise: Any) -> Any:
+    """The value that a table has for a term."""
+    for key, value in reversed(table.items()):
+        otherwise = z3.If(term == key, value, otherwise)
+    return otherwise
+
+
+def either(first: Any, table: Mapping[int, Any]) -> Any:
+    """The value by where the first device is."""
+    return z3.If(first == OWNER, table[OWNER], table[FIRST])
+
+
+def place_of(device: Any, owner: Any) -> Any:
+    """A device's place, seen from an element's owner."""
+    elsewhere = z3.If(device == 0, z3.IntVal(PLACES[FIRST]), z3.IntVal(PLACES[OTHER]))
+    return z3.If(device == owner, z3.IntVal(PLACES[OWNER]), elsewhere)
+
+
+def first_of(owner: Any) -> Any:
+    """The first device's place, likewise."""
+    return z3.If(owner == 0, z3.IntVal(OWNER), z3.IntVal(FIRST))
+
+
+def of_one(op: Any, amounts: Coefficients) -> Any:
+    """The coefficient of an operator, given by its number."""
+    return cases(op, dict(enumerate(amounts)), ZERO)
+
+
+def masked(amounts: Sequence[Any], first: Any) -> Coefficients:
+    """Coefficients, where operators that speak of a first device that owns are no others."""
+    return [
+        (ZERO if first is OWNER else a if first is FIRST else z3.If(first == OWNER, ZERO, a))
+        if FIRST in op
+        else a
+        for op, a in zip(OPERATORS, amounts, strict=True)
+    ]
+
+
+class Language:
+    """The symbols, and what is supposed of them. Variables are named by letters:
+
+    t a line, b a place, s an original value, d and i devices, u a step, m a micro-step, j an element,
+    p the place of a device, f that of the first device.
+    """
+
+    def __init__(self, k: Kernel) -> None:
+        self.k = k
+        self.t, self.b, self.s, self.d, self.i, self.u = k.integers("t b s d i u")
+        self.m, self.f, self.p, self.op = k.integers("m f p op")
+        self.j, self.w = k.constant("j", Element), k.constant("w", WhatSort)
+        self.n, self.last, self.bound, self.micro_steps = (
+            k.fixed(name, INT) for name in ("n", "last", "bound", "micro_steps")
+        )
+        self.size, self.size_ = z3.ToReal(self.n), k.reals("size")
+        self.owner = k.function("owner", Element, INT)
+        owner = self.owner(self.j)
+        self.owned = k.suppose("each_element_has_an_owner", [self.j], z3.And(owner >= 0, owner < self.n))
+        self._lines()
+        self._single_device()
+        self._devices()
+        self._originals()
+        self._transfer()
+        self._checker()
+
+    # ---------------------------------------------------------------- the schedule
+    def _lines(self) -> None:
+        k, t = self.k, self.t
+        self.kind = k.function("kind", INT, KindSort)
+        self.source, self.second, self.third, self.target, self.step, self.micro = (
+            k.function(name, INT, INT)
+            for name in ("source", "second", "third", "target", "step", "micro_step")
+        )
+        self.factor = k.function("factor", INT, REAL)
+        self.start = k.function("start", INT, StartSort)
+        m = self.micro(t)
+        self.numbered = k.suppose(
+            "lines_are_of_steps",
+            [t],
+            z3.And(self.step(t) >= 0, self.step(t) < self.last, m >= 0, m < self.micro_steps),
+        )
+
+    def writes_second(self, b: Any) -> Bool:
+        """Whether line t is an update, and b the place of the moments."""
+        return z3.And(self.kind(self.t) == UPDATE, b == self.second(self.t))
+
+    def drops(self, b: Any) -> Bool:
+        """Whether line t is a backward, and b the place of its activations."""
+        return z3.And(self.kind(self.t) == BACKWARD, b == self.second(self.t))
+
+    def written(self, b: Any, moment: Any, value: Any, dropped: Any, before: Any) -> Any:
+        """What is in place b after line t."""
+        kept = z3.If(self.drops(b), dropped, before)
+        return z3.If(self.writes_second(b), moment, z3.If(b == self.target(self.t), value, kept))
+
+    # --------------------------------------------------------------- a single device
+    def _single_device(self) -> None:
+        k, u, m, i, j = self.k, self.u, self.m, self.i, self.j
+        self.theta, self.omega = (k.function(name, INT, ROW) for name in ("theta", "omega"))
+        self.next_weight, self.next_moment = (
+            k.function(name, REAL, REAL, REAL, REAL) for name in ("next_weight", "next_moment")
+        )
+        # the gradient of a device's samples, at the weights that backward and forward read
+        self.gradient = k.function("gradient", ROW, ROW, INT, INT, INT, ROW)
+        here = self.gradient(self.theta(u), self.theta(u), u, m, i)[j]
+        self.batch = total(k, "batch", [u, m, j], i, here)
+        self.whole = total(k, "whole", [u, j], m, self.batch(u, m, j, self.n))
+        before = self.theta(u)[j], self.omega(u)[j], self.whole(u, j, self.micro_steps)
+        self.trains = k.suppose(
+            "the_single_device_trains",
+            [u, j],
+            z3.And(
+                self.theta(u + 1)[j] == self.next_weight(*before),
+                self.omega(u + 1)[j] == self.next_moment(*before),
+            ),
+        )
+
+    # ------------------------------------------------------------------- the devices
+    def _devices(self) -> None:
+        k, t, b, d, i, j = self.k, self.t, self.b, self.d, self.i, self.j
+        self.has = k.function("has", INT, INT, INT, ROW)
+        self.junk = k.function("junk", INT, INT, INT, Element, REAL)
+        self.everyone = total(k, "everyone", [t, b, j], i, self.has(t, b, i)[j])
+        false, true = z3.BoolVal(False), z3.BoolVal(True)
+        self.gone, self.gone_start, self.gone_next = k.recursion(
+            "gone",
+            [b],
+            t,
+            self.start(b) == NOTHING,
+            lambda prev: self.written(b, false, self.kind(t) == KINDS["release"], true, prev(b)),
+        )
+        junk, owner = self.junk(t, b, d, j), self.owner(j)
+        at_first = {
+            STARTS[name]: lines.started_on(
+                name, d, owner, self.theta(0)[j], self.omega(0)[j], self.junk(0, b, d, j)
+            )
+            for name in STARTS
+        }
+        first = self.has(0, b, d)[j]
+        self.begin = k.suppose(
+            "devices_begin_alike",
+            [b, d, j],
+            z3.Implies(z3.Not(self.gone(b, 0)), first == cases(self.start(b), at_first, first)),
+        )
+        after = {KINDS[m.name]: self.moved_on(m, d, junk) for m in MOVES}
+        after[BACKWARD] = self.computed_gradient(t, d)[j]
+        after[UPDATE] = self.next_weight(*self.read_by_update(t, d))
+        self.runs = k.suppose(
+            "devices_run_the_lines",
+            [t, b, d, j],
+            z3.Implies(
+                z3.Not(self.gone(b, t + 1)),
+                self.has(t + 1, b, d)[j]
+                == self.written(
+                    b,
+                    self.next_moment(*self.read_by_update(t, d)),
+                    cases(self.kind(t), after, ZERO),
+                    ZERO,
+                    self.has(t, b, d)[j],
+                ),
+            ),
+        )
+
+    def moved_on(self, line: Line, d: Any, junk: Any) -> Any:
+        """What device d has of element j in the target of line t, of a kind that moves values."""
+        t, j = self.t, self.j
+
+        def at(b: Any) -> Callable[[Any], Any]:
+            return lambda e: e if e is lines.ANYONE else self.has(t, b, e)[j]
+
+        whole = self.everyone(t, self.source(t), j, self.n)
+        return line.value(d, self.owner(j), at(self.source(t)), at(self.target(t)), whole, junk, self.factor(t))
+
+    def computed_gradient(self, t: Any, d: Any) -> Any:
+        """What backward computes in a line: a row."""
+        read = self.has(t, self.source(t), d), self.has(t, self.second(t), d)
+        return self.gradient(*read, self.step(t), self.micro(t), d)
+
+    def read_by_update(self, t: Any, d: Any) -> tuple[Any, ...]:
+        """Weight, moment and gradient of element j."""
+        return tuple(
+            self.has(t, b(t), d)[self.j] for b in (self.source, self.second, self.third)
+        )
+
+    # -------------------------------------------------------------- original values
+    def _originals(self) -> None:
+        k, s, d, i, j, u, m, w = self.k, self.s, self.d, self.i, self.j, self.u, self.m, self.w
+        self.what = k.function("what", INT, WhatSort)
+        self.time, self.which = (k.function(name, INT, INT) for name in ("time", "which"))
+        self.named = k.function("named", WhatSort, INT, INT, INT)
+        self.name_is_its_own = k.suppose(
+            "original_values_have_names", [s], self.named(self.what(s), self.time(s), self.which(s)) == s
+        )
+        found = self.named(w, u, m)
+        few = z3.If(w == CONTRIBUTION, self.micro_steps, 1)
+        self.names = k.suppose(
+            "names_are_of_original_values",
+            [w, u, m],
+            z3.Implies(
+                z3.And(u >= 0, u <= self.last, m >= 0, m < few),
+                z3.And(
+                    found >= 0,
+                    found < self.bound,
+                    self.what(found) == w,
+                    self.time(found) == u,
+                    self.which(found) == m,
+                ),
+            ),
+        )
+        at, of = self.time(s), self.which(s)
+        wrong = z3.If(
+            self.kind(at) == BACKWARD,
+            self.computed_gradient(at, d)[j],
+            self.next_weight(*self.read_by_update(at, d)),
+        )
+        own = self.gradient(self.theta(at), self.theta(at), at, of, d)[j]
+        values = (self.theta(at)[j], self.omega(at)[j], own, wrong)
+        wrong_moment = self.next_moment(*self.read_by_update(at, d))
+        self.original, self.original_is = k.define(
+            "original",
+            [s, d, j],
+            cases(self.what(s), dict(zip(ORIGINALS, values, strict=False)), wrong_moment),
+        )
+        self.all = total(k, "all", [s, j], i, self.original(s, i, j))
+
+    def views(self, s: Any, d: Any, j: Any) -> tuple[Any, ...]:
+        """What device d can have of an original value: its own, the sum, the owner's, the first's."""
+        own, owners, firsts = (self.original(s, e, j) for e in (d, self.owner(j), z3.IntVal(0)))
+        return own, self.all(s, j, self.n), owners, firsts
+
+    def state(self, what: Any, u: Any) -> Any:
+        """The name of a state at a step."""
+        return self.named(what, u, z3.IntVal(0))
+
+    def contribution(self, t: Any) -> Any:
+        """The name of what backward computes in a line, if it is right."""
+        return self.named(CONTRIBUTION, self.step(t), self.micro(t))
+
+    def is_of_step(self, s: Any, u: Any) -> Bool:
+        """Whether a value is a contribution to a step's gradient."""
+        m = self.which(s)
+        return z3.And(self.what(s) == CONTRIBUTION, self.time(s) == u, m >= 0, m < self.micro_steps)
+
+    # ------------------------------------------------------------ the transfer of T1
+    def _transfer(self) -> None:
+        """after(move): the coefficients after a line, as functions of those before."""
+        k = self.k
+        self.x, self.z = ([k.reals(f"{v}{o}") for o in range(len(OPERATORS))] for v in "xz")
+        self.scaled_by = k.reals("scaled_by")
+        params = [self.op, self.f, self.scaled_by, *self.x, *self.z]
+        self.after: dict[tuple[str, bool], Any] = {}
+        self.after_is: dict[tuple[str, bool], Theorem] = {}
+        for move in MOVES:
+            for known, symbol in ((True, GRADIENT), (False, UNKNOWN)):
+                name = f"{move.name}_{'of' if known else 'of_unknown'}"
+                body = either(self.f, {f: self._moved(move, f, symbol) for f in FIRSTS})
+                self.after[move.name, known], self.after_is[move.name, known] = k.define(
+                    name, params, body
+                )
+
+    def _moved(self, move: Line, first: int, symbol: Symbol) -> Any:
+        x, z = (masked(v, first) for v in (self.x, self.z))
+        found = move.forms(x, z, symbol, self.size, first, self.scaled_by)
+        return of_one(self.op, masked(lines.coefficients(found, symbol.kind), first))
+
+    # ----------------------------------------------------------- the checker's run
+    def _checker(self) -> None:
+        k, t, b, s, f, op = self.k, self.t, self.b, self.s, self.f, self.op
+        # whether the comparisons of a line come out equal: of an update at each place
+        self.right = k.function("right", INT, BOOL)
+        self.met = k.function("met", INT, INT, INT, BOOL)
+        self.lost = k.function("lost", INT, INT, INT, BOOL)  # what is not known gets in
+        step, wrong = self.step(t), (self.state(w, t) for w in (WRONG, WRONG_MOMENT))
+        weights, moments = (self.updated(self.state(w, step + 1), v) for w, v in zip((WEIGHT, MOMENT), wrong))
+        computed = z3.If(self.right(t), self.contribution(t), self.state(WRONG, t))
+        self.coefficient, self.coefficient_start, self.coefficient_next = k.recursion(
+            "coefficient",
+            [op, b, s, f],
+            t,
+            self.begun(True),
+            lambda prev: self._after(
+                True,
+                lambda o, place: prev(z3.IntVal(o), place, s, f),
+                prev(op, b, s, f),
+                z3.If(s == computed, of_one(op, lines.one()), ZERO),
+                weights,
+                moments,
+            ),
+        )
+        lost = self._by_place(lambda p: z3.If(self.lost(f, p, t), ONE, ZERO))
+        self.unknown, self.unknown_start, self.unknown_next = k.recursion(
+            "not_known",
+            [op, b, f],
+            t,
+            self.begun(False),
+            lambda prev: self._after(
+                False,
+                lambda o, place: prev(z3.IntVal(o), place, f),
+                prev(op, b, f),
+                z3.If(self.lost(f, 0, t), of_one(op, lines.one()), ZERO),
+                lost,
+                lost,
+            ),
+        )
+
+    def begun(self, known: bool) -> Any:
+        """The coefficients of a place at first."""
+        of = {True: ("weight", "moment"), False: ("unknown",)}[known]
+        named = {"weight": self.state(WEIGHT, 0), "moment": self.state(MOMENT, 0)}
+        table = {}
+        for name, start in STARTS.items():
+            found = {f: lines.started(name, self.size, f) for f in FIRSTS}
+            kind = next((v for v in of if any(s.kind == v for s, _ in found[OWNER])), of[0])
+            form = either(self.f, {f: of_one(self.op, lines.coefficients(found[f], kind)) for f in FIRSTS})
+            table[start] = z3.If(self.s == named[kind], form, ZERO) if known else form
+        return cases(self.start(self.b), table, ZERO if known else of_one(self.op, lines.one()))
+
+    def updated(self, right: Any, wrong: Any) -> Any:
+        """The coefficients of what an update writes: the next state where its needs are met."""
+
+        def at(p: int) -> Any:
+            met = self.met(self.f, p, self.t)
+            return z3.If(self.s == z3.If(met, right, wrong), ONE, ZERO)
+
+        return self._by_place(at)
+
+    def _by_place(self, amount: Callable[[int], Any]) -> Any:
+        """The coefficient of a value that devices have by their places."""
+        by_first = {}
+        for f in FIRSTS:
+            only = {p: lines.only_at(p, f) for p in (*NAMED[f], OTHER)}
+            sums = [
+                sum((amount(PLACES[p]) * only[p][o] for p in only), ZERO) for o in range(len(OPERATORS))
+            ]
+            by_first[f] = of_one(self.op, sums)
+        return either(self.f, by_first)
+
+    def _after(
+        self,
+        known: bool,
+        read: Callable[[int, Any], Any],
+        before: Any,
+        computed: Any,
+        weights: Any,
+        moments: Any,
+    ) -> Any:
+        """A coefficient after line t."""
+        t = self.t
+        x, z = (
+            [read(o, place(t)) for o in range(len(OPERATORS))] for place in (self.source, self.target)
+        )
+        new = {
+            KINDS[m.name]: self.after[m.name, known](self.op, self.f, self.factor(t), *x, *z) for m in MOVES
+        }
+        dropped = ZERO if known else of_one(self.op, lines.one())
+        made = cases(self.kind(t), {**new, BACKWARD: computed}, weights)
+        return self.written(self.b, moments, made, dropped, before)
+
+    def form(self, t: Any, b: Any, s: Any, f: Any) -> Coefficients:
+        """The coefficients of an original value in a place before a line."""
+        return [self.coefficient(z3.IntVal(o), b, s, f, t) for o in range(len(OPERATORS))]
+
+    def not_known(self, t: Any, b: Any, f: Any) -> Coefficients:
+        """The coefficients of what is not known."""
+        return [self.unknown(z3.IntVal(o), b, f, t) for o in range(len(OPERATORS))]
