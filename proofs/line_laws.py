@@ -76,7 +76,11 @@ class Meaning:
 
     def exists(self, f: int, place: Place) -> Bool:
         """Whether there are devices at a place."""
-        return self.l.n > len(NAMED[f]) if place is OTHER else z3.BoolVal(place in NAMED[f])
+        return self.l.size > len(NAMED[f]) if place is OTHER else z3.BoolVal(place in NAMED[f])
+
+    def enough(self, f: Any) -> Bool:
+        """Whether there are as many devices as have names."""
+        return z3.Or(z3.BoolVal(f is OWNER) if isinstance(f, int) else f == OWNER, self.l.size > FIRST)
 
     def _seen(self, said: Callable[[Any], Bool], p: Any = None) -> Bool:
         """What is said of each number of times that the device at p sees what is not known, or any."""
@@ -367,6 +371,77 @@ class Laws(Meaning):
             step=[row.next, self.stands_for.next.at(d=i)],
         )
         self.rows_are, self.exchanged = rows_are, exchanged
+
+
+    # ---------------------------------------------------------- what is not known
+    def knowledge(self, move: Line) -> tuple[Theorem, Theorem]:
+        """What is not known counts at least nothing, and what a device knows is made of what is known."""
+        l, k = self.l, self.k
+        whole = z3.Or(l.size == 1, l.size == 2, l.size >= 3)
+        counted, known = [], []
+        uses_c, uses_k = [], []
+        numbers_c, numbers_k = [], []
+        for f in FIRSTS:
+            new, after = self.new(move, f, False), self.after(move, f, False)
+            same = [l.after_is[move.name, False].at(op=o, f=f) for o in COUNT]
+            said = [self.counts_is.at(f=f, **self.named(c)) for c in (l.x, l.z, new)]
+            left, right = ([each.goal.arg(side) for each in said] for side in (0, 1))
+            several = self.enough(f)
+            counted.append(z3.Implies(z3.And(several, *left[:2]), self.counts(f, *after)))
+            numbers_c.append(z3.Implies(z3.And(several, *right[:2]), right[2]))
+            uses_c += [*said, *same]
+            uses_k += [*said[:2], *same]
+            for d, owner in CASES:
+                if _literal(first_of, owner).as_long() != f:
+                    continue
+                sides: list[list[Any]] = [[], []]
+                known_is: dict[Any, Theorem] = {}
+
+                def knows(p: int, c: Coefficients, f: int = f, known_is: Any = known_is) -> Theorem:
+                    found = self.knows_is.at(f=f, p=p, **self.named(c))
+                    return known_is.setdefault(found.goal.arg(0).get_id(), found)
+
+                at = _literal(place_of, d, owner).as_long()
+                for side in (0, 1):
+                    def is_unknown(c: Coefficients, side: int = side) -> Callable[[Any], Any]:
+                        def read(e: Any) -> Any:
+                            if e is lines.ANYONE:
+                                return e
+                            place = _literal(place_of, e, owner).as_long()
+                            return z3.If(knows(place, c).goal.arg(side), ZERO, ONE)
+
+                        return read
+
+                    everywhere = z3.And(
+                        *(
+                            z3.Implies(self.exists(f, q), knows(PLACES[q], l.x).goal.arg(side))
+                            for q in (*NAMED[f], OTHER)
+                        )
+                    )
+                    value = move.value(
+                        d, owner, is_unknown(l.x), is_unknown(l.z), z3.If(everywhere, ZERO, ONE), ONE, ONE
+                    )
+                    sides[side] = [knows(at, new).goal.arg(side), value == 0]
+                here = self.exists(f, next(q for q in PLACES if PLACES[q] == at))
+                given = z3.And(several, here, *left[:2])
+                known.append(z3.Implies(z3.And(given, self.knows(f, at, *after)), sides[0][1]))
+                numbers_k.append(z3.Implies(z3.And(several, here, *right[:2], sides[1][0]), sides[1][1]))
+                uses_k += known_is.values()
+        made = []
+        for name, goals, numbers, uses in (
+            ("counts", counted, numbers_c, uses_c), ("knows", known, numbers_k, uses_k)
+        ):
+            pure = z3.substitute(z3.simplify(z3.And(*numbers)), (l.size, l.size_))
+            whole_ = z3.substitute(whole, (l.size, l.size_))
+            identity = k.prove(f"numbers_of_{name}_{move.name}", pure, [whole_])
+            made.append(
+                k.prove(f"{name}_{move.name}", z3.And(*goals), [], [identity.at(size=l.size), *uses, l.some])
+            )
+        return made[0], made[1]
+
+    def named(self, form: Coefficients) -> dict[str, Any]:
+        """Coefficients as an instance of those that are variables."""
+        return dict(zip(map(str, self.l.x), form, strict=True))
 
 
 def _literal(term: Callable[..., Any], *devices: int) -> Any:

@@ -93,6 +93,7 @@ class Language:
         self.owner = k.function("owner", Element, INT)
         owner = self.owner(self.j)
         self.owned = k.suppose("each_element_has_an_owner", [self.j], z3.And(owner >= 0, owner < self.n))
+        self.some = k.suppose("there_are_devices", [], self.n >= 1)
         self._lines()
         self._single_device()
         self._devices()
