@@ -231,7 +231,7 @@ def computed(
     return [store[place][1] for place in WRITES[op]]
 
 
-Compared = dict[Place, list[Any]]  # by place, the checker's comparisons: formulas
+Compared = dict[Place, list[Any]]  # by place, for each need the checker's comparison: a formula
 
 
 def compared(op: Op, n: Any, first: int, symbol: Symbol, has: Sequence[Coefficients]) -> Compared:
@@ -257,7 +257,7 @@ def _formulas(checker: Checker, symbol: Symbol) -> Compared:
     for place, _, difference in checker.compared:
         of_it = {term: amount for term, amount in difference.items() if term[0] == symbol}
         said = [z3.Implies(there, amount == 0) for there, amount in checker.sees(of_it, place)]
-        found.setdefault(place, []).extend(said)
+        found.setdefault(place, []).append(z3.And(*said))
     return found
 
 
