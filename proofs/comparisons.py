@@ -92,6 +92,8 @@ class Comparisons(Laws):
         super().__init__(l)
         k, f, p = self.k, l.f, l.p
         self.group = k.integers("group")
+        here = z3.If(l.is_of_step(l.s, l.u), l.all(l.s, l.j, l.n), ZERO)
+        self.of_step = total(k, "of_step", [l.u, l.j], l.s, here)
         self.alone = self._alone()
         self.alike = self._alike()
         self.compares: dict[str, Any] = {}
@@ -226,7 +228,15 @@ class Comparisons(Laws):
         return z3.And(compared, self.knows(f, p, *l.not_known(t, b, f)))
 
     def stands(
-        self, need: NeedOf, t: Any, b: Any, named: Any, now: Any, given: Sequence[Bool], uses: Sequence[Theorem]
+        self,
+        need: NeedOf,
+        t: Any,
+        b: Any,
+        named: Any,
+        now: Any,
+        given: Sequence[Bool],
+        uses: Sequence[Theorem],
+        there: Theorem,
     ) -> Theorem:
         """What passes a comparison on a device stands for what is needed."""
         l, k, s, d, j = self.l, self.k, self.l.s, self.l.d, self.l.j
@@ -245,12 +255,13 @@ class Comparisons(Laws):
             f"a_term_of_{need.name}",
             self.term(t, b, s, d, j) == wanted,
             given,
-            [self.term_is.at(**at), means, self.alike, self.alone, *uses],
+            [self.term_is.at(**at), means, self.alike, self.alone, l.owned, *uses, *([] if named is None else [there])],
         )
         if named is None:
-            right, base, step = self.whole_of(now, j, s), [self.whole_of_.start.at(u=now)], [self.whole_of_.next.at(u=now)]
+            right, base = self.of_step(now, j, s), [self.of_step.start.at(u=now)]
+            step = [self.of_step.next.at(u=now)]
         else:
-            right, base, step = z3.If(named < s, l.original(named, d, j), ZERO), [*uses], []
+            right, base, step = z3.If(named < s, l.original(named, d, j), ZERO), [there], []
         return k.induct(
             f"what_{need.name}_stands_for",
             s,

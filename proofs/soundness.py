@@ -38,6 +38,7 @@ from proofs.symbolic_schedule import (
     WRONG,
     WRONG_MOMENT,
     ZERO,
+    by_place,
     Language,
     cases,
     either,
@@ -138,3 +139,131 @@ class Soundness(Comparisons):
             step=steps,
             at=[{}, {"b": l.source(t)}, {"b": l.target(t)}],
         )
+
+    # ---------------------------------------------------------------- single values
+    def placed(self) -> Theorem:
+        """What devices have by their places: once, or not at all."""
+        k, l = self.k, self.l
+        self.amounts = k.reals("at_owner at_first at_others")
+        numbers, parts, uses = [], [], []
+        for d, owner in lines_cases():
+            f, p = (literal(term).as_long() for term in (first_of(z3.IntVal(owner)), place_of(z3.IntVal(d), z3.IntVal(owner))))
+            form = by_place(lambda q: self.amounts[q], f)
+            part = self.unfolded(d, owner, form)
+            own = self.views_at(d, owner)[0]
+            for side, found in ((0, parts), (1, numbers)):
+                said = part.goal.arg(side)
+                found.append(z3.Implies(self.amounts[p] == 1, said == own))
+                found.append(z3.Implies(self.amounts[p] == 0, said == 0))
+            uses.append(part)
+        identity = k.prove("numbers_of_places", z3.simplify(z3.And(*numbers)))
+        return k.prove("what_is_placed_is_there", z3.And(*parts), (), [identity, *uses])
+
+    def single(
+        self, name: str, t: Any, b: Any, sym: Any, amounts: Callable[[int], Any], given: Sequence[Bool],
+        forms: Callable[..., Theorem], there: Sequence[Theorem], uses: Sequence[Theorem] = (),
+    ) -> Theorem:
+        """A form of one original value on a device stands for that."""
+        l, s, d, j = self.l, self.l.s, self.l.d, self.l.j
+        f = first_of(l.owner(j))
+        placed = self.placed_.at(
+            **dict(zip(map(str, (*self.amounts, *self.views)), (*map(amounts, range(3)), *l.views(s, d, j)), strict=True))
+        )
+        at = dict(t=t, b=b)
+        wanted = z3.If(s == sym, l.original(sym, d, j), ZERO)
+        term = self.k.prove(
+            f"a_term_of_{name}",
+            self.term(t, b, s, d, j) == wanted,
+            given,
+            [self.term_is.at(**at), placed, *(forms(o, f) for o in COUNT), *uses],
+        )
+        return self.k.induct(
+            f"what_{name}_stands_for",
+            s,
+            self.stands_for(t, b, d, j, s) == z3.If(sym < s, l.original(sym, d, j), ZERO),
+            given,
+            base=[self.stands_for.start.at(**at), *there],
+            step=[self.stands_for.next.at(**at), term],
+        ).at(s=l.bound)
+
+    # -------------------------------------------------------------------- induction
+    def holds(self, t: Any, b: Any) -> Bool:
+        """What a device knows it has."""
+        l, d, j = self.l, self.l.d, self.l.j
+        return z3.Implies(
+            z3.And(*self.known_at(t, b)), l.has(t, b, d)[j] == self.stands_for(t, b, d, j, l.bound)
+        )
+
+    def known_at(self, t: Any, b: Any) -> list[Bool]:
+        l, d = self.l, self.l.d
+        owner = l.owner(l.j)
+        f = first_of(owner)
+        return [d >= 0, d < l.n, self.knows(f, place_of(d, owner), *l.not_known(t, b, f))]
+
+    def finish(self) -> tuple[Theorem, ...]:
+        l, k = self.l, self.k
+        t, b, s, d, i, j, u = l.t, l.b, l.s, l.d, l.i, l.j, l.u
+        owner = l.owner(j)
+        first, place = first_of(owner), place_of(d, owner)
+        source, second, third, target, now = (x(t) for x in (l.source, l.second, l.third, l.target, l.step))
+        self.placed_ = self.placed()
+        wrong_at, wrong_j, shown_at, found_at = k.choose("wrong_at", [t, b, d], j, z3.Not(self.holds(t, b)))
+        wrong, wrong_d, shown, found = k.choose("wrong", [t, b], d, wrong_at(t, b, d))
+        fine = k.prove("what_is_not_wrong_is_so", self.holds(t, b), [z3.Not(wrong(t, b))], [shown_at, shown])
+        line = [t >= 0, t < l.last]
+
+        # ------------------------------------------------------------- comparisons
+        f, p = l.f, l.p
+        exists = z3.And(
+            self.enough(f),
+            either(f, {g: cases(p, {PLACES[q]: self.exists(g, q) for q in (*NAMED[g], OTHER)}, z3.BoolVal(False)) for g in FIRSTS}),
+        )
+        weight, moment = (l.state(w, now) for w in (WEIGHT, MOMENT))
+        backward = k.suppose(
+            "a_right_backward_compares_equal",
+            [t, s, f, p],
+            z3.Implies(
+                z3.And(l.kind(t) == BACKWARD, l.right(t), exists),
+                z3.And(*(self.passes(need, t, place_, f, p, weight, now) for need, place_ in ((VIEW, source), (ACTIVATIONS, second)))),
+            ),
+        )
+        update = k.suppose(
+            "a_met_update_compares_equal",
+            [t, s, f, p],
+            z3.Implies(
+                z3.And(l.kind(t) == UPDATE, l.met(f, p, t)),
+                z3.And(
+                    self.passes(OLD_WEIGHT, t, source, f, p, weight, now),
+                    self.passes(OLD_MOMENT, t, second, f, p, moment, now),
+                    self.passes(WHOLE, t, third, f, p, None, now),
+                ),
+            ),
+        )
+        named = l.names.at(u=now, m=z3.IntVal(0))
+        names = {w: l.names.at(u=now, m=z3.IntVal(0), w=w) for w in (WEIGHT, MOMENT)}
+        here = dict(f=first, p=place)
+        back = [*line, l.kind(t) == BACKWARD, l.right(t)]
+        up = [*line, l.kind(t) == UPDATE, l.met(first, place, t)]
+        there = {w: k.prove(f"a_step_has_its_{name}", z3.And(l.state(w, now) >= 0, l.what(l.state(w, now)) == w, l.time(l.state(w, now)) == now), [], [names[w], l.numbered])
+                 for w, name in ((WEIGHT, "weight"), (MOMENT, "moment"))}
+        stands = {
+            need.name: self.stands(need, t, b_, sym, now, given, [hyp.at(**here)], there.get(w)).at(s=l.bound)
+            for need, b_, sym, given, hyp, w in (
+                (VIEW, source, weight, back, backward, WEIGHT),
+                (ACTIVATIONS, second, weight, back, backward, WEIGHT),
+                (OLD_WEIGHT, source, weight, up, update, WEIGHT),
+                (OLD_MOMENT, second, moment, up, update, MOMENT),
+                (WHOLE, third, None, up, update, None),
+            )
+        }
+        self.__dict__.update(locals())
+        return ()
+
+
+def lines_cases():
+    from proofs.line_laws import CASES
+    return CASES
+
+
+def literal(term: Any) -> Any:
+    return z3.simplify(term)

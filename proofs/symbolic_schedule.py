@@ -74,6 +74,14 @@ def masked(amounts: Sequence[Any], first: Any) -> Coefficients:
     ]
 
 
+def by_place(amount: Callable[[int], Any], first: int) -> Coefficients:
+    """The coefficients of a value that devices have as often as their places say."""
+    only = {p: lines.only_at(p, first) for p in (*NAMED[first], OTHER)}
+    return [
+        sum((amount(PLACES[p]) * only[p][o] for p in only), ZERO) for o in range(len(OPERATORS))
+    ]
+
+
 class Language:
     """The symbols, and what is supposed of them. Variables are named by letters:
 
@@ -94,6 +102,7 @@ class Language:
         owner = self.owner(self.j)
         self.owned = k.suppose("each_element_has_an_owner", [self.j], z3.And(owner >= 0, owner < self.n))
         self.some = k.suppose("there_are_devices", [], self.n >= 1)
+        self.finite = k.suppose("original_values_are_finitely_many", [], self.bound >= 0)
         self._lines()
         self._single_device()
         self._devices()
@@ -364,14 +373,7 @@ class Language:
 
     def _by_place(self, amount: Callable[[int], Any]) -> Any:
         """The coefficient of a value that devices have by their places."""
-        by_first = {}
-        for f in FIRSTS:
-            only = {p: lines.only_at(p, f) for p in (*NAMED[f], OTHER)}
-            sums = [
-                sum((amount(PLACES[p]) * only[p][o] for p in only), ZERO) for o in range(len(OPERATORS))
-            ]
-            by_first[f] = of_one(self.op, sums)
-        return either(self.f, by_first)
+        return either(self.f, {f: of_one(self.op, by_place(amount, f)) for f in FIRSTS})
 
     def _after(
         self,
