@@ -256,6 +256,59 @@ class Soundness(Comparisons):
                 (WHOLE, third, None, up, update, None),
             )
         }
+        # -------------------------------------------------------- what is not there
+        none = lines.one()
+        nothing = z3.And(*(c == amount for c, amount in zip(l.not_known(t, b, first), none, strict=True)))
+        released = [
+            l.after_is["release", False].at(
+                op=o, f=first, scaled_by=l.factor(t),
+                **dict(zip(map(str, (*l.x, *l.z)), (*l.not_known(t, source, first), *l.not_known(t, target, first)), strict=True)),
+            )
+            for o in COUNT
+        ]
+        not_there = k.induct(
+            "what_is_gone_is_not_known", t, z3.Implies(l.gone(b, t), nothing),
+            base=[l.gone_start, *(l.unknown_start.at(op=o, f=first) for o in COUNT)],
+            step=[l.gone_next, *(l.unknown_next.at(op=o, f=first) for o in COUNT), *released],
+        )
+        known_of = self.knows_is.at(**here, **self.named(l.not_known(t, b, first)))
+        there_if_known = k.prove(
+            "what_is_known_is_there", z3.Not(l.gone(b, t)), [t >= 0, *self.known_at(t, b)[2:]], [not_there, known_of]
+        )
+        # --------------------------------------------------------- lines that move
+        ih = [z3.Not(wrong(t, x)) for x in (source, target)]
+        few = self.knows_all(l.not_known(t, b, first), first)
+        sums = k.induct(
+            "sums_are_of_forms", i, l.everyone(t, b, j, i) == self.rows(t, b, j, l.bound, i),
+            [i <= l.n, z3.Not(wrong(t, b)), few],
+            base=[l.everyone.start, self.rows.start.at(s=l.bound)],
+            step=[l.everyone.next, self.rows.next.at(s=l.bound), self.rows_are.at(s=l.bound), fine.at(d=i), l.finite, l.owned],
+        )
+        sums_of = k.prove(
+            "the_sum_is_of_forms", l.everyone(t, b, j, l.n) == self.columns(t, b, j, l.n, l.bound),
+            [z3.Not(wrong(t, b)), few],
+            [sums.at(i=l.n), self.exchanged.at(i=l.n, s=l.bound), l.some, l.finite],
+        )
+        steps = []
+        for m in MOVES:
+            knows = self.knowledge_at(self.known[m.name], first)
+            counts = [self.always_counts.at(b=b_, f=first) for b_ in (source, target)]
+            facts = [knows, self.unknown_after[m.name].at(f=first), *counts, l.owned]
+            if m.name != "release":
+                facts += [l.runs.at(b=target), l.gone_next.at(b=target), self.laws[m.name].at(s=l.bound), l.finite]
+                read = set()
+                m.value(d, owner, lambda e: read.add(("x", e if isinstance(e, int) or e is lines.ANYONE else str(e))) or (e if e is lines.ANYONE else ZERO), lambda e: read.add(("z", str(e))) or ZERO, ZERO, ZERO, ONE)
+                for which, e in sorted(read, key=str):
+                    b_ = source if which == "x" else target
+                    if e is lines.ANYONE:
+                        facts.append(sums_of.at(b=b_))
+                    else:
+                        facts.append(fine.at(b=b_, d=z3.IntVal(e) if isinstance(e, int) else {str(d): d, str(owner): owner}[e]))
+            step = k.prove(
+                f"step_{m.name}", l.has(t + 1, target, d)[j] == self.stands_for(t + 1, target, d, j, l.bound),
+                [t >= 0, l.kind(t) == KINDS[m.name], *self.known_at(t + 1, target), *ih], facts,
+            )
+            steps.append(step)
         self.__dict__.update(locals())
         return ()
 
