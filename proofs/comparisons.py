@@ -92,8 +92,7 @@ class Comparisons(Laws):
         super().__init__(l)
         k, f, p = self.k, l.f, l.p
         self.group = k.integers("group")
-        here = z3.If(l.is_of_step(l.s, l.u), l.all(l.s, l.j, l.n), ZERO)
-        self.of_step = total(k, "of_step", [l.u, l.j], l.s, here)
+        self.whole = self._whole()
         self.alone = self._alone()
         self.alike = self._alike()
         self.compares: dict[str, Any] = {}
@@ -210,6 +209,52 @@ class Comparisons(Laws):
             self.same(l.views(s, d, j)),
             [state],
             [summed.at(i=l.n), l.original_is, l.original_is.at(d=l.owner(j)), l.original_is.at(d=z3.IntVal(0)), l.some],
+        )
+
+    def _whole(self) -> Theorem:
+        """Contributions to a step's gradient, one an original value, are those of all micro-steps."""
+        l, k, s, u, m, i, j = self.l, self.k, self.l.s, self.l.u, self.l.m, self.l.i, self.l.j
+        which = l.which(s)
+        slot = z3.If(z3.And(which >= 0, which < l.micro_steps), which, z3.IntVal(0))
+        placed = k.prove(
+            "each_has_a_micro_step", z3.And(slot >= 0, slot < l.micro_steps), uses=[l.numbered]
+        )
+        here = z3.If(l.is_of_step(s, u), l.all(s, j, l.n), ZERO)
+        share, parts, self.of_step, one = partition(
+            k, "contributions", m, s, lambda _: slot, placed, l.micro_steps, here, [u, j]
+        )
+        sym = l.named(CONTRIBUTION, u, m)
+        given = [u >= 0, u <= l.last, m >= 0, m < l.micro_steps]
+        names = l.names.at(w=CONTRIBUTION)
+        same = k.induct(
+            "a_contribution_of_all_devices",
+            i,
+            l.all(sym, j, i) == l.batch(u, m, j, i),
+            given,
+            base=[l.all.start.at(s=sym), l.batch.start],
+            step=[l.all.next.at(s=sym), l.batch.next, l.original_is.at(s=sym, d=i), names],
+        )
+        each = k.induct(
+            "a_micro_steps_contribution",
+            s,
+            share(u, j, m, s) == z3.If(sym < s, l.batch(u, m, j, l.n), ZERO),
+            given,
+            base=[share.start, names],
+            step=[share.next, same.at(i=l.n), l.name_is_its_own, names, l.some],
+        )
+        every = k.induct(
+            "contributions_of_micro_steps",
+            m,
+            parts(u, j, l.bound, m) == l.whole(u, j, m),
+            [u >= 0, u <= l.last, m <= l.micro_steps],
+            base=[parts.start.at(s=l.bound), l.whole.start],
+            step=[parts.next.at(s=l.bound), l.whole.next, each.at(s=l.bound), names, l.finite],
+        )
+        return k.prove(
+            "contributions_are_the_whole_gradient",
+            self.of_step(u, j, l.bound) == l.whole(u, j, l.micro_steps),
+            [u >= 0, u <= l.last],
+            [one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered],
         )
 
     def group_of(self, s: Any, named: Any, now: Any) -> Any:

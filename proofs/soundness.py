@@ -28,6 +28,7 @@ from proofs.symbolic_schedule import (
     FIRSTS,
     INT,
     KINDS,
+    StartSort,
     MOMENT,
     NOTHING,
     ONE,
@@ -244,7 +245,7 @@ class Soundness(Comparisons):
         here = dict(f=first, p=place)
         back = [*line, l.kind(t) == BACKWARD, l.right(t)]
         up = [*line, l.kind(t) == UPDATE, l.met(first, place, t)]
-        there = {w: k.prove(f"a_step_has_its_{name}", z3.And(l.state(w, now) >= 0, l.what(l.state(w, now)) == w, l.time(l.state(w, now)) == now), [], [names[w], l.numbered])
+        there = {w: k.prove(f"a_step_has_its_{name}", z3.And(l.state(w, now) >= 0, l.state(w, now) < l.bound, l.what(l.state(w, now)) == w, l.time(l.state(w, now)) == now), [], [names[w], l.numbered])
                  for w, name in ((WEIGHT, "weight"), (MOMENT, "moment"))}
         stands = {
             need.name: self.stands(need, t, b_, sym, now, given, [hyp.at(**here)], there.get(w)).at(s=l.bound)
@@ -309,8 +310,188 @@ class Soundness(Comparisons):
                 [t >= 0, l.kind(t) == KINDS[m.name], *self.known_at(t + 1, target), *ih], facts,
             )
             steps.append(step)
+
+        # ------------------------------------------------------ lines that compute
+        value = l.has(t + 1, b, d)[j] == self.stands_for(t + 1, b, d, j, l.bound)
+        known_then = self.known_at(t + 1, b)
+        present = there_if_known.at(t=t + 1)
+        same = [l.coefficient_next.at(op=o, f=first) for o in COUNT]
+        same_unknown = [l.unknown_next.at(op=o, f=first) for o in COUNT]
+        term = k.prove(
+            "a_term_untouched", self.term(t + 1, b, s, d, j) == self.term(t, b, s, d, j),
+            [t >= 0, self.untouched(b)], [self.term_is, self.term_is.at(t=t + 1), *same],
+        )
+        untouched = k.induct(
+            "what_is_untouched_stands_for", s, self.stands_for(t + 1, b, d, j, s) == self.stands_for(t, b, d, j, s),
+            [t >= 0, self.untouched(b)],
+            base=[self.stands_for.start, self.stands_for.start.at(t=t + 1)],
+            step=[self.stands_for.next, self.stands_for.next.at(t=t + 1), term],
+        )
+        steps.append(
+            k.prove(
+                "step_elsewhere", value, [t >= 0, *known_then, z3.Not(wrong(t, b)), self.untouched(b)],
+                [l.runs, present, untouched.at(s=l.bound), l.finite, fine, *same_unknown],
+            )
+        )
+        steps.append(
+            k.prove(
+                "step_dropped", z3.Not(z3.And(*known_then)), [t >= 0, l.drops(b), b != target],
+                [present, l.gone_next],
+            )
+        )
+        wrong_name = l.names.at(u=t, m=z3.IntVal(0))
+        computed = z3.If(l.right(t), l.contribution(t), l.state(WRONG, t))
+        contribution = l.names.at(w=CONTRIBUTION, u=now, m=l.micro(t))
+        is_named = k.prove(
+            "what_is_computed_has_a_name",
+            z3.And(computed >= 0, computed < l.bound, l.time(computed) == z3.If(l.right(t), now, t),
+                   l.what(computed) == z3.If(l.right(t), CONTRIBUTION, WRONG), z3.Implies(l.right(t), l.which(computed) == l.micro(t))),
+            line, [contribution, wrong_name.at(w=WRONG), l.numbered],
+        )
+        at_back = [*line, l.kind(t) == BACKWARD]
+        made = self.single(
+            "a_gradient", t + 1, target, computed,
+            lambda _: z3.If(s == computed, ONE, ZERO), at_back,
+            lambda o, f_: l.coefficient_next.at(op=o, f=f_, b=target), [is_named],
+        )
+        rows = []
+        for name, b_ in (("view", source), ("activations", second)):
+            read = k.prove(
+                f"{name}_is_the_weight", l.has(t, b_, d)[j] == l.theta(now)[j],
+                [d >= 0, d < l.n, *back, z3.Not(wrong(t, b_))],
+                [fine.at(b=b_), stands[name], backward.at(**here), l.original_is.at(s=weight), there[WEIGHT], l.owned],
+            )
+            rows.append(k.extend(f"{name}_are_the_weights", read, j))
+        steps.append(
+            k.prove(
+                "step_backward", value,
+                [*at_back, b == target, *known_then[:2], *(z3.Not(wrong(t, x)) for x in (source, second))],
+                [l.runs, l.gone_next, made, *rows, is_named, l.original_is.at(s=computed)],
+            )
+        )
+        met = l.met(first, place, t)
+        read = [
+            k.prove(
+                f"the_update_reads_the_{name}", l.has(t, b_, d)[j] == right,
+                [d >= 0, d < l.n, *up, z3.Not(wrong(t, b_))],
+                [fine.at(b=b_), stands[name], update.at(**here), *more],
+            )
+            for name, b_, right, more in (
+                ("weight", source, l.theta(now)[j], [l.original_is.at(s=weight), there[WEIGHT]]),
+                ("moment", second, l.omega(now)[j], [l.original_is.at(s=moment), there[MOMENT]]),
+                ("gradient", third, l.whole(now, j, l.micro_steps), [self.whole.at(u=now), l.numbered, l.finite]),
+            )
+        ]
+        for name, w, wrong_w, b_, more in (
+            ("new_weight", WEIGHT, WRONG, target, [target != second]),
+            ("new_moment", MOMENT, WRONG_MOMENT, second, []),
+        ):
+            new = z3.If(met, l.state(w, now + 1), l.state(wrong_w, t))
+            new_is = k.prove(
+                f"a_{name}_has_a_name",
+                z3.And(new >= 0, new < l.bound, l.time(new) == z3.If(met, now + 1, t), l.what(new) == z3.If(met, w, wrong_w)),
+                line, [l.names.at(w=w, u=now + 1, m=z3.IntVal(0)), wrong_name.at(w=wrong_w), l.numbered],
+            )
+            given = [*line, l.kind(t) == UPDATE, *more]
+            made = self.single(
+                f"a_{name}", t + 1, b_, new,
+                lambda q, w=w, v=wrong_w: z3.If(s == z3.If(l.met(first, q, t), l.state(w, now + 1), l.state(v, t)), ONE, ZERO),
+                given, lambda o, f_, b_=b_: l.coefficient_next.at(op=o, f=f_, b=b_), [new_is],
+            )
+            steps.append(
+                k.prove(
+                    f"step_{name}", value,
+                    [*given, b == b_, *known_then[:2], *(z3.Not(wrong(t, x)) for x in (source, second, third))],
+                    [l.runs, l.gone_next, made, *read, new_is, l.original_is.at(s=new), l.trains.at(u=now)],
+                )
+            )
+        # ---------------------------------------------------------------- all lines
+        moments = z3.Or(l.start(b) == STARTS["Moments"], l.start(b) == STARTS["Moment_slices"])
+        state = z3.If(moments, l.state(MOMENT, 0), l.state(WEIGHT, 0))
+        sliced = z3.Or(*(l.start(b) == STARTS[x] for x in STARTS if "slices" in x))
+        zeros = z3.Or(*(l.start(b) == STARTS[x] for x in STARTS if "Zero" in x))
+        at_first = k.prove(
+            "a_state_has_a_name_at_first",
+            z3.And(state >= 0, state < l.bound, l.time(state) == 0, l.what(state) == z3.If(moments, MOMENT, WEIGHT)),
+            [], [*(l.names.at(w=w, u=z3.IntVal(0), m=z3.IntVal(0)) for w in (WEIGHT, MOMENT)), l.numbered],
+        )
+
+        def begins(q: int) -> Any:
+            there_ = z3.And(s == state, z3.Not(zeros), l.start(b) != NOTHING, z3.BoolVal(q == 0) if False else z3.Or(z3.Not(sliced), z3.BoolVal(q == 0)))
+            return z3.If(there_, ONE, ZERO)
+
+        none_of_it = z3.Or(zeros, l.start(b) == NOTHING, z3.And(sliced, place != 0))
+        views = l.views(s, d, j)
+        placed = self.placed_.at(
+            **dict(zip(map(str, (*self.amounts, *self.views)), (*map(begins, range(3)), *views), strict=True))
+        )
+        zero = z3.IntVal(0)
+        term0 = k.prove(
+            "a_term_at_first",
+            self.term(0, b, s, d, j) == z3.If(z3.And(s == state, z3.Not(none_of_it)), l.original(state, d, j), ZERO),
+            [], [self.term_is.at(t=zero), placed, *(l.coefficient_start.at(op=o, f=first) for o in COUNT)],
+        )
+        formed = k.induct(
+            "what_forms_stand_for_at_first", s,
+            self.stands_for(0, b, d, j, s) == z3.If(z3.And(state < s, z3.Not(none_of_it)), l.original(state, d, j), ZERO),
+            base=[self.stands_for.start.at(t=zero), at_first],
+            step=[self.stands_for.next.at(t=zero), term0],
+        )
+        begin = k.prove(
+            "it_holds_at_first", self.holds(zero, b), [],
+            [formed.at(s=l.bound), l.begin, at_first, l.original_is.at(s=state), l.gone_start, l.finite,
+             *(l.unknown_start.at(op=o, f=first) for o in COUNT),
+             self.knows_is.at(**here, **self.named(l.not_known(zero, b, first)))],
+        )
+        places = (b, source, second, third, target)
+        all_ih = [z3.Not(wrong(t, x)) for x in places]
+        keeps = k.prove("every_line_keeps_it", self.holds(t + 1, b), [*line, *all_ih], steps)
+        atd = wrong_d(t + 1, b)
+        always = k.induct(
+            "nothing_known_is_wrong", t, z3.Not(wrong(t, b)), [t <= l.last],
+            base=[found.at(t=0), found_at.at(t=0, d=wrong_d(0, b)), begin.at(d=wrong_d(0, b), j=wrong_j(0, b, wrong_d(0, b)))],
+            step=[found.at(t=t + 1), found_at.at(t=t + 1, d=atd), keeps.at(d=atd, j=wrong_j(t + 1, b, atd))],
+            at=[{}, *({"b": x} for x in places[1:])],
+        )
+        # ------------------------------------------------------- the end of each step
+        ends, kept = k.function("ends", INT, INT), k.function("kept_as", INT, StartSort)
+        end = ends(u)
+        step_ = [u >= 0, u < l.last, end >= 0, end <= l.last]
+        agreed = k.suppose(
+            "what_is_kept_compares_equal",
+            [u, b, s, f, p],
+            z3.Implies(
+                z3.And(*step_, exists),
+                z3.And(*(
+                    z3.Implies(
+                        z3.And(kept(b) == STARTS[start_], *([p == PLACES[OWNER]] if need.kind == "slices" else [])),
+                        self.passes(need, end, b, f, p, l.state(MOMENT if "Moment" in start_ else WEIGHT, u + 1), u),
+                    )
+                    for start_, need in KEPT.items()
+                )),
+            ),
+        )
+        done = []
+        for start_, need in KEPT.items():
+            w = MOMENT if "Moment" in start_ else WEIGHT
+            name = l.state(w, u + 1)
+            of_it = k.prove(
+                f"the_next_of_{start_.lower()}",
+                z3.And(name >= 0, name < l.bound, l.what(name) == w, l.time(name) == u + 1), step_[:2],
+                [l.names.at(w=w, u=u + 1, m=zero)],
+            )
+            kept_so = [*step_, kept(b) == STARTS[start_], *([d == owner] if need.kind == "slices" else [])]
+            said = self.stands(need, end, b, name, u, kept_so, [agreed.at(**here)], of_it)
+            right = (l.omega if w is MOMENT else l.theta)(u + 1)[j]
+            done.append(
+                k.prove(
+                    f"accepted_{start_.lower()}_match", l.has(end, b, d)[j] == right,
+                    [d >= 0, d < l.n, *kept_so],
+                    [said.at(s=l.bound), fine.at(t=end), always.at(t=end), agreed.at(**here), of_it, l.original_is.at(s=name), l.owned],
+                )
+            )
         self.__dict__.update(locals())
-        return ()
+        return tuple(done)
 
 
 def lines_cases():
@@ -320,3 +501,12 @@ def lines_cases():
 
 def literal(term: Any) -> Any:
     return z3.simplify(term)
+
+
+@claim("T4")
+def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
+    """Whatever the lines of a schedule, if the checker's comparisons come out equal, every kept copy matches.
+
+    (Claim T4)
+    """
+    return Soundness(Language(k)).finish()
