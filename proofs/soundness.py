@@ -471,7 +471,7 @@ class Soundness(Comparisons):
                 )),
             ),
         )
-        done = []
+        done, single, kept_so = [], {}, []
         for start_, need in KEPT.items():
             w = MOMENT if "Moment" in start_ else WEIGHT
             name = l.state(w, u + 1)
@@ -480,18 +480,23 @@ class Soundness(Comparisons):
                 z3.And(name >= 0, name < l.bound, l.what(name) == w, l.time(name) == u + 1), step_[:2],
                 [l.names.at(w=w, u=u + 1, m=zero)],
             )
-            kept_so = [*step_, kept(b) == STARTS[start_], *([d == owner] if need.kind == "slices" else [])]
-            said = self.stands(need, end, b, name, u, kept_so, [agreed.at(**here)], of_it)
+            so = [kept(b) == STARTS[start_], *([d == owner] if need.kind == "slices" else [])]
+            said = self.stands(need, end, b, name, u, [*step_, *so], [agreed.at(**here)], of_it)
             right = (l.omega if w is MOMENT else l.theta)(u + 1)[j]
+            single[STARTS[start_]] = right
+            kept_so.append(z3.And(*so) if len(so) > 1 else so[0])
             done.append(
                 k.prove(
                     f"accepted_{start_.lower()}_match", l.has(end, b, d)[j] == right,
-                    [d >= 0, d < l.n, *kept_so],
+                    [d >= 0, d < l.n, *step_, *so],
                     [said.at(s=l.bound), fine.at(t=end), always.at(t=end), agreed.at(**here), of_it, l.original_is.at(s=name), l.owned],
                 )
             )
-        self.__dict__.update(locals())
-        return tuple(done)
+        match = k.prove(
+            "accepted_schedules_match", l.has(end, b, d)[j] == cases(kept(b), single, ZERO),
+            [d >= 0, d < l.n, *step_, z3.Or(*kept_so)], done,
+        )
+        return (match,)
 
 
 def lines_cases():

@@ -13,10 +13,11 @@ from functools import cache
 import z3
 
 from proofs.kernel import RESOURCE_LIMIT, SEED, Obligation, Theorem
-from proofs.premises import premises_of
+from proofs.premises import premises_of, zeros
 from proofs.smtlib import Bool, Term, standalone_text
 from proofs.theorem import implies
 
+MANY = 500  # facts, of which a model is found sooner where variables are zero
 VALUES = (z3.Z3_BOOL_SORT, z3.Z3_INT_SORT, z3.Z3_REAL_SORT)
 
 
@@ -36,7 +37,9 @@ def answer(text: str) -> str:
 
 
 def together(formulas: Sequence[Bool]) -> str:
-    """Whether formulas can hold together."""
+    """Whether formulas can hold together; of many, zeros are tried first."""
+    if len(formulas) > MANY and answer(standalone_text([*formulas, *zeros(formulas)])) == "sat":
+        return "sat"
     return answer(standalone_text(list(formulas))) if formulas else "sat"
 
 
@@ -154,7 +157,8 @@ def witness(facts: Sequence[Bool]) -> str | None:
     """
     solver = _solver()
     solver.add(*(fact.translate(solver.ctx) for fact in facts))
-    if solver.check() != z3.sat:
+    hints = [each.translate(solver.ctx) for each in zeros(facts)] if len(facts) > MANY else []
+    if z3.sat not in (solver.check(*hints), solver.check()):
         return None
     model, values = solver.model(), []
     for term in _unknowns(facts):
