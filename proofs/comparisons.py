@@ -194,15 +194,13 @@ class Comparisons(Laws):
         l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
         state = z3.Or(l.what(s) == WEIGHT, l.what(s) == MOMENT)
         c = l.original(s, d, j)
-        more, count = k.reals("further_value counted")
-        one_more = k.prove("one_device_more", (count + 1) * more == count * more + more)
         summed = closed_form(
             k,
             "alike_values_add_up",
             l.all,
             z3.ToReal(i) * c,
             given=[state],
-            uses=[l.original_is, l.original_is.at(d=i), one_more.at(counted=z3.ToReal(i), further_value=c)],
+            uses=[l.original_is, l.original_is.at(d=i)],
         )
         return k.prove(
             "states_are_alike",
@@ -215,13 +213,16 @@ class Comparisons(Laws):
         """Contributions to a step's gradient, one an original value, are those of all micro-steps."""
         l, k, s, u, m, i, j = self.l, self.k, self.l.s, self.l.u, self.l.m, self.l.i, self.l.j
         which = l.which(s)
-        slot = z3.If(z3.And(which >= 0, which < l.micro_steps), which, z3.IntVal(0))
+        counted = z3.And(which >= 0, which < l.micro_steps)
+        slot, slot_is = k.define("slot", [s], z3.If(counted, which, z3.IntVal(0)))
         placed = k.prove(
-            "each_has_a_micro_step", z3.And(slot >= 0, slot < l.micro_steps), uses=[l.numbered]
+            "each_has_a_micro_step",
+            z3.And(slot(s) >= 0, slot(s) < l.micro_steps),
+            uses=[slot_is, l.numbered],
         )
         here = z3.If(l.is_of_step(s, u), l.all(s, j, l.n), ZERO)
         share, parts, self.of_step, one = partition(
-            k, "contributions", m, s, lambda _: slot, placed, l.micro_steps, here, [u, j]
+            k, "contributions", m, s, slot, placed, l.micro_steps, here, [u, j]
         )
         sym = l.named(CONTRIBUTION, u, m)
         given = [u >= 0, u <= l.last, m >= 0, m < l.micro_steps]
@@ -240,7 +241,7 @@ class Comparisons(Laws):
             share(u, j, m, s) == z3.If(sym < s, l.batch(u, m, j, l.n), ZERO),
             given,
             base=[share.start, names],
-            step=[share.next, same.at(i=l.n), l.name_is_its_own, names, l.some],
+            step=[share.next, same.at(i=l.n), slot_is, l.name_is_its_own, names, l.some],
         )
         every = k.induct(
             "contributions_of_micro_steps",
@@ -248,7 +249,7 @@ class Comparisons(Laws):
             parts(u, j, l.bound, m) == l.whole(u, j, m),
             [u >= 0, u <= l.last, m <= l.micro_steps],
             base=[parts.start.at(s=l.bound), l.whole.start],
-            step=[parts.next.at(s=l.bound), l.whole.next, each.at(s=l.bound), names, l.finite],
+            step=[parts.next.at(s=l.bound), l.whole.next, each.at(s=l.bound), names],
         )
         return k.prove(
             "contributions_are_the_whole_gradient",

@@ -23,7 +23,7 @@ from proofs.symbolic_schedule import (
     masked,
     place_of,
 )
-from spec.operators import ALL, KEEP, OTHER, Place
+from spec.operators import ALL, KEEP, OTHER, Offset
 
 COUNT = range(len(OPERATORS))
 
@@ -74,7 +74,7 @@ class Meaning:
         """A form's part on a device."""
         return self.part(first_of(owner), place_of(d, owner), *form, *views)
 
-    def exists(self, f: int, place: Place) -> Bool:
+    def exists(self, f: int, place: Offset) -> Bool:
         """Whether there are devices at a place."""
         return self.l.size > len(NAMED[f]) if place is OTHER else z3.BoolVal(place in NAMED[f])
 

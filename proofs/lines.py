@@ -15,8 +15,22 @@ import z3
 
 from proofs.smtlib import KernelError
 from spec.forms import Forms, Need, Rejected
-from spec.operators import ALL, KEEP, OTHER, Operator, Place, Source, Value, add, rest, scale
-from spec.schedule import Buffer, Factor, Kind, Op, Phase, Rest, Schedule, Span
+from spec.operators import (
+    ALL,
+    KEEP,
+    OTHER,
+    Offset,
+    Operator,
+    PerDevice,
+    Source,
+    Total,
+    add,
+    owners,
+    rest,
+    scale,
+    summed,
+)
+from spec.schedule import Buffer, Monomial, Kind, Op, Phase, Rest, Schedule, Span
 from spec.semantics import CONTENT, MOMENT, Devices, execute, initial
 from spec.states import MIXED_ADAM, State
 from spec.verdict import require_agreed
@@ -25,7 +39,7 @@ from spec.words import Position, Symbol
 AXIS, FACTOR = "axis", "factor"
 OWNER, FIRST = 0, 1  # places: the element's owner, and the first device, if that is another
 NAMED = {0: (OWNER,), 1: (OWNER, FIRST)}  # by the place of the first device: which have names
-PLACES: tuple[Place, ...] = (OWNER, FIRST, OTHER)
+PLACES: tuple[Offset, ...] = (OWNER, FIRST, OTHER)
 WHO = (ALL, OWNER, FIRST)
 OPERATORS = (KEEP, *(Operator(to, of) for to in WHO for of in WHO))
 OnDevice = Callable[[Any], Any]
@@ -52,8 +66,8 @@ class Checker(Forms):
     def __init__(self, n: Any, first: int, schedule: Schedule, factor: Any = 1) -> None:
         mesh = {AXIS: n, FACTOR: factor}
         super().__init__(schedule, mesh, 2, MIXED_ADAM, None, {AXIS: first}, True)
-        self.compared: list[tuple[Place, Need, dict[Any, Any]]] = []
-        self.unmet_at: tuple[Place, ...] = ()
+        self.compared: list[tuple[Offset, Need, dict[Any, Any]]] = []
+        self.unmet_at: tuple[Offset, ...] = ()
 
     def unmet(self, *needs: Need) -> list[tuple[Need, Any]]:
         return [(need, add(need.has, scale(need.needs, -1))) for need in needs]
@@ -63,11 +77,11 @@ class Checker(Forms):
         self.compared += [(place, need, difference) for need, difference in unmet]
         return Rejected("", "", "", None, 0) if place in self.unmet_at else None
 
-    def only_at(self, place: Place) -> Coefficients:
+    def only_at(self, place: Offset) -> Coefficients:
         """The coefficients of a value on the device at a place, and nothing elsewhere."""
         return coefficients(self._only_at(self.symbol(GRADIENT.kind, NOW), (place,)), GRADIENT.kind)
 
-    def sees(self, form: Mapping[Any, Any], place: Place) -> Iterator[tuple[Any, Any]]:
+    def sees(self, form: Mapping[Any, Any], place: Offset) -> Iterator[tuple[Any, Any]]:
         """What a device at a place sees of a form: whether it is there to be seen, and how often."""
         for (_, sources), amount in self.at(form, (place,)).items():
             there: Any = z3.BoolVal(True)
@@ -109,10 +123,25 @@ def one(amount: Any = 1) -> Coefficients:
     return [real(amount if op == KEEP else 0) for op in OPERATORS]
 
 
-def on_devices(owner: Any, junk: Any, total: Any = None, factor: Any = 1) -> Devices:
-    """The specification's devices on one axis, with what is not known given."""
-    mesh, owners = {AXIS: 1, FACTOR: factor}, {AXIS: owner}
-    return Devices(mesh, owners, total, z3.If, lambda value: value, lambda: lambda _: junk)
+class AnyDevices(Devices):
+    """The specification's devices on one axis, any of whose values may be terms."""
+
+    def __init__(self, owner: Any, junk: Any, total: Total | None = None, factor: Any = 1) -> None:
+        super().__init__({AXIS: 1, FACTOR: factor}, {AXIS: owner}, z3.If, lambda: lambda _: junk)
+        self.total = total
+
+    def sum(self, value: PerDevice, axis: str) -> PerDevice:
+        assert self.total
+        return summed(value, axis, self.mesh[axis], self.total)
+
+    def first(self, value: PerDevice, axis: str) -> PerDevice:
+        return owners(value, axis, 0)
+
+    def add(self, value: PerDevice, other: PerDevice) -> PerDevice:
+        return lambda device: value(device) + other(device)
+
+    def scale(self, value: PerDevice, factor: Monomial) -> PerDevice:
+        return lambda device: factor.value(self.mesh, 1) * value(device)
 
 
 # --------------------------------------------------------------------- the lines
@@ -138,16 +167,16 @@ class Line:
         `total` is the sum of x over devices, `junk` what is not known.
         """
 
-        def summed(_: Any, terms: OnDevice) -> Any:
+        def added_up(_: Any, terms: OnDevice) -> Any:
             if terms(ANYONE) is not x(ANYONE):
                 raise KernelError(f"{self.name} sums up something else than its source")
             return total
 
-        devices = on_devices(owner, junk, summed, f)
+        devices = AnyDevices(owner, junk, added_up, f)
         store: Any = {(self.op.source, CONTENT): (False, lambda device: x(device[AXIS]))}
         store[self.op.target, CONTENT] = (False, lambda device: z(device[AXIS]))
         execute(self.op, schedule(), devices, store, 0)
-        after: Value = store.get((self.op.target, CONTENT), (False, devices.unknown("")))[1]
+        after: PerDevice = store.get((self.op.target, CONTENT), (False, devices.unknown("")))[1]
         return z3.simplify(real(after({AXIS: d})))
 
 
@@ -167,7 +196,7 @@ MOVES = (
     Line("copy", _op(Kind.KEEP)),
     Line("keep", _op(Kind.KEEP, within=(AXIS,))),
     Line("accumulate", _op(Kind.ACCUMULATE)),
-    Line("scale", _op(Kind.SCALE, False, by=Factor(sizes=((FACTOR, 1),)))),
+    Line("scale", _op(Kind.SCALE, False, by=Monomial(sizes=((FACTOR, 1),)))),
     Line("zero", _op(Kind.ZERO, False)),
     Line("release", _op(Kind.RELEASE, False)),
 )
@@ -197,7 +226,7 @@ def started_on(start: str, d: Any, owner: Any, weight: Any, moment: Any, junk: A
     """What device d has in a place at first."""
     place, sharded = STARTS[start]
     states = (lambda _: weight), (lambda _: moment)
-    found: Value = initial(schedule(sharded), on_devices(owner, junk), *states)[place][1]
+    found: PerDevice = initial(schedule(sharded), AnyDevices(owner, junk), *states)[place][1]
     return z3.simplify(real(found({AXIS: d})))
 
 
@@ -215,7 +244,7 @@ WRITES = {
 
 
 def computed(
-    op: Op, n: Any, first: int, unmet: Sequence[Place] = (), spoiled: Sequence[Place] = ()
+    op: Op, n: Any, first: int, unmet: Sequence[Offset] = (), spoiled: Sequence[Offset] = ()
 ) -> list[dict[Any, Any]]:
     """The forms that backward or an update writes, where its needs are not met at some places.
 
@@ -231,7 +260,7 @@ def computed(
     return [store[place][1] for place in WRITES[op]]
 
 
-Compared = dict[Place, list[Any]]  # by place, for each need the checker's comparison: a formula
+Compared = dict[Offset, list[Any]]  # by place, for each need the checker's comparison: a formula
 
 
 def compared(op: Op, n: Any, first: int, symbol: Symbol, has: Sequence[Coefficients]) -> Compared:
@@ -261,6 +290,6 @@ def _formulas(checker: Checker, symbol: Symbol) -> Compared:
     return found
 
 
-def only_at(place: Place, first: int) -> Coefficients:
+def only_at(place: Offset, first: int) -> Coefficients:
     """The coefficients of what the devices at a place have, and nothing elsewhere."""
     return Checker(z3.Real("any_size"), first, schedule()).only_at(place)

@@ -17,7 +17,7 @@ from proofs.kernel import Bool, Kernel, Theorem
 from proofs.lines import FIRST, GRADIENT, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Coefficients, Line
 from proofs.smtlib import KernelError
 from proofs.sums import total
-from spec.operators import ALL, KEEP, OTHER, Place
+from spec.operators import ALL, KEEP, OTHER, Offset
 from spec.words import Symbol
 
 INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
@@ -31,7 +31,7 @@ WEIGHT, MOMENT, CONTRIBUTION, WRONG, WRONG_MOMENT = ORIGINALS
 StartSort, _starts = z3.EnumSort("Start", [*lines.STARTS, "Nothing"])
 STARTS = dict(zip(lines.STARTS, _starts, strict=False))
 NOTHING = _starts[-1]
-PLACES: dict[Place, int] = {OWNER: 0, FIRST: 1, OTHER: 2}  # a device's place as a number
+PLACES: dict[Offset, int] = {OWNER: 0, FIRST: 1, OTHER: 2}  # a device's place as a number
 FIRSTS = (OWNER, FIRST)  # where the first device may be
 ZERO, ONE = z3.RealVal(0), z3.RealVal(1)
 
