@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,23 +10,22 @@ import z3
 
 from proofs import lines
 from proofs.kernel import Bool, Theorem
-from proofs.line_laws import CASES, Laws, _literal
-from proofs.lines import FIRST, GRADIENT, NAMED, NOW, OWNER, UNKNOWN
+from proofs.line_knowledge import Knowledge
+from proofs.meaning import CASES, literal
+from proofs.lines import FIRST, GRADIENT, NOW
 from proofs.smtlib import KernelError
-from proofs.sums import closed_form, partition, total
+from proofs.sums import closed_form, partition
+from proofs.symbolic_checker import CheckedLanguage, masked
 from proofs.symbolic_schedule import (
     CONTRIBUTION,
     FIRSTS,
-    INT,
     MOMENT,
     PLACES,
     WEIGHT,
     ZERO,
-    Language,
     cases,
     either,
     first_of,
-    masked,
     place_of,
 )
 from spec.operators import OTHER
@@ -85,10 +84,10 @@ KEPT = {
 NEEDS = (VIEW, ACTIVATIONS, OLD_WEIGHT, OLD_MOMENT, WHOLE, *KEPT.values())
 
 
-class Comparisons(Laws):
+class Comparisons(Knowledge):
     """The checker's comparisons as formulas over its run, and what values have that pass them."""
 
-    def __init__(self, l: Language) -> None:
+    def __init__(self, l: CheckedLanguage) -> None:
         super().__init__(l)
         k, f, p = self.k, l.f, l.p
         self.group = k.integers("group")
@@ -131,7 +130,7 @@ class Comparisons(Laws):
         whole = self.views[1]
         numbers, parts, uses = [], [], []
         for d, owner in CASES:
-            f, p = _literal(first_of, owner).as_long(), _literal(place_of, d, owner).as_long()
+            f, p = literal(first_of, owner).as_long(), literal(place_of, d, owner).as_long()
             place = next(q for q in PLACES if PLACES[q] == p)
             if place not in need.said(l.size, f, GRADIENT, masked(x, f)):
                 continue
@@ -155,13 +154,7 @@ class Comparisons(Laws):
                 parts.append(left)
                 numbers.append(right)
                 uses += [part, said]
-        pure = z3.substitute(z3.simplify(z3.And(*numbers)), (l.size, l.size_))
-        size = l.size_
-        identity = self.k.prove(f"numbers_of_{need.kind}", pure, [z3.Or(size == 1, size == 2, size >= 3)])
-        found = {read: each for each in uses for read in [each.goal.get_id()]}
-        return self.k.prove(
-            f"needed_{need.kind}", z3.And(*parts), (), [identity.at(size=l.size), l.some, *found.values()]
-        )
+        return self.by_numbers(f"needed_{need.kind}", parts, numbers, [l.some, *uses], sized=True)
 
     def same(self, views: Sequence[Any]) -> Bool:
         """All devices have the same."""

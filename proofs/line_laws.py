@@ -1,134 +1,24 @@
-"""What each line does to what forms stand for, over any coefficients and values; T1, line by line."""
+"""What lines that move values do to what forms stand for: T1, line by line, for any coefficients."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import z3
 
 from proofs import lines
-from proofs.kernel import Bool, Theorem
-from proofs.lines import FIRST, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Checker, Coefficients, Line
-from proofs.sums import closed_form, of_sums, total
-from proofs.symbolic_schedule import (
-    FIRSTS,
-    KINDS,
-    ONE,
-    PLACES,
-    ZERO,
-    Language,
-    either,
-    first_of,
-    masked,
-    place_of,
-)
-from spec.operators import ALL, KEEP, OTHER, Offset
-
-COUNT = range(len(OPERATORS))
-
-
-class Meaning:
-    """What forms come to on a device, and what a device knows."""
-
-    def __init__(self, l: Language) -> None:
-        self.l, self.k = l, l.k
-        k, p, f = self.k, l.p, l.f
-        self.views = k.reals("own_value sum_of_values owners_value firsts_value")
-        self.part, self.part_is = k.define(
-            "part", [f, p, *l.x, *self.views], either(f, {at: self._part(p, at) for at in FIRSTS})
-        )
-        t, b, s, d, j = l.t, l.b, l.s, l.d, l.j
-        form, views = l.form(t, b, s, first_of(l.owner(j))), l.views(s, d, j)
-        self.term, self.term_is = k.define(
-            "term", [t, b, s, d, j], self.at_device(d, l.owner(j), form, views)
-        )
-        self.stands_for = total(k, "stands_for", [t, b, d, j], s, self.term(t, b, s, d, j))
-        self.knows, self.knows_is = k.define("knows", [f, p, *l.x], self._seen(lambda v: v == 0, p))
-        self.counts, self.counts_is = k.define("counts", [f, *l.x], self._seen(lambda v: v >= 0))
-        own, whole, owners, firsts = self.views
-        l = self.l
-        body = {g: self._summed(masked(l.x, g)) for g in FIRSTS}
-        self.of_all, self.of_all_is = k.define("of_all", [f, *l.x, *self.views[1:]], either(f, body))
-
-    def _summed(self, x: Coefficients) -> Any:
-        """The sum of a form's parts over devices."""
-        _, whole, owners, firsts = self.views
-        read = {ALL: whole, OWNER: owners, FIRST: firsts}
-        found = x[0] * whole
-        for op, c in zip(OPERATORS[1:], x[1:], strict=True):
-            found += c * read[op.of] * (self.l.size if op.to == ALL else 1)
-        return found
-
-    def _part(self, p: Any, f: int) -> Any:
-        """The sum over operators of what they make of a value, on a device at place p."""
-        own, whole, owners, firsts = self.views
-        read = {KEEP.of: own, ALL: whole, OWNER: owners, FIRST: firsts}
-        found = ZERO
-        for op, c in zip(OPERATORS, masked(self.l.x, f), strict=True):
-            here = c * read[op.of]
-            found += here if op.to in (KEEP.to, ALL) else z3.If(p == PLACES[op.to], here, ZERO)
-        return found
-
-    def at_device(self, d: Any, owner: Any, form: Coefficients, views: Sequence[Any]) -> Any:
-        """A form's part on a device."""
-        return self.part(first_of(owner), place_of(d, owner), *form, *views)
-
-    def exists(self, f: int, place: Offset) -> Bool:
-        """Whether there are devices at a place."""
-        return self.l.size > len(NAMED[f]) if place is OTHER else z3.BoolVal(place in NAMED[f])
-
-    def enough(self, f: Any) -> Bool:
-        """Whether there are as many devices as have names."""
-        return z3.Or(z3.BoolVal(f is OWNER) if isinstance(f, int) else f == OWNER, self.l.size > FIRST)
-
-    def _seen(self, said: Callable[[Any], Bool], p: Any = None) -> Bool:
-        """What is said of each number of times that the device at p sees what is not known, or any."""
-        by_first = {}
-        for f in FIRSTS:
-            checker = Checker(self.l.size, f, lines.schedule())
-            form = lines.form(UNKNOWN, masked(self.l.x, f))
-            found = []
-            for place in (*NAMED[f], OTHER):
-                here = self.exists(f, place) if p is None else p == PLACES[place]
-                seen = [z3.Implies(there, said(v)) for there, v in checker.sees(form, place)]
-                found.append(z3.Implies(here, z3.And(*seen)))
-            by_first[f] = z3.And(*found)
-        return either(self.l.f, by_first)
-
-    def knows_all(self, form: Coefficients, f: Any) -> Bool:
-        """Whether all devices know a value."""
-        def at(first: int) -> Bool:
-            places = (*NAMED[first], OTHER)
-            return z3.And(
-                *(z3.Implies(self.exists(first, q), self.knows(f, PLACES[q], *form)) for q in places)
-            )
-
-        return either(f, {first: at(first) for first in FIRSTS})
-
-
-# devices and owners that stand for all cases: by where the first device is, and who looks
-CASES = ((0, 0), (1, 0), (1, 1), (0, 1), (2, 1))
+from proofs.kernel import Theorem
+from proofs.lines import FIRST, MOVES, OPERATORS, OWNER, Coefficients, Line
+from proofs.meaning import CASES, COUNT, Meaning, literal
+from proofs.sums import of_sums, total
+from proofs.symbolic_checker import CheckedLanguage, masked
+from proofs.symbolic_schedule import FIRSTS, KINDS, ZERO, either, first_of
+from spec.operators import ALL
 
 
 class Laws(Meaning):
     """Of each kind of line that moves values."""
-
-    def views_at(self, d: int, owner: int) -> tuple[Any, ...]:
-        """The views of a value on a device that stands for a case."""
-        own, whole, owners, firsts = self.views
-        firsts = owners if owner == 0 else firsts
-        return ({owner: owners, 0: firsts}.get(d, own), whole, owners, firsts)
-
-    def unfolded(self, d: int, owner: int, form: Coefficients) -> Theorem:
-        """What a form's part is there."""
-        at = dict(zip(map(str, (*self.l.x, *self.views)), (*form, *self.views_at(d, owner)), strict=True))
-        return self.part_is.at(f=_literal(first_of, owner), p=_literal(place_of, d, owner), **at)
-
-    def there(self, d: int, owner: int, form: Coefficients) -> Any:
-        """A form's part there."""
-        views = self.views_at(d, owner)
-        return self.part(_literal(first_of, owner), _literal(place_of, d, owner), *form, *views)
 
     def new(self, move: Line, f: Any, known: bool = True) -> Coefficients:
         """The coefficients after a line, in those before."""
@@ -144,7 +34,7 @@ class Laws(Meaning):
         """The form after a line stands for what the line makes of what forms stood for."""
         l, in_numbers, in_parts, uses = self.l, [], [], []
         for d, owner in CASES:
-            f = _literal(first_of, owner)
+            f = literal(first_of, owner)
             known = {}
 
             def part(e: int, c: Coefficients, owner: int = owner, known: Any = known) -> Any:
@@ -167,10 +57,10 @@ class Laws(Meaning):
             in_numbers.append(left.goal.arg(1) == sides[1])
             if (d, owner) in ((0, 0), (1, 1)):
                 uses += [l.after_is[move.name, True].at(op=o, f=f) for o in COUNT]
+            if move.name == "scale":
+                uses += [self.multiple(l.scaled_by, said) for said in known.values()]
             uses += [*known.values(), *([whole] if self.of_all.name() in str(sides[0].decl()) else [])]
-        numbers = z3.simplify(z3.And(*in_numbers))
-        identity = self.k.prove(f"numbers_of_{move.name}", z3.substitute(numbers, (l.size, l.size_)))
-        return self.k.prove(f"algebra_of_{move.name}", z3.And(*in_parts), (), [identity.at(size=l.size), *uses])
+        return self.by_numbers(f"algebra_of_{move.name}", in_parts, in_numbers, uses)
 
 
     # ------------------------------------------------------- the sum over devices
@@ -200,15 +90,14 @@ class Laws(Meaning):
         splits, in_numbers, uses = [], [], []
         for d, o in CASES:
             at = dict(zip(map(str, self.views), self.views_at(d, o), strict=True))
-            g = _literal(first_of, o)
+            g = literal(first_of, o)
             said = [self.unfolded(d, o, l.x), times_is.at(multiple=l.x[0], multiplied=at[str(own)])]
             said += [shares_are[who].at(f=g, **at) for who in (ALL, *([OWNER] if d == o else [FIRST] if d == 0 else []))]
             for side, found in ((0, splits), (1, in_numbers)):
                 part, *terms = (each.goal.arg(side) for each in said)
                 found.append(part == sum(terms[1:], terms[0]))
             uses += said
-        numbers = k.prove("numbers_of_a_part", z3.simplify(z3.And(*in_numbers)))
-        split = k.prove("a_part_is_shares", z3.And(*splits), (), [numbers, *uses])
+        split = self.by_numbers("a_part_is_shares", splits, in_numbers, uses)
         x, views = l.x, l.views(s, i, j)
         of = [shares[who](f, *x, *views[1:]) for who in (ALL, OWNER, FIRST)]
         self.parts = parts = total(k, "parts", [*x, s, j], i, self.at_device(i, owner, x, views))
@@ -235,7 +124,7 @@ class Laws(Meaning):
         in_numbers, in_shares, uses = [], [], []
         for o in FIRSTS:
             at = dict(zip(map(str, self.views), self.views_at(o, o), strict=True))
-            g = _literal(first_of, o)
+            g = literal(first_of, o)
             said = [
                 times_is.at(multiple=x[0], multiplied=self.views[1]),
                 times_is.at(multiple=l.size, multiplied=shares[ALL](g, *x, *self.views_at(o, o)[1:])),
@@ -248,10 +137,8 @@ class Laws(Meaning):
             right[1] = l.size * even.goal.arg(1)
             in_shares.append(sum(left[1:-1], left[0]) == left[-1])
             in_numbers.append(sum(right[1:-1], right[0]) == right[-1])
-            uses += [*said, even]
-        numbers = z3.substitute(z3.simplify(z3.And(*in_numbers)), (l.size, l.size_))
-        identity = k.prove("numbers_of_the_sum", numbers)
-        added = k.prove("shares_make_the_sum", z3.And(*in_shares), (), [identity.at(size=l.size), *uses])
+            uses += [*said, even, self.multiple(l.size, even)]
+        added = self.by_numbers("shares_make_the_sum", in_shares, in_numbers, uses)
         here = dict(zip(map(str, self.views), views, strict=True))
         self.whole_is = k.prove(
             "parts_make_the_sum",
@@ -371,78 +258,3 @@ class Laws(Meaning):
             step=[row.next, self.stands_for.next.at(d=i)],
         )
         self.rows_are, self.exchanged = rows_are, exchanged
-
-
-    # ---------------------------------------------------------- what is not known
-    def knowledge(self, move: Line) -> tuple[Theorem, Theorem]:
-        """What is not known counts at least nothing, and what a device knows is made of what is known."""
-        l, k = self.l, self.k
-        whole = z3.Or(l.size == 1, l.size == 2, l.size >= 3)
-        counted, known = [], []
-        uses_c, uses_k = [], []
-        numbers_c, numbers_k = [], []
-        for f in FIRSTS:
-            new, after = self.new(move, f, False), self.after(move, f, False)
-            same = [l.after_is[move.name, False].at(op=o, f=f) for o in COUNT]
-            said = [self.counts_is.at(f=f, **self.named(c)) for c in (l.x, l.z, new)]
-            left, right = ([each.goal.arg(side) for each in said] for side in (0, 1))
-            several = self.enough(f)
-            counted.append(z3.Implies(z3.And(several, *left[:2]), self.counts(f, *after)))
-            numbers_c.append(z3.Implies(z3.And(several, *right[:2]), right[2]))
-            uses_c += [*said, *same]
-            uses_k += [*said[:2], *same]
-            for d, owner in CASES:
-                if _literal(first_of, owner).as_long() != f:
-                    continue
-                sides: list[list[Any]] = [[], []]
-                known_is: dict[Any, Theorem] = {}
-
-                def knows(p: int, c: Coefficients, f: int = f, known_is: Any = known_is) -> Theorem:
-                    found = self.knows_is.at(f=f, p=p, **self.named(c))
-                    return known_is.setdefault(found.goal.arg(0).get_id(), found)
-
-                at = _literal(place_of, d, owner).as_long()
-                for side in (0, 1):
-                    def is_unknown(c: Coefficients, side: int = side) -> Callable[[Any], Any]:
-                        def read(e: Any) -> Any:
-                            if e is lines.ANYONE:
-                                return e
-                            place = _literal(place_of, e, owner).as_long()
-                            return z3.If(knows(place, c).goal.arg(side), ZERO, ONE)
-
-                        return read
-
-                    everywhere = z3.And(
-                        *(
-                            z3.Implies(self.exists(f, q), knows(PLACES[q], l.x).goal.arg(side))
-                            for q in (*NAMED[f], OTHER)
-                        )
-                    )
-                    value = move.value(
-                        d, owner, is_unknown(l.x), is_unknown(l.z), z3.If(everywhere, ZERO, ONE), ONE, ONE
-                    )
-                    sides[side] = [knows(at, new).goal.arg(side), value == 0]
-                here = self.exists(f, next(q for q in PLACES if PLACES[q] == at))
-                given = z3.And(several, here, *left[:2])
-                known.append(z3.Implies(z3.And(given, self.knows(f, at, *after)), sides[0][1]))
-                numbers_k.append(z3.Implies(z3.And(several, here, *right[:2], sides[1][0]), sides[1][1]))
-                uses_k += known_is.values()
-        made = []
-        for name, goals, numbers, uses in (
-            ("counts", counted, numbers_c, uses_c), ("knows", known, numbers_k, uses_k)
-        ):
-            pure = z3.substitute(z3.simplify(z3.And(*numbers)), (l.size, l.size_))
-            whole_ = z3.substitute(whole, (l.size, l.size_))
-            identity = k.prove(f"numbers_of_{name}_{move.name}", pure, [whole_])
-            made.append(
-                k.prove(f"{name}_{move.name}", z3.And(*goals), [], [identity.at(size=l.size), *uses, l.some])
-            )
-        return made[0], made[1]
-
-    def named(self, form: Coefficients) -> dict[str, Any]:
-        """Coefficients as an instance of those that are variables."""
-        return dict(zip(map(str, self.l.x), form, strict=True))
-
-
-def _literal(term: Callable[..., Any], *devices: int) -> Any:
-    return z3.simplify(term(*map(z3.IntVal, devices)))

@@ -1,0 +1,171 @@
+"""What devices know after a line: a value is known where it is made of known values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import z3
+
+from proofs import lines
+from proofs.kernel import Bool, Theorem
+from proofs.line_laws import Laws
+from proofs.lines import FIRST, MOVES, NAMED, OWNER, Coefficients, Line
+from proofs.meaning import CASES, COUNT, literal
+from proofs.symbolic_checker import CheckedLanguage
+from proofs.symbolic_schedule import BACKWARD, FIRSTS, KINDS, ONE, PLACES, UPDATE, ZERO, first_of, place_of
+from spec.operators import OTHER
+
+
+class Knowledge(Laws):
+    """Of each kind of line, and of all lines up to a time."""
+
+    def __init__(self, l: CheckedLanguage) -> None:
+        super().__init__(l)
+        laws = {m.name: self._knowledge(m) for m in MOVES}
+        self.counted = {name: counts for name, (counts, _) in laws.items()}
+        self.known = {name: knows for name, (_, knows) in laws.items()}
+        self.unknown_after = {m.name: self._unknown_after(m) for m in MOVES}
+        self.always_counts = self._always_counts()
+        self.not_gone = self._not_gone()
+
+    # ---------------------------------------------------------- what is not known
+    def _knowledge(self, move: Line) -> tuple[Theorem, Theorem]:
+        """What is not known counts at least nothing, and what a device knows is made of what is known."""
+        l = self.l
+        counted, known = [], []
+        uses_c, uses_k = [], []
+        numbers_c, numbers_k = [], []
+        for f in FIRSTS:
+            new, after = self.new(move, f, False), self.after(move, f, False)
+            same = [l.after_is[move.name, False].at(op=o, f=f) for o in COUNT]
+            said = [self.counts_is.at(f=f, **self.named(c)) for c in (l.x, l.z, new)]
+            left, right = ([each.goal.arg(side) for each in said] for side in (0, 1))
+            several = self.enough(f)
+            counted.append(z3.Implies(z3.And(several, *left[:2]), self.counts(f, *after)))
+            numbers_c.append(z3.Implies(z3.And(several, *right[:2]), right[2]))
+            uses_c += [*said, *same]
+            uses_k += [*said[:2], *same]
+            for d, owner in CASES:
+                if literal(first_of, owner).as_long() != f:
+                    continue
+                sides: list[list[Any]] = [[], []]
+                known_is: dict[Any, Theorem] = {}
+
+                def knows(p: int, c: Coefficients, f: int = f, known_is: Any = known_is) -> Theorem:
+                    found = self.knows_is.at(f=f, p=p, **self.named(c))
+                    return known_is.setdefault(found.goal.arg(0).get_id(), found)
+
+                at = literal(place_of, d, owner).as_long()
+                for side in (0, 1):
+                    def is_unknown(c: Coefficients, side: int = side) -> Callable[[Any], Any]:
+                        def read(e: Any) -> Any:
+                            if e is lines.ANYONE:
+                                return e
+                            place = literal(place_of, e, owner).as_long()
+                            return z3.If(knows(place, c).goal.arg(side), ZERO, ONE)
+
+                        return read
+
+                    everywhere = z3.And(
+                        *(
+                            z3.Implies(self.exists(f, q), knows(PLACES[q], l.x).goal.arg(side))
+                            for q in (*NAMED[f], OTHER)
+                        )
+                    )
+                    value = move.value(
+                        d, owner, is_unknown(l.x), is_unknown(l.z), z3.If(everywhere, ZERO, ONE), ONE, ONE
+                    )
+                    sides[side] = [knows(at, new).goal.arg(side), value == 0]
+                here = self.exists(f, next(q for q in PLACES if PLACES[q] == at))
+                given = z3.And(several, here, *left[:2])
+                known.append(z3.Implies(z3.And(given, self.knows(f, at, *after)), sides[0][1]))
+                numbers_k.append(z3.Implies(z3.And(several, here, *right[:2], sides[1][0]), sides[1][1]))
+                uses_k += known_is.values()
+        return (
+            self.by_numbers(f"counts_{move.name}", counted, numbers_c, [l.some, *uses_c], sized=True),
+            self.by_numbers(f"knows_{move.name}", known, numbers_k, [l.some, *uses_k], sized=True),
+        )
+
+    def _unknown_after(self, move: Line) -> Theorem:
+        """What is not known after a line, by the operators."""
+        l, t, f = self.l, self.l.t, self.l.f
+        x, z = (l.not_known(t, place(t), f) for place in (l.source, l.target))
+        after = l.after[move.name, False]
+        goal = [
+            c == after(o, f, l.factor(t), *x, *z) for o, c in enumerate(l.not_known(t + 1, l.target(t), f))
+        ]
+        uses = [l.unknown_next.at(op=o, b=l.target(t)) for o in COUNT]
+        given = [t >= 0, l.kind(t) == KINDS[move.name]]
+        return self.k.prove(f"unknown_after_{move.name}", z3.And(*goal), given, uses)
+
+    def counts_at(self, t: Any, b: Any, f: Any) -> Bool:
+        return self.counts(f, *self.l.not_known(t, b, f))
+
+    def knowledge_at(self, theorem: Theorem, f: Any) -> Theorem:
+        """A law of what is not known, for the coefficients a line meets."""
+        l, t = self.l, self.l.t
+        x, z = (l.not_known(t, place(t), f) for place in (l.source, l.target))
+        names = map(str, (*l.x, *l.z, l.scaled_by))
+        return theorem.at(**dict(zip(names, (*x, *z, l.factor(t)), strict=True)))
+
+    def _always_counts(self) -> Theorem:
+        """What is not known counts at least nothing, on all devices, in all places, at all times."""
+        l, k, t, b, f = self.l, self.k, self.l.t, self.l.b, self.l.f
+        first = [z3.Or(f == OWNER, f == FIRST), self.enough(f)]
+        goal, after = self.counts_at(t, b, f), self.counts_at(t + 1, b, f)
+        steps = []
+        for m in MOVES:
+            read = [self.counts_at(t, place(t), f) for place in (l.source, l.target)]
+            given = [t >= 0, *first, b == l.target(t), l.kind(t) == KINDS[m.name], *read]
+            facts = [self.knowledge_at(self.counted[m.name], f), self.unknown_after[m.name]]
+            steps.append(k.prove(f"counts_after_{m.name}", after, given, facts))
+        now = [l.unknown_next.at(op=o) for o in COUNT]
+        name = "counts_where_nothing_is_done"
+        steps.append(k.prove(name, after, [t >= 0, goal, l.untouched(b)], now))
+        computes = z3.And(b == l.target(t), z3.Or(l.kind(t) == BACKWARD, l.kind(t) == UPDATE))
+        else_ = z3.Or(computes, l.writes_second(b), z3.And(b != l.target(t), l.drops(b)))
+        unfolded = self.counts_is.at(**self.named(l.not_known(t + 1, b, f)))
+        name = "counts_of_what_is_computed"
+        steps.append(k.prove(name, after, [t >= 0, *first, else_], [*now, unfolded, l.some]))
+        return k.induct(
+            "what_is_not_known_counts",
+            t,
+            goal,
+            first,
+            base=[
+                *(l.unknown_start.at(op=o) for o in COUNT),
+                self.counts_is.at(**self.named(l.not_known(0, b, f))),
+                l.some,
+            ],
+            step=steps,
+            at=[{}, {"b": l.source(t)}, {"b": l.target(t)}],
+        )
+
+    def _not_gone(self) -> Theorem:
+        """What a device knows is there."""
+        l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
+        first, place = first_of(l.owner(j)), place_of(d, l.owner(j))
+        form = l.not_known(t, b, first)
+        nothing = z3.And(*(c == amount for c, amount in zip(form, lines.one(), strict=True)))
+        read = (*l.not_known(t, l.source(t), first), *l.not_known(t, l.target(t), first))
+        at = dict(zip(map(str, (*l.x, *l.z)), read, strict=True))
+        released = l.after_is["release", False].at(f=first, scaled_by=l.factor(t), **at)
+        gone = k.induct(
+            "what_is_gone_is_not_known",
+            t,
+            z3.Implies(l.gone(b, t), nothing),
+            base=[l.gone_start, *(l.unknown_start.at(op=o, f=first) for o in COUNT)],
+            step=[
+                l.gone_next,
+                *(l.unknown_next.at(op=o, f=first) for o in COUNT),
+                *(released.at(op=o) for o in COUNT),
+            ],
+        )
+        knows = self.knows_is.at(f=first, p=place, **self.named(form))
+        return k.prove(
+            "what_is_known_is_there",
+            z3.Not(l.gone(b, t)),
+            [t >= 0, self.knows(first, place, *form)],
+            [gone, knows],
+        )
