@@ -57,10 +57,8 @@ class Laws(Meaning):
             in_numbers.append(left.goal.arg(1) == sides[1])
             if (d, owner) in ((0, 0), (1, 1)):
                 uses += [l.after_is[move.name, True].at(op=o, f=f) for o in COUNT]
-            if move.name == "scale":
-                uses += [self.multiple(l.scaled_by, said) for said in known.values()]
             uses += [*known.values(), *([whole] if self.of_all.name() in str(sides[0].decl()) else [])]
-        return self.by_numbers(f"algebra_of_{move.name}", in_parts, in_numbers, uses)
+        return self.by_numbers(f"algebra_of_{move.name}", in_parts, in_numbers, uses, simply=move.name == "scale")
 
 
     # ------------------------------------------------------- the sum over devices

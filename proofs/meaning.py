@@ -128,15 +128,16 @@ class Meaning:
         return self.multiples.at(scaled_by=factor, one_value=one, other_value=other)
 
     def by_numbers(
-        self, name: str, parts: Sequence[Bool], numbers: Sequence[Bool], uses: Sequence[Theorem], sized: bool = False
+        self, name: str, parts: Sequence[Bool], numbers: Sequence[Bool], uses: Sequence[Theorem], sized: bool = False, simply: bool = False
     ) -> Theorem:
         """What is so of parts, by definitions and by an identity of the real numbers they unfold to."""
         l, k = self.l, self.k
-        pure = z3.substitute(z3.And(*numbers), (l.size, l.size_))
+        said = z3.simplify(z3.And(*numbers)) if simply else z3.And(*numbers)
+        pure = z3.substitute(said, (l.size, l.size_))
         few = [z3.Or(l.size_ == 1, l.size_ == 2, l.size_ >= 3)] if sized else []
         uses = list({use.goal.get_id(): use for use in uses}.values())
         if not z3.is_true(z3.simplify(pure)):
-            uses.append(k.prove(f"numbers_of_{name}", pure, few).at(size=l.size))
+            uses.insert(0, k.prove(f"numbers_of_{name}", pure, few).at(size=l.size))
         return k.prove(name, z3.And(*parts), (), uses)
 
     def named(self, form: Coefficients) -> dict[str, Any]:
