@@ -11,8 +11,8 @@ import z3
 from proofs import lines
 from proofs.kernel import Bool, Theorem
 from proofs.line_knowledge import Knowledge
-from proofs.meaning import CASES, literal
 from proofs.lines import FIRST, GRADIENT, NOW
+from proofs.meaning import CASES, literal
 from proofs.smtlib import KernelError
 from proofs.sums import closed_form, partition
 from proofs.symbolic_checker import CheckedLanguage, masked
@@ -199,7 +199,13 @@ class Comparisons(Knowledge):
             "states_are_alike",
             self.same(l.views(s, d, j)),
             [state],
-            [summed.at(i=l.n), l.original_is, l.original_is.at(d=l.owner(j)), l.original_is.at(d=z3.IntVal(0)), l.some],
+            [
+                summed.at(i=l.n),
+                l.original_is,
+                l.original_is.at(d=l.owner(j)),
+                l.original_is.at(d=z3.IntVal(0)),
+                l.some,
+            ],
         )
 
     def _whole(self) -> Theorem:
@@ -275,28 +281,36 @@ class Comparisons(Knowledge):
         now: Any,
         given: Sequence[Bool],
         uses: Sequence[Theorem],
-        there: Theorem,
+        there: Theorem | None,
     ) -> Theorem:
         """What passes a comparison on a device stands for what is needed."""
         l, k, s, d, j = self.l, self.k, self.l.s, self.l.d, self.l.j
-        f, p = first_of(l.owner(j)), place_of(d, l.owner(j))
+        f = first_of(l.owner(j))
         names = map(str, (*l.x, *self.views))
         means = self.means[need.kind].at(
             **dict(zip(names, (*l.form(t, b, s, f), *l.views(s, d, j)), strict=True))
         )
-        if named is None:
+        if there is None:
             wanted = z3.If(l.is_of_step(s, now), l.all(s, j, l.n), ZERO)
         else:
             wanted = z3.If(s == named, l.original(named, d, j), ZERO)
         given = [d >= 0, d < l.n, *given]
-        at = dict(t=t, b=b)
+        at = {"t": t, "b": b}
         term = k.prove(
             f"a_term_of_{need.name}",
             self.term(t, b, s, d, j) == wanted,
             given,
-            [self.term_is.at(**at), means, self.alike, self.alone, l.owned, *uses, *([] if named is None else [there])],
+            [
+                self.term_is.at(**at),
+                means,
+                self.alike,
+                self.alone,
+                l.owned,
+                *uses,
+                *([there] if there else []),
+            ],
         )
-        if named is None:
+        if there is None:
             right, base = self.of_step(now, j, s), [self.of_step.start.at(u=now)]
             step = [self.of_step.next.at(u=now)]
         else:

@@ -13,7 +13,17 @@ from proofs.line_laws import Laws
 from proofs.lines import FIRST, MOVES, NAMED, OWNER, Coefficients, Line
 from proofs.meaning import CASES, COUNT, literal
 from proofs.symbolic_checker import CheckedLanguage
-from proofs.symbolic_schedule import BACKWARD, FIRSTS, KINDS, ONE, PLACES, UPDATE, ZERO, first_of, place_of
+from proofs.symbolic_schedule import (
+    BACKWARD,
+    FIRSTS,
+    KINDS,
+    ONE,
+    PLACES,
+    UPDATE,
+    ZERO,
+    first_of,
+    place_of,
+)
 from spec.operators import OTHER
 
 
@@ -29,9 +39,8 @@ class Knowledge(Laws):
         self.always_counts = self._always_counts()
         self.not_gone = self._not_gone()
 
-    # ---------------------------------------------------------- what is not known
     def _knowledge(self, move: Line) -> tuple[Theorem, Theorem]:
-        """What is not known counts at least nothing, and what a device knows is made of what is known."""
+        """What is not known counts at least nothing, and what is known is made of what is."""
         l = self.l
         counted, known = [], []
         uses_c, uses_k = [], []
@@ -58,7 +67,10 @@ class Knowledge(Laws):
 
                 at = literal(place_of, d, owner).as_long()
                 for side in (0, 1):
-                    def is_unknown(c: Coefficients, side: int = side) -> Callable[[Any], Any]:
+
+                    def is_unknown(
+                        c: Coefficients, side: int = side, owner: int = owner, knows: Any = knows
+                    ) -> Callable[[Any], Any]:
                         def read(e: Any) -> Any:
                             if e is lines.ANYONE:
                                 return e
@@ -74,13 +86,21 @@ class Knowledge(Laws):
                         )
                     )
                     value = move.value(
-                        d, owner, is_unknown(l.x), is_unknown(l.z), z3.If(everywhere, ZERO, ONE), ONE, ONE
+                        d,
+                        owner,
+                        is_unknown(l.x),
+                        is_unknown(l.z),
+                        z3.If(everywhere, ZERO, ONE),
+                        ONE,
+                        ONE,
                     )
                     sides[side] = [knows(at, new).goal.arg(side), value == 0]
                 here = self.exists(f, next(q for q in PLACES if PLACES[q] == at))
                 given = z3.And(several, here, *left[:2])
                 known.append(z3.Implies(z3.And(given, self.knows(f, at, *after)), sides[0][1]))
-                numbers_k.append(z3.Implies(z3.And(several, here, *right[:2], sides[1][0]), sides[1][1]))
+                numbers_k.append(
+                    z3.Implies(z3.And(several, here, *right[:2], sides[1][0]), sides[1][1])
+                )
                 uses_k += known_is.values()
         return (
             self.by_numbers(f"counts_{move.name}", counted, numbers_c, [l.some, *uses_c], sized=True),
@@ -93,7 +113,8 @@ class Knowledge(Laws):
         x, z = (l.not_known(t, place(t), f) for place in (l.source, l.target))
         after = l.after[move.name, False]
         goal = [
-            c == after(o, f, l.factor(t), *x, *z) for o, c in enumerate(l.not_known(t + 1, l.target(t), f))
+            c == after(o, f, l.factor(t), *x, *z)
+            for o, c in enumerate(l.not_known(t + 1, l.target(t), f))
         ]
         uses = [l.unknown_next.at(op=o, b=l.target(t)) for o in COUNT]
         given = [t >= 0, l.kind(t) == KINDS[move.name]]

@@ -8,13 +8,15 @@ from typing import Any
 import z3
 
 from proofs import lines
-from proofs.kernel import Theorem
-from proofs.lines import FIRST, MOVES, OPERATORS, OWNER, Coefficients, Line
+from proofs.kernel import Bool, Theorem
+from proofs.lines import FIRST, OPERATORS, OWNER, Coefficients, Line
 from proofs.meaning import CASES, COUNT, Meaning, literal
 from proofs.sums import of_sums, total
-from proofs.symbolic_checker import CheckedLanguage, masked
+from proofs.symbolic_checker import masked
 from proofs.symbolic_schedule import FIRSTS, KINDS, ZERO, either, first_of
-from spec.operators import ALL
+from spec.operators import ALL, Who
+
+SHARES: dict[Who, str] = {ALL: "all", OWNER: "owner", FIRST: "first"}
 
 
 class Laws(Meaning):
@@ -35,7 +37,7 @@ class Laws(Meaning):
         l, in_numbers, in_parts, uses = self.l, [], [], []
         for d, owner in CASES:
             f = literal(first_of, owner)
-            known = {}
+            known: dict[int, Theorem] = {}
 
             def part(e: int, c: Coefficients, owner: int = owner, known: Any = known) -> Any:
                 said = self.unfolded(e, owner, c)
@@ -50,7 +52,9 @@ class Laws(Meaning):
             new, after = self.new(move, f), self.after(move, f)
             left = part(d, new)
             sides = [
-                move.value(d, owner, of(l.x, side), of(l.z, side), whole.goal.arg(side), ZERO, l.scaled_by)
+                move.value(
+                    d, owner, of(l.x, side), of(l.z, side), whole.goal.arg(side), ZERO, l.scaled_by
+                )
                 for side in (0, 1)
             ]
             in_parts.append(self.there(d, owner, after) == sides[0])
@@ -58,8 +62,9 @@ class Laws(Meaning):
             if (d, owner) in ((0, 0), (1, 1)):
                 uses += [l.after_is[move.name, True].at(op=o, f=f) for o in COUNT]
             uses += [*known.values(), *([whole] if self.of_all.name() in str(sides[0].decl()) else [])]
-        return self.by_numbers(f"algebra_of_{move.name}", in_parts, in_numbers, uses, simply=move.name == "scale")
-
+        return self.by_numbers(
+            f"algebra_of_{move.name}", in_parts, in_numbers, uses, simply=move.name == "scale"
+        )
 
     # ------------------------------------------------------- the sum over devices
     def sums_of_parts(self) -> None:
@@ -80,17 +85,23 @@ class Laws(Meaning):
             uses=[times_is, times_is.at(multiple=c + 1)],
         )
         params = [l.f, *l.x, *self.views[1:]]
-        shares, shares_are = {}, {}
-        for who in (ALL, OWNER, FIRST):
-            name = f"share_of_{'all' if who == ALL else ('owner', 'first')[who]}"
+        shares: dict[Who, Any] = {}
+        shares_are: dict[Who, Theorem] = {}
+        for who, name in SHARES.items():
             body = {g: self._share(masked(l.x, g), who) for g in FIRSTS}
-            shares[who], shares_are[who] = k.define(name, params, either(l.f, body))
-        splits, in_numbers, uses = [], [], []
+            shares[who], shares_are[who] = k.define(f"share_of_{name}", params, either(l.f, body))
+        splits: list[Bool] = []
+        in_numbers: list[Bool] = []
+        uses: list[Theorem] = []
         for d, o in CASES:
             at = dict(zip(map(str, self.views), self.views_at(d, o), strict=True))
             g = literal(first_of, o)
             said = [self.unfolded(d, o, l.x), times_is.at(multiple=l.x[0], multiplied=at[str(own)])]
-            said += [shares_are[who].at(f=g, **at) for who in (ALL, *([OWNER] if d == o else [FIRST] if d == 0 else []))]
+            said += [
+                shares_are[who].at(f=g, **at)
+                for who in SHARES
+                if who == ALL or (who == OWNER and d == o) or (who == FIRST and d == 0 != o)
+            ]
             for side, found in ((0, splits), (1, in_numbers)):
                 part, *terms = (each.goal.arg(side) for each in said)
                 found.append(part == sum(terms[1:], terms[0]))
@@ -109,7 +120,13 @@ class Laws(Meaning):
             + times(z3.ToReal(i), of[0])
             + z3.If(owner < i, of[1], ZERO)
             + z3.If(first, of[2], ZERO),
-            base=[parts.start, l.all.start, l.owned, times_is.at(multiple=x[0], multiplied=ZERO), times_is.at(multiple=ZERO, multiplied=of[0])],
+            base=[
+                parts.start,
+                l.all.start,
+                l.owned,
+                times_is.at(multiple=x[0], multiplied=ZERO),
+                times_is.at(multiple=ZERO, multiplied=of[0]),
+            ],
             step=[
                 parts.next,
                 l.all.next,
@@ -145,12 +162,10 @@ class Laws(Meaning):
             [before.at(i=l.n), added.at(**here), l.owned],
         )
 
-
     def _share(self, x: Coefficients, who: Any) -> Any:
         _, whole, owners, firsts = self.views
         read = {ALL: whole, OWNER: owners, FIRST: firsts}
         return sum((c * read[op.of] for op, c in zip(OPERATORS, x, strict=True) if op.to == who), ZERO)
-
 
     # ------------------------------------------------------------ forms of places
     def coefficients_after(self, move: Line) -> Theorem:
@@ -171,7 +186,9 @@ class Laws(Meaning):
         l, f = self.l, first_of(self.l.owner(self.l.j))
         x, z = (l.form(l.t, place(l.t), l.s, f) for place in (l.source, l.target))
         names = map(str, (*l.x, *l.z, *self.views, l.scaled_by))
-        return algebra.at(**dict(zip(names, (*x, *z, *l.views(l.s, l.d, l.j), l.factor(l.t)), strict=True)))
+        return algebra.at(
+            **dict(zip(names, (*x, *z, *l.views(l.s, l.d, l.j), l.factor(l.t)), strict=True))
+        )
 
     def read_by(self, move: Line, x: Callable[[Any], Any], z: Callable[[Any], Any], whole: Any) -> Any:
         """What device d has after a line, where the rest is not."""
@@ -204,22 +221,29 @@ class Laws(Meaning):
         sums_up = "reduce" in move.name
         column = self.column(t, source, j, s, l.n) if sums_up else None
         value = self.read_by(move, of(source), of(target), column)
-        uses = [self.term_is.at(t=t + 1, b=target), coefficients.at(f=first_of(l.owner(j))), self.applied(algebra)]
+        uses = [
+            self.term_is.at(t=t + 1, b=target),
+            coefficients.at(f=first_of(l.owner(j))),
+            self.applied(algebra),
+        ]
         if sums_up:
-            q = l.form(t, source, s, first_of(l.owner(j)))
             uses.append(self.columns_are.at(b=source))
         given = [t >= 0, l.kind(t) == KINDS[move.name]]
         term = k.prove(
-            f"a_term_of_{move.name}", self.term(t + 1, target, s, d, j) == value, given, [*uses, *terms.values()]
+            f"a_term_of_{move.name}",
+            self.term(t + 1, target, s, d, j) == value,
+            given,
+            [*uses, *terms.values()],
         )
-        after = dict(t=t + 1, b=target)
+        after = {"t": t + 1, "b": target}
         columns = self.columns(t, source, j, l.n, s) if sums_up else None
         if sums_up:
             sums += [self.columns.start.at(i=l.n, b=source), self.columns.next.at(i=l.n, b=source)]
         return k.induct(
             f"law_of_{move.name}",
             s,
-            self.stands_for(t + 1, target, d, j, s) == self.read_by(move, total_of(source), total_of(target), columns),
+            self.stands_for(t + 1, target, d, j, s)
+            == self.read_by(move, total_of(source), total_of(target), columns),
             given=given,
             base=[self.stands_for.start.at(**after), *sums[::2]],
             step=[self.stands_for.next.at(**after), *sums[1::2], term],

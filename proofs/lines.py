@@ -30,7 +30,7 @@ from spec.operators import (
     scale,
     summed,
 )
-from spec.schedule import Buffer, Monomial, Kind, Op, Phase, Rest, Schedule, Span
+from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Rest, Schedule, Span
 from spec.semantics import CONTENT, MOMENT, Devices, execute, initial
 from spec.states import MIXED_ADAM, State
 from spec.verdict import require_agreed
@@ -152,7 +152,9 @@ class Line:
     name: str
     op: Op
 
-    def forms(self, x: Coefficients, z: Coefficients, symbol: Symbol, n: Any, first: int, f: Any) -> Any:
+    def forms(
+        self, x: Coefficients, z: Coefficients, symbol: Symbol, n: Any, first: int, f: Any
+    ) -> Any:
         """The form in the target after the line; before it x is in the source, z in the target."""
         checker = Checker(n, first, schedule(), f)
         store = {(self.op.source, CONTENT): (False, form(symbol, x))}
@@ -172,7 +174,7 @@ class Line:
                 raise KernelError(f"{self.name} sums up something else than its source")
             return total
 
-        devices = AnyDevices(owner, junk, added_up, f)
+        devices: Any = AnyDevices(owner, junk, added_up, f)
         store: Any = {(self.op.source, CONTENT): (False, lambda device: x(device[AXIS]))}
         store[self.op.target, CONTENT] = (False, lambda device: z(device[AXIS]))
         execute(self.op, schedule(), devices, store, 0)
@@ -183,11 +185,11 @@ class Line:
 def _op(kind: Kind, into: bool = True, **more: Any) -> Op:
     """An operation on gradients, which may be in any place."""
     target = Buffer.TIED if into else None
-    span = Span.UNIT if into and kind not in (Kind.ACCUMULATE,) or kind is Kind.ZERO else Span.NONE
+    span = Span.UNIT if (into and kind not in (Kind.ACCUMULATE,)) or kind is Kind.ZERO else Span.NONE
     return Op(kind, Phase.REDUCE, Buffer.FRESH, target, span=span, **more)
 
 
-ALONG = {"axes": (AXIS,)}
+ALONG: Any = {"axes": (AXIS,)}
 MOVES = (
     Line("all_reduce", _op(Kind.ALL_REDUCE, **ALONG)),
     Line("reduce_scatter", _op(Kind.REDUCE_SCATTER, **ALONG)),
@@ -226,7 +228,8 @@ def started_on(start: str, d: Any, owner: Any, weight: Any, moment: Any, junk: A
     """What device d has in a place at first."""
     place, sharded = STARTS[start]
     states = (lambda _: weight), (lambda _: moment)
-    found: PerDevice = initial(schedule(sharded), AnyDevices(owner, junk), *states)[place][1]
+    devices: Any = AnyDevices(owner, junk)
+    found: PerDevice = initial(schedule(sharded), devices, *states)[place][1]
     return z3.simplify(real(found({AXIS: d})))
 
 
@@ -255,7 +258,7 @@ def computed(
     unknown: dict[Any, Any] = {}
     for place in spoiled:
         unknown = add(unknown, form(UNKNOWN, checker.only_at(place)))
-    store = {place: (False, unknown) for place in READS[op]}
+    store = dict.fromkeys(READS[op], (False, unknown))
     execute(op, schedule(), checker, store, 0)
     return [store[place][1] for place in WRITES[op]]
 

@@ -13,7 +13,7 @@ from proofs.lines import FIRST, NAMED, OPERATORS, OWNER, UNKNOWN, Checker, Coeff
 from proofs.sums import total
 from proofs.symbolic_checker import CheckedLanguage, masked
 from proofs.symbolic_schedule import FIRSTS, PLACES, ZERO, either, first_of, place_of
-from spec.operators import ALL, KEEP, OTHER, Offset
+from spec.operators import ALL, KEEP, OTHER, Offset, Who
 
 COUNT = range(len(OPERATORS))
 # devices and owners that stand for all cases: by where the first device is, and who looks
@@ -23,6 +23,12 @@ CASES = ((0, 0), (1, 0), (1, 1), (0, 1), (2, 1))
 def literal(term: Callable[..., Any], *devices: int) -> Any:
     """What a term is for devices that are numbers."""
     return z3.simplify(term(*map(z3.IntVal, devices)))
+
+
+def _number(who: Who) -> int:
+    """The number of the place of a device that has a name."""
+    assert isinstance(who, int)
+    return PLACES[who]
 
 
 class Meaning:
@@ -66,7 +72,8 @@ class Meaning:
         found = ZERO
         for op, c in zip(OPERATORS, masked(self.l.x, f), strict=True):
             here = c * read[op.of]
-            found += here if op.to in (KEEP.to, ALL) else z3.If(p == PLACES[op.to], here, ZERO)
+            everywhere = op.to in (KEEP.to, ALL)
+            found += here if everywhere else z3.If(p == _number(op.to), here, ZERO)
         return found
 
     def at_device(self, d: Any, owner: Any, form: Coefficients, views: Sequence[Any]) -> Any:
@@ -97,6 +104,7 @@ class Meaning:
 
     def knows_all(self, form: Coefficients, f: Any) -> Bool:
         """Whether all devices know a value."""
+
         def at(first: int) -> Bool:
             places = (*NAMED[first], OTHER)
             return z3.And(
@@ -114,7 +122,9 @@ class Meaning:
 
     def unfolded(self, d: int, owner: int, form: Coefficients) -> Theorem:
         """What a form's part is there."""
-        at = dict(zip(map(str, (*self.l.x, *self.views)), (*form, *self.views_at(d, owner)), strict=True))
+        at = dict(
+            zip(map(str, (*self.l.x, *self.views)), (*form, *self.views_at(d, owner)), strict=True)
+        )
         return self.part_is.at(f=literal(first_of, owner), p=literal(place_of, d, owner), **at)
 
     def there(self, d: int, owner: int, form: Coefficients) -> Any:
@@ -128,7 +138,13 @@ class Meaning:
         return self.multiples.at(scaled_by=factor, one_value=one, other_value=other)
 
     def by_numbers(
-        self, name: str, parts: Sequence[Bool], numbers: Sequence[Bool], uses: Sequence[Theorem], sized: bool = False, simply: bool = False
+        self,
+        name: str,
+        parts: Sequence[Bool],
+        numbers: Sequence[Bool],
+        uses: Sequence[Theorem],
+        sized: bool = False,
+        simply: bool = False,
     ) -> Theorem:
         """What is so of parts, by definitions and by an identity of the real numbers they unfold to."""
         l, k = self.l, self.k

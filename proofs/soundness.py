@@ -31,7 +31,7 @@ class Soundness(Steps):
     """By induction over the lines of the flat run."""
 
     def always(self) -> Theorem:
-        """In no place, after any line, is what a device knows something else than its form stands for."""
+        """What devices know, in any place after any line, is what forms stand for."""
         l, k, t, b = self.l, self.k, self.l.t, self.l.b
         read = [place(t) for place in (l.source, l.second, l.third, l.target)]
         right = [z3.Not(self.wrong(t, place)) for place in (b, *read)]

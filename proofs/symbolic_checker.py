@@ -1,7 +1,7 @@
 """The checker's run of a schedule that is a symbol.
 
-For each place and each original value the coefficients of a normal form, and those of what is not known,
-by recursion over lines. What a line makes of them is what the specification makes of them.
+For each place and each original value the coefficients of a normal form, and those of what is not
+known, by recursion over lines. What a line makes of them is what the specification makes of them.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ def masked(amounts: Sequence[Any], first: Any) -> Coefficients:
 def by_place(amount: Callable[[int], Any], first: int) -> Coefficients:
     """The coefficients of a value that devices have as often as their places say."""
     only = {p: lines.only_at(p, first) for p in (*NAMED[first], OTHER)}
-    return [
-        sum((amount(PLACES[p]) * only[p][o] for p in only), ZERO) for o in range(len(OPERATORS))
-    ]
+    return [sum((amount(PLACES[p]) * only[p][o] for p in only), ZERO) for o in range(len(OPERATORS))]
 
 
 class CheckedLanguage(Language):
@@ -97,7 +95,10 @@ class CheckedLanguage(Language):
         self.met = k.function("met", INT, INT, INT, BOOL)
         self.lost = k.function("lost", INT, INT, INT, BOOL)  # what is not known gets in
         step, wrong = self.step(t), (self.state(w, t) for w in (WRONG, WRONG_MOMENT))
-        weights, moments = (self.updated(self.state(w, step + 1), v) for w, v in zip((WEIGHT, MOMENT), wrong))
+        weights, moments = (
+            self.updated(self.state(w, step + 1), v)
+            for w, v in zip((WEIGHT, MOMENT), wrong, strict=True)
+        )
         computed = z3.If(self.right(t), self.contribution(t), self.state(WRONG, t))
         self.coefficient, self.coefficient_start, self.coefficient_next = k.recursion(
             "coefficient",
@@ -137,7 +138,9 @@ class CheckedLanguage(Language):
         for name, start in STARTS.items():
             found = {f: lines.started(name, self.size, f) for f in FIRSTS}
             kind = next((v for v in of if any(s.kind == v for s, _ in found[OWNER])), of[0])
-            form = either(self.f, {f: of_one(self.op, lines.coefficients(found[f], kind)) for f in FIRSTS})
+            form = either(
+                self.f, {f: of_one(self.op, lines.coefficients(found[f], kind)) for f in FIRSTS}
+            )
             table[start] = z3.If(self.s == named[kind], form, ZERO) if known else form
         return cases(self.start(self.b), table, ZERO if known else of_one(self.op, lines.one()))
 
@@ -169,7 +172,8 @@ class CheckedLanguage(Language):
             [read(o, place(t)) for o in range(len(OPERATORS))] for place in (self.source, self.target)
         )
         new = {
-            KINDS[m.name]: self.after[m.name, known](self.op, self.f, self.factor(t), *x, *z) for m in MOVES
+            KINDS[m.name]: self.after[m.name, known](self.op, self.f, self.factor(t), *x, *z)
+            for m in MOVES
         }
         dropped = ZERO if known else of_one(self.op, lines.one())
         made = cases(self.kind(t), {**new, BACKWARD: computed}, weights)

@@ -6,23 +6,23 @@ Declared are what a single device does, what the devices do, and the values that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import z3
 
 from proofs import lines
-from proofs.kernel import Bool, Kernel, Theorem
-from proofs.lines import FIRST, GRADIENT, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Coefficients, Line
-from proofs.smtlib import KernelError
+from proofs.kernel import Bool, Kernel
+from proofs.lines import FIRST, MOVES, OWNER, Line
 from proofs.sums import total
-from spec.operators import ALL, KEEP, OTHER, Offset
-from spec.words import Symbol
+from spec.operators import OTHER, Offset
 
 INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
 Element = z3.DeclareSort("Element")
 ROW = z3.ArraySort(Element, REAL)
-KindSort, _kinds = z3.EnumSort("LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update"])
+KindSort, _kinds = z3.EnumSort(
+    "LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update"]
+)
 KINDS = dict(zip((m.name for m in MOVES), _kinds, strict=False))
 BACKWARD, UPDATE = _kinds[-2:]
 WhatSort, ORIGINALS = z3.EnumSort("Original", ["Weight", "Moment", "Gradient", "Wrong", "Wrong_moment"])
@@ -35,7 +35,7 @@ FIRSTS = (OWNER, FIRST)  # where the first device may be
 ZERO, ONE = z3.RealVal(0), z3.RealVal(1)
 
 
-def cases(term: Any, table: Mapping[Any, Any], otherwise: Any) -> Any:
+def cases(term: Any, table: dict[Any, Any], otherwise: Any) -> Any:
     """The value that a table has for a term."""
     for key, value in reversed(table.items()):
         otherwise = z3.If(term == key, value, otherwise)
@@ -76,7 +76,9 @@ class Language:
         self.size, self.size_ = z3.ToReal(self.n), k.reals("size")
         self.owner = k.function("owner", Element, INT)
         owner = self.owner(self.j)
-        self.owned = k.suppose("each_element_has_an_owner", [self.j], z3.And(owner >= 0, owner < self.n))
+        self.owned = k.suppose(
+            "each_element_has_an_owner", [self.j], z3.And(owner >= 0, owner < self.n)
+        )
         self.some = k.suppose("there_are_devices", [], self.n >= 1)
         self.finite = k.suppose("original_values_are_finitely_many", [], self.bound >= 0)
         self._lines()
@@ -194,7 +196,9 @@ class Language:
             return lambda e: e if e is lines.ANYONE else self.has(t, b, e)[j]
 
         whole = self.everyone(t, self.source(t), j, self.n)
-        return line.value(d, self.owner(j), at(self.source(t)), at(self.target(t)), whole, junk, self.factor(t))
+        return line.value(
+            d, self.owner(j), at(self.source(t)), at(self.target(t)), whole, junk, self.factor(t)
+        )
 
     def computed_gradient(self, t: Any, d: Any) -> Any:
         """What backward computes in a line: a row."""
@@ -203,9 +207,7 @@ class Language:
 
     def read_by_update(self, t: Any, d: Any) -> tuple[Any, ...]:
         """Weight, moment and gradient of element j."""
-        return tuple(
-            self.has(t, b(t), d)[self.j] for b in (self.source, self.second, self.third)
-        )
+        return tuple(self.has(t, b(t), d)[self.j] for b in (self.source, self.second, self.third))
 
     # -------------------------------------------------------------- original values
     def _originals(self) -> None:
@@ -214,7 +216,9 @@ class Language:
         self.time, self.which = (k.function(name, INT, INT) for name in ("time", "which"))
         self.named = k.function("named", WhatSort, INT, INT, INT)
         self.name_is_its_own = k.suppose(
-            "original_values_have_names", [s], self.named(self.what(s), self.time(s), self.which(s)) == s
+            "original_values_have_names",
+            [s],
+            self.named(self.what(s), self.time(s), self.which(s)) == s,
         )
         found = self.named(w, u, m)
         few = z3.If(w == CONTRIBUTION, self.micro_steps, 1)
