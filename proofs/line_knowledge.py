@@ -39,73 +39,74 @@ class Knowledge(Laws):
         self.always_counts = self._always_counts()
         self.not_gone = self._not_gone()
 
+    def _reads(self, move: Line) -> list[Coefficients]:
+        """The forms that a line reads: of its source, of its target."""
+        read: dict[str, Coefficients] = {}
+
+        def of(which: str, form: Coefficients) -> Callable[[Any], Any]:
+            def at(e: Any) -> Any:
+                read[which] = form
+                return e if e is lines.ANYONE else ZERO
+
+            return at
+
+        move.value(0, 1, of("source", self.l.x), of("target", self.l.z), ZERO, ZERO, ONE)
+        move.value(1, 1, of("source", self.l.x), of("target", self.l.z), ZERO, ZERO, ONE)
+        return list(read.values())
+
     def _knowledge(self, move: Line) -> tuple[Theorem, Theorem]:
         """What is not known counts at least nothing, and what is known is made of what is."""
-        l = self.l
-        counted, known = [], []
-        uses_c, uses_k = [], []
-        numbers_c, numbers_k = [], []
+        l, k, reads = self.l, self.k, self._reads(move)
+        sums = "reduce" in move.name
+        adds = sums or (len(reads) > 1 and move.name != "keep")
+        counted, known, uses_c, uses_k = [], [], [], []
         for f in FIRSTS:
             new, after = self.new(move, f, False), self.after(move, f, False)
             same = [l.after_is[move.name, False].at(op=o, f=f) for o in COUNT]
-            said = [self.counts_is.at(f=f, **self.named(c)) for c in (l.x, l.z, new)]
-            left, right = ([each.goal.arg(side) for each in said] for side in (0, 1))
-            several = self.enough(f)
-            counted.append(z3.Implies(z3.And(several, *left[:2]), self.counts(f, *after)))
-            numbers_c.append(z3.Implies(z3.And(several, *right[:2]), right[2]))
-            uses_c += [*said, *same]
-            uses_k += [*said[:2], *same]
+            before = [self.counts_is.at(f=f, **self.named(form)) for form in reads]
+            given = [self.enough(f), *(each.goal.arg(0) for each in before)]
+            counted.append(z3.Implies(z3.And(*given), self.counts(f, *after)))
+            uses_c += [*before, self.counts_is.at(f=f, **self.named(new)), *same]
+            uses_k += [*(before if adds else []), *same]
             for d, owner in CASES:
-                if literal(first_of, owner).as_long() != f:
-                    continue
-                sides: list[list[Any]] = [[], []]
-                known_is: dict[Any, Theorem] = {}
-
-                def knows(p: int, c: Coefficients, f: int = f, known_is: Any = known_is) -> Theorem:
-                    found = self.knows_is.at(f=f, p=p, **self.named(c))
-                    return known_is.setdefault(found.goal.arg(0).get_id(), found)
-
-                at = literal(place_of, d, owner).as_long()
-                for side in (0, 1):
-
-                    def is_unknown(
-                        c: Coefficients, side: int = side, owner: int = owner, knows: Any = knows
-                    ) -> Callable[[Any], Any]:
-                        def read(e: Any) -> Any:
-                            if e is lines.ANYONE:
-                                return e
-                            place = literal(place_of, e, owner).as_long()
-                            return z3.If(knows(place, c).goal.arg(side), ZERO, ONE)
-
-                        return read
-
-                    everywhere = z3.And(
-                        *(
-                            z3.Implies(self.exists(f, q), knows(PLACES[q], l.x).goal.arg(side))
-                            for q in (*NAMED[f], OTHER)
-                        )
-                    )
-                    value = move.value(
-                        d,
-                        owner,
-                        is_unknown(l.x),
-                        is_unknown(l.z),
-                        z3.If(everywhere, ZERO, ONE),
-                        ONE,
-                        ONE,
-                    )
-                    sides[side] = [knows(at, new).goal.arg(side), value == 0]
-                here = self.exists(f, next(q for q in PLACES if PLACES[q] == at))
-                given = z3.And(several, here, *left[:2])
-                known.append(z3.Implies(z3.And(given, self.knows(f, at, *after)), sides[0][1]))
-                numbers_k.append(
-                    z3.Implies(z3.And(several, here, *right[:2], sides[1][0]), sides[1][1])
-                )
-                uses_k += known_is.values()
-        return (
-            self.by_numbers(f"counts_{move.name}", counted, numbers_c, [l.some, *uses_c], sized=True),
-            self.by_numbers(f"knows_{move.name}", known, numbers_k, [l.some, *uses_k], sized=True),
+                if literal(first_of, owner).as_long() == f:
+                    at = literal(place_of, d, owner).as_long()
+                    here = self.exists(f, next(q for q in PLACES if PLACES[q] == at))
+                    nothing, facts = self._unknowns_read(move, d, owner, sums)
+                    known.append(z3.Implies(z3.And(*given, here, self.knows(f, at, *after)), nothing))
+                    uses_k += [*facts, self.knows_is.at(f=f, p=at, **self.named(new))]
+        some = [l.some] if sums else []
+        uses_c, uses_k = (
+            list({u.goal.get_id(): u for u in uses}.values()) for uses in (uses_c, uses_k)
         )
+        counts = k.prove(f"counts_{move.name}", z3.And(*counted), (), [*some, *uses_c])
+        return counts, k.prove(f"knows_{move.name}", z3.And(*known), (), [*some, *uses_k])
+
+    def _unknowns_read(self, move: Line, d: int, owner: int, sums: bool) -> tuple[Bool, list[Theorem]]:
+        """That a device reads nothing that is not known, and what knowing is there."""
+        f = literal(first_of, owner).as_long()
+        facts: dict[int, Theorem] = {}
+
+        def knows(p: int, form: Coefficients) -> Bool:
+            said = self.knows_is.at(f=f, p=p, **self.named(form))
+            facts[said.goal.get_id()] = said
+            return said.goal.arg(0)
+
+        def is_unknown(form: Coefficients) -> Callable[[Any], Any]:
+            def read(e: Any) -> Any:
+                if e is lines.ANYONE:
+                    return e
+                return z3.If(knows(literal(place_of, e, owner).as_long(), form), ZERO, ONE)
+
+            return read
+
+        everywhere = [
+            z3.Implies(self.exists(f, q), knows(PLACES[q], self.l.x))
+            for q in ((*NAMED[f], OTHER) if sums else ())
+        ]
+        total = z3.If(z3.And(*everywhere), ZERO, ONE) if sums else ONE
+        value = move.value(d, owner, is_unknown(self.l.x), is_unknown(self.l.z), total, ONE, ONE)
+        return value == 0, list(facts.values())
 
     def _unknown_after(self, move: Line) -> Theorem:
         """What is not known after a line, by the operators."""
