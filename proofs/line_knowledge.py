@@ -34,7 +34,7 @@ class Knowledge(Laws):
         super().__init__(l)
         laws = {m.name: self._knowledge(m) for m in MOVES}
         self.counted = {name: counts for name, (counts, _) in laws.items()}
-        self.known = {name: knows for name, (_, knows) in laws.items()}
+        self.known = {name: knows for name, (_, knows) in laws.items() if knows}
         self.unknown_after = {m.name: self._unknown_after(m) for m in MOVES}
         self.always_counts = self._always_counts()
         self.not_gone = self._not_gone()
@@ -54,7 +54,7 @@ class Knowledge(Laws):
         move.value(1, 1, of("source", self.l.x), of("target", self.l.z), ZERO, ZERO, ONE)
         return list(read.values())
 
-    def _knowledge(self, move: Line) -> tuple[Theorem, Theorem]:
+    def _knowledge(self, move: Line) -> tuple[Theorem, Theorem | None]:
         """What is not known counts at least nothing, and what is known is made of what is."""
         l, k, reads = self.l, self.k, self._reads(move)
         sums = "reduce" in move.name
@@ -66,7 +66,10 @@ class Knowledge(Laws):
             before = [self.counts_is.at(f=f, **self.named(form)) for form in reads]
             given = [self.enough(f), *(each.goal.arg(0) for each in before)]
             counted.append(z3.Implies(z3.And(*given), self.counts(f, *after)))
-            uses_c += [*before, self.counts_is.at(f=f, **self.named(new)), *same]
+            # what is known is the same where the coefficients are
+            untouched = any(all(map(z3.eq, new, form)) for form in reads)
+            unfolded = [*before, self.counts_is.at(f=f, **self.named(new))]
+            uses_c += [*([] if untouched else unfolded), *same]
             uses_k += [*(before if adds else []), *same]
             for d, owner in CASES:
                 if literal(first_of, owner).as_long() == f:
@@ -74,12 +77,15 @@ class Knowledge(Laws):
                     here = self.exists(f, next(q for q in PLACES if PLACES[q] == at))
                     nothing, facts = self._unknowns_read(move, d, owner, sums)
                     known.append(z3.Implies(z3.And(*given, here, self.knows(f, at, *after)), nothing))
-                    uses_k += [*facts, self.knows_is.at(f=f, p=at, **self.named(new))]
+                    if not untouched:
+                        uses_k += [*facts, self.knows_is.at(f=f, p=at, **self.named(new))]
         some = [l.some] if sums else []
         uses_c, uses_k = (
             list({u.goal.get_id(): u for u in uses}.values()) for uses in (uses_c, uses_k)
         )
         counts = k.prove(f"counts_{move.name}", z3.And(*counted), (), [*some, *uses_c])
+        if not reads and move.name == "zero":
+            return counts, None
         return counts, k.prove(f"knows_{move.name}", z3.And(*known), (), [*some, *uses_k])
 
     def _unknowns_read(self, move: Line, d: int, owner: int, sums: bool) -> tuple[Bool, list[Theorem]]:
@@ -106,7 +112,12 @@ class Knowledge(Laws):
         ]
         total = z3.If(z3.And(*everywhere), ZERO, ONE) if sums else ONE
         value = move.value(d, owner, is_unknown(self.l.x), is_unknown(self.l.z), total, ONE, ONE)
-        return value == 0, list(facts.values())
+        needed = [
+            said
+            for said in facts.values()
+            if not z3.eq(z3.substitute(value, (said.goal.arg(0), z3.BoolVal(True))), value)
+        ]
+        return value == 0, needed
 
     def _unknown_after(self, move: Line) -> Theorem:
         """What is not known after a line, by the operators."""
@@ -138,7 +149,8 @@ class Knowledge(Laws):
         goal, after = self.counts_at(t, b, f), self.counts_at(t + 1, b, f)
         steps = []
         for m in MOVES:
-            read = [self.counts_at(t, place(t), f) for place in (l.source, l.target)]
+            of = {0: goal, 1: self.counts_at(t, l.source(t), f)}
+            read = [of[form is l.x] for form in self._reads(m)]
             given = [t >= 0, *first, b == l.target(t), l.kind(t) == KINDS[m.name], *read]
             facts = [self.knowledge_at(self.counted[m.name], f), self.unknown_after[m.name]]
             steps.append(k.prove(f"counts_after_{m.name}", after, given, facts))
@@ -149,7 +161,7 @@ class Knowledge(Laws):
         else_ = z3.Or(computes, l.writes_second(b), z3.And(b != l.target(t), l.drops(b)))
         unfolded = self.counts_is.at(**self.named(l.not_known(t + 1, b, f)))
         name = "counts_of_what_is_computed"
-        steps.append(k.prove(name, after, [t >= 0, *first, else_], [*now, unfolded, l.some]))
+        steps.append(k.prove(name, after, [t >= 0, else_], [*now, unfolded]))
         return k.induct(
             "what_is_not_known_counts",
             t,
@@ -158,10 +170,9 @@ class Knowledge(Laws):
             base=[
                 *(l.unknown_start.at(op=o) for o in COUNT),
                 self.counts_is.at(**self.named(l.not_known(0, b, f))),
-                l.some,
             ],
             step=steps,
-            at=[{}, {"b": l.source(t)}, {"b": l.target(t)}],
+            at=[{}, {"b": l.source(t)}],
         )
 
     def _not_gone(self) -> Theorem:

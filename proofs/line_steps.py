@@ -121,13 +121,13 @@ class Steps(Comparisons):
 
     def _moved(self, move: Line, summed: Theorem) -> Theorem:
         l, t, first, target = self.l, self.l.t, self.here["f"], self.l.target(self.l.t)
-        counts = [self.always_counts.at(b=place(t), f=first) for place in (l.source, l.target)]
-        facts = [
-            self.knowledge_at(self.known[move.name], first),
-            self.unknown_after[move.name].at(f=first),
-            *counts,
-            l.owned,
-        ]
+        facts = [l.owned]
+        if move.name in self.known:
+            facts += [
+                self.knowledge_at(self.known[move.name], first),
+                self.unknown_after[move.name].at(f=first),
+                *(self.always_counts.at(b=place(t), f=first) for place in (l.source, l.target)),
+            ]
         if move.name != "release":  # of which nothing is known
             law = self.law(move).at(s=l.bound)
             facts += [l.runs.at(b=target), l.gone_next.at(b=target), law, l.finite]
