@@ -11,7 +11,7 @@ from proofs import lines
 from proofs.kernel import Bool, Theorem
 from proofs.line_laws import Laws
 from proofs.lines import FIRST, MOVES, NAMED, OWNER, Coefficients, Line
-from proofs.meaning import CASES, COUNT, literal
+from proofs.meaning import CASES, COUNT, literal, occurs
 from proofs.symbolic_checker import CheckedLanguage
 from proofs.symbolic_schedule import (
     BACKWARD,
@@ -39,7 +39,7 @@ class Knowledge(Laws):
         self.always_counts = self._always_counts()
         self.not_gone = self._not_gone()
 
-    def _reads(self, move: Line) -> list[Coefficients]:
+    def reads(self, move: Line) -> list[Coefficients]:
         """The forms that a line reads: of its source, of its target."""
         read: dict[str, Coefficients] = {}
 
@@ -56,7 +56,7 @@ class Knowledge(Laws):
 
     def _knowledge(self, move: Line) -> tuple[Theorem, Theorem | None]:
         """What is not known counts at least nothing, and what is known is made of what is."""
-        l, k, reads = self.l, self.k, self._reads(move)
+        l, k, reads = self.l, self.k, self.reads(move)
         sums = "reduce" in move.name
         adds = sums or (len(reads) > 1 and move.name != "keep")
         counted, known, uses_c, uses_k = [], [], [], []
@@ -112,12 +112,7 @@ class Knowledge(Laws):
         ]
         total = z3.If(z3.And(*everywhere), ZERO, ONE) if sums else ONE
         value = move.value(d, owner, is_unknown(self.l.x), is_unknown(self.l.z), total, ONE, ONE)
-        needed = [
-            said
-            for said in facts.values()
-            if not z3.eq(z3.substitute(value, (said.goal.arg(0), z3.BoolVal(True))), value)
-        ]
-        return value == 0, needed
+        return value == 0, [said for said in facts.values() if occurs(said.goal.arg(0), value)]
 
     def _unknown_after(self, move: Line) -> Theorem:
         """What is not known after a line, by the operators."""
@@ -150,7 +145,7 @@ class Knowledge(Laws):
         steps = []
         for m in MOVES:
             of = {0: goal, 1: self.counts_at(t, l.source(t), f)}
-            read = [of[form is l.x] for form in self._reads(m)]
+            read = [of[form is l.x] for form in self.reads(m)]
             given = [t >= 0, *first, b == l.target(t), l.kind(t) == KINDS[m.name], *read]
             facts = [self.knowledge_at(self.counted[m.name], f), self.unknown_after[m.name]]
             steps.append(k.prove(f"counts_after_{m.name}", after, given, facts))

@@ -10,7 +10,7 @@ import z3
 from proofs import lines
 from proofs.kernel import Bool, Theorem
 from proofs.lines import FIRST, OPERATORS, OWNER, Coefficients, Line
-from proofs.meaning import CASES, COUNT, Meaning, literal
+from proofs.meaning import CASES, COUNT, Meaning, literal, occurs
 from proofs.sums import of_sums, total
 from proofs.symbolic_checker import masked
 from proofs.symbolic_schedule import FIRSTS, KINDS, ZERO, either, first_of
@@ -61,10 +61,12 @@ class Laws(Meaning):
             in_numbers.append(left.goal.arg(1) == sides[1])
             if (d, owner) in ((0, 0), (1, 1)):
                 uses += [l.after_is[move.name, True].at(op=o, f=f) for o in COUNT]
-            uses += [*known.values(), *([whole] if self.of_all.name() in str(sides[0].decl()) else [])]
-        return self.by_numbers(
-            f"algebra_of_{move.name}", in_parts, in_numbers, uses, simply=move.name == "scale"
-        )
+            if not z3.eq(left.goal.arg(0), sides[0]):
+                facts = [*known.values(), whole]
+                uses += [said for said in facts if said is left or occurs(said.goal.arg(0), sides[0])]
+        if move.name == "scale":
+            return self.by_numbers("algebra_of_scale", in_parts, in_numbers, uses, simply=True)
+        return self.k.prove(f"algebra_of_{move.name}", z3.And(*in_parts), (), uses)
 
     # ------------------------------------------------------- the sum over devices
     def sums_of_parts(self) -> None:

@@ -126,15 +126,19 @@ class Steps(Comparisons):
             facts += [
                 self.knowledge_at(self.known[move.name], first),
                 self.unknown_after[move.name].at(f=first),
-                *(self.always_counts.at(b=place(t), f=first) for place in (l.source, l.target)),
+                *(self.always_counts.at(b=place(t), f=first) for place in self.places_read(move)),
             ]
         if move.name != "release":  # of which nothing is known
             law = self.law(move).at(s=l.bound)
             facts += [l.runs.at(b=target), l.gone_next.at(b=target), law, l.finite]
             facts += self._read_by(move, summed)
         given = [t >= 0, l.kind(t) == KINDS[move.name], *self.on_a_device, self.known_at(t + 1, target)]
-        right = self.right_in(l.source, l.target)
+        right = self.right_in(*self.places_read(move))
         return self.k.prove(f"step_{move.name}", self.is_right(t + 1, target), [*given, *right], facts)
+
+    def places_read(self, move: Line) -> list[Callable[[Any], Any]]:
+        """Where a line reads."""
+        return [self.l.source if form is self.l.x else self.l.target for form in self.reads(move)]
 
     def _read_by(self, move: Line, summed: Theorem) -> list[Theorem]:
         """That what a line reads is right."""

@@ -25,6 +25,11 @@ def literal(term: Callable[..., Any], *devices: int) -> Any:
     return z3.simplify(term(*map(z3.IntVal, devices)))
 
 
+def occurs(part: Any, term: Any) -> bool:
+    """Whether a term has a part."""
+    return term.eq(part) or any(occurs(part, each) for each in term.children())
+
+
 def _number(who: Who) -> int:
     """The number of the place of a device that has a name."""
     assert isinstance(who, int)
