@@ -132,7 +132,11 @@ class Steps(Comparisons):
             law = self.law(move).at(s=l.bound)
             facts += [l.runs.at(b=target), l.gone_next.at(b=target), law, l.finite]
             facts += self._read_by(move, summed)
-        given = [t >= 0, l.kind(t) == KINDS[move.name], *self.on_a_device, self.known_at(t + 1, target)]
+        here = [t >= 0, l.kind(t) == KINDS[move.name]]
+        if move.name == "release":
+            unknown = z3.Not(self.known_at(t + 1, target))
+            return self.k.prove("step_release", unknown, [*here, *self.on_a_device], facts)
+        given = [*here, *self.on_a_device, self.known_at(t + 1, target)]
         right = self.right_in(*self.places_read(move))
         return self.k.prove(f"step_{move.name}", self.is_right(t + 1, target), [*given, *right], facts)
 
@@ -284,11 +288,12 @@ class Steps(Comparisons):
             there = self.state_is_there(what, now, [], l.numbered)
             stands = self.stands(need, t, place(t), name, now, given, [compares], there)
             facts = [there, l.original_is.at(s=name)]
+            facts += [l.owned] if need.op is lines.BACKWARD else []
         return self.k.prove(
             f"{need.name}_is_right",
             l.has(t, place(t), l.d)[l.j] == right,
             [*self.on_a_device, *given, *self.right_in(place)],
-            [self.fine.at(b=place(t)), stands.at(s=l.bound), compares, l.owned, *facts],
+            [self.fine.at(b=place(t)), stands.at(s=l.bound), compares, *facts],
         )
 
     def _backward(self) -> Theorem:

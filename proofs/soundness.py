@@ -34,7 +34,7 @@ class Soundness(Steps):
         """What devices know, in any place after any line, is what forms stand for."""
         l, k, t, b = self.l, self.k, self.l.t, self.l.b
         read = [place(t) for place in (l.source, l.second, l.third, l.target)]
-        right = [z3.Not(self.wrong(t, place)) for place in (b, *read)]
+        right = [z3.Not(self.wrong(t, place)) for place in (b, *read[:-1])]
         step = k.prove("every_line_keeps_it", self.holds(t + 1, b), [*self.line, *right], self.steps)
         begin = self._begins()
 
@@ -58,7 +58,7 @@ class Soundness(Steps):
                 self.found_at.at(t=after, d=at(after)["d"]),
                 step.at(**at(after)),
             ],
-            at=[{}, *({"b": place} for place in read)],
+            at=[{}, *({"b": place} for place in read[:-1])],
         )
 
     def _begins(self) -> Theorem:
