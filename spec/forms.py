@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from spec.algebra import Algebra, split
@@ -16,7 +17,17 @@ from spec.mesh import Axes
 from spec.operators import KEEP, SUM, NormalForm, Offset, Word, add, scale
 from spec.schedule import MICRO_STEPS, Monomial, Op
 from spec.training import Loss, Statistics
-from spec.words import BEFORE, EACH, EVERY, MicroStep, Position, Symbol, mentions
+from spec.words import (
+    BEFORE,
+    EACH,
+    EVERY,
+    Frozen,
+    MicroStep,
+    Position,
+    Symbol,
+    frozen,
+    mentions,
+)
 
 
 class Need(NamedTuple):
@@ -39,13 +50,31 @@ class Rejected(Exception):
 
 LACKING = "others' samples"
 GOT_WRONG = "an earlier operation got it wrong"
+OF_OTHERS = "it is the norm of elements that are otherwise where the first device owns them"
+
+
+@dataclass
+class OtherElements:
+    """What is found of elements whose owners are at other places from the first device.
+
+    A backward, and a norm, are of all elements. `wrong`: why a need is not met, by step and operation,
+    and whether that is not known. `norms`: what they are made of. `news`: whether that is more than at
+    the last look. `steps`: the most that were run.
+    """
+
+    wrong: dict[Any, tuple[Rejected, bool]] = field(default_factory=dict)
+    norms: dict[Any, set[Frozen]] = field(default_factory=dict)
+    news: bool = False
+    steps: int = 0
 
 
 class Forms(Algebra):
     """Normal forms, and what training makes of them."""
 
-    def __init__(self, *args: Any) -> None:
+    def __init__(self, *args: Any, others: OtherElements | None = None) -> None:
         super().__init__(*args)
+        self.others = others or OtherElements()
+        self.times: dict[Any, int] = {}  # that an operation was executed
         self.reasons: dict[Any, Rejected] = {}  # of faults
         self.made: dict[Any, Symbol] = {}  # faults, by what they are made of
 
@@ -114,14 +143,31 @@ class Forms(Algebra):
         self, needs: Sequence[Need], result: NormalForm, what: str, *made_of: NormalForm
     ) -> NormalForm:
         """A result that needs all elements: what is missing at one place is so on every device."""
-        unmet = self.unmet(*needs)
+        unmet, key = self.unmet(*needs), self._this(what)
         reasons = (self.reason(position, unmet) for position in self.positions() if unmet)
         reason = next(filter(None, reasons), None)
-        if reason is None:
+        if reason is not None and key not in self.others.wrong:
+            not_known = any(split(self.reduced(form))[1] for form in made_of)
+            self.others.wrong[key], self.others.news = (reason, not_known), True
+        if key not in self.others.wrong:
             return result
+        reason, not_known = self.others.wrong[key]
         fault = self._fault(reason, what, *made_of)
-        not_known = any(split(self.reduced(form))[1] for form in made_of)
         return add(fault, self.unknown(GOT_WRONG)) if not_known else fault
+
+    def _this(self, what: str) -> tuple[Any, ...]:
+        """This execution of an operation, whichever elements are looked at."""
+        operation = (self.step, self.micro_step, self.op_index, what)
+        self.times[operation] = self.times.get(operation, 0) + 1
+        return (*operation, self.times[operation])
+
+    def square_norm(self, gradient: NormalForm) -> NormalForm:
+        """The norm of all elements, wherever their owners are from the first device."""
+        norms = self.others.norms.setdefault(self._this("norm"), set())
+        of = frozen(self.reduced(gradient))
+        self.others.news |= bool(norms) and of not in norms
+        norms.add(of)
+        return super().square_norm(gradient) if len(norms) == 1 else self.unknown(OF_OTHERS)
 
     def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
         """What an operation makes of values that do not meet its needs: one value for each of them."""

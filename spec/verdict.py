@@ -24,7 +24,7 @@ from typing import Any
 from spec.algebra import takers
 from spec.any_size import Comparison, Undecided
 from spec.arithmetic import Number
-from spec.forms import Forms, Need, Rejected
+from spec.forms import Forms, Need, OtherElements, Rejected
 from spec.micro_steps import repeated
 from spec.operators import add, scale
 from spec.schedule import Buffer, Kind, Op, Schedule
@@ -78,11 +78,15 @@ def check(
             raise ValueError(f"{axis}: given {size} devices; expected a whole number of at least 1")
 
     def found(one_by_one: bool) -> Verdict:
-        for roots in _roots(schedule, mesh):
-            forms = Forms(schedule, mesh, micro_steps, policy, comparison, roots, one_by_one)
-            verdict = _check(schedule, forms)
-            if not verdict.accepted:
-                return verdict
+        others = OtherElements(news=True)
+        while others.news:
+            others.news = False
+            for roots in (every := [*_roots(schedule, mesh)]):
+                given = (schedule, mesh, micro_steps, policy, comparison, roots, one_by_one)
+                verdict = _check(schedule, Forms(*given, others=others))
+                if not verdict.accepted:
+                    return verdict
+            others.news &= len(every) > 1
         return Verdict(True)
 
     few, many = (isinstance(micro_steps, int) and micro_steps <= n for n in (FEW, MANY))
@@ -101,7 +105,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     store = initial(schedule, forms, forms.symbol("weight", 0), forms.symbol("moment", 0))
     if schedule.training.statistics:
         store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", 0))
-    before = _relative(store, 0, forms)
+    before, others = _relative(store, 0, forms), forms.others
     loose: set[tuple[Slot, Position]] = set()
     for step in range(SETTLED_WITHIN + 2 * len(Buffer) * len([*forms.positions()])):
         forms.step, forms.updated = step, False
@@ -120,7 +124,8 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
             return Verdict(False, no.rule, step, no.op, no.has, no.needs, no.index)
         after = _relative(store, step + 1, forms)
         differ = {*_differ(before, after, forms)} - loose
-        if not differ:
+        others.steps = max(others.steps, step)
+        if not differ and step == others.steps:  # as many as for elements of other owners
             return Verdict(True)
         if step + 1 >= SETTLED_WITHIN:
             loose |= {(place, position) for place, position in differ if place in store}
