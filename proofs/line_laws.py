@@ -66,7 +66,8 @@ class Laws(Meaning):
                 uses += [said for said in facts if said is left or occurs(said.goal.arg(0), sides[0])]
         if move.name == "scale":
             return self.by_numbers("algebra_of_scale", in_parts, in_numbers, uses, simply=True)
-        return self.k.prove(f"algebra_of_{move.name}", z3.And(*in_parts), (), uses)
+        each = {use.goal.get_id(): use for use in uses}
+        return self.k.prove(f"algebra_of_{move.name}", z3.And(*in_parts), (), [*each.values()])
 
     # ------------------------------------------------------- the sum over devices
     def sums_of_parts(self) -> None:
@@ -132,13 +133,13 @@ class Laws(Meaning):
             step=[
                 parts.next,
                 l.all.next,
-                l.owned,
                 split.at(**here),
                 more_of_it.at(multiple=x[0], multiplied=l.all(s, j, i), further=views[0]),
                 once_more.at(multiple=z3.ToReal(i), multiplied=of[0]),
             ],
         )
-        in_numbers, in_shares, uses = [], [], []
+        in_shares: list[Bool] = []
+        uses = []
         for o in FIRSTS:
             at = dict(zip(map(str, self.views), self.views_at(o, o), strict=True))
             g = literal(first_of, o)
@@ -149,13 +150,11 @@ class Laws(Meaning):
                 self.of_all_is.at(f=g, **at),
             ]
             even = shares_are[ALL].at(f=g, **at)
-            left = [each.goal.arg(0) for each in said]
-            right = [each.goal.arg(1) for each in said]
-            right[1] = l.size * even.goal.arg(1)
-            in_shares.append(sum(left[1:-1], left[0]) == left[-1])
-            in_numbers.append(sum(right[1:-1], right[0]) == right[-1])
-            uses += [*said, even, self.multiple(l.size, even)]
-        added = self.by_numbers("shares_make_the_sum", in_shares, in_numbers, uses)
+            first, *others, last = (each.goal.arg(0) for each in said)
+            in_shares.append(sum(others, first) == last)
+            uses += [*said, even]
+        each = {use.goal.get_id(): use for use in uses}
+        added = k.prove("shares_make_the_sum", z3.And(*in_shares), (), [*each.values()])
         here = dict(zip(map(str, self.views), views, strict=True))
         self.whole_is = k.prove(
             "parts_make_the_sum",

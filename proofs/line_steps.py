@@ -203,19 +203,17 @@ class Steps(Comparisons):
     def _placed(self) -> Theorem:
         """What devices have by their places: once, or not at all."""
         self.amounts = self.k.reals("at_owner at_first at_others")
-        numbers: list[Bool] = []
         parts: list[Bool] = []
         uses = []
         for d, owner in CASES:
             f, p = literal(first_of, owner).as_long(), literal(place_of, d, owner).as_long()
             part = self.unfolded(d, owner, by_place(lambda q: self.amounts[q], f))
             own = self.views_at(d, owner)[0]
-            for side, found in ((0, parts), (1, numbers)):
-                said = part.goal.arg(side)
-                found.append(z3.Implies(self.amounts[p] == 1, said == own))
-                found.append(z3.Implies(self.amounts[p] == 0, said == 0))
+            said = part.goal.arg(0)
+            parts.append(z3.Implies(self.amounts[p] == 1, said == own))
+            parts.append(z3.Implies(self.amounts[p] == 0, said == 0))
             uses.append(part)
-        return self.by_numbers("what_is_placed_is_there", parts, numbers, uses)
+        return self.k.prove("what_is_placed_is_there", z3.And(*parts), (), uses)
 
     def placed_as(self, amounts: Callable[[int], Any]) -> Theorem:
         """The same of an original value on device d, for some amounts by place."""
@@ -225,7 +223,13 @@ class Steps(Comparisons):
         return self.placed.at(**dict(zip(names, values, strict=True)))
 
     def _single(
-        self, name: str, b: Any, sym: Callable[[Any], Any], given: Sequence[Bool], there: Theorem
+        self,
+        name: str,
+        b: Any,
+        sym: Callable[[Any], Any],
+        given: Sequence[Bool],
+        there: Theorem,
+        of_term: Sequence[Bool] | None = None,
     ) -> Theorem:
         """What a form of one original value at each place, sym(place), stands for after line t."""
         l, t, s, d, j = self.l, self.l.t, self.l.s, self.l.d, self.l.j
@@ -234,7 +238,7 @@ class Steps(Comparisons):
         term = self.k.prove(
             f"a_term_of_{name}",
             self.term(t + 1, b, s, d, j) == z3.If(s == here, l.original(here, d, j), ZERO),
-            given,
+            given if of_term is None else of_term,
             [
                 self.term_is.at(**at),
                 placed,
@@ -335,7 +339,8 @@ class Steps(Comparisons):
             self.line,
             [*names, l.numbered],
         )
-        made = self._single("a_gradient", l.target(t), lambda _: sym, given, there)
+        after = [l.kind(t) == BACKWARD, t >= 0]
+        made = self._single("a_gradient", l.target(t), lambda _: sym, given, there, after)
         return k.prove(
             "step_backward",
             self.is_right(t + 1, b),

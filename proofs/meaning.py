@@ -54,10 +54,6 @@ class Meaning:
         self.stands_for = total(k, "stands_for", [t, b, d, j], s, self.term(t, b, s, d, j))
         self.knows, self.knows_is = k.define("knows", [f, p, *l.x], self._seen(lambda v: v == 0, p))
         self.counts, self.counts_is = k.define("counts", [f, *l.x], self._seen(lambda v: v >= 0))
-        one, other = k.reals("one_value other_value")
-        self.multiples = k.prove(
-            "multiples_of_equals", l.scaled_by * one == l.scaled_by * other, [one == other]
-        )
         body = {g: self._summed(masked(l.x, g)) for g in FIRSTS}
         self.of_all, self.of_all_is = k.define("of_all", [f, *l.x, *self.views[1:]], either(f, body))
 
@@ -136,11 +132,6 @@ class Meaning:
         """A form's part there."""
         views = self.views_at(d, owner)
         return self.part(literal(first_of, owner), literal(place_of, d, owner), *form, *views)
-
-    def multiple(self, factor: Any, equal: Theorem) -> Theorem:
-        """Of two that are equal, the multiples are."""
-        one, other = equal.goal.children()
-        return self.multiples.at(scaled_by=factor, one_value=one, other_value=other)
 
     def by_numbers(
         self,
