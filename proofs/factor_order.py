@@ -18,12 +18,12 @@ from spec.compose import Factor, HoldError, Product, combined, factor
 from spec.derive import derive
 from spec.hierarchy import number
 from spec.memory import Sizes
+from spec.mesh import Axes
 from spec.placement import Placement, place
 from spec.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
 from spec.states import BytePolicy, State
 from spec.strategies import STRATEGIES
 
-Axes = tuple[str, ...]
 AXES: Axes = ("a", "b", "c")
 NAMES = [*{placed: name for name, placed in STRATEGIES.items() if len(placed.axes) == 1}.values()]
 

@@ -21,14 +21,13 @@ from spec.communication import elements_sent
 from spec.compose import HoldError, Product, factor
 from spec.derive import derive
 from spec.memory import MODEL_STATES, Sizes, resting
-from spec.mesh import group_size
+from spec.mesh import Axes, group_size
 from spec.placement import Placement
 from spec.schedule import COLLECTIVE_KINDS, Kind, Op, Phase, Schedule
 from spec.states import BytePolicy, State
 from spec.strategies import STRATEGIES
 
 AXES = ("a", "b", "c")
-Axes = tuple[str, ...]
 Sent = dict[tuple[bool, Axes], Any]  # elements: of each micro-step or after them, along which axes
 # each on one axis; fused updates reduce when the others do not, and take one micro-step
 NAMES = [name for name in STRATEGIES if len(STRATEGIES[name].axes) == 1 and name != "fused-update"]

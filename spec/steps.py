@@ -17,7 +17,7 @@ from spec.distribute import NOTHING, distribute
 from spec.layouts import LayoutError
 from spec.model_strategies import SAMPLES
 from spec.programs import Axis, Lies, Move, Program, check_program
-from spec.schedule import Schedule
+from spec.schedule import Buffer, Kind, Schedule
 from spec.terms import check_gradients
 from spec.transformer import LAYER
 from spec.values import Operation, Part, Value
@@ -98,6 +98,16 @@ def check_step(step: Step) -> Step:
         if not takes or not alike or after.lies[takes] != before.lies[before.gives]:
             names = f"{after.part.name} does not take what {before.part.name} gives"
             raise LayoutError(names, (after.part.name, "takes"))
+    for group in step.groups:
+        for op in group.schedule.ops:
+            kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
+            if kept or op.of_a_number or (op.kind is Kind.BACKWARD and op.axes):
+                what = " ".join(str(op).split())
+                raise LayoutError(
+                    f"{what}: the states' schedule is of weights and gradients alone; activations and "
+                    "samples are as the programs say",
+                    group.weights[0] if group.weights else None,
+                )
     for weight, axes in step.summed().items():
         over = [group.schedule.axes for group in step.groups if weight in group.weights]
         if len(over) != 1:

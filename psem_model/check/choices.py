@@ -8,6 +8,7 @@ from itertools import combinations, product
 from typing import Any
 
 from psem_model.reading.schedule_keys import default_span
+from spec.mesh import Axes
 from spec.schedule import (
     BY,
     COLLECTIVE_KINDS,
@@ -31,7 +32,6 @@ from spec.states import State
 from spec.training import Loss
 
 B = Buffer
-Axes = tuple[str, ...]
 
 
 def slices_of(schedule: Schedule) -> tuple[Axes, ...]:

@@ -25,7 +25,6 @@ from spec.schedule import (
 from spec.states import State
 
 B = Buffer
-Axes = tuple[str, ...]
 SAMPLES = (Kind.BACKWARD, Kind.COUNT)  # their axes are those of whose samples they are
 
 

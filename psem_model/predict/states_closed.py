@@ -9,10 +9,8 @@ import sympy
 from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.text.report import Formula, in_words
 from spec.arithmetic import Number
-from spec.derive import derive
 from spec.memory import Sizes, transient
 from spec.mesh import Axes
-from spec.placement import Placement
 from spec.schedule import Schedule
 from spec.states import BytePolicy
 
@@ -58,27 +56,16 @@ def mesh_symbols(axes: Axes) -> dict[str, Any]:
 
 
 def closed_form(
-    placement: Placement,
-    policy: BytePolicy,
-    padded: bool,
-    with_unit: bool = False,
-    micro_steps: Number = MICRO,
-) -> Prediction:
-    """A placement's prediction in Psi, N and K: the policy gives w and g, K stays a symbol.
-
-    `padded`: with ceilings; otherwise as if N divided Psi. `with_unit`: with a unit U of its own.
-    """
-    return closed_form_of(derive(placement), policy, padded, with_unit, micro_steps)
-
-
-def closed_form_of(
     schedule: Schedule,
     policy: BytePolicy,
     padded: bool,
     with_unit: bool = False,
     micro_steps: Number = MICRO,
 ) -> Prediction:
-    """The same of a schedule."""
+    """A schedule's prediction in Psi, N and K: the policy gives w and g, K stays a symbol.
+
+    `padded`: with ceilings; otherwise as if N divided Psi. `with_unit`: with a unit U of its own.
+    """
     unit = UNIT if with_unit else None
     symbolic = BytePolicy(sympy.sympify(policy.w), sympy.sympify(policy.g), K)
     sizes = Sizes(PSI, mesh_symbols(schedule.axes), symbolic, unit, Closed(padded))

@@ -8,7 +8,7 @@ from typing import Any
 from psem_model.check.placements import require_accepted
 from psem_model.predict.plans import StatesPlan
 from psem_model.predict.states import Prediction, predict_schedule
-from psem_model.predict.states_closed import LEGEND, closed_form_of, peak_formula, text, written
+from psem_model.predict.states_closed import LEGEND, closed_form, peak_formula, text, written
 from psem_model.reading.placements import symbols_of
 from psem_model.text.figures import counted, in_bytes, times
 from psem_model.text.report import (
@@ -47,8 +47,8 @@ class _Reported:
     def __init__(self, plan: StatesPlan, found: Prediction) -> None:
         self.plan, self.found, self.policy = plan, found, plan.policy
         self.unit, schedule = plan.unit, plan.schedule
-        self.forms = closed_form_of(schedule, self.policy, plan.padded, self.unit is not None)
-        in_units = closed_form_of(schedule, self.policy, plan.padded, with_unit=True)
+        self.forms = closed_form(schedule, self.policy, plan.padded, self.unit is not None)
+        in_units = closed_form(schedule, self.policy, plan.padded, with_unit=True)
         passing = peak_formula(in_units) - in_units.total
         of_units = self.unit is None and passing.has(in_units.sizes.unit)
         self.by_unit = text(peak_formula(in_units)) if of_units else ""

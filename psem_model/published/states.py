@@ -26,7 +26,7 @@ ROUNDING = {"truncated": ROUND_DOWN}  # else half up
 @cache
 def closed(plan: str) -> Prediction:
     """A strategy's step of one micro-step in symbols, as if N divided Psi."""
-    return closed_form(STRATEGIES[plan], MIXED_ADAM, padded=False, micro_steps=1)
+    return closed_form(derive(STRATEGIES[plan]), MIXED_ADAM, padded=False, micro_steps=1)
 
 
 def of_each_parameter(plan: str, devices: int, policy: BytePolicy = MIXED_ADAM) -> Fraction:

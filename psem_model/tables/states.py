@@ -46,7 +46,7 @@ def _predictions(style: Style, with_unit: bool = False) -> Iterator[tuple[str, P
     """Each strategy that is realisable, in symbols."""
     for name, placed in strategies.STRATEGIES.items():
         if steps := _steps(placed, style.policy):
-            yield name, closed_form(placed, style.policy, style.padded, with_unit, steps)
+            yield name, closed_form(derive(placed), style.policy, style.padded, with_unit, steps)
 
 
 def _policy(style: Style) -> str:

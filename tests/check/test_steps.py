@@ -326,6 +326,28 @@ def test_an_index_that_two_axes_cut_is_told(checked):
     assert any(fact.startswith("s is cut along tensor x context") for fact in found.report().facts)
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        """  { op = "forward", source = "parameters", into = "activations" },
+  { op = "backward", source = "parameters", into = "gradients", axes = ["batch"] },""",
+        """  { op = "forward", source = "parameters", into = "activations" },
+  { op = "all_gather", source = "activations", axes = ["batch"] },
+  { op = "backward", source = "parameters", into = "gradients", axes = ["batch"] },""",
+        """  { op = "forward", source = "parameters", into = "activations" },
+  { op = "release", source = "activations" },
+  { op = "recompute", source = "parameters", into = "activations" },
+  { op = "backward", source = "parameters", into = "gradients" },""",
+    ],
+)
+def test_what_devices_compute_with_is_said_by_programs_alone(lines, checked):
+    start, end = MLP.index('  { op = "forward"'), MLP.index("]\nfinish")
+    text = MLP[:start] + lines + "\n" + MLP[end:]
+    text = text.replace('  { op = "all_reduce", source = "gradients", axes = ["batch"] },\n', "")
+    found = checked(text.replace("[states.step]", "[states.rest]\nactivations = {}\n[states.step]"))
+    assert "weights and gradients alone" in found.wrong
+
+
 @pytest.mark.parametrize("finish", ["finish = []", ""])
 def test_a_step_that_finishes_nothing_is_rejected(finish, checked):
     text = MLP[: MLP.index("finish = [")] + finish

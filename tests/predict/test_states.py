@@ -151,7 +151,7 @@ def test_closed_forms_agree_with_exact_predictions_at_divisible_sizes(name, unit
     psi = units * a * b
     exact = predict(placement, psi, mesh, micro_steps=m)
     for padded in (False, True):
-        closed = symbolic.closed_form(placement, MIXED_ADAM, padded)
+        closed = symbolic.closed_form(derive(placement), MIXED_ADAM, padded)
         symbols = symbolic.mesh_symbols(placement.axes)
         at = {symbolic.PSI: psi, symbolic.K: 12, symbolic.MICRO: m}
         at |= {symbols[axis]: size for axis, size in mesh.items()}

@@ -101,7 +101,7 @@ def test_at_divisible_sizes_the_closed_form_is_what_is_counted(data):
     micro_steps = data.draw(st.integers(1, 2))
     assume(check(derive(placement), mesh, micro_steps, policy).accepted)
     run, _ = agree_on_costs(derive(placement), mesh, psi, unit, policy, micro_steps)
-    formula = closed_form(placement, policy, False, True, micro_steps)
+    formula = closed_form(derive(placement), policy, False, True, micro_steps)
     values = {PSI: psi, UNIT: unit, K: policy.k}
     values |= {symbol: mesh[axis] for axis, symbol in mesh_symbols(placement.axes).items()}
     for state in MODEL_STATES:
