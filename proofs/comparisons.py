@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import z3
@@ -11,7 +12,7 @@ import z3
 from proofs import lines
 from proofs.kernel import Bool, Theorem
 from proofs.line_knowledge import Knowledge
-from proofs.lines import FIRST, GRADIENT, NOW
+from proofs.lines import FIRST, GRADIENT, NAMED, NOW
 from proofs.meaning import CASES, literal
 from proofs.smtlib import KernelError
 from proofs.sums import closed_form, partition
@@ -28,18 +29,23 @@ from proofs.symbolic_schedule import (
     first_of,
     place_of,
 )
-from spec.operators import OTHER
+from spec.operators import OTHER, Offset, rest
 from spec.words import Symbol
 
 LATER = NOW + 7
-# original values by what the checker compares them with: the state that is needed, other states,
+# original values that the checker compares alike: states other than the one that is needed,
 # contributions to the step's gradient, and all others
-NEEDED, STATE, OF_STEP, ELSE = range(4)
+STATE, OF_STEP, ELSE = range(3)
 OTHERS = {
     STATE: (Symbol("weight", LATER), Symbol("moment", LATER)),
     OF_STEP: (GRADIENT, Symbol("gradient", NOW, 1)),
     ELSE: (Symbol("gradient", LATER), Symbol("gradient", NOW, 2), Symbol("fault", NOW, 3, ("", 0))),
 }
+# how often a value has an original one, says a comparison that comes out equal: of one that is the
+# same on all devices; of one that is each device's own, whose sum is whole
+ONCE, CANCELLED, SUMMED, ABSENT = "once", "cancelled", "summed", "absent"
+SAME_ON_ALL = (ONCE, CANCELLED)
+RULES = (*SAME_ON_ALL, SUMMED, ABSENT)
 
 
 @dataclass(frozen=True)
@@ -53,11 +59,17 @@ class NeedOf:
     start: str = ""
 
     @property
-    def kind(self) -> str:
-        """Needs of a kind are compared alike."""
-        if not self.state:
-            return "gradient"
-        return "slices" if self.start and lines.STARTS[self.start][1] else "state"
+    def of_slices(self) -> bool:
+        """Whether owners alone are compared."""
+        return bool(self.start) and lines.STARTS[self.start][1]
+
+    def groups(self) -> Iterator[tuple[str, Sequence[Symbol]]]:
+        """Original values, and by which rule each of them is compared."""
+        if self.state:
+            yield ONCE, (self.state,)
+        yield CANCELLED, OTHERS[STATE]
+        yield ABSENT if self.state else SUMMED, OTHERS[OF_STEP]
+        yield ABSENT, OTHERS[ELSE]
 
     def said(self, n: Any, first: int, symbol: Symbol, form: Any) -> dict[Any, Any]:
         """The checker's comparison of one symbol, by place."""
@@ -90,82 +102,70 @@ class Comparisons(Knowledge):
     def __init__(self, l: CheckedLanguage) -> None:
         super().__init__(l)
         k, f, p = self.k, l.f, l.p
-        self.group = k.integers("group")
         self.whole = self._whole()
         self.alone = self._alone()
         self.alike = self._alike()
-        self.compares: dict[str, Any] = {}
-        self.compares_is: dict[str, Theorem] = {}
+        compared = self._compared()
+        self.rules: dict[str, Any] = {}
         self.means: dict[str, Theorem] = {}
-        bodies: dict[str, Any] = {}
+        for rule in RULES:
+            of_place = (
+                {PLACES[q]: compared[rule, g, q] for q in PLACES if (rule, g, q) in compared}
+                for g in FIRSTS
+            )
+            body = either(
+                f, {g: cases(p, at, z3.BoolVal(True)) for g, at in zip(FIRSTS, of_place, strict=True)}
+            )
+            self.rules[rule], rule_is = k.define(f"is_{rule}", [f, p, *l.x], body)
+            self.means[rule] = self._means(rule, rule_is)
+
+    def _compared(self) -> dict[tuple[str, int, Offset], Bool]:
+        """The checker's comparison of a value's coefficients, by rule and place: all needs' are alike."""
+        found: dict[tuple[str, int, Offset], Bool] = {}
         for need in NEEDS:
-            body = self._compares(need)
-            if not z3.eq(bodies.setdefault(need.kind, body), body):
-                raise KernelError(f"{need.name} is not compared as another {need.kind} is")
-            if need.kind not in self.means:
-                params = [f, p, self.group, *l.x]
-                compares, compares_is = k.define(f"compares_{need.kind}", params, body)
-                self.compares[need.kind], self.compares_is[need.kind] = compares, compares_is
-                self.means[need.kind] = self._means(need)
+            for rule, symbols in need.groups():
+                for f, symbol in product(FIRSTS, symbols):
+                    form = masked(self.l.x, f)
+                    for place, said in need.said(self.l.size, f, symbol, form).items():
+                        if not z3.eq(found.setdefault((rule, f, place), said), said):
+                            raise KernelError(f"{need.name}: {symbol} is not compared as by other needs")
+        return found
 
-    def _compares(self, need: NeedOf) -> Bool:
-        """Whether a value's coefficients on a device are those that are needed, by group."""
-        by_first = {}
-        for f in FIRSTS:
-            form = masked(self.l.x, f)
-            by_group = {}
-            for group in (NEEDED, STATE, OF_STEP, ELSE):
-                symbols = OTHERS.get(group, (need.state,) if need.state else OTHERS[STATE])
-                found = [need.said(self.l.size, f, symbol, form) for symbol in symbols]
-                if not all(z3.eq(each[p], found[0][p]) for each in found for p in found[0]):
-                    raise KernelError(f"{need.name}: symbols of one group are compared differently")
-                said = {PLACES[p]: each for p, each in found[0].items()}
-                by_group[group] = cases(self.l.p, said, z3.BoolVal(True))
-            by_first[f] = cases(self.group, by_group, z3.BoolVal(True))
-        return either(self.l.f, by_first)
-
-    def _means(self, need: NeedOf) -> Theorem:
+    def _means(self, rule: str, rule_is: Theorem) -> Theorem:
         """A part of what compares equal is what is needed."""
-        l, x = self.l, self.l.x
-        whole = self.views[1]
-        numbers, parts, uses = [], [], []
+        size, (own, whole, *_) = self.l.size, self.views
+        same = (own, self.times(size, own), own, own)
+        wanted = {ONCE: own, SUMMED: whole}.get(rule, ZERO)
+        found = []
         for d, owner in CASES:
             f, p = literal(first_of, owner).as_long(), literal(place_of, d, owner).as_long()
-            place = next(q for q in PLACES if PLACES[q] == p)
-            if place not in need.said(l.size, f, GRADIENT, masked(x, f)):
-                continue
-            views = self.views_at(d, owner)
-            here = views[0]
-            by_group = {
-                NEEDED: here if need.state else ZERO,
-                STATE: ZERO,
-                OF_STEP: ZERO if need.state else whole,
-                ELSE: ZERO,
-            }
-            for group, wanted in by_group.items():
-                same = self.same(views) if group in (NEEDED, STATE) else self.nobody_else(f, p, views)
-                same = z3.And(self.enough(f), self.exists(f, place), same)
-                part = self.unfolded(d, owner, x)
-                said = self.compares_is[need.kind].at(f=f, p=p, group=group)
-                left, right = (
-                    z3.Implies(z3.And(same, said.goal.arg(side)), part.goal.arg(side) == wanted)
-                    for side in (0, 1)
-                )
-                parts.append(left)
-                numbers.append(right)
-                uses += [part, said]
-        return self.by_numbers(f"needed_{need.kind}", parts, numbers, [l.some, *uses], sized=True)
+            said = rule_is.at(f=f, p=p)
+            if rule in SAME_ON_ALL:
+                views, given = same, []
+                facts = [self.times_is.at(multiple=size, multiplied=own)]
+            else:
+                views, facts = self.views_at(d, owner), []
+                given = [self.nobody_else(f, p, views)]
+            part = self.part_is.at(f=f, p=p, **dict(zip(map(str, self.views), views, strict=True)))
+            said_of = part.goal.arg(0) == wanted
+            name = f"{rule}_at_{p}_of_{f}"
+            found.append(
+                self.k.prove(name, said_of, [said.goal.arg(0), *given], [said, part, *facts])
+            )
+        together = z3.And(*(each.statement for each in found))
+        return self.k.prove(f"what_is_{rule}", together, (), found)
 
     def same(self, views: Sequence[Any]) -> Bool:
         """All devices have the same."""
         own, whole, owners, firsts = views
-        return z3.And(whole == self.l.size * own, owners == own, firsts == own)
+        return z3.And(whole == self.times(self.l.size, own), owners == own, firsts == own)
 
     def nobody_else(self, f: int, p: int, views: Sequence[Any]) -> Bool:
         """If there are but the devices that have names, and one that looks, the sum is theirs."""
         own, whole, owners, firsts = views
-        those = [owners, *([firsts] if f == FIRST else []), *([own] if p == PLACES[OTHER] else [])]
-        return z3.Implies(self.l.size == len(those), whole == sum(those[1:], those[0]))
+        place = next(q for q in PLACES if PLACES[q] == p)
+        those = [owners, *([firsts] if f == FIRST else []), *([own] if place is OTHER else [])]
+        return z3.Or(rest(place, NAMED[f], self.l.size) > 0, whole == sum(those[1:], those[0]))
 
     def _alone(self) -> Theorem:
         l, k, s, d, j = self.l, self.k, self.l.s, self.l.d, self.l.j
@@ -201,6 +201,7 @@ class Comparisons(Knowledge):
             [state],
             [
                 summed.at(i=l.n),
+                self.times_is.at(multiple=l.size, multiplied=l.original(s, d, j)),
                 l.original_is,
                 l.original_is.at(d=l.owner(j)),
                 l.original_is.at(d=z3.IntVal(0)),
@@ -257,19 +258,16 @@ class Comparisons(Knowledge):
             [one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered],
         )
 
-    def group_of(self, s: Any, named: Any, now: Any) -> Any:
-        """The group of an original value."""
-        l = self.l
-        state = z3.Or(l.what(s) == WEIGHT, l.what(s) == MOMENT)
-        rest = z3.If(l.is_of_step(s, now), z3.IntVal(OF_STEP), z3.IntVal(ELSE))
-        found = z3.If(state, z3.IntVal(STATE), rest)
-        return found if named is None else z3.If(s == named, z3.IntVal(NEEDED), found)
-
     def passes(self, need: NeedOf, t: Any, b: Any, f: Any, p: Any, named: Any, now: Any) -> Bool:
         """What the checker compares: each original value, and that nothing is not known."""
         l = self.l
-        form = l.form(t, b, l.s, f)
-        compared = self.compares[need.kind](f, p, self.group_of(l.s, named, now), *form)
+        said = {rule: self.rules[rule](f, p, *l.form(t, b, l.s, f)) for rule in RULES}
+        of_step = said[ABSENT if need.state else SUMMED]
+        compared = z3.If(l.is_of_step(l.s, now), of_step, said[ABSENT])
+        state = z3.Or(l.what(l.s) == WEIGHT, l.what(l.s) == MOMENT)
+        compared = z3.If(state, said[CANCELLED], compared)
+        if need.state:
+            compared = z3.If(l.s == named, said[ONCE], compared)
         return z3.And(compared, self.knows(f, p, *l.not_known(t, b, f)))
 
     def stands(
@@ -287,9 +285,8 @@ class Comparisons(Knowledge):
         l, k, s, d, j = self.l, self.k, self.l.s, self.l.d, self.l.j
         f = first_of(l.owner(j))
         names = map(str, (*l.x, *self.views))
-        means = self.means[need.kind].at(
-            **dict(zip(names, (*l.form(t, b, s, f), *l.views(s, d, j)), strict=True))
-        )
+        here = dict(zip(names, (*l.form(t, b, s, f), *l.views(s, d, j)), strict=True))
+        rules = (ONCE, CANCELLED, ABSENT) if need.state else (CANCELLED, SUMMED, ABSENT)
         if there is None:
             wanted = z3.If(l.is_of_step(s, now), l.all(s, j, l.n), ZERO)
         else:
@@ -302,7 +299,7 @@ class Comparisons(Knowledge):
             given,
             [
                 self.term_is.at(**at),
-                means,
+                *(self.means[rule].at(**here) for rule in rules),
                 self.alike,
                 self.alone,
                 l.owned,

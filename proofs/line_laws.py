@@ -75,8 +75,8 @@ class Laws(Meaning):
         l, k, i, s, j = self.l, self.k, self.l.i, self.l.s, self.l.j
         owner, own = l.owner(j), self.views[0]
         f = first_of(owner)
-        c, v, more = k.reals("multiple multiplied further")
-        times, times_is = k.define("times", [c, v], c * v)
+        (c, v), more = self.factors, k.reals("further")
+        times, times_is = self.times, self.times_is
         more_of_it = k.prove(
             "multiples_of_a_sum",
             times(c, v + more) == times(c, v) + times(c, more),

@@ -46,6 +46,9 @@ class Meaning:
         self.part, self.part_is = k.define(
             "part", [f, p, *l.x, *self.views], either(f, {at: self._part(p, at) for at in FIRSTS})
         )
+        # a product of its own name: where it is not unfolded, it is no product
+        self.factors = k.reals("multiple multiplied")
+        self.times, self.times_is = k.define("times", self.factors, self.factors[0] * self.factors[1])
         t, b, s, d, j = l.t, l.b, l.s, l.d, l.j
         form, views = l.form(t, b, s, first_of(l.owner(j))), l.views(s, d, j)
         self.term, self.term_is = k.define(

@@ -139,7 +139,7 @@ class Soundness(Steps):
             z3.Implies(
                 z3.And(
                     kept(b) == STARTS[start],
-                    *([l.p == PLACES[OWNER]] if need.kind == "slices" else []),
+                    *([l.p == PLACES[OWNER]] if need.of_slices else []),
                 ),
                 self.passes(need, end, b, l.f, l.p, l.state(what[start], u + 1), u),
             )
@@ -154,7 +154,7 @@ class Soundness(Steps):
         for start, need in KEPT.items():
             name = l.state(what[start], u + 1)
             there = self.state_is_there(what[start], u + 1, step[:2])
-            copy = [kept(b) == STARTS[start], *([d == self.holder] if need.kind == "slices" else [])]
+            copy = [kept(b) == STARTS[start], *([d == self.holder] if need.of_slices else [])]
             stands = self.stands(need, end, b, name, u, [*step, *copy], [compares], there)
             right = (l.omega if what[start] is MOMENT else l.theta)(u + 1)[j]
             facts = [stands.at(s=l.bound), self.fine.at(t=end), always.at(t=end), compares, there]
