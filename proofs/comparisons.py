@@ -21,6 +21,7 @@ from proofs.symbolic_schedule import (
     CONTRIBUTION,
     FIRSTS,
     MOMENT,
+    ONE,
     PLACES,
     WEIGHT,
     ZERO,
@@ -134,7 +135,7 @@ class Comparisons(Knowledge):
     def _means(self, rule: str, rule_is: Theorem) -> Theorem:
         """A part of what compares equal is what is needed."""
         size, (own, whole, *_) = self.l.size, self.views
-        same = (own, self.times(size, own), own, own)
+        same, one = (own, self.times(size, own), own, own), (ONE, size, ONE, ONE)
         wanted = {ONCE: own, SUMMED: whole}.get(rule, ZERO)
         found = []
         for d, owner in CASES:
@@ -142,11 +143,14 @@ class Comparisons(Knowledge):
             said = rule_is.at(f=f, p=p)
             if rule in SAME_ON_ALL:
                 views, given = same, []
-                facts = [self.times_is.at(multiple=size, multiplied=own)]
+                # it is seen as often as the same part of 1 says
+                seen = self.part_is.at(f=f, p=p, **self.viewed(one)).goal.arg(1)
+                often = (size, z3.simplify(seen), *([ONE] if rule == ONCE else [ZERO]))
+                facts = [self.times_is.at(multiple=each, multiplied=own) for each in often]
             else:
                 views, facts = self.views_at(d, owner), []
                 given = [self.nobody_else(f, p, views)]
-            part = self.part_is.at(f=f, p=p, **dict(zip(map(str, self.views), views, strict=True)))
+            part = self.part_is.at(f=f, p=p, **self.viewed(views))
             said_of = part.goal.arg(0) == wanted
             name = f"{rule}_at_{p}_of_{f}"
             found.append(
@@ -154,6 +158,10 @@ class Comparisons(Knowledge):
             )
         together = z3.And(*(each.statement for each in found))
         return self.k.prove(f"what_is_{rule}", together, (), found)
+
+    def viewed(self, views: Sequence[Any]) -> dict[str, Any]:
+        """Views as an instance of those that are variables."""
+        return dict(zip(map(str, self.views), views, strict=True))
 
     def same(self, views: Sequence[Any]) -> Bool:
         """All devices have the same."""

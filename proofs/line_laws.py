@@ -34,7 +34,7 @@ class Laws(Meaning):
 
     def algebra(self, move: Line) -> Theorem:
         """The form after a line stands for what the line makes of what forms stood for."""
-        l, in_numbers, in_parts, uses = self.l, [], [], []
+        l, in_parts, uses = self.l, [], []
         for d, owner in CASES:
             f = literal(first_of, owner)
             known: dict[int, Theorem] = {}
@@ -58,14 +58,18 @@ class Laws(Meaning):
                 for side in (0, 1)
             ]
             in_parts.append(self.there(d, owner, after) == sides[0])
-            in_numbers.append(left.goal.arg(1) == sides[1])
             if (d, owner) in ((0, 0), (1, 1)):
                 uses += [l.after_is[move.name, True].at(op=o, f=f) for o in COUNT]
             if not z3.eq(left.goal.arg(0), sides[0]):
                 facts = [*known.values(), whole]
-                uses += [said for said in facts if said is left or occurs(said.goal.arg(0), sides[0])]
-        if move.name == "scale":
-            return self.by_numbers("algebra_of_scale", in_parts, in_numbers, uses, simply=True)
+                read = [said for said in facts if occurs(said.goal.arg(0), sides[0])]
+                uses += [left, *read]
+                if move.name == "scale":
+                    uses += [
+                        self.times_is.at(multiple=l.scaled_by, multiplied=said.goal.arg(side))
+                        for said in read
+                        for side in (0, 1)
+                    ]
         each = {use.goal.get_id(): use for use in uses}
         return self.k.prove(f"algebra_of_{move.name}", z3.And(*in_parts), (), [*each.values()])
 
