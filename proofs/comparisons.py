@@ -12,7 +12,7 @@ import z3
 from proofs import lines
 from proofs.kernel import Bool, Theorem
 from proofs.line_knowledge import Knowledge
-from proofs.lines import FIRST, GRADIENT, NAMED, NOW
+from proofs.lines import FIRST, GRADIENT, NAMED, NOW, OWNER, Checker
 from proofs.meaning import CASES, literal
 from proofs.smtlib import KernelError
 from proofs.sums import closed_form, partition
@@ -30,7 +30,7 @@ from proofs.symbolic_schedule import (
     first_of,
     place_of,
 )
-from spec.operators import OTHER, Offset, rest
+from spec.operators import OTHER, Offset, Source, rest
 from spec.words import Symbol
 
 LATER = NOW + 7
@@ -107,6 +107,7 @@ class Comparisons(Knowledge):
         self.alone = self._alone()
         self.alike = self._alike()
         compared = self._compared()
+        self.same_is, self.own_is = self._parts_of_same(), self._parts_of_own()
         self.rules: dict[str, Any] = {}
         self.means: dict[str, Theorem] = {}
         for rule in RULES:
@@ -132,32 +133,71 @@ class Comparisons(Knowledge):
                             raise KernelError(f"{need.name}: {symbol} is not compared as by other needs")
         return found
 
+    # ------------------------------------------------------- a part, by what a device sees
+    def _of_same(self, d: int, owner: int) -> tuple[Any, Any]:
+        """A part of a value that is the same on all devices, and how often it is seen."""
+        f, p, own = literal(first_of, owner), literal(place_of, d, owner), self.views[0]
+        views = own, self.times(self.l.size, own), own, own
+        seen = self.part_is.at(f=f, p=p, **self.viewed((ONE, self.l.size, ONE, ONE)))
+        return self.part(f, p, *self.l.x, *views), z3.simplify(seen.goal.arg(1))
+
+    def _parts_of_same(self) -> Theorem:
+        """It is what is seen, as often as it is."""
+        own, parts, uses = self.views[0], [], [self.times_is.at(multiple=self.l.size, multiplied=self.views[0])]
+        for d, owner in CASES:
+            part, seen = self._of_same(d, owner)
+            parts.append(part == self.times(seen, own))
+            f, p = literal(first_of, owner), literal(place_of, d, owner)
+            views = dict(zip(map(str, self.views), part.children()[-4:], strict=True))
+            uses += [self.part_is.at(f=f, p=p, **views), self.times_is.at(multiple=seen, multiplied=own)]
+        return self.k.prove("parts_of_the_same", z3.And(*parts), (), uses)
+
+    def _of_own(self, d: int, owner: int) -> tuple[Any, list[tuple[Any, Any]]]:
+        """A part of any value, and what is seen of it: how often, and of what."""
+        f, p = literal(first_of, owner).as_long(), literal(place_of, d, owner).as_long()
+        place, views = next(q for q in PLACES if PLACES[q] == p), self.views_at(d, owner)
+        values = {OWNER: views[2], FIRST: views[3], Source.SELF: views[0]}
+        values[Source.REST] = self.others(f, p, views)
+        checker = Checker(self.l.size, f, lines.schedule())
+        seen = checker.at(lines.form(GRADIENT, masked(self.l.x, f)), (place,))
+        amounts = [(z3.simplify(lines.real(v)), values[source]) for (_, (source,)), v in seen.items()]
+        return self.part(f, p, *self.l.x, *views), [each for each in amounts if not each[0].eq(ZERO)]
+
+    def _parts_of_own(self) -> Theorem:
+        """It is the sum of what is seen, each as often as it is."""
+        parts, uses = [], []
+        for d, owner in CASES:
+            part, seen = self._of_own(d, owner)
+            parts.append(part == sum((self.times(c, v) for c, v in seen), ZERO))
+            f, p = literal(first_of, owner), literal(place_of, d, owner)
+            uses.append(self.part_is.at(f=f, p=p, **self.viewed(self.views_at(d, owner))))
+            uses += [self.times_is.at(multiple=c, multiplied=v) for c, v in seen]
+        uses = list({use.goal.get_id(): use for use in uses}.values())
+        return self.k.prove("parts_of_own_values", z3.And(*parts), (), uses)
+
     def _means(self, rule: str, rule_is: Theorem) -> Theorem:
         """A part of what compares equal is what is needed."""
-        size, (own, whole, *_) = self.l.size, self.views
-        same, one = (own, self.times(size, own), own, own), (ONE, size, ONE, ONE)
+        own, whole, *_ = self.views
         wanted = {ONCE: own, SUMMED: whole}.get(rule, ZERO)
-        found = []
+        amount = ONE if rule in (ONCE, SUMMED) else ZERO
+        same = rule in SAME_ON_ALL
+        parts, uses = [], [self.same_is if same else self.own_is]
+        products = []
         for d, owner in CASES:
             f, p = literal(first_of, owner).as_long(), literal(place_of, d, owner).as_long()
             said = rule_is.at(f=f, p=p)
-            if rule in SAME_ON_ALL:
-                views, given = same, []
-                # it is seen as often as the same part of 1 says
-                seen = self.part_is.at(f=f, p=p, **self.viewed(one)).goal.arg(1)
-                often = (size, z3.simplify(seen), *([ONE] if rule == ONCE else [ZERO]))
-                facts = [self.times_is.at(multiple=each, multiplied=own) for each in often]
+            uses.append(said)
+            if same:
+                part, given = self._of_same(d, owner)[0], []
+                products.append((amount, own))
             else:
-                views, facts = self.views_at(d, owner), []
-                given = [self.nobody_else(f, p, views)]
-            part = self.part_is.at(f=f, p=p, **self.viewed(views))
-            said_of = part.goal.arg(0) == wanted
-            name = f"{rule}_at_{p}_of_{f}"
-            found.append(
-                self.k.prove(name, said_of, [said.goal.arg(0), *given], [said, part, *facts])
-            )
-        together = z3.And(*(each.statement for each in found))
-        return self.k.prove(f"what_is_{rule}", together, (), found)
+                part, seen = self._of_own(d, owner)
+                given = [self.nobody_else(f, p, self.views_at(d, owner))]
+                products += [(amount, v) for _, v in seen] + [(seen[-1][0], ZERO)]
+            parts.append(z3.Implies(z3.And(said.goal.arg(0), *given), part == wanted))
+        uses += [self.times_is.at(multiple=c, multiplied=v) for c, v in products]
+        uses = list({use.goal.get_id(): use for use in uses}.values())
+        return self.k.prove(f"what_is_{rule}", z3.And(*parts), (), uses)
 
     def viewed(self, views: Sequence[Any]) -> dict[str, Any]:
         """Views as an instance of those that are variables."""
@@ -168,12 +208,16 @@ class Comparisons(Knowledge):
         own, whole, owners, firsts = views
         return z3.And(whole == self.times(self.l.size, own), owners == own, firsts == own)
 
-    def nobody_else(self, f: int, p: int, views: Sequence[Any]) -> Bool:
-        """If there are but the devices that have names, and one that looks, the sum is theirs."""
+    def others(self, f: int, p: int, views: Sequence[Any]) -> Any:
+        """What devices without a name have together, but for the one that looks."""
         own, whole, owners, firsts = views
+        of_first, of_own = [firsts] if f == FIRST else [], [own] if p == PLACES[OTHER] else []
+        return whole - sum([*of_first, *of_own], owners)
+
+    def nobody_else(self, f: int, p: int, views: Sequence[Any]) -> Bool:
+        """If there are but the devices that have names, and one that looks, others have nothing."""
         place = next(q for q in PLACES if PLACES[q] == p)
-        those = [owners, *([firsts] if f == FIRST else []), *([own] if place is OTHER else [])]
-        return z3.Or(rest(place, NAMED[f], self.l.size) > 0, whole == sum(those[1:], those[0]))
+        return z3.Or(rest(place, NAMED[f], self.l.size) > 0, self.others(f, p, views) == 0)
 
     def _alone(self) -> Theorem:
         l, k, s, d, j = self.l, self.k, self.l.s, self.l.d, self.l.j

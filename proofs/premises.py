@@ -90,15 +90,15 @@ def answer(formulas: Sequence[Bool]) -> str:
         said = glance(formulas, seed=seed)
         if said != "unknown":
             return said
-    if _checked(z3.SimpleSolver(), [*formulas, *zeros(formulas)], RESOURCE_LIMIT, SEED) == "sat":
+    if _checked(z3.SimpleSolver(), [*formulas, *all_are(0, formulas)], RESOURCE_LIMIT, SEED) == "sat":
         return "sat"
     return _checked(z3.Solver(), formulas, RESOURCE_LIMIT, SEED)
 
 
-def zeros(formulas: Sequence[Bool]) -> list[Bool]:
-    """That all real variables are zero: products of many are then easy to satisfy, if they can be."""
+def all_are(value: int, formulas: Sequence[Bool]) -> list[Bool]:
+    """That all real variables have a value: products of many are then easy to satisfy, if they can be."""
     numbers = [symbol for _, symbol in summary(formulas).symbols if _is_number(symbol)]
-    return [symbol() == 0 for symbol in sorted(numbers, key=lambda symbol: symbol.name())]
+    return [symbol() == value for symbol in sorted(numbers, key=lambda symbol: symbol.name())]
 
 
 def _is_number(symbol: z3.FuncDeclRef) -> bool:

@@ -13,10 +13,11 @@ from functools import cache
 import z3
 
 from proofs.kernel import RESOURCE_LIMIT, SEED, Obligation, Theorem
-from proofs.premises import premises_of, zeros
+from proofs.premises import all_are, premises_of
 from proofs.smtlib import Bool, Term, standalone_text
 from proofs.theorem import implies
 
+GLANCE = 200_000  # z3's own deterministic count, for a question that may be asked in another way
 MANY = 500  # facts, of which a model is found sooner where variables are zero
 VALUES = (z3.Z3_BOOL_SORT, z3.Z3_INT_SORT, z3.Z3_REAL_SORT)
 
@@ -29,18 +30,24 @@ def _solver() -> z3.Solver:
 
 
 @cache
-def answer(text: str) -> str:
+def answer(text: str, limit: int = RESOURCE_LIMIT) -> str:
     """The solver's answer to a text: sat, unsat or unknown."""
     solver = _solver()
+    solver.set(rlimit=limit)
     solver.from_string(text)
     return str(solver.check())
 
 
 def together(formulas: Sequence[Bool]) -> str:
-    """Whether formulas can hold together; of many, zeros are tried first."""
-    if len(formulas) > MANY and answer(standalone_text([*formulas, *zeros(formulas)])) == "sat":
+    """Whether formulas can hold together; where that is not soon seen, with zeros or ones first."""
+    if not formulas:
         return "sat"
-    return answer(standalone_text(list(formulas))) if formulas else "sat"
+    text = standalone_text(list(formulas))
+    said = answer(text, GLANCE)
+    if said != "unknown":
+        return said
+    tried = (answer(standalone_text([*formulas, *all_are(v, formulas)]), GLANCE) for v in (0, 1))
+    return "sat" if "sat" in tried else answer(text)
 
 
 def opened(obligation: Obligation) -> Obligation:
@@ -157,7 +164,7 @@ def witness(facts: Sequence[Bool]) -> str | None:
     """
     solver = _solver()
     solver.add(*(fact.translate(solver.ctx) for fact in facts))
-    hints = [each.translate(solver.ctx) for each in zeros(facts)] if len(facts) > MANY else []
+    hints = [each.translate(solver.ctx) for each in all_are(0, facts)] if len(facts) > MANY else []
     if z3.sat not in (solver.check(*hints), solver.check()):
         return None
     model, values = solver.model(), []
