@@ -148,9 +148,9 @@ class Comparisons(Knowledge):
             part, seen = self._of_same(d, owner)
             parts.append(part == self.times(seen, own))
             f, p = literal(first_of, owner), literal(place_of, d, owner)
-            views = dict(zip(map(str, self.views), part.children()[-4:], strict=True))
+            views = self.viewed(part.children()[-len(self.views) :])
             uses += [self.part_is.at(f=f, p=p, **views), self.times_is.at(multiple=seen, multiplied=own)]
-        return self.k.prove("parts_of_the_same", z3.And(*parts), (), uses)
+        return self.proved("parts_of_the_same", parts, uses)
 
     def _of_own(self, d: int, owner: int) -> tuple[Any, list[tuple[Any, Any]]]:
         """A part of any value, and what is seen of it: how often, and of what."""
@@ -172,8 +172,7 @@ class Comparisons(Knowledge):
             f, p = literal(first_of, owner), literal(place_of, d, owner)
             uses.append(self.part_is.at(f=f, p=p, **self.viewed(self.views_at(d, owner))))
             uses += [self.times_is.at(multiple=c, multiplied=v) for c, v in seen]
-        uses = list({use.goal.get_id(): use for use in uses}.values())
-        return self.k.prove("parts_of_own_values", z3.And(*parts), (), uses)
+        return self.proved("parts_of_own_values", parts, uses)
 
     def _means(self, rule: str, rule_is: Theorem) -> Theorem:
         """A part of what compares equal is what is needed."""
@@ -196,12 +195,7 @@ class Comparisons(Knowledge):
                 products += [(amount, v) for _, v in seen] + [(seen[-1][0], ZERO)]
             parts.append(z3.Implies(z3.And(said.goal.arg(0), *given), part == wanted))
         uses += [self.times_is.at(multiple=c, multiplied=v) for c, v in products]
-        uses = list({use.goal.get_id(): use for use in uses}.values())
-        return self.k.prove(f"what_is_{rule}", z3.And(*parts), (), uses)
-
-    def viewed(self, views: Sequence[Any]) -> dict[str, Any]:
-        """Views as an instance of those that are variables."""
-        return dict(zip(map(str, self.views), views, strict=True))
+        return self.proved(f"what_is_{rule}", parts, uses)
 
     def same(self, views: Sequence[Any]) -> Bool:
         """All devices have the same."""

@@ -80,13 +80,10 @@ class Knowledge(Laws):
                     if not untouched:
                         uses_k += [*facts, self.knows_is.at(f=f, p=at, **self.named(new))]
         some = [l.some] if sums else []
-        uses_c, uses_k = (
-            list({u.goal.get_id(): u for u in uses}.values()) for uses in (uses_c, uses_k)
-        )
-        counts = k.prove(f"counts_{move.name}", z3.And(*counted), (), [*some, *uses_c])
+        counts = self.proved(f"counts_{move.name}", counted, [*some, *uses_c])
         if not reads and move.name == "zero":
             return counts, None
-        return counts, k.prove(f"knows_{move.name}", z3.And(*known), (), [*some, *uses_k])
+        return counts, self.proved(f"knows_{move.name}", known, [*some, *uses_k])
 
     def _unknowns_read(self, move: Line, d: int, owner: int, sums: bool) -> tuple[Bool, list[Theorem]]:
         """That a device reads nothing that is not known, and what knowing is there."""

@@ -34,7 +34,13 @@ class Laws(Meaning):
 
     def algebra(self, move: Line) -> Theorem:
         """The form after a line stands for what the line makes of what forms stood for."""
-        l, in_parts, uses = self.l, [], []
+        l = self.l
+        goal: list[Bool] = []
+        made: list[Bool] = []
+        scaled: list[Bool] = []
+        uses: list[Theorem] = []
+        made_by: list[Theorem] = []
+        scaled_by: list[Theorem] = []
         for d, owner in CASES:
             f = literal(first_of, owner)
             known: dict[int, Theorem] = {}
@@ -42,36 +48,37 @@ class Laws(Meaning):
             def part(e: int, c: Coefficients, owner: int = owner, known: Any = known) -> Any:
                 said = self.unfolded(e, owner, c)
                 known[said.goal.arg(0).get_id()] = said
-                return said
+                return said.goal.arg(0)
 
-            def of(c: Coefficients, side: int, part: Any = part) -> Any:
-                return lambda e: e if e is lines.ANYONE else part(e, c).goal.arg(side)
+            def of(c: Coefficients, part: Any = part) -> Any:
+                return lambda e: e if e is lines.ANYONE else part(e, c)
 
-            at = dict(zip(map(str, self.views), self.views_at(owner, owner), strict=True))
+            at = self.viewed(self.views_at(owner, owner))
             whole = self.of_all_is.at(f=f, **at)
-            new, after = self.new(move, f), self.after(move, f)
-            left = part(d, new)
-            sides = [
-                move.value(
-                    d, owner, of(l.x, side), of(l.z, side), whole.goal.arg(side), ZERO, l.scaled_by
-                )
-                for side in (0, 1)
-            ]
-            in_parts.append(self.there(d, owner, after) == sides[0])
+            new = self.unfolded(d, owner, self.new(move, f))
+            value = move.value(d, owner, of(l.x), of(l.z), whole.goal.arg(0), ZERO, l.scaled_by)
+            goal.append(self.there(d, owner, self.after(move, f)) == value)
             if (d, owner) in ((0, 0), (1, 1)):
                 uses += [l.after_is[move.name, True].at(op=o, f=f) for o in COUNT]
-            if not z3.eq(left.goal.arg(0), sides[0]):
-                facts = [*known.values(), whole]
-                read = [said for said in facts if occurs(said.goal.arg(0), sides[0])]
-                uses += [left, *read]
-                if move.name == "scale":
-                    uses += [
-                        self.times_is.at(multiple=l.scaled_by, multiplied=said.goal.arg(side))
-                        for said in read
-                        for side in (0, 1)
-                    ]
-        each = {use.goal.get_id(): use for use in uses}
-        return self.k.prove(f"algebra_of_{move.name}", z3.And(*in_parts), (), [*each.values()])
+            if z3.eq(new.goal.arg(0), value):
+                continue
+            read = [said for said in (*known.values(), whole) if occurs(said.goal.arg(0), value)]
+            if move.name == "scale":  # a product of its own name, of what the part unfolds to
+                before, terms = read[0].goal.children()
+                times = [self.times_is.at(multiple=l.scaled_by, multiplied=v) for v in (terms, before)]
+                scaled.append(new.goal.arg(0) == times[0].goal.arg(0))
+                scaled_by += [new, times[0]]
+                uses.append(times[1])
+                made.append(new.goal.arg(0) == times[1].goal.arg(0))
+                made_by += read
+            else:
+                made.append(new.goal.arg(0) == value)
+                made_by += [new, *read]
+        if scaled:
+            made_by.append(self.proved("parts_scaled", scaled, scaled_by))
+        if made:
+            uses.append(self.proved(f"part_made_by_{move.name}", made, made_by))
+        return self.proved(f"algebra_of_{move.name}", goal, uses)
 
     # ------------------------------------------------------- the sum over devices
     def sums_of_parts(self) -> None:
@@ -98,10 +105,9 @@ class Laws(Meaning):
             body = {g: self._share(masked(l.x, g), who) for g in FIRSTS}
             shares[who], shares_are[who] = k.define(f"share_of_{name}", params, either(l.f, body))
         splits: list[Bool] = []
-        in_numbers: list[Bool] = []
         uses: list[Theorem] = []
         for d, o in CASES:
-            at = dict(zip(map(str, self.views), self.views_at(d, o), strict=True))
+            at = self.viewed(self.views_at(d, o))
             g = literal(first_of, o)
             said = [self.unfolded(d, o, l.x), times_is.at(multiple=l.x[0], multiplied=at[str(own)])]
             said += [
@@ -109,16 +115,15 @@ class Laws(Meaning):
                 for who in SHARES
                 if who == ALL or (who == OWNER and d == o) or (who == FIRST and d == 0 != o)
             ]
-            for side, found in ((0, splits), (1, in_numbers)):
-                part, *terms = (each.goal.arg(side) for each in said)
-                found.append(part == sum(terms[1:], terms[0]))
+            part, *terms = (each.goal.arg(0) for each in said)
+            splits.append(part == sum(terms[1:], terms[0]))
             uses += said
-        split = self.by_numbers("a_part_is_shares", splits, in_numbers, uses)
+        split = self.proved("a_part_is_shares", splits, uses)
         x, views = l.x, l.views(s, i, j)
         of = [shares[who](f, *x, *views[1:]) for who in (ALL, OWNER, FIRST)]
         self.parts = parts = total(k, "parts", [*x, s, j], i, self.at_device(i, owner, x, views))
         first = z3.And(f == FIRST, i > 0)
-        here = dict(zip(map(str, self.views), views, strict=True))
+        here = self.viewed(views)
         before = k.induct(
             "parts_of_devices",
             i,
@@ -145,7 +150,7 @@ class Laws(Meaning):
         in_shares: list[Bool] = []
         uses = []
         for o in FIRSTS:
-            at = dict(zip(map(str, self.views), self.views_at(o, o), strict=True))
+            at = self.viewed(self.views_at(o, o))
             g = literal(first_of, o)
             said = [
                 times_is.at(multiple=x[0], multiplied=self.views[1]),
@@ -157,9 +162,7 @@ class Laws(Meaning):
             first, *others, last = (each.goal.arg(0) for each in said)
             in_shares.append(sum(others, first) == last)
             uses += [*said, even]
-        each = {use.goal.get_id(): use for use in uses}
-        added = k.prove("shares_make_the_sum", z3.And(*in_shares), (), [*each.values()])
-        here = dict(zip(map(str, self.views), views, strict=True))
+        added = self.proved("shares_make_the_sum", in_shares, uses)
         self.whole_is = k.prove(
             "parts_make_the_sum",
             parts(*x, s, j, l.n) == self.of_all(f, *x, *views[1:]),

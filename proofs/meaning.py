@@ -136,24 +136,13 @@ class Meaning:
         views = self.views_at(d, owner)
         return self.part(literal(first_of, owner), literal(place_of, d, owner), *form, *views)
 
-    def by_numbers(
-        self,
-        name: str,
-        parts: Sequence[Bool],
-        numbers: Sequence[Bool],
-        uses: Sequence[Theorem],
-        sized: bool = False,
-        simply: bool = False,
-    ) -> Theorem:
-        """What is so of parts, by definitions and by an identity of the real numbers they unfold to."""
-        l, k = self.l, self.k
-        said = z3.simplify(z3.And(*numbers)) if simply else z3.And(*numbers)
-        pure = z3.substitute(said, (l.size, l.size_))
-        few = [z3.Or(l.size_ == 1, l.size_ == 2, l.size_ >= 3)] if sized else []
-        uses = list({use.goal.get_id(): use for use in uses}.values())
-        if not z3.is_true(z3.simplify(pure)):
-            uses.insert(0, k.prove(f"numbers_of_{name}", pure, few).at(size=l.size))
-        return k.prove(name, z3.And(*parts), (), uses)
+    def viewed(self, views: Sequence[Any]) -> dict[str, Any]:
+        """Views as an instance of those that are variables."""
+        return dict(zip(map(str, self.views), views, strict=True))
+
+    def proved(self, name: str, goals: Sequence[Bool], uses: Sequence[Theorem]) -> Theorem:
+        """Several statements at once, from facts of which some are named twice."""
+        return self.k.prove(name, z3.And(*goals), (), {u.goal.get_id(): u for u in uses}.values())
 
     def named(self, form: Coefficients) -> dict[str, Any]:
         """Coefficients as an instance of those that are variables."""
