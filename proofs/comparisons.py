@@ -64,6 +64,11 @@ class NeedOf:
         """Whether owners alone are compared."""
         return bool(self.start) and lines.STARTS[self.start][1]
 
+    @property
+    def everywhere(self) -> bool:
+        """Whether it is compared wherever there are devices."""
+        return self.op is not lines.UPDATE and not self.of_slices
+
     def groups(self) -> Iterator[tuple[str, Sequence[Symbol]]]:
         """Original values, and by which rule each of them is compared."""
         if self.state:
@@ -348,7 +353,7 @@ class Comparisons(Knowledge):
                 *(self.means[rule].at(**here) for rule in rules),
                 self.alike,
                 self.alone,
-                l.owned,
+                *([l.owned] if need.everywhere else []),
                 *uses,
                 *([there] if there else []),
             ],

@@ -121,9 +121,10 @@ class Steps(Comparisons):
 
     def _moved(self, move: Line, summed: Theorem) -> Theorem:
         l, t, first, target = self.l, self.l.t, self.here["f"], self.l.target(self.l.t)
-        facts = [l.owned]
+        facts = []
         if move.name in self.known:
             facts += [
+                l.owned,
                 self.knowledge_at(self.known[move.name], first),
                 self.unknown_after[move.name].at(f=first),
                 *(self.always_counts.at(b=place(t), f=first) for place in self.places_read(move)),
@@ -136,7 +137,8 @@ class Steps(Comparisons):
         if move.name == "release":
             unknown = z3.Not(self.known_at(t + 1, target))
             return self.k.prove("step_release", unknown, [*here, *self.on_a_device], facts)
-        given = [*here, *self.on_a_device, self.known_at(t + 1, target)]
+        known = [*self.on_a_device, self.known_at(t + 1, target)]
+        given = [*here, *(known if move.name in self.known else [])]  # zeros are known everywhere
         right = self.right_in(*self.places_read(move))
         return self.k.prove(f"step_{move.name}", self.is_right(t + 1, target), [*given, *right], facts)
 
@@ -397,7 +399,7 @@ class Steps(Comparisons):
             def at_place(q: Any, w: Any = w, wrong: Any = wrong) -> Any:
                 return z3.If(met(q), l.state(w, now + 1), l.state(wrong, t))
 
-            made = self._single(name, target, at_place, of, there)
+            made = self._single(name, target, at_place, of, there, [of[0], *of[2:]])
             in_places = self.right_in(l.source, l.second, l.third)
             found.append(
                 k.prove(

@@ -163,7 +163,7 @@ class Soundness(Steps):
                     f"accepted_{start.lower()}_match",
                     l.has(end, b, d)[j] == right,
                     [*self.on_a_device, *step, *copy],
-                    [*facts, l.original_is.at(s=name), l.owned],
+                    [*facts, l.original_is.at(s=name), *([] if need.of_slices else [l.owned])],
                 )
             )
             copies.append(z3.And(*copy) if len(copy) > 1 else copy[0])
