@@ -5,7 +5,8 @@ it cuts the layers. The product says all of it. A weight's gradient is summed al
 it comes out partial: so every axis that cuts samples or tokens, and not a weight, is to that weight's
 states what data parallelism is. They are replicated there; or, with a strategy over all axes such as
 `zero1+all`, placed as along that strategy's own axis. The states of a layer rest on its stage; where a
-gradient comes out whole, as that of a norm does along `tp`, the states are on every device.
+gradient comes out whole, as that of a norm does along `tp`, the states are on every device. For some of
+these axes only, a factor of states names one that another factor cuts: `zero1 * cp * zero1(context)`.
 
 The order of factors matters in one way: shards are nested in it, the first axis outermost, so another
 order gives a device another slice. Modes, costs and verdicts are the same in any order (claim K8). The
@@ -18,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from spec.mesh import HOST
 from spec.model_strategies import MODEL_AXES
 from spec.modes import Mode, R, S
 from spec.placement import Placement, place
@@ -36,7 +38,7 @@ OVER_ALL = {
 
 
 class OverlapError(ValueError):
-    """Two factors on one axis: both would reduce, or cut, along it."""
+    """Two factors on one axis that both place states along it, or both cut."""
 
     def __init__(self, axis: str, factor: int) -> None:
         super().__init__(f"axis {axis} is in two factors")
@@ -77,6 +79,11 @@ class Factor:
     over_all: bool = False
 
     @property
+    def places(self) -> tuple[bool, ...]:
+        """Whether it places states (or else cuts the model); a pipeline does both along its axis."""
+        return (True, False) if self.name == PIPELINE else (self.states is not None,)
+
+    @property
     def holds(self) -> bool | None:
         """Whether it holds the parameters it gathers; None if it gathers none."""
         if self.states is None or not self.states.gathered(State.PARAMETERS):
@@ -98,12 +105,12 @@ class Product:
     factors: tuple[Factor, ...]
 
     def __post_init__(self) -> None:
-        seen: set[str] = set()
+        taken: set[tuple[str, bool]] = set()
         for number, factor in enumerate(self.factors):
-            for axis in factor.axes:
-                if axis in seen:
-                    raise OverlapError(axis, number)
-                seen.add(axis)
+            new = {(axis, places) for axis in factor.axes for places in factor.places}
+            for axis, _ in sorted(new & taken):
+                raise OverlapError(axis, number)
+            taken |= new
         gathering = [f for f in self.factors if f.holds is not None]
         for factor in gathering:
             if factor.holds != gathering[0].holds:
@@ -118,7 +125,13 @@ class Product:
 
     @property
     def axes(self) -> tuple[str, ...]:
-        return tuple(axis for factor in self.factors for axis in factor.axes)
+        return tuple(dict.fromkeys(axis for factor in self.factors for axis in factor.axes))
+
+    @property
+    def batch_axes(self) -> tuple[str, ...]:
+        """The axes of which nothing is said but where states are: they cut samples."""
+        cut = [axis.name for axis in self.cuts]
+        return tuple(axis for axis in self.states.axes if axis not in cut)
 
     @property
     def states(self) -> Placement:
@@ -135,9 +148,11 @@ class Product:
         return next((factor.axes[0] for factor in self.factors if factor.name == PIPELINE), None)
 
     def states_of(self, summed: tuple[str, ...]) -> Placement:
-        """The placement of weights whose gradients come out partial along `summed`, among others."""
+        """The placement of weights whose gradients come out partial along `summed`, and batch axes."""
+        along = (*self.batch_axes, *summed)
+        placed = (restricted(f.states, along) for f in self.factors if f.states)
         others = (axis for axis in summed if axis not in self.states.axes)
-        return combined((self.states, *map(self._elsewhere, others)))
+        return combined((*placed, *map(self._elsewhere, others)))
 
     def _elsewhere(self, axis: str) -> Placement:
         """Along an axis on which no factor places the states: replicated, if none is over all axes."""
@@ -161,6 +176,14 @@ def combined(placements: Iterable[Placement]) -> Placement:
         for state, found in placement.modes:
             modes[state] |= dict(found)
     return place(axes, modes, hold)
+
+
+def restricted(placed: Placement, axes: tuple[str, ...]) -> Placement:
+    """The placement along some of its axes alone; on the host, if it is along any."""
+    kept = tuple(axis for axis in placed.axes if axis in axes)
+    on = {*kept, HOST} if kept else set[str]()
+    modes = {state: {a: mode for a, mode in found if a in on} for state, found in placed.modes}
+    return place(kept, modes, placed.hold)
 
 
 def _along(axis: str, modes: Mapping[State, Mode]) -> Placement:

@@ -10,7 +10,7 @@ from spec.collectives import COLLECTIVES
 from spec.layouts import Layout
 from spec.mesh import Mesh
 from spec.programs import Lies, Move, Program, live
-from spec.transformer import LAYER, Transformer, parts
+from spec.transformer import LAYER, Model, parts
 from spec.values import Operation, Part, Role, Value
 
 Indices = Mapping[str, Number]  # how many values each index has
@@ -83,7 +83,7 @@ def weights(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Numbe
     }
 
 
-def parameters(model: Transformer) -> dict[str, Number]:
+def parameters(model: Model) -> dict[str, Number]:
     """Elements of each weight of a whole model: of all layers together, of tied words once."""
     indices = model.sizes(1, 1)
     counted: set[Value] = set()

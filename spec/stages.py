@@ -16,7 +16,8 @@ from typing import Any
 
 from spec.arithmetic import Number, ceil_div
 from spec.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
-from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
+from spec.opaque import MODEL
+from spec.transformer import EMBEDDING, HEAD, LAYER, Model, parts
 from spec.values import Part, Value
 
 OUTSIDE = -1  # the number of what is no layer: the embedding and the head
@@ -77,23 +78,22 @@ def may_update(works: Number, units: Number) -> Any:
 
 
 # ------------------------------------------------------------------------------- of a whole model
-def pieces(model: Transformer, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
+def pieces(model: Model, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
     """The whole model in order: layers as evenly over virtual stages as they go."""
-    (layer,) = (part for part in parts(model) if part.name == LAYER)
-    found = []
+    by_name, found = {part.name: part for part in parts(model)}, []
     for chunk, stage in product(range(chunks), range(stages)):
         virtual = virtual_stage(stage, chunk, stages)
         for number in range(model.layers):
             if all(has_layer(virtual, number, model.layers, stages * chunks)):
-                found.append(Piece(layer, number, stage, chunk))
+                found.append(Piece(by_name[LAYER], number, stage, chunk))
     around = ends(model, stages, chunks)
     return (*around[:1], *found, *around[1:])
 
 
-def ends(model: Transformer, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
+def ends(model: Model, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
     """The pieces that are no layers. Of all weights, only theirs may have two uses."""
     by_name = {part.name: part for part in parts(model)}
-    places = ((EMBEDDING, 0, 0), (HEAD, stages - 1, chunks - 1))
+    places = ((EMBEDDING, 0, 0), (MODEL, 0, 0), (HEAD, stages - 1, chunks - 1))
     return tuple(Piece(by_name[name], OUTSIDE, *at) for name, *at in places if name in by_name)
 
 
@@ -103,7 +103,7 @@ def layers_before(virtual: int, layers: int, virtual_stages: int) -> int:
     return ceil_div(virtual * layers, virtual_stages)  # type: ignore[no-any-return]
 
 
-def parts_of(model: Transformer, stage: int, stages: int, chunks: int) -> list[Counter[str]]:
+def parts_of(model: Model, stage: int, stages: int, chunks: int) -> list[Counter[str]]:
     """How many pieces of each part a stage has, in each of its chunks, by the part's name."""
     found = []
     for chunk in range(chunks):

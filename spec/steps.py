@@ -16,6 +16,7 @@ from spec.derive import derive
 from spec.distribute import NOTHING, distribute
 from spec.layouts import LayoutError
 from spec.model_strategies import SAMPLES
+from spec.opaque import PARAMETERS, opaque
 from spec.programs import Axis, Lies, Move, Program, check_program
 from spec.schedule import Buffer, Kind, Schedule
 from spec.terms import check_gradients
@@ -72,7 +73,7 @@ class Step:
 
 def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -> Step:
     """A step of a product of strategies. `again`: what layers make again for backward."""
-    samples = tuple(Axis(name, stream=SAMPLES) for name in product.states.axes)
+    samples = tuple(Axis(name, stream=SAMPLES) for name in product.batch_axes)
     programs = tuple(
         distribute(part, (*samples, *product.cuts), again if part.name == LAYER else NOTHING)
         for part in parts
@@ -83,6 +84,12 @@ def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -
         groups.setdefault(derive(product.states_of(axes)), []).append(weight)
     found = tuple(Group(tuple(weights), schedule) for schedule, weights in groups.items())
     return replace(step, groups=found)
+
+
+def opaque_step(schedule: Schedule) -> Step:
+    """The step of a schedule that was written for all parameters: of an opaque model."""
+    axes = tuple(Axis(name, stream=SAMPLES) for name in schedule.axes)
+    return Step((distribute(opaque(), axes),), (Group((PARAMETERS.name,), schedule),))
 
 
 def check_step(step: Step) -> Step:

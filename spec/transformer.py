@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from spec.arithmetic import Number, quotient
+from spec.opaque import Opaque, opaque
 from spec.values import Builder, Part, Role, Value
 
 EMBEDDING, LAYER, HEAD = "embedding", "layer", "head"
@@ -222,8 +223,13 @@ def head(model: Transformer) -> Part:
     return part.part(part.add(log, lost, Value("loss", of_token, Role.STREAM, FULL)))
 
 
-def parts(model: Transformer) -> tuple[Part, ...]:
-    """Embedding, layer and head; of a model without words, the layer alone."""
+Model = Transformer | Opaque
+
+
+def parts(model: Model) -> tuple[Part, ...]:
+    """Embedding, layer and head; of a model without words, the layer alone; the opaque part."""
+    if isinstance(model, Opaque):
+        return (opaque(),)
     if not model.vocabulary:
         return (layer(model),)
     return embedding(model), layer(model), head(model)

@@ -115,8 +115,20 @@ def refused(
     placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
 ) -> NotRealisable | None:
     """Why the placement's schedule is rejected on this mesh, if it is."""
+    return refused_schedule(derive(placement), mesh, micro_steps, policy, written=False)
+
+
+def refused_schedule(
+    schedule: Schedule,
+    mesh: Mapping[str, int],
+    micro_steps: int,
+    policy: BytePolicy,
+    *,
+    written: bool = True,
+) -> NotRealisable | None:
+    """Why a schedule is rejected on this mesh, if it is."""
     try:
-        require_realisable(placement, mesh, micro_steps, policy)
+        require_accepted(schedule, mesh, micro_steps, policy, written=written)
     except NotRealisable as error:
         return error
     return None

@@ -40,6 +40,6 @@ def compare(strategies: tuple[str, ...], global_batch: str | None, form: str, **
     """
     from psem_model.commands.options import asked
     from psem_model.predict.compare import report
-    from psem_model.predict.plans import read_several
+    from psem_model.predict.read import read_several
 
     ended(report(read_several(asked("compare", given), strategies, global_batch)), form)

@@ -41,7 +41,7 @@ def derive(
     `psem derive --language` says what a file may say: tables, keys, operations and buffers.
     """
     from psem_model.predict.asked import Asked
-    from psem_model.predict.plans import placed_as
+    from psem_model.predict.read import placed_as
     from psem_model.reading.products import parse
 
     asked = Asked("derive", strategy, placement, hold=hold, model=program)
@@ -64,6 +64,8 @@ def derive(
     from spec.derive import derive as derived
 
     placed, name = placed_as(asked, found)
+    if found is not None and len(found.meanings) == 1:
+        name = f"{name}: {found.meanings[0]}"
     expected = "a strategy that cuts the model, such as tp"
     asked.refuse(program, f"with {strategy or '--placement'}", expected)
     click.echo(dumps(derived(placed), name), nl=False)

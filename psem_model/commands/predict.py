@@ -48,7 +48,7 @@ def predict(form: str, exact: bool, **given: Any) -> None:
     """
     from psem_model.check.placements import NotRealisable
     from psem_model.commands.options import asked
-    from psem_model.predict.plans import read
+    from psem_model.predict.read import read
     from psem_model.predict.report import predicted
 
     plan = read(asked("predict", given, divisible=not exact))

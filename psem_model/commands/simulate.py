@@ -60,7 +60,7 @@ def simulate(steps: str, arithmetic: str, seed: str, form: str, **given: Any) ->
     """
     from psem_model.commands.options import asked
     from psem_model.measure.report import measured, run_of, works
-    from psem_model.predict.plans import read
+    from psem_model.predict.read import read
 
     plan, run = read(asked("simulate", given)), run_of(steps, arithmetic, seed)
     total = works(plan, run)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from psem_model.measure.measured import Figure
-from psem_model.predict.models import StageCosts
+from psem_model.predict.plan import StageCosts
 from psem_model.simulator.distributed import DistributedTransformer
 from spec.arithmetic import Number
 from spec.memory import MODEL_STATES

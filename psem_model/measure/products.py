@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from psem_model.check.placements import NotRealisable, refused
-from psem_model.check.products import refused_step
 from psem_model.measure.measured import FLOAT, MODULAR, Measured, Run
 from psem_model.measure.product_figures import figures
 from psem_model.measure.states import LARGEST, PER_ELEMENT
-from psem_model.predict.model_plans import require_places
-from psem_model.predict.models import PARTS, Group, ModelPlan
+from psem_model.predict.cuts import require_places
+from psem_model.predict.plan import Group, Plan
+from psem_model.predict.refused import refused_plan
 from psem_model.simulator.distributed import (
     DistributedTransformer,
     RealDescent,
@@ -36,16 +35,16 @@ PER_PAIR = 64  # of devices, for each group of weights
 NOT_COUNTED = "not counted: gathered parameters and gradients, as they pass"
 
 
-def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None = None) -> Measured:
+def measured(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> Measured:
     """Simulate a model on a product of strategies, beside one device, and predict it.
 
     `progress` is called with the number of works done, of `works`. Raises BadInput for a model that
     cannot be simulated, or not at these sizes.
     """
     require_room(plan, run)
-    if plan.model.turned and plan.model.head_dim % 2:
+    if plan.transformer.turned and plan.transformer.head_dim % 2:
         raise BadInput(
-            f"these sizes cannot be simulated: given {plan.model.head_dim} features of a head; "
+            f"these sizes cannot be simulated: given {plan.transformer.head_dim} features of a head; "
             "expected an even number, as positions by angles turn them in pairs"
         )
     done = 0
@@ -63,7 +62,7 @@ def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None =
             ran.step()
     except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
         raise BadInput(f"these sizes cannot be simulated: {error}") from None
-    no = _refused(plan)
+    no = refused_plan(plan)
     return Measured(
         name_of(plan),
         name_of(plan),
@@ -90,15 +89,7 @@ def measured(plan: ModelPlan, run: Run, progress: Callable[[int], None] | None =
     )
 
 
-def _refused(plan: ModelPlan) -> NotRealisable | None:
-    """Why its step is rejected, if it is."""
-    steps = int(plan.micro_steps)
-    if plan.written:
-        return refused_step(plan.written, plan.mesh, steps, plan.policy)
-    return refused(plan.product.states, plan.mesh, steps, plan.policy)
-
-
-def name_of(plan: ModelPlan) -> str:
+def name_of(plan: Plan) -> str:
     """The product with the sizes of its axes; a file's name."""
     if plan.written:
         return plan.text
@@ -106,20 +97,20 @@ def name_of(plan: ModelPlan) -> str:
     return " * ".join(f"{f.name}({', '.join(f'{a}={mesh[a]}' for a in f.axes)})" for f in factors)
 
 
-def _facts(plan: ModelPlan) -> tuple[str, ...]:
+def _facts(plan: Plan) -> tuple[str, ...]:
     devices = counted(prod(plan.mesh.values()), "device")
     micro_batches = counted(plan.pipe.micro_batches, "micro-batch")
     return (f"{plan.psi:,} parameters; {devices}; {micro_batches} a step",)
 
 
-def works(plan: ModelPlan, run: Run) -> int:
+def works(plan: Plan, run: Run) -> int:
     """How often a run's progress is told: of each chunk, forward and backward of each micro-batch."""
     return int(run.steps * 2 * plan.pipe.units * plan.pipe.stages)
 
 
-def require_room(plan: ModelPlan, run: Run) -> None:
+def require_room(plan: Plan, run: Run) -> None:
     """Raise BadInput for a model that has no words, or too few places, or does not fit in memory."""
-    if not plan.model.vocabulary:
+    if not plan.transformer.vocabulary:
         raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
     choose("--arithmetic", run.arithmetic, dict.fromkeys(name for name, _ in ARITHMETICS))
     require_places(plan)
@@ -130,7 +121,7 @@ def require_room(plan: ModelPlan, run: Run) -> None:
     takes = PER_ELEMENT * plan.psi
     for number, alike in {0: 1, last: 1, **({1: last - 1} if last > 1 else {})}.items():
         stage = plan.stage(number)
-        each = int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.kept(*PARTS))
+        each = int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.kept())
         takes += alike * (inner * each + inner**2 * PER_PAIR * len(stage.groups))
     if takes > LARGEST:
         raise BadInput(
@@ -142,14 +133,14 @@ def require_room(plan: ModelPlan, run: Run) -> None:
 
 # --------------------------------------------------------------------- what the simulator needs
 def transformer(
-    plan: ModelPlan,
+    plan: Plan,
     arithmetic: str = MODULAR,
     seed: int = 0,
     schedule_of: Callable[[Group], Schedule] = lambda group: group.costs.schedule,
 ) -> DistributedTransformer:
     """The devices of a plan, and the single device."""
     return DistributedTransformer(
-        plan.model,
+        plan.transformer,
         programs(plan),
         {axis.name: plan.mesh[axis.name] for axis in plan.axes},
         plan.indices["b"],
@@ -163,13 +154,13 @@ def transformer(
     )
 
 
-def programs(plan: ModelPlan) -> tuple[Program, Program, Program]:
+def programs(plan: Plan) -> tuple[Program, Program, Program]:
     """Of embedding, layer and head."""
     embedding, layer, head = plan.step.programs
     return embedding, layer, head
 
 
-def placings(plan: ModelPlan, schedule_of: Callable[[Group], Schedule]) -> list[Placing]:
+def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placing]:
     """The groups of all stages; one that several stages have, once."""
     found = []
     for stage in map(plan.stage, range(plan.pipe.stages)):

@@ -1,4 +1,4 @@
-"""`psem simulate`: a plan of either kind, run on simulated devices."""
+"""`psem simulate`: a plan, run on simulated devices."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 from psem_model.measure import products, states
 from psem_model.measure.measured import Measured, Run
-from psem_model.predict.models import ModelPlan
-from psem_model.predict.plans import Plan
+from psem_model.predict.plan import Plan
 from psem_model.reading.words import count
 from psem_model.text.errors import BadInput
 
@@ -25,7 +24,7 @@ def run_of(steps: str, arithmetic: str, seed: str) -> Run:
 
 def works(plan: Plan, run: Run) -> int:
     """How often a run's progress is told. Raises BadInput for one that would not fit, or not end."""
-    if isinstance(plan, ModelPlan):
+    if not plan.opaque:
         few = _few(products.works(plan, run))
         products.require_room(plan, run)
         return few
@@ -43,6 +42,6 @@ def _few(passes: int) -> int:
 
 def measured(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> Measured:
     """A plan's run beside its prediction. Raises BadInput."""
-    if isinstance(plan, ModelPlan):
+    if not plan.opaque:
         return products.measured(plan, run, progress)
     return states.measured(plan, run, progress)

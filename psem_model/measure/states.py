@@ -6,15 +6,15 @@ from collections.abc import Callable, Iterator
 
 from psem_model.check.placements import BY_HAND, wants_a_copy
 from psem_model.measure.measured import EXACT, Figure, Measured, Run
-from psem_model.predict.plans import StatesPlan
-from psem_model.predict.states import predict_schedule
+from psem_model.predict.plan import Plan
 from psem_model.simulator import Mlp, simulate
 from psem_model.simulator import Run as Ran
 from psem_model.simulator.passes import passes
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, in_bytes, memory
 from spec.arithmetic import ceil_div
-from spec.memory import MODEL_STATES, Sizes
+from spec.memory import MODEL_STATES
+from spec.schedule import Schedule
 from spec.verdict import MANY, Verdict, check
 
 LARGEST = 16 * 2**30  # bytes of all devices' arrays
@@ -26,18 +26,24 @@ NOT_JUDGED = f"no verdict with more than {JUDGED} micro-steps: psem check gives 
 LIKELY = "likely a buffer that is never released, or a span that is not what its operation does"
 
 
-def works(plan: StatesPlan, run: Run) -> int:
+def schedule_of(plan: Plan) -> Schedule:
+    """Of all parameters."""
+    (group,) = plan.step.groups
+    return group.schedule
+
+
+def works(plan: Plan, run: Run) -> int:
     """How often a run's progress is told."""
-    return run.steps * len(passes(plan.schedule, plan.micro_steps))
+    return run.steps * len(passes(schedule_of(plan), plan.micro_steps))
 
 
-def require_room(plan: StatesPlan, run: Run) -> None:
+def require_room(plan: Plan, run: Run) -> None:
     """Raise BadInput if what the devices hold would not fit in memory."""
     of_a_number = PER_ELEMENT
     if run.arithmetic == EXACT:
         of_a_number = int(PER_FRACTION * GROWTH ** min(run.steps, 50))
-    operations = len(plan.schedule.micro_step) + len(plan.schedule.finish)
-    size = "--psi" if plan.mlp is None else "--mlp"
+    operations = len(schedule_of(plan).micro_step) + len(schedule_of(plan).finish)
+    size = "--psi" if plan.perceptron is None else "--mlp"
     parts = {
         f"--devices, {size}": plan.devices * plan.psi * of_a_number,
         f"{size}, --unit": ceil_div(plan.psi, plan.unit or plan.psi) * PER_UNIT,
@@ -55,11 +61,11 @@ def require_room(plan: StatesPlan, run: Run) -> None:
         )
 
 
-def measured(plan: StatesPlan, run: Run, progress: Callable[[int], None] | None = None) -> Measured:
+def measured(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> Measured:
     """Simulate a plan and predict it. Raises BadInput if its schedule is not one for the model."""
     try:
         ran = simulate(
-            plan.schedule,
+            schedule_of(plan),
             plan.mesh,
             plan.psi,
             steps=run.steps,
@@ -67,25 +73,25 @@ def measured(plan: StatesPlan, run: Run, progress: Callable[[int], None] | None 
             unit=plan.unit,
             policy=plan.policy,
             arithmetic=run.arithmetic,
-            model=None if plan.mlp is None else Mlp(plan.mlp[1]),
+            model=None if plan.perceptron is None else Mlp(plan.perceptron[1]),
             seed=run.seed,
             progress=progress,
         )
     except ValueError as error:
-        if plan.mlp is None:
+        if plan.perceptron is None:
             raise
         raise BadInput(f"--mlp: this schedule is not for a perceptron: {error}") from None
     verdict, copy = _judged(plan, ran)
     found = tuple(figures(plan, ran))
     return Measured(
         plan.text,
-        plan.title,
+        plan.text,
         _facts(plan),
         run,
         {
             "psi": plan.psi,
             "unit": plan.unit or plan.psi,
-            "mlp": plan.mlp,
+            "mlp": plan.perceptron,
             "devices": plan.devices,
             "mesh": dict(plan.mesh),
             "steps": run.steps,
@@ -105,35 +111,39 @@ def measured(plan: StatesPlan, run: Run, progress: Callable[[int], None] | None 
     )
 
 
-def _judged(plan: StatesPlan, ran: Ran) -> tuple[Verdict | None, bool]:
+def _judged(plan: Plan, ran: Ran) -> tuple[Verdict | None, bool]:
     """The verdict, if it rejects: a run may match by luck, within the tolerance or at its sizes."""
     if ran.matches and plan.micro_steps > JUDGED:
         return None, False
-    case = (plan.schedule, plan.mesh, min(plan.micro_steps, MANY), plan.policy)
+    case = (schedule_of(plan), plan.mesh, min(plan.micro_steps, MANY), plan.policy)
     verdict = check(*case)
     return (None, False) if verdict.accepted else (verdict, wants_a_copy(*case))
 
 
-def _remarks(plan: StatesPlan, ran: Ran, for_want_of_a_copy: bool) -> Iterator[str]:
+def _remarks(plan: Plan, ran: Ran, for_want_of_a_copy: bool) -> Iterator[str]:
     if ran.matches and plan.micro_steps > JUDGED:
         yield NOT_JUDGED
-    if for_want_of_a_copy and plan.placement is not None:
+    if for_want_of_a_copy and plan.written is None:
         yield f"no right step is derived of this placement; {BY_HAND}"
 
 
-def _facts(plan: StatesPlan) -> tuple[str, ...]:
+def _facts(plan: Plan) -> tuple[str, ...]:
     mesh = " x ".join(f"{axis} {size:,}" for axis, size in plan.mesh.items())
-    layers = "" if plan.mlp is None else f" (a perceptron of {plan.mlp[0]} layers of {plan.mlp[1]})"
+    layers = (
+        ""
+        if plan.perceptron is None
+        else f" (a perceptron of {plan.perceptron[0]} layers of {plan.perceptron[1]})"
+    )
     return (
         f"{plan.psi:,} parameters{layers} in units of {plan.unit or plan.psi:,}; {mesh}; "
         f"{counted(plan.micro_steps, 'micro-step')} a step",
     )
 
 
-def figures(plan: StatesPlan, run: Ran) -> list[Figure]:
+def figures(plan: Plan, run: Ran) -> list[Figure]:
     """What is counted, per device, and what is predicted for it."""
-    sizes = Sizes(plan.psi, plan.mesh, plan.policy, plan.unit)
-    costs = predict_schedule(plan.schedule, sizes, plan.micro_steps)
+    (group,) = plan.stage(0).groups
+    costs = group.costs
     at_rest = [
         Figure(s.value, f"{s.value} at rest, bytes", run.resting[s], costs.resting[s])
         for s in MODEL_STATES

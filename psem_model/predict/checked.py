@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from psem_model.check.products import CheckedStep, check_product
 from psem_model.predict.asked import Asked
-from psem_model.predict.model_plans import require_cut, require_experts
+from psem_model.predict.cuts import require_cut, require_experts, require_placed
 from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, parse
 from psem_model.reading.shapes import is_shape, kind_of, small, transformer
@@ -35,6 +35,7 @@ def check_strategy(
         model = small(kind, any("e" in axis.weights for axis in found.product.cuts))
     require_experts(found, model.experts)
     checked = check_product(found.text, found.product, model, sizes, micro_steps, policy)
+    require_placed(found, checked.step)
     return replace(checked, layers=kind, experts=bool(model.experts), of_a_kind=not known)
 
 

@@ -6,11 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psem_model.check.placements import BY_HAND, NO_COPY, SMALL, refused
-from psem_model.check.products import check_product
-from psem_model.predict.models import ModelPlan
-from psem_model.predict.plans import Plan, StatesPlan
-from psem_model.predict.states import predict_schedule
+from psem_model.check.placements import BY_HAND, NO_COPY
+from psem_model.predict.plan import Plan
+from psem_model.predict.refused import refused_plan
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
 from spec.arithmetic import Number
 from spec.memory import MODEL_STATES
@@ -65,38 +63,17 @@ class Compared:
 
 def compared(plan: Plan) -> Compared:
     """The figures of a plan."""
-    return _of_model(plan) if isinstance(plan, ModelPlan) else _of_states(plan)
-
-
-def _of_model(plan: ModelPlan) -> Compared:
-    fullest, busiest = plan.fullest, plan.busiest
+    fullest, busiest, no = plan.fullest, plan.busiest, refused_plan(plan)
     sizes = _at_rest(fullest.resting)
-    sizes |= {"activations": fullest.activations, "peak": fullest.peak, "host": fullest.host}
-    few = {axis: min(int(size), SMALL) for axis, size in plan.mesh.items()}
-    few_steps = min(plan.micro_steps, SMALL)
-    checked = check_product(plan.text, plan.product, plan.model, few, few_steps, plan.policy)
-    rejected = [w.checked for w in checked.weights if not w.checked.verdict.accepted]
-    return Compared(
-        plan,
-        checked.wrong or next((found.verdict.reason for found in rejected), ""),
-        sizes,
-        _by_axes((moved.axes, moved.bytes) for moved in busiest.moved if not moved.to_host),
-        busiest.host_bytes,
-        not checked.wrong and any(found.for_want_of_a_copy for found in rejected[:1]),
-        bubble_of_span(plan.pipe),
-    )
-
-
-def _of_states(plan: StatesPlan) -> Compared:
-    no = plan.placement and refused(plan.placement, plan.mesh, plan.micro_steps, plan.policy)
-    costs = predict_schedule(plan.schedule, plan.sizes, plan.micro_steps)
+    sizes |= {} if plan.opaque else {"activations": fullest.activations}
     return Compared(
         plan,
         no.verdict.reason if no else "",
-        _at_rest(costs.resting) | {"peak": costs.peak, "host": costs.host},
-        _by_axes((move.op.axes, move.bytes) for move in costs.moves if not move.to_host),
-        costs.host_bytes,
+        sizes | {"peak": fullest.peak, "host": fullest.host},
+        _by_axes((moved.axes, moved.bytes) for moved in busiest.moved if not moved.to_host),
+        busiest.host_bytes,
         bool(no and no.for_want_of_a_copy),
+        bubble_of_span(plan.pipe),
     )
 
 
@@ -156,7 +133,7 @@ def _rows(plans: Sequence[Compared]) -> Iterator[Row]:
 
 def _notes(plans: Sequence[Compared]) -> Iterator[str]:
     """What the rows are of, and why plans are rejected."""
-    of_stages = any(isinstance(p.plan, ModelPlan) and p.plan.product.pipe for p in plans)
+    of_stages = any(p.plan.step.stages for p in plans)
     fullest, busiest = (", of the fullest stage", ", of the busiest") if of_stages else ("", "")
     if len({p.plan.samples_of_step for p in plans}) > 1:
         yield "(!) the plans train on unequal samples in a step: --global-batch makes them equal"

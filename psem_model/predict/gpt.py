@@ -8,10 +8,9 @@ from typing import Any
 
 import sympy
 
-from psem_model.predict.model_plans import held as as_held
-from psem_model.predict.models import ModelPlan
-from psem_model.predict.models_closed import axis_symbol, symbolic
-from psem_model.predict.states_closed import Closed
+from psem_model.predict.closed import Closed, axis_symbol, symbolic
+from psem_model.predict.cuts import held as as_held
+from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from psem_model.reading.shapes import transformer
 from spec import pipeline
@@ -37,7 +36,7 @@ def gpt(
     again: str = NOTHING,
     policy: BytePolicy = MIXED_ADAM,
     **devices: int,
-) -> ModelPlan:
+) -> Plan:
     """A GPT cut by a strategy, with experts for ep.
 
     Its sizes, and those of its axes, by the letters of the closed forms.
@@ -49,11 +48,11 @@ def gpt(
     mesh = {axis: devices.get(axis_symbol(axis), 1) for axis in product.axes}
     order = order or (Order.INTERLEAVED if v > 1 else Order.ONE_F_ONE_B)
     pipe = Pipeline(order, mesh[product.pipe] if product.pipe else 1, m, v)
-    return ModelPlan(model, product, mesh, b, s, pipe, policy, again)
+    return Plan(model, product, mesh, b, s, pipe, policy, again)
 
 
 @cache
-def plan(strategy: str, again: str = NOTHING, held: bool = False) -> ModelPlan:
+def plan(strategy: str, again: str = NOTHING, held: bool = False) -> Plan:
     """A GPT in symbols. `again`: what backward makes again; `held`: what is gathered stays."""
     small = gpt(strategy, s=8, h=8, a=4, L=2, V=16, m=4, again=again)
     return symbolic(replace(small, product=as_held(small.product, held)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from psem_model.predict.model_plans import RECOMPUTE, held, require_experts
+from psem_model.predict.cuts import RECOMPUTE, held, require_experts
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import small
 from psem_model.reading.steps import dumps, numbered

@@ -1,20 +1,21 @@
-"""`psem predict`: the report on a plan of either kind."""
+"""`psem predict`: the report on a plan, or why there is none."""
 
 from __future__ import annotations
 
-from psem_model.check.products import refused_step
-from psem_model.predict import models_report, states_report
-from psem_model.predict.models import ModelPlan
-from psem_model.predict.plans import Plan
+from psem_model.predict.model_report import OfModel
+from psem_model.predict.opaque_report import OfStates
+from psem_model.predict.plan import Plan
+from psem_model.predict.refused import refused_plan
 from psem_model.text.report import Report
 
 
 def predicted(plan: Plan) -> Report:
-    """What a plan holds and sends, with formulas. Raises NotRealisable."""
-    if isinstance(plan, ModelPlan):
-        steps = int(plan.micro_steps)
-        no = plan.written and refused_step(plan.written, plan.mesh, steps, plan.policy)
-        if no:
-            raise no
-        return models_report.report(plan)
-    return states_report.report(plan)
+    """The plan's prediction. Raises NotRealisable.
+
+    `memory` is that of the stage that needs most, `communication` that of the one that sends most.
+    `stages`: the first of each kind, and how many are alike; idle time is as if all took equally long.
+    """
+    no = refused_plan(plan)
+    if no:
+        raise no
+    return (OfStates if plan.opaque else OfModel)(plan).report()

@@ -17,7 +17,7 @@ from typing import Any
 
 import sympy
 
-from psem_model.predict.models_closed import symbol
+from psem_model.predict.closed import symbol
 from spec.distribute import NOTHING
 
 SYMBOLS = {name: symbol(name) for name in ("Psi", "N", "K", *"bshactmpvnVLPM")}

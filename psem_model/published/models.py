@@ -9,12 +9,11 @@ from typing import Any
 
 import sympy
 
+from psem_model.predict.closed import Closed, symbol
 from psem_model.predict.gpt import gpt, in_flight
 from psem_model.predict.gpt import plan as closed
-from psem_model.predict.models import ModelPlan
-from psem_model.predict.models_closed import symbol
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
-from psem_model.predict.states_closed import Closed
+from psem_model.predict.plan import Plan
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, same
 from psem_model.published.states import N, factor
 from spec.checkpoints import kept
@@ -27,7 +26,7 @@ GIB = 2**30
 OF_GPT, OF_MESH = "bshaL", "tp"  # letters of a shape, and of a mesh
 
 
-def layer(plan: ModelPlan) -> PartCosts:
+def layer(plan: Plan) -> PartCosts:
     """What a layer holds and sends."""
     return plan.costs[LAYER]
 

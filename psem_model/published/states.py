@@ -9,8 +9,8 @@ from typing import Any
 
 import sympy
 
+from psem_model.predict.closed import Closed, closed_form
 from psem_model.predict.states import Prediction, predict
-from psem_model.predict.states_closed import Closed, closed_form
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, rounded, same
 from spec.communication import elements_sent
 from spec.derive import derive

@@ -139,10 +139,15 @@ class _Reader:
             if self.take() != "*":
                 raise self.wrong("* and another strategy", back=1)
         sized = [(axis, axis.size) for f in read for axis in f.axes if axis.size is not None]
+        sizes: dict[str, int] = {}
+        for axis, size in sized:
+            if sizes.setdefault(axis.name, size) != size:
+                words = f"{sizes[axis.name]}, as {axis.name} has above, or no size"
+                raise wrong_at(self.text, axis.place_of_size, str(size), words)
         return Expression(
             self.text,
             product,
-            {axis.name: size for axis, size in sized},
+            sizes,
             tuple(f.place for f in read),
             {axis.name: axis.place_of_size for axis, _ in sized},
         )

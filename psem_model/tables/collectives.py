@@ -9,7 +9,7 @@ import z3
 
 from proofs.kernel import Theorem
 from proofs.registry import prove, select
-from psem_model.predict.states_closed import Closed
+from psem_model.predict.closed import Closed
 from psem_model.tables.states import N, legend, spelled
 from psem_model.tables.table import NotAsExpected, Style, by_size, table
 from psem_model.text.report import Column, Section

@@ -8,8 +8,8 @@ from typing import Any
 import sympy
 
 from psem_model.check.products import check_product
+from psem_model.predict.closed import AXIS_SYMBOLS, LEGEND, shortest, symbol
 from psem_model.predict.gpt import gpt, in_flight, plan
-from psem_model.predict.models_closed import AXIS_SYMBOLS, LEGEND, shortest, symbol
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.reading.products import parse
 from psem_model.tables.table import Style, table
@@ -29,7 +29,7 @@ def _model(then: str) -> Cell:
     """What the model is."""
     return (
         "A GPT-like model: layer norms, offsets, dropout, a key for each head, an MLP of",
-        plan("dp").model.feed_forward,
+        plan("dp").transformer.feed_forward,
         f"features; ep: with experts. {then}",
     )
 
@@ -178,7 +178,7 @@ SMALL = 2
 
 def _verdict(text: str) -> str:
     found = parse(text)
-    model, mesh = gpt(text, V=16).model, dict.fromkeys(found.product.axes, SMALL)
+    model, mesh = gpt(text, V=16).transformer, dict.fromkeys(found.product.axes, SMALL)
     for micro_steps, verdict in ((SMALL, "accepted"), (1, "with one micro-step")):
         if check_product(text, found.product, model, mesh, micro_steps, MIXED_ADAM).accepted:
             return verdict

@@ -8,9 +8,9 @@ from typing import Any
 
 import sympy
 
+from psem_model.predict.closed import LEGEND, MICRO, PSI, Closed, closed_form, mesh_symbols
 from psem_model.predict.gpt import plan
 from psem_model.predict.states import Prediction
-from psem_model.predict.states_closed import LEGEND, MICRO, PSI, Closed, closed_form, mesh_symbols
 from psem_model.reading.placements import symbols_of
 from psem_model.tables.models import lies_of
 from psem_model.tables.table import Style, by_size, table

@@ -8,8 +8,8 @@ from typing import Any
 
 import sympy
 
-from psem_model.predict import states_closed as symbolic
-from psem_model.predict.states_closed import PSI
+from psem_model.predict import closed as symbolic
+from psem_model.predict.closed import PSI
 from psem_model.text.errors import UserError
 from psem_model.text.report import Cell, Column, Section, parts, rows
 from spec.arithmetic import Number

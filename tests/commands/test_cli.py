@@ -181,6 +181,7 @@ def test_predictions_as_json_have_the_documented_shape(predicted):
         "schedule",
         "memory",
         "communication",
+        "parameters",
         "formulas",
         "report",
         "version",
@@ -194,7 +195,7 @@ def test_predictions_as_json_have_the_documented_shape(predicted):
     assert parts == exact(resting["total"])
     sent = [o for o in found["communication"]["operations"] if o["axes"] != ["host"]]
     assert sum(exact(o["elements"]) for o in sent) == exact(found["communication"]["elements"])
-    assert found["formulas"]["resting"]
+    assert found["formulas"]["resting.total"]
 
 
 def test_text_predictions_show_formulas_units_and_where_coefficients_come_from(psem):
@@ -228,8 +229,8 @@ def test_what_activations_move_is_not_given_as_zero(psem):
     _, out, _ = psem("predict", *OK, "--placement", placed)
     assert "not counted" in out
     _, out, _ = psem("predict", *OK, "--placement", placed, "--json")
-    moved = [o for o in json.loads(out)["communication"]["operations"] if o["state"] == "activations"]
-    assert [o["elements"] for o in moved] == [None, None]
+    moved = json.loads(out)["communication"]["operations"]
+    assert [operation["value"] for operation in moved] == ["gradients"]
 
 
 def test_help_needs_neither_solver_nor_sympy():

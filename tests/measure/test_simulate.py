@@ -43,7 +43,7 @@ def test_a_simulated_strategy_takes_and_sends_what_is_predicted_and_matches(
 def test_a_simulation_shows_both_sides_of_every_figure(psem):
     code, out, _ = psem("simulate", "zero3", "--psi", 1000, "--devices", 8, "--steps", 3)
     assert code == 0
-    assert out.startswith("zero3: ZeRO stage 3")
+    assert out.startswith("zero3\n")
     assert re.search(r"peak, bytes +6,000 +6,000  equal", out)
     assert "every copy of every parameter is that of the single device after each of 3 steps" in out
 
@@ -108,6 +108,7 @@ PRODUCTS = [  # and what a plan, and what a run alone, is given
     ("zero1+all(2) * cp(2)", ["--accumulate", 2], ["--steps", 2]),
     ("zero1+all(1) * tp+sp(2) * cp(2) * pp(2)", ["--unit", 30], []),
     ("hsdp+all(2, 1) * cp(2)", [], ["--arithmetic", "float64"]),
+    ("zero1(2) * cp(2) * zero3(context)", [], ["--steps", 2]),
     ("zero3+all(2) * ep(2)", ["--experts", 4, "--chosen", 2], ["--steps", 2]),
 ]
 

@@ -12,8 +12,8 @@ from psem_model.check.placements import NotRealisable
 from psem_model.measure.measured import Run
 from psem_model.measure.report import measured
 from psem_model.predict.asked import Asked
-from psem_model.predict.plans import read
 from psem_model.predict.programs import step as derived
+from psem_model.predict.read import read
 from psem_model.predict.report import predicted
 from psem_model.reading.products import parse
 from psem_model.reading.schedules import dumps

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psem_model.predict.asked import Asked
-from psem_model.predict.plans import read
+from psem_model.predict.read import read
 from psem_model.predict.report import predicted as reported
 from tests.support.command import exact, predicted, without
 
@@ -88,7 +88,7 @@ def test_the_peak_is_said_as_a_function_of_the_unit(strategy, devices, data):
 
 def test_the_default_unit_is_named(psem):
     _, out, _ = psem("predict", "zero3", *PSI, "--devices", 8)
-    assert "all parameters at once: --unit says how many" in out
+    assert "parameters or gradients, all at once; --unit says how many" in out
 
 
 @pytest.mark.parametrize("shape", [["--layers", 8, "--hidden", 64, "--heads", 8], SHAPE[:6]])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psem_model.predict.models import ModelPlan
+from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from spec.compose import OVER_ALL
 from spec.memory import MODEL_STATES
@@ -26,7 +26,7 @@ def plan_of(text, experts=0, unit=None, micro_batches=2):
     found = parse(text)
     shape = Transformer(3, 6, 2, 2, 3, 10, 12, experts=experts, chosen=min(experts, 1))
     pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
-    return ModelPlan(shape, found.product, found.sizes, 12, 12, pipe, unit=unit)
+    return Plan(shape, found.product, found.sizes, 12, 12, pipe, unit=unit)
 
 
 def of_states(plan):
@@ -61,6 +61,32 @@ def test_experts_rest_along_their_own_replicas_and_the_rest_along_all(name, n, m
     }
     for weights, sharded in axes.items():
         assert sharded == (("batch",) if "up_weight" in weights else ("batch", "expert"))
+
+
+ON_AN_AXIS_THAT_CUTS = [("cp", "context"), ("ep", "expert"), ("tp+sp", "tensor")]
+
+
+@pytest.mark.parametrize(("cut", "axis"), ON_AN_AXIS_THAT_CUTS)
+@pytest.mark.parametrize("name", ON_ONE_AXIS)
+def test_a_strategy_on_each_axis_is_the_strategy_over_all(name, cut, axis):
+    experts = 4 if cut == "ep" else 0
+    each = plan_of(f"{OVER_ALL[name]}(2) * {cut}(2) * {OVER_ALL[name]}({axis})", experts)
+    everywhere = plan_of(f"{name}(2) * {cut}(2)", experts)
+    assert each.step == everywhere.step
+    assert of_states(each) == of_states(everywhere)
+
+
+def test_states_are_placed_along_some_of_the_axes_that_do_not_cut_them():
+    """Parameters gathered over data x context, and no more; the optimizer over experts' axis, too."""
+    some = plan_of("zero3(2) * cp(2) * ep(2) * zero3(context) * zero1(expert)", experts=4)
+    found = {
+        "up_weight" in group.weights: {s: group.schedule.rest(s).sharded for s in MODEL_STATES}
+        for group in some.step.groups
+    }
+    both = ("batch", "context")
+    assert found[True] == dict.fromkeys(MODEL_STATES, both)  # experts are cut along their own axis
+    dense = {State.PARAMETERS: both, State.GRADIENTS: both, State.OPTIMIZER: (*both, "expert")}
+    assert found[False] == dense
 
 
 @given(st.integers(1, 4), st.sampled_from([1, 2, 3]))

@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from psem_model.measure.products import transformer
-from psem_model.predict.models import PARTS
 from psem_model.predict.parts import BACKWARD, FORWARD
+from psem_model.predict.plan import PARTS
 from spec.compose import combined, factor
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.pipeline import Half, boundary_sends, fullest, order

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.check.placements import NotRealisable
-from psem_model.predict import states_closed as symbolic
+from psem_model.predict import closed as symbolic
 from psem_model.predict.states import predict, predict_many
 from spec.arithmetic import DIVISIBLE
 from spec.derive import derive

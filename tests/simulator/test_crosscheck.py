@@ -7,8 +7,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from proofs.registry import ROOT
+from psem_model.predict.closed import PSI, UNIT, K, closed_form, mesh_symbols, peak_formula
 from psem_model.predict.states import predict_schedule
-from psem_model.predict.states_closed import PSI, UNIT, K, closed_form, mesh_symbols, peak_formula
 from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
 from spec.arithmetic import DIVISIBLE

@@ -18,8 +18,8 @@ from psem_model.measure.products import (
     transformer,
     works,
 )
-from psem_model.predict.models import ModelPlan
 from psem_model.predict.parts import AGAIN, BACKWARD
+from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from psem_model.simulator.distributed import DistributedTransformer
 from psem_model.simulator.functions import Residues
@@ -246,7 +246,7 @@ def plan_of(text, **model):
     shape = Transformer(**{**SHAPE, **model})
     stages = found.sizes[found.product.pipe] if found.product.pipe else 1
     pipe = Pipeline(Order.ONE_F_ONE_B, stages, 2)
-    return ModelPlan(shape, found.product, found.sizes, 2, 4, pipe)
+    return Plan(shape, found.product, found.sizes, 2, 4, pipe)
 
 
 SHAPE = {"layers": 2, "hidden": 4, "heads": 2, "kv_heads": 2, "head_dim": 2, "feed_forward": 4}

@@ -85,9 +85,13 @@ def test_replicas_of_what_is_fully_sharded_are_hsdp():
     assert (factor("dp", "replica") * factor("zero3", "shard")).states == STRATEGIES["hsdp"]
 
 
-def test_an_axis_belongs_to_one_factor():
-    with pytest.raises(OverlapError, match="axis a"):
-        factor("zero1", "a") * factor("tp", "b") * factor("cp", "a")
+@pytest.mark.parametrize(
+    ("first", "second"), [("zero1", "zero3"), ("cp", "tp"), ("pp", "zero1"), ("ep", "pp")]
+)
+def test_an_axis_is_cut_by_one_factor_and_states_are_placed_along_it_by_one(first, second):
+    for one, other in ((first, second), (second, first)):
+        with pytest.raises(OverlapError, match="axis a"):
+            factor(one, "a") * factor("dp", "b") * factor(other, "a")
 
 
 @pytest.mark.parametrize("released", ["zero3", "fsdp"])
@@ -252,6 +256,9 @@ def test_anything_is_read_or_refused_with_its_place(text):
         ("hsdp(2,4)*dp(2)*fsdp-hold(b=4)", 17, "as hsdp does"),
         ("zero1+all(a=2)*cp(2)*zero2+all(b=4)", 22, "one strategy over every axis, as zero1+all is"),
         ("zero1+al(2)", 1, "nearest: zero1+all"),
+        ("cp(2)*zero1(context=4)", 21, "2, as context has above"),
+        ("cp(2)*zero1(context)*zero3(context)", 28, "another axis than context"),
+        ("pp(2)*zero1(pipe)", 13, "another axis than pipe"),
         ("dp+all(2)", 1, "'dp+all'"),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from psem_model.predict.models import ModelPlan
+from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.pipeline import Order, Pipeline
@@ -34,4 +34,4 @@ def plans(draw, /, strategy="zero1*tp*pp", **given_):
     mesh = {axis: draw(st.integers(1, 3)) for axis in product.axes} | {"pipe": pipe.stages}
     mesh["tensor"] = draw(st.sampled_from([1, 2, 4]))
     options = {"again": draw(AGAIN), "offload": draw(st.booleans()), **given_}
-    return ModelPlan(model, product, mesh, 1, 8, pipe, **options)
+    return Plan(model, product, mesh, 1, 8, pipe, **options)

@@ -6,7 +6,7 @@ from math import gcd, prod
 
 from hypothesis import strategies as st
 
-from psem_model.predict.models import ModelPlan
+from psem_model.predict.plan import Plan
 from spec.compose import OVER_ALL, PIPELINE, Product, factor
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.pipeline import Order, Pipeline
@@ -95,7 +95,7 @@ def plans(draw, least=1, dropout=True):
     )
     offloads = any(f.name.startswith("zero-offload") for f in product.factors)  # from a master copy
     policies = [name for name, p in POLICIES.items() if p.master or not offloads]
-    return ModelPlan(
+    return Plan(
         model,
         product,
         mesh,

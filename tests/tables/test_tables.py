@@ -95,11 +95,11 @@ def test_memory_and_communication_are_what_psem_predict_says(strategy, data, pad
     assert number(table["on the host"], values) == exact(memory["host"])
 
     lines = [r for r in rows("communication", padded, policy) if r["strategy"] == strategy]
-    of_states = [o for o in sent["operations"] if o["state"] != "activations"]
+    of_states = sent["operations"]
     axes = [o["axes"] for o in of_states]
     of_states.sort(key=lambda o: axes.index(o["axes"]))  # the table has those along an axis together
     moved = [r for r in lines if r["operation"] != "all"]
-    assert [r["operation"] for r in moved] == [f"{o['operation']} {o['state']}" for o in of_states]
+    assert [r["operation"] for r in moved] == [f"{o['operation']} {o['value']}" for o in of_states]
     for line, operation in zip(moved, of_states, strict=True):
         assert number(line["elements"], values) == exact(operation["elements"])
         assert number(line["bytes"], values) == exact(operation["bytes"])

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from psem_model.predict.asked import OF_PIPELINES, Asked
-from psem_model.predict.models import ModelPlan
+from psem_model.predict.plan import Plan
 from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of, required
 from psem_model.reading.products import Expression
@@ -39,7 +39,7 @@ def held(product: Product, is_held: bool) -> Product:
     )
 
 
-def plan(found: Expression, asked: Asked) -> ModelPlan:
+def plan(found: Expression, asked: Asked) -> Plan:
     """A model on the axes of a product of strategies. Raises BadInput."""
     asked.refuse(["psi", "mlp"], f"with {quoted(found.text)}", "the model's shape in its place")
     if asked.divisible:
@@ -55,7 +55,7 @@ def plan(found: Expression, asked: Asked) -> ModelPlan:
     if found.product.pipe:
         stages = sizes[found.product.pipe]
         pipe = _pipeline(found, model, stages, micro_batches, given.get("order"), given.get("chunks"))
-    planned = ModelPlan(
+    planned = Plan(
         model,
         held(found.product, asked.hold),
         sizes,
@@ -72,10 +72,11 @@ def plan(found: Expression, asked: Asked) -> ModelPlan:
     require_experts(found, model.experts)
     require_even(found, sizes, planned.indices, planned.again == FROM_SLICES)
     _require_even_slots(found, planned)
+    require_placed(found, planned.step)
     return planned
 
 
-def of_step(asked: Asked, path: str, axes: tuple[str, ...], step: Step) -> ModelPlan:
+def of_step(asked: Asked, path: str, axes: tuple[str, ...], step: Step) -> Plan:
     """A model's step of a file, for a model that has such parts. Raises BadInput."""
     sizes = words.mesh(required(asked.devices), axes)
     given = asked.shape
@@ -99,7 +100,7 @@ def of_step(asked: Asked, path: str, axes: tuple[str, ...], step: Step) -> Model
             f"{quoted(path)}: {error}; expected a step that can be run: psem check"
         ) from None
     kind, stages = Order.ONE_F_ONE_B, sizes[step.stages] if step.stages else 1
-    planned = ModelPlan(
+    planned = Plan(
         model,
         Product(()),
         sizes,
@@ -123,7 +124,17 @@ def of_step(asked: Asked, path: str, axes: tuple[str, ...], step: Step) -> Model
     return planned
 
 
-def require_effect(asked: Asked, plans: Sequence[ModelPlan]) -> None:
+def require_placed(found: Expression, step: Step) -> None:
+    """Raise BadInput for a strategy of states along an axis that no gradient is summed over."""
+    summed = {axis for group in step.groups for axis in group.schedule.axes}
+    for number, factor in enumerate(found.product.factors):
+        if factor.states and not summed.intersection(factor.axes):
+            raise found.wrong_factor(
+                number, f"an axis that some gradient is summed over, not {factor.axes[0]}"
+            )
+
+
+def require_effect(asked: Asked, plans: Sequence[Plan]) -> None:
     """Raise BadInput for an option that was typed and changes nothing in any of the plans."""
     if not any(plan.product.pipe for plan in plans):
         asked.refuse(OF_PIPELINES, "without pp", "a pipeline, as in tp(8) * pp(4)")
@@ -134,7 +145,7 @@ def require_effect(asked: Asked, plans: Sequence[ModelPlan]) -> None:
         asked.refuse(["unit"], "where no weight or gradient is sent", expected)
 
 
-def _keeps_gathered(plan: ModelPlan) -> bool:
+def _keeps_gathered(plan: Plan) -> bool:
     """Whether it keeps for backward what would be gathered again."""
     again = replace(plan, product=held(plan.product, False)).costs
     return any(costs.program.kept != again[name].program.kept for name, costs in plan.costs.items())
@@ -170,12 +181,13 @@ NAMES = {
 }
 
 
-def require_places(found: ModelPlan) -> None:
+def require_places(found: Plan) -> None:
     """A model that learns places has no more of them."""
-    if 0 < found.model.positions < found.sequence:
+    places = found.transformer.positions
+    if 0 < places < found.sequence:
         raise BadInput(
-            f"--sequence: given {found.sequence:,}; expected at most {found.model.positions:,}, the "
-            "places that the model learns"
+            f"--sequence: given {found.sequence:,}; expected at most {places:,}, the places that the "
+            "model learns"
         )
 
 
@@ -220,10 +232,10 @@ def require_even(
                 )
 
 
-def _require_even_slots(found: Expression, planned: ModelPlan) -> None:
+def _require_even_slots(found: Expression, planned: Plan) -> None:
     """Tokens spread evenly over the experts."""
-    if planned.model.experts:
-        model, samples, sequence = planned.model, planned.micro_batch, planned.sequence
+    if planned.transformer.experts:
+        model, samples, sequence = planned.transformer, planned.micro_batch, planned.sequence
         tokens = sequence * samples * model.chosen
         others = group_size(planned.mesh, [a.name for a in planned.axes if a.stream == "s"])
         if tokens % (model.experts * others):

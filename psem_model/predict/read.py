@@ -1,74 +1,27 @@
-"""Plans: the training states of Psi parameters, placed; or a model, with its activations, cut as well.
-
-Until there is one theory there are two kinds. What reads, predicts, checks or simulates a plan is one
-function for both; commands do not tell them apart.
-"""
+"""The plan that is asked for: of a model whose shape is given, or of Psi parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import replace
 
-from psem_model.predict import model_plans
+from psem_model.predict import cuts
 from psem_model.predict.asked import OF_MODELS, STEP, Asked
-from psem_model.predict.models import ModelPlan
+from psem_model.predict.plan import Plan
 from psem_model.reading import placements, words
 from psem_model.reading.meshes import devices_of, mesh_of, required
 from psem_model.reading.products import Expression, parse, require_different
 from psem_model.reading.shapes import is_shape, transformer
 from psem_model.text.errors import BadInput, quoted
-from spec.arithmetic import DIVISIBLE, EXACT, Number
-from spec.derive import derive
-from spec.memory import Sizes
+from spec.compose import Factor, Product
 from spec.mesh import group_size
 from spec.model_costs import parameters
+from spec.opaque import Opaque
+from spec.pipeline import Order, Pipeline
 from spec.placement import Placement
-from spec.schedule import Kind, Schedule
-from spec.states import BytePolicy
-from spec.strategies import STRATEGIES, STRATEGY_MEANING
+from spec.steps import Step, opaque_step
+from spec.strategies import STRATEGIES
 
-
-@dataclass(frozen=True)
-class StatesPlan:
-    """The training states of `psi` parameters on a mesh, and a step of `micro_steps` micro-steps.
-
-    `placement`: none where the schedule was written by hand. `unit`: elements gathered and reduced at a
-    time, none if it was not said: all. `mlp`: layers and width of a perceptron, if that is the model.
-    `padded`: sizes as they are, not as if all divided. A micro-batch is a sample on each device.
-    """
-
-    text: str
-    title: str
-    schedule: Schedule
-    placement: Placement | None
-    mesh: Mapping[str, int]
-    psi: int
-    policy: BytePolicy
-    micro_steps: int
-    unit: int | None = None
-    mlp: tuple[int, int] | None = None
-    padded: bool = True
-
-    @property
-    def devices(self) -> int:
-        return int(group_size(self.mesh, self.mesh))
-
-    @property
-    def sizes(self) -> Sizes:
-        """What costs are evaluated at."""
-        return Sizes(self.psi, self.mesh, self.policy, self.unit, EXACT if self.padded else DIVISIBLE)
-
-    @cached_property
-    def samples_of_step(self) -> Number:
-        """On all devices: those along the axes of backward have the samples of the whole group."""
-        alike = {
-            axis for op in self.schedule.micro_step if op.kind is Kind.BACKWARD for axis in op.axes
-        }
-        return self.micro_steps * group_size(self.mesh, [a for a in self.mesh if a not in alike])
-
-
-Plan = StatesPlan | ModelPlan
 SIMULATE = "simulate"  # the command that takes schedules and perceptrons as well
 
 
@@ -81,8 +34,8 @@ def read(asked: Asked) -> Plan:
     of_model = found is not None and (not found.is_of_states or asked.has_samples)
     if found is None or not of_model or asked.placement is not None:
         return _of_states(asked, found)
-    plan = model_plans.plan(found, asked)
-    model_plans.require_effect(asked, [plan])
+    plan = cuts.plan(found, asked)
+    cuts.require_effect(asked, [plan])
     return plan
 
 
@@ -123,8 +76,8 @@ def read_several(
         ]
     pairs = [*zip(found, several, strict=True)]
     if asked.has_samples and asked.psi is None:
-        plans = [model_plans.plan(expression, each) for expression, each in pairs]
-        model_plans.require_effect(asked, plans)
+        plans = [cuts.plan(expression, each) for expression, each in pairs]
+        cuts.require_effect(asked, plans)
         return [*plans]
     asked.refuse(["hold"], "without --sequence", "both, for the activations")
     for expression in found:
@@ -156,7 +109,7 @@ def _with_batch(asked: Asked, found: Expression, global_batch: str) -> Asked:
     samples = words.count("--global-batch", global_batch, "samples")
     mesh = mesh_of(found, asked.devices)
     cut = [
-        *found.product.states.axes,
+        *found.product.batch_axes,
         *(axis.name for axis in found.product.cuts if axis.stream == "b"),
     ]
     at_once = asked.samples() * group_size(mesh, cut)
@@ -169,13 +122,14 @@ def _with_batch(asked: Asked, found: Expression, global_batch: str) -> Asked:
 
 
 # ------------------------------------------------------------------------------ training states
-def _of_states(asked: Asked, found: Expression | None) -> StatesPlan:
-    placed, title = placed_as(asked, found)
+def _of_states(asked: Asked, found: Expression | None) -> Plan:
+    placed, text = placed_as(asked, found)
     if found is None:
         mesh = words.mesh(required(asked.devices), placed.axes)
+        product = Product((Factor("placement", placed.axes, placed),))
     else:
-        mesh = mesh_of(found, asked.devices)
-    return _sized(asked, asked.strategy or "placement", title, derive(placed), placed, mesh)
+        mesh, product = mesh_of(found, asked.devices), found.product
+    return _sized(asked, text, product, mesh)
 
 
 def _of_schedule(asked: Asked, path: str) -> Plan:
@@ -184,28 +138,33 @@ def _of_schedule(asked: Asked, path: str) -> Plan:
 
     file = opened(text_of(path), path)
     if is_step(file.content):
-        return model_plans.of_step(asked, path, file.declared(), read_step(file)[0])
+        return cuts.of_step(asked, path, file.declared(), read_step(file)[0])
     schedule = file.schedule()
     mesh = words.mesh(required(asked.devices), schedule.axes)
-    return _sized(asked, path, path, schedule, None, mesh)
+    return _sized(asked, path, Product(()), mesh, opaque_step(schedule))
 
 
 def _sized(
-    asked: Asked,
-    text: str,
-    title: str,
-    schedule: Schedule,
-    placed: Placement | None,
-    mesh: dict[str, int],
-) -> StatesPlan:
+    asked: Asked, text: str, product: Product, mesh: dict[str, int], written: Step | None = None
+) -> Plan:
     """The plan with so many parameters as were typed."""
-    psi, unit, mlp = _size(asked)
-    steps, padded = asked.count_of_steps(), not asked.divisible
-    return StatesPlan(text, title, schedule, placed, mesh, psi, asked.bytes, steps, unit, mlp, padded)
+    psi, unit, perceptron = _size(asked)
+    return Plan(
+        Opaque(psi),
+        product,
+        mesh,
+        pipe=Pipeline(Order.ONE_F_ONE_B, 1, asked.count_of_steps()),
+        policy=asked.bytes,
+        unit=unit,
+        text=text,
+        written=written,
+        padded=not asked.divisible,
+        perceptron=perceptron,
+    )
 
 
 def placed_as(asked: Asked, found: Expression | None) -> tuple[Placement, str]:
-    """How training states are placed, by a strategy, a product of them or --placement; its title."""
+    """How training states are placed, by a strategy, a product of them or --placement; its name."""
     given, command = asked.placement, asked.command
     if found is not None and given is not None:
         raise BadInput(
@@ -220,8 +179,8 @@ def placed_as(asked: Asked, found: Expression | None) -> tuple[Placement, str]:
     if found.text in STRATEGIES:
         if asked.hold:
             raise BadInput("--hold goes with --placement; expected fsdp-hold for FSDP")
-        return STRATEGIES[found.text], f"{found.text}: {STRATEGY_MEANING[found.text]}"
-    asked.refuse(["hold"], f"with {quoted(found.text)}", "it with --placement")
+    else:
+        asked.refuse(["hold"], f"with {quoted(found.text)}", "it with --placement")
     return found.product.states, found.text
 
 

@@ -1,6 +1,7 @@
-"""Predictions for a transformer on the model axes: what each device holds, and what it sends.
+"""A plan: a model, how it is placed on the axes of a mesh, and what each device holds and sends.
 
-Everything is evaluated by the specification's own functions on the derived programs.
+The model is a transformer, or opaque: Psi parameters of which no more is said. Everything is evaluated
+by the specification's own functions on the step.
 """
 
 from __future__ import annotations
@@ -15,43 +16,47 @@ from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec import checkpoints
-from spec.arithmetic import EXACT, Number, ceil_div, quotient
+from spec.arithmetic import DIVISIBLE, EXACT, Number, ceil_div, quotient
 from spec.compose import Product
 from spec.distribute import ALL, NOTHING
 from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import group_size
 from spec.model_costs import Indices, in_precision, parameters
 from spec.model_strategies import SAMPLES, WORDS
+from spec.opaque import Opaque
 from spec.pipeline import Order, Pipeline, fullest, in_flight
 from spec.programs import Axis
 from spec.schedule import Kind as Does
-from spec.schedule import Schedule
+from spec.schedule import Op, Schedule
 from spec.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.steps import Step, derive_step
-from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, parts
+from spec.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, parts
 from spec.values import Part
 
-PARTS = (EMBEDDING, LAYER, HEAD)
+PARTS = (EMBEDDING, LAYER, HEAD)  # of a transformer
 MOST_CHUNKS = 100_000
 
 
 @dataclass(frozen=True)
-class ModelPlan:
+class Plan:
     """A model, strategies on the axes of a mesh, and a step of `pipe.micro_batches` micro-batches.
 
     `micro_batch`: samples of a micro-batch, on each device of the axes that cut samples.
     `unit`: elements gathered and reduced at a time; if it is not given, those of the largest of a
-    layer, the embedding and the head, and states are padded as if all units were as large.
+    layer, the embedding and the head (an opaque model is one unit), and states are padded as if all
+    units were as large.
     `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
     `text`: the product as it was typed. `written`: the step, where it was written in a file.
+    `padded`: sizes as they are, not as if all divided. `perceptron`: layers and width, if that is what
+    an opaque model is.
     """
 
-    model: Transformer
+    model: Model
     product: Product
     mesh: Mapping[str, Number]
-    micro_batch: Number
-    sequence: Number
+    micro_batch: Number = 1
+    sequence: Number = 1
     pipe: Pipeline = field(default_factory=lambda: Pipeline(Order.ONE_F_ONE_B, 1, 1))
     policy: BytePolicy = MIXED_ADAM
     again: str = NOTHING
@@ -59,10 +64,12 @@ class ModelPlan:
     offload: bool = False
     text: str = ""
     written: Step | None = None
+    padded: bool = True
+    perceptron: tuple[int, int] | None = None
 
     @cached_property
     def step(self) -> Step:
-        """Programs of the embedding, a layer and the head, and the schedules of their weights."""
+        """Programs of the model's parts, and the schedules of their weights."""
         return self.written or derive_step(self.product, self.parts, self.again)
 
     @property
@@ -78,8 +85,22 @@ class ModelPlan:
 
     @property
     def sample_axes(self) -> tuple[str, ...]:
-        """The axes whose devices have samples of their own."""
-        return tuple(axis.name for axis in self.axes if axis.stream == SAMPLES)
+        """The axes whose devices have samples of their own, and not those of the whole group."""
+        ops = (op for group in self.step.groups for op in group.schedule.micro_step)
+        alike = {axis for op in ops if op.kind is Does.BACKWARD for axis in op.axes}
+        return tuple(a.name for a in self.axes if a.stream == SAMPLES and a.name not in alike)
+
+    @property
+    def opaque(self) -> bool:
+        """Whether nothing is said of the model but how many parameters it has."""
+        return isinstance(self.model, Opaque)
+
+    @property
+    def transformer(self) -> Transformer:
+        """The model, of a plan that is not opaque. Raises TypeError."""
+        if isinstance(self.model, Opaque):
+            raise TypeError(f"{self.text}: of {self.model}, not of a transformer")
+        return self.model
 
     @property
     def devices(self) -> int:
@@ -97,12 +118,12 @@ class ModelPlan:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Embedding, layer and head, computed in the precision of the weights."""
+        """What the model is made of, computed in the precision of the weights."""
         return tuple(in_precision(part, self.policy.w) for part in parts(self.model))
 
     @cached_property
     def costs(self) -> dict[str, PartCosts]:
-        """Of the embedding, a layer and the head."""
+        """Of each part."""
         programs = self.step.programs
         return {p.part.name: PartCosts(p, self.indices, self.mesh) for p in programs}
 
@@ -110,7 +131,7 @@ class ModelPlan:
     def padded_words(self) -> Number:
         """Words, rounded up to as many on each device."""
         devices = group_size(self.mesh, [axis.name for axis in self.axes if WORDS in axis.weights])
-        return devices * quotient(self.model.vocabulary, devices)
+        return devices * quotient(self.indices.get(WORDS, 0), devices)
 
     def checkpoints(self, layers: int) -> tuple[int, int, Number] | None:
         """How many of so many layers best keep their input, all else made again, segment by segment.
@@ -118,7 +139,7 @@ class ModelPlan:
         And the layers of a segment, and the bytes kept of a micro-batch. None where that keeps no
         less, or where something is made again, or kept on the host, anyway.
         """
-        if self.again != NOTHING or self.offload or self.written:
+        if self.opaque or self.again != NOTHING or self.offload or self.written:
             return None
         size_mid = self.costs[LAYER].activations
         size_in = replace(self, again=ALL).costs[LAYER].activations
@@ -184,6 +205,7 @@ class Moved:
     elements: Number  # in all
     bytes: Number
     to_host: bool = False
+    op: Op | None = None  # of the states' schedule
 
 
 @dataclass(frozen=True)
@@ -194,12 +216,17 @@ class Group:
     costs: Prediction
     largest: str = field(compare=False)  # the part that has most of them
 
+    @property
+    def named(self) -> str:
+        """The weight, or how many there are."""
+        return self.weights[0] if len(self.weights) == 1 else counted(len(self.weights), "weight")
+
 
 @dataclass(frozen=True)
 class StageCosts:
     """What a device of one stage holds, and sends in a step."""
 
-    plan: ModelPlan
+    plan: Plan
     number: int
     alike: int = 1  # stages of its kind
 
@@ -244,10 +271,13 @@ class StageCosts:
         psi = sum(self.counts[part] * size for part, size in sums.items())
         largest = max(sums, key=lambda part: sums[part])
         unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
+        arithmetic = EXACT if plan.padded else DIVISIBLE
         mesh = {axis: plan.mesh[axis] for axis in schedule.axes}
         for stages in plan.shared.values() if plan.step.stages in mesh else ():
             mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
-        costs = predict_schedule(schedule, Sizes(psi, mesh, plan.policy, unit), plan.pipe.micro_batches)
+        costs = predict_schedule(
+            schedule, Sizes(psi, mesh, plan.policy, unit, arithmetic), plan.pipe.micro_batches
+        )
         return Group(tuple(names), costs, largest)
 
     @cached_property
@@ -263,7 +293,7 @@ class StageCosts:
     @property
     def host(self) -> Number:
         """Bytes in the host's memory: of states, and of activations at their fullest."""
-        offloaded = self.kept(*PARTS) if self.plan.offload else 0
+        offloaded = self.kept() if self.plan.offload else 0
         return sum(group.costs.host for group in self.groups) + offloaded
 
     # ------------------------------------------------------------------------- activations
@@ -273,10 +303,13 @@ class StageCosts:
         return in_flight(self.plan.pipe, self.number)
 
     def kept(self, *names: str) -> Number:
-        """Bytes that some parts keep for backward, at their fullest moment, here or on the host."""
+        """Bytes that parts keep for backward, at their fullest moment, here or on the host.
+
+        Of some parts; all, if none is named.
+        """
         costs = self.plan.costs
         of_chunks = [
-            sum(chunk[name] * costs[name].activations for name in names if name in costs)
+            sum(chunk[name] * costs[name].activations for name in names or costs if name in costs)
             for chunk in self.chunks
         ]
         return fullest(self.plan.pipe, self.number, of_chunks)
@@ -284,10 +317,10 @@ class StageCosts:
     @cached_property
     def activations(self) -> Number:
         """Bytes that the device keeps for backward, at the fullest moment of a step."""
-        return self.activations_of(*PARTS)
+        return self.activations_of()
 
     def activations_of(self, *names: str) -> Number:
-        """Those of some parts alone, at their own fullest moment."""
+        """Those of some parts alone, or of all, at their own fullest moment."""
         return 0 if self.plan.offload else self.kept(*names)
 
     # ------------------------------------------------------------------------- all together
@@ -350,9 +383,10 @@ class StageCosts:
 
     def _between_stages(self) -> Iterator[Moved]:
         """Activations to the next virtual stage, cotangents to the one before."""
-        plan, pipe, layer = self.plan, self.plan.pipe, self.plan.costs[LAYER]
+        plan, pipe = self.plan, self.plan.pipe
         if plan.step.stages is None or pipe.stages == 1:
             return
+        layer = plan.costs[LAYER]
         value, axes = layer.program.gives, (plan.step.stages,)
         forward, backward = value.plain_name, f"d {value.plain_name}"
         for phase, what, end in (
@@ -377,19 +411,21 @@ class StageCosts:
 
     def _of_states(self) -> Iterator[Moved]:
         """Parameters and gradients, as the schedule of each group of weights moves them."""
+        listed = self.plan.opaque  # and what sends nothing on one device
         for group in self.groups:
             for move in group.costs.moves:
-                if move.op.state in MODEL_STATES and move.elements:
+                if move.op.state in MODEL_STATES and (move.elements or listed):
                     yield Moved(
                         move.op.state.value,
                         move.op.kind.value,
                         move.op.axes,
                         move.op.phase.value,
-                        counted(len(group.weights), "weight"),
+                        group.named,
                         move.times,
                         move.elements,
                         move.bytes,
                         move.to_host,
+                        move.op,
                     )
 
     @property

@@ -1,0 +1,208 @@
+"""Closed forms: the specification evaluated on SymPy symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import sympy
+
+from psem_model.predict.parts import PHASES
+from psem_model.predict.plan import Plan
+from psem_model.predict.states import Prediction, predict_schedule
+from psem_model.text.report import Formula, in_words
+from spec import pipeline
+from spec.arithmetic import Number
+from spec.memory import Sizes, transient
+from spec.mesh import Axes
+from spec.schedule import Schedule
+from spec.states import BytePolicy
+from spec.transformer import LAYER
+
+
+def symbol(name: str) -> Any:
+    """A positive number."""
+    return sympy.Symbol(name, positive=True)
+
+
+PSI, UNIT, K, MICRO = map(symbol, ("Psi", "U", "K", "m"))
+SHARD = sympy.Function("shard", positive=True)
+LEGEND = {
+    "Psi": "parameters",
+    "N": "devices",
+    "K": "bytes of optimizer state per parameter",
+    "U": "elements of a unit",
+    "b": "samples of a micro-batch on a device",
+    "s": "tokens of a sample",
+    "h": "hidden features",
+    "a": "heads",
+    "q": "key-value heads",
+    "d": "features of a head",
+    "f": "features inside the MLP",
+    "V": "words",
+    "L": "layers",
+    "P": "learned positions",
+    "E": "experts",
+    "k": "experts that a token is sent to",
+    "m": "micro-steps of a step",
+    "v": "chunks of layers in a stage",
+    "shard": "per device, of a in units of u: floor(a/u) ceil(u/n) + ceil((a mod u)/n)",
+}
+SPELLED = {"shard": "shard(a, u, n)"}
+AXIS_SYMBOLS = {"tensor": "t", "context": "c", "expert": "e", "batch": "n", "pipe": "p"}
+
+
+class Closed:
+    """Symbolic arithmetic: shards as quotients, or padded by ceilings."""
+
+    def __init__(self, padded: bool) -> None:
+        self.padded = padded
+
+    def shard(self, elements: Any, unit: Any, devices: Any) -> Any:
+        if not self.padded:
+            return elements / devices
+        if unit == elements:
+            return sympy.ceiling(elements / devices)
+        return SHARD(elements, unit, devices)
+
+    def maximum(self, first: Any, *others: Any) -> Any:
+        kept: list[Any] = []
+        for term in dict.fromkeys((first, *others)):
+            if not any((other - term).expand().is_nonnegative for other in kept):
+                kept = [o for o in kept if not (term - o).expand().is_nonnegative]
+                kept.append(term)
+        return kept[0] if len(kept) == 1 else sympy.Max(*kept, evaluate=False)
+
+
+# ------------------------------------------------------------------------------ training states
+def mesh_symbols(axes: Axes) -> dict[str, Any]:
+    """N for one axis; N_axis for several."""
+    return {axis: symbol("N" if len(axes) == 1 else f"N_{axis}") for axis in axes}
+
+
+def closed_form(
+    schedule: Schedule,
+    policy: BytePolicy,
+    padded: bool,
+    with_unit: bool = False,
+    micro_steps: Number = MICRO,
+) -> Prediction:
+    """A schedule's prediction in Psi, N and K: the policy gives w and g, K stays a symbol.
+
+    `padded`: with ceilings; otherwise as if N divided Psi. `with_unit`: with a unit U of its own.
+    """
+    unit = UNIT if with_unit else None
+    symbolic = BytePolicy(sympy.sympify(policy.w), sympy.sympify(policy.g), K)
+    sizes = Sizes(PSI, mesh_symbols(schedule.axes), symbolic, unit, Closed(padded))
+    return predict_schedule(schedule, sizes, micro_steps)
+
+
+def peak_formula(prediction: Prediction) -> Any:
+    """The peak as what rests plus the largest transient (theorem M9)."""
+    return prediction.total + passing(prediction)
+
+
+def passing(prediction: Prediction) -> Any:
+    """The largest transient."""
+    return transient(prediction.schedule, prediction.sizes)
+
+
+# ------------------------------------------------------------------------------ transformers
+def axis_symbol(axis: str) -> str:
+    """What the number of devices along an axis is called."""
+    return AXIS_SYMBOLS.get(axis, f"N_{axis}")
+
+
+def symbolic(plan: Plan) -> Plan:
+    """The same plan with symbols for its sizes; what is a multiple of another by design stays one.
+
+    Of a transformer.
+    """
+    model = plan.transformer
+    h, a, d = symbol("h"), symbol("a"), symbol("d")
+    whole = model.heads * model.head_dim == model.hidden
+    shape = replace(
+        model,
+        layers=symbol("L"),
+        hidden=h,
+        heads=a,
+        kv_heads=a if model.kv_heads == model.heads else symbol("q"),
+        head_dim=h / a if whole else d,
+        feed_forward=4 * h if model.feed_forward == 4 * model.hidden else symbol("f"),
+        vocabulary=symbol("V") if model.vocabulary else 0,
+        positions=symbol("P") if model.positions else 0,
+        experts=symbol("E") if model.experts else 0,
+        chosen=symbol("k") if model.chosen else 0,
+    )
+    mesh = {axis: symbol(axis_symbol(axis)) for axis in plan.mesh}
+    pipe = replace(
+        plan.pipe,
+        stages=mesh[plan.step.stages] if plan.step.stages else 1,
+        micro_batches=MICRO,
+        chunks=symbol("v") if plan.pipe.chunks > 1 else 1,
+    )
+    return replace(
+        plan, model=shape, mesh=mesh, micro_batch=symbol("b"), sequence=symbol("s"), pipe=pipe
+    )
+
+
+def forms(plan: Plan) -> dict[str, dict[str, Any]]:
+    """Closed forms: what the embedding, a layer and the head hold and send; a pipeline's idle time."""
+    closed = symbolic(plan)
+    found: dict[str, dict[str, Any]] = {
+        name: {
+            "parameters": sum(costs.parameters.values()),
+            "activations": costs.activations,
+            **{phase: costs.sent(phase) for phase in PHASES},
+        }
+        for name, costs in closed.costs.items()
+    }
+    if plan.step.stages:
+        found["pipeline"] = {
+            "bubble_of_ideal": pipeline.bubble_of_ideal(closed.pipe),
+            "bubble_of_total": pipeline.bubble_of_span(closed.pipe),
+        }
+        if plan.pipe.stages > 1:
+            found["pipeline"]["sent"] = closed.costs[LAYER].handed_on
+    return found
+
+
+# ------------------------------------------------------------------------------ as text
+def text(formula: Any) -> str:
+    """A formula as one line of plain text."""
+    return in_words(sympy.sympify(formula))
+
+
+def written(formula: Any) -> Formula:
+    """A formula for a report."""
+    expression = sympy.sympify(formula)
+    return Formula(text(expression), expression)
+
+
+def shortest(formula: Any) -> Any:
+    """A formula expanded or factored, whichever is shorter."""
+    expression = sympy.sympify(formula)
+    return min((sympy.factor(expression), sympy.expand(expression)), key=lambda f: len(str(f)))
+
+
+def per_token(formula: Any) -> Formula:
+    """A formula by the features of a micro-batch's tokens, as activations are published."""
+    features = symbol("b") * symbol("s") * symbol("h")
+    each = sympy.expand(formula / features)
+    if not each:
+        return Formula("0", each)
+    return Formula(f"b*s*h*({each})", sympy.Mul(features, each, evaluate=False))
+
+
+def legend(formulas: Iterable[Any], axes: Axes, padded_words: bool = False) -> dict[str, str]:
+    """What the symbols of some formulas mean."""
+    known = {**LEGEND, **{axis_symbol(a): f"devices along {a}" for a in axes}}
+    known |= {f"N_{axis}": f"devices along {axis}" for axis in axes}
+    if padded_words:
+        known["V"] = f"{LEGEND['V']}, padded to the devices that cut them"
+    used: set[str] = set()
+    for formula in map(sympy.sympify, formulas):
+        used |= {str(name) for name in formula.free_symbols}
+        used |= {"shard"} if formula.has(SHARD) else set()
+    return {SPELLED.get(name, name): words for name, words in known.items() if name in used}

@@ -1,0 +1,209 @@
+"""What a plan holds and sends, as a report: what is alike for every kind of model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
+from psem_model.predict.plan import Moved, Plan, StageCosts
+from psem_model.reading.products import NAMES
+from psem_model.text.figures import in_bytes, times
+from psem_model.text.report import (
+    BYTES,
+    ELEMENTS,
+    ITSELF,
+    Axes,
+    Column,
+    Formula,
+    Quantity,
+    Report,
+    Row,
+    Section,
+    meant,
+)
+from spec.arithmetic import Number
+from spec.memory import MODEL_STATES
+from spec.opaque import MODEL
+from spec.states import BytePolicy, State
+from spec.transformer import EMBEDDING, HEAD, LAYER
+
+SAYS = {FORWARD: "sent forward", BACKWARD: "sent backward", AGAIN: "sent forward again"}
+PEAK = "an upper bound: each value freed after its last use; without what kernels need for themselves"
+PEAK_OF_STATES = "resting + gathered or fresh"
+ONE = {
+    EMBEDDING: "the embedding",
+    LAYER: "a layer",
+    HEAD: "the head",
+    MODEL: "all at once; --unit says how many",
+}
+IN_ALL = (Column("what"), Column("size", key=ITSELF))
+
+
+class Reported:
+    """A plan beside its closed forms."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.fullest, self.busiest = plan, plan.fullest, plan.busiest
+
+    def report(self) -> Report:
+        plan, sent = self.plan, self.sent()
+        return Report(
+            "predict",
+            plan.text,
+            (*(NAMES[f.name] for f in plan.product.factors if f.name in NAMES), *self.facts()),
+            (
+                *self.first(),
+                self.memory(),
+                self.operations(),
+                totals(sent, bool(self.busiest.host_bytes)),
+                meant("formulas: memory in bytes, what is sent in elements", self.legend()),
+            ),
+            {
+                "strategy": plan.text,
+                "inputs": {
+                    "psi": plan.psi,
+                    "devices": plan.devices,
+                    "mesh": dict(plan.mesh),
+                    "bytes": in_bytes(plan.policy),
+                    "accumulate": plan.micro_steps,
+                    **self.inputs(),
+                },
+                **self.data(),
+                "communication": {"stage": self.busiest.number, **sent},
+                "parameters": plan.parameters,
+            },
+        )
+
+    # ------------------------------------------------------- what the two kinds of model add
+    def facts(self) -> Iterator[str]:
+        """What the plan is of."""
+        raise NotImplementedError
+
+    def first(self) -> Iterator[Section]:
+        """What comes before memory and communication."""
+        raise NotImplementedError
+
+    def inputs(self) -> dict[str, Any]:
+        """What was asked, for a program."""
+        raise NotImplementedError
+
+    def data(self) -> dict[str, Any]:
+        """What else programs are told."""
+        raise NotImplementedError
+
+    def legend(self) -> dict[str, str]:
+        """What the symbols of its formulas mean."""
+        raise NotImplementedError
+
+    def form(self, name: str) -> Formula | None:
+        """The closed form of a figure, if it is in Psi and the mesh alone."""
+        return None
+
+    def form_of(self, moved: Moved) -> Formula | None:
+        """That of what is sent."""
+        return None
+
+    def notes_of_memory(self) -> Iterator[Any]:
+        """What else there is to say of it."""
+        raise NotImplementedError
+
+    def notes_of_moves(self) -> Iterator[str]:
+        """What else there is to say of communication."""
+        raise NotImplementedError
+
+    # --------------------------------------------------------------------------- what both have
+    @property
+    def mesh(self) -> str:
+        return " x ".join(f"{axis} {size:,}" for axis, size in self.plan.mesh.items())
+
+    def at(self, stage: StageCosts) -> str:
+        return f", on stage {stage.number:,}" if self.plan.step.stages else ""
+
+    def memory(self) -> Section:
+        plan, stage, policy = self.plan, self.fullest, self.plan.policy
+        computes = not plan.opaque  # so that activations have a size
+        rows = [
+            self.size(s.value, stage.resting[s], f"resting.{s.value}", _factor(policy, s))
+            for s in MODEL_STATES
+        ]
+        rows.append(self.size("resting", sum(stage.resting.values()), "resting.total"))
+        if computes:
+            kept = "kept on the host" if plan.offload else "kept for backward"
+            rows.append(self.size("activations", stage.activations, "activations", kept))
+            rows.append(self.size("total", stage.total, "total"))
+        unit = ONE[stage.unit] if plan.opaque else f"of {ONE[stage.unit]}"
+        at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"
+        fullest = f"values of {ONE[stage.computing]}, at its fullest moment, beside what it keeps"
+        to_host = "activations to or from the host, a layer or the head at a time"
+        why = {
+            "states": ("gathered or fresh", f"parameters or gradients, {at_once}"),
+            "computing": ("computing", fullest),
+            "offloaded": ("offloaded", to_host),
+        }
+        for name, size in stage.transient.items():
+            rows.append(self.size(why[name][0], size, f"transient.{name}", why[name][1], False))
+        rows.append(self.size("peak", stage.peak, "peak", PEAK if computes else PEAK_OF_STATES))
+        rows.append(self.size("host", stage.host, "host", "in the host's memory", False))
+        title = f"memory per device, of {stage.parameters:,} parameters{self.at(stage)}"
+        return Section(title, IN_ALL, tuple(rows), tuple(self.notes_of_memory()), "memory")
+
+    def size(self, words: str, size: Number, key: str, why: str = "", always: bool = True) -> Row:
+        """So many bytes; shown if there are any, or always."""
+        quantity = Quantity(size, BYTES, self.form(key), why)
+        return Row((words, quantity), key, shown=always or bool(size))
+
+    def operations(self) -> Section:
+        columns = (
+            Column("operation"),
+            Column("along", key="axes"),
+            Column("of, when"),
+            Column("times"),
+            Column("elements", key="elements"),
+            Column("bytes", key="bytes"),
+        )
+        rows = tuple(map(self.operation, self.busiest.moved))
+        title = f"communication per device and step{self.at(self.busiest)}"
+        notes = tuple(self.notes_of_moves())
+        return Section(title, columns, rows, notes, "communication.operations")
+
+    def operation(self, moved: Moved) -> Row:
+        when = moved.when if moved.to_host else SAYS.get(moved.when, moved.when)
+        return Row(
+            (
+                f"{moved.collective} {moved.what}",
+                Axes(moved.axes),
+                f"{moved.of}, {when}",
+                times(moved.times),
+                Quantity(moved.elements, ELEMENTS, self.form_of(moved)),
+                Quantity(moved.bytes, BYTES),
+            ),
+            told={
+                "operation": moved.collective,
+                "value": moved.what,
+                "of": moved.of,
+                "phase": moved.when,
+                "times": moved.times,
+            },
+        )
+
+    def sent(self) -> dict[str, Quantity]:
+        """In all, to other devices and over the host link."""
+        stage = self.busiest
+        return {
+            "elements": Quantity(stage.elements, ELEMENTS, self.form("elements")),
+            "bytes": Quantity(stage.bytes, BYTES, self.form("bytes")),
+            "host_bytes": Quantity(stage.host_bytes, BYTES, self.form("host_bytes")),
+        }
+
+
+def _factor(policy: BytePolicy, state: State) -> str:
+    return f"{policy.of(state)} = {policy.provenance(state)}"
+
+
+def totals(sent: Mapping[str, Quantity], host_link: bool) -> Section:
+    """What is sent in all, to other devices and over the host link."""
+    rows = [Row(("to other devices", sent["elements"], sent["bytes"]))]
+    if host_link:
+        rows.append(Row(("over the host link", "", sent["host_bytes"])))
+    return Section("", (Column("sent"), Column("elements"), Column("bytes")), tuple(rows))
