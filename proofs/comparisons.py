@@ -127,7 +127,7 @@ class Comparisons(Knowledge):
             self.means[rule] = self._means(rule, rule_is)
 
     def _compared(self) -> dict[tuple[str, int, Offset], Bool]:
-        """The checker's comparison of a value's coefficients, by rule and place: all needs' are alike."""
+        """The comparison of a value's coefficients, by rule and place: the same for all needs."""
         found: dict[tuple[str, int, Offset], Bool] = {}
         for need in NEEDS:
             for rule, symbols in need.groups():
@@ -135,7 +135,9 @@ class Comparisons(Knowledge):
                     form = masked(self.l.x, f)
                     for place, said in need.said(self.l.size, f, symbol, form).items():
                         if not z3.eq(found.setdefault((rule, f, place), said), said):
-                            raise KernelError(f"{need.name}: {symbol} is not compared as by other needs")
+                            raise KernelError(
+                                f"{need.name}: {symbol} is not compared as by other needs"
+                            )
         return found
 
     # ------------------------------------------------------- a part, by what a device sees
@@ -148,13 +150,20 @@ class Comparisons(Knowledge):
 
     def _parts_of_same(self) -> Theorem:
         """It is what is seen, as often as it is."""
-        own, parts, uses = self.views[0], [], [self.times_is.at(multiple=self.l.size, multiplied=self.views[0])]
+        own, parts, uses = (
+            self.views[0],
+            [],
+            [self.times_is.at(multiple=self.l.size, multiplied=self.views[0])],
+        )
         for d, owner in CASES:
             part, seen = self._of_same(d, owner)
             parts.append(part == self.times(seen, own))
             f, p = literal(first_of, owner), literal(place_of, d, owner)
             views = self.viewed(part.children()[-len(self.views) :])
-            uses += [self.part_is.at(f=f, p=p, **views), self.times_is.at(multiple=seen, multiplied=own)]
+            uses += [
+                self.part_is.at(f=f, p=p, **views),
+                self.times_is.at(multiple=seen, multiplied=own),
+            ]
         return self.proved("parts_of_the_same", parts, uses)
 
     def _of_own(self, d: int, owner: int) -> tuple[Any, list[tuple[Any, Any]]]:

@@ -56,7 +56,7 @@ class Knowledge(Laws):
 
     def _knowledge(self, move: Line) -> tuple[Theorem, Theorem | None]:
         """What is not known counts at least nothing, and what is known is made of what is."""
-        l, k, reads = self.l, self.k, self.reads(move)
+        l, reads = self.l, self.reads(move)
         sums = "reduce" in move.name
         adds = sums or (len(reads) > 1 and move.name != "keep")
         counted, known, uses_c, uses_k = [], [], [], []

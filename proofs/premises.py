@@ -96,7 +96,7 @@ def answer(formulas: Sequence[Bool]) -> str:
 
 
 def all_are(value: int, formulas: Sequence[Bool]) -> list[Bool]:
-    """That all real variables have a value: products of many are then easy to satisfy, if they can be."""
+    """That all real variables have a value: products are then easy to satisfy, if they can be."""
     numbers = [symbol for _, symbol in summary(formulas).symbols if _is_number(symbol)]
     return [symbol() == value for symbol in sorted(numbers, key=lambda symbol: symbol.name())]
 

@@ -79,8 +79,7 @@ class Language:
         self.owned = k.suppose(
             "each_element_has_an_owner", [self.j], z3.And(owner >= 0, owner < self.n)
         )
-        self.some = k.suppose("there_are_devices", [], self.n >= 1)
-        self.finite = k.suppose("original_values_are_finitely_many", [], self.bound >= 0)
+        self.some = k.prove("there_are_devices", self.n >= 1, uses=[self.owned])
         self._lines()
         self._single_device()
         self._devices()
@@ -235,6 +234,12 @@ class Language:
                     self.which(found) == m,
                 ),
             ),
+        )
+        zero = z3.IntVal(0)
+        self.finite = k.prove(
+            "original_values_are_finitely_many",
+            self.bound >= 0,
+            uses=[self.numbered, self.names.at(w=WEIGHT, u=zero, m=zero)],
         )
         at, of = self.time(s), self.which(s)
         wrong = z3.If(

@@ -17,7 +17,6 @@ from proofs.premises import all_are, premises_of
 from proofs.smtlib import Bool, Term, standalone_text
 from proofs.theorem import implies
 
-MANY = 500  # facts, of which a model is found sooner where variables are zero
 VALUES = (z3.Z3_BOOL_SORT, z3.Z3_INT_SORT, z3.Z3_REAL_SORT)
 
 
@@ -158,9 +157,12 @@ def witness(facts: Sequence[Bool]) -> str | None:
     """
     solver = _solver()
     solver.add(*(fact.translate(solver.ctx) for fact in facts))
-    hints = [each.translate(solver.ctx) for each in all_are(0, facts)] if len(facts) > MANY else []
-    if z3.sat not in (solver.check(*hints), solver.check()):
-        return None
+    solver.push()
+    solver.add(*(each.translate(solver.ctx) for each in all_are(0, facts)))
+    if solver.check() != z3.sat:
+        solver.pop()
+        if solver.check() != z3.sat:
+            return None
     model, values = solver.model(), []
     for term in _unknowns(facts):
         value = model.eval(term.translate(solver.ctx), model_completion=True)
