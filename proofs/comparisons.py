@@ -111,6 +111,7 @@ class Comparisons(Knowledge):
         self.whole = self._whole()
         self.alone = self._alone()
         self.alike = self._alike()
+        self.there_are, self.there_are_is = k.define("there_are", [f, p], self._exists_at(f, p))
         compared = self._compared()
         self.same_is, self.own_is = self._parts_of_same(), self._parts_of_own()
         self.rules: dict[str, Any] = {}
@@ -125,6 +126,16 @@ class Comparisons(Knowledge):
             )
             self.rules[rule], rule_is = k.define(f"is_{rule}", [f, p, *l.x], body)
             self.means[rule] = self._means(rule, rule_is)
+        self.equals_state, self.equals_state_is = self._passing(True)
+        self.equals_gradient, self.equals_gradient_is = self._passing(False)
+
+    def _exists_at(self, f: Any, p: Any) -> Bool:
+        """Whether there are devices at a place that is a term."""
+        at = {
+            g: cases(p, {PLACES[q]: self.exists(g, q) for q in (*NAMED[g], OTHER)}, z3.BoolVal(False))
+            for g in FIRSTS
+        }
+        return z3.And(self.enough(f), either(f, at))
 
     def _compared(self) -> dict[tuple[str, int, Offset], Bool]:
         """The comparison of a value's coefficients, by rule and place: the same for all needs."""
@@ -318,17 +329,33 @@ class Comparisons(Knowledge):
             [one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered],
         )
 
-    def passes(self, need: NeedOf, t: Any, b: Any, f: Any, p: Any, named: Any, now: Any) -> Bool:
-        """What the checker compares: each original value, and that nothing is not known."""
+    def _passing(self, state: bool) -> tuple[Any, Theorem]:
+        """That a value compares equal at a place: with state m, or with the gradient of step u."""
         l = self.l
-        said = {rule: self.rules[rule](f, p, *l.form(t, b, l.s, f)) for rule in RULES}
-        of_step = said[ABSENT if need.state else SUMMED]
-        compared = z3.If(l.is_of_step(l.s, now), of_step, said[ABSENT])
-        state = z3.Or(l.what(l.s) == WEIGHT, l.what(l.s) == MOMENT)
-        compared = z3.If(state, said[CANCELLED], compared)
-        if need.state:
-            compared = z3.If(l.s == named, said[ONCE], compared)
-        return z3.And(compared, self.knows(f, p, *l.not_known(t, b, f)))
+        said = {rule: self.rules[rule](l.f, l.p, *l.form(l.t, l.b, l.s, l.f)) for rule in RULES}
+        compared = said[ABSENT]
+        if not state:
+            compared = z3.If(l.is_of_step(l.s, l.u), said[SUMMED], compared)
+        compared = z3.If(z3.Or(l.what(l.s) == WEIGHT, l.what(l.s) == MOMENT), said[CANCELLED], compared)
+        if state:
+            compared = z3.If(l.s == l.m, said[ONCE], compared)
+        body = z3.And(compared, self.knows(l.f, l.p, *l.not_known(l.t, l.b, l.f)))
+        params = [l.f, l.p, l.t, l.b, l.s, l.m if state else l.u]
+        return self.k.define("equals_state" if state else "equals_gradient", params, body)
+
+    def passes(self, t: Any, b: Any, f: Any, p: Any, named: Any, now: Any) -> Bool:
+        """What the checker compares, of each original value; and that nothing is not known."""
+        if named is None:
+            return self.equals_gradient(f, p, t, b, self.l.s, now)
+        return self.equals_state(f, p, t, b, self.l.s, named)
+
+    def passed(self, t: Any, b: Any, named: Any, now: Any) -> Theorem:
+        """What that is for device d and element j."""
+        owner = self.l.owner(self.l.j)
+        at = {"f": first_of(owner), "p": place_of(self.l.d, owner), "t": t, "b": b}
+        if named is None:
+            return self.equals_gradient_is.at(**at, u=now)
+        return self.equals_state_is.at(**at, m=named)
 
     def stands(
         self,

@@ -256,14 +256,6 @@ class Steps(Comparisons):
             step=[self.stands_for.next.at(**at), term],
         ).at(s=l.bound)
 
-    def exists_at(self, f: Any, p: Any) -> Bool:
-        """Whether there are devices at a place that is a term."""
-        at = {
-            g: cases(p, {PLACES[q]: self.exists(g, q) for q in (*NAMED[g], OTHER)}, z3.BoolVal(False))
-            for g in FIRSTS
-        }
-        return z3.And(self.enough(f), either(f, at))
-
     def state_is_there(self, what: Any, u: Any, given: Sequence[Bool], *facts: Theorem) -> Theorem:
         """A state is one of the original values."""
         l, name = self.l, self.l.state(what, u)
@@ -285,21 +277,24 @@ class Steps(Comparisons):
         """What a line reads is what its comparison says."""
         l, t, now = self.l, self.l.t, self.l.step(self.l.t)
         wanted = {WEIGHT: l.theta(now)[l.j], MOMENT: l.omega(now)[l.j]}
+        name = None if what is None else l.state(what, now)
+        met = [compares, self.passed(t, place(t), name, now)]
+        met += [self.there_are_is.at(**self.here)] if need.op is lines.BACKWARD else []
         if what is None:
             right = l.whole(now, l.j, l.micro_steps)
-            stands = self.stands(need, t, place(t), None, now, given, [compares], None)
+            stands = self.stands(need, t, place(t), None, now, given, met, None)
             facts = [self.whole.at(u=now), l.numbered, l.finite]
         else:
-            right, name = wanted[what], l.state(what, now)
+            right = wanted[what]
             there = self.state_is_there(what, now, [], l.numbered)
-            stands = self.stands(need, t, place(t), name, now, given, [compares], there)
+            stands = self.stands(need, t, place(t), name, now, given, met, there)
             facts = [there, l.original_is.at(s=name)]
             facts += [l.owned] if need.op is lines.BACKWARD else []
         return self.k.prove(
             f"{need.name}_is_right",
             l.has(t, place(t), l.d)[l.j] == right,
             [*self.on_a_device, *given, *self.right_in(place)],
-            [self.fine.at(b=place(t)), stands.at(s=l.bound), compares, *facts],
+            [self.fine.at(b=place(t)), stands.at(s=l.bound), *met, *facts],
         )
 
     def _backward(self) -> Theorem:
@@ -307,12 +302,12 @@ class Steps(Comparisons):
         now = l.step(t)
         weight = l.state(WEIGHT, now)
         read = ((VIEW, l.source), (ACTIVATIONS, l.second))
-        passes = [self.passes(need, t, place(t), l.f, l.p, weight, now) for need, place in read]
+        passes = [self.passes(t, place(t), l.f, l.p, weight, now) for need, place in read]
         compares = k.suppose(
             "a_right_backward_compares_equal",
             [t, l.s, l.f, l.p],
             z3.Implies(
-                z3.And(l.kind(t) == BACKWARD, l.right(t), self.exists_at(l.f, l.p)), z3.And(*passes)
+                z3.And(l.kind(t) == BACKWARD, l.right(t), self.there_are(l.f, l.p)), z3.And(*passes)
             ),
         ).at(**self.here)
         given = [l.kind(t) == BACKWARD, *self.line]
@@ -359,7 +354,7 @@ class Steps(Comparisons):
             (WHOLE, l.third, None),
         )
         passes = [
-            self.passes(need, t, place(t), l.f, l.p, None if w is None else l.state(w, now), now)
+            self.passes(t, place(t), l.f, l.p, None if w is None else l.state(w, now), now)
             for need, place, w in read
         ]
         compares = k.suppose(

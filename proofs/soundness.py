@@ -141,23 +141,24 @@ class Soundness(Steps):
                     kept(b) == STARTS[start],
                     *([l.p == PLACES[OWNER]] if need.of_slices else []),
                 ),
-                self.passes(need, end, b, l.f, l.p, l.state(what[start], u + 1), u),
+                self.passes(end, b, l.f, l.p, l.state(what[start], u + 1), u),
             )
             for start, need in KEPT.items()
         ]
         compares = k.suppose(
             "kept_copies_compare_equal",
             [u, b, s, l.f, l.p],
-            z3.Implies(z3.And(*step, self.exists_at(l.f, l.p)), z3.And(*passes)),
+            z3.Implies(z3.And(*step, self.there_are(l.f, l.p)), z3.And(*passes)),
         ).at(**self.here)
         found, copies, single = [], [], {}
         for start, need in KEPT.items():
             name = l.state(what[start], u + 1)
             there = self.state_is_there(what[start], u + 1, step[:2])
             copy = [kept(b) == STARTS[start], *([d == self.holder] if need.of_slices else [])]
-            stands = self.stands(need, end, b, name, u, [*step, *copy], [compares], there)
+            met = [compares, self.passed(end, b, name, u), self.there_are_is.at(**self.here)]
+            stands = self.stands(need, end, b, name, u, [*step, *copy], met, there)
             right = (l.omega if what[start] is MOMENT else l.theta)(u + 1)[j]
-            facts = [stands.at(s=l.bound), self.fine.at(t=end), always.at(t=end), compares, there]
+            facts = [stands.at(s=l.bound), self.fine.at(t=end), always.at(t=end), *met, there]
             found.append(
                 k.prove(
                     f"accepted_{start.lower()}_match",
