@@ -18,13 +18,12 @@ from proofs.comparisons import (
     NeedOf,
 )
 from proofs.kernel import Bool, Theorem
-from proofs.lines import MOVES, NAMED, Line
+from proofs.lines import MOVES, Line
 from proofs.meaning import CASES, COUNT, literal
 from proofs.symbolic_checker import CheckedLanguage, by_place
 from proofs.symbolic_schedule import (
     BACKWARD,
     CONTRIBUTION,
-    FIRSTS,
     KINDS,
     MOMENT,
     ONE,
@@ -34,12 +33,9 @@ from proofs.symbolic_schedule import (
     WRONG,
     WRONG_MOMENT,
     ZERO,
-    cases,
-    either,
     first_of,
     place_of,
 )
-from spec.operators import OTHER
 
 
 class Steps(Comparisons):

@@ -184,7 +184,9 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     The schedule is a symbol: its lines are functions of which nothing is said. The checker's run of it
     and its comparisons are what the specification makes of normal forms with any coefficients; what
     is not known is arbitrary. Any number of devices, elements, micro-steps, steps and places, any
-    owners, any model and elementwise optimizer with one moment. (Claim T4)
+    owners, any model and elementwise optimizer with one moment. equals_state and equals_gradient are
+    those comparisons, of one original value s on a device at place p; the verdict asks them of all
+    values and places. Where they come out equal is a hypothesis, never that a value is right. (Claim T4)
     """
     soundness = Soundness(CheckedLanguage(k))
     return (soundness.at_the_end(soundness.always()),)
