@@ -144,7 +144,10 @@ class Comparisons(Knowledge):
             for rule, symbols in need.groups():
                 for f, symbol in product(FIRSTS, symbols):
                     form = masked(self.l.x, f)
-                    for place, said in need.said(self.l.size, f, symbol, form).items():
+                    compared = need.said(self.l.size, f, symbol, form)
+                    if set(compared) != {OWNER} | set(() if need.of_slices else (*NAMED[f], OTHER)):
+                        raise KernelError(f"{need.name} is not compared at every place it is needed at")
+                    for place, said in compared.items():
                         if not z3.eq(found.setdefault((rule, f, place), said), said):
                             raise KernelError(
                                 f"{need.name}: {symbol} is not compared as by other needs"

@@ -186,7 +186,8 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     is not known is arbitrary. Any number of devices, elements, micro-steps, steps and places, any
     owners, any model and elementwise optimizer with one moment. equals_state and equals_gradient are
     those comparisons, of one original value s on a device at place p; the verdict asks them of all
-    values and places. Where they come out equal is a hypothesis, never that a value is right. (Claim T4)
+    values and places. That they come out equal is a hypothesis, never that a value is right.
+    (Claim T4)
     """
     soundness = Soundness(CheckedLanguage(k))
     return (soundness.at_the_end(soundness.always()),)
