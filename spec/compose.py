@@ -107,10 +107,11 @@ class Product:
     def __post_init__(self) -> None:
         taken: set[tuple[str, bool]] = set()
         for number, factor in enumerate(self.factors):
-            new = {(axis, places) for axis in factor.axes for places in factor.places}
-            for axis, _ in sorted(new & taken):
-                raise OverlapError(axis, number)
-            taken |= new
+            for axis in factor.axes:
+                new = {(axis, places) for places in factor.places}
+                if new & taken:
+                    raise OverlapError(axis, number)
+                taken |= new
         gathering = [f for f in self.factors if f.holds is not None]
         for factor in gathering:
             if factor.holds != gathering[0].holds:

@@ -85,50 +85,24 @@ def require_realisable(
     placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
 ) -> None:
     """Raise NotRealisable if the placement's schedule is rejected on this mesh."""
-    require_accepted(derive(placement), mesh, micro_steps, policy, written=False)
-
-
-def require_accepted(
-    schedule: Schedule,
-    mesh: Mapping[str, int],
-    micro_steps: int,
-    policy: BytePolicy,
-    *,
-    written: bool = True,
-) -> None:
-    """Raise NotRealisable if a schedule is rejected on this mesh.
-
-    Beyond 3 devices an axis, and 3 micro-steps, the verdict is that of 3.
-    """
-    sizes, few = tuple(min(mesh[a], SMALL) for a in schedule.axes), min(micro_steps, SMALL)
-    verdict = verdict_of(schedule, sizes, few, policy)
-    if not verdict.accepted:
-        small = dict(zip(schedule.axes, sizes, strict=True))
-        options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
-        options["master"] = policy.master
-        divergence = first_divergence(schedule, small, **options)
-        copy = wants_a_copy(schedule, small, few, policy)
-        raise NotRealisable(verdict, divergence, copy, written)
+    no = refused(derive(placement), mesh, micro_steps, policy)
+    if no:
+        raise no
 
 
 def refused(
-    placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
+    schedule: Schedule, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
 ) -> NotRealisable | None:
-    """Why the placement's schedule is rejected on this mesh, if it is."""
-    return refused_schedule(derive(placement), mesh, micro_steps, policy, written=False)
+    """Why a derived schedule is rejected on this mesh, if it is.
 
-
-def refused_schedule(
-    schedule: Schedule,
-    mesh: Mapping[str, int],
-    micro_steps: int,
-    policy: BytePolicy,
-    *,
-    written: bool = True,
-) -> NotRealisable | None:
-    """Why a schedule is rejected on this mesh, if it is."""
-    try:
-        require_accepted(schedule, mesh, micro_steps, policy, written=written)
-    except NotRealisable as error:
-        return error
-    return None
+    Beyond 3 devices an axis, and 3 micro-steps, the verdict is that of 3: derived steps shift nothing.
+    """
+    sizes, few = tuple(min(mesh[a], SMALL) for a in schedule.axes), min(micro_steps, SMALL)
+    verdict = verdict_of(schedule, sizes, few, policy)
+    if verdict.accepted:
+        return None
+    small = dict(zip(schedule.axes, sizes, strict=True))
+    options = {"steps": 3, "micro_steps": few, "stateful": policy.k > 0}
+    options["master"] = policy.master
+    divergence = first_divergence(schedule, small, **options)
+    return NotRealisable(verdict, divergence, wants_a_copy(schedule, small, few, policy))

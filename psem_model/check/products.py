@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from psem_model.check.optimizers import in_words
-from psem_model.check.placements import NotRealisable, require_accepted
 from psem_model.check.schedules import Checked, check_schedule, sizes_given
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
@@ -20,7 +19,6 @@ from spec.states import BytePolicy
 from spec.steps import Step, check_step, cut_twice, derive_step
 from spec.transformer import Transformer, parts
 from spec.values import Operation
-from spec.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -164,19 +162,3 @@ def checked_step(
     for number, group in enumerate(step.groups):
         found.append(Weights(group.schedule.axes, group.weights, checked(number, group.schedule)))
     return CheckedStep(text, step, weights=tuple(found))
-
-
-def refused_step(
-    step: Step, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
-) -> NotRealisable | None:
-    """Why a step is rejected on this mesh, if it is; the first reason."""
-    try:
-        check_step(step)
-        for group in step.groups:
-            require_accepted(group.schedule, mesh, micro_steps, policy)
-    except LayoutError as error:
-        wrong = Verdict(False, "whole", has=str(error), needs="what a single device computes")
-        return NotRealisable(wrong, None, False, written=True)
-    except NotRealisable as error:
-        return error
-    return None

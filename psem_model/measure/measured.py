@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from psem_model.check.placements import NO_COPY
+from psem_model.check.placements import BY_HAND, NO_COPY, NotRealisable
+from psem_model.predict.plan import Plan
 from psem_model.simulator import Floating
-from psem_model.text.figures import counted, divergence_json, divergence_text
+from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
 from psem_model.text.report import Column, Quantity, Report, Row, Section
 from spec.arithmetic import Number
-from spec.verdict import Verdict
 
+NOT_DERIVED = f"no right step is derived of this placement; {BY_HAND}"
+LARGEST = 16 * 2**30  # bytes of all devices' arrays
+PER_ELEMENT = 100  # bytes for each element of the states, at the fullest moment
 MODULAR, EXACT, FLOAT = ARITHMETICS = ("modular", "exact", "float64")
 
 
@@ -40,94 +43,123 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """A run beside its prediction.
+class Ran:
+    """What a simulator counted: the figures of each stage.
 
-    `stages`: the figures of each. `divergence`: where the run first differs from the single device.
-    `verdict`: of a schedule that is rejected. `inputs`: for programs.
+    `divergence`: where the run first differs from the single device. `likely`: why figures are not as
+    predicted, where they are not.
     """
 
-    text: str
-    title: str
-    facts: tuple[str, ...]
-    run: Run
-    inputs: Mapping[str, Any]
     stages: tuple[tuple[Figure, ...], ...]
-    of_stages: bool  # whether programs are told of stages, or of figures alone
-    not_counted: str
     divergence: Any
-    verdict: Verdict | None
-    for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
-    likely: tuple[str, ...] = ()  # why figures are not as predicted, where they are not
-    remarks: tuple[str, ...] = ()
+    not_counted: str
+    likely: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A plan's run beside its prediction. `no`: why it is rejected, if it is."""
+
+    plan: Plan
+    run: Run
+    ran: Ran
+    no: NotRealisable | None
 
     @property
     def matches(self) -> bool:
         """Whether every resting copy was the single device's after every step."""
-        return self.divergence is None
+        return self.ran.divergence is None
 
     @property
     def unequal(self) -> list[tuple[int, Figure]]:
         """Figures that are not as predicted, with their stage."""
-        return [(k, f) for k, stage in enumerate(self.stages) for f in stage if not f.equal]
+        return [(k, f) for k, stage in enumerate(self.ran.stages) for f in stage if not f.equal]
 
     @property
     def as_predicted(self) -> bool:
         """Whether it matches, every figure is the predicted one, and the verdict accepts."""
-        return self.matches and not self.unequal and self.verdict is None
+        return self.matches and not self.unequal and self.no is None
+
+    @property
+    def name(self) -> str:
+        """The product, with the sizes of its axes; a placement, or a file's name."""
+        plan, mesh = self.plan, self.plan.mesh
+        if plan.opaque or plan.written:
+            return plan.text
+        sized = ((f.name, ", ".join(f"{a}={mesh[a]}" for a in f.axes)) for f in plan.product.factors)
+        return " * ".join(f"{name}({sizes})" for name, sizes in sized)
+
+    def facts(self) -> Iterator[str]:
+        """What is run, and how."""
+        plan, run = self.plan, self.run
+        layers = ""
+        if plan.perceptron:
+            layers = f" (a perceptron of {plan.perceptron[0]} layers of {plan.perceptron[1]})"
+        units = f" in units of {plan.unit or plan.psi:,}" if plan.opaque else ""
+        mesh = " x ".join(f"{axis} {size:,}" for axis, size in plan.mesh.items())
+        steps = counted(plan.micro_steps, "micro-step")
+        yield f"{plan.psi:,} parameters{layers}{units}; {mesh}; {steps} a step"
+        yield f"{counted(run.steps, 'step')} in {run.arithmetic} arithmetic, seed {run.seed}"
 
     def report(self) -> Report:
         """The same as a report."""
-        run = self.run
-        ran = f"{counted(run.steps, 'step')} in {run.arithmetic} arithmetic, seed {run.seed}"
-        several = len(self.stages) > 1
+        several = len(self.ran.stages) > 1
         sections = tuple(
             _section(stage, f"per device of stage {k}" if several else "per device")
-            for k, stage in enumerate(self.stages)
+            for k, stage in enumerate(self.ran.stages)
         )
-        said = Section("", notes=(f"{self.not_counted}", *self._comparison()))
-        return Report(
-            "simulate",
-            self.title,
-            (*self.facts, ran),
-            (*sections, said),
-            self._data(),
-            self.as_predicted,
-        )
+        said = Section("", notes=(f"{self.ran.not_counted}", *self._comparison()))
+        facts, right = tuple(self.facts()), self.as_predicted
+        return Report("simulate", self.name, facts, (*sections, said), self._data(), right)
 
     def _comparison(self) -> Iterator[str]:
-        reason = [] if self.verdict is None else [self.verdict.reason]
-        if self.divergence is not None:
-            yield f"the run diverges: {divergence_text(self.divergence)}"
+        reason = [] if self.no is None else [self.no.verdict.reason]
+        if not self.matches:
+            yield f"the run diverges: {divergence_text(self.ran.divergence)}"
             yield from (f"the verdict: {r}" for r in reason)
         else:
             after = "the step" if self.run.steps == 1 else f"each of {self.run.steps:,} steps"
             to = f" to a relative {Floating.tolerance:g}" if self.run.arithmetic == FLOAT else ""
             nearly = to and f",{to}"
             yield f"every copy of every parameter is that of the single device after {after}{nearly}"
-            several = len(self.stages) > 1
+            several = len(self.ran.stages) > 1
             wrong = [f"stage {k}: {f.words}" if several else f.words for k, f in self.unequal]
             if wrong:
-                yield "; ".join([f"but not as predicted: {wrong[0]}", *wrong[1:], *self.likely])
+                yield "; ".join([f"but not as predicted: {wrong[0]}", *wrong[1:], *self.ran.likely])
             yield from (f"the run matches{to}, but the verdict rejects: {r}" for r in reason)
-        yield from [NO_COPY] if self.for_want_of_a_copy else []
-        yield from self.remarks
+        if self.no and self.no.for_want_of_a_copy:
+            yield NO_COPY
+            yield from [] if self.no.written else [NOT_DERIVED]
 
     def _data(self) -> dict[str, Any]:
         """For a program."""
-        stages = [{f.key: _data(f) for f in stage} for stage in self.stages]
-        verdict = self.verdict
+        plan, run, no, ran = self.plan, self.run, self.no, self.ran
         return {
-            "strategy": self.text,
-            "inputs": self.inputs,
-            **({"stages": stages} if self.of_stages else {"figures": stages[0]}),
+            "strategy": self.name,
+            "inputs": {
+                "psi": plan.psi,
+                "unit": plan.unit or (plan.psi if plan.opaque else None),
+                "mlp": plan.perceptron,
+                "devices": plan.devices,
+                "mesh": dict(plan.mesh),
+                "micro_batch": plan.micro_batch,
+                "sequence": plan.sequence,
+                "accumulate": plan.micro_steps,
+                "bytes": in_bytes(plan.policy),
+                "recompute": plan.again,
+                "offload_activations": plan.offload,
+                "steps": run.steps,
+                "arithmetic": run.arithmetic,
+                "seed": run.seed,
+            },
+            "stages": [{f.key: _data(f) for f in stage} for stage in ran.stages],
             "matches": self.matches,
-            "divergence": None if self.divergence is None else divergence_json(self.divergence),
-            "verdict": verdict
+            "divergence": None if self.matches else divergence_json(ran.divergence),
+            "verdict": no
             and {
-                "rule": verdict.rule,
-                "reason": verdict.reason,
-                "for_want_of_a_copy": self.for_want_of_a_copy,
+                "rule": no.verdict.rule,
+                "reason": no.verdict.reason,
+                "for_want_of_a_copy": no.for_want_of_a_copy,
             },
         }
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from psem_model.measure import products, states
+from psem_model.measure import opaque, transformers
 from psem_model.measure.measured import Measured, Run
 from psem_model.predict.plan import Plan
+from psem_model.predict.refused import refused_plan
 from psem_model.reading.words import count
 from psem_model.text.errors import BadInput
 
@@ -24,15 +25,9 @@ def run_of(steps: str, arithmetic: str, seed: str) -> Run:
 
 def works(plan: Plan, run: Run) -> int:
     """How often a run's progress is told. Raises BadInput for one that would not fit, or not end."""
-    if not plan.opaque:
-        few = _few(products.works(plan, run))
-        products.require_room(plan, run)
-        return few
-    states.require_room(plan, run)
-    return _few(states.works(plan, run))
-
-
-def _few(passes: int) -> int:
+    simulator = opaque if plan.opaque else transformers
+    simulator.require_room(plan, run)
+    passes: int = simulator.works(plan, run)
     if passes > LONGEST:
         raise BadInput(
             f"--steps, --accumulate: given {passes:,} passes in all; expected at most {LONGEST:,}"
@@ -42,6 +37,6 @@ def _few(passes: int) -> int:
 
 def measured(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> Measured:
     """A plan's run beside its prediction. Raises BadInput."""
-    if not plan.opaque:
-        return products.measured(plan, run, progress)
-    return states.measured(plan, run, progress)
+    simulator = opaque if plan.opaque else transformers
+    simulator.require_room(plan, run)
+    return Measured(plan, run, simulator.ran(plan, run, progress), refused_plan(plan))

@@ -17,6 +17,7 @@ from psem_model.audit.formulas import plain, shared, text
 from psem_model.text import lines as text_lines
 from psem_model.text import places
 from psem_model.text.errors import BadInput
+from psem_model.text.report import VERSION
 
 
 @pytest.fixture
@@ -218,7 +219,7 @@ def test_several_claims_are_explained_at_once(psem):
 def test_explanations_as_json_have_the_documented_shape(psem):
     code, out, _ = psem("explain", "E2", "M8", "--json")
     found = json.loads(out)
-    assert (code, found["version"]) == (0, 1)
+    assert (code, found["version"]) == (0, VERSION)
     e2, m8 = found["claims"]
     assert e2["proved_in"]["function"] == "necessity_in_each_run"
     assert e2["proved_in"]["file"] == "proofs/equivalence.py"

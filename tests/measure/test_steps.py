@@ -64,9 +64,9 @@ def run_of(path, devices):
 def test_a_file_is_simulated_as_the_product_that_it_is_derived_from(strategy, sizes, file):
     asked = Asked("simulate", strategy, devices=sizes, model=SHAPE)
     one, other = measured(read(asked), ONCE), run_of(file(text_of(strategy)), sizes)
-    assert one.stages == other.stages
+    assert one.ran.stages == other.ran.stages
     assert other.as_predicted
-    assert other.divergence is None
+    assert other.ran.divergence is None
 
 
 TEXT = text_of("zero1 * tp+sp")
@@ -91,7 +91,7 @@ def test_what_is_accepted_of_a_changed_file_trains_as_one_device(data, file):
     path = file("\n".join(lines))
     try:
         assume(check_file(path, None, None, None).accepted)
-        divergence = run_of(path, "2x2").divergence
+        divergence = run_of(path, "2x2").ran.divergence
     except BadInput:
         assume(False)
     assert divergence is None
@@ -111,8 +111,8 @@ def test_a_wrong_line_makes_a_run_diverge(old, new, file):
     path = file(TEXT.replace(old, new))
     assert not check_file(path, None, None, None).accepted
     run = run_of(path, "2x2")
-    assert run.divergence is not None
-    assert run.verdict is not None
+    assert run.ran.divergence is not None
+    assert run.no is not None
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,14 @@ def test_the_peak_is_said_as_a_function_of_the_unit(strategy, devices, data):
     assert eval(formula, {"Max": max, "ceil": ceil, "shard": shard}, numbers) == exact(found["peak"])
 
 
+def test_a_shift_that_is_a_multiple_of_few_sizes_is_rejected_with_others(psem):
+    file = "tests/regressions/bigshift.toml"  # shifted by 6,000,018, a multiple of 3
+    code, _, err = psem("predict", "--schedule", file, *PSI, "--devices", 8)
+    assert code == 1
+    assert "slice of the device 6,000,018 places on" in err
+    assert psem("predict", "--schedule", file, *PSI, "--devices", 3)[0] == 0
+
+
 def test_the_default_unit_is_named(psem):
     _, out, _ = psem("predict", "zero3", *PSI, "--devices", 8)
     assert "parameters or gradients, all at once; --unit says how many" in out

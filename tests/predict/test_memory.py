@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psem_model.measure.products import transformer
+from psem_model.measure.transformers import transformer
 from spec.distribute import ALL, FROM_SLICES, NOTHING, distribute
 from spec.model_costs import elements, fullest_moment, in_precision, kept_bytes
 from spec.programs import live
@@ -252,7 +252,7 @@ def test_embedding_and_head_are_not_gathered_at_once(psem, predicted):
     for words, part in ((2**20, "the embedding"), (16, "a layer")):
         options = [x for name, value in SHAPE.items() for x in (f"--{name}", value)]
         _, out, _ = psem("predict", "zero3", "--devices", 2, "--vocabulary", words, *options)
-        assert f"parameters or gradients; unit: {part}" in out
+        assert f"parameters or gradients, of {part}" in out
     given_ = predicted("zero3", devices=8, unit=10**6, **shape)["memory"]
     assert given_["transient_of"]["states"] == 10**6
     assert exact(given_["transient"]["states"]) == (2 + 2) * 10**6

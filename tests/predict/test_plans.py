@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from psem_model.measure.products import transformer
+from psem_model.measure.transformers import transformer
 from psem_model.predict.parts import BACKWARD, FORWARD
 from psem_model.predict.plan import PARTS
 from spec.compose import combined, factor

@@ -1,16 +1,14 @@
-"""Products of strategies, simulated beside what is predicted, stage by stage."""
+"""A transformer on a product of strategies, simulated stage by stage."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
 
-from psem_model.measure.measured import FLOAT, MODULAR, Measured, Run
-from psem_model.measure.product_figures import figures
-from psem_model.measure.states import LARGEST, PER_ELEMENT
+from psem_model.measure.measured import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Ran, Run
+from psem_model.measure.stage_figures import figures
 from psem_model.predict.cuts import require_places
 from psem_model.predict.plan import Group, Plan
-from psem_model.predict.refused import refused_plan
 from psem_model.simulator.distributed import (
     DistributedTransformer,
     RealDescent,
@@ -35,18 +33,12 @@ PER_PAIR = 64  # of devices, for each group of weights
 NOT_COUNTED = "not counted: gathered parameters and gradients, as they pass"
 
 
-def measured(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> Measured:
-    """Simulate a model on a product of strategies, beside one device, and predict it.
+def ran(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> Ran:
+    """Simulate a model on a product of strategies, beside one device.
 
     `progress` is called with the number of works done, of `works`. Raises BadInput for a model that
     cannot be simulated, or not at these sizes.
     """
-    require_room(plan, run)
-    if plan.transformer.turned and plan.transformer.head_dim % 2:
-        raise BadInput(
-            f"these sizes cannot be simulated: given {plan.transformer.head_dim} features of a head; "
-            "expected an even number, as positions by angles turn them in pairs"
-        )
     done = 0
 
     def tell() -> None:
@@ -56,51 +48,14 @@ def measured(plan: Plan, run: Run, progress: Callable[[int], None] | None = None
             progress(done)
 
     try:
-        ran = transformer(plan, run.arithmetic, run.seed)
-        ran.told = tell
+        found = transformer(plan, run.arithmetic, run.seed)
+        found.told = tell
         for _ in range(run.steps):
-            ran.step()
+            found.step()
     except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
         raise BadInput(f"these sizes cannot be simulated: {error}") from None
-    no = refused_plan(plan)
-    return Measured(
-        name_of(plan),
-        name_of(plan),
-        _facts(plan),
-        run,
-        {
-            "psi": plan.psi,
-            "mesh": dict(plan.mesh),
-            "micro_batch": plan.micro_batch,
-            "sequence": plan.sequence,
-            "accumulate": plan.pipe.micro_batches,
-            "recompute": plan.again,
-            "offload_activations": plan.offload,
-            "steps": run.steps,
-            "arithmetic": run.arithmetic,
-            "seed": run.seed,
-        },
-        tuple(tuple(figures(ran, plan.stage(k))) for k in range(plan.pipe.stages)),
-        True,
-        NOT_COUNTED,
-        ran.divergence,
-        no.verdict if no else None,
-        bool(no and no.for_want_of_a_copy),
-    )
-
-
-def name_of(plan: Plan) -> str:
-    """The product with the sizes of its axes; a file's name."""
-    if plan.written:
-        return plan.text
-    mesh, factors = plan.mesh, plan.product.factors
-    return " * ".join(f"{f.name}({', '.join(f'{a}={mesh[a]}' for a in f.axes)})" for f in factors)
-
-
-def _facts(plan: Plan) -> tuple[str, ...]:
-    devices = counted(prod(plan.mesh.values()), "device")
-    micro_batches = counted(plan.pipe.micro_batches, "micro-batch")
-    return (f"{plan.psi:,} parameters; {devices}; {micro_batches} a step",)
+    stages = tuple(tuple(figures(found, plan.stage(k))) for k in range(plan.pipe.stages))
+    return Ran(stages, found.divergence, NOT_COUNTED)
 
 
 def works(plan: Plan, run: Run) -> int:
@@ -114,6 +69,11 @@ def require_room(plan: Plan, run: Run) -> None:
         raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
     choose("--arithmetic", run.arithmetic, dict.fromkeys(name for name, _ in ARITHMETICS))
     require_places(plan)
+    if plan.transformer.turned and plan.transformer.head_dim % 2:
+        raise BadInput(
+            f"these sizes cannot be simulated: given {plan.transformer.head_dim} features of a head; "
+            "expected an even number, as positions by angles turn them in pairs"
+        )
     if plan.pipe.stages > MOST_STAGES:
         stages = counted(plan.pipe.stages, "stage")
         raise BadInput(f"--devices: given {stages}; expected at most {MOST_STAGES} to simulate")

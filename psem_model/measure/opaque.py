@@ -1,28 +1,23 @@
-"""Training states of a plan, simulated beside what is predicted."""
+"""An opaque model of a plan, simulated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from psem_model.check.placements import BY_HAND, wants_a_copy
-from psem_model.measure.measured import EXACT, Figure, Measured, Run
+from psem_model.measure.measured import EXACT, LARGEST, PER_ELEMENT, Figure, Ran, Run
 from psem_model.predict.plan import Plan
 from psem_model.simulator import Mlp, simulate
-from psem_model.simulator import Run as Ran
+from psem_model.simulator import Run as Simulated
 from psem_model.simulator.passes import passes
 from psem_model.text.errors import BadInput
-from psem_model.text.figures import counted, in_bytes, memory
+from psem_model.text.figures import counted, memory
 from spec.arithmetic import ceil_div
 from spec.memory import MODEL_STATES
 from spec.schedule import Schedule
-from spec.verdict import MANY, Verdict, check
 
-LARGEST = 16 * 2**30  # bytes of all devices' arrays
-PER_ELEMENT, PER_FRACTION, GROWTH = 100, 150, 2.5  # bytes at the fullest moment; per step, fractions
+PER_FRACTION, GROWTH = 150, 2.5  # bytes at the fullest moment, per step, of fractions
 PER_UNIT, PER_LINK, PER_OPERATION, PER_BATCH = 5000, 32, 500, 400  # bytes beside them
 NOT_COUNTED = "not counted: activations, statistics and samples, whose size is the model's"
-JUDGED = 100  # micro-steps up to which the verdict on a run that matches takes no time
-NOT_JUDGED = f"no verdict with more than {JUDGED} micro-steps: psem check gives it"
 LIKELY = "likely a buffer that is never released, or a span that is not what its operation does"
 
 
@@ -61,10 +56,10 @@ def require_room(plan: Plan, run: Run) -> None:
         )
 
 
-def measured(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> Measured:
-    """Simulate a plan and predict it. Raises BadInput if its schedule is not one for the model."""
+def ran(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> Ran:
+    """Simulate a plan. Raises BadInput if its schedule is not one for the model."""
     try:
-        ran = simulate(
+        found = simulate(
             schedule_of(plan),
             plan.mesh,
             plan.psi,
@@ -81,66 +76,10 @@ def measured(plan: Plan, run: Run, progress: Callable[[int], None] | None = None
         if plan.perceptron is None:
             raise
         raise BadInput(f"--mlp: this schedule is not for a perceptron: {error}") from None
-    verdict, copy = _judged(plan, ran)
-    found = tuple(figures(plan, ran))
-    return Measured(
-        plan.text,
-        plan.text,
-        _facts(plan),
-        run,
-        {
-            "psi": plan.psi,
-            "unit": plan.unit or plan.psi,
-            "mlp": plan.perceptron,
-            "devices": plan.devices,
-            "mesh": dict(plan.mesh),
-            "steps": run.steps,
-            "accumulate": plan.micro_steps,
-            "bytes": in_bytes(plan.policy),
-            "arithmetic": run.arithmetic,
-            "seed": run.seed,
-        },
-        (found,),
-        False,
-        NOT_COUNTED,
-        ran.divergence,
-        verdict,
-        copy,
-        (LIKELY,),
-        tuple(_remarks(plan, ran, copy)),
-    )
+    return Ran((tuple(figures(plan, found)),), found.divergence, NOT_COUNTED, (LIKELY,))
 
 
-def _judged(plan: Plan, ran: Ran) -> tuple[Verdict | None, bool]:
-    """The verdict, if it rejects: a run may match by luck, within the tolerance or at its sizes."""
-    if ran.matches and plan.micro_steps > JUDGED:
-        return None, False
-    case = (schedule_of(plan), plan.mesh, min(plan.micro_steps, MANY), plan.policy)
-    verdict = check(*case)
-    return (None, False) if verdict.accepted else (verdict, wants_a_copy(*case))
-
-
-def _remarks(plan: Plan, ran: Ran, for_want_of_a_copy: bool) -> Iterator[str]:
-    if ran.matches and plan.micro_steps > JUDGED:
-        yield NOT_JUDGED
-    if for_want_of_a_copy and plan.written is None:
-        yield f"no right step is derived of this placement; {BY_HAND}"
-
-
-def _facts(plan: Plan) -> tuple[str, ...]:
-    mesh = " x ".join(f"{axis} {size:,}" for axis, size in plan.mesh.items())
-    layers = (
-        ""
-        if plan.perceptron is None
-        else f" (a perceptron of {plan.perceptron[0]} layers of {plan.perceptron[1]})"
-    )
-    return (
-        f"{plan.psi:,} parameters{layers} in units of {plan.unit or plan.psi:,}; {mesh}; "
-        f"{counted(plan.micro_steps, 'micro-step')} a step",
-    )
-
-
-def figures(plan: Plan, run: Ran) -> list[Figure]:
+def figures(plan: Plan, run: Simulated) -> list[Figure]:
     """What is counted, per device, and what is predicted for it."""
     (group,) = plan.stage(0).groups
     costs = group.costs
