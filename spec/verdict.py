@@ -117,7 +117,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
         try:
             store = _run(schedule, forms, store)
             forms.op_index, forms.op, forms.updated = -1, None, True
-            _require_agreed(forms, store, schedule)
+            require_agreed(forms, store, schedule)
             if schedule.training.statistics:
                 _require_statistics(forms, store)
         except Rejected as no:
@@ -168,7 +168,7 @@ def _roots(schedule: Schedule, mesh: Mapping[str, Number]) -> Iterator[dict[str,
         yield dict(zip(axes, places, strict=True))
 
 
-def _require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
+def require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
     """Every resting copy is the updated one, on every device that keeps it."""
     kept = [(State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "weight")]
     if forms.master:

@@ -13,7 +13,7 @@ from functools import cache
 import z3
 
 from proofs.kernel import RESOURCE_LIMIT, SEED, Obligation, Theorem
-from proofs.premises import premises_of
+from proofs.premises import all_are, premises_of
 from proofs.smtlib import Bool, Term, standalone_text
 from proofs.theorem import implies
 
@@ -36,7 +36,10 @@ def answer(text: str) -> str:
 
 
 def together(formulas: Sequence[Bool]) -> str:
-    """Whether formulas can hold together."""
+    """Whether formulas can hold together. Products are easy where all variables are one, or zero."""
+    tried = ([*formulas, *said] for v in (1, 0) if (said := all_are(v, formulas)))
+    if any(answer(standalone_text(each)) == "sat" for each in tried):
+        return "sat"
     return answer(standalone_text(list(formulas))) if formulas else "sat"
 
 
@@ -154,8 +157,12 @@ def witness(facts: Sequence[Bool]) -> str | None:
     """
     solver = _solver()
     solver.add(*(fact.translate(solver.ctx) for fact in facts))
+    solver.push()
+    solver.add(*(each.translate(solver.ctx) for each in all_are(0, facts)))
     if solver.check() != z3.sat:
-        return None
+        solver.pop()
+        if solver.check() != z3.sat:
+            return None
     model, values = solver.model(), []
     for term in _unknowns(facts):
         value = model.eval(term.translate(solver.ctx), model_completion=True)

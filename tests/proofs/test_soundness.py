@@ -1,0 +1,114 @@
+"""Break one rule of the checker: T4 must notice that what is accepted need not match."""
+
+import pytest
+
+from tests.support.broken import broken_copy, notices
+
+pytestmark = pytest.mark.slow
+
+MUTANTS = [
+    # (what is wrong, file, the rule, the broken rule)
+    (
+        "a sum of equal values forgets n",
+        "operators.py",
+        "n if both == (ALL, ALL) else",
+        "1 if both == (ALL, ALL) else",
+    ),
+    ("another device's slice is the owner's", "operators.py", "int(left.of == right.to)", "1"),
+    (
+        "an operator is read wrongly elsewhere",
+        "operators.py",
+        "    return (*named, *unnamed)",
+        "    return unnamed",
+    ),
+    (
+        "reduction forgets to sum",
+        "operators.py",
+        "total(n, lambda i: value({**device, axis: i}))",
+        "value(device)",
+    ),
+    (
+        "the owner is somebody else",
+        "operators.py",
+        "value({**device, axis: owner})",
+        "value({**device, axis: owner + 1})",
+    ),
+    (
+        "the rest of a group counts once",
+        "algebra.py",
+        "count * rest(place, self.named[i], self.sizes[i])",
+        "count",
+    ),
+    (
+        "a slice is added to what it replaces",
+        "algebra.py",
+        "change: NormalForm = add(new, scale(old, -1))",
+        "change: NormalForm = dict(new)",
+    ),
+    (
+        "what is not known is known when it is scaled",
+        "algebra.py",
+        "return add(scale(known, factor.value(self.mesh, self.micro_steps)), unknown)",
+        "return scale(known, factor.value(self.mesh, self.micro_steps))",
+    ),
+    (
+        "what is not known is nothing",
+        "algebra.py",
+        'form = {(Symbol("unknown", 0, made_of=why), (KEEP,) * len(self.axes)): 1}',
+        "form = {}",
+    ),
+    (
+        "the first device is the owner",
+        "algebra.py",
+        "self._apply(Operator(ALL, self.roots[axis]), axis, value)",
+        "self._apply(Operator(ALL, 0), axis, value)",
+    ),
+    (
+        "contributions are the same on all devices",
+        "words.py",
+        'SAME = ("weight", "moment", "statistics")',
+        'SAME = ("weight", "moment", "statistics", "gradient")',
+    ),
+    (
+        "the whole gradient is a device's own",
+        "forms.py",
+        "word: Word = (SUM,) * len(self.axes)",
+        "word: Word = (KEEP,) * len(self.axes)",
+    ),
+    (
+        "backward may read anything",
+        "forms.py",
+        'Need("fresh", view, self.symbol("weight", self.step), words, of)',
+        'Need("fresh", view, view, words, of)',
+    ),
+    (
+        "an update may apply any gradient",
+        "forms.py",
+        'Need("whole", gradient, self.whole(), "the gradients it applies are")',
+        'Need("whole", gradient, gradient, "the gradients it applies are")',
+    ),
+    (
+        "an update may read any moments",
+        "forms.py",
+        'Need("current", moment, now_moment, "the moments are")',
+        'Need("current", moment, moment, "the moments are")',
+    ),
+    (
+        "what is kept may be as old as the step",
+        "verdict.py",
+        "forms.symbol(kind, forms.step + 1)",
+        "forms.symbol(kind, forms.step)",
+    ),
+    (
+        "copies are compared at owners only",
+        "verdict.py",
+        "for position in forms.positions(rest.sharded) if unmet",
+        "for position in forms.positions(forms.axes) if unmet",
+    ),
+]
+
+
+@pytest.mark.parametrize(("wrong", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS])
+def test_a_checker_that_is_broken_is_not_sound(wrong, file, rule, broken, tmp_path):
+    broken_copy(tmp_path, file, rule, broken)
+    assert notices(tmp_path, "proofs.soundness", "what_is_accepted_matches"), wrong
