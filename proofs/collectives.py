@@ -105,6 +105,54 @@ def _goes_round(
 
 
 @dataclass(frozen=True)
+class Round:
+    """Sums of a chunk over so many devices from one on; round the ring they may start anywhere."""
+
+    indices: tuple[Any, ...]  # device, chunk, step, device from the start on
+    window: Sum  # window(start, chunk; devices)
+    along: Theorem
+    chunks_go_round: Theorem
+    earlier: Theorem
+    later: Theorem
+
+
+def _round(r: Ring, x: Any) -> Round:
+    """The sums round a ring of what device d has of chunk c."""
+    k, n = r.k, r.n
+    d, c, s, i, start = k.integers("d c s i start")
+    around = k.suppose("device_d_plus_n_is_device_d", [d, c], x(d + n, c) == x(d, c))
+    along = k.suppose("chunk_c_plus_n_is_chunk_c", [d, c], x(d, c + n) == x(d, c))
+    window = total(k, "window", [start, c], i, x(start + i, c))
+    shifted = k.induct(
+        "a_window_moves_by_one",
+        i,
+        window(start, c, i) + x(start + i, c) == x(start, c) + window(start + 1, c, i),
+        base=[window.start, window.start.at(start=start + 1)],
+        step=[window.next, window.next.at(start=start + 1)],
+    )
+    earlier = k.induct(
+        "a_sum_round_the_ring_may_start_earlier",
+        s,
+        window(-s, c, n) == window(0, c, n),
+        step=[shifted.at(start=-s - 1, i=n), around.at(d=-s - 1), r.some_devices],
+    )
+    later = k.induct(
+        "a_sum_round_the_ring_may_start_later",
+        s,
+        window(s, c, n) == window(0, c, n),
+        step=[shifted.at(start=s, i=n), around.at(d=s), r.some_devices],
+    )
+    also = k.induct(
+        "a_sum_of_one_chunk_goes_round",
+        i,
+        window(start, c + n, i) == window(start, c, i),
+        base=[window.start, window.start.at(c=c + n)],
+        step=[window.next, window.next.at(c=c + n), along.at(d=start + i)],
+    )
+    return Round((d, c, s, i), window, along, also, earlier, later)
+
+
+@dataclass(frozen=True)
 class Scattered:
     """What a ring reduce-scatter leaves."""
 
@@ -118,9 +166,9 @@ class Scattered:
 def _reduce_scatter(r: Ring, x: Any) -> Scattered:
     """After n - 1 steps device d's chunk d is the sum of all devices' chunk d."""
     k, n = r.k, r.n
-    d, c, s, i, start = k.integers("d c s i start")
-    around = k.suppose("device_d_plus_n_is_device_d", [d, c], x(d + n, c) == x(d, c))
-    along = k.suppose("chunk_c_plus_n_is_chunk_c", [d, c], x(d, c + n) == x(d, c))
+    around = _round(r, x)
+    d, c, s, i = around.indices
+    window, along, also = around.window, around.along, around.chunks_go_round
     sums, at0, then = _buffer(r, "sums", x, spec.reduce_scatter_step)
 
     def after(theorem: Theorem, device: Any, chunk: Any, step: Any) -> Theorem:
@@ -139,7 +187,6 @@ def _reduce_scatter(r: Ring, x: Any) -> Scattered:
         ],
     )
     # the travelling partial sum
-    window = total(k, "window", [start, c], i, x(start + i, c))
     travelling = k.induct(
         "the_partial_sum_grows_by_one_device_a_step",
         s,
@@ -158,33 +205,6 @@ def _reduce_scatter(r: Ring, x: Any) -> Scattered:
         ],
         at=[{"d": d - 1}],
     )
-    # a sum round the ring may start anywhere
-    shifted = k.induct(
-        "a_window_moves_by_one",
-        i,
-        window(start, c, i) + x(start + i, c) == x(start, c) + window(start + 1, c, i),
-        base=[window.start, window.start.at(start=start + 1)],
-        step=[window.next, window.next.at(start=start + 1)],
-    )
-    leftwards = k.induct(
-        "a_sum_round_the_ring_may_start_earlier",
-        s,
-        window(-s, c, n) == window(0, c, n),
-        step=[shifted.at(start=-s - 1, i=n), around.at(d=-s - 1), r.some_devices],
-    )
-    rightwards = k.induct(
-        "a_sum_round_the_ring_may_start_later",
-        s,
-        window(s, c, n) == window(0, c, n),
-        step=[shifted.at(start=s, i=n), around.at(d=s), r.some_devices],
-    )
-    also = k.induct(
-        "a_sum_of_one_chunk_goes_round",
-        i,
-        window(start, c + n, i) == window(start, c, i),
-        base=[window.start, window.start.at(c=c + n)],
-        step=[window.next, window.next.at(c=c + n), along.at(d=start + i)],
-    )
     goes_round = _goes_round(r, "sums", sums, at0, then, [along], d, c, s)
     done = k.prove(
         "ring_reduce_scatter_leaves_each_device_its_sum",
@@ -194,8 +214,8 @@ def _reduce_scatter(r: Ring, x: Any) -> Scattered:
             travelling.at(s=n - 1),
             goes_round.at(c=d - n, s=n - 1),
             also.at(start=0, c=d - n, i=n),
-            leftwards.at(s=n - 1 - d, c=d - n),
-            rightwards.at(s=d - n + 1, c=d - n),
+            around.earlier.at(s=n - 1 - d, c=d - n),
+            around.later.at(s=d - n + 1, c=d - n),
         ],
     )
     return Scattered(sums, window, done, goes_round.at(s=n - 1), also.at(start=0, i=n))
@@ -267,22 +287,86 @@ def _volume(k: Kernel, collective: spec.Collective, rings: int) -> Theorem:
     )
 
 
+def _ring_reduce(k: Kernel) -> tuple[Theorem, Theorem]:
+    """A sum that sets out from its owner, and to which each device adds, is home after n hops."""
+    r, x = ring(k), _starting_buffers(k)
+    around = _round(r, x)
+    d, t = k.integers("at turn")
+    sums, first, then = k.recursion(
+        "sums",
+        [d],
+        t,
+        x(d, d),
+        lambda before: spec.ring_reduce_step(before, x, t + 1)(d),
+    )
+    window, n = around.window, r.n
+    travelling = k.induct(
+        "the_sum_grows_by_one_device_a_turn",
+        t,
+        sums(d, t) == window(d - t, d - t, t + 1),
+        base=[first, window.start.at(start=d, c=d), window.next.at(start=d, c=d, i=0)],
+        step=[then, window.next.at(start=d - t - 1, c=d - t - 1, i=t + 1)],
+        at=[{"at": d - 1}],
+    )
+    home = k.prove(
+        "after_one_hop_more_each_device_has_its_sum",
+        sums(d - 1, n - 1) == window(0, d, n),
+        uses=[
+            r.some_devices,
+            travelling.at(at=d - 1, turn=n - 1),
+            around.chunks_go_round.at(start=0, c=d - n, i=n),
+            around.earlier.at(s=n - d, c=d - n),
+            around.later.at(s=d - n, c=d - n),
+        ],
+    )
+    chunk, hop = k.integers("ring_chunk hop")
+    hops = k.fixed("hops", z3.IntSort())
+    sent = total(k, "sent", [chunk], hop, chunk)
+    volume = k.prove(
+        "ring_reduce_volume_is_exact",
+        spec.RING_REDUCE.volume(hops, chunk) == sent(chunk, hops),
+        given=[hops >= 2],
+        uses=[closed_form(k, "one_chunk_a_hop", sent, hop * chunk).at(hop=hops)],
+    )
+    return home, volume
+
+
+def _ring_gather(k: Kernel) -> tuple[Theorem, Theorem]:
+    """In turn t a device has the chunk that the device t before it began with."""
+    d, t = k.integers("at turn")
+    own = k.function("own", z3.IntSort(), z3.RealSort())
+    has, first, then = k.recursion(
+        "has", [d], t, own(d), lambda before: spec.ring_gather_step(before)(d)
+    )
+    meaning = k.induct(
+        "chunks_come_in_turn",
+        t,
+        has(d, t) == own(spec.all_gather_sends(d, t)),
+        base=[first],
+        step=[then],
+        at=[{"at": d - 1}],
+    )
+    return meaning, _volume(k, spec.RING_GATHER, 1)
+
+
 @claim("C1")
 def ring_reduce_scatter_sums(k: Kernel) -> tuple[Theorem, ...]:
     """After n - 1 steps of a ring reduce-scatter, device d has the sum of all devices' chunk d.
 
-    Each device has sent (n - 1) chunks of ceil(M/n) elements. (Claim C1; design 2.5)
+    Each device has sent (n - 1) chunks of ceil(M/n) elements. Where each adds to a chunk's sum in the
+    chunk's turn, from its owner on, the sum is home after n. (Claim C1; design 2.5)
     """
     r = ring(k)
     meaning = _reduce_scatter(r, _starting_buffers(k)).done
-    return meaning, _volume(k, spec.REDUCE_SCATTER, 1)
+    return meaning, _volume(k, spec.REDUCE_SCATTER, 1), *_ring_reduce(k.part("turn_by_turn"))
 
 
 @claim("C2")
 def ring_all_gather_copies(k: Kernel) -> tuple[Theorem, ...]:
     """After n - 1 steps of a ring all-gather, every device has every device's chunk.
 
-    Each device has sent (n - 1) chunks of ceil(M/n) elements. (Claim C2; design 2.5)
+    Each device has sent (n - 1) chunks of ceil(M/n) elements. Where a device has one chunk at a time,
+    it has that of the device t before it in turn t. (Claim C2; design 2.5)
     """
     r = ring(k)
     own = _starting_buffers(k)
@@ -299,7 +383,7 @@ def ring_all_gather_copies(k: Kernel) -> tuple[Theorem, ...]:
         lambda e, chunk: [own_round.at(device=e, chunk_number=chunk)],
         lambda chunk: value_round.at(chunk_number=chunk),
     )
-    return meaning, _volume(k, spec.ALL_GATHER, 1)
+    return meaning, _volume(k, spec.ALL_GATHER, 1), *_ring_gather(k.part("turn_by_turn"))
 
 
 @claim("C3")

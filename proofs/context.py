@@ -14,9 +14,9 @@ import z3
 from proofs.claim import claim
 from proofs.kernel import Bool, Kernel, Theorem
 from proofs.online_softmax import Softmax, backward_from_the_log_sum_exp, equal, softmax
-from proofs.sums import Sum, closed_form, total
+from proofs.sums import Sum, closed_form, equal_terms, of_sums, total
 from spec.collectives import all_gather_sends
-from spec.online_softmax import Partial, merge, nothing, weight
+from spec.online_softmax import Partial, merge, merge_outputs, nothing, weight
 
 BOOL, INT, REAL = z3.BoolSort(), z3.IntSort(), z3.RealSort()
 
@@ -84,6 +84,7 @@ class Weighted:
     of: Sum  # of(device, lo, hi, reference; keys): in a span of turns
     plain: Sum  # of all visible keys, with exp(score) as weights
     rescaled: Theorem
+    joined: Theorem
     union: Theorem
     none: Theorem
     all: Theorem
@@ -133,6 +134,7 @@ def _weighted(x: Keys, field: str, value: Any) -> Weighted:
         of,
         plain,
         rescaled,
+        joined,
         union,
         none=closed_form(k, f"{field}_of_no_turn_is_nothing", of, zero, given=[hi <= lo]),
         all=k.induct(
@@ -271,6 +273,127 @@ def _attention(k: Kernel) -> tuple[Theorem, ...]:
     return whole, *(w.union for w in both), any_reference, hidden
 
 
+def shares_merge_turn_by_turn(k: Kernel) -> Theorem:
+    """What is linear in each turn's softmax alone, merged by log-sum-exps, is that of all keys.
+
+    As the lines of a program have it: after each turn the output so far is that of the keys so far. In
+    each turn some keys are seen: where a mask hides one, its score is low.
+    """
+    x, zero = _keys(k), z3.RealVal(0)
+    value, t, device = k.function("value", INT, REAL), k.integers("t"), x.device
+    totals = _weighted(x, "total", z3.RealVal(1))
+    values = _weighted(x, "weighted", value(x.key))
+
+    def of(w: Weighted, lo: Any, hi: Any) -> Any:
+        return w.of(device, lo, hi, zero, x.size)
+
+    def plain(log_total: Any) -> Any:
+        return weight(log_total, zero, x.s.reals)
+
+    log, out = (k.function(name, INT, INT, REAL) for name in ("turns_log_total", "turns_output"))
+    together = k.function("together", REAL, REAL, REAL)
+    a, b = k.reals("a_log b_log")
+    of_both = k.suppose("logs_of_sums", [a, b], plain(together(a, b)) == plain(a) + plain(b))
+    alone = k.suppose(
+        "each_turn_alone",
+        [device, t],
+        z3.And(
+            plain(log(device, t)) == of(totals, t, t + 1),
+            out(device, t) * of(totals, t, t + 1) == of(values, t, t + 1),
+        ),
+    )
+    logs, first_log, next_log = k.recursion(
+        "log_total_so_far",
+        [device],
+        t,
+        log(device, 0),
+        lambda before: together(before(device), log(device, t + 1)),
+    )
+    now, coming, both = logs(device, t), log(device, t + 1), logs(device, t + 1)
+    outputs, first_out, next_out = k.recursion(
+        "output_so_far",
+        [device],
+        t,
+        out(device, 0),
+        lambda before: merge_outputs(before(device), now, out(device, t + 1), coming, both, x.s.reals),
+    )
+    ahead = {"lo": 0, "mid": t + 1, "hi": t + 2, "at_m": zero, "key": x.size}
+    joined = [w.joined.at(**ahead) for w in (totals, values)]
+    of_logs = k.induct(
+        "logs_so_far_are_of_the_keys_so_far",
+        t,
+        plain(now) == of(totals, 0, t + 1),
+        base=[first_log, alone.at(t=0)],
+        step=[next_log, of_both.at(a_log=now, b_log=coming), alone.at(t=t + 1), joined[0], x.sized],
+    )
+    had, came = outputs(device, t), out(device, t + 1)
+    outputs_so_far = k.induct(
+        "outputs_so_far_are_of_the_keys_so_far",
+        t,
+        had * plain(now) == of(values, 0, t + 1),
+        base=[first_out, first_log, alone.at(t=0)],
+        step=[
+            next_out,
+            alone.at(t=t + 1),
+            x.s.rescaled(had, now, both, zero),
+            x.s.rescaled(came, coming, both, zero),
+            joined[1],
+            x.sized,
+        ],
+    )
+    last = x.n - 1
+    return k.prove(
+        "merged_turns_give_the_attention_over_all_keys",
+        outputs(device, last) == Partial(zero, totals.plain(x.size), values.plain(x.size)).output,
+        given=[x.n >= 1],
+        uses=[
+            outputs_so_far.at(t=last),
+            of_logs.at(t=last),
+            totals.all.at(key=x.size),
+            values.all.at(key=x.size),
+            x.s.positive.at(x=logs(device, last), m=zero),
+            x.sized,
+        ],
+    )
+
+
+def _known_before_the_loop(k: Kernel) -> Theorem:
+    """What shares and their gradients sum to as products, output and its gradient do: for one query.
+
+    Shares p(u), values v(u, d): the output is the sum of p(u) v(u, d) over keys, and the gradient of a
+    share that of c(d) v(u, d) over features.
+    """
+    u, d = k.integers("u d")
+    share, value = k.function("share", INT, REAL)(u), k.function("value", INT, INT, REAL)(u, d)
+    cotangent = k.function("cotangent", INT, REAL)(d)
+    by_feature, rows, by_key, columns, exchanged = of_sums(
+        k, "pairs", d, u, cotangent * share * value, []
+    )
+    output = total(k, "output", [d], u, share * value)
+    of_share = total(k, "of_share", [u], d, cotangent * value)
+    with_output = total(k, "with_output", [u], d, cotangent * output.upto(u))
+    with_share = total(k, "with_share", [d], u, share * of_share.upto(d))
+    factors = [
+        closed_form(
+            k, f"{name}_factor", of, factor * inner.upto(upto), base=[inner.start], uses=[inner.next]
+        )
+        for name, of, factor, inner, upto in (
+            ("cotangents", by_feature, cotangent, output, u),
+            ("shares", by_key, share, of_share, d),
+        )
+    ]
+    sides = [
+        equal_terms(k, "of_the_output", with_output, rows, factors[0], given=[u >= 0]),
+        equal_terms(k, "of_the_shares", with_share, columns, factors[1], given=[d >= 0]),
+    ]
+    return k.prove(
+        "the_product_with_the_output_is_that_with_the_shares",
+        with_output(u, d) == with_share(d, u),
+        given=[u >= 0, d >= 0],
+        uses=[*sides, exchanged],
+    )
+
+
 def _ring_order(k: Kernel) -> Theorem:
     """Blocks round a ring, as in its all-gather: each has one turn on each device, of n."""
     d, c, s = k.integers("d c s")
@@ -289,11 +412,15 @@ def blocks_in_any_order_give_the_whole_attention(k: Kernel) -> tuple[Theorem, ..
     """Partial results merged in any order, on each device another, give the attention over all keys.
 
     For any keys, mask, cut into n blocks and references; blocks that the mask hides are nothing. A
-    ring is such an order on each device. The backward pass finds the same softmax and the gradients of
-    scores, block by block, from the saved log-sum-exp. (Claim F2; arXiv 2310.01889, section 3)
+    ring is such an order on each device. Outputs of each turn's softmax alone merge as well, by their
+    log-sum-exps: so a loop over turns finds it. The backward pass finds the same softmax and the
+    gradients of scores, block by block, from the saved log-sum-exp, and from what the output and its
+    gradient sum to as products, which is known before the loop. (Claim F2; 2310.01889, section 3)
     """
     return (
         *_attention(k.part("blocks")),
         _ring_order(k.part("ring")),
         *backward_from_the_log_sum_exp(k.part("backward")),
+        shares_merge_turn_by_turn(k.part("turns")),
+        _known_before_the_loop(k.part("products")),
     )

@@ -143,28 +143,34 @@ def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
 
 @claim("X7")
 def context_parallelism_moves_keys_or_heads(k: Kernel) -> tuple[Theorem, ...]:
-    """Ring attention moves 2bs kv d(n-1)/n elements forward, and twice that backward.
+    """Ring attention moves 2bs kv d(n-1)/n elements forward, and 2bs kv d(2n-1)/n backward.
 
-    Backward passes keys and values round again, and their gradients; as much as forward if keys and
-    values are held. By all-to-all it is bs(2ad + 2 kv d)(n-1)/n^2, forward and backward: 4bsh(n-1)/n^2
+    Backward passes keys and values round again, and their gradients, which are one hop from home after
+    the last turn. With keys and values gathered it is twice the forward's, and as much as forward if
+    they are held. By all-to-all it is bs(2ad + 2 kv d)(n-1)/n^2, forward and backward: 4bsh(n-1)/n^2
     with a key for each head, an n-th of tensor and sequence parallelism's. All gradients of weights
     are all-reduced, once a step. (Claim X7; Ring Attention 2310.01889, Ulysses 2309.14509 section 3.2)
     """
     found: list[Theorem] = []
     for name, model in MODELS:
         x = Symbols(k.part(name), model)
-        ring, held = x.program("cp"), x.program("cp", held=True)
-        swap = x.program("cp-all-to-all")
-        keys = 2 * x.passed * (x.b * x.s * x.kv * x.d)
+        gathered, held = (x.program("cp-all-gather", held=held) for held in (False, True))
+        ring, swap = x.program("cp"), x.program("cp-all-to-all")
+        all_keys = 2 * x.b * x.s * x.kv * x.d
+        keys = x.passed * all_keys
         both = x.passed * (x.b * x.s / x.n) * (2 * x.a * x.d + 2 * x.kv * x.d)
         volumes = {
             "ring_forward": (ring, ring.forward, keys),
-            "ring_backward": (ring, ring.backward, 2 * keys),
-            "ring_held_backward": (held, held.backward, keys),
+            "all_gather_forward": (gathered, gathered.forward, keys),
+            "all_gather_backward": (gathered, gathered.backward, 2 * keys),
+            "all_gather_held_backward": (held, held.backward, keys),
             "ring_gradients": (ring, sums(ring), x.gradients(ring)),
             "all_to_all_gradients": (swap, sums(swap), x.gradients(swap)),
         }
         found += x.sends(volumes)
+        is_reciprocal = x.n * x.n.reciprocal == 1
+        backward = {"ring_backward": (ring, ring.backward, keys + all_keys)}
+        found += x.sends(backward, is_reciprocal)
         all_to_all = {
             "all_to_all_forward": (swap, swap.forward, both),
             "all_to_all_backward": (swap, swap.backward, both),

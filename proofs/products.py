@@ -35,7 +35,7 @@ LLAMA = Transformer(
     4, 8, 2, 2, 4, 32, 16, gated=True, function="silu", norm="rms_norm", biases=frozenset()
 )
 SHAPES = (GPT, LLAMA, *(replace(shape, experts=4, chosen=2) for shape in (GPT, LLAMA)))
-KINDS = (("tp", "tp+sp"), ("ep",), ("cp", "cp-all-to-all"), ("pp",))
+KINDS = (("tp", "tp+sp"), ("ep",), ("cp", "cp-all-gather", "cp-all-to-all"), ("pp",))
 CHOICES = product(*(("", *kind) for kind in KINDS))  # none or one of each kind
 MODELS = [names for choice in CHOICES if (names := tuple(filter(None, choice)))]
 

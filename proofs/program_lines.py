@@ -14,6 +14,7 @@ from typing import Any
 
 import z3
 
+from proofs.context import shares_merge_turn_by_turn
 from proofs.kernel import Kernel, KernelError, Theorem
 from proofs.sums import Sum, closed_form, equal_terms, of_sums, partition, total
 from spec.layouts import Layout
@@ -26,6 +27,7 @@ R, S, P = Layout
 CONTRACT, ADD, FUNCTION, RENAME = "contract", "add", "function", "rename"
 LEFT, RIGHT, BOTH, SUMMED = "left", "right", "both", "summed"  # what has an index that is kept, or not
 ROWS, NAMED, NO = "rows", "named", ""  # needed whole; given another name; nothing is cut
+MERGE = "merge"  # a softmax of each turn's keys alone, what is linear in it, and their merge
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,9 @@ class Rule:
         lies = "_".join(lie.value.lower() for lie in self.lies)
         cut = f"_cut_{self.cut}" if self.cut else ""
         return f"{self.does}{cut}_of_{lies}_is_{self.result.value.lower()}"
+
+
+MERGED = Rule(MERGE, ROWS, (S,), R)
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def _held(
 
 def proved(k: Kernel, rule: Rule) -> Theorem:
     """The theorem that a rule is right. Raises KernelError if there is none."""
-    prover = {CONTRACT: _contracted, ADD: _added, FUNCTION: _function, RENAME: _renamed}
+    prover = {CONTRACT: _contracted, ADD: _added, FUNCTION: _function, RENAME: _renamed, MERGE: _merged}
     return prover.get(rule.does, _moved)(k, rule)
 
 
@@ -209,6 +214,12 @@ def _function(k: Kernel, rule: Rule) -> Theorem:
     return k.prove(
         "result_lies_so", function(x.local, place) == function(x.whole, place), given, [rows]
     )
+
+
+def _merged(k: Kernel, rule: Rule) -> Theorem:
+    """Claim F2, turn by turn."""
+    _require(k, rule, rule == MERGED)
+    return shares_merge_turn_by_turn(k)
 
 
 def _renamed(k: Kernel, rule: Rule) -> Theorem:

@@ -23,6 +23,7 @@ from proofs.program_lines import (
     FUNCTION,
     INT,
     LEFT,
+    MERGED,
     NAMED,
     NO,
     REAL,
@@ -39,10 +40,20 @@ from proofs.program_lines import (
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along
 from spec.model_strategies import MODEL_AXES
-from spec.programs import COLLECTIVE, Axis, Move, Program, check_program, of_cotangent, result
+from spec.programs import (
+    COLLECTIVE,
+    IN_TURNS,
+    Axis,
+    Lies,
+    Move,
+    Program,
+    check_program,
+    of_cotangent,
+    result,
+)
 from spec.terms import Terms, computed, differentiated, given_to
-from spec.transformer import Transformer, parts
-from spec.values import Builder, Does, Operation, Part, Role, Value
+from spec.transformer import Transformer, layer, parts
+from spec.values import LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 
 # one of each kind; sizes do not matter to what is derived
 GPT = Transformer(1, 8, 4, 4, 2, 32, 16, positions=4, dropout=True)
@@ -63,6 +74,8 @@ def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -
             raise KernelError(f"{operation}: {value} cannot lie {lie}")
     if operation.does is Does.RENAME:
         return {_rule_of_rename(operation, axis, lies[0], made)}
+    if any(lie.shares_of for lie in (*lies, made)):
+        return {MERGED}
     cut = {lie.index for lie in (*lies, made)} - {""}
     if len(cut) > 1:
         raise KernelError(f"{operation}: one axis cuts {' and '.join(sorted(cut))}")
@@ -70,16 +83,23 @@ def rules_of(operation: Operation, axis: Axis, lies: Sequence[Lie], made: Lie) -
     if operation.does is Does.CONTRACT:
         parts_of = _parts_of_indices(operation.contraction)
         return {Rule(CONTRACT, parts_of[index] if index else NO, layouts, made.layout)}
-    if len({frozenset(value.indices) for value in values}) > 1:
+    operands = 1 + operation.backward if operation.does is Does.NORMALISE else len(lies)
+    rows = {*operation.reads[0].indices} - {operation.over}
+    of_rows = [operation.makes] if operation.function == LOG_TOTAL else []
+    of_rows += operation.reads[operands:]
+    of_elements = [value for value in values if value not in of_rows]
+    alike = len({frozenset(value.indices) for value in of_elements}) == 1
+    if not alike or any({*value.indices} != rows for value in of_rows):
         raise KernelError(f"{operation}: not element by element")
     if operation.does is Does.ADD:
         return {Rule(ADD, BOTH if index else NO, layouts, made.layout)}
-    cut_in = ROWS if index and index == operation.over else BOTH
-    known = layouts[-1]  # what the function, or its derivative, is computed from
+    # what has a number for each row at hand goes element by element
+    cut_in = ROWS if index and index == operation.over and operands == len(lies) else BOTH
+    known = layouts[operands - 1]  # what the function, or its derivative, is computed from
     function = Rule(FUNCTION, cut_in if known is S else NO, (known,), known)
     if not operation.backward:
         return {replace(function, result=made.layout)}
-    return {function, Rule(CONTRACT, cut_in if index else NO, layouts, made.layout)}
+    return {function, Rule(CONTRACT, cut_in if index else NO, layouts[:operands], made.layout)}
 
 
 @lru_cache(maxsize=1024)
@@ -114,25 +134,38 @@ def rules_in(program: Program) -> set[Rule]:
     """Those of every line of a program, along every axis, of values that lie as the program says."""
     found: set[Rule] = set()
     part, lies = program.part, program.lies
-    starts = {v: {a.name: a.rest(v, part) for a in program.axes} for v in given_to(part)}
+    starts = {v: {a.name: a.rest(v, part) for a in program.every_axis} for v in given_to(part)}
     starts[program.seed] = of_cotangent(lies[program.gives])
     if any(lies[value] != start for value, start in starts.items()):
         raise KernelError(f"{part.name}: starts from values that lie otherwise")
     for line in program.lines:
         if isinstance(line, Move):
             before = lies[line.value]
-            moved = before[line.axis] == line.before != line.after
-            if not moved or lies[line.makes] != {**before, line.axis: line.after}:
+            moved = before[line.axis].plain == line.before != line.after
+            after = {**before, line.axis: line.after, **_in_turns(line, before)}
+            if not moved or lies[line.makes] != after:
                 raise KernelError(f"{line}: does not move it there")
-            found.add(Rule(line.collective, NO, (line.before.layout,), line.after.layout))
+            rule = Rule(line.collective, NO, (line.before.layout,), line.after.layout)
+            found.add(MERGED if line.by else rule)
             continue
-        for axis in program.axes:
+        for axis in program.every_axis:
             reads = [lies[value][axis.name] for value in line.reads]
             made = result(line, axis, *reads)
             if lies[line.makes][axis.name] != made:
                 raise KernelError(f"{line}: is said to lie {lies[line.makes][axis.name]}, not {made}")
             found |= rules_of(line, axis, reads, made)
     return found
+
+
+def _in_turns(line: Move, before: Lies) -> Lies:
+    """How a value that goes round a ring, or is sent home, lies along the turns of that."""
+    if not line.in_turns or line.axis == line.turns:
+        return {}
+    begins = line.after == WHOLE
+    needed, after = (WHOLE, line.before) if begins else (line.after, WHOLE)
+    if before[line.turns] != needed:
+        raise KernelError(f"{line}: is not of these turns")
+    return {line.turns: after}
 
 
 @lru_cache(maxsize=1)
@@ -151,12 +184,17 @@ def accepted_rules() -> frozenset[Rule]:
         Operation(Does.NORMALISE, (row,), row, "f", "i"),
         Operation(Does.APPLY, (row, row), row, "f", backward=True),
         Operation(Does.NORMALISE, (row, row), row, "f", "i", backward=True),
+        Operation(Does.NORMALISE, (row,), of("b"), LOG_TOTAL, "i"),
+        Operation(Does.NORMALISE, (row,), row, "softmax", "i"),
+        Operation(Does.NORMALISE, (row, of("b")), row, "softmax", "i"),
+        Operation(Does.NORMALISE, (row, row, of("b")), row, "softmax", "i", backward=True),
         Operation(Does.RENAME, (row,), of("u", "i"), renamed=(("b", "u"),)),
         Operation(Does.RENAME, (of("b", "s", "j"),), of("e", "c"), renamed=(("b", "c"), ("s", "c"))),
         Operation(Does.RENAME, (of("e", "c"),), of("b", "s"), renamed=(("c", "b"), ("c", "s"))),
     ]
-    found = {Rule(name, NO, (before,), after) for (before, after), name in COLLECTIVE.items()}
-    axes = [Axis("axis", stream=index) for index in ("", "b", "s")]
+    moves = (*COLLECTIVE.items(), *IN_TURNS.items())
+    found = {Rule(name, NO, (before,), after) for (before, after), name in moves}
+    axes = [*(Axis("axis", stream=index) for index in ("", "b", "s")), Axis("turns", in_time=True)]
     for operation, axis in product(operations, axes):
         choices = [(WHOLE, PARTIAL, *map(along, value.indices)) for value in operation.reads]
         for lies in product(*choices):
@@ -238,13 +276,17 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     the typing rule accepts of an operation is right. On whole values they are the model and its
     gradients by the chain rule. A copy's gradient sums over the outputs of its uses: where these are
     cut it is partial, by the rule of summed indices, and the all-reduce of its terms is the whole
-    gradient. Two products without any one of their moves are rejected, and with slices of a gradient
+    gradient. The turns of a ring are an axis, with one rule more: a softmax of each turn's keys alone,
+    what is linear in it, and their merge (F2). A layer on a ring, and two products on every axis, are
+    rejected without any one of their moves, and with slices of a gradient
     where the weight is whole: what a program gives, returns and leaves as gradients is asked for.
     (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
     needed = {*accepted_rules()}
     for part in PARTS:
         needed |= checked(part, [(), *((axis,) for axis in AXES)])
+    for move in (ring := distribute(layer(LLAMA), (MODEL_AXES["cp"],))).moves:
+        must_reject(check_program, ring.without(move))
     for axis in AXES:
         program = distribute(projection(), (axis,))
         for move in program.moves:

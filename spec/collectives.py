@@ -14,6 +14,7 @@ from spec.arithmetic import Number
 from spec.layouts import Layout
 
 Chunks = Callable[[Number, Number], Number]
+Slot = Callable[[Number], Number]  # what a device has in a turn
 Select = Callable[[object, Number, Number], Number]  # (condition, then, otherwise)
 SameChunk = Callable[[Number, Number], object]  # equal modulo n
 
@@ -48,6 +49,16 @@ def all_gather_step(buffer: Chunks, step: Number, same: SameChunk, select: Selec
         return select(arrives, buffer(device - 1, chunk), buffer(device, chunk))
 
     return after
+
+
+def ring_gather_step(slot: Slot) -> Slot:
+    """After a turn: the slice that the device on the left had."""
+    return lambda device: slot(device - 1)
+
+
+def ring_reduce_step(sums: Slot, terms: Chunks, turn: Number) -> Slot:
+    """After a turn: the sum that the device on the left had, and one's own term of the turn's slice."""
+    return lambda device: sums(device - 1) + terms(device, all_gather_sends(device, turn))
 
 
 def all_to_all_sends(device: Number, step: Number) -> Number:
@@ -110,3 +121,17 @@ ALL_TO_ALL = Collective(
     ring_steps,
 )
 COLLECTIVES = {c.name: c for c in (ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_TO_ALL)}
+
+# the same turn by turn: where a collective has all at once, a ring has one slice at a time
+RING_GATHER = Collective(
+    "ring_gather", S, R, "every device has every device's slice, each in one turn", ring_steps
+)
+# a slice's sum sets out from its owner with the slice, and is one hop from home when all have added
+RING_REDUCE = Collective(
+    "ring_reduce",
+    P,
+    S,
+    "every device receives the sum of its slice, to which each adds in the slice's turn",
+    lambda n: 0 if n == 1 else n,
+)
+RING = {c.name: c for c in (RING_GATHER, RING_REDUCE)}

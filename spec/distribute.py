@@ -3,16 +3,18 @@
 Weights stay where an axis puts them, what layers hand on (the stream) lies where it says, and by the
 layout rule everything else comes out to lie somewhere. What then lies otherwise than the next operation
 needs it is moved: that is all the communication of tensor, sequence, context and expert parallelism.
+Where an axis has a ring, what would be gathered goes round it, and its turns are an axis in time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from spec.layouts import PARTIAL, WHOLE, LayoutError, Lie, along, contract
-from spec.programs import Axis, Lies, Line, Move, Program, of_cotangent, result
-from spec.values import Does, Operation, Part, Role, Value
+from spec.layouts import PARTIAL, WHOLE, Layout, LayoutError, Lie, along, contract
+from spec.programs import Axis, Lies, Line, Move, Program, of_cotangent, result, with_turns
+from spec.turns import arranged, is_in_turns
+from spec.values import FULL, LOG_TOTAL, Does, Operation, Part, Role, Value
 
 # moves in the order in which they are made: those that leave less first
 ORDER = ("slice", "reduce_scatter", "all_to_all", "all_reduce", "all_gather")
@@ -48,7 +50,8 @@ class _Work:
     """A program while it is written. `now` is the form in which a value is at hand."""
 
     def __init__(self, part: Part, axes: tuple[Axis, ...], again: str) -> None:
-        self.part, self.axes = part, axes
+        self.part, self.axes, self.every_axis = part, axes, with_turns(axes)
+        self.turns = tuple(axis.name for axis in self.every_axis if axis.in_time)
         self.again = again if part.takes or again == PAIRS else NOTHING  # from samples, nothing is
         self.forward: list[Line] = []
         self.backward: list[Line] = []
@@ -58,6 +61,9 @@ class _Work:
         self.made_by: dict[Value, Line] = {}
         self.contributed: dict[Value, list[Value]] = {}  # to each value's cotangent
         self.back: set[Value] = set()  # made again in backward
+        self.in_turn: dict[Value, Value] = {}  # made again in each turn of backward, and as what
+        self.log_totals: dict[str, Value] = {}  # of scores whose softmax is made turn by turn
+        self.products: dict[str, Value] = {}  # of what such a softmax gives with its cotangent
         self.kept: dict[Value, None] = {}
         self.gradients: dict[Value, Value] = {}
         self.seed: Value = part.gives
@@ -68,22 +74,47 @@ class _Work:
         return axis.home(value, self.part)
 
     def homes(self, value: Value) -> Lies:
-        return {axis.name: self.home(value, axis) for axis in self.axes}
+        return {axis.name: self.home(value, axis) for axis in self.every_axis}
 
     def bring(self, value: Value, lies: Lies) -> Value:
         """The value, lying so: moved there, once for all who need it; what makes it smaller first."""
         while True:
             has = self.lies[value]
-            moves = [
-                _move(value, axis, has[axis], lie) for axis, lie in lies.items() if has[axis] != lie
-            ]
+            moves = [*self.moves(value, {axis: lie for axis, lie in lies.items() if has[axis] != lie})]
             if not moves:
                 return value
-            move = min(moves, key=lambda move: ORDER.index(move.collective))
+            move, makes = min(moves, key=lambda found: _rank(found[0]))
             if move.makes not in self.lies:
-                self.lies[move.makes] = {**has, move.axis: move.after}
+                self.lies[move.makes] = {**has, **makes}
                 self.write(move)
             value = move.makes
+
+    def moves(self, value: Value, lies: Lies) -> Iterator[tuple[Move, Lies]]:
+        """Moves that bring a value to lie so, and how it lies then along what they change."""
+        has = self.lies[value]
+        rings = {axis.turns: axis.name for axis in self.axes if axis.ring}
+        ends = [turns for turns in self.turns[::-1] if turns in lies and has[turns] != WHOLE]
+        begins = [turns for turns in self.turns if turns in lies and has[turns] == WHOLE]
+        for turns in (*ends, *begins):  # the inner loop begins last and ends first
+            axis, before, after = rings[turns], has[turns], lies[turns]
+            if before.layout is Layout.PARTIAL:
+                by = self.total_for(value, before.shares_of) if before.shares_of else None
+                yield _move(value, turns, before.plain, after, in_turns=True, by=by), {turns: after}
+            else:
+                lie = lies.get(axis, has[axis])
+                yield _move(value, axis, has[axis], lie, in_turns=True), {axis: lie, turns: after}
+        taken = [name for turns in (*ends, *begins) for name in (turns, rings[turns])]
+        for name, lie in lies.items():
+            if name not in taken:
+                yield _move(value, name, has[name], lie), {name: lie}
+
+    def total_for(self, value: Value, scores: str) -> Value:
+        """The log-sum-exp by which a partial result merges: over the turns over which it is one."""
+        total = self.log_totals[scores]
+        if any(lie.log_total for lie in self.lies[value].values()):
+            return value
+        merged = {turns: WHOLE for turns in self.turns if self.lies[value][turns] == WHOLE}
+        return self.bring(total, merged)
 
     def write(self, line: Line) -> None:
         self.lines.append(line)
@@ -92,7 +123,8 @@ class _Work:
 
     def place(self, value: Value) -> None:
         """A weight, or what the part takes, lies where the axes say."""
-        self.lies.setdefault(value, {axis.name: axis.rest(value, self.part) for axis in self.axes})
+        lies = {axis.name: axis.rest(value, self.part) for axis in self.every_axis}
+        self.lies.setdefault(value, lies)
 
     # ------------------------------------------------------------------------ forward
     def go_forward(self) -> None:
@@ -102,14 +134,16 @@ class _Work:
             self.do(operation)
         gives = self.now[self.part.gives]
         self.now[self.part.gives] = self.bring(gives, self.homes(gives))
+        for turns in self.turns:
+            self.forward[:] = arranged(self.forward, self.lies, turns)
 
     def do(self, operation: Operation) -> None:
         """Write an operation, after the moves that it needs; a partial result is summed at once."""
         reads = [self.now.get(value, value) for value in operation.reads]
         needed: list[Lies] = [{} for _ in reads]
         made: Lies = {}
-        for axis in self.axes:
-            lies = self.needed(operation, reads, axis)
+        for axis in self.every_axis:
+            lies = self.needed(operation, reads, self.round(reads, needed, axis), axis)
             for needs, lie in zip(needed, lies, strict=True):
                 needs[axis.name] = lie
             made[axis.name] = result(operation, axis, *lies)
@@ -120,9 +154,31 @@ class _Work:
         makes = operation.makes
         self.lies[makes] = made
         self.write(replace(operation, reads=there))
+        if operation.does is Does.NORMALISE and self.open_in(makes):
+            self.log_totals[there[0].name] = self.total_of(operation, there[0])
         homes = self.homes(makes)
-        whole = {axis: homes[axis] if lie == PARTIAL else lie for axis, lie in made.items()}
+        whole = {a: homes[a] if lie.layout is Layout.PARTIAL else lie for a, lie in made.items()}
         self.now[makes] = self.bring(makes, whole)
+        if whole != made:
+            for scores in self.open_in(makes):
+                self.bring(self.log_totals[scores], dict.fromkeys(self.turns, WHOLE))
+
+    def total_of(self, softmax: Operation, scores: Value) -> Value:
+        """The log-sum-exp of scores, turn by turn, for each of their rows."""
+        rows = tuple(index for index in scores.indices if index != softmax.over)
+        makes = Value(f"{softmax.makes.name}_log_total", rows, width=FULL)
+        reads = (scores,)
+        return self.emit(Operation(Does.NORMALISE, reads, makes, LOG_TOTAL, softmax.over))
+
+    def round(self, reads: list[Value], needed: list[Lies], axis: Axis) -> list[Lie]:
+        """How operands lie along an axis; along turns, in slices if they would be gathered."""
+        has = [self.lies[v][axis.name] if v in self.lies else WHOLE for v in reads]
+        for ring in (ring for ring in self.axes if ring.ring and ring.turns == axis.name):
+            for place, (value, needs) in enumerate(zip(reads, needed, strict=True)):
+                cut = self.lies.get(value, {}).get(ring.name, WHOLE)
+                if cut == along(ring.ring) and needs[ring.name] == WHOLE:
+                    has[place] = cut
+        return has
 
     def constant(self, value: Value, lies: Lies) -> Value:
         """A constant that lies so. Every device has, or makes, the slice that it needs."""
@@ -131,21 +187,22 @@ class _Work:
         self.lies[named] = lies
         return named
 
-    def needed(self, operation: Operation, reads: list[Value], axis: Axis) -> tuple[Lie, ...]:
+    def needed(
+        self, operation: Operation, reads: list[Value], has: list[Lie], axis: Axis
+    ) -> tuple[Lie, ...]:
         """How an operation's operands must lie along an axis; as they are, if that will do."""
-        has = [self.lies[v][axis.name] if v in self.lies else WHOLE for v in reads]
         brought = dict(axis.brought).get(operation.makes.name)
         if brought:
             return tuple(along(brought) for _ in reads)
         if operation.does is Does.ADD:
             return (has[0], has[0])
-        if operation.does is Does.NORMALISE and has[0] == along(operation.over):
+        if operation.does is Does.NORMALISE and has[0] == along(operation.over) and not axis.in_time:
             return (WHOLE,)
         if operation.does is not Does.CONTRACT:
             return tuple(has)
         for left, right in self.options(reads, has, axis):
             try:
-                contract(operation.contraction, left, right)
+                contract(operation.contraction, left.plain, right.plain)
                 return left, right
             except LayoutError:
                 continue
@@ -159,7 +216,7 @@ class _Work:
         (left, right), (first, second) = reads, has
 
         def choices(value: Value, own: Lie, other: Lie) -> list[Lie]:
-            like = [other] if other.index in value.indices else []
+            like = [other.plain] if other.index in value.indices else []
             home = [self.home(value, axis)]
             return [*home, *like, WHOLE] if value.role is Role.CONSTANT else [own, *like, *home, WHOLE]
 
@@ -176,6 +233,7 @@ class _Work:
             forward = list(self.forward)
             self.keep_what_it_takes(self.part.takes)
             self.backward += forward
+        start = len(self.backward)
         gives = self.now[self.part.gives]
         self.seed = _cotangent(gives)
         self.lies[self.seed] = of_cotangent(self.lies[gives])
@@ -184,15 +242,28 @@ class _Work:
             if line.makes not in self.contributed:
                 continue
             source = line.value if isinstance(line, Move) else line.makes
-            cotangent = self.settled(line.makes, of_cotangent(self.lies[source]))
+            cotangent = self.settled(line.makes, self.dual(source))
             if isinstance(line, Move):
                 self.contribute(source, cotangent)
+                if line.by and not self.open_in(line.makes):
+                    self.products[self.lies[source][line.axis].shares_of] = self.product(
+                        line, cotangent
+                    )
             else:
                 self.pull(line, cotangent)
         takes = self.part.takes
         self.returns = self.settled(takes, of_cotangent(self.lies[takes])) if takes else None
         for weight in self.part.weights:
             self.gradients[weight] = self.settled(weight, self.lies[weight], in_terms=True)
+        for turns in self.turns:
+            self.backward[start:] = arranged(self.backward[start:], self.lies, turns)
+
+    def product(self, merge: Move, cotangent: Value) -> Value:
+        """What a merged softmax gives, row by row, with its cotangent: known before any turn."""
+        output, rows = self.restored(merge.makes), merge.by.indices if merge.by else ()
+        name = f"product of {merge.makes.plain_name} with its cotangent"
+        makes = Value(name, rows, width=FULL)
+        return self.emit(Operation(Does.CONTRACT, (cotangent, output), makes))
 
     def keep_what_it_takes(self, takes: Value) -> None:
         """All that is kept: whole, or each device its slice, gathered again for backward."""
@@ -206,6 +277,12 @@ class _Work:
                 kept = sliced
         self.lines = self.backward
         self.kept = {kept: None}
+
+    def dual(self, value: Value) -> Lies:
+        """How a value's cotangent must lie: of one in turns in terms, summed on their way home."""
+        lies = of_cotangent(self.lies[value])
+        away = [axis.name for axis in self.axes if axis.ring and lies[axis.turns] != WHOLE]
+        return {axis: PARTIAL if axis in away and lie == WHOLE else lie for axis, lie in lies.items()}
 
     def contribute(self, value: Value, cotangent: Value) -> None:
         if value.role is not Role.CONSTANT:
@@ -239,7 +316,7 @@ class _Work:
         """Write an operation on values that lie as they must."""
         self.lies[operation.makes] = {
             axis.name: result(operation, axis, *(self.lies[v][axis.name] for v in operation.reads))
-            for axis in self.axes
+            for axis in self.every_axis
         }
         self.write(operation)
         return operation.makes
@@ -263,13 +340,22 @@ class _Work:
                 backward = Operation(Does.RENAME, (cotangent,), makes, renamed=back, backward=True)
             else:  # softmax knows its derivative from its result, other functions from their argument
                 known = line.makes if line.function == "softmax" else value
-                reads = (cotangent, self.restored(known))
-                backward = replace(line, reads=reads, makes=makes, backward=True)
-            self.contribute(value, self.emit(backward))
+                product = [self.products[o] for o in self.open_in(line.makes)]
+                there = (cotangent, self.restored(known), *product)
+                backward = replace(line, reads=there, makes=makes, backward=True)
+            made = self.emit(backward)
+            terms = [name for name in self.turns if self.lies[made][name] == PARTIAL]
+            self.contribute(value, self.bring(made, dict.fromkeys(terms, WHOLE)))
+
+    def open_in(self, value: Value) -> set[str]:
+        """The scores of which each turn's keys alone make the softmax that a value is linear in."""
+        return {lie.shares_of for lie in self.lies[value].values()} - {""}
 
     # --------------------------------------------------------- what backward reads again
     def restored(self, value: Value) -> Value:
         """A value of forward, in backward: kept, or made again from what is kept."""
+        if is_in_turns(self.lies[value], self.turns):
+            return self.made_in_turn(value)
         if value.role is Role.WEIGHT or self.again in (ALL, FROM_SLICES) or value in self.back:
             return value
         line = self.made_by.get(value)
@@ -285,6 +371,24 @@ class _Work:
         elif value.role is not Role.CONSTANT or (value.width and not self.is_of_pairs(value)):
             self.kept[value] = None
         return value
+
+    def made_in_turn(self, value: Value) -> Value:
+        """A value of forward's turns, made again in those of backward: the softmax from its total."""
+        if value.role is Role.CONSTANT or value in self.in_turn:
+            return self.in_turn.get(value, value)
+        line = self.made_by[value]
+        makes = replace(value, name=f"{value.name} again", form_of=value.plain_name)
+        if isinstance(line, Move):
+            self.lies[makes] = self.lies[value]
+            self.write(replace(line, value=self.restored(line.value), makes=makes))
+        else:
+            reads = tuple(map(self.restored, line.reads))
+            if line.does is Does.NORMALISE:
+                total = self.log_totals[line.reads[0].name]
+                reads += (self.restored(self.bring(total, dict.fromkeys(self.turns, WHOLE))),)
+            self.emit(replace(line, reads=reads, makes=makes))
+        self.in_turn[value] = makes
+        return makes
 
     def holds(self, move: Move) -> bool:
         return next(axis.held for axis in self.axes if axis.name == move.axis)
@@ -309,5 +413,15 @@ def _form(value: Value, lies: str) -> Value:
     return replace(value, name=f"{value.name}|{lies}", form_of=value.plain_name)
 
 
-def _move(value: Value, axis: str, before: Lie, after: Lie) -> Move:
-    return Move(axis, value, _form(value, f"{axis}:{after}"), before, after)
+def _move(
+    value: Value, axis: str, before: Lie, after: Lie, in_turns: bool = False, by: Value | None = None
+) -> Move:
+    lies = f"{axis} turns:{before}" if in_turns and before.index else f"{axis}:{after}"
+    return Move(axis, value, _form(value, lies), before, after, in_turns, by)
+
+
+def _rank(move: Move) -> int:
+    """What leaves less comes first: turns end before anything, and begin after everything."""
+    if move.in_turns:
+        return len(ORDER) if move.after == WHOLE and move.before.index else -1
+    return ORDER.index(move.collective)

@@ -25,13 +25,25 @@ class Layout(Enum):
 
 @dataclass(frozen=True)
 class Lie:
-    """How a value lies along one axis; a sharded one along which of its indices."""
+    """How a value lies along one axis; a sharded one along which of its indices.
+
+    `shares_of`: along the turns of a ring, the scores whose softmax is made of each turn's keys alone:
+    what is linear in it is right up to a factor. `log_total`: it is their log-sum-exp itself.
+    """
 
     layout: Layout
     index: str = ""
+    shares_of: str = ""
+    log_total: bool = False
 
     def __str__(self) -> str:
-        return f"S({self.index})" if self.index else self.layout.value
+        lies = f"S({self.index})" if self.index else self.layout.value
+        return f"{lies}~" if self.shares_of else lies
+
+    @property
+    def plain(self) -> Lie:
+        """How what is whole in its place would lie."""
+        return Lie(self.layout, self.index)
 
     @property
     def words(self) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from spec.arithmetic import Number, quotient
-from spec.collectives import COLLECTIVES
-from spec.layouts import Layout
+from spec.collectives import COLLECTIVES, RING
+from spec.layouts import WHOLE, Layout
+from spec.lifetimes import arriving, live
 from spec.mesh import Mesh
-from spec.programs import Lies, Move, Program, live
+from spec.programs import Lies, Move, Program
 from spec.transformer import LAYER, Model, parts
 from spec.values import Operation, Part, Role, Value
 
@@ -47,12 +48,24 @@ def elements(value: Value, lies: Lies, indices: Indices, mesh: Mesh) -> Number:
 
 def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -> Number:
     """Elements a device sends in a move, by ring or by pairwise exchange (claims C1 to C4)."""
-    if move.collective == "slice":
+    if not move.is_sent:
         return 0
     n = mesh[move.axis]
-    has = elements(move.value, program.lies[move.value], indices, mesh)
-    chunk = has if move.collective == "all_gather" else quotient(has, n)
-    return COLLECTIVES[move.collective].volume(n, chunk)
+    has = _elements(move.value, program, indices, mesh)
+    is_own = move.collective == "all_gather" or move.collective in RING
+    return messages(move, program, mesh) * (has if is_own else quotient(has, n))
+
+
+def messages(move: Move, program: Program, mesh: Mesh) -> Number:
+    """Messages that a device sends in a move, in all turns of the loops that it is in."""
+    if not move.is_sent:
+        return 0
+    found = (COLLECTIVES | RING)[move.collective].messages(mesh[move.axis])
+    for axis in program.axes:
+        is_loop = axis.ring and axis.turns != move.turns
+        if is_loop and program.lies[move.value][axis.turns] != WHOLE:
+            found = found * mesh[axis.name]
+    return found
 
 
 def kept_bytes(program: Program, indices: Indices, mesh: Mesh) -> Number:
@@ -65,15 +78,22 @@ def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
 
     But for what is counted elsewhere: what is kept for backward, weights, and their gradients.
     """
-    of_states = {*program.part.weights, *program.gradients.values()}
-    moments = live(program.forward, program.part.takes, program.gives)
-    moments += live(program.backward, program.seed, program.returns)
-    beside = (moment - of_states - {*program.kept} for moment in moments)
-    return max(_bytes(values, program, indices, mesh) for values in beside)
+    apart = {*program.part.weights, *program.gradients.values(), *program.kept}
+    moments = []
+    for here, rings in zip(live(program), arriving(program), strict=True):
+        second = [value for value, axis in rings.items() if mesh[axis] != 1]
+        moments.append(_bytes((*(here - apart), *second), program, indices, mesh))
+    return max(moments)
 
 
 def _bytes(values: Iterable[Value], program: Program, indices: Indices, mesh: Mesh) -> Number:
-    return sum(value.width * elements(value, program.lies[value], indices, mesh) for value in values)
+    return sum(value.width * _elements(value, program, indices, mesh) for value in values)
+
+
+def _elements(value: Value, program: Program, indices: Indices, mesh: Mesh) -> Number:
+    """Along turns, those of one turn: a ring has as many as devices."""
+    turns = {axis.turns: mesh[axis.name] for axis in program.axes if axis.ring}
+    return elements(value, program.lies[value], indices, {**mesh, **turns})
 
 
 def weights(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Number]:

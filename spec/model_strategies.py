@@ -8,6 +8,7 @@ from __future__ import annotations
 from spec.programs import Axis
 
 HEADS, INNER, WORDS, EXPERTS = "g", "f", "v", "e"  # indices that weights are cut along
+KEYS = "u"  # the index that goes round a ring
 SAMPLES, POSITIONS = "b", "s"  # indices that the stream is cut along
 
 TENSOR = (HEADS, INNER, WORDS)
@@ -17,7 +18,8 @@ MODEL_AXES: dict[str, Axis] = {
     "dp": Axis("batch", stream=SAMPLES),
     "tp": Axis("tensor", TENSOR),
     "tp+sp": Axis("tensor", TENSOR, POSITIONS),
-    "cp": Axis("context", stream=POSITIONS),
+    "cp": Axis("context", stream=POSITIONS, ring=KEYS),
+    "cp-all-gather": Axis("context", stream=POSITIONS),
     "cp-all-to-all": Axis("context", stream=POSITIONS, brought=ATTENTION_BY_HEADS),
     "ep": Axis("expert", (EXPERTS,), SAMPLES),
 }
@@ -26,6 +28,7 @@ MODEL_MEANING: dict[str, str] = {
     "tp": "tensor parallelism: heads, MLP features and words cut; tokens on every device",
     "tp+sp": "tensor parallelism, with sequence parallelism: tokens cut where features are not",
     "cp": "context parallelism by ring attention: tokens cut, keys and values sent around a ring",
+    "cp-all-gather": "context parallelism by all-gather: tokens cut, keys and values gathered",
     "cp-all-to-all": "context parallelism by all-to-all: tokens cut, for attention heads instead",
     "ep": "expert parallelism: experts cut, samples cut; tokens sent to their experts and back",
     "pp": "pipeline parallelism: layers cut in stages",

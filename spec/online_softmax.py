@@ -72,6 +72,19 @@ def merge(first: Partial, second: Partial, reals: Reals) -> Partial:
     )
 
 
+def merge_outputs(
+    output: Number,
+    log_total: Number,
+    other: Number,
+    other_log_total: Number,
+    both: Number,
+    reals: Reals,
+) -> Number:
+    """The output over both of two blocks: each one's, weighed by its share, from log-sum-exps."""
+    share, other_share = weight(log_total, both, reals), weight(other_log_total, both, reals)
+    return output * share + other * other_share
+
+
 def score_gradient(probability: Number, with_value: Number, with_output: Number) -> Number:
     """The loss's derivative by a score, from p = weight(x, log-sum-exp) of that key.
 

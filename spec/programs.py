@@ -7,12 +7,11 @@ weight has its gradient where the weight is: whole, or in terms, which are summe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
-from operator import or_
+from functools import cached_property
 
-from spec.collectives import COLLECTIVES
+from spec.collectives import COLLECTIVES, RING
 from spec.layouts import (
     PARTIAL,
     WHOLE,
@@ -26,10 +25,11 @@ from spec.layouts import (
     nonlinear,
     normalised,
 )
+from spec.turns import check_loops, in_turns, is_in_turns
 from spec.values import Does, Operation, Part, Role, Value
 
 Lies = dict[str, Lie]  # how a value lies along each axis
-R, S, _ = Layout
+R, S, P = Layout
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Axis:
     `stream`: the index along which samples, and what layers hand on, are cut; "": each device has all.
     `brought`: operations whose operands are brought to lie along an index, and which.
     `held`: what is gathered in forward is kept for backward, rather than gathered again.
+    `ring`: an index whose slices, where all are needed, go round in turns. `in_time`: it is such turns.
     """
 
     name: str
@@ -47,6 +48,13 @@ class Axis:
     stream: str = ""
     brought: tuple[tuple[str, str], ...] = ()
     held: bool = False
+    ring: str = ""
+    in_time: bool = False
+
+    @property
+    def turns(self) -> str:
+        """The turns of its ring, along which values lie as along an axis."""
+        return turns_of(self.name)
 
     def home(self, value: Value, part: Part) -> Lie:
         """Along the stream's index, under whichever name the value has it."""
@@ -60,34 +68,66 @@ class Axis:
         return next((along(i) for i in value.indices if i in self.weights), WHOLE)
 
 
+def turns_of(axis: str) -> str:
+    """The name of the turns of a ring over an axis."""
+    return f"{axis} turns"
+
+
+def with_turns(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """The axes, and the turns of their rings: all along which values lie."""
+    return *axes, *(Axis(axis.turns, in_time=True) for axis in axes if axis.ring)
+
+
 @dataclass(frozen=True)
 class Move:
-    """A value, brought to lie otherwise along one axis."""
+    """A value, brought to lie otherwise along one axis.
+
+    `in_turns`: round a ring, slice by slice, or along its turns. `by`: the log-sum-exp of each turn's
+    keys, by which partial results merge; its own merge is by itself.
+    """
 
     axis: str
     value: Value
     makes: Value
     before: Lie
     after: Lie
+    in_turns: bool = False
+    by: Value | None = None
 
     @property
-    def reads(self) -> tuple[Value]:
+    def reads(self) -> tuple[Value, ...]:
         """What it moves."""
-        return (self.value,)
+        return (self.value,) if self.by in (None, self.value) else (self.value, self.by)
 
     @property
     def collective(self) -> str:
         """Its name; "slice" where each device only forgets what is not its own."""
-        kinds = self.before.layout, self.after.layout
-        if kinds not in COLLECTIVE:
+        kinds, known = (
+            (self.before.layout, self.after.layout),
+            IN_TURNS if self.in_turns else COLLECTIVE,
+        )
+        if kinds not in known:
             raise LayoutError(f"nothing brings what is {self.before.words} to be {self.after.words}")
-        return COLLECTIVE[kinds]
+        return "merge" if self.by else known[kinds]
+
+    @property
+    def turns(self) -> str:
+        """The turns of its ring, or over which it sums; "": of none."""
+        return (
+            turns_of(self.axis) if self.before.index or self.after.index else self.axis
+        ) * self.in_turns
+
+    @property
+    def is_sent(self) -> bool:
+        """Whether devices send anything."""
+        return self.collective in COLLECTIVES or self.collective in RING
 
     def __str__(self) -> str:
         return f"{self.makes} = {self.collective} over {self.axis} of {self.value.name}"
 
 
 COLLECTIVE = {(c.before, c.after): c.name for c in COLLECTIVES.values()} | {(R, S): "slice"}
+IN_TURNS = {(c.before, c.after): c.name for c in RING.values()} | {(P, R): "accumulate"}
 Line = Operation | Move
 
 
@@ -109,6 +149,16 @@ class Program:
     gradients: Mapping[Value, Value]  # of each weight
     kept: tuple[Value, ...]
     lies: Mapping[Value, Lies]  # of constants, and of what each line makes
+
+    @cached_property
+    def every_axis(self) -> tuple[Axis, ...]:
+        """Its axes, and the turns of their rings."""
+        return with_turns(self.axes)
+
+    @property
+    def turns(self) -> tuple[str, ...]:
+        """The turns of rings, the outer loop's first."""
+        return tuple(axis.name for axis in self.every_axis if axis.in_time)
 
     @property
     def lines(self) -> tuple[Line, ...]:
@@ -145,20 +195,9 @@ class Program:
 
 def _reading(line: Line, old: Value, new: Value) -> Line:
     if isinstance(line, Move):
-        return replace(line, value=new) if line.value == old else line
+        by = new if line.by == old else line.by
+        return replace(line, value=new if line.value == old else line.value, by=by)
     return replace(line, reads=tuple(new if value == old else value for value in line.reads))
-
-
-def live(lines: tuple[Line, ...], first: Value | None, last: Value | None) -> list[set[Value]]:
-    """While each line runs, what is there: made or read by then, and from then on.
-
-    `first` is there from the start, `last` to the end. No result takes the place of an operand.
-    """
-    touched = [{line.makes, *line.reads} for line in lines]
-    started, needed = ({value} if value else set() for value in (first, last))
-    by_then = [*accumulate(touched, or_, initial=started)][1:]
-    from_then = [*accumulate(reversed(touched), or_, initial=needed)][:0:-1]
-    return [past & to_come for past, to_come in zip(by_then, from_then, strict=True)]
 
 
 def of_cotangent(lies: Lies) -> Lies:
@@ -166,12 +205,15 @@ def of_cotangent(lies: Lies) -> Lies:
 
     `layouts.cotangent` says how it comes out, before devices have summed what their copies add to it.
     """
-    return {axis: WHOLE if lie == PARTIAL else lie for axis, lie in lies.items()}
+    return {axis: WHOLE if lie.layout is P else lie.plain for axis, lie in lies.items()}
 
 
 def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:
     """How an operation's result lies along an axis. Raises LayoutError if it would not be right."""
     does, first = operation.does, lies[0]
+    found = in_turns(operation, *lies) if axis.in_time else None
+    if found:
+        return found
     if does is Does.CONTRACT:
         return contract(operation.contraction, *lies)
     if does is Does.ADD:
@@ -179,11 +221,13 @@ def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:
     if does is Does.RENAME:
         return _require_index(operation, _renamed(operation, axis, first))
     if not operation.backward:
-        return normalised(first, operation.over)
+        return normalised(nonlinear(*lies), operation.over)
     # a cotangent times a derivative: linear in the one, not in what the other is computed from
     if operation.over and along(operation.over) in lies:
         raise LayoutError(f"{operation.over} is needed whole, and is cut")
     indices = operation.makes.indices
+    if any(lie != first for lie in lies[2:]):
+        raise LayoutError(f"a product that lies otherwise than what is {first.words}")
     return contract(Contraction(indices, indices, indices), first, nonlinear(lies[1]))
 
 
@@ -209,14 +253,14 @@ def check_program(program: Program) -> dict[Value, Lies]:
     """How every value lies. Raises LayoutError, with the line, if one is wrong on slices or terms."""
     part, lies = program.part, {v: at for v, at in program.lies.items() if v.role is Role.CONSTANT}
     for value in (*part.weights, *([part.takes] if part.takes else [])):
-        lies[value] = {axis.name: axis.rest(value, part) for axis in program.axes}
+        lies[value] = {axis.name: axis.rest(value, part) for axis in program.every_axis}
     for line in program.forward:
         lies[line.makes] = _made(program, line, lies)
-    home = {axis.name: axis.home(part.gives, part) for axis in program.axes}
+    home = {axis.name: axis.home(part.gives, part) for axis in program.every_axis}
     _require(lies, program.gives, home, (part.name, "gives"))
     # from here on there is what was kept, what is made again, and what can be had at any time
-    kept, forward = {*program.kept}, {line.makes: line for line in program.forward}
-    found, lies = lies, {v: at for v, at in lies.items() if v in kept or _at_hand(v)}
+    forward = {line.makes: line for line in program.forward}
+    found, lies = lies, _at_hand(program, lies)
     lies[program.seed] = of_cotangent(home)
     for line in program.backward:
         if isinstance(line, Operation) and forward.get(line.makes) == line:  # and masks drawn again
@@ -225,42 +269,96 @@ def check_program(program: Program) -> dict[Value, Lies]:
     if part.takes:
         if program.returns is None:
             raise LayoutError(f"{part.name}: no cotangent of {part.takes.name} is returned")
-        home = {axis.name: axis.home(part.takes, part) for axis in program.axes}
+        home = {axis.name: axis.home(part.takes, part) for axis in program.every_axis}
         _require(lies, program.returns, of_cotangent(home), (part.name, "returns"))
     for weight in part.weights:
         if weight not in program.gradients:
             raise LayoutError(f"{weight.name} has no gradient")
     for weight, gradient in program.gradients.items():
-        _require(lies, gradient, lies[weight], (part.name, weight.name), in_terms=True)
+        over = [axis.name for axis in program.axes]
+        _require(lies, gradient, lies[weight], (part.name, weight.name), over)
+    for turns in program.turns:
+        check_loops(program.forward, found, turns)
+        check_loops(program.backward, {**found, **lies}, turns)
     return {**found, **lies}
 
 
-def _at_hand(value: Value) -> bool:
-    return value.role is Role.WEIGHT or (value.role is Role.CONSTANT and not value.width)
+def _at_hand(program: Program, lies: Mapping[Value, Lies]) -> dict[Value, Lies]:
+    """What backward has: what is kept, weights, and constants that take no room, or that turns draw."""
+    found, kept = {}, {*program.kept}
+    for value, at in lies.items():
+        in_turns = is_in_turns(at, program.turns)
+        if value in kept and in_turns:
+            where = program.part.name, "gives"
+            raise LayoutError(f"{value.name} is kept, and is there in one turn only", where)
+        free = value.role is Role.CONSTANT and (in_turns or not value.width)
+        if value in kept or value.role is Role.WEIGHT or free:
+            found[value] = at
+    return found
 
 
 def _made(program: Program, line: Line, lies: Mapping[Value, Lies]) -> Lies:
     """How the result of a line lies."""
-    reads = (line.value,) if isinstance(line, Move) else line.reads
-    for value in reads:
+    for value in line.reads:
         if value not in lies:
             raise LayoutError(f"{value.name} is not there", line)
     if isinstance(line, Operation):
         found = {}
-        for axis in program.axes:
+        for axis in program.every_axis:
             try:
-                found[axis.name] = result(line, axis, *(lies[v][axis.name] for v in reads))
+                found[axis.name] = result(line, axis, *(lies[v][axis.name] for v in line.reads))
             except LayoutError as error:
                 raise LayoutError(f"along {axis.name}: {error}", line) from None
         return found
-    has = lies[line.value][line.axis]
+    has = lies[line.value].get(line.axis, WHOLE).plain
     if has != line.before or line.after.index not in ("", *line.value.indices):
         raise LayoutError(
             f"{line.value.name} is {has.words}, and is moved as if it were {line.before.words}", line
         )
     if not line.collective or line.before == line.after:
         raise LayoutError(f"{line.value.name} is {line.before.words} already", line)
-    return {**lies[line.value], line.axis: line.after}
+    apart = [axis.turns for axis in program.axes if axis.ring and axis.name == line.axis]
+    apart = [turns for turns in apart if lies[line.value][turns] != WHOLE]
+    if not line.in_turns and (apart or line.axis in program.turns):
+        where = f"devices along {line.axis} have other slices" if apart else f"{line.axis} are no axis"
+        raise LayoutError(f"{line.collective} of {line.value.name}: {where}", line)
+    found = {**lies[line.value], line.axis: line.after}
+    return found | (_moved_in_turns(program, line, lies) if line.in_turns else {})
+
+
+def _moved_in_turns(program: Program, line: Move, lies: Mapping[Value, Lies]) -> Lies:
+    """How a value lies along turns, that goes round a ring, is sent home, or is summed over them."""
+    value, index = line.value, line.before.index or line.after.index
+    if not index:  # over the turns themselves
+        fits = _merges(program, line, line.by, lies) if line.by else lies[value][line.axis] == PARTIAL
+        if line.axis not in program.turns or not fits:
+            raise LayoutError(f"{value.name} is not summed so over {line.axis}", line)
+        return {}
+    rings = [axis.turns for axis in program.axes if axis.ring == index and axis.name == line.axis]
+    to, back = (WHOLE, along(index)) if line.after == WHOLE else (along(index), WHOLE)
+    if not rings or lies[value][rings[0]] != to:
+        raise LayoutError(f"{value.name} cannot go round a ring over {line.axis}", line)
+    return {rings[0]: back}
+
+
+def _merges(program: Program, line: Move, by: Value, lies: Mapping[Value, Lies]) -> bool:
+    """Whether partial results merge by this log-sum-exp, which has a number for each of their rows."""
+    of, has, total = line.value, lies[line.value], lies[by]
+    scaled = Contraction(of.indices, by.indices, of.indices)
+    open_ones = [name for name in program.turns if has[name].shares_of]
+    alike = all(total[name] == replace(has[name], log_total=True) for name in open_ones)
+    is_itself = all(has[name].log_total == (of == by) for name in open_ones)
+    return (
+        line.axis in open_ones
+        and alike
+        and is_itself
+        and {*by.indices} <= {*of.indices}
+        and all(
+            contract(scaled, has[axis.name].plain, total[axis.name]) == has[axis.name]
+            for axis in program.every_axis
+            if axis.name not in open_ones
+        )
+    )
 
 
 def _require(
@@ -268,13 +366,13 @@ def _require(
     value: Value,
     needed: Lies,
     at: tuple[str, str],
-    in_terms: bool = False,
+    in_terms: Sequence[str] = (),
 ) -> None:
-    """`in_terms`: terms of what must be whole will do."""
+    """`in_terms`: axes along which terms of what must be whole will do."""
     if value not in lies:
         raise LayoutError(f"{value.name} is not there", at)
     for axis, lie in needed.items():
         has = lies[value][axis]
-        if has != lie and not (in_terms and has == PARTIAL and lie == WHOLE):
+        if has != lie and not (axis in in_terms and has == PARTIAL and lie == WHOLE):
             words = f"{value.name} is {has.words} along {axis}; needs to be {lie.words}"
             raise LayoutError(words, at)

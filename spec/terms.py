@@ -13,7 +13,7 @@ from typing import Any
 
 from spec.layouts import LayoutError
 from spec.programs import Line, Move, Program
-from spec.values import Does, Operation, Part, Role, Value
+from spec.values import LOG_TOTAL, Does, Operation, Part, Role, Value
 
 SEED = "the cotangent of what is given"
 
@@ -23,12 +23,16 @@ def given_to(part: Part) -> tuple[Value, ...]:
     return (*part.weights, *([part.takes] if part.takes else []))
 
 
+Factor = tuple[int, frozenset[str]]  # a term, and its indices
+
+
 @dataclass
 class Terms:
     """Terms by number: equal ones have one. Sums and products are equal whatever their order."""
 
     numbers: dict[Any, int] = field(default_factory=dict)
     addends: dict[int, Counter[int]] = field(default_factory=dict)  # of a sum, each so many times
+    factors: dict[int, tuple[Factor, Factor]] = field(default_factory=dict)  # of a contraction
 
     def number(self, term: Any) -> int:
         return self.numbers.setdefault(term, len(self.numbers))
@@ -56,11 +60,56 @@ class Terms:
         what = (operation.does, operation.function, operation.over, frozenset(operation.renamed))
         makes = frozenset(operation.makes.indices)
         pairs = zip(reads, operation.reads, strict=True)
-        of: Any = tuple((n, frozenset(value.indices)) for n, value in pairs)
+        of = tuple((n, frozenset(value.indices)) for n, value in pairs)
         if operation.does is Does.CONTRACT:
-            of = frozenset(Counter(of).items())
+            left, right = of
+            made = self.number(_product(left, right, makes))
+            self.factors[made] = left, right
+            return made
         backward = operation.backward and operation.does is not Does.RENAME  # it is a rename, too
+        if operation.function == "softmax" and self.tells_nothing(operation.over, backward, *of):
+            of = of[: 1 + backward]
         return self.number((what, backward, of, makes))
+
+    def tells_nothing(self, over: str, backward: bool, *of: Factor) -> bool:
+        """Whether a softmax has, beside its operands, only what it could make of them itself.
+
+        That is its log-sum-exp, or what its cotangent and it sum to as a product.
+        """
+        if len(of) != 2 + backward:
+            return False
+        (made, rows), (scores, indices) = of[-1], of[0]
+        if rows != indices - {over}:
+            return False
+        if not backward:
+            what = (Does.NORMALISE, LOG_TOTAL, over, frozenset[tuple[str, str]]())
+            return made == self.numbers.get((what, False, ((scores, indices),), rows))
+        pairs = self.factors.get(made, ())
+        return any(self.pairs_as(pair, of[:2], rows) for pair in (pairs, pairs[::-1]) if pair)
+
+    def pairs_as(
+        self, pair: tuple[Factor, ...], other: tuple[Factor, ...], rows: frozenset[str]
+    ) -> bool:
+        """Whether the product of a cotangent and a result, row by row, is that of two others.
+
+        What contracts a result with anything may contract the cotangent instead: <c, A y> = <A' c, y>.
+        """
+        cotangent, result = pair
+        if pair == other:
+            return True
+        factors = self.factors.get(result[0], ())
+        for operand, by in (factors, factors[::-1]) if factors else ():
+            pulled = self.numbers.get(_product(cotangent, by, operand[1]))
+            if rows <= operand[1] and pulled is not None:
+                next_pair = (pulled, operand[1]), operand
+                if self.pairs_as(next_pair, other, rows):
+                    return True
+        return False
+
+
+def _product(left: Factor, right: Factor, makes: frozenset[str]) -> Any:
+    """The term of a contraction, whichever operand is the first."""
+    return Does.CONTRACT, frozenset(Counter((left, right)).items()), makes
 
 
 def computed(program: Program, terms: Terms) -> dict[str, int]:
@@ -146,6 +195,13 @@ def _pulled_back(
     return replace(operation, reads=(made, at), makes=value, backward=True), [cotangent, known[at]]
 
 
+def _beside(line: Line) -> tuple[Value, ...]:
+    """What a softmax reads beside its operands, and the log-sum-exp that is made of them."""
+    if isinstance(line, Move) or line.does is not Does.NORMALISE:
+        return ()
+    return (line.makes,) if line.function == LOG_TOTAL else line.reads[1 + line.backward :]
+
+
 def check_gradients(program: Program) -> None:
     """Raise LayoutError, with the line, unless backward finds the gradients of what forward computes.
 
@@ -157,8 +213,10 @@ def check_gradients(program: Program) -> None:
     made, found = _executed(program, terms)
     if found == right:
         return
+    numbers = {line.makes: number for line, number in made}
+    aside = {numbers.get(value) for line in program.lines for value in _beside(line)}
     for line, number in made:
-        if not any(terms.of(number) <= whole for whole in sums):
+        if number not in aside and not any(terms.of(number) <= whole for whole in sums):
             raise LayoutError("the chain rule gives no such term", line)
     part = program.part
     wrong = [weight.name for weight in part.weights if found.get(_of(weight)) != right[_of(weight)]]

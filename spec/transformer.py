@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 from spec.arithmetic import Number, quotient
 from spec.opaque import Opaque, opaque
-from spec.values import Builder, Part, Role, Value
+from spec.values import FULL, Builder, Part, Role, Value
 
 EMBEDDING, LAYER, HEAD = "embedding", "layer", "head"
-FULL = 4  # bytes of an element of what the loss is computed from
 INDICES = {
     "b": "samples",
     "s": "positions",

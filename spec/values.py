@@ -11,6 +11,8 @@ from functools import cached_property
 
 from spec.layouts import Contraction
 
+FULL = 4  # bytes of an element of what a loss, or a softmax by turns, is computed from
+
 
 class Role(Enum):
     """What a value is to training."""
@@ -51,6 +53,9 @@ class Value:
         return f"{self.name}[{' '.join(self.indices)}]"
 
 
+LOG_TOTAL = "log_sum_exp"  # of all elements along an index: it has one for each row
+
+
 class Does(Enum):
     """What an operation does."""
 
@@ -70,6 +75,7 @@ class Operation:
     `function`: what is applied, or normalised by. `over`: the index that it needs all of.
     `renamed`: pairs of indices, from and to.
     `backward`: the same backward: reads a cotangent first, then what the function was computed from.
+    A softmax may read its log-sum-exp too, and backward what the cotangent and it sum to as a product.
     """
 
     does: Does

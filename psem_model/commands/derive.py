@@ -34,9 +34,9 @@ def derive(
     """Print the step of a STRATEGY (or a placement) as TOML, to read, to change and to check.
 
     Of a strategy that places the training states: its schedule. Of a product that cuts the model (tp,
-    tp+sp, cp, cp-all-to-all, ep, pp, such as "zero1 * tp+sp"): the program of each part of a
-    transformer, with the collectives that follow, and the schedule of every weight. With --part or
-    --moves: a part's program as a table, with how each value lies.
+    tp+sp, cp, cp-all-gather, cp-all-to-all, ep, pp, such as "zero1 * tp+sp"): the program of each part
+    of a transformer, with the collectives that follow, and the schedule of every weight. With --part
+    or --moves: a part's program as a table, with how each value lies.
 
     `psem derive --language` says what a file may say: tables, keys, operations and buffers.
     """

@@ -135,7 +135,9 @@ def symbolic(plan: Plan) -> Plan:
         experts=symbol("E") if model.experts else 0,
         chosen=symbol("k") if model.chosen else 0,
     )
-    mesh = {axis: symbol(axis_symbol(axis)) for axis in plan.mesh}
+    # a sum that goes round a ring of one device has no hop to its home
+    no_ring = [axis.name for axis in plan.axes if axis.ring and plan.mesh[axis.name] == 1]
+    mesh = {axis: 1 if axis in no_ring else symbol(axis_symbol(axis)) for axis in plan.mesh}
     pipe = replace(
         plan.pipe,
         stages=mesh[plan.step.stages] if plan.step.stages else 1,

@@ -113,7 +113,8 @@ def of_step(asked: Asked, path: str, axes: tuple[str, ...], step: Step) -> Plan:
         written=replace(step, programs=tuple(typed)),
     )
     require_places(planned)
-    cut = {(lie.index, axis) for p in typed for lies in p.lies.values() for axis, lie in lies.items()}
+    placed = [lies for p in typed for lies in p.lies.values()]
+    cut = {(lie.index, axis) for lies in placed for axis, lie in lies.items() if axis in sizes}
     for index in dict.fromkeys(index for index, _ in cut if index in NAMES):
         devices = group_size(sizes, {axis for of, axis in cut if of == index})
         if planned.indices[index] % devices:

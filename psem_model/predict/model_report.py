@@ -31,7 +31,6 @@ from psem_model.text.report import (
 from spec.arithmetic import Number
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.layouts import Layout
-from spec.mesh import group_size
 from spec.modes import Mode
 from spec.pipeline import bubble_of_ideal, bubble_of_span
 from spec.transformer import LAYER
@@ -42,7 +41,6 @@ MADE_AGAIN = {
     ALL: "for backward, layers are made again from what they take",
     FROM_SLICES: "for backward, layers are made again from what they take, kept in slices",
 }
-RING = "cp"  # context parallelism by ring attention
 
 
 class OfModel(Reported):
@@ -141,14 +139,12 @@ class OfModel(Reported):
         }
 
     def of_memory(self) -> dict[str, Any]:
-        """Which stage it is of, of which unit what passes is, and what `computing` is with a ring."""
-        stage, blocks = self.fullest, self.of_ring()
-        if_ring = {"computing_if": "all keys are at hand", "blocks_of_ring": blocks}
+        """Which stage it is of, and of which unit what passes is."""
+        stage = self.fullest
         return {
             "stage": stage.number,
             "transient_of": {"states": self.plan.unit or stage.unit, "computing": stage.computing},
             "activations_of_layers": Quantity(stage.activations_of(LAYER), BYTES),
-            **({} if blocks is None else if_ring),
         }
 
     def legend(self) -> dict[str, str]:
@@ -168,13 +164,7 @@ class OfModel(Reported):
         return {"layers": layers, "best": count, "segment": segment, "activations": kept}
 
     def notes_of_memory(self) -> Iterator[Any]:
-        """What a ring has less of at once, and what the best number of checkpoints would keep."""
-        blocks = self.of_ring()
-        if blocks is not None:
-            yield (
-                "computing has attention's pairs with all keys at hand; with the ring, one block at a "
-                f"time: about 1/{blocks:,} of them at once"
-            )
+        """What the best number of checkpoints would keep."""
         found = self.plan.checkpoints(self.fullest.layers)
         if found is not None:
             count, segment, size = found
@@ -187,12 +177,6 @@ class OfModel(Reported):
     def notes_of_moves(self) -> Iterator[str]:
         if not self.model.vocabulary:
             yield "without embedding and head: give --vocabulary"
-
-    def of_ring(self) -> Number | None:
-        """In how many blocks keys go around, if a layer's attention, as it is counted, has all."""
-        rings = [f.axes[0] for f in self.plan.product.factors if f.name == RING]
-        blocks = group_size(self.plan.mesh, rings)
-        return blocks if blocks > 1 and self.fullest.computing == LAYER else None
 
 
 def _idle(words: str, share: Number, form: Formula, key: str) -> Row:
@@ -209,7 +193,8 @@ def activations_mode(plan: Plan) -> str:
     """
     program, found = plan.costs[LAYER].program, []
     if plan.again in (NOTHING, PAIRS):
-        layouts = {lie.layout for value in program.kept for lie in program.lies[value].values()}
+        names = [axis.name for axis in program.axes]
+        layouts = {program.lies[value][name].layout for value in program.kept for name in names}
         is_cut = bool(plan.step.stages) or Layout.SHARDED in layouts
         kept = {Mode.SHARDED: is_cut, Mode.REPLICATED: Layout.REPLICATED in layouts or not is_cut}
         found = [mode.value for mode in Mode if kept.get(mode)]
@@ -235,6 +220,7 @@ def _part(costs: PartCosts) -> dict[str, Any]:
                 "axis": t.move.axis,
                 "value": t.move.value.plain_name,
                 "phase": t.phase,
+                "messages": t.messages,
                 "elements": Quantity(t.elements, ELEMENTS),
                 "bytes": Quantity(t.bytes, BYTES),
             }

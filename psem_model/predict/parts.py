@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from spec.arithmetic import Number
-from spec.model_costs import Indices, elements, elements_moved, fullest_moment, kept_bytes, weights
+from spec.model_costs import (
+    Indices,
+    elements,
+    elements_moved,
+    fullest_moment,
+    kept_bytes,
+    messages,
+    weights,
+)
 from spec.programs import Move, Program
 from spec.values import Value
 
@@ -21,6 +29,7 @@ class Traffic:
 
     move: Move
     phase: str
+    messages: Number
     elements: Number
     bytes: Number
 
@@ -67,11 +76,13 @@ class PartCosts:
         found = []
         for phase, lines in ((FORWARD, program.forward), (BACKWARD, program.backward)):
             for line in lines:
-                if isinstance(line, Move) and line.collective != "slice":
-                    again = phase == BACKWARD and line.makes in made
+                if isinstance(line, Move) and line.is_sent:
+                    again = phase == BACKWARD and line.value in made
                     sent = elements_moved(line, program, self.indices, self.mesh)
                     width = line.value.width
-                    found.append(Traffic(line, AGAIN if again else phase, sent, sent * width))
+                    phase_of = AGAIN if again else phase
+                    count = messages(line, program, self.mesh)
+                    found.append(Traffic(line, phase_of, count, sent, sent * width))
         return tuple(found)
 
     def sent(self, *phases: str) -> Number:

@@ -13,8 +13,13 @@ from spec.layouts import WHOLE
 from spec.programs import Line, Move, Program
 from spec.steps import derive_step
 from spec.transformer import INDICES, LAYER, parts
+from spec.turns import is_of_turns
 from spec.values import Role, Value
 
+LOOP = (
+    "| once in each turn of a ring: along turns a value lies as along an axis",
+    "~ of a softmax of each turn's keys alone: right once merged",
+)
 NOT_HELD = "--hold: given where backward gathers nothing again; expected it with tp+sp"
 
 
@@ -70,10 +75,15 @@ class _Shown:
         self.derived, self.moves = derived, moves
         part = derived.part
         made = [line.makes for line in derived.forward]
-        self.again = {part.takes, *made}
+        self.again = {value.plain_name for value in (part.takes, *made) if value}
         there = [*([part.takes] if part.takes else []), *part.weights, *made, derived.seed]
         self.names = numbered([*there, *(line.makes for line in derived.backward)])
         self.used: set[str] = set()
+        self.in_loops = {
+            line.makes
+            for line in derived.lines
+            if any(is_of_turns(line, derived.lies, turns) for turns in derived.turns)
+        }
 
     def report(self, found: Expression) -> Report:
         """Forward and backward, a row a line; with all lines, what is kept as well."""
@@ -104,19 +114,30 @@ class _Shown:
         return Report(
             "derive",
             f"{found.text}, {derived.part.name}: " + "; ".join(found.meanings),
-            ("R whole on each device, S(i) cut along i, P a term of a sum", *([used] if used else [])),
+            (
+                "R whole on each device, S(i) cut along i, P a term of a sum",
+                *([used] if used else []),
+                *(LOOP if self.in_loops else ()),
+            ),
             tuple(sections),
         )
 
     def row(self, line: Line, backward: bool) -> tuple[str, ...]:
-        again = ", made again" if backward and line.makes in self.again else ""
+        again = ", made again" if backward and line.makes.plain_name in self.again else ""
+        mark = ("|" if line.makes in self.in_loops else " ") * bool(self.in_loops)
         if isinstance(line, Move):
-            moved = f"{line.collective} over {line.axis} of {self.name(line.value)}{again}"
-            return f"> {self.value(line.makes)}", moved, f"{line.before} -> {line.after}"
+            by = f" by {self.name(line.by)}" if len(line.reads) > 1 and line.by else ""
+            moved = f"{line.collective} over {line.axis} of {self.name(line.value)}{by}{again}"
+            before, after = (
+                (self.lies(line.value) or "R", self.lies(line.makes) or "R")
+                if line.in_turns
+                else (line.before, line.after)
+            )
+            return f"{mark}> {self.value(line.makes)}", moved, f"{before} -> {after}"
         reads = ", ".join(self.name(v) for v in line.reads if not _is_free(v))
         does = " ".join(w for w in (line.does.value, line.function, "backward" * line.backward) if w)
         made = self.lies(line.makes) or "R"
-        return f"  {self.value(line.makes)}", f"{does}({reads}){again}", made
+        return f"{mark}  {self.value(line.makes)}", f"{does}({reads}){again}", made
 
     def lies(self, value: Value) -> str:
         """How a value lies along the axes along which it is not whole."""

@@ -140,13 +140,15 @@ STEP_TABLES = (
     (
         "[cuts]",
         'what each axis cuts, as batch = { stream = "b" }, tensor = { weights = ["g", "f", "v"], '
-        'stream = "s" }: weights along these indices, what parts hand on along that one. Of an index '
+        'stream = "s" }: weights along these indices, what parts hand on along that one; and with '
+        'ring = "u", slices of which index go round it, in turns. Of an index '
         "that several axes cut a device has cells, nested in the order of axes, the first outermost",
     ),
     (
         "[a part]",
         'takes = "layer_in[b s h]", weights and constants: values that are there, with their indices '
-        '(a slice of a constant is there too: "causal(tensor g)"); '
+        '(a slice of a constant is there too: "causal(tensor g)", or in turns, "causal(context turns '
+        'u)"); '
         "forward = [...], and gives, the value it hands on; backward = [...], from cotangent, that of "
         "what it gives, to returns, that of what it takes; and in [a part.gradients], each weight's",
     ),
@@ -161,18 +163,35 @@ STEP_LINES = (
     ("contract", "the sum of products of two values over the indices that the result lacks"),
     ("add", "the sum of two values"),
     ("apply", "a function, by, of each element"),
-    ("normalise", "a function, by, of all elements along the index over: softmax, norms"),
+    (
+        "normalise",
+        "a function, by, of all elements along the index over: softmax, norms; by log_sum_exp, one "
+        "number for each row of others. A softmax may read that, too, and needs no other element then",
+    ),
     ("rename", 'the same elements under other names of indices, names = ["s -> u"]'),
     (
         "backward",
         "true: the function's derivative, from a cotangent, and from what the function was computed "
-        "from (softmax: from its result). Others are made of the same operations",
+        "from (softmax: from its result, and perhaps from what both sum to as a product, by rows). "
+        "Others are made of the same operations",
     ),
     ("all_reduce", 'one value over one axis, as axes = ["tensor"]: terms, summed on every device'),
     ("reduce_scatter", "terms, summed, each device its slice along an index: along"),
     ("all_gather", "slices along an index, on every device"),
     ("all_to_all", "slices along one index become slices along another: along = [from, to]"),
     ("slice", "each device keeps its slice along an index of what is whole: nothing is sent"),
+    (
+        "ring_gather",
+        "slices along an index, one in each turn on every device. Lines on what is not the same in "
+        "each turn are a loop: what they make is there in that turn only, but for sums over turns",
+    ),
+    ("ring_reduce", "terms of such slices, summed as they go round, each device its slice in the end"),
+    ("accumulate", "a term in each turn of the axis's ring, summed"),
+    (
+        "merge",
+        "partial results of a softmax of each turn's keys alone, merged by their log_sum_exp, the "
+        "second source; or that itself, if it is the only one",
+    ),
 )
 
 

@@ -12,13 +12,14 @@ from psem_model.reading.toml_lines import Path
 from psem_model.text.errors import nearest
 from spec.layouts import PARTIAL, WHOLE, Lie, along
 from spec.model_costs import WRITTEN
-from spec.programs import COLLECTIVE, Axis, Lies, Line, Move, Program
+from spec.programs import COLLECTIVE, IN_TURNS, Axis, Lies, Line, Move, Program, turns_of, with_turns
 from spec.steps import Group, Step
 from spec.training import PLAIN
-from spec.values import Does, Operation, Part, Role, Value
+from spec.turns import is_in_turns
+from spec.values import LOG_TOTAL, Does, Operation, Part, Role, Value
 
 TOP = ("axes", "stages", "parts", "training", "cuts", "states")
-CUTS = ("weights", "stream")
+CUTS = ("weights", "stream", "ring")
 PART = (
     "takes",
     "gives",
@@ -32,7 +33,8 @@ PART = (
     "gradients",
 )
 LINE = ("op", "source", "into", "by", "over", "names", "backward", "axes", "along")
-MOVES = tuple(COLLECTIVE.values())
+MERGE = "merge"
+MOVES = (*COLLECTIVE.values(), *IN_TURNS.values(), MERGE)
 DOES = {does.value: does for does in Does}
 TAKES = {Does.CONTRACT: 2, Does.ADD: 2, Does.APPLY: 1, Does.NORMALISE: 1, Does.RENAME: 1}
 NAME = re.compile(r"([A-Za-z][\w .+-]*?)\s*\[([A-Za-z ]*)\]")
@@ -97,10 +99,12 @@ class _Steps:
         self.file.choose(path, name, axes)
         table = self.file.table(path, value, CUTS)
         weights = self.file.typed((*path, "weights"), table.get("weights", []), list)
-        stream = self.file.typed((*path, "stream"), table.get("stream", ""), str)
+        stream, ring = (
+            self.file.typed((*path, key), table.get(key, ""), str) for key in ("stream", "ring")
+        )
         for index in weights:
             self.file.typed((*path, "weights"), index, str)
-        return Axis(name, tuple(weights), stream)
+        return Axis(name, tuple(weights), stream, ring=ring)
 
     def groups(self, axes: tuple[str, ...], programs: Iterable[Program]) -> Iterable[Group]:
         """The schedules of the states, each of some weights."""
@@ -158,7 +162,7 @@ class _Parts:
         for value, plain in zip(constants, named, strict=True):
             one = replace(plain, form_of="") if named.count(plain) == 1 else value
             self.forward[value.name] = one
-            self.lies[one] = {axis.name: WHOLE for axis in self.axes}
+            self.lies[one] = {axis.name: WHOLE for axis in with_turns(self.axes)}
         lines = self.lines(table, "forward", self.forward)
         for weight in weights:
             if not any(weight in line.reads for line in lines):
@@ -175,17 +179,26 @@ class _Parts:
         back = self.lines(table, "backward", self.backward)
         returns = self.one(table, "returns", self.backward) if takes else None
         gradients = self.gradients(table, weights)
-        operations = tuple(self.whole(line) for line in lines if isinstance(line, Operation))
+        operations = tuple(
+            self.whole(line)
+            for line in lines
+            if isinstance(line, Operation) and line.function != LOG_TOTAL  # it is how, not what
+        )
         part = Part(self.name, operations, takes, self.root(gives))
         made, kept = {seed, *weights}, dict[Value, None]()
         for line in back:
-            free = {v for v in line.reads if v.role is Role.CONSTANT and (line in lines or not v.width)}
+            free = {v for v in line.reads if v.role is Role.CONSTANT and self.is_free(v, line in lines)}
             kept |= {value: None for value in line.reads if value not in made | free}
             made |= {line.makes, *line.reads}
         kept |= dict.fromkeys(v for v in gradients.values() if v not in made)
         return Program(
             part, self.axes, lines, back, gives, seed, returns, gradients, tuple(kept), self.lies
         )
+
+    def is_free(self, constant: Value, again: bool) -> bool:
+        """Whether a constant need not be kept: it takes no room, or is drawn again."""
+        turns = [axis.turns for axis in self.axes if axis.ring]
+        return again or not constant.width or is_in_turns(self.lies[constant], turns)
 
     # ------------------------------------------------------------------- values
     def value(self, path: Path, text: Any, role: Role) -> Value:
@@ -242,12 +255,12 @@ class _Parts:
             raise self.file.wrong(path, shown(f"{value.name}({cut})"), "a constant, where it is cut so")
         lies = dict(self.lies[value])
         for text in cut.split(","):
-            pair = text.split()
-            if len(pair) != 2:
+            axis, _, index = text.strip().rpartition(" ")
+            if not axis:
                 expected = "axes, each with the index it cuts, such as causal(tensor g)"
                 raise self.file.wrong(path, shown(cut), expected)
-            self.file.choose(path, pair[0], lies)
-            lies[pair[0]] = along(self.file.choose(path, pair[1], value.indices))
+            self.file.choose(path, axis, lies)
+            lies[axis] = along(self.file.choose(path, index, value.indices))
         where = ",".join(f"{axis}:{lie}" for axis, lie in lies.items() if lie != WHOLE)
         found = replace(value, name=f"{value.name}|{where}", form_of=value.name)
         self.lies[found] = lies
@@ -323,9 +336,9 @@ class _Parts:
         names = [axis.name for axis in self.axes]
         for axis in axes:
             self.file.choose((*path, "axes"), self.file.typed((*path, "axes"), axis, str), names)
-        if len(axes) != 1 or len(reads) != 1:
+        if len(axes) != 1 or not 1 <= len(reads) <= 1 + (op == MERGE):
             raise self.file.missing(path, "axes", f'{op} of one value over one axis, axes = ["tensor"]')
-        (value,), at = reads, (*path, "along")
+        value, at = reads[0], (*path, "along")
         given = table.get("along", [])
         cut = [self.file.typed(at, i, str) for i in (given if isinstance(given, list) else [given])]
         needs: dict[str, Callable[..., tuple[Lie, Lie]]] = {
@@ -334,11 +347,16 @@ class _Parts:
             "all_gather": lambda i: (along(i), WHOLE),
             "slice": lambda i: (WHOLE, along(i)),
             "all_to_all": lambda i, j: (along(i), along(j)),
+            "ring_gather": lambda i: (along(i), WHOLE),
+            "ring_reduce": lambda i: (PARTIAL, along(i)),
+            "accumulate": lambda: (PARTIAL, WHOLE),
+            MERGE: lambda: (PARTIAL, WHOLE),
         }
         try:
             before, after = needs[op](*cut)
         except TypeError:
-            expected = {"all_reduce": "no along", "all_to_all": "two indices, from and to"}
+            expected = dict.fromkeys(("all_reduce", "accumulate", MERGE), "no along")
+            expected["all_to_all"] = "two indices, from and to"
             raise self.file.wrong(
                 at, shown(given), f"{expected.get(op, 'one index')}, for {op}"
             ) from None
@@ -353,7 +371,9 @@ class _Parts:
             makes = there
         else:
             self.roots[makes] = root
-        return Move(axes[0], value, makes, before, after)
+        over = axes[0] if op in COLLECTIVE.values() or cut else turns_of(axes[0])
+        by = reads[-1] if op == MERGE else None
+        return Move(over, value, makes, before, after, op not in COLLECTIVE.values(), by)
 
     def operation(
         self, path: Path, table: Mapping[str, Any], does: Does, reads: tuple[Value, ...], into: str
@@ -367,7 +387,7 @@ class _Parts:
             raise self.file.wrong((*path, "backward"), "true", expected)
         derived = derived and backward
         count = TAKES[does] + derived
-        if len(reads) != count:
+        if len(reads) != count and (len(reads) != count + 1 or table.get("by") != "softmax"):
             expected = f"{count} value{'s' * (count > 1)}, for {does.value}{' backward' * backward}"
             raise self.file.wrong((*path, "source"), shown([v.name for v in reads]), expected)
         function = over = ""
@@ -377,7 +397,7 @@ class _Parts:
                 raise self.file.wrong((*path, "by"), shown(function), "a function's name, such as gelu")
         if does is Does.NORMALISE:
             over = self.text((*path, "over"), table, "the index of which it needs all")
-            self.file.choose((*path, "over"), over, makes.indices)
+            self.file.choose((*path, "over"), over, reads[0].indices)
         renamed = self.renamed(path, table) if does is Does.RENAME else ()
         found = Operation(does, reads, makes, function, over, renamed, backward)
         wrong = _misfit(found)
@@ -414,7 +434,13 @@ def _misfit(operation: Operation) -> str:
             return "indices of what it multiplies"
         return "" if first ^ second <= makes else "every index that only one of the two has"
     if operation.does is not Does.RENAME:
-        alike = all({*value.indices} == makes for value in operation.reads)
+        rows, count = first - {operation.over}, TAKES[operation.does] + operation.backward
+        of_rows = [{*value.indices} for value in operation.reads[count:]]
+        if operation.function == LOG_TOTAL:
+            of_rows, makes = [makes], first
+        if any(found != rows for found in of_rows):
+            return f"for each row a number, of all indices but {operation.over}"
+        alike = all({*value.indices} == makes for value in operation.reads[:count])
         return "" if alike else "values with the same indices"
     old, new = ({pair[side] for pair in operation.renamed} for side in (0, 1))
     if not old <= first or new & (first - old):

@@ -43,7 +43,8 @@ def dumps(step: Step, title: str) -> str:
 def _cut(axis: Axis) -> str:
     weights = [f"weights = {strings(axis.weights)}"] if axis.weights else []
     stream = [f'stream = "{axis.stream}"'] if axis.stream else []
-    return f"{axis.name} = {{ {', '.join(weights + stream)} }}"
+    ring = [f'ring = "{axis.ring}"'] if axis.ring else []
+    return f"{axis.name} = {{ {', '.join(weights + stream + ring)} }}"
 
 
 def _group(group: Group) -> Iterator[str]:
@@ -115,8 +116,10 @@ class _Part:
         """A line."""
         if isinstance(line, Move):
             cut = [lie.index for lie in (line.before, line.after) if lie.layout is Layout.SHARDED]
-            keys = [f'op = "{line.collective}"', f'source = "{self.names[line.value]}"']
-            keys += [f'axes = ["{line.axis}"]', *self.along(cut), f'into = "{self.names[line.makes]}"']
+            rings = {axis.turns: axis.name for axis in self.program.axes}
+            keys = [f'op = "{line.collective}"', self.source(line)]
+            keys += [f'axes = ["{rings.get(line.axis, line.axis)}"]', *self.along(cut)]
+            keys += [f'into = "{self.names[line.makes]}"']
             return f"  {{ {', '.join(keys)} }},"
         return f"  {{ {', '.join(self.operation(line))} }},"
 
@@ -125,13 +128,17 @@ class _Part:
         yield f'op = "{line.does.value}"'
         yield from [f'by = "{line.function}"'] if line.function else []
         yield from [f'over = "{line.over}"'] if line.over else []
-        names = [self.read(value) for value in line.reads]
-        yield f"source = {strings(names)}" if len(names) > 1 else f'source = "{names[0]}"'
+        yield self.source(line)
         if line.renamed:
             yield f"names = {strings(f'{old} -> {new}' for old, new in line.renamed)}"
         if line.backward:
             yield "backward = true"
         yield f'into = "{self.typed(line.makes)}"'
+
+    def source(self, line: Line) -> str:
+        """The value that it reads, or several."""
+        names = [self.read(value) for value in line.reads]
+        return f"source = {strings(names)}" if len(names) > 1 else f'source = "{names[0]}"'
 
     @staticmethod
     def along(cut: list[str]) -> list[str]:

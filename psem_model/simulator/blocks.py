@@ -9,6 +9,8 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.functions import Functions
+from psem_model.simulator.layout import Group
+from psem_model.simulator.loops import Run, Values
 from psem_model.simulator.moves import move
 from psem_model.simulator.network import Network
 from psem_model.simulator.routes import to_slots, to_tokens
@@ -16,9 +18,8 @@ from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables
 from spec.programs import Line, Move, Program
 from spec.states import State
-from spec.values import Does, Operation, Role, Value
-
-Values = dict[Value, Slices]
+from spec.turns import is_in_turns
+from spec.values import LOG_TOTAL, Does, Operation, Role, Value
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class Block:
         self.forward_lines = frozenset(program.forward)
         self.apart = {*program.part.weights, *program.kept, *program.gradients.values()}
         self.fullest: Number = 0
+        self.turn: dict[str, int] = {}  # of the loops that run
 
     @property
     def name(self) -> str:
@@ -56,8 +58,15 @@ class Block:
         grid = self.devices.grid
         if not value.indices:
             raise ValueError(f"{value}: a number of no index")
-        found = cut(table, value.indices, grid.where(value.indices, self.program.lies[value]))
-        return replace(found, width=value.width)
+        where = grid.where(value.indices, self.program.lies[value], self.turn)
+        return replace(cut(table, value.indices, where), width=value.width)
+
+    def empty(self, value: Value) -> Slices:
+        """Room for a value, with nothing in it."""
+        where = self.devices.grid.where(value.indices, self.program.lies[value], self.turn)
+        sizes = (where[index].shape[1] for index in value.indices)
+        array = self.devices.numbers.zeros((self.devices.grid.cluster.devices, *sizes))
+        return Slices(value.indices, array, where, value.width)
 
     def forward(
         self, weights: Mapping[Value, Slices], takes: Slices | None, moment: Moment
@@ -100,18 +109,35 @@ class Block:
         lines: tuple[Line, ...] = getattr(self.program, phase)
         last = {value: number for number, line in enumerate(lines) for value in line.reads}
         last |= dict.fromkeys(leaves, len(lines))
-        for number, line in enumerate(lines):
+        grid, rings = self.devices.grid, self.devices.grid.rings
+
+        def send(number: int) -> Network:
+            (value, *_), network = lines[number].reads, self.devices.network
+            width = self.value(value, lines[number], has).width
+            network.serve((f"{self.name} {phase}", number), None, width=width)
+            return network
+
+        def do(number: int) -> Slices:
+            line = lines[number]
             reads = [self.read(value, line, has, moment) for value in line.reads]
             if isinstance(line, Move):
-                network = self.devices.network
-                network.serve((f"{self.name} {phase}", number), None, width=reads[0].width)
-                has[line.makes] = move(line, reads[0], self.devices.grid, self.devices.numbers, network)
-            else:
-                has[line.makes] = replace(self.do(line, reads, moment), width=line.makes.width)
-            here = sum(slices.bytes for value, slices in has.items() if value not in self.apart)
-            self.fullest = max(self.fullest, here)
-            for value in [value for value in has if last.get(value, -1) <= number]:
-                del has[value]
+                return move(line, reads[0], grid, self.devices.numbers, send(number))
+            return replace(self.do(line, reads, moment), width=line.makes.width)
+
+        def count() -> None:
+            here = [slices for value, slices in has.items() if value not in self.apart]
+            room = sum(slices.bytes for slices in (*here, *run.arriving.values()))
+            self.fullest = max(self.fullest, room)
+
+        def group(turns: str) -> Group:
+            return grid.cluster.group((rings[turns],))
+
+        run = Run(
+            *(self.program, lines, last, has, do, self.empty, count, group, send),
+            *(self.devices.numbers,),
+            turn=self.turn,
+        )
+        run.execute(range(len(lines)), self.program.turns, frozenset())
 
     def read(self, value: Value, line: Line, has: Values, moment: Moment) -> Slices:
         """A value that devices have, or a constant that they make.
@@ -120,7 +146,8 @@ class Block:
         """
         if value in has or value.role is not Role.CONSTANT:
             return self.value(value, line, has)
-        if value.width and line not in self.forward_lines:
+        in_turns = is_in_turns(self.program.lies[value], self.program.turns)
+        if value.width and line not in self.forward_lines and not in_turns:
             raise ValueError(f"{line}: {value.name} is not kept")
         name = value.name.partition("|")[0]
         table = self.devices.tables.constant(name, value.indices, self.layer, moment)
@@ -148,12 +175,21 @@ class Block:
             arrays = [r.array for r in reads]
             function = numbers.apply_backward if line.backward else numbers.apply
             found = function(line.function, *arrays)
-        elif line.backward:
-            known, axis = reads[1].array, first.axis(line.over)
-            found = numbers.normalise_backward(line.function, first.array, known, axis)
         else:
-            found = numbers.normalise(line.function, first.array, first.axis(line.over))
+            rows = tuple(index for index in first.indices if index != line.over)
+            found = self.normalised(line, reads, rows)
+            makes = rows if line.function == LOG_TOTAL else makes
         return Slices(makes, found, {i: where[i] for i in makes})
+
+    def normalised(self, line: Operation, reads: list[Slices], rows: tuple[str, ...]) -> Array:
+        """What needs all of an index at once; it may read what it has for each row as well."""
+        numbers, axis = self.devices.numbers, reads[0].axis(line.over)
+        beside = [_rows(value, rows) for value in reads[1 + line.backward :]]
+        of_rows = beside[0] if beside else None
+        if line.backward:
+            cotangent, known = reads[0].array, reads[1].array
+            return numbers.normalise_backward(line.function, cotangent, known, axis, of_rows)
+        return numbers.normalise(line.function, reads[0].array, axis, of_rows)
 
     def added(self, left: Slices, right: Slices) -> Slices:
         return replace(left, array=self.devices.numbers.add(left.array, right.array))
@@ -166,6 +202,11 @@ class Block:
             slots = self.devices.tables.slots(self.layer, moment)
             return to_tokens(value, makes, slots, self.devices.numbers)
         return Slices(makes, value.array, {new.get(i, i): at for i, at in value.where.items()})
+
+
+def _rows(value: Slices, rows: tuple[str, ...]) -> Array:
+    """A value's array, with its dimensions in the order of these indices."""
+    return np.transpose(value.array, (0, *(value.axis(index) for index in rows)))
 
 
 def _met(line: Operation, reads: list[Slices]) -> dict[str, Array]:

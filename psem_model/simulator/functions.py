@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array, Floating, Modular
+from spec.values import LOG_TOTAL
 
 Elementwise = Callable[[Array], Array]
 
@@ -39,12 +40,32 @@ class Functions(Arithmetic, ABC):
         """What a norm multiplies by, given a sum of `size` squares, and its derivative."""
 
     @abstractmethod
-    def softmax(self, x: Array, axis: int) -> Array:
-        """Of all elements along an axis: its result tells its derivative."""
+    def log_total(self, x: Array, axis: int) -> Array:
+        """The log-sum-exp of all elements along an axis; of one, what it is alone is `alone`."""
 
     @abstractmethod
-    def softmax_backward(self, cotangent: Array, y: Array, axis: int) -> Array:
-        """The cotangent of its argument, from that of its result y."""
+    def alone(self, x: Array) -> Array:
+        """The log-sum-exp of each element alone."""
+
+    @abstractmethod
+    def together(self, one: Array, other: Array) -> Array:
+        """The log-sum-exp of what has these two."""
+
+    @abstractmethod
+    def share(self, part: Array, whole: Array) -> Array:
+        """The share of a part in a whole, of their log-sum-exps."""
+
+    def softmax(self, x: Array, axis: int, total: Array | None = None) -> Array:
+        """Of all elements along an axis, or with that log-sum-exp: its result tells its derivative."""
+        whole = self.log_total(x, axis) if total is None else total
+        return self.share(self.alone(x), np.expand_dims(whole, axis))
+
+    def softmax_backward(
+        self, cotangent: Array, y: Array, axis: int, product: Array | None = None
+    ) -> Array:
+        """The cotangent of its argument, from that of its result y; `product`: what both sum to."""
+        found = self.total(self.mul(cotangent, y), axis) if product is None else product
+        return self.mul(y, self.reduce(cotangent - np.expand_dims(found, axis)))
 
     def apply(self, name: str, x: Array) -> Array:
         """A function of each element."""
@@ -53,18 +74,22 @@ class Functions(Arithmetic, ABC):
     def apply_backward(self, name: str, cotangent: Array, x: Array) -> Array:
         return self.mul(cotangent, self.reduce(self.elementwise[name][1](x)))
 
-    def normalise(self, name: str, x: Array, axis: int) -> Array:
-        """softmax, layer_norm or rms_norm along an axis; norms without scale and offset."""
+    def normalise(self, name: str, x: Array, axis: int, total: Array | None = None) -> Array:
+        """softmax, its log-sum-exp, or a norm along an axis; norms without scale and offset."""
+        if name == LOG_TOTAL:
+            return self.log_total(x, axis)
         if name == "softmax":
-            return self.softmax(x, axis)
+            return self.softmax(x, axis, total)
         z = self.centred(x, axis) if name == "layer_norm" else x
         square = self.total(self.mul(z, z), axis, keepdims=True)
         return self.mul(z, self.scale(square, x.shape[axis])[0])
 
-    def normalise_backward(self, name: str, cotangent: Array, known: Array, axis: int) -> Array:
+    def normalise_backward(
+        self, name: str, cotangent: Array, known: Array, axis: int, product: Array | None = None
+    ) -> Array:
         """`known`: the result of softmax, the argument of a norm."""
         if name == "softmax":
-            return self.softmax_backward(cotangent, known, axis)
+            return self.softmax_backward(cotangent, known, axis, product)
         z = self.centred(known, axis) if name == "layer_norm" else known
         square = self.total(self.mul(z, z), axis, keepdims=True)
         scale, slope = self.scale(square, z.shape[axis])
@@ -109,12 +134,18 @@ class Real(Functions, Floating):
         variance = square / size + self.epsilon_of_norms
         return variance**-0.5, -0.5 * variance**-1.5 / size
 
-    def softmax(self, x: Array, axis: int) -> Array:
-        raised = np.exp(x - x.max(axis, keepdims=True))
-        return np.asarray(raised / raised.sum(axis, keepdims=True))
+    def log_total(self, x: Array, axis: int) -> Array:
+        largest = x.max(axis, keepdims=True)
+        return np.asarray(np.log(np.exp(x - largest).sum(axis)) + largest.squeeze(axis))
 
-    def softmax_backward(self, cotangent: Array, y: Array, axis: int) -> Array:
-        return np.asarray(y * (cotangent - (cotangent * y).sum(axis, keepdims=True)))
+    def alone(self, x: Array) -> Array:
+        return x
+
+    def together(self, one: Array, other: Array) -> Array:
+        return np.logaddexp(one, other)
+
+    def share(self, part: Array, whole: Array) -> Array:
+        return np.asarray(np.exp(part - whole))
 
 
 class Residues(Functions, Modular):
@@ -141,10 +172,15 @@ class Residues(Functions, Modular):
         inverse = self.reciprocal(self.reduce(square + 1))
         return inverse, self.reduce(-self.mul(inverse, inverse))
 
-    def softmax(self, x: Array, axis: int) -> Array:
-        """y = 1 / (x + the sum of all x): of its kind, one that its result tells the derivative of."""
-        return self.reciprocal(self.add(x, self.total(x, axis, keepdims=True)))
+    def log_total(self, x: Array, axis: int) -> Array:
+        return self.total(self.alone(x), axis)
 
-    def softmax_backward(self, cotangent: Array, y: Array, axis: int) -> Array:
-        each = self.mul(cotangent, self.mul(y, y))
-        return self.reduce(-each - self.total(each, axis, keepdims=True))
+    def alone(self, x: Array) -> Array:
+        """In place of exp any function: that it is its own derivative, no step of residues denies."""
+        return self.reduce(self.reduce(x * x) + x + 1)
+
+    def together(self, one: Array, other: Array) -> Array:
+        return self.add(one, other)
+
+    def share(self, part: Array, whole: Array) -> Array:
+        return self.mul(part, self.reciprocal(whole))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from spec.layouts import Layout
 from spec.programs import Lies, Program
 
 FOLLOWS = {"u": ("s",), "c": ("b", "s")}  # keys are tokens, and so are slots: cut as those are
+
+
+ONCE: Mapping[str, int] = MappingProxyType({})  # in no loop
 
 
 @dataclass(frozen=True)
@@ -80,13 +84,14 @@ class Grid:
         self.sizes = sizes
         programs = tuple(programs)
         names = tuple(axis.name for axis in programs[0].axes)
+        self.rings = {axis.turns: axis.name for axis in programs[0].axes if axis.ring}
         self.cluster = Cluster(tuple((name, mesh[name]) for name in names))
         found: dict[str, set[str]] = {index: set() for index in sizes}
         for program in programs:
             for lies in program.lies.values():
                 for axis, lie in lies.items():
                     if lie.layout is Layout.SHARDED:
-                        found[lie.index].add(axis)
+                        found[lie.index].add(self.rings.get(axis, axis))
         for index, others in FOLLOWS.items():
             found[index] = found[index].union(*(found[i] for i in others))
         self.cuts = {index: tuple(a for a in names if a in axes) for index, axes in found.items()}
@@ -104,20 +109,29 @@ class Grid:
         cells = np.unravel_index(positions // self.chunk(index), self.counts(index))
         return np.asarray(cells[self.cuts[index].index(axis)])
 
-    def positions(self, index: str, axes: Iterable[str]) -> Array:
-        """Of an index that some axes cut, on each device (devices, n)."""
+    def positions(self, index: str, axes: Iterable[str], turn: Mapping[str, int] = ONCE) -> Array:
+        """Of an index that some axes cut, on each device (devices, n); where turns do, in that `turn`.
+
+        In its first turn a device has its own slice, then that of the device before it, and so on.
+        """
         every = np.arange(prod(self.counts(index)) * self.chunk(index))
         own = np.ones((self.cluster.devices, len(every)), bool)
-        for axis in axes:
-            own &= self.owner(index, axis, every) == self.cluster.coordinates[axis][:, None]
+        for name in axes:
+            axis = self.rings.get(name, name)
+            owner = (self.cluster.coordinates[axis] - turn.get(name, 0)) % self.cluster.sizes[axis]
+            own &= self.owner(index, axis, every) == owner[:, None]
         if not self.cuts[index]:
             every = np.arange(self.sizes[index])
         return np.broadcast_to(every, own.shape)[own].reshape(len(own), -1)
 
-    def where(self, indices: Iterable[str], lies: Lies) -> dict[str, Array]:
+    def where(
+        self, indices: Iterable[str], lies: Lies, turn: Mapping[str, int] = ONCE
+    ) -> dict[str, Array]:
         """The positions of a value that lies so."""
         return {
-            index: self.positions(index, [axis for axis, lie in lies.items() if lie.index == index])
+            index: self.positions(
+                index, [axis for axis, lie in lies.items() if lie.index == index], turn
+            )
             for index in indices
         }
 

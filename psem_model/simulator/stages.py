@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from psem_model.simulator.arithmetic import Number
-from psem_model.simulator.blocks import Block, Devices, Values
+from psem_model.simulator.blocks import Block, Devices
+from psem_model.simulator.loops import Values
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.slices import Slices
 from psem_model.simulator.tables import Moment

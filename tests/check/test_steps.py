@@ -30,6 +30,7 @@ CUTS = [
     "tp",
     "tp+sp",
     "cp",
+    "cp-all-gather",
     "cp-all-to-all",
     "tp+sp * cp",
     "tp * ep",
@@ -69,7 +70,9 @@ def test_what_is_made_again_or_held_is_accepted(recompute, hold, checked):
 
 @pytest.mark.parametrize("block", ["gpt", "llama"])
 @pytest.mark.parametrize("again", [NOTHING, PAIRS, ALL, FROM_SLICES])
-@pytest.mark.parametrize("strategy", ["zero1 * tp+sp", "fsdp * tp+sp * cp", "cp-all-to-all", "ep * tp"])
+@pytest.mark.parametrize(
+    "strategy", ["zero1 * tp+sp", "fsdp * tp+sp * cp", "cp", "cp-all-to-all", "ep * tp"]
+)
 def test_what_is_read_keeps_holds_and_sends_what_was_written(strategy, again, block):
     model = small(block, "ep" in strategy)
     step = derive_step(parse(strategy).product, parts(model), again)
@@ -101,6 +104,55 @@ def test_a_forgotten_move_is_rejected_at_a_line_after_it(number, checked):
     found = checked("\n".join(rest))
     assert not found.accepted
     assert found.at
+
+
+RING = text_of("cp").splitlines()
+IN_TURNS = [i for i, line in enumerate(RING) if re.search(r'op = "(ring_|merge|accum)', line)]
+
+
+@pytest.mark.parametrize("number", IN_TURNS)
+def test_a_forgotten_move_of_a_ring_is_rejected(number, checked):
+    line = RING[number]
+    before = re.search(r'source = \[?("[^"]*")', line)[1]
+    after = re.search(r'into = ("[^"]*")', line)[1]
+    rest = [other.replace(after, before) for other in RING if other != line]
+    found = checked("\n".join(rest))
+    assert not found.accepted
+    assert found.at
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            'op = "merge", source = "shares_log_total 1"',
+            'op = "accumulate", source = "shares_log_total 1"',
+            "is not summed so",
+        ),
+        ('"context 1", "shares_log_total 1"', '"context 1", "context 1"', "is not summed so"),
+        ('op = "accumulate"', 'op = "merge"', "is not summed so"),
+        ('op = "ring_reduce"', 'op = "reduce_scatter"', "devices along context have other slices"),
+        ('op = "ring_gather"', 'op = "all_gather"', "is cut"),
+        (', ring = "u"', "", "expected one of context"),
+        ('"seen 2", "shares_log_total 2"', '"seen 2"', "not merged"),
+        (
+            'by = "log_sum_exp", over = "u"',
+            'by = "softmax", over = "u"',
+            "values with the same indices",
+        ),
+    ],
+)
+def test_a_wrong_line_of_a_ring_is_rejected_in_words(old, new, words, checked):
+    text = "\n".join(RING)
+    assert old in text
+    try:
+        found = checked(text.replace(old, new, 1))
+    except BadInput as error:
+        said = str(error)
+    else:
+        assert not found.accepted
+        said = str(found.wrong)
+    assert words in said
 
 
 @pytest.mark.parametrize(

@@ -242,18 +242,30 @@ def test_a_gpt_has_no_angles_with_words_or_without(psem):
     assert layers[0] == layers[1]
 
 
-def test_what_a_ring_has_less_of_at_once_is_said(psem):
-    said = "with the ring, one block at a time: about 1/4 of them at once"
-    args = ["--layers", 2, "--hidden", 8, "--heads", 2, "--sequence", 64]
-    for product in ("cp(4)", "cp(2) * cp(other=2)", "zero1(2) * cp(4) * tp(2)"):
-        assert said in psem("predict", product, *args)[1]
-        memory = json.loads(psem("predict", product, *args, "--json")[1])["memory"]
-        assert (memory["computing_if"], memory["blocks_of_ring"]) == ("all keys are at hand", 4)
-    for product in ("cp(1)", "cp-all-to-all(2)", "tp(2)"):
-        assert "ring, one block" not in psem("predict", product, *args)[1]
-        assert "computing_if" not in psem("predict", product, *args, "--json")[1]
-    # the head takes more room than a layer
-    assert "ring, one block" not in psem("predict", "cp(4)", *args, "--vocabulary", 10**6)[1]
+@pytest.mark.parametrize("strategy", ["cp", "cp-all-gather"])
+def test_a_ring_sends_its_messages_slice_by_slice(strategy, predicted):
+    """Of 64 tokens of 8 features on 4 devices keys are 512 elements, and a slice of them 128."""
+    shape = {"layers": 2, "hidden": 8, "heads": 2, "sequence": 64}
+    moves = predicted(f"{strategy}(4)", **shape)["parts"]["layer"]["moves"]
+    found = [(m["value"], m["phase"], m["messages"], exact(m["elements"])) for m in moves]
+    last = 4 if strategy == "cp" else 3  # with a ring, one hop more to their home
+    again = [(value, "again", 3, 3 * 128) for value in ("keys", "values")]
+    back = [(f"d {value}", "backward", last, last * 128) for value in ("keys", "values")]
+    sent = [(value, "forward", 3, 3 * 128) for value in ("keys", "values")]
+    assert sorted(found) == sorted(sent + again + back)
+
+
+def test_a_ring_has_one_block_of_pairs_at_a_time(predicted):
+    """Gathered, attention has scores, shares and cotangents of all keys; with a ring, of one slice."""
+    shape = {"layers": 2, "hidden": 8, "heads": 2, "sequence": 1024, "recompute": "attention"}
+    for n in (2, 4):
+        ring, gathered = (
+            exact(predicted(f"{name}({n})", **shape)["parts"]["layer"]["computing"])
+            for name in ("cp", "cp-all-gather")
+        )
+        pairs = 2 * 2 * 1024 * 1024 // n  # bytes, of all keys
+        assert 3 * pairs <= gathered < 4 * pairs
+        assert 3 * pairs // n <= ring < 4 * pairs // n
 
 
 @pytest.mark.parametrize("command", [["predict", "dp"], ["simulate", "dp"], ["compare", "dp", "cp"]])

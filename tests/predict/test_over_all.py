@@ -105,13 +105,13 @@ def test_zero1_over_data_and_context_keeps_a_32nd_of_the_optimizer(predicted):
 
 
 def test_llama_70b_of_12_layers_over_context_keeps_69_gib(predicted):
-    """68.43 GiB were measured; with the optimizer on an axis of one device 120.95 are predicted."""
+    """68.43 GiB were measured; with the optimizer on an axis of one device 120.96 are predicted."""
     kept = [
         predicted(f"{name}(1) * tp+sp(2) * cp(4)", bytes="2,4,12", recompute="attention", **LLAMA)
         for name in ("zero1+all", "zero1")
     ]
     sizes = [round(exact(found["memory"]["total"]) / 2**30, 2) for found in kept]
-    assert [float(size) for size in sizes] == [69.11, 120.95]
+    assert [float(size) for size in sizes] == [69.12, 120.96]
 
 
 @pytest.mark.parametrize("name", sorted(OVER_ALL))

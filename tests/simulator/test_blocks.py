@@ -44,6 +44,11 @@ SMALL = 46337  # its square is less than PRIME
 class Jets(Residues):
     """Residues modulo a prime's square: a step of the prime moves a function by its derivative."""
 
+    def alone(self, x):
+        """What is its own derivative: a step of the prime times a number multiplies by 1 + that."""
+        low = x % SMALL
+        return self.reduce(super().alone(low) * (1 + x - low) % SMALL**2)
+
     def reciprocal(self, values):
         q = SMALL**2
         return np.asarray(np.frompyfunc(lambda v: pow(int(v), -1, q), 1, 1)(values), np.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from psem_model.simulator.distributed import ONE_STAGE
 from psem_model.simulator.functions import Real, Residues
 from spec import pipeline, stages
 from spec.layouts import LayoutError
-from spec.model_costs import elements, elements_moved, kept_bytes, weights
+from spec.model_costs import elements, elements_moved, fullest_moment, kept_bytes, weights
 from spec.model_strategies import MODEL_AXES
 from spec.pipeline import Half, Order, Pipeline
 from spec.programs import Axis, Move, check_program
@@ -99,6 +100,26 @@ def test_devices_keep_and_hold_what_is_predicted(plan):
             owned |= {(i if name == "layer" else -1, weight.name): has for i in range(layers)}
     slices = {key: found for placed in run.placed for key, found in placed.slices.items()}
     assert {key: found.elements for key, found in slices.items()} == owned
+
+
+OTHER_RING = replace(MODEL_AXES["cp"], name="other")
+RINGS = [("cp",), ("cp", "tp"), ("tp+sp", "cp"), ("cp", "other"), ("other", "cp-all-to-all")]
+
+
+@pytest.mark.parametrize("names", RINGS, ids="_".join)
+@settings(max_examples=8)
+@given(st.data())
+def test_a_ring_computes_turn_by_turn_and_has_at_once_what_is_predicted(names, data):
+    known = {**MODEL_AXES, "other": OTHER_RING}
+    axes = tuple(known[name] for name in names)
+    mesh = {axis.name: data.draw(st.integers(1, 4 if len(axes) == 1 else 3)) for axis in axes}
+    n = prod(mesh.values())
+    model = Transformer(1, 3, 2 * n, n, 2, n, 5, dropout=data.draw(st.booleans()))
+    plan = Plan(model, axes, mesh, data.draw(st.sampled_from(AGAIN)), 2, 2 * n)
+    found = plan.run(numbers=data.draw(st.sampled_from([Residues(), Real()])))
+    assert not differing(found)
+    for block in found.stages[0].chunks[0]:
+        assert block.fullest == fullest_moment(block.program, plan.indices, plan.mesh)
 
 
 # ----------------------------------------------------------------------- forgotten moves

@@ -201,6 +201,8 @@ def only_totals_rescaled(first, second, reals):
         ("score_gradient", lambda p, with_value, with_output: p * with_value, [WHOLE_ATTENTION]),
         ("score_gradient", lambda p, with_value, with_output: p * with_output, [WHOLE_ATTENTION]),
         ("score_gradient", lambda p, v, o: p * (1 - p) * (v - o), [WHOLE_ATTENTION]),
+        ("merge_outputs", lambda o, l, p, m, both, reals: o + p, [WHOLE_ATTENTION]),
+        ("merge_outputs", lambda o, l, p, m, both, reals: (o + p) / 2, [WHOLE_ATTENTION]),
         ("all_gather_sends", lambda d, s: d + s, [WHOLE_ATTENTION]),
         ("all_gather_sends", lambda d, s: d - 2 * s, [WHOLE_ATTENTION]),
     ],

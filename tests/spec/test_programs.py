@@ -20,7 +20,10 @@ from spec.transformer import Transformer, layer, parts
 from spec.values import Builder, Role, Value
 from tests.support.broken import broken_copy, copied, notices
 
-PAIRS_OF_AXES = [(a, b) for a, b in combinations(MODEL_AXES.values(), 2) if a.name != b.name]
+OTHER_RING = replace(MODEL_AXES["cp"], name="other")
+PAIRS_OF_AXES = [
+    (a, b) for a, b in combinations((*MODEL_AXES.values(), OTHER_RING), 2) if a.name != b.name
+]
 RECOMPUTED = [NOTHING, PAIRS, ALL, FROM_SLICES]
 MESHES = [(axis,) for axis in AXES] + PAIRS_OF_AXES
 
@@ -162,8 +165,14 @@ def collectives(strategy, model=GPT, held=False):
             {"all_gather": 2, "reduce_scatter": 2},
             {"all_gather": 4, "reduce_scatter": 2},
         ),
-        ("cp", True, {"all_gather": 2}, {"reduce_scatter": 2}),
-        ("cp", False, {"all_gather": 2}, {"all_gather": 2, "reduce_scatter": 2}),
+        ("cp-all-gather", True, {"all_gather": 2}, {"reduce_scatter": 2}),
+        ("cp-all-gather", False, {"all_gather": 2}, {"all_gather": 2, "reduce_scatter": 2}),
+        (
+            "cp",
+            False,
+            {"ring_gather": 2, "merge": 2},
+            {"ring_gather": 2, "ring_reduce": 2, "accumulate": 1},
+        ),
         ("cp-all-to-all", False, {"all_to_all": 4}, {"all_to_all": 4}),
     ],
 )
@@ -271,8 +280,8 @@ MUTANTS = [
     (
         "the cotangent of a partial sum is partial",
         "programs.py",
-        "WHOLE if lie == PARTIAL else lie for",
-        "lie for",
+        "WHOLE if lie.layout is P else lie.plain for",
+        "lie.plain for",
         "derived_programs_do_what_one_device_does",
     ),
     (
