@@ -343,9 +343,7 @@ class _Work:
                 product = [self.products[o] for o in self.open_in(line.makes)]
                 there = (cotangent, self.restored(known), *product)
                 backward = replace(line, reads=there, makes=makes, backward=True)
-            made = self.emit(backward)
-            terms = [name for name in self.turns if self.lies[made][name] == PARTIAL]
-            self.contribute(value, self.bring(made, dict.fromkeys(terms, WHOLE)))
+            self.contribute(value, self.emit(backward))
 
     def open_in(self, value: Value) -> set[str]:
         """The scores of which each turn's keys alone make the softmax that a value is linear in."""

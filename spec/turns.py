@@ -50,9 +50,9 @@ def in_turns(operation: Operation, *lies: Lie) -> Lie | None:
     value, lie = open_ones[0]
     rows = {*value.indices} - {lie.index}
     is_linear = operation.does is Does.CONTRACT and len(open_ones) == 1
-    if not is_linear or lie.layout is Layout.PARTIAL or not rows <= {*operation.makes.indices}:
+    if not is_linear or lie.log_total or not rows <= {*operation.makes.indices}:
         raise LayoutError(f"{value.name} is of each turn's keys alone, and is not merged")
-    closed = (along(lie.index) if other.shares_of else other for other in lies)
+    closed = (other.plain for other in lies)
     return replace(contract(operation.contraction, *closed), shares_of=lie.shares_of)
 
 

@@ -229,6 +229,34 @@ def test_a_wrong_rule_has_no_theorem(rule):
 MUTANTS = [
     # (what is wrong, file, the rule, the broken rule, claims that must notice)
     (
+        "partial results merge by what is not their log-sum-exp",
+        "distribute.py",
+        "            return value\n        merged = ",
+        "            return value\n        return value\n        merged = ",
+        "derived_programs_do_what_one_device_does",
+    ),
+    (
+        "a slice that went round is there in every turn",
+        "programs.py",
+        "    return {rings[0]: back}",
+        "    return {}",
+        "derived_programs_do_what_one_device_does",
+    ),
+    (
+        "the derivative of a softmax knows its turn alone",
+        "distribute.py",
+        "there = (cotangent, self.restored(known), *product)",
+        "there = (cotangent, self.restored(known))",
+        "derived_programs_do_what_one_device_does",
+    ),
+    (
+        "the product of another with the cotangent will do",
+        "distribute.py",
+        "Operation(Does.CONTRACT, (cotangent, output), makes)",
+        "Operation(Does.CONTRACT, (cotangent, cotangent), makes)",
+        "derived_programs_do_what_one_device_does",
+    ),
+    (
         "a contracted index leaves slices",
         "layouts.py",
         "return along(index) if index in contraction.out else PARTIAL",

@@ -52,6 +52,7 @@ def test_what_is_linear_in_each_turns_shares_is_right_once_merged():
     assert SHARES == result(mask, TURNS, SHARES, along("u")) != along("u")
     assert (TERM.plain, TERM.shares_of) == (PARTIAL, SHARES.shares_of)
     assert replace(TERM, log_total=True) == TOTAL
+    assert result(operation(Does.CONTRACT, "sd", "sd", makes="sd"), TURNS, TERM, WHOLE) == TERM
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,7 @@ def test_what_is_linear_in_each_turns_shares_is_right_once_merged():
         (operation(Does.RENAME, "su", makes="ru", renamed=(("s", "r"),)), [SHARES]),
         (softmax("su", "su", backward=True), [along("u"), SHARES]),  # of the turn's keys alone
         (operation(Does.APPLY, "s", makes="s", function="exp"), [TOTAL]),
+        (operation(Does.CONTRACT, "s", "s", makes="s"), [TOTAL, WHOLE]),  # of a log, no multiple
     ],
 )
 def test_anything_else_of_each_turns_shares_is_refused(wrong, lies):
@@ -139,17 +141,15 @@ def test_what_a_loop_sums_is_not_read_before_its_last_turn():
 
 
 def test_a_sum_over_turns_is_whole_only_after_the_last():
+    """The gradient of keys, from that of queries in their place."""
     program = distribute(layer(LLAMA), (RING,))
-    accumulate = next(
-        line for line in program.backward if getattr(line, "collective", "") == "accumulate"
-    )
+    (total,) = (move for move in program.moves if move.collective == "accumulate")
 
     def early(lines):
-        at = next(i for i, line in enumerate(lines) if line == accumulate)
-        reader = lines[at + 1]
-        assert reader.reads[0].name.startswith("query")
-        read = replace(reader, reads=(accumulate.makes, *reader.reads[1:]))
-        lines[at + 1] = read
+        lines.remove(total)
+        at = next(i for i, line in enumerate(lines) if line.reads[0].name == "query_turned")
+        lines[at:at] = [total]
+        lines[at + 1] = replace(lines[at + 1], reads=(total.makes, lines[at + 1].reads[1]))
 
     with pytest.raises(LayoutError, match="is whole only after the last of the context turns"):
         check_program(with_lines(program, "backward", early))
