@@ -147,7 +147,7 @@ def test_a_sum_over_turns_is_whole_only_after_the_last():
 
     def early(lines):
         lines.remove(total)
-        at = next(i for i, line in enumerate(lines) if line.reads[0].name == "query_turned")
+        _, at = (i for i, line in enumerate(lines) if line.reads[0].name == "query_turned")
         lines[at:at] = [total]
         lines[at + 1] = replace(lines[at + 1], reads=(total.makes, lines[at + 1].reads[1]))
 
