@@ -14,7 +14,7 @@ from spec.arithmetic import Number
 from spec.layouts import Layout
 
 Chunks = Callable[[Number, Number], Number]
-Slot = Callable[[Number], Number]  # what a device has in a turn
+Travelling = Callable[[Number], Number]  # what each device has in a turn
 Select = Callable[[object, Number, Number], Number]  # (condition, then, otherwise)
 SameChunk = Callable[[Number, Number], object]  # equal modulo n
 
@@ -51,12 +51,12 @@ def all_gather_step(buffer: Chunks, step: Number, same: SameChunk, select: Selec
     return after
 
 
-def ring_gather_step(slot: Slot) -> Slot:
+def ring_gather_step(slot: Travelling) -> Travelling:
     """After a turn: the slice that the device on the left had."""
     return lambda device: slot(device - 1)
 
 
-def ring_reduce_step(sums: Slot, terms: Chunks, turn: Number) -> Slot:
+def ring_reduce_step(sums: Travelling, terms: Chunks, turn: Number) -> Travelling:
     """After a turn: the sum that the device on the left had, and one's own term of the turn's slice."""
     return lambda device: sums(device - 1) + terms(device, all_gather_sends(device, turn))
 

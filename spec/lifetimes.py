@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from operator import or_
 
 from spec.layouts import WHOLE
-from spec.programs import Lies, Line, Move, Program
-from spec.turns import loops
+from spec.programs import Line, Move, Program
 from spec.values import Role, Value
 
 
@@ -19,11 +18,11 @@ def live(program: Program) -> list[set[Value]]:
     read in every turn, goes round, or is summed up. No result takes the place of an operand.
     """
     ends = (program.part.takes, program.gives), (program.seed, program.returns)
-    lies, found = program.lies, []
+    found = []
     for lines, (first, last) in zip((program.forward, program.backward), ends, strict=True):
-        drawn = drawn_in_turns(lines, lies, program.turns)
+        drawn = drawn_in_turns(program, lines)
         touched = [{line.makes, *line.reads} - drawn[number] for number, line in enumerate(lines)]
-        for value, body in staying(lines, lies, program.turns):
+        for value, body in staying(program, lines):
             touched[body[0]].add(value)
             touched[body[-1]].add(value)
         started, needed = ({value} if value else set() for value in (first, last))
@@ -33,17 +32,15 @@ def live(program: Program) -> list[set[Value]]:
     return found
 
 
-def drawn_in_turns(
-    lines: Sequence[Line], lies: Mapping[Value, Lies], turns: Sequence[str]
-) -> list[set[Value]]:
+def drawn_in_turns(program: Program, lines: Sequence[Line]) -> list[set[Value]]:
     """While each line runs, the masks that are there in one turn: while its lines read them."""
-    found: list[set[Value]] = [set() for _ in lines]
-    for name in turns:
-        for body in loops(lines, lies, name):
+    lies, found = program.lies, [set[Value]() for _ in lines]
+    for name in program.turns:
+        for body in program.loops(lines, name):
             read: dict[Value, list[int]] = {}
             for number in body:
                 for value in lines[number].reads:
-                    inner = [turn for turn in turns if lies[value][turn] != WHOLE][-1:]
+                    inner = [turn for turn in program.turns if lies[value][turn] != WHOLE][-1:]
                     if value.role is Role.CONSTANT and inner == [name]:
                         read.setdefault(value, []).append(number)
             for value, numbers in read.items():
@@ -52,16 +49,14 @@ def drawn_in_turns(
     return found
 
 
-def staying(
-    lines: Sequence[Line], lies: Mapping[Value, Lies], turns: Sequence[str]
-) -> list[tuple[Value, range]]:
+def staying(program: Program, lines: Sequence[Line]) -> list[tuple[Value, range]]:
     """Values that are there from the first line of a loop to its last, and the loop's body.
 
     Those that it reads from before it, in every turn; those that are summed up or go round in it.
     """
-    found = []
-    for name in turns:
-        for body in loops(lines, lies, name):
+    lies, found = program.lies, []
+    for name in program.turns:
+        for body in program.loops(lines, name):
             here = [lines[number] for number in body]
             made = {line.makes for line in here}
             moved = [line.makes for line in here if isinstance(line, Move) and line.turns == name]
@@ -79,7 +74,7 @@ def arriving(program: Program) -> list[dict[Value, str]]:
     for lines in (program.forward, program.backward):
         here: list[dict[Value, str]] = [{} for _ in lines]
         for name in program.turns:
-            for body in loops(lines, program.lies, name):
+            for body in program.loops(lines, name):
                 moves = [line for line in map(lines.__getitem__, body) if isinstance(line, Move)]
                 rings = {move.makes: move.axis for move in moves if name == move.turns != move.axis}
                 for number in body:

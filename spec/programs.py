@@ -25,7 +25,7 @@ from spec.layouts import (
     nonlinear,
     normalised,
 )
-from spec.turns import check_loops, in_turns, is_in_turns
+from spec.turns import check_loops, in_turns, is_in_turns, loops
 from spec.values import Does, Operation, Part, Role, Value
 
 Lies = dict[str, Lie]  # how a value lies along each axis
@@ -159,6 +159,14 @@ class Program:
     def turns(self) -> tuple[str, ...]:
         """The turns of rings, the outer loop's first."""
         return tuple(axis.name for axis in self.every_axis if axis.in_time)
+
+    def loops(self, lines: Sequence[Line], turns: str) -> list[range]:
+        """The bodies of the loops over some turns among some of its lines, by their numbers."""
+        return loops(lines, self.lies, turns)
+
+    def is_in_turns(self, value: Value) -> bool:
+        """Whether a value is not the same in each turn of some ring."""
+        return is_in_turns(self.lies[value], self.turns)
 
     @property
     def lines(self) -> tuple[Line, ...]:

@@ -23,7 +23,7 @@ def given_to(part: Part) -> tuple[Value, ...]:
     return (*part.weights, *([part.takes] if part.takes else []))
 
 
-Factor = tuple[int, frozenset[str]]  # a term, and its indices
+Indexed = tuple[int, frozenset[str]]  # a term, and its indices
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Terms:
 
     numbers: dict[Any, int] = field(default_factory=dict)
     addends: dict[int, Counter[int]] = field(default_factory=dict)  # of a sum, each so many times
-    factors: dict[int, tuple[Factor, Factor]] = field(default_factory=dict)  # of a contraction
+    factors: dict[int, tuple[Indexed, Indexed]] = field(default_factory=dict)  # of a contraction
 
     def number(self, term: Any) -> int:
         return self.numbers.setdefault(term, len(self.numbers))
@@ -71,7 +71,7 @@ class Terms:
             of = of[: 1 + backward]
         return self.number((what, backward, of, makes))
 
-    def tells_nothing(self, over: str, backward: bool, *of: Factor) -> bool:
+    def tells_nothing(self, over: str, backward: bool, *of: Indexed) -> bool:
         """Whether a softmax has, beside its operands, only what it could make of them itself.
 
         That is its log-sum-exp, or what its cotangent and it sum to as a product.
@@ -88,7 +88,7 @@ class Terms:
         return any(self.pairs_as(pair, of[:2], rows) for pair in (pairs, pairs[::-1]) if pair)
 
     def pairs_as(
-        self, pair: tuple[Factor, ...], other: tuple[Factor, ...], rows: frozenset[str]
+        self, pair: tuple[Indexed, ...], other: tuple[Indexed, ...], rows: frozenset[str]
     ) -> bool:
         """Whether the product of a cotangent and a result, row by row, is that of two others.
 
@@ -107,7 +107,7 @@ class Terms:
         return False
 
 
-def _product(left: Factor, right: Factor, makes: frozenset[str]) -> Any:
+def _product(left: Indexed, right: Indexed, makes: frozenset[str]) -> Any:
     """The term of a contraction, whichever operand is the first."""
     return Does.CONTRACT, frozenset(Counter((left, right)).items()), makes
 

@@ -19,10 +19,10 @@ from typing import Protocol, TypeVar
 from spec.layouts import WHOLE, Layout, LayoutError, Lie, along, contract, normalised
 from spec.values import LOG_TOTAL, Does, Operation, Role, Value
 
-Lies = Mapping[str, Lie]
+_Lies = Mapping[str, Lie]
 
 
-class Line(Protocol):
+class _Line(Protocol):
     """Reads some values, makes one."""
 
     @property
@@ -32,7 +32,7 @@ class Line(Protocol):
     def makes(self) -> Value: ...
 
 
-L = TypeVar("L", bound=Line)
+L = TypeVar("L", bound=_Line)
 
 
 # ------------------------------------------------------------------------------- layouts
@@ -68,12 +68,12 @@ def _normalised(operation: Operation, *lies: Lie) -> Lie:
 
 
 # --------------------------------------------------------------------------------- loops
-def is_of_turns(line: Line, lies: Mapping[Value, Lies], turns: str) -> bool:
+def is_of_turns(line: _Line, lies: Mapping[Value, _Lies], turns: str) -> bool:
     """Whether a line has to do with what is not the same in each turn."""
     return any(lies[value][turns] != WHOLE for value in (*line.reads, line.makes))
 
 
-def loops(lines: Sequence[Line], lies: Mapping[Value, Lies], turns: str) -> list[range]:
+def loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: str) -> list[range]:
     """The bodies of loops over some turns: runs of lines, by their numbers."""
     found, number = [], 0
     for inside, run in groupby(lines, lambda line: is_of_turns(line, lies, turns)):
@@ -83,7 +83,7 @@ def loops(lines: Sequence[Line], lies: Mapping[Value, Lies], turns: str) -> list
     return found
 
 
-def arranged(lines: Sequence[L], lies: Mapping[Value, Lies], turns: str) -> list[L]:
+def arranged(lines: Sequence[L], lies: Mapping[Value, _Lies], turns: str) -> list[L]:
     """The lines, those of turns in one loop: before it what it needs, after it what it does not."""
     inside = [number for number, line in enumerate(lines) if is_of_turns(line, lies, turns)]
     if not inside:
@@ -104,7 +104,7 @@ def arranged(lines: Sequence[L], lies: Mapping[Value, Lies], turns: str) -> list
     return [*lines[:first], *before[::-1], *body, *after[::-1], *lines[end:]]
 
 
-def check_loops(lines: Sequence[Line], lies: Mapping[Value, Lies], turns: str) -> None:
+def check_loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: str) -> None:
     """Raise LayoutError where a line reads another loop's turn, or a sum before the last turn."""
     for body in loops(lines, lies, turns):
         made = {lines[number].makes for number in body}
@@ -117,6 +117,6 @@ def check_loops(lines: Sequence[Line], lies: Mapping[Value, Lies], turns: str) -
                     raise LayoutError(f"{value.name} is not there in these {turns}", line)
 
 
-def is_in_turns(lies: Lies, turns: Iterable[str]) -> bool:
+def is_in_turns(lies: _Lies, turns: Iterable[str]) -> bool:
     """Whether what lies so is not the same in each turn."""
     return any(lies[name] != WHOLE for name in turns)

@@ -54,7 +54,7 @@ def gpt(
 @cache
 def plan(strategy: str, again: str = NOTHING, held: bool = False) -> Plan:
     """A GPT in symbols. `again`: what backward makes again; `held`: what is gathered stays."""
-    small = gpt(strategy, s=8, h=8, a=4, L=2, V=16, m=4, again=again)
+    small = gpt(strategy, s=8, h=8, a=4, L=2, V=16, m=4, c=2, again=again)
     return symbolic(replace(small, product=as_held(small.product, held)))
 
 

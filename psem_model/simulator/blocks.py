@@ -18,7 +18,6 @@ from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables
 from spec.programs import Line, Move, Program
 from spec.states import State
-from spec.turns import is_in_turns
 from spec.values import LOG_TOTAL, Does, Operation, Role, Value
 
 
@@ -146,7 +145,7 @@ class Block:
         """
         if value in has or value.role is not Role.CONSTANT:
             return self.value(value, line, has)
-        in_turns = is_in_turns(self.program.lies[value], self.program.turns)
+        in_turns = self.program.is_in_turns(value)
         if value.width and line not in self.forward_lines and not in_turns:
             raise ValueError(f"{line}: {value.name} is not kept")
         name = value.name.partition("|")[0]

@@ -14,7 +14,6 @@ from psem_model.simulator.network import Network
 from psem_model.simulator.slices import Slices
 from spec.layouts import WHOLE
 from spec.programs import Line, Move, Program
-from spec.turns import loops
 from spec.values import Value
 
 Values = dict[Value, Slices]
@@ -49,7 +48,7 @@ class Run:
         """
         bodies: dict[int, tuple[range, str, tuple[str, ...]]] = {}
         for rest, name in enumerate(turns, 1):
-            found = loops(self.lines[numbers.start : numbers.stop], self.program.lies, name)
+            found = self.program.loops(self.lines[numbers.start : numbers.stop], name)
             for body in found:
                 at = range(body.start + numbers.start, body.stop + numbers.start)
                 if not any(at.start in other for other, *_ in bodies.values()):
