@@ -28,7 +28,7 @@ MODEL_MEANING: dict[str, str] = {
     "tp": "tensor parallelism: heads, MLP features and words cut; tokens on every device",
     "tp+sp": "tensor parallelism, with sequence parallelism: tokens cut where features are not",
     "cp": "context parallelism by ring attention: tokens cut, keys and values sent around a ring",
-    "cp-all-gather": "context parallelism by all-gather: tokens cut, keys and values gathered",
+    "cp-all-gather": "context parallelism: tokens cut, keys gathered",
     "cp-all-to-all": "context parallelism by all-to-all: tokens cut, for attention heads instead",
     "ep": "expert parallelism: experts cut, samples cut; tokens sent to their experts and back",
     "pp": "pipeline parallelism: layers cut in stages",

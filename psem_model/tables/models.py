@@ -104,7 +104,7 @@ def activations(style: Style) -> Section:
     rows: list[tuple[Cell, ...]] = []
     widths: set[int] = set()
     for part, agains in ((LAYER, (NOTHING, PAIRS, ALL, FROM_SLICES)), (HEAD, (NOTHING,))):
-        for strategy in (name for name in MODEL_AXES if name not in KEEPS_ALIKE):
+        for strategy in MODEL_AXES:
             seen = []
             for again in agains:
                 costs = plan(strategy, again).costs[part]
@@ -119,14 +119,10 @@ def activations(style: Style) -> Section:
         tuple(rows),
         _model(
             f"Elements have {_listed(widths)} bytes: masks, values, what the loss and the choice of "
-            "experts are computed from, whatever weights have. "
-            + " ".join(f"{one} keeps as much as {other}." for one, other in KEEPS_ALIKE.items())
+            "experts are computed from, whatever weights have."
         ),
         OF_MODELS,
     )
-
-
-KEEPS_ALIKE = {"cp-all-gather": "cp-all-to-all"}  # whole keys are gathered again
 
 
 def per_token(form: Any) -> Any:
@@ -163,8 +159,7 @@ def pipelines(style: Style) -> Section:
 
 def products(style: Style) -> Section:
     """The verdict on each strategy of the training states times each that cuts the model."""
-    shown = (name for name in MODEL_AXES if name not in (*STRATEGIES, *KEEPS_ALIKE))  # for room
-    factors = (*shown, PIPELINE, f"tp+sp*{PIPELINE}")
+    factors = (*(name for name in MODEL_AXES if name not in STRATEGIES), PIPELINE, f"tp+sp*{PIPELINE}")
     rows = []
     for states in (*STRATEGIES, *OVER_ALL):
         rows.append((states, *(_verdict(f"{states}*{factor}") for factor in factors)))

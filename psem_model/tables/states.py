@@ -89,7 +89,7 @@ def placements(style: Style) -> Section:
     return table(
         "placements",
         "Strategies as placements of the four training states",
-        (Column("strategy"), Column("what it is", 2), Column("along", 0.6), *states),
+        (Column("strategy"), Column("what it is", 2.3), Column("along", 0.6), *states),
         tuple(rows),
         f"Modes: {spelled(Mode)}. +O: on the host. Where the model is cut: how a layer's weights lie, "
         f"and what backward reads; S(i): along index i: {_indices(rows)}.",

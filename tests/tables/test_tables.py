@@ -13,7 +13,6 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from psem_model.tables.files import TABLES
-from psem_model.tables.models import KEEPS_ALIKE
 from psem_model.tables.table import SYMBOLS, Style, formulas, renamed
 from psem_model.tables.table import table as made
 from psem_model.text.cells import plain
@@ -172,15 +171,14 @@ def test_what_is_kept_for_backward_is_what_psem_predict_says(strategy, again, la
     experts = {"experts": values["E"], "chosen": values["k"]} if strategy == "ep" else {}
     options |= {"recompute": again, **experts}
     parts_ = predicted(strategy, devices=values["n"], **options)["parts"]
-    name = KEEPS_ALIKE.get(strategy, strategy)
-    listed = [r for r in rows("activations") if (r["part"], r["strategy"]) == ("layer", name)]
+    listed = [r for r in rows("activations") if (r["part"], r["strategy"]) == ("layer", strategy)]
     by_again = {r["made again"]: r["bytes"] for r in listed}
     if again == "sliced" and again not in by_again:
         again = "all"  # of what is cut anyway
     if again == "attention" and again not in by_again:
         again = "none"  # of pairs, a ring keeps none
     assert number(by_again[again], values) == exact(parts_["layer"]["activations"])
-    head = row("activations", part="head", strategy=name)
+    head = row("activations", part="head", strategy=strategy)
     assert number(head["bytes"], values) == exact(parts_["head"]["activations"])
 
 
