@@ -26,16 +26,22 @@ NEUTRAL: dict[
     z3.Z3_OP_ADD: (None, 0),
     z3.Z3_OP_MUL: (0, 1),
 }
+LEAST_WIDTH = 20
 WORTH = 8  # of them, from which on it is worth a number
 
 
 def text(term: Term, columns: int = ALL) -> str:
     """A term, in as few lines as fit in some columns."""
-    formatter, printer, out = z3printer.Formatter(), z3printer.PP(), io.StringIO()
+    formatter, printer = z3printer.Formatter(), z3printer.PP()
     formatter.max_depth = formatter.max_args = formatter.max_visited = ALL
     printer.max_lines, printer.max_width = ALL, columns
-    printer(out, formatter(term))
-    return out.getvalue()
+    while True:
+        out = io.StringIO()
+        printer(out, formatter(term))
+        over = max(map(len, out.getvalue().splitlines())) - columns  # the printer forgets what closes
+        if over <= 0 or printer.max_width <= LEAST_WIDTH:
+            return out.getvalue()
+        printer.max_width -= over
 
 
 def parts(theorem: Theorem) -> tuple[list[Bool], list[Bool]]:
