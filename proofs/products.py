@@ -21,7 +21,7 @@ from spec.schedule import Rest, Schedule
 from spec.stages import OUTSIDE, check_stages, pieces, sends, to_sum
 from spec.strategies import STRATEGIES
 from spec.terms import Terms, computed, differentiated
-from spec.transformer import Transformer, parts
+from spec.transformer import DROPPED, Transformer, parts
 from spec.values import Does, Part, Value
 
 OWN = "shard"
@@ -30,7 +30,7 @@ ALIKE, REPLICAS = "alike", "replicas"
 STATES = [
     name for name in (*STRATEGIES, *OVER_ALL) if len(factor(name).axes) == 1 and name != "fused-update"
 ]
-GPT = Transformer(4, 8, 2, 2, 4, 32, 16, positions=4, tied=True, dropout=True)
+GPT = Transformer(4, 8, 2, 2, 4, 32, 16, positions=4, tied=True, dropout=DROPPED)
 LLAMA = Transformer(
     4, 8, 2, 2, 4, 32, 16, gated=True, function="silu", norm="rms_norm", biases=frozenset()
 )

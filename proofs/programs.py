@@ -52,11 +52,11 @@ from spec.programs import (
     result,
 )
 from spec.terms import Terms, computed, differentiated, given_to
-from spec.transformer import Transformer, layer, parts
+from spec.transformer import DROPPED, Transformer, layer, parts
 from spec.values import LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 
 # one of each kind; sizes do not matter to what is derived
-GPT = Transformer(1, 8, 4, 4, 2, 32, 16, positions=4, dropout=True)
+GPT = Transformer(1, 8, 4, 4, 2, 32, 16, positions=4, dropout=DROPPED)
 LLAMA = Transformer(
     1, 8, 4, 2, 2, 32, 16, gated=True, function="silu", norm="rms_norm", biases=frozenset()
 )

@@ -402,7 +402,8 @@ class _Work:
 
 def _cotangent(value: Value, of: str = "") -> Value:
     """A value's cotangent: all of it, or that of a use or of a sum of some."""
-    name, shared = f"d {value.name}{of}", f"d {value.plain_name}"
+    plain, shared = value.name == value.plain_name, f"d {value.plain_name}"
+    name = f"d {value.name}{of}" if plain else f"d ({value.name}){of}"  # not that of d value, moved
     return replace(value, name=name, role=Role.ACTIVATION, form_of=shared)
 
 

@@ -26,6 +26,18 @@ INDICES = {
     "c": "slots of an expert",  # a token takes one in each expert that it is sent to
 }
 
+NORMS = {
+    "words": "of the embedding",
+    "attention": "of what attention reads",
+    "attention_out": "of what attention gives",
+    "mlp": "of what the MLP reads",
+    "mlp_out": "of what the MLP gives",
+    "head": "of the queries and keys of each head",
+    "heads": "of the queries and keys of all heads together",
+}
+BEFORE = frozenset({"attention", "mlp"})
+DROPPED = frozenset({"words", "shares", "output"})  # of the embedding, of attention, of each block
+
 
 @dataclass(frozen=True)
 class Transformer:
@@ -41,11 +53,17 @@ class Transformer:
     gated: bool = False
     function: str = "gelu"
     norm: str = "layer_norm"  # with an offset; or "rms_norm", without
+    norms: frozenset[str] = BEFORE  # of `NORMS`; the final norm is in every model
+    parallel: bool = False  # attention and MLP both read what the layer takes
     biases: frozenset[str] = frozenset({"qkv", "output", "mlp"})
     positions: Number = 0  # learned ones
+    spare: Number = 0  # learned places before that of the first token
     angles: bool = True  # where none are learned, queries and keys are turned by their position
+    distances: bool = False  # scores fall with the distance of the key (ALiBi)
+    windows: tuple[Number, ...] = ()  # of the layers in turn: latest tokens that one sees; 0: all
+    capped: frozenset[str] = frozenset()  # of "scores" and "logits": by tanh
     tied: bool = False  # the head's words are the embedding's
-    dropout: bool = False
+    dropout: frozenset[str] = frozenset()  # of `DROPPED`
     experts: Number = 0  # 0: one MLP for all tokens
     chosen: Number = 0  # experts that a token is sent to
 
@@ -53,6 +71,13 @@ class Transformer:
     def turned(self) -> bool:
         """Whether queries and keys are turned by the angles of their positions, features in pairs."""
         return self.angles and not self.positions
+
+    def window(self, layer: int) -> Number:
+        """How many of the latest tokens a token sees, itself included; 0: all of them.
+
+        A mask, as that of later tokens is: scores of all pairs are there.
+        """
+        return self.windows[layer % len(self.windows)] if self.windows else 0
 
     def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
         """How many values each index has. Slots: tokens spread evenly over the experts."""
@@ -69,7 +94,7 @@ class Transformer:
             "x": self.head_dim,
             "f": self.feed_forward,
             "v": self.vocabulary,
-            "w": self.positions,
+            "w": self.positions + self.spare,
             "j": self.experts,
             "e": self.experts,
             "c": slots,
@@ -96,15 +121,32 @@ def _biased(part: Builder, value: Value, *indices: str) -> Value:
     return part.add(value, spread, Value(f"{value.name}_biased", value.indices))
 
 
-def _norm(part: Builder, model: Transformer, name: str, x: Value) -> Value:
-    """Each token's features, normalised, scaled, and shifted."""
-    unit = part.normalise(model.norm, "h", x, Value(f"{name}_unit", x.indices))
-    y = part.contract(unit, _weight(f"{name}_scale", "h"), Value(name, x.indices))
-    return _biased(part, y, "h") if model.norm == "layer_norm" else y
+def _norm(part: Builder, model: Transformer, name: str, x: Value, over: str = "h") -> Value:
+    """Each token's features, or those of a head, normalised, scaled, and shifted."""
+    unit = part.normalise(model.norm, over, x, Value(f"{name}_unit", x.indices))
+    return _scaled(part, model, name, unit, over)
 
 
-def _dropped(part: Builder, model: Transformer, x: Value) -> Value:
-    if not model.dropout:
+def _scaled(part: Builder, model: Transformer, name: str, unit: Value, *over: str) -> Value:
+    y = part.contract(unit, _weight(f"{name}_scale", *over), Value(name, unit.indices))
+    return _biased(part, y, *over) if model.norm == "layer_norm" else y
+
+
+def _norm_of_heads(part: Builder, model: Transformer, name: str, x: Value, *over: str) -> Value:
+    """A token's features in all heads, over the root of the sum of their squares, and scaled.
+
+    The root of their number is a factor of the scale.
+    """
+    squares = part.apply("square", x, Value(f"{name}_squares", x.indices))
+    ones, of_token = _constant("ones", *over), ("b", "s")
+    total = part.contract(squares, ones, Value(f"{name}_total", of_token, width=FULL))
+    inverse = part.apply("inverse_root", total, Value(f"{name}_inverse", of_token, width=FULL))
+    unit = part.contract(x, inverse, Value(f"{name}_unit", x.indices))
+    return _scaled(part, model, name, unit, *over)
+
+
+def _dropped(part: Builder, model: Transformer, place: str, x: Value) -> Value:
+    if place not in model.dropout:
         return x
     mask = _constant(f"{x.name}_mask", *x.indices, width=1)
     return part.contract(x, mask, Value(f"{x.name}_dropped", x.indices))
@@ -113,7 +155,12 @@ def _dropped(part: Builder, model: Transformer, x: Value) -> Value:
 def _projected(part: Builder, model: Transformer, y: Value, name: str, *kept: str) -> Value:
     """One of queries, keys and values."""
     out = part.contract(y, _weight(f"{name}_weight", "h", *kept), Value(name, ("b", "s", *kept)))
-    return _biased(part, out, *kept) if "qkv" in model.biases else out
+    out = _biased(part, out, *kept) if "qkv" in model.biases else out
+    if name == "value":
+        return out
+    if "heads" in model.norms:
+        out = _norm_of_heads(part, model, f"{name}_heads_norm", out, *kept)
+    return _norm(part, model, f"{name}_norm", out, "d") if "head" in model.norms else out
 
 
 def _turned(part: Builder, model: Transformer, x: Value) -> Value:
@@ -134,14 +181,21 @@ def _attention(part: Builder, model: Transformer, y: Value) -> Value:
     k = of_keys("keys", _turned(part, model, _projected(part, model, y, "key", "g", "d")))
     v = of_keys("values", _projected(part, model, y, "value", "g", "d"))
     pairs = ("b", "g", "r", "s", "u")
-    scores = part.contract(q, k, Value("scores", pairs))
+    scores = _capped(part, model, part.contract(q, k, Value("scores", pairs)))
     seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
-    shares = _dropped(part, model, part.normalise("softmax", "u", seen, Value("shares", pairs)))
+    shares = part.normalise("softmax", "u", seen, Value("shares", pairs))
+    shares = _dropped(part, model, "shares", shares)
     context = part.contract(shares, v, Value("context", ("b", "s", "g", "r", "d")))
     weight = _weight("output_weight", "g", "r", "d", "h")
     out = part.contract(context, weight, Value("output", ("b", "s", "h")))
-    out = _biased(part, out, "h") if "output" in model.biases else out
-    return _dropped(part, model, out)
+    return _biased(part, out, "h") if "output" in model.biases else out
+
+
+def _capped(part: Builder, model: Transformer, x: Value) -> Value:
+    """Scores or logits, brought between two bounds."""
+    if x.name not in model.capped:
+        return x
+    return part.apply("tanh", x, Value(f"{x.name}_capped", x.indices, width=x.width))
 
 
 def _mlp(part: Builder, model: Transformer, y: Value, expert: tuple[str, ...] = ()) -> Value:
@@ -178,14 +232,23 @@ def _experts(part: Builder, model: Transformer, y: Value) -> Value:
 
 
 def layer(model: Transformer) -> Part:
-    """Attention and MLP, each on normalised features, each added to what comes in."""
+    """Attention and MLP, on what comes in or on what attention makes of it; each is added to that."""
     x = _stream("layer_in")
     part = Builder(LAYER, x)
-    attended = _attention(part, model, _norm(part, model, "attention_norm", x))
-    middle = part.add(x, attended, _stream("middle"))
-    y = _norm(part, model, "mlp_norm", middle)
+
+    def normed(name: str, value: Value) -> Value:
+        return _norm(part, model, f"{name}_norm", value) if name in model.norms else value
+
+    y = normed("attention", x)
+    attended = normed("attention_out", _attention(part, model, y))
+    attended = _dropped(part, model, "output", attended)
+    middle = x if model.parallel else part.add(x, attended, _stream("middle"))
+    if not model.parallel or "mlp" in model.norms:  # else attention and MLP share a norm
+        y = normed("mlp", middle)
     mixed = _experts(part, model, y) if model.experts else _mlp(part, model, y)
-    mixed = _dropped(part, model, mixed)
+    mixed = _dropped(part, model, "output", normed("mlp_out", mixed))
+    if model.parallel:
+        mixed = part.add(attended, mixed, Value("both", x.indices))
     return part.part(part.add(middle, mixed, _stream("layer_out")))
 
 
@@ -202,7 +265,8 @@ def embedding(model: Transformer) -> Part:
             _constant("places", "b", "s", "w"), _weight("place_weight", "w", "h"), _stream("placed")
         )
         x = part.add(x, at, _stream("embedded"))
-    return part.part(_dropped(part, model, x))
+    x = _norm(part, model, "word_norm", x) if "words" in model.norms else x
+    return part.part(_dropped(part, model, "words", x))
 
 
 def head(model: Transformer) -> Part:
@@ -212,6 +276,7 @@ def head(model: Transformer) -> Part:
     y = _norm(part, model, "final_norm", x)
     words = _weight(WORDS if model.tied else "head_weight", "v", "h")
     scores = part.contract(y, words, Value("logits", ("b", "s", "v"), width=FULL))
+    scores = _capped(part, model, scores)
     of_token = ("b", "s")
     raised = part.apply("exp", scores, Value("raised", ("b", "s", "v"), width=FULL))
     total = part.contract(raised, _constant("ones", "v"), Value("total", of_token, width=FULL))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from psem_model.reading import words
 from psem_model.text.errors import BadInput, quoted
-from spec.transformer import Transformer
+from spec.transformer import DROPPED, Transformer
 
 BLOCKS = {
     "gpt": "layer norms, biases, gelu, dropout, tied words (arXiv 2104.04473)",
@@ -95,7 +95,7 @@ def _shaped(block: str, given: Mapping[str, int | None], sequence: str | None) -
         positions=_places(given["vocabulary"], sequence) if not llama else 0,
         angles=llama,
         tied=not llama,
-        dropout=not llama,
+        dropout=frozenset() if llama else DROPPED,
         experts=given["experts"] or 0,
         chosen=given["chosen"] or 0,
     )

@@ -122,6 +122,12 @@ class Real(Functions, Floating):
         "relu": (lambda x: np.maximum(x, 0), lambda x: (x > 0) * 1.0),
         "exp": (np.exp, np.exp),
         "log": (np.log, np.reciprocal),
+        "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2),
+        "square": (lambda x: x * x, lambda x: 2 * x),
+        "inverse_root": (
+            lambda x: (x + Real.epsilon_of_norms) ** -0.5,
+            lambda x: -0.5 * (x + Real.epsilon_of_norms) ** -1.5,
+        ),
     }
 
     def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
@@ -157,6 +163,9 @@ class Residues(Functions, Modular):
         "relu": (lambda x: x * x, lambda x: 2 * x),
         "exp": (lambda x: x * x + x + 1, lambda x: 2 * x + 1),
         "log": (lambda x: x * x % PRIME * x, lambda x: x * x % PRIME * 3),
+        "tanh": (lambda x: x * x + 5 * x, lambda x: 2 * x + 5),
+        "square": (lambda x: x * x, lambda x: 2 * x),
+        "inverse_root": (lambda x: x * x + 7 * x, lambda x: 2 * x + 7),
     }
 
     def einsum(self, subscripts: str, left: Array, right: Array) -> Array:

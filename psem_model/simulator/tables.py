@@ -113,15 +113,22 @@ class Tables:
         angles = np.arange(s)[:, None] / 10000.0 ** (np.arange(half) / half)
         return np.cos(angles), np.sin(angles)
 
-    def causal(self) -> Array:
-        """What is added to scores (positions, positions of keys): far less than 0 for later keys.
+    def causal(self, layer: int) -> Array:
+        """What is added to scores ([groups, heads of a group,] positions, positions of keys).
 
+        Far less than 0 for later keys, and for those before the layer's window; where distances are
+        told, less the further the key is, by a slope of each head (arXiv 2108.12409, section 3).
         In residues, which have no order, any numbers.
         """
-        s = self.sizes["s"]
+        heads = self.shape("gr") if self.model.distances else ()
+        s, window = self.sizes["s"], self.model.window(layer)
         if not isinstance(self.numbers, Floating):
-            return self.random(self.rng("causal"), (s, s))
-        return np.triu(np.full((s, s), -1e5), 1)
+            return self.random(self.rng("causal", window), (*heads, s, s))
+        back = np.arange(s)[:, None] - np.arange(s)
+        hidden = (back < 0) | (back >= (window or s))
+        slopes = 2.0 ** (-8 * np.arange(1, np.prod(heads, dtype=int) + 1) / np.prod(heads))
+        falling = slopes.reshape(*heads, 1, 1) * back if heads else 0 * back
+        return np.where(hidden, -1e5, -falling)
 
     def slots(self, layer: int, moment: Moment) -> Slots:
         """The routes of a layer's tokens; those asked for last are kept."""
@@ -144,11 +151,11 @@ class Tables:
             case "next_words":
                 found = -_one_hot(self.words(moment)[:, 1:], shape[-1])
             case "places":
-                found = _one_hot(np.broadcast_to(np.arange(shape[1]), shape[:2]), shape[-1])
+                found = _one_hot(np.broadcast_to(np.arange(shape[1]) + self.model.spare, shape[:2]), shape[-1])
             case "angles":
                 return self._angles(shape)
             case "causal":
-                return np.broadcast_to(self.causal(), shape)
+                return np.broadcast_to(self.causal(layer), shape)
             case _:
                 raise ValueError(f"{name}: not a constant of a transformer")
         return self.numbers.count(found)

@@ -21,10 +21,19 @@ Key = tuple[int, str]  # a weight: its layer, or OUTSIDE, and its name
 
 def shapes(model: Transformer) -> dict[Key, str]:
     """The indices of each weight, named as in `spec.transformer`."""
-    norm = {"scale": "h", "bias": "h"} if model.norm == "layer_norm" else {"scale": "h"}
+
+    def norm(name: str, over: str = "h") -> dict[str, str]:
+        parts = ("scale", "bias") if model.norm == "layer_norm" else ("scale",)
+        return {f"{name}_norm_{part}": over for part in parts}
+
     of_layer = {"query_weight": "hgrd", "key_weight": "hgd", "value_weight": "hgd"}
     of_layer["output_weight"] = "grdh"
-    of_layer |= {f"{name}_norm_{k}": v for name in ("attention", "mlp") for k, v in norm.items()}
+    for name in ("attention", "attention_out", "mlp", "mlp_out"):
+        of_layer |= norm(name) if name in model.norms else {}
+    if "head" in model.norms:
+        of_layer |= norm("query", "d") | norm("key", "d")
+    if "heads" in model.norms:
+        of_layer |= norm("query_heads", "grd") | norm("key_heads", "gd")
     if "qkv" in model.biases:
         of_layer |= {"query_bias": "grd", "key_bias": "gd", "value_bias": "gd"}
     if "output" in model.biases:
@@ -37,7 +46,8 @@ def shapes(model: Transformer) -> dict[Key, str]:
         if "mlp" in model.biases:
             of_layer[f"{name}_bias"] = e + width[1]
     found = {(layer, name): at for layer in range(model.layers) for name, at in of_layer.items()}
-    outside = {"word_weight": "vh"} | {f"final_norm_{k}": v for k, v in norm.items()}
+    outside = {"word_weight": "vh"} | norm("final")
+    outside |= norm("word") if "words" in model.norms else {}
     outside |= {} if model.tied else {"head_weight": "vh"}
     outside |= {"place_weight": "wh"} if model.positions else {}
     return found | {(OUTSIDE, name): at for name, at in outside.items()}
@@ -93,8 +103,8 @@ class _Forward:
         key = (self.layer, name)
         return self.leaves.setdefault(key, Node(self.weights[key]))
 
-    def dropped(self, x: Node, name: str, indices: str) -> Node:
-        if not self.model.dropout:
+    def dropped(self, place: str, x: Node, name: str, indices: str = "bsh") -> Node:
+        if place not in self.model.dropout:
             return x
         mask = self.tables.mask(f"{name}_mask", indices, self.layer, self.moment)
         return self.tape.multiply(x, Node(mask, fixed=True))
@@ -107,10 +117,11 @@ class _Forward:
             self.layer = layer
             x = self.one_layer(x)
         self.layer = OUTSIDE
-        y = self.norm("final_norm", x)
+        y = self.norm("final", x)
         logits = tape.einsum(
             "bsh,vh->bsv", y, self.weight("word_weight" if self.model.tied else "head_weight")
         )
+        logits = self.capped("logits", logits)
         ones = np.ones(logits.value.shape[-1], np.int64)
         total = tape.einsum("bsv,v->bs", tape.apply("exp", logits), self.fixed(ones))
         is_next = words[:, 1:, None] == np.arange(self.model.vocabulary)
@@ -121,30 +132,69 @@ class _Forward:
         return Node(self.tables.numbers.count(integers), fixed=True)
 
     def embedded(self, words: Array) -> Node:
-        x = self.tape.pick(self.weight("word_weight"), words)
-        if not self.model.positions:
-            return self.dropped(x, "words", "bsh")
-        places = self.tape.pick(self.weight("place_weight"), np.arange(words.shape[1]))
-        return self.dropped(self.tape.add(x, places), "embedded", "bsh")
+        x, name = self.tape.pick(self.weight("word_weight"), words), "words"
+        if self.model.positions:
+            places = np.arange(words.shape[1]) + self.model.spare
+            name = "embedded"
+            x = self.tape.add(x, self.tape.pick(self.weight("place_weight"), places))
+        if "words" in self.model.norms:
+            x, name = self.norm("word", x), self.named("word_norm")
+        return self.dropped("words", x, name)
 
     def norm(self, name: str, x: Node) -> Node:
-        unit = self.tape.normalise(self.model.norm, x)
-        y = self.tape.multiply(unit, self.weight(f"{name}_scale"))
-        return self.tape.add(y, self.weight(f"{name}_bias")) if self.model.norm == "layer_norm" else y
+        return self.scaled(name, self.tape.normalise(self.model.norm, x))
+
+    def scaled(self, name: str, unit: Node) -> Node:
+        y = self.tape.multiply(unit, self.weight(f"{name}_norm_scale"))
+        biased = self.model.norm == "layer_norm"
+        return self.tape.add(y, self.weight(f"{name}_norm_bias")) if biased else y
+
+    def named(self, norm: str) -> str:
+        """What the result of a norm is called, for its mask."""
+        return f"{norm}_biased" if self.model.norm == "layer_norm" else norm
+
+    def norm_of_heads(self, name: str, x: Node) -> Node:
+        """x (samples, positions, ..., features), by the root of the sum of a token's squares."""
+        tape, indices = self.tape, "grd" if name == "query" else "gd"
+        ones = self.fixed(np.ones(x.value.shape[2:], np.int64))
+        total = tape.einsum(f"bs{indices},{indices}->bs", tape.apply("square", x), ones)
+        inverse = tape.apply("inverse_root", total)
+        return self.scaled(f"{name}_heads", tape.einsum(f"bs{indices},bs->bs{indices}", x, inverse))
+
+    def capped(self, name: str, x: Node) -> Node:
+        return self.tape.apply("tanh", x) if name in self.model.capped else x
 
     def one_layer(self, x: Node) -> Node:
-        x = self.tape.add(x, self.attention(self.norm("attention_norm", x)))
-        y = self.norm("mlp_norm", x)
-        biased = "_biased" if "mlp" in self.model.biases else ""
+        norms, parallel = self.model.norms, self.model.parallel
+        before = self.norm("attention", x) if "attention" in norms else x
+        attended, name = self.attention(before), "output"
+        if "output" in self.model.biases:
+            name = "output_biased"
+        attended = self.given("attention", attended, name)
+        middle = x if parallel else self.tape.add(x, attended)
+        y = before if parallel else middle
+        if "mlp" in norms:
+            y = self.norm("mlp", middle)
         if self.model.experts:
-            mixed = self.dropped(self.experts(y), "returned", "bsh")
+            mixed, name = self.experts(y), "returned"
         else:
-            mixed = self.dropped(self.mlp(y), f"down{biased}", "bsh")
-        return self.tape.add(x, mixed)
+            mixed, name = self.mlp(y), "down_biased" if "mlp" in self.model.biases else "down"
+        mixed = self.given("mlp", mixed, name)
+        return self.tape.add(middle, self.tape.add(attended, mixed) if parallel else mixed)
+
+    def given(self, block: str, x: Node, name: str) -> Node:
+        """What attention or the MLP gives, normalised and dropped where the model does so."""
+        if f"{block}_out" in self.model.norms:
+            x, name = self.norm(f"{block}_out", x), self.named(f"{block}_out_norm")
+        return self.dropped("output", x, name)
 
     def projected(self, y: Node, name: str, subscripts: str) -> Node:
         x = self.tape.einsum(subscripts, y, self.weight(f"{name}_weight"))
-        return self.tape.add(x, self.weight(f"{name}_bias")) if "qkv" in self.model.biases else x
+        x = self.tape.add(x, self.weight(f"{name}_bias")) if "qkv" in self.model.biases else x
+        if name == "value":
+            return x
+        x = self.norm_of_heads(name, x) if "heads" in self.model.norms else x
+        return self.norm(name, x) if "head" in self.model.norms else x
 
     def turned(self, x: Node) -> Node:
         """Features i and i + half of queries or keys (samples, positions, ..., features), turned."""
@@ -163,13 +213,12 @@ class _Forward:
         query = self.turned(self.projected(y, "query", "bsh,hgrd->bsgrd"))
         key = self.turned(self.projected(y, "key", "bsh,hgd->bsgd"))
         value = self.projected(y, "value", "bsh,hgd->bsgd")
-        scores = tape.einsum("bsgrd,bugd->bgrsu", query, key)
-        seen = tape.add(scores, Node(self.tables.causal(), fixed=True))
-        shares = self.dropped(tape.normalise("softmax", seen), "shares", "bgrsu")
+        scores = self.capped("scores", tape.einsum("bsgrd,bugd->bgrsu", query, key))
+        seen = tape.add(scores, Node(self.tables.causal(self.layer), fixed=True))
+        shares = self.dropped("shares", tape.normalise("softmax", seen), "shares", "bgrsu")
         context = tape.einsum("bgrsu,bugd->bsgrd", shares, value)
         out = tape.einsum("bsgrd,grdh->bsh", context, self.weight("output_weight"))
-        out = tape.add(out, self.weight("output_bias")) if biased else out
-        return self.dropped(out, "output_biased" if biased else "output", "bsh")
+        return tape.add(out, self.weight("output_bias")) if biased else out
 
     def mlp(self, y: Node, chosen: Array | None = None) -> Node:
         """Of each token; `chosen` (samples, positions): each token's expert, whose weights it gets."""

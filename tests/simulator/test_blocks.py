@@ -25,17 +25,20 @@ from spec.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.model_strategies import MODEL_AXES
 from spec.programs import Axis, Move, check_program
 from spec.states import MIXED_ADAM
-from spec.transformer import Transformer, parts
+from spec.transformer import DROPPED, NORMS, Transformer, parts
 from spec.values import Role, Value
 from tests.support.transformers import Plan, replicated
 
 PLAIN = Transformer(1, 4, 2, 1, 4, 4, 7)
 VARIANTS = [
     PLAIN,
-    replace(PLAIN, positions=3, tied=True, dropout=True, kv_heads=2),
+    replace(PLAIN, positions=3, tied=True, dropout=DROPPED, kv_heads=2),
     replace(PLAIN, gated=True, function="silu", norm="rms_norm", biases=frozenset()),
-    replace(PLAIN, experts=3, chosen=2, dropout=True),
+    replace(PLAIN, experts=3, chosen=2, dropout=DROPPED),
     replace(PLAIN, experts=2, chosen=1, gated=True, biases=frozenset({"qkv"}), tied=True),
+    replace(PLAIN, norms=frozenset(NORMS), norm="rms_norm", capped=frozenset({"scores", "logits"})),
+    replace(PLAIN, norms=frozenset(NORMS), parallel=True, distances=True, angles=False, windows=(2,)),
+    replace(PLAIN, norms=frozenset({"attention"}), parallel=True, positions=3, spare=2),
 ]
 NORMALISED = ["softmax", "layer_norm", "rms_norm"]
 SMALL = 46337  # its square is less than PRIME

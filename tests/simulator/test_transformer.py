@@ -226,7 +226,7 @@ def test_a_stage_holds_at_most_its_units_in_flight(planned):
 @settings(max_examples=10)
 @given(plans(["tp"]), st.integers(2, 3))
 def test_tied_words_that_are_not_summed_over_stages_change_the_training(plan, count):
-    plan = plan._replace(model=replace(plan.model, tied=True, layers=count, dropout=False))
+    plan = plan._replace(model=replace(plan.model, tied=True, layers=count, dropout=frozenset()))
     pipe = Pipeline(Order.ONE_F_ONE_B, count, 2)
     assert not plan.differing(pipe=pipe)
     placed = stages.pieces(plan.model, count)

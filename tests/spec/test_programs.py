@@ -19,6 +19,7 @@ from spec.terms import Terms, computed
 from spec.transformer import Transformer, layer, parts
 from spec.values import Builder, Role, Value
 from tests.support.broken import broken_copy, copied, notices
+from tests.support.variations import VARIATIONS
 
 OTHER_RING = replace(MODEL_AXES["cp"], name="other")
 PAIRS_OF_AXES = [
@@ -40,9 +41,9 @@ def models(draw):
         biases=draw(biases),
         positions=draw(st.sampled_from([0, 4])),
         tied=draw(st.booleans()),
-        dropout=draw(st.booleans()),
         experts=experts,
         chosen=experts and 2,
+        **draw(VARIATIONS),
     )
 
 

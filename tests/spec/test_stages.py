@@ -25,13 +25,13 @@ from spec.stages import (
     to_sum,
     virtual_stage,
 )
-from spec.transformer import EMBEDDING, HEAD, LAYER, WORDS, Transformer
+from spec.transformer import DROPPED, EMBEDDING, HEAD, LAYER, WORDS, Transformer
 
 PRIME = 10_007  # values are whole numbers modulo a prime: exact, and small
 
 
 def transformer(layers, vocabulary=16, tied=False):
-    return Transformer(layers, 8, 2, 2, 4, 16, vocabulary, tied=tied, dropout=tied)
+    return Transformer(layers, 8, 2, 2, 4, 16, vocabulary, tied=tied, dropout=DROPPED if tied else frozenset())
 
 
 @st.composite

@@ -9,6 +9,7 @@ from psem_model.reading.products import parse
 from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.pipeline import Order, Pipeline
 from spec.transformer import Transformer
+from tests.support.variations import DROPOUTS
 
 SHAPE = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32}
 AGAIN = st.sampled_from([NOTHING, PAIRS, ALL, FROM_SLICES])
@@ -29,7 +30,7 @@ def plans(draw, /, strategy="zero1*tp*pp", **given_):
     pipe = draw(pipelines())
     layers = draw(st.integers(pipe.virtual_stages, max(40, pipe.virtual_stages)))
     words = {"vocabulary": draw(st.sampled_from([0, 9, 1000])), "tied": draw(st.booleans())}
-    model = Transformer(layers, 16, 4, 4, 4, 32, **words, dropout=draw(st.booleans()))
+    model = Transformer(layers, 16, 4, 4, 4, 32, **words, dropout=draw(DROPOUTS))
     product = parse(strategy).product
     mesh = {axis: draw(st.integers(1, 3)) for axis in product.axes} | {"pipe": pipe.stages}
     mesh["tensor"] = draw(st.sampled_from([1, 2, 4]))

@@ -13,6 +13,7 @@ from spec.pipeline import Order, Pipeline
 from spec.states import POLICIES
 from spec.strategies import STRATEGIES
 from spec.transformer import Transformer
+from tests.support.variations import VARIATIONS
 
 OF_TENSOR, OF_CONTEXT = ["tp", "tp+sp"], ["cp", "cp-all-to-all"]
 MOST = 12  # devices
@@ -89,9 +90,9 @@ def plans(draw, least=1, dropout=True):
         biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
         positions=draw(st.sampled_from([0, sequence, sequence + 1])),
         tied=draw(st.booleans()),
-        dropout=dropout and draw(st.booleans()),
         experts=experts,
         chosen=chosen,
+        **draw(VARIATIONS) | ({} if dropout else {"dropout": frozenset()}),
     )
     offloads = any(f.name.startswith("zero-offload") for f in product.factors)  # from a master copy
     policies = [name for name, p in POLICIES.items() if p.master or not offloads]

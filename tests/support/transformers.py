@@ -19,6 +19,7 @@ from spec.model_strategies import MODEL_AXES
 from spec.stages import pieces, to_sum
 from spec.states import MIXED_ADAM
 from spec.transformer import Transformer, parts
+from tests.support.variations import VARIATIONS
 
 AGAIN = ["none", "attention", "all", "sliced"]
 
@@ -48,7 +49,7 @@ class Plan(NamedTuple):
     @property
     def without_dropout(self):
         """Where a mask may drop all tokens that a device has, nothing of them is missed."""
-        return self._replace(model=replace(self.model, dropout=False))
+        return self._replace(model=replace(self.model, dropout=frozenset()))
 
     def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1, placings=None):
         """The model trained on the mesh beside one device, its states replicated."""
@@ -143,8 +144,8 @@ def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
         biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
         positions=draw(st.sampled_from([0, sequence, sequence + 1])),
         tied=draw(st.booleans()),
-        dropout=draw(st.booleans()),
         experts=experts if has_experts else 0,
         chosen=chosen if has_experts else 0,
+        **draw(VARIATIONS),
     )
     return Plan(model, axes, mesh, again, cells["b"] * samples, sequence)
