@@ -36,6 +36,7 @@ NORMS = {
     "heads": "of the queries and keys of all heads together",
 }
 BEFORE = frozenset({"attention", "mlp"})
+CAPPED = frozenset({"scores", "logits"})
 DROPPED = frozenset({"words", "shares", "output"})  # of the embedding, of attention, of each block
 
 
@@ -61,7 +62,7 @@ class Transformer:
     angles: bool = True  # where none are learned, queries and keys are turned by their position
     distances: bool = False  # scores fall with the distance of the key (ALiBi)
     windows: tuple[Number, ...] = ()  # of the layers in turn: latest tokens that one sees; 0: all
-    capped: frozenset[str] = frozenset()  # of "scores" and "logits": by tanh
+    capped: frozenset[str] = frozenset()  # of `CAPPED`: by tanh
     tied: bool = False  # the head's words are the embedding's
     dropout: frozenset[str] = frozenset()  # of `DROPPED`
     experts: Number = 0  # 0: one MLP for all tokens

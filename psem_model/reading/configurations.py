@@ -1,147 +1,87 @@
 """Shapes of models from their published configurations.
 
-A configuration is a Hugging Face config.json. What a field is called, what it is when it is absent
-and what a family's code fixes: transformers, src/transformers/models/*/configuration_*.py and
-modeling_*.py. Fields that change no shape (windows, scaled angles, token ids) are not looked at.
+A configuration is a Hugging Face config.json. Each of its fields is read, or known to change neither
+weights nor work, or refused.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from psem_model.reading.words import LARGEST, MOST_LAYERS
-from psem_model.text.errors import BadInput, choose, nearest, quoted, shortened
+from psem_model.reading.families import FAMILIES, OTHERS, Family, Windows
+from psem_model.reading.fields import Fields
+from psem_model.reading.harmless import HARMLESS, PLAIN, TYPES
+from psem_model.text.errors import BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
 from spec.transformer import Transformer
 
 FORM = "a model's config.json"
-FUNCTIONS = {"silu": "silu", "gelu": "gelu", "gelu_new": "gelu", "gelu_pytorch_tanh": "gelu"}
-SAME = {  # two names of one field
-    "n_embd": "hidden_size",
-    "n_head": "num_attention_heads",
-    "n_layer": "num_hidden_layers",
-    "n_positions": "max_position_embeddings",
-    "num_local_experts": "num_experts",
-}
-# what else would change a shape, and what it is where it does not
-PLAIN: Mapping[str, Any] = {
-    "add_cross_attention": False,
-    "auto_map": None,
-    "is_encoder_decoder": False,
-    "pruned_heads": {},
-    "quantization_config": None,
-    **dict.fromkeys(("decoder", "generator", "text_config", "text_encoder")),  # a model within
-}
+MOST_LISTED = 10_000  # layers that are told apart by their windows
+SEES = {"full_attention": False, "sliding_attention": True}
 
 
-@dataclass(frozen=True)
-class Fields:
-    """The fields of a configuration; each is checked when it is read."""
+def shape(fields: Fields, family: Family) -> Transformer:
+    """The model that the fields describe, as the family's code reads them. Raises BadInput."""
 
-    path: str
-    given: Mapping[str, Any]
+    def name(standard: str, usual: str) -> str:
+        return family.fields.get(standard, usual)
 
-    def wrong(self, name: str, expected: str) -> BadInput:
-        """What to raise for a field that is not as it should be."""
-        given = shortened(json.dumps(self.given[name]))
-        return BadInput(f"{named(self.path)}, {name}: given {given}; expected {expected}")
-
-    def missing(self, name: str, expected: str) -> BadInput:
-        """What to raise for a field that should be there."""
-        near = nearest(name, self.given)
-        close = f"; nearest: {quoted(near)}" if near else ""
-        return BadInput(f"{named(self.path)}: {name} is missing; expected {expected}{close}")
-
-    def size(self, name: str) -> int:
-        """A whole number of at least 1."""
-        expected = f"a whole number, at least 1, below 1e{LARGEST}"
-        other = SAME.get(name, name)
-        if name not in self.given:
-            if other not in self.given:
-                raise self.missing(name, expected)
-            name = other
-        value = self.given[name]
-        if type(value) is not int or not 1 <= value < 10**LARGEST:
-            raise self.wrong(name, expected)
-        if self.given.get(other, value) != value:
-            raise self.wrong(other, f"{value}, as {name} is")
-        return value
-
-    def layers(self, name: str) -> int:
-        """A number of layers."""
-        layers = self.size(name)
-        if layers > MOST_LAYERS:
-            raise self.wrong(
-                name if name in self.given else SAME[name], f"at most {MOST_LAYERS:,} layers"
-            )
-        return layers
-
-    def size_or(self, name: str, otherwise: Callable[[], int]) -> int:
-        """A size that may be null or absent."""
-        return otherwise() if self.given.get(name) is None else self.size(name)
-
-    def flag(self, name: str, default: bool) -> bool:
-        """True or false."""
-        value = self.given.get(name, default)
-        if not isinstance(value, bool):
-            raise self.wrong(name, "true or false")
-        return value
-
-    def drops(self, name: str, default: float) -> bool:
-        """Whether a probability of dropout is above 0."""
-        value = self.given.get(name, default)
-        if type(value) not in (int, float) or not 0 <= value < 1:
-            raise self.wrong(name, "a probability, below 1")
-        return bool(value > 0)
-
-    def choice(self, name: str, value: object, names: Iterable[str]) -> str:
-        """One of some names: the value of a field, or one that the field lists."""
-        if not isinstance(value, str):
-            raise self.wrong(name, f"one of {', '.join(names)}")
-        return choose(f"{named(self.path)}, {name}", value, names)
-
-    def function(self, name: str, default: str) -> str:
-        """The function of the MLP."""
-        return FUNCTIONS[self.choice(name, self.given.get(name, default), FUNCTIONS)]
-
-    def divided(self, name: str, by: str) -> int:
-        """One size over another that divides it."""
-        whole, divisor = self.size(name), self.size(by)
-        if whole % divisor:
-            raise self.wrong(by if by in self.given else SAME[by], f"a divisor of {name}, {whole}")
-        return whole // divisor
-
-    def only(self, name: str, value: object) -> None:
-        """Refuse any other value of a field than this one, null or none."""
-        if self.given.get(name) not in (None, value):
-            expected = "none" if value in (None, {}) else json.dumps(value)
-            raise self.wrong(name, f"{expected}: no other shape is known")
+    hidden = fields.size(name("hidden", "hidden_size"))
+    heads = fields.size(name("heads", "num_attention_heads"))
+    layers = fields.layers(name("layers", "num_hidden_layers"))
+    if family.even:
+        _divided(fields, family)
+    feed_forward = name("feed_forward", family.experts or "intermediate_size")
+    experts = fields.size("num_local_experts") if family.experts else 0
+    chosen = fields.size("num_experts_per_tok") if family.experts else 0
+    if chosen > experts:
+        raise fields.wrong("num_experts_per_tok", f"at most num_local_experts, {experts}")
+    biases = (at for name, (is_, at) in family.biases.items() if fields.flag(name, is_))
+    dropout = (at for name, (odds, at) in family.dropout.items() if fields.drops(name, odds))
+    found: dict[str, Any] = {
+        "layers": layers,
+        "hidden": hidden,
+        "heads": heads,
+        "kv_heads": heads if family.all_kv_heads else _kv_heads(fields, family, heads),
+        "head_dim": _head_dim(fields, family),
+        "feed_forward": fields.size_or(feed_forward, lambda: 4 * hidden)
+        if family.wide
+        else fields.size(feed_forward),
+        "vocabulary": fields.size("vocab_size"),
+        "function": fields.function(family.functions, family.function),
+        "tied": fields.flag("tie_word_embeddings", family.tied),
+        "dropout": frozenset[str]().union(*dropout),
+        "windows": _windows(fields, family.windows, layers) if family.windows else (),
+        "experts": experts,
+        "chosen": chosen,
+    }
+    found |= family.has
+    found["biases"] = frozenset[str](found.get("biases", ())).union(*biases)
+    return Transformer(**{**found, **family.more(fields)})
 
 
-@dataclass(frozen=True)
-class Family:
-    """One architecture: its class with a language-model head, how its fields are read, its defaults."""
+def _divided(fields: Fields, family: Family) -> int:
+    hidden = family.fields.get("hidden", "hidden_size")
+    return fields.divided(hidden, family.fields.get("heads", "num_attention_heads"))
 
-    architecture: str
-    shape: Callable[[Fields, Family], Transformer]
-    kv_heads: int | None = None  # if absent; none: all heads
-    null_kv_heads: bool = True  # may be null, for all heads
-    even: bool = False  # heads divide the hidden size, also where head_dim is given
-    biases: frozenset[str] = frozenset({"qkv", "output"})  # what `attention_bias` adds
-    fixed: Mapping[str, bool] = field(default_factory=dict)
-    experts: bool = False
+
+def _head_dim(fields: Fields, family: Family) -> int:
+    if family.no_head_dim:
+        return _divided(fields, family)
+    default = family.head_dim
+    if default and "head_dim" not in fields.given:
+        return default
+    return fields.size_or("head_dim", lambda: _divided(fields, family))
 
 
 def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
     name, expected = "num_key_value_heads", f"a divisor of num_attention_heads, {heads}"
     if name in fields.given:
-        absent = fields.given[name] is None and family.null_kv_heads
+        absent = fields.get(name) is None and family.null_kv_heads
         kv_heads = heads if absent else fields.size(name)
         if heads % kv_heads:
             raise fields.wrong(name, expected)
@@ -152,78 +92,39 @@ def _kv_heads(fields: Fields, family: Family, heads: int) -> int:
     return kv_heads
 
 
-def _rotary(fields: Fields, family: Family) -> Transformer:
-    """Gated MLPs, RMS norms, positions as angles: llama and what follows it."""
-    if fields.drops("attention_dropout", 0.0):
-        raise fields.wrong("attention_dropout", "0: dropout of attention alone is not known")
-    heads = fields.size("num_attention_heads")
-    attention = fields.flag("attention_bias", family.fixed.get("attention_bias", False))
-    mlp = fields.flag("mlp_bias", False)
-    experts = fields.size("num_local_experts") if family.experts else 0
-    chosen = fields.size("num_experts_per_tok") if family.experts else 0
-    if chosen > experts:
-        raise fields.wrong("num_experts_per_tok", f"at most num_local_experts, {experts}")
-    if family.even:
-        fields.divided("hidden_size", "num_attention_heads")
-    return Transformer(
-        layers=fields.layers("num_hidden_layers"),
-        hidden=fields.size("hidden_size"),
-        heads=heads,
-        kv_heads=_kv_heads(fields, family, heads),
-        head_dim=fields.size_or(
-            "head_dim", lambda: fields.divided("hidden_size", "num_attention_heads")
-        ),
-        feed_forward=fields.size("intermediate_size"),
-        vocabulary=fields.size("vocab_size"),
-        gated=True,
-        function=fields.function("hidden_act", "silu"),
-        norm="rms_norm",
-        biases=(family.biases if attention else frozenset()) | ({"mlp"} if mlp else set()),
-        tied=fields.flag("tie_word_embeddings", False),
-        experts=experts,
-        chosen=chosen,
-    )
+def _windows(fields: Fields, rule: Windows, layers: int) -> tuple[int, ...]:
+    """How many of the latest tokens each of the layers sees, in turn; 0: all."""
+    size = fields.size_or("sliding_window", lambda: 0)
+    if "sliding_window" not in fields.given:
+        size = rule.size or 0
+    if rule.switched and not fields.flag("use_sliding_window", False):
+        size = 0
+    first = fields.count("max_window_layers", 28) if rule.first else 0
+    every = fields.size_or(rule.pattern, lambda: rule.every) if rule.pattern else rule.every
+    if every > MOST_LISTED:
+        raise fields.wrong(rule.pattern, f"at most {MOST_LISTED:,}")
+    types = fields.get("layer_types")
+    if types is not None:
+        return _listed(fields, types, size, layers)
+    if not size or first >= layers or every == 1:
+        return ()
+    if every:
+        return (*[size] * (every - 1), 0)
+    if first and layers > MOST_LISTED:
+        raise fields.wrong("max_window_layers", f"0 in a model of {layers:,} layers")
+    return (*[0] * first, *[size] * (layers - first)) if first else (size,)
 
 
-def _gpt2(fields: Fields, family: Family) -> Transformer:
-    """Learned positions, biases everywhere, layer norms, dropout in three places or in none."""
-    dropped = {name: fields.drops(name, 0.1) for name in ("embd_pdrop", "attn_pdrop", "resid_pdrop")}
-    if len(set(dropped.values())) > 1:
-        rates = ", ".join(f"{name} {'above 0' if is_ else '0'}" for name, is_ in dropped.items())
-        raise BadInput(f"{named(fields.path)}: given {rates}; expected all above 0, or all 0")
-    heads, hidden = fields.size("n_head"), fields.size("n_embd")
-    return Transformer(
-        layers=fields.layers("n_layer"),
-        hidden=hidden,
-        heads=heads,
-        kv_heads=heads,
-        head_dim=fields.divided("n_embd", "n_head"),
-        feed_forward=fields.size_or("n_inner", lambda: 4 * hidden),
-        vocabulary=fields.size("vocab_size"),
-        function=fields.function("activation_function", "gelu_new"),
-        positions=fields.size("n_positions"),
-        angles=False,
-        tied=fields.flag("tie_word_embeddings", True),
-        dropout=dropped["resid_pdrop"],
-    )
-
-
-UNBIASED = {"attention_bias": False, "mlp_bias": False}
-FAMILIES = {
-    "llama": Family("LlamaForCausalLM", _rotary, even=True),
-    "mistral": Family("MistralForCausalLM", _rotary, kv_heads=8, null_kv_heads=False, fixed=UNBIASED),
-    "qwen2": Family(
-        "Qwen2ForCausalLM",
-        _rotary,
-        kv_heads=32,
-        biases=frozenset({"qkv"}),
-        fixed=UNBIASED | {"attention_bias": True},
-    ),
-    "mixtral": Family(
-        "MixtralForCausalLM", _rotary, kv_heads=8, null_kv_heads=False, fixed=UNBIASED, experts=True
-    ),
-    "gpt2": Family("GPT2LMHeadModel", _gpt2),
-}
+def _listed(fields: Fields, types: Any, size: int, layers: int) -> tuple[int, ...]:
+    expected = f"a list of {layers:,} of {' and '.join(SEES)}"
+    if not isinstance(types, list) or len(types) != layers:
+        raise fields.wrong("layer_types", expected)
+    if not all(isinstance(each, str) and each in SEES for each in types):
+        raise fields.wrong("layer_types", expected)
+    found = tuple(size if SEES[each] else 0 for each in types)
+    if not size and any(SEES[each] for each in types):
+        raise fields.wrong("layer_types", "full_attention alone, as there is no sliding_window")
+    return found if any(found) else ()
 
 
 def packaged() -> dict[str, Path]:
@@ -240,9 +141,28 @@ def read(path: str) -> tuple[str, Transformer]:
     fields = Fields(path, _content(path if shipped is None or Path(path).exists() else str(shipped)))
     name = _family(fields)
     family = FAMILIES[name]
-    for other, value in {**PLAIN, **family.fixed}.items():
+    for other, value in family.only.items():
         fields.only(other, value)
-    return name, family.shape(fields, family)
+    for other, value in PLAIN.items():
+        if other not in family.harmless:
+            fields.only(other, value)
+    for other in ("torch_dtype", "dtype"):
+        fields.only(other, *TYPES)
+    model = shape(fields, family)
+    _require_known(fields, family)
+    return name, model
+
+
+def _require_known(fields: Fields, family: Family) -> None:
+    """Raise BadInput for fields that were not read and may change something."""
+    known = HARMLESS | family.harmless
+    for name in fields.given:
+        if name not in fields.read | known:
+            near = nearest(name, fields.read | known)
+            close = f"; nearest: {quoted(near)}" if near else ""
+            raise fields.wrong(
+                name, f"none: it is not known to leave weights and work as they are{close}"
+            )
 
 
 def _content(path: str) -> dict[str, Any]:
@@ -270,8 +190,10 @@ def _content(path: str) -> dict[str, Any]:
 def _family(fields: Fields) -> str:
     """The name of the family, from `model_type` or else from `architectures`, which must agree."""
     by_class = {family.architecture: name for name, family in FAMILIES.items()}
-    named, classes = fields.given.get("model_type"), fields.given.get("architectures")
+    named, classes = fields.get("model_type"), fields.get("architectures")
     if named is not None:
+        if isinstance(named, str) and named in OTHERS:
+            raise fields.wrong("model_type", f"another model: {OTHERS[named]}")
         named = fields.choice("model_type", named, FAMILIES)
         expected = [FAMILIES[named].architecture]
         if classes not in (None, expected):

@@ -151,7 +151,9 @@ class Tables:
             case "next_words":
                 found = -_one_hot(self.words(moment)[:, 1:], shape[-1])
             case "places":
-                found = _one_hot(np.broadcast_to(np.arange(shape[1]) + self.model.spare, shape[:2]), shape[-1])
+                found = _one_hot(
+                    np.broadcast_to(np.arange(shape[1]) + self.model.spare, shape[:2]), shape[-1]
+                )
             case "angles":
                 return self._angles(shape)
             case "causal":

@@ -164,7 +164,7 @@ def test_initial_parameters_not_broadcast_along_each_axis_diverge_whatever_the_s
 def test_norm_gradients_not_summed_along_tensor_under_dp_times_tp_sp_are_rejected_and_diverge(
     norm, data
 ):
-    plan = data.draw(plans(["dp", "tp+sp"], 2, experts=False)).without_dropout
+    plan = data.draw(plans(["dp", "tp+sp"], 2, experts=False)).usual
     _, program, _ = plan.programs
     weight = f"{norm}_scale"
     programs.check_program(program)

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.reading.configurations import FAMILIES, read
+from psem_model.reading.configurations import read
+from psem_model.reading.families import FAMILIES
 from psem_model.text.errors import BadInput
 from spec.model_costs import parameters
 

@@ -25,7 +25,7 @@ from spec.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.model_strategies import MODEL_AXES
 from spec.programs import Axis, Move, check_program
 from spec.states import MIXED_ADAM
-from spec.transformer import DROPPED, NORMS, Transformer, parts
+from spec.transformer import CAPPED, DROPPED, NORMS, Transformer, parts
 from spec.values import Role, Value
 from tests.support.transformers import Plan, replicated
 
@@ -36,7 +36,7 @@ VARIANTS = [
     replace(PLAIN, gated=True, function="silu", norm="rms_norm", biases=frozenset()),
     replace(PLAIN, experts=3, chosen=2, dropout=DROPPED),
     replace(PLAIN, experts=2, chosen=1, gated=True, biases=frozenset({"qkv"}), tied=True),
-    replace(PLAIN, norms=frozenset(NORMS), norm="rms_norm", capped=frozenset({"scores", "logits"})),
+    replace(PLAIN, norms=frozenset(NORMS), norm="rms_norm", capped=CAPPED),
     replace(PLAIN, norms=frozenset(NORMS), parallel=True, distances=True, angles=False, windows=(2,)),
     replace(PLAIN, norms=frozenset({"attention"}), parallel=True, positions=3, spare=2),
 ]

@@ -43,6 +43,12 @@ def test_each_axis_alone_trains_as_on_one_device(name, data):
     assert plan.differing() == set()
 
 
+@pytest.mark.parametrize("name", ["tp", "tp+sp", "cp"])
+def test_what_is_gathered_twice_without_a_norm_between_has_its_own_cotangent(name):
+    model = Transformer(1, 2, 2, 2, 2, 2, 2, norms=frozenset())
+    assert not Plan(model, (MODEL_AXES[name],), {MODEL_AXES[name].name: 2}, "none", 1, 2).differing()
+
+
 CUT_ALONE = st.lists(st.sampled_from("gfve"), unique=True).map(tuple)
 BY_HEADS = (("scores", "g"), ("context", "g"))
 
@@ -154,7 +160,7 @@ def test_a_forgotten_move_is_rejected_and_its_run_fails_or_diverges(plan, data):
 @settings(max_examples=5)
 @given(st.data())
 def test_a_forgotten_all_reduce_changes_no_shape_but_the_training(name, phase, words, data):
-    plan = data.draw(plans([name], 2, experts=False)).without_dropout
+    plan = data.draw(plans([name], 2, experts=False)).usual
     before, program, after = plan.programs
     move = next(line for line in getattr(program, phase) if words in str(line))
     assert outcome(plan, (before, program.without(move), after)) == "diverges"

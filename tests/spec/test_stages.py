@@ -31,7 +31,9 @@ PRIME = 10_007  # values are whole numbers modulo a prime: exact, and small
 
 
 def transformer(layers, vocabulary=16, tied=False):
-    return Transformer(layers, 8, 2, 2, 4, 16, vocabulary, tied=tied, dropout=DROPPED if tied else frozenset())
+    return Transformer(
+        layers, 8, 2, 2, 4, 16, vocabulary, tied=tied, dropout=DROPPED if tied else frozenset()
+    )
 
 
 @st.composite

@@ -18,7 +18,7 @@ from spec.match import first_difference
 from spec.model_strategies import MODEL_AXES
 from spec.stages import pieces, to_sum
 from spec.states import MIXED_ADAM
-from spec.transformer import Transformer, parts
+from spec.transformer import BEFORE, Transformer, parts
 from tests.support.variations import VARIATIONS
 
 AGAIN = ["none", "attention", "all", "sliced"]
@@ -50,6 +50,12 @@ class Plan(NamedTuple):
     def without_dropout(self):
         """Where a mask may drop all tokens that a device has, nothing of them is missed."""
         return self._replace(model=replace(self.model, dropout=frozenset()))
+
+    @property
+    def usual(self):
+        """With the layers of a GPT: norms before attention and the MLP, one after the other."""
+        model = replace(self.model, dropout=frozenset(), norms=BEFORE, parallel=False)
+        return self._replace(model=model)
 
     def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1, placings=None):
         """The model trained on the mesh beside one device, its states replicated."""

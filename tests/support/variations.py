@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.transformer import BEFORE, DROPPED, NORMS
+from spec.transformer import BEFORE, CAPPED, DROPPED, NORMS
 
 DROPOUTS = st.just(DROPPED) | st.frozensets(st.sampled_from(sorted(DROPPED)))
 VARIATIONS = st.fixed_dictionaries(
@@ -15,7 +15,7 @@ VARIATIONS = st.fixed_dictionaries(
         "spare": st.sampled_from([0, 2]),
         "distances": st.booleans(),
         "windows": st.lists(st.integers(0, 4), max_size=2).map(tuple),
-        "capped": st.frozensets(st.sampled_from(["scores", "logits"])),
+        "capped": st.frozensets(st.sampled_from(sorted(CAPPED))),
         "dropout": DROPOUTS,
     },
 )

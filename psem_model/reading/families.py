@@ -1,0 +1,336 @@
+"""Families of models: what each one's fields are called, what absent ones are, what its code fixes.
+
+Source: transformers 5.23.0, src/transformers/models/*/configuration_*.py and modeling_*.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psem_model.reading.fields import Fields
+from spec.transformer import BEFORE
+
+QKV, OUTPUT, MLP = frozenset({"qkv"}), frozenset({"output"}), frozenset({"mlp"})
+ATTENTION, EVERYWHERE = QKV | OUTPUT, QKV | OUTPUT | MLP
+SHARES, RESULTS, WORDS = frozenset({"shares"}), frozenset({"output"}), frozenset({"words"})
+Places = frozenset[str]
+Has = Mapping[str, Any]  # fields of a model, or of a configuration
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How a family says which of the latest tokens a layer sees.
+
+    `size`: of `sliding_window`, if absent. `switched`: only with `use_sliding_window`. `first`: the
+    layers below `max_window_layers` see all. `every`: of so many layers the last sees all; if absent,
+    where a field, `pattern`, says it.
+    """
+
+    size: int | None = None
+    switched: bool = False
+    first: bool = False
+    every: int = 0
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture: its class with a language-model head, its fields, and what its code fixes.
+
+    `fields`: what its fields are called, where not as in llama. `functions`: fields of the MLP's
+    function, of which the first that is given counts. `function`, `kv_heads`, `head_dim`, `tied`: what
+    they are if absent; no `kv_heads`: all heads; no `head_dim`: hidden / heads. `has`: of the model,
+    whatever the fields say. `biases`, `dropout`: by their fields, what each is if absent, and where it
+    puts them. `only`: fields that have no other value. `more`: what else is read. `harmless`: fields of
+    its own that change neither weights nor work.
+    """
+
+    architecture: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    has: Has = field(default_factory=dict)
+    functions: tuple[str, ...] = ("hidden_act",)
+    function: str = "silu"
+    kv_heads: int | None = None
+    null_kv_heads: bool = True  # may be null, for all heads
+    all_kv_heads: bool = False  # there is no field for them
+    head_dim: int | None = None
+    no_head_dim: bool = False  # there is no field for it
+    even: bool = False  # heads divide the hidden size, also where head_dim is given
+    wide: bool = False  # the MLP is four times the hidden size, if that is absent or null
+    tied: bool = False
+    biases: Mapping[str, tuple[bool, Places]] = field(default_factory=dict)
+    dropout: Mapping[str, tuple[float, Places]] = field(
+        default_factory=lambda: {"attention_dropout": (0.0, SHARES)}
+    )
+    windows: Windows | None = None
+    experts: str = ""  # what the MLP of an expert is wide, if there are experts
+    only: Has = field(default_factory=dict)
+    more: Callable[[Fields], Has] = lambda fields: {}
+    harmless: frozenset[str] = frozenset()
+
+
+OF_ATTENTION: dict[str, tuple[bool, Places]] = {"attention_bias": (False, ATTENTION)}
+LLAMA: dict[str, Any] = {"gated": True, "norm": "rms_norm"}
+BOTH_SIDES = BEFORE | {"attention_out", "mlp_out"}
+NO_BIASES = {"attention_bias": False, "mlp_bias": False}
+
+
+def _capped(scores: float | None, logits: float | None) -> Callable[[Fields], Has]:
+    """Scores and logits are capped unless their bound is null; what bounds are, if absent."""
+    bounds = (
+        ("attn_logit_softcapping", "scores", scores),
+        ("final_logit_softcapping", "logits", logits),
+    )
+
+    def read(fields: Fields) -> Has:
+        return {"capped": frozenset(at for name, at, bound in bounds if fields.bound(name, bound))}
+
+    return read
+
+
+def _falcon(fields: Fields) -> Has:
+    """Parallel blocks with a norm or two, keys of one head or some, distances or angles."""
+    new, distances = fields.flag("new_decoder_architecture", False), fields.flag("alibi", False)
+    parallel, one_key = fields.flag("parallel_attn", True), fields.flag("multi_query", True)
+    heads = fields.size("num_attention_heads")
+    norms = fields.get("num_ln_in_parallel_attn")
+    if new and not parallel:
+        raise fields.wrong("new_decoder_architecture", "false where parallel_attn is")
+    if norms not in (None, 1, *([2] if new else [])):
+        raise fields.wrong("num_ln_in_parallel_attn", "1 or 2" if new else "1")
+    if new:
+        kv_heads = fields.size_or("num_kv_heads", lambda: heads)
+        if heads % kv_heads:
+            raise fields.wrong("num_kv_heads", f"a divisor of num_attention_heads, {heads}")
+    else:
+        kv_heads = 1 if one_key else heads
+        fields.only("num_kv_heads", kv_heads, heads)  # not looked at
+    two = not parallel or (new and norms != 1)
+    return {
+        "kv_heads": kv_heads,
+        "parallel": parallel,
+        "norms": BEFORE if two else frozenset({"attention"}),
+        "distances": distances,
+        "angles": not distances,
+    }
+
+
+def _opt(fields: Fields) -> Has:
+    """As many learned places as there are positions, and two more; words as wide as layers."""
+    fields.only("word_embed_proj_dim", fields.size("hidden_size"))
+    return {"positions": fields.size("max_position_embeddings"), "spare": 2}
+
+
+def _bloom(fields: Fields) -> Has:
+    """The MLP is four times as wide as the layers, whatever else it is said to be."""
+    fields.only("n_inner", 4 * fields.size("n_embed"))
+    return {}
+
+
+def _neox(fields: Fields) -> Has:
+    return {"parallel": fields.flag("use_parallel_residual", True)}
+
+
+FAMILIES = {
+    "llama": Family(
+        "LlamaForCausalLM",
+        has=LLAMA,
+        even=True,
+        biases=OF_ATTENTION | {"mlp_bias": (False, MLP)},
+    ),
+    "mistral": Family(
+        "MistralForCausalLM",
+        has=LLAMA,
+        kv_heads=8,
+        null_kv_heads=False,
+        windows=Windows(4096),
+        only=NO_BIASES,
+    ),
+    "mixtral": Family(
+        "MixtralForCausalLM",
+        has=LLAMA,
+        kv_heads=8,
+        null_kv_heads=False,
+        windows=Windows(),
+        experts="intermediate_size",
+        only=NO_BIASES,
+    ),
+    "qwen2": Family(
+        "Qwen2ForCausalLM",
+        has=LLAMA | {"biases": QKV},
+        kv_heads=32,
+        windows=Windows(4096, switched=True, first=True),
+        only={"attention_bias": True, "mlp_bias": False},
+    ),
+    "qwen3": Family(
+        "Qwen3ForCausalLM",
+        has=LLAMA | {"norms": BEFORE | {"head"}},
+        kv_heads=32,
+        head_dim=128,
+        biases=OF_ATTENTION,
+        windows=Windows(4096, switched=True, first=True),
+    ),
+    "qwen3_moe": Family(
+        "Qwen3MoeForCausalLM",
+        has=LLAMA | {"norms": BEFORE | {"head"}},
+        kv_heads=4,
+        null_kv_heads=False,
+        biases=OF_ATTENTION,
+        windows=Windows(4096, switched=True),
+        experts="moe_intermediate_size",
+        only={"decoder_sparse_step": 1, "mlp_only_layers": []},
+        harmless=frozenset({"intermediate_size", "max_window_layers"}),
+    ),
+    "gemma": Family(
+        "GemmaForCausalLM",
+        has=LLAMA,
+        functions=("hidden_activation", "hidden_act"),
+        function="gelu_pytorch_tanh",
+        kv_heads=16,
+        null_kv_heads=False,
+        head_dim=256,
+        tied=True,
+        biases=OF_ATTENTION,
+    ),
+    "gemma2": Family(
+        "Gemma2ForCausalLM",
+        has=LLAMA | {"norms": BOTH_SIDES},
+        functions=("hidden_activation", "hidden_act"),
+        function="gelu_pytorch_tanh",
+        kv_heads=4,
+        null_kv_heads=False,
+        head_dim=256,
+        even=True,
+        tied=True,
+        biases=OF_ATTENTION,
+        windows=Windows(4096, every=2),
+        more=_capped(50.0, 30.0),
+    ),
+    "gemma3_text": Family(
+        "Gemma3ForCausalLM",
+        has=LLAMA | {"norms": BOTH_SIDES | {"head"}},
+        functions=("hidden_activation", "hidden_act"),
+        function="gelu_pytorch_tanh",
+        kv_heads=4,
+        null_kv_heads=False,
+        head_dim=256,
+        tied=True,
+        biases=OF_ATTENTION,
+        windows=Windows(4096, every=6, pattern="sliding_window_pattern"),
+        more=_capped(None, None),
+    ),
+    "phi3": Family(
+        "Phi3ForCausalLM",
+        has=LLAMA,
+        dropout={"attention_dropout": (0.0, SHARES), "resid_pdrop": (0.0, RESULTS)},
+        windows=Windows(),
+        only={"attention_bias": False},
+        harmless=frozenset({"auto_map", "embd_pdrop", "original_max_position_embeddings"}),
+    ),
+    "olmo2": Family(
+        "Olmo2ForCausalLM",
+        has=LLAMA | {"norms": frozenset({"attention_out", "mlp_out", "heads"})},
+        biases=OF_ATTENTION,
+    ),
+    "gpt2": Family(
+        "GPT2LMHeadModel",
+        fields={"heads": "n_head", "hidden": "n_embd", "layers": "n_layer", "feed_forward": "n_inner"},
+        has={"angles": False, "biases": EVERYWHERE},
+        functions=("activation_function",),
+        function="gelu_new",
+        all_kv_heads=True,
+        no_head_dim=True,
+        wide=True,
+        tied=True,
+        dropout={
+            "embd_pdrop": (0.1, WORDS),
+            "attn_pdrop": (0.1, SHARES),
+            "resid_pdrop": (0.1, RESULTS),
+        },
+        only={"reorder_and_upcast_attn": False},
+        more=lambda fields: {"positions": fields.size("n_positions")},
+        harmless=frozenset({"n_ctx"}),
+    ),
+    "gpt_neox": Family(
+        "GPTNeoXForCausalLM",
+        function="gelu",
+        all_kv_heads=True,
+        no_head_dim=True,
+        biases={"attention_bias": (True, ATTENTION)},
+        has={"biases": MLP},
+        dropout={"attention_dropout": (0.0, SHARES), "hidden_dropout": (0.0, RESULTS | WORDS)},
+        more=_neox,
+    ),
+    "opt": Family(
+        "OPTForCausalLM",
+        fields={"feed_forward": "ffn_dim"},
+        has={"angles": False},
+        functions=("activation_function",),
+        function="relu",
+        all_kv_heads=True,
+        no_head_dim=True,
+        tied=True,
+        biases={"enable_bias": (True, EVERYWHERE)},
+        dropout={"dropout": (0.1, RESULTS), "attention_dropout": (0.0, SHARES)},
+        only={
+            "do_layer_norm_before": True,
+            "_remove_final_layer_norm": False,
+            "layer_norm_elementwise_affine": True,
+            "layerdrop": 0.0,
+        },
+        more=_opt,
+        harmless=frozenset({"activation_dropout"}),
+    ),
+    "bloom": Family(
+        "BloomForCausalLM",
+        fields={"hidden": "n_embed", "heads": "n_head", "layers": "n_layer", "feed_forward": ""},
+        has={
+            "norms": BEFORE | {"words"},
+            "angles": False,
+            "distances": True,
+            "biases": EVERYWHERE,
+        },
+        functions=(),
+        function="gelu",
+        all_kv_heads=True,
+        no_head_dim=True,
+        wide=True,
+        tied=True,
+        dropout={"attention_dropout": (0.0, SHARES), "hidden_dropout": (0.0, RESULTS)},
+        only={"apply_residual_connection_post_layernorm": False},
+        more=_bloom,
+    ),
+    "falcon": Family(
+        "FalconForCausalLM",
+        fields={"feed_forward": "ffn_hidden_size"},
+        functions=("activation",),
+        function="gelu",
+        all_kv_heads=True,
+        no_head_dim=True,
+        wide=True,
+        tied=True,
+        biases={"bias": (False, EVERYWHERE)},
+        dropout={},
+        only={
+            "apply_residual_connection_post_layernorm": False,
+            "attention_dropout": 0.0,
+            "hidden_dropout": 0.0,
+        },
+        more=_falcon,
+        harmless=frozenset({"auto_map"}),
+    ),
+}
+
+
+# what is known not to be one of them, and why
+OTHERS = {
+    "deepseek_v2": "latent attention, and dense MLPs in some layers only, are not modelled",
+    "deepseek_v3": "latent attention, and dense MLPs in some layers only, are not modelled",
+    "gemma3": "an encoder of images is not modelled; its text model alone is, as gemma3_text",
+    "gpt_oss": "learned sinks of attention are not modelled",
+    "llama4": "an encoder of images, and layers that differ, are not modelled",
+    "llama4_text": "layers that differ (dense or experts, angles or none) are not modelled",
+    "qwen2_moe": "experts that are shared by all tokens are not modelled",
+}

@@ -1,0 +1,139 @@
+"""The fields of a model's configuration, checked as they are read."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psem_model.reading.words import LARGEST, MOST_LAYERS
+from psem_model.text.errors import BadInput, choose, nearest, quoted, shortened
+from psem_model.text.files import named
+
+FUNCTIONS = {
+    "silu": "silu",
+    "swish": "silu",
+    "relu": "relu",
+    **dict.fromkeys(("gelu", "gelu_new", "gelu_fast", "gelu_python", "gelu_pytorch_tanh"), "gelu"),
+}
+SAME = {  # two names of one field
+    "n_embd": "hidden_size",
+    "n_embed": "hidden_size",
+    "n_head": "num_attention_heads",
+    "n_layer": "num_hidden_layers",
+    "n_positions": "max_position_embeddings",
+    "num_local_experts": "num_experts",
+}
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The fields of a configuration; each is checked when it is read.
+
+    `read`: those that were asked for.
+    """
+
+    path: str
+    given: Mapping[str, Any]
+    read: set[str] = field(default_factory=set)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a field, or a default where it is absent."""
+        self.read.add(name)
+        return self.given.get(name, default)
+
+    def wrong(self, name: str, expected: str) -> BadInput:
+        """What to raise for a field that is not as it should be."""
+        if name not in self.given:
+            return self.missing(name, expected)
+        given = shortened(json.dumps(self.given[name]))
+        return BadInput(f"{named(self.path)}, {name}: given {given}; expected {expected}")
+
+    def missing(self, name: str, expected: str) -> BadInput:
+        """What to raise for a field that should be there."""
+        near = nearest(name, self.given)
+        close = f"; nearest: {quoted(near)}" if near else ""
+        return BadInput(f"{named(self.path)}: {name} is missing; expected {expected}{close}")
+
+    def size(self, name: str) -> int:
+        """A whole number of at least 1."""
+        expected = f"a whole number, at least 1, below 1e{LARGEST}"
+        other = SAME.get(name, name)
+        if name not in self.given:
+            if other not in self.given:
+                raise self.missing(name, expected)
+            name = other
+        value = self.get(name)
+        if type(value) is not int or not 1 <= value < 10**LARGEST:
+            raise self.wrong(name, expected)
+        if self.get(other, value) != value:
+            raise self.wrong(other, f"{value}, as {name} is")
+        return value
+
+    def layers(self, name: str) -> int:
+        """A number of layers."""
+        layers = self.size(name)
+        if layers > MOST_LAYERS:
+            raise self.wrong(
+                name if name in self.given else SAME[name], f"at most {MOST_LAYERS:,} layers"
+            )
+        return layers
+
+    def size_or(self, name: str, otherwise: Callable[[], int]) -> int:
+        """A size that may be null or absent."""
+        return otherwise() if self.get(name) is None else self.size(name)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """True or false."""
+        value = self.get(name, default)
+        if not isinstance(value, bool):
+            raise self.wrong(name, "true or false")
+        return value
+
+    def drops(self, name: str, default: float) -> bool:
+        """Whether a probability of dropout is above 0."""
+        value = self.get(name, default)
+        if type(value) not in (int, float) or not 0 <= value < 1:
+            raise self.wrong(name, "a probability, below 1")
+        return bool(value > 0)
+
+    def choice(self, name: str, value: object, names: Iterable[str]) -> str:
+        """One of some names: the value of a field, or one that the field lists."""
+        if not isinstance(value, str):
+            raise self.wrong(name, f"one of {', '.join(names)}")
+        return choose(f"{named(self.path)}, {name}", value, names)
+
+    def function(self, names: Iterable[str], default: str) -> str:
+        """The function of the MLP: of the first of some fields that is given."""
+        given = [(name, value) for name in names if (value := self.get(name)) is not None]
+        name, value = given[0] if given else ("", default)
+        return FUNCTIONS[self.choice(name, value, FUNCTIONS)]
+
+    def bound(self, name: str, default: float | None) -> float | None:
+        """A number above 0, or null."""
+        value = self.get(name, default)
+        if value is not None and (type(value) not in (int, float) or not 0 < value < math.inf):
+            raise self.wrong(name, "a number above 0, or null")
+        return None if value is None else float(value)
+
+    def count(self, name: str, default: int) -> int:
+        """A whole number, 0 or more."""
+        value = self.get(name, default)
+        if type(value) is not int or not 0 <= value < 10**LARGEST:
+            raise self.wrong(name, "a whole number, 0 or more")
+        return value
+
+    def divided(self, name: str, by: str) -> int:
+        """One size over another that divides it."""
+        whole, divisor = self.size(name), self.size(by)
+        if whole % divisor:
+            raise self.wrong(by if by in self.given else SAME[by], f"a divisor of {name}, {whole}")
+        return whole // divisor
+
+    def only(self, name: str, *values: object) -> None:
+        """Refuse any other value of a field than these, null or none."""
+        if self.get(name) not in (None, *values):
+            expected = " or ".join("none" if v in (None, {}) else json.dumps(v) for v in values)
+            raise self.wrong(name, f"{expected}: no other shape is known")
