@@ -52,7 +52,7 @@ from spec.programs import (
     result,
 )
 from spec.terms import Terms, computed, differentiated, given_to
-from spec.transformer import BEFORE, CAPPED, DROPPED, Transformer, layer, parts
+from spec.transformer import CAPPED, DROPPED, USUAL_NORMS, Transformer, layer, parts
 from spec.values import LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 
 # one of each kind; sizes do not matter to what is derived
@@ -61,8 +61,8 @@ LLAMA = Transformer(
     1, 8, 4, 2, 2, 32, 16, gated=True, function="silu", norm="rms_norm", biases=frozenset()
 )
 OLMO_2 = replace(LLAMA, norms=frozenset({"attention_out", "mlp_out", "heads"}))
-GEMMA_3 = replace(LLAMA, norms=BEFORE | {"attention_out", "mlp_out", "head"}, capped=CAPPED)
-BLOOM = replace(GPT, norms=BEFORE | {"words"}, positions=0, angles=False, distances=True)
+GEMMA_3 = replace(LLAMA, norms=USUAL_NORMS | {"attention_out", "mlp_out", "head"}, capped=CAPPED)
+BLOOM = replace(GPT, norms=USUAL_NORMS | {"words"}, positions=0, angles=False, distances=True)
 FALCON = replace(GPT, norms=frozenset({"attention"}), parallel=True, positions=0)
 WITH_EXPERTS = tuple(replace(model, experts=4, chosen=2) for model in (GPT, LLAMA))
 MODELS = (GPT, LLAMA, *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON)

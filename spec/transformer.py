@@ -35,7 +35,7 @@ NORMS = {
     "head": "of the queries and keys of each head",
     "heads": "of the queries and keys of all heads together",
 }
-BEFORE = frozenset({"attention", "mlp"})
+USUAL_NORMS = frozenset({"attention", "mlp"})
 CAPPED = frozenset({"scores", "logits"})
 DROPPED = frozenset({"words", "shares", "output"})  # of the embedding, of attention, of each block
 
@@ -54,7 +54,7 @@ class Transformer:
     gated: bool = False
     function: str = "gelu"
     norm: str = "layer_norm"  # with an offset; or "rms_norm", without
-    norms: frozenset[str] = BEFORE  # of `NORMS`; the final norm is in every model
+    norms: frozenset[str] = USUAL_NORMS  # of `NORMS`; the final norm is in every model
     parallel: bool = False  # attention and MLP both read what the layer takes
     biases: frozenset[str] = frozenset({"qkv", "output", "mlp"})
     positions: Number = 0  # learned ones

@@ -68,6 +68,11 @@ class OfModel(Reported):
         yield f"a step of {counted(m, 'micro-batch')}{' of' if m == 1 else ', each of'} {samples}"
         on_host = "; what is kept is on the host" if plan.offload else ""
         yield f"{MADE_AGAIN[plan.again]}{on_host} (activations: {activations_mode(plan)})"
+        narrow = {window for window in model.windows if 0 < window < plan.sequence}
+        if narrow:
+            some = "" if narrow == {*model.windows} else "in some layers "
+            latest = " or ".join(f"{window:,}" for window in sorted(narrow))
+            yield f"{some}a token sees the latest {latest}: a mask, of the scores of all pairs"
         if plan.padded_words != model.vocabulary:
             yield f"{model.vocabulary:,} words padded to {plan.padded_words:,}, to be cut evenly"
 

@@ -138,7 +138,10 @@ def read(path: str) -> tuple[str, Transformer]:
     `path`: a file, or the name of a packaged one, such as llama-3-70b. Raises BadInput with one line.
     """
     shipped = packaged().get(path.removesuffix(".json"))
-    fields = Fields(path, _content(path if shipped is None or Path(path).exists() else str(shipped)))
+    where = str(shipped) if shipped and not Path(path).exists() else path
+    near = nearest(path, packaged()) if where == path and not Path(path).exists() else ""
+    close = f", or the name of a packaged one; nearest: {near}" if near else ""
+    fields = Fields(path, _content(where, FORM + close))
     name = _family(fields)
     family = FAMILIES[name]
     for other, value in family.only.items():
@@ -154,18 +157,16 @@ def read(path: str) -> tuple[str, Transformer]:
 
 
 def _require_known(fields: Fields, family: Family) -> None:
-    """Raise BadInput for fields that were not read and may change something."""
-    known = HARMLESS | family.harmless
-    for name in fields.given:
-        if name not in fields.read | known:
-            near = nearest(name, fields.read | known)
+    """Raise BadInput for a field that was not read, is not null, and may change something."""
+    known = fields.read | HARMLESS | family.harmless
+    for name, value in fields.given.items():
+        if name not in known and value is not None:
+            near = nearest(name, known)
             close = f"; nearest: {quoted(near)}" if near else ""
-            raise fields.wrong(
-                name, f"none: it is not known to leave weights and work as they are{close}"
-            )
+            raise fields.wrong(name, f"none: it is not known to change nothing{close}")
 
 
-def _content(path: str) -> dict[str, Any]:
+def _content(path: str, expected: str) -> dict[str, Any]:
     def wrong(given: str) -> BadInput:
         return BadInput(f"{named(path)}: given {given}; expected {FORM}")
 
@@ -175,7 +176,7 @@ def _content(path: str) -> dict[str, Any]:
                 raise wrong(f"the key {quoted(key)} {'twice' if times == 2 else f'{times:,} times'}")
         return dict(pairs)
 
-    text = read_text(path, FORM)
+    text = read_text(path, expected)
     try:
         content = json.loads(text, object_pairs_hook=once)
     except RecursionError:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psem_model.reading.fields import Fields
-from spec.transformer import BEFORE
+from spec.transformer import USUAL_NORMS
 
 QKV, OUTPUT, MLP = frozenset({"qkv"}), frozenset({"output"}), frozenset({"mlp"})
 ATTENTION, EVERYWHERE = QKV | OUTPUT, QKV | OUTPUT | MLP
@@ -73,7 +73,7 @@ class Family:
 
 OF_ATTENTION: dict[str, tuple[bool, Places]] = {"attention_bias": (False, ATTENTION)}
 LLAMA: dict[str, Any] = {"gated": True, "norm": "rms_norm"}
-BOTH_SIDES = BEFORE | {"attention_out", "mlp_out"}
+BOTH_SIDES = USUAL_NORMS | {"attention_out", "mlp_out"}
 NO_BIASES = {"attention_bias": False, "mlp_bias": False}
 
 
@@ -111,7 +111,7 @@ def _falcon(fields: Fields) -> Has:
     return {
         "kv_heads": kv_heads,
         "parallel": parallel,
-        "norms": BEFORE if two else frozenset({"attention"}),
+        "norms": USUAL_NORMS if two else frozenset({"attention"}),
         "distances": distances,
         "angles": not distances,
     }
@@ -166,7 +166,7 @@ FAMILIES = {
     ),
     "qwen3": Family(
         "Qwen3ForCausalLM",
-        has=LLAMA | {"norms": BEFORE | {"head"}},
+        has=LLAMA | {"norms": USUAL_NORMS | {"head"}},
         kv_heads=32,
         head_dim=128,
         biases=OF_ATTENTION,
@@ -174,7 +174,7 @@ FAMILIES = {
     ),
     "qwen3_moe": Family(
         "Qwen3MoeForCausalLM",
-        has=LLAMA | {"norms": BEFORE | {"head"}},
+        has=LLAMA | {"norms": USUAL_NORMS | {"head"}},
         kv_heads=4,
         null_kv_heads=False,
         biases=OF_ATTENTION,
@@ -220,6 +220,7 @@ FAMILIES = {
         biases=OF_ATTENTION,
         windows=Windows(4096, every=6, pattern="sliding_window_pattern"),
         more=_capped(None, None),
+        harmless=frozenset({"_sliding_window_pattern"}),
     ),
     "phi3": Family(
         "Phi3ForCausalLM",
@@ -287,7 +288,7 @@ FAMILIES = {
         "BloomForCausalLM",
         fields={"hidden": "n_embed", "heads": "n_head", "layers": "n_layer", "feed_forward": ""},
         has={
-            "norms": BEFORE | {"words"},
+            "norms": USUAL_NORMS | {"words"},
             "angles": False,
             "distances": True,
             "biases": EVERYWHERE,

@@ -135,5 +135,7 @@ class Fields:
     def only(self, name: str, *values: object) -> None:
         """Refuse any other value of a field than these, null or none."""
         if self.get(name) not in (None, *values):
-            expected = " or ".join("none" if v in (None, {}) else json.dumps(v) for v in values)
+            expected = " or ".join(
+                dict.fromkeys("none" if v in (None, {}) else json.dumps(v) for v in values)
+            )
             raise self.wrong(name, f"{expected}: no other shape is known")

@@ -121,6 +121,7 @@ PLAIN: Mapping[str, Any] = {
     "router_jitter_noise": 0.0,
     "tie_encoder_decoder": False,
     "use_bidirectional_attention": False,
+    "use_mrope": False,
     **dict.fromkeys(("decoder", "generator", "text_config", "text_encoder", "vision_config")),
 }
 TYPES = ("float32", "bfloat16", "float16")  # of stored weights; --bytes says what training takes

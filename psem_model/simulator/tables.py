@@ -123,7 +123,7 @@ class Tables:
         heads = self.shape("gr") if self.model.distances else ()
         s, window = self.sizes["s"], self.model.window(layer)
         if not isinstance(self.numbers, Floating):
-            return self.random(self.rng("causal", window), (*heads, s, s))
+            return self.random(self.rng("causal", *filter(None, (window,))), (*heads, s, s))
         back = np.arange(s)[:, None] - np.arange(s)
         hidden = (back < 0) | (back >= (window or s))
         slopes = 2.0 ** (-8 * np.arange(1, np.prod(heads, dtype=int) + 1) / np.prod(heads))

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from psem_model.tables import collectives, evidence, models, states
+from psem_model.tables import collectives, evidence, models, packaged, states
 from psem_model.tables.table import Style, renamed
 from psem_model.text.errors import UserError
 from psem_model.text.files import require_no_folder, writing
@@ -29,6 +29,7 @@ TABLES: dict[str, Callable[[Style], Section]] = {
     "activations": models.activations,
     "pipelines": models.pipelines,
     "products": models.products,
+    "models": packaged.packaged_models,
     "claims": evidence.claims_table,
     "compositions": evidence.compositions,
     "schedules": evidence.schedules,

@@ -74,7 +74,8 @@ def completed(line):
 @pytest.mark.parametrize(
     ("line", "names"),
     [
-        ("psem predict --config llama-3", {"llama-3-70b", "llama-3-8b", "llama-3.1-405b", "file"}),
+        ("psem predict --config llama-3-", {"llama-3-70b", "llama-3-8b", "file"}),
+        ("psem predict --model qwen2-", {"qwen2-0.5b", "qwen2-7b", "file"}),
         ("psem simulate --schedule ", {"file"}),
         ("psem space --plot ", {"file"}),
         ("psem tables --folder ", {"file"}),

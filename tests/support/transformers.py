@@ -18,7 +18,7 @@ from spec.match import first_difference
 from spec.model_strategies import MODEL_AXES
 from spec.stages import pieces, to_sum
 from spec.states import MIXED_ADAM
-from spec.transformer import BEFORE, Transformer, parts
+from spec.transformer import USUAL_NORMS, Transformer, parts
 from tests.support.variations import VARIATIONS
 
 AGAIN = ["none", "attention", "all", "sliced"]
@@ -54,7 +54,7 @@ class Plan(NamedTuple):
     @property
     def usual(self):
         """With the layers of a GPT: norms before attention and the MLP, one after the other."""
-        model = replace(self.model, dropout=frozenset(), norms=BEFORE, parallel=False)
+        model = replace(self.model, dropout=frozenset(), norms=USUAL_NORMS, parallel=False)
         return self._replace(model=model)
 
     def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1, placings=None):

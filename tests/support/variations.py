@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.transformer import BEFORE, CAPPED, DROPPED, NORMS
+from spec.transformer import CAPPED, DROPPED, NORMS, USUAL_NORMS
 
 DROPOUTS = st.just(DROPPED) | st.frozensets(st.sampled_from(sorted(DROPPED)))
 VARIATIONS = st.fixed_dictionaries(
     {},
     optional={
-        "norms": st.just(BEFORE) | st.frozensets(st.sampled_from(sorted(NORMS))),
+        "norms": st.just(USUAL_NORMS) | st.frozensets(st.sampled_from(sorted(NORMS))),
         "parallel": st.booleans(),
         "spare": st.sampled_from([0, 2]),
         "distances": st.booleans(),
