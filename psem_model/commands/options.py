@@ -200,8 +200,9 @@ PROGRAM = (
 )
 CONFIG = option(
     SHAPE,
-    "--config",
+    "config",
     "--model",
+    "--config",
     type=names.A_CONFIG,
     help="The model's shape: a Hugging Face config.json, or the name of a packaged one: llama-3-70b. "
     "All names: psem tables models.",

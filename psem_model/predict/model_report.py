@@ -120,6 +120,7 @@ class OfModel(Reported):
         shape = ("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary")
         return {
             **{name: getattr(self.model, name) for name in (*shape, "experts", "chosen", "positions")},
+            "windows": sorted({*self.model.windows}),
             "padded_vocabulary": plan.padded_words,
             "micro_batch": plan.micro_batch,
             "sequence": plan.sequence,

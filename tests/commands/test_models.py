@@ -168,10 +168,12 @@ def test_bad_input_gets_one_line_and_exit_code_2(args, words, psem):
 
 def test_unknown_architectures_name_the_supported_ones(psem, tmp_path):
     path = tmp_path / "config.json"
-    path.write_text(json.dumps({"model_type": "falcon"}))
+    path.write_text(json.dumps({"model_type": "mamba"}))
     code, _, err = psem("predict", "tp", "--devices", 2, "--sequence", 8, "--config", path)
     assert code == 2
-    assert all(name in err for name in ("falcon", "llama", "mistral", "qwen2", "gpt2", "mixtral"))
+    assert all(
+        name in err for name in ("mamba", "falcon", "llama", "mistral", "qwen2", "gpt2", "mixtral")
+    )
 
 
 def test_the_four_all_reduces_of_a_layer_are_derived(psem):

@@ -19,6 +19,7 @@ from spec.pipeline import Half, Order, Pipeline
 from spec.programs import Axis, Move, check_program
 from spec.transformer import WORDS, Transformer
 from tests.support.transformers import AGAIN, Plan, differing, plans, replicated
+from tests.support.variations import DROPOUTS
 
 PHASES = ("forward", "backward")
 
@@ -120,7 +121,7 @@ def test_a_ring_computes_turn_by_turn_and_has_at_once_what_is_predicted(names, d
     axes = tuple(known[name] for name in names)
     mesh = {axis.name: data.draw(st.integers(1, 4 if len(axes) == 1 else 3)) for axis in axes}
     n = prod(mesh.values())
-    model = Transformer(1, 3, 2 * n, n, 2, n, 5, dropout=data.draw(st.booleans()))
+    model = Transformer(1, 3, 2 * n, n, 2, n, 5, dropout=data.draw(DROPOUTS))
     plan = Plan(model, axes, mesh, data.draw(st.sampled_from(AGAIN)), 2, 2 * n)
     found = plan.run(numbers=data.draw(st.sampled_from([Residues(), Real()])))
     assert not differing(found)

@@ -182,7 +182,7 @@ def test_a_layer_has_these_collectives(model, strategy, held, forward, backward)
 
 
 def test_experts_take_two_all_to_alls_each_way():
-    for model in MODELS[2:]:
+    for model in (model for model in MODELS if model.experts):
         assert collectives("ep", model) == ({"all_to_all": 2}, {"all_to_all": 2})
 
 
