@@ -134,14 +134,14 @@ def cut_twice(step: Step) -> dict[str, tuple[str, ...]]:
     A device has its cells of such an index, nested in the order of the axes, whatever moves led there.
     """
     found: dict[str, dict[str, None]] = {}
+    axes = [axis.name for axis in step.programs[0].axes] if step.programs else []
     for program in step.programs:
         for lies in program.lies.values():
-            along = [(lie.index, axis) for axis, lie in lies.items() if lie.index]
+            along = [(lies[axis].index, axis) for axis in axes if lies[axis].index]
             indices = [index for index, _ in along]
             for index, axis in along:
                 if indices.count(index) > 1:
                     found.setdefault(index, {})[axis] = None
-    axes = [axis.name for axis in step.programs[0].axes] if step.programs else []
     return {index: tuple(sorted(cut, key=axes.index)) for index, cut in found.items()}
 
 

@@ -93,8 +93,11 @@ class Terms:
         """Whether the product of a cotangent and a result, row by row, is that of two others.
 
         What contracts a result with anything may contract the cotangent instead: <c, A y> = <A' c, y>.
+        Both have the same indices, and the rows are among them: nothing else is summed in one alone.
         """
         cotangent, result = pair
+        if cotangent[1] != result[1] or not rows <= result[1]:
+            return False
         if pair == other:
             return True
         factors = self.factors.get(result[0], ())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations, product
-from math import isfinite
+from math import inf
 from operator import add, ge, gt, le, lt, mul, sub, truediv
 from typing import Any
 
@@ -28,7 +28,7 @@ from spec.requirements import requirements
 from spec.space import CostForm, FourModes, Point, classes, closed_form, placement_of
 from spec.states import State
 
-LEAST_DEVICES = 2
+LEAST_DEVICES, LONGEST = 2, 500
 COSTS = {
     "resting": "bytes that rest on a device",
     "sent": "bytes that it sends in a step",
@@ -81,6 +81,8 @@ class Bound:
 
 def bounds(text: str) -> tuple[Bound, ...]:
     """Inequalities between commas. Raises BadInput."""
+    if len(text) > LONGEST:
+        raise BadInput(f"--where: given {quoted(text)}; expected at most {LONGEST:,} characters")
     return tuple(map(_bound, text.split(",")))
 
 
@@ -115,9 +117,7 @@ def _require_sum(node: ast.expr, wrong: str) -> None:
             raise BadInput(f"{wrong}{', '.join(NAMES)} in place of {quoted(node.id)}{near}")
         case ast.Name():
             pass
-        case ast.Constant(value=int() | float() as number) if type(number) is not bool and isfinite(
-            number
-        ):
+        case ast.Constant(value=int() | float() as number) if type(number) is not bool and number < inf:
             pass
         case _:
             raise BadInput(f"{wrong}numbers and {', '.join(NAMES)}, with +, -, * and / between them")
@@ -159,9 +159,9 @@ class Asked:
         return {}
 
     def _keeps(self, form: CostForm, bound: Bound) -> bool:
-        psi, devices = z3.Reals("Psi N")
-        space = self.space
-        here = [devices >= LEAST_DEVICES] if self.every_number else [devices == space.devices]
+        space, psi, number = self.space, z3.Real("Psi"), z3.Int("N")
+        devices = z3.ToReal(number) if self.every_number else z3.RealVal(space.devices)
+        here = [number >= LEAST_DEVICES] if self.every_number else []
         widths = tuple(z3.RealVal(str(width)) for width in space.point.widths)
         steps = z3.RealVal(space.micro_steps)
         cost = form.at(Point(psi, psi / devices, steps, widths))

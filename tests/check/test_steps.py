@@ -36,6 +36,7 @@ CUTS = [
     "tp * ep",
     "tp+sp * pp",
     "cp * tp * ep * pp",
+    "cp * cp(context2)",
 ]
 
 
@@ -87,6 +88,31 @@ def test_what_is_read_keeps_holds_and_sends_what_was_written(strategy, again, bl
         assert [(t.phase, t.elements, t.bytes) for t in one.traffic] == [
             (t.phase, t.elements, t.bytes) for t in other.traffic
         ]
+
+
+SEEN = 'source = ["d shares", "shares"], backward = true, into = "d seen[b g r s u]"'
+
+
+def with_a_line(text, into, line):
+    """The text, with a line after the one that makes a value."""
+    lines = text.splitlines()
+    (at,) = (i for i, found in enumerate(lines) if f'into = "{into}"' in found)
+    return "\n".join([*lines[: at + 1], line, *lines[at + 1 :]])
+
+
+@pytest.mark.parametrize(("rows", "right"), [("b s g r d", True), ("b s r d", False)])
+def test_a_softmaxs_rows_are_not_those_of_a_result_that_sums_them(rows, right, checked):
+    """Backward may take <cotangent, result> of each row as a value: not of all heads at once."""
+    text = text_of("cp-all-gather", "gpt")
+    contracted = '{ op = "contract", source = ["shares_dropped", "values 2"], into = "again[%s]" },'
+    product_ = '{ op = "contract", source = ["d context", "again"], into = "product[b g r s]" },'
+    text = with_a_line(text, "context[b s g r d]", contracted % rows)
+    text = with_a_line(text, "d context[b s g r d]", product_)
+    assert SEEN in text
+    text = text.replace(SEEN, SEEN.replace('"shares"]', '"shares", "product"]'))
+    found = checked(text)
+    assert found.accepted is right
+    assert right or "the chain rule gives no such term" in found.wrong
 
 
 TEXT = text_of("zero1 * tp+sp")

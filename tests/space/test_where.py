@@ -109,6 +109,13 @@ def test_zero3_serves_where_its_cost_is_asked_for(psem):
     assert exact(zero3["bytes_per_parameter"]["resting"]) == 2
 
 
+@pytest.mark.parametrize("bound", ["sent*(N-2)*(N-3) >= 0", "resting <= 1" + 400 * "0" + "*Psi"])
+def test_every_number_of_devices_is_every_whole_number(bound):
+    """The first is wrong between 2 and 3 alone."""
+    asked = Asked(Space(8, POLICIES["mixed-adam"], 1), bounds(bound), every_number=True)
+    assert sum(len(row.modes) for row in asked.rows) == 70
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -129,6 +136,7 @@ def test_zero3_serves_where_its_cost_is_asked_for(psem):
         ("resting <= [1]", "numbers"),
         ("resting <= 1j", "numbers and"),
         ("resting <= 1e999", "numbers and"),
+        ("resting <= " + "+".join(["Psi"] * 1500), "at most 500 characters"),
         ("resting <= N/0", "a size to divide by"),
     ],
 )
