@@ -369,7 +369,7 @@ MUTANTS = [
     (
         "a gradient may lie anyhow",
         "programs.py",
-        "        _require(lies, gradient, lies[weight], (part.name, weight.name), in_terms=True)",
+        "        _require(lies, gradient, lies[weight], (part.name, weight.name), over)",
         "        pass",
         "E10",
     ),
