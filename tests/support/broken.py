@@ -38,7 +38,7 @@ SEEN_BY_T3 = [
     (
         "copies agree on either side of the host link",
         "verdict.py",
-        "value = value if host is rest.host else forms.unknown(other_side(buffer))",
+        "value = value if host is rest.host else domain.unknown(other_side(buffer))",
         "pass",
     ),
     (
