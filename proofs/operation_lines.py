@@ -30,8 +30,8 @@ class NotCovered(Exception):
 class LineAt:
     """One line of the flat run: of a kind of `lines.MOVES`, a backward or an update; its places.
 
-    A backward drops its second source, the activations; an update leaves the moments there. Where
-    parameters are used twice, the contributions of the second use are those of as many more micro-steps.
+    A backward drops its second source, the activations; an update leaves the moments there. Of tied
+    parameters, the contributions of the second use are those of as many more micro-steps.
     """
 
     kind: str

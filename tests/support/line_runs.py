@@ -1,22 +1,28 @@
 """T4's run of lines, on numbers; and a schedule run by it and by the checker beside it."""
 
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache
 
 import z3
 
 from proofs import lines
 from proofs.comparisons import ACTIVATIONS, KEPT, OLD_MOMENT, OLD_WEIGHT, VIEW, WHOLE
 from proofs.lines import FIRST, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Checker
-from proofs.operation_lines import Places
+from proofs.operation_lines import NotCovered, Places
 from proofs.symbolic_checker import by_place
 from proofs.symbolic_schedule import PLACES
+from spec.derive import derive
 from spec.forms import LACKING, Forms, OtherElements, Rejected
 from spec.operators import KEEP, OTHER
 from spec.semantics import execute, initial
-from spec.verdict import require_agreed
+from spec.states import MIXED_ADAM
+from spec.strategies import STRATEGIES
+from spec.verdict import SETTLED_WITHIN, check, require_agreed
 from spec.words import Symbol
+from tests.support.damage import with_one_fault
+from tests.support.schedules import PIECES
 
 LINES = {move.name: move for move in MOVES}
 NOT_KNOWN = {(UNKNOWN, (KEEP,)): 1}
@@ -36,14 +42,14 @@ def said(formula):
     return z3.is_true(z3.simplify(formula))
 
 
-@lru_cache(maxsize=None)
+@cache
 def compared(need, n, first, symbol, amounts):
     """The checker's comparison of one symbol, by place."""
     found = need.said(n, first, symbol, list(amounts))
     return {place: said(formula) for place, formula in found.items()}
 
 
-@lru_cache(maxsize=None)
+@cache
 def only_at(place, first, n):
     """The numbers by which the proof writes what devices at a place have."""
     found = by_place(lambda p: z3.RealVal(int(PLACES[place] == p)), first)
@@ -51,14 +57,21 @@ def only_at(place, first, n):
 
 
 class LineRun:
-    """The forms of places after lines, along an axis of n devices, for each place of the first device."""
+    """The forms of places after lines, along an axis of n devices, by where the first device is.
+
+    `met`, `lost`: of lines that compute, as in `proofs.symbolic_checker`, by first device and place.
+    """
 
     def __init__(self, n, micro_steps, contributions, starts):
         self.n, self.starts = Fraction(n), starts
         self.micro_steps, self.contributions = micro_steps, contributions
         self.firsts = (OWNER, FIRST) if n > 1 else (OWNER,)
         self.forms = {}
-        self.right = {}  # of lines that compute: whether their comparisons come out equal
+        self.met, self.lost = {}, {}
+
+    def right(self, number):
+        """Whether the comparisons of a line come out equal everywhere, if it computes."""
+        return all(met for (line, *_), met in self.met.items() if line == number)
 
     def there_are(self, first):
         """The places where there are devices."""
@@ -77,7 +90,8 @@ class LineRun:
         if line.kind in LINES:
             for first in self.firsts:
                 read = [
-                    self.form(place, first) if place >= 0 else {} for place in (line.source, line.target)
+                    self.form(place, first) if place >= 0 else {}
+                    for place in (line.source, line.target)
                 ]
                 factor = Fraction(line.factor)
                 self.forms[line.target, first] = merged(
@@ -124,7 +138,8 @@ class LineRun:
             if not wrong and not all(equal for each in found for equal, _ in each.values()):
                 wrong = True
                 lost = any(self._is_unknown(self.form(place, first)) for _, place in reads)
-        self.right[number] = not wrong
+        self.met[number, OWNER, OWNER] = not wrong
+        self.lost |= {(number, first, OWNER): lost for first in self.firsts}
         of_second_use = line.micro_step >= self.micro_steps
         symbol = Symbol("gradient", line.step, line.micro_step)
         if wrong:
@@ -136,7 +151,6 @@ class LineRun:
 
     def _update(self, number, line):
         reads = (OLD_WEIGHT, line.source), (OLD_MOMENT, line.second), (WHOLE, line.third)
-        self.right[number] = True
         after = {}
         for first in self.firsts:
             found = [self.passes(need, place, first, line.step) for need, place in reads]
@@ -146,7 +160,7 @@ class LineRun:
                 for p in (*NAMED[first], OTHER):
                     met = all(each[p][0] for each in found if p in each)
                     lost = not all(each[p][1] for each in found if p in each)
-                    self.right[number] &= met
+                    self.met[number, first, p], self.lost[number, first, p] = met, lost
                     for op, amount in zip(OPERATORS, only_at(p, first, self.n), strict=True):
                         for symbol in (right if met else wrong, *([UNKNOWN] if lost else [])):
                             form[symbol, (op,)] = form.get((symbol, (op,)), 0) + amount
@@ -184,11 +198,10 @@ class Observed(Forms):
 
 @dataclass
 class Beside:
-    """A schedule as T4 runs it and as the checker does, and what each says at the end of each step."""
+    """At the end of each step: whether the checker is content, whether T4's comparisons are equal."""
 
-    accepted: list[bool] = field(default_factory=list)
-    equal: list[bool] = field(default_factory=list)
-    taken_for_one: bool = False  # whether two lines got the same wrong, for the checker
+    accepted: list[bool]
+    equal: list[bool]
 
 
 def stepped(schedule, domain, store, micro_steps, step):
@@ -233,13 +246,16 @@ def run_beside(schedule, mesh, micro_steps, policy, steps):
     store = places.initial()
     run = LineRun(mesh[axis], micro_steps, places.contributions, places.starts)
     every = checked(schedule, mesh, micro_steps, policy, run.firsts, steps)
-    result, done, wrong = Beside(), 0, {}
+    equal, done, wrong = [], 0, {}
+    for forms, *_ in every.values():
+        if len({*forms.faults.values()}) < len(forms.faults):
+            raise NotCovered("wrong values that the checker takes for one")
 
     def go_on(at):
         nonlocal done
         for number, line in enumerate(places.lines[done:], done):
             run.run(number, line)
-            if not run.right.get(number, True):
+            if not run.right(number):
                 wrong[number] = at
         done = len(places.lines)
 
@@ -250,7 +266,7 @@ def run_beside(schedule, mesh, micro_steps, policy, steps):
             }
             for slot, (_, form) in stores[at].items():
                 mine = as_checked(run.form(store[slot][1], first), forms, wrong)
-                assert seen(form, forms) == seen(mine, forms), (at, slot, form, mine)
+                assert seen(form, forms) == seen(mine, forms), (at, slot)
 
     go_on((-1, 0))
     compare((-1, 0))
@@ -260,25 +276,21 @@ def run_beside(schedule, mesh, micro_steps, policy, steps):
             compare(at)
         places.end_step(store)
         go_on((step, -1))
-        result.equal.append(bool(places.kept_as) and run.kept(places.kept_as, step))
-    result.accepted = [all(ends) for ends in zip(*(ends for *_, ends in every.values()), strict=True)]
-    named = [f.faults[at, index, what] for f, *_ in every.values() for at, index, what in f.faults]
-    few = {s for f, *_ in every.values() for s in f.faults.values()}
-    result.taken_for_one = len(few) * len(every) < len(named)
-    return result
+        equal.append(bool(places.kept_as) and run.kept(places.kept_as, step))
+    ends = zip(*(ends for *_, ends in every.values()), strict=True)
+    return Beside([all(end) for end in ends], equal)
 
 
 def as_checked(form, forms, wrong):
     """T4's form with the checker's names for what lines got wrong."""
     found = {}
-    for (symbol, word), amount in form.items():
+    for (symbol, axis_word), amount in form.items():
+        word = axis_word if forms.axes else ()  # of one device every operator is the identity
         if symbol.kind == "wrong":
             symbol = forms.faults[*wrong[symbol.which], symbol.made_of]
         elif symbol.kind == "gradient" and symbol.which >= forms.micro_steps:
             symbol = Symbol("tied", symbol.step, symbol.which - forms.micro_steps)
-        found[symbol, word if forms.axes else ()] = amount + found.get(
-            (symbol, word if forms.axes else ()), 0
-        )
+        found[symbol, word] = found.get((symbol, word), 0) + amount
     return found
 
 
@@ -293,3 +305,49 @@ def seen(form, forms):
         )
         for p, found in at.items()
     }
+
+
+def agree_on_lines(schedule, mesh, micro_steps, policy, steps=6):
+    """The checker's forms and its verdict are those that T4 has of the schedule's lines; the verdict.
+
+    Raises AssertionError where they differ, NotCovered.
+    """
+    verdict = check(schedule, mesh, micro_steps, policy)
+    try:
+        run = run_beside(schedule, mesh, micro_steps, policy, steps)
+    except Rejected:  # before anything is compared
+        assert verdict.rule == "room"
+        return verdict
+    assert run.accepted == run.equal
+    if verdict.accepted:
+        assert all(run.equal)
+    elif verdict.step < SETTLED_WITHIN:  # before what never settles may be anything
+        assert run.equal.index(False) == verdict.step
+    return verdict
+
+
+PLAIN_PIECES = ("plain", "mean", "loss scale", "tied parameters")
+
+
+def agree_on_named_strategies():
+    """Named strategies along one axis, and real training in them, are accepted both ways."""
+    for placement in STRATEGIES.values():
+        schedule = derive(placement)
+        for piece in PLAIN_PIECES if len(schedule.axes) == 1 and schedule.finish else ():
+            for devices in (1, 2, 3):
+                mesh = dict.fromkeys(schedule.axes, devices)
+                made = PIECES[piece](schedule)
+                assert agree_on_lines(made, mesh, 2, MIXED_ADAM, 2).accepted, (piece, devices)
+
+
+def agree_on_faults(names):
+    """Each single fault in named strategies is judged alike."""
+    for name in names:
+        for faulty in with_one_fault(derive(STRATEGIES[name])):
+            with suppress(NotCovered):
+                agree_on_lines(faulty, dict.fromkeys(faulty.axes, 3), 2, MIXED_ADAM, 3)
+
+
+if __name__ == "__main__":
+    agree_on_named_strategies()
+    agree_on_faults(["zero1", "zero3"])
