@@ -241,8 +241,8 @@ def checked(schedule, mesh, micro_steps, policy, firsts, steps):
 
 def run_beside(schedule, mesh, micro_steps, policy, steps):
     """Run a schedule both ways. Raises AssertionError where a form is another; NotCovered, Rejected."""
-    (axis,) = schedule.axes
     places = Places(schedule, mesh, micro_steps, policy)
+    (axis,) = schedule.axes
     store = places.initial()
     run = LineRun(mesh[axis], micro_steps, places.contributions, places.starts)
     every = checked(schedule, mesh, micro_steps, policy, run.firsts, steps)
@@ -287,7 +287,9 @@ def as_checked(form, forms, wrong):
     for (symbol, axis_word), amount in form.items():
         word = axis_word if forms.axes else ()  # of one device every operator is the identity
         if symbol.kind == "wrong":
-            symbol = forms.faults[*wrong[symbol.which], symbol.made_of]
+            fault = (*wrong[symbol.which], symbol.made_of)
+            assert fault in forms.faults
+            symbol = forms.faults[fault]
         elif symbol.kind == "gradient" and symbol.which >= forms.micro_steps:
             symbol = Symbol("tied", symbol.step, symbol.which - forms.micro_steps)
         found[symbol, word] = found.get((symbol, word), 0) + amount
