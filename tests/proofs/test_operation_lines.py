@@ -297,13 +297,6 @@ MUTANTS = [
         "tuple((axis, 1) for axis in op.axes)",
     ),
     (
-        "an all-gather takes the first device's",
-        "spec",
-        "semantics.py",
-        "value = domain.owners(value, axis, op.shift)",
-        "value = domain.first(value, axis)",
-    ),
-    (
         "moments begin as the weights",
         "spec",
         "semantics.py",

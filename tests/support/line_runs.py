@@ -89,21 +89,19 @@ class LineRun:
         """Run a line of some number."""
         if line.kind in LINES:
             for first in self.firsts:
-                read = [
+                source, target = (
                     self.form(place, first) if place >= 0 else {}
                     for place in (line.source, line.target)
-                ]
-                factor = Fraction(line.factor)
-                self.forms[line.target, first] = merged(
-                    LINES[line.kind].after(*read, self.n, first, factor)
                 )
+                after = LINES[line.kind].after(source, target, self.n, first, Fraction(line.factor))
+                self.forms[line.target, first] = merged(after)
         elif line.kind == lines.BACKWARD.name:
             self._backward(number, line)
         else:
             self._update(number, line)
 
     def passes(self, need, place, first, step):
-        """At which places what is there compares equal, and where nothing is not known of it."""
+        """By place, whether what is there compares equal, and whether it is known."""
         form, checker = self.form(place, first), Checker(self.n, first, lines.schedule())
         needed = [] if need.state is None else [need.state]
         if need is WHOLE:
@@ -116,14 +114,15 @@ class LineRun:
             amounts = tuple(Fraction(form.get((own, (op,)), 0)) for op in OPERATORS)
             if symbol.kind == "gradient" and symbol.step == lines.NOW:
                 symbol = symbol._replace(which=0)  # as those of other micro-steps
-            found = compared(need, self.n, first, symbol, amounts)
-            equal = {p: equal[p] and found.get(p, True) for p in equal}
+            said_at = compared(need, self.n, first, symbol, amounts)
+            equal = {p: equal[p] and said_at.get(p, True) for p in equal}
         of_unknown = {term: amount for term, amount in form.items() if not term[0].known}
-        for p in equal:
+        found = {}
+        for p, same in equal.items():
             seen = checker.sees(of_unknown, p)
             known = all(said(z3.Implies(there, amount == 0)) for there, amount in seen)
-            equal[p] = equal[p] and (known or (need.of_slices and p != OWNER)), known
-        return equal
+            found[p] = same and (known or (need.of_slices and p != OWNER)), known
+        return found
 
     def _is_unknown(self, form):
         """Whether anything is not known of a form; on one device every operator is the identity."""
