@@ -81,7 +81,7 @@ class NeedOf:
         """The checker's comparison of one symbol, by place."""
         if self.start:
             return {p: said[0] for p, said in lines.agreed(self.start, n, first, symbol, form).items()}
-        has = [form] * len(lines.READS[self.op])
+        has = [form] * lines.READS[self.op]
         found = lines.compared(self.op, n, first, symbol, has)
         return {p: said[self.index] for p, said in found.items()}
 

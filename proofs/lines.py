@@ -1,7 +1,9 @@
-"""The lines of a schedule, each as the specification executes it: on normal forms and on devices.
+"""The lines of a schedule: what the specification does to values, on normal forms and on devices.
 
-Along one axis of n devices. A normal form's coefficients, and what devices hold, are Z3 terms here;
-`spec.semantics.execute` runs on both, so that nothing of a line is said a second time.
+Along one axis of n devices. A line is one operation of a domain of values, of those that
+`spec.semantics.execute` is written over: an operation of a schedule is several (`operation_lines`). A
+normal form's coefficients, and what devices hold, are Z3 terms here; the specification's domains run
+on both, so that nothing of a line is said a second time.
 """
 
 from __future__ import annotations
@@ -30,8 +32,8 @@ from spec.operators import (
     scale,
     summed,
 )
-from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Rest, Schedule, Span
-from spec.semantics import CONTENT, MOMENT, Devices, execute, initial
+from spec.schedule import Buffer, Monomial, Rest, Schedule
+from spec.semantics import CONTENT, MOMENT, Devices, initial
 from spec.states import MIXED_ADAM, State
 from spec.verdict import require_agreed
 from spec.words import Position, Symbol
@@ -43,6 +45,7 @@ PLACES: tuple[Offset, ...] = (OWNER, FIRST, OTHER)
 WHO = (ALL, OWNER, FIRST)
 OPERATORS = (KEEP, *(Operator(to, of) for to in WHO for of in WHO))
 OnDevice = Callable[[Any], Any]
+Form = dict[Any, Any]
 ANYONE = "any device"
 Coefficients = list[Any]  # of a normal form, one real term for each of OPERATORS
 
@@ -60,14 +63,13 @@ def of_place(operator: Operator, place: int) -> bool:
 class Checker(Forms):
     """The checker's normal forms on one axis, any of whose coefficients may be terms.
 
-    Its comparisons are recorded, by place, and come out as it is said: unmet at the places `unmet`.
+    Its comparisons are recorded, by place, and taken for equal.
     """
 
     def __init__(self, n: Any, first: int, schedule: Schedule, factor: Any = 1) -> None:
         mesh = {AXIS: n, FACTOR: factor}
         super().__init__(schedule, mesh, 2, MIXED_ADAM, None, {AXIS: first}, True)
         self.compared: list[tuple[Offset, Need, dict[Any, Any]]] = []
-        self.unmet_at: tuple[Offset, ...] = ()
 
     def unmet(self, *needs: Need) -> list[tuple[Need, Any]]:
         return [(need, add(need.has, scale(need.needs, -1))) for need in needs]
@@ -75,7 +77,7 @@ class Checker(Forms):
     def reason(self, position: Position, unmet: Any) -> Rejected | None:
         (place,) = position
         self.compared += [(place, need, difference) for need, difference in unmet]
-        return Rejected("", "", "", None, 0) if place in self.unmet_at else None
+        return None
 
     def only_at(self, place: Offset) -> Coefficients:
         """The coefficients of a value on the device at a place, and nothing elsewhere."""
@@ -147,21 +149,21 @@ class AnyDevices(Devices):
 # --------------------------------------------------------------------- the lines
 @dataclass(frozen=True)
 class Line:
-    """A kind of line that moves values: an operation of a schedule, from `source` into `target`."""
+    """A kind of line that moves values. `of`: what a domain makes of what is in source and target."""
 
     name: str
-    op: Op
+    of: Callable[[Any, Any, Any], Any]
+
+    def after(self, source: Form, target: Form, n: Any, first: int, f: Any) -> Form:
+        """The form in the target after the line, in those before."""
+        found: Form = self.of(Checker(n, first, schedule(), f), source, target)
+        return found
 
     def forms(
         self, x: Coefficients, z: Coefficients, symbol: Symbol, n: Any, first: int, f: Any
-    ) -> Any:
+    ) -> Form:
         """The form in the target after the line; before it x is in the source, z in the target."""
-        checker = Checker(n, first, schedule(), f)
-        store = {(self.op.source, CONTENT): (False, form(symbol, x))}
-        store[self.op.target, CONTENT] = (False, form(symbol, z))
-        execute(self.op, schedule(), checker, store, 0)
-        absent = (False, checker.unknown("it is not known"))
-        return store.get((self.op.target, CONTENT), absent)[1]
+        return self.after(form(symbol, x), form(symbol, z), n, first, f)
 
     def value(self, d: Any, owner: Any, x: OnDevice, z: OnDevice, total: Any, junk: Any, f: Any) -> Any:
         """What device d has in the target after the line, where x and z are what devices had before.
@@ -175,32 +177,20 @@ class Line:
             return total
 
         devices: Any = AnyDevices(owner, junk, added_up, f)
-        store: Any = {(self.op.source, CONTENT): (False, lambda device: x(device[AXIS]))}
-        store[self.op.target, CONTENT] = (False, lambda device: z(device[AXIS]))
-        execute(self.op, schedule(), devices, store, 0)
-        after: PerDevice = store.get((self.op.target, CONTENT), (False, devices.unknown("")))[1]
+        after: PerDevice = self.of(devices, lambda e: x(e[AXIS]), lambda e: z(e[AXIS]))
         return z3.simplify(real(after({AXIS: d})))
 
 
-def _op(kind: Kind, into: bool = True, **more: Any) -> Op:
-    """An operation on gradients, which may be in any place."""
-    target = Buffer.TIED if into else None
-    span = Span.UNIT if (into and kind not in (Kind.ACCUMULATE,)) or kind is Kind.ZERO else Span.NONE
-    return Op(kind, Phase.REDUCE, Buffer.FRESH, target, span=span, **more)
-
-
-ALONG: Any = {"axes": (AXIS,)}
 MOVES = (
-    Line("all_reduce", _op(Kind.ALL_REDUCE, **ALONG)),
-    Line("reduce_scatter", _op(Kind.REDUCE_SCATTER, **ALONG)),
-    Line("all_gather", _op(Kind.ALL_GATHER, **ALONG)),
-    Line("broadcast", _op(Kind.BROADCAST, **ALONG)),
-    Line("copy", _op(Kind.KEEP)),
-    Line("keep", _op(Kind.KEEP, within=(AXIS,))),
-    Line("accumulate", _op(Kind.ACCUMULATE)),
-    Line("scale", _op(Kind.SCALE, False, by=Monomial(sizes=((FACTOR, 1),)))),
-    Line("zero", _op(Kind.ZERO, False)),
-    Line("release", _op(Kind.RELEASE, False)),
+    Line("all_reduce", lambda domain, x, _: domain.sum(x, AXIS)),
+    Line("all_gather", lambda domain, x, _: domain.owners(x, AXIS)),
+    Line("broadcast", lambda domain, x, _: domain.first(x, AXIS)),
+    Line("copy", lambda _domain, x, _: x),
+    Line("keep", lambda domain, x, z: domain.replace(z, x, (AXIS,))),
+    Line("accumulate", lambda domain, x, z: domain.add(z, x)),
+    Line("scale", lambda domain, x, _: domain.scale(x, Monomial(sizes=((FACTOR, 1),)))),
+    Line("zero", lambda domain, *_: domain.zero),
+    Line("release", lambda domain, *_: domain.unknown("it is not known")),
 )
 
 
@@ -234,43 +224,32 @@ def started_on(start: str, d: Any, owner: Any, weight: Any, moment: Any, junk: A
 
 
 # ------------------------------------------------------------ what lines compute
-BACKWARD = Op(Kind.BACKWARD, Phase.BACKWARD, Buffer.VIEW, Buffer.FRESH, span=Span.UNIT)
-UPDATE = Op(Kind.UPDATE, Phase.UPDATE, Buffer.GRADIENTS, Buffer.OPTIMIZER)
-READS = {
-    BACKWARD: ((Buffer.VIEW, CONTENT), (Buffer.ACTIVATIONS, CONTENT)),
-    UPDATE: ((Buffer.OPTIMIZER, CONTENT), (Buffer.OPTIMIZER, MOMENT), (Buffer.GRADIENTS, CONTENT)),
-}
-WRITES = {
-    BACKWARD: ((Buffer.FRESH, CONTENT),),
-    UPDATE: ((Buffer.OPTIMIZER, CONTENT), (Buffer.OPTIMIZER, MOMENT)),
-}
+@dataclass(frozen=True)
+class Computation:
+    """A kind of line that computes. `of`: what a domain makes of what it reads, for each result."""
+
+    name: str
+    of: Callable[..., Sequence[Any]]
 
 
-def computed(
-    op: Op, n: Any, first: int, unmet: Sequence[Offset] = (), spoiled: Sequence[Offset] = ()
-) -> list[dict[Any, Any]]:
-    """The forms that backward or an update writes, where its needs are not met at some places.
-
-    At those in `spoiled` because something is not known.
-    """
-    checker = Checker(n, first, schedule())
-    checker.unmet_at = tuple(unmet)
-    unknown: dict[Any, Any] = {}
-    for place in spoiled:
-        unknown = add(unknown, form(UNKNOWN, checker.only_at(place)))
-    store = dict.fromkeys(READS[op], (False, unknown))
-    execute(op, schedule(), checker, store, 0)
-    return [store[place][1] for place in WRITES[op]]
+BACKWARD = Computation(
+    "backward", lambda domain, view, activations: [domain.gradient(view, activations, 0, ())]
+)
+UPDATE = Computation(
+    "update", lambda domain, weight, moment, gradient: domain.update(weight, moment, gradient)
+)
+READS = {BACKWARD: 2, UPDATE: 3}  # how many values
 
 
 Compared = dict[Offset, list[Any]]  # by place, for each need the checker's comparison: a formula
 
 
-def compared(op: Op, n: Any, first: int, symbol: Symbol, has: Sequence[Coefficients]) -> Compared:
+def compared(
+    line: Computation, n: Any, first: int, symbol: Symbol, has: Sequence[Coefficients]
+) -> Compared:
     """What backward or an update compares, of one symbol; of each value read, the coefficients."""
     checker = Checker(n, first, schedule())
-    read = zip(READS[op], has, strict=True)
-    execute(op, schedule(), checker, {at: (False, form(symbol, c)) for at, c in read}, 0)
+    line.of(checker, *(form(symbol, amounts) for amounts in has))
     return _formulas(checker, symbol)
 
 

@@ -58,11 +58,13 @@ class OtherElements:
     """What is found of elements whose owners are at other places from the first device.
 
     A backward, and a norm, are of all elements. `wrong`: why a need is not met, by step and operation,
-    and whether that is not known. `norms`: what they are made of. `news`: whether that is more than at
-    the last look. `steps`: the most that were run.
+    and whether that is not known. `made_of`: what is then wrong is made of, by where the first device
+    is. `norms`: what they are made of. `news`: whether that is more than at the last look. `steps`: the
+    most that were run.
     """
 
     wrong: dict[Any, tuple[Rejected, bool]] = field(default_factory=dict)
+    made_of: dict[Any, dict[Any, Any]] = field(default_factory=dict)
     norms: dict[Any, set[Frozen]] = field(default_factory=dict)
     news: bool = False
     steps: int = 0
@@ -146,13 +148,19 @@ class Forms(Algebra):
         unmet, key = self.unmet(*needs), self._this(what)
         reasons = (self.reason(position, unmet) for position in self.positions() if unmet)
         reason = next(filter(None, reasons), None)
-        if reason is not None and key not in self.others.wrong:
-            not_known = any(split(self.reduced(form))[1] for form in made_of)
-            self.others.wrong[key], self.others.news = (reason, not_known), True
-        if key not in self.others.wrong:
+        others, roots = self.others, tuple(self.roots.items())
+        if reason is not None:
+            first, not_known = others.wrong.get(key, (reason, False))
+            not_known |= any(split(self.reduced(form))[1] for form in made_of)
+            others.news |= others.wrong.get(key) != (first, not_known)
+            others.wrong[key] = first, not_known
+        if key not in others.wrong:
             return result
-        reason, not_known = self.others.wrong[key]
-        fault = self._fault(reason, what, *made_of)
+        reason, not_known = others.wrong[key]
+        of_all, here = others.made_of.setdefault(key, {}), _identity(made_of)
+        others.news |= of_all.get(roots) != here
+        of_all[roots] = here
+        fault = self._fault(reason, what, frozenset(of_all.items()), made_of)
         return add(fault, self.unknown(GOT_WRONG)) if not_known else fault
 
     def _this(self, what: str) -> tuple[Any, ...]:
@@ -169,12 +177,17 @@ class Forms(Algebra):
         norms.add(of)
         return super().square_norm(gradient) if len(norms) == 1 else self.unknown(OF_OTHERS)
 
-    def _fault(self, reason: Rejected, what: str, *made_of: NormalForm) -> NormalForm:
-        """What an operation makes of values that do not meet its needs: one value for each of them."""
+    def _fault(
+        self, reason: Rejected, what: str, identity: Any, made_of: Sequence[NormalForm]
+    ) -> NormalForm:
+        """What an operation makes of values that do not meet its needs: one value for each of them.
+
+        `identity`: which values these are.
+        """
         symbols = (symbol for form in made_of for symbol, _ in form)
         if self.micro_step == EACH and any(mentions(symbol, BEFORE) for symbol in symbols):
             raise Undecided("what a micro-step makes of what earlier ones left is wrong for some of it")
-        key = (self.step, what, *(frozenset(form.items()) for form in made_of))
+        key = (self.step, what, identity)
         fault = Symbol("fault", self.step, self.op_index, (what, self.micro_step))
         symbol = self.made.setdefault(key, fault)
         self.reasons.setdefault((symbol.step, symbol.which, what), reason)
@@ -243,7 +256,8 @@ class Forms(Algebra):
         def where_met(right: NormalForm, what: str) -> NormalForm:
             if wrong is None:
                 return right
-            fault = self._fault(wrong, what, weight, moment, gradient)
+            made_of = (weight, moment, gradient)
+            fault = self._fault(wrong, what, _identity(made_of), made_of)
             if all(reasons.values()) and not spoiled:
                 return fault
             form: NormalForm = {}
@@ -295,6 +309,11 @@ class Forms(Algebra):
             for i, (axis, place) in enumerate(zip(self.axes, position, strict=True))
             if axis not in said and any(p[i] != place for p in unlike)
         }
+
+
+def _identity(forms: Sequence[NormalForm]) -> Any:
+    """By which values are told apart."""
+    return tuple(frozenset(form.items()) for form in forms)
 
 
 def _first_fault(part: Any) -> Symbol | None:

@@ -64,8 +64,11 @@ def outside(shift: int) -> str:
 class Domain(Protocol):
     """A kind of value that operations act on. A number on each device is a value, too."""
 
-    zero: Any  # of each element, on every device
     master: bool  # whether the optimizer state contains a copy of the weights
+
+    @property
+    def zero(self) -> Any:
+        """Zero of each element, on every device."""
 
     def unknown(self, why: str) -> Any:
         """A value of which nothing is known on any device, another one at each call."""

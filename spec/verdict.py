@@ -28,7 +28,17 @@ from spec.forms import Forms, Need, OtherElements, Rejected
 from spec.micro_steps import repeated
 from spec.operators import add, scale
 from spec.schedule import Buffer, Kind, Op, Schedule
-from spec.semantics import CONTENT, MOMENT, Slot, Store, absent, execute, initial, other_side
+from spec.semantics import (
+    CONTENT,
+    MOMENT,
+    Domain,
+    Slot,
+    Store,
+    absent,
+    execute,
+    initial,
+    other_side,
+)
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.training import Statistics
 from spec.words import LAST, NAMES, MicroStep, Position, Symbol
@@ -168,28 +178,38 @@ def _roots(schedule: Schedule, mesh: Mapping[str, Number]) -> Iterator[dict[str,
         yield dict(zip(axes, places, strict=True))
 
 
+def kept_copies(
+    domain: Domain, store: Store, schedule: Schedule, policy: BytePolicy
+) -> list[tuple[State, str, Any]]:
+    """The resting copies that must be updated: of which state, weights or moments; the values."""
+    kept = [(State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "weight")]
+    if policy.master:
+        kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, "weight"))
+    if policy.k > 0:
+        kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "moment"))
+    found = []
+    for state, buffer, part, kind in kept:
+        rest = schedule.rest(state)
+        if rest.stored and not rest.working:
+            host, value = store.get((buffer, part), (rest.host, domain.unknown(absent(buffer))))
+            value = value if host is rest.host else domain.unknown(other_side(buffer))
+            found.append((state, kind, value))
+    return found
+
+
 def require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
     """Every resting copy is the updated one, on every device that keeps it."""
-    kept = [(State.PARAMETERS, Buffer.PARAMETERS, CONTENT, "weight")]
-    if forms.master:
-        kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, CONTENT, "weight"))
-    if forms.policy.k > 0:
-        kept.append((State.OPTIMIZER, Buffer.OPTIMIZER, MOMENT, "moment"))
-    rests = {state: schedule.rest(state) for state in State}
-    kept = [place for place in kept if rests[place[0]].stored and not rests[place[0]].working]
-    if not any(kind == "weight" for *_, kind in kept):
+    kept = kept_copies(forms, store, schedule, forms.policy)
+    if not any(kind == "weight" for _, kind, _ in kept):
         needs = "one to continue from"
         raise Rejected("agreed", "no copy of the parameters is kept", needs, None, -1)
-    for state, buffer, part, kind in kept:
-        rest = rests[state]
-        host, value = store.get((buffer, part), (rest.host, forms.unknown(absent(buffer))))
-        value = value if host is rest.host else forms.unknown(other_side(buffer))
+    for state, kind, value in kept:
         words = "the resting parameters are"
         if state is State.OPTIMIZER:
             words = f"the {NAMES[kind]} in the optimizer state are"
         updated = forms.symbol(kind, forms.step + 1)
         unmet = forms.unmet(Need("agreed", value, updated, words))
-        for position in forms.positions(rest.sharded) if unmet else ():
+        for position in forms.positions(schedule.rest(state).sharded) if unmet else ():
             no = forms.reason(position, unmet)
             if no:
                 raise no

@@ -102,7 +102,7 @@ MUTANTS = [
     (
         "copies are compared at owners only",
         "verdict.py",
-        "for position in forms.positions(rest.sharded) if unmet",
+        "for position in forms.positions(schedule.rest(state).sharded) if unmet",
         "for position in forms.positions(forms.axes) if unmet",
     ),
 ]

@@ -38,7 +38,7 @@ SEEN_BY_T3 = [
     (
         "copies agree on either side of the host link",
         "verdict.py",
-        "value = value if host is rest.host else forms.unknown(other_side(buffer))",
+        "value = value if host is rest.host else domain.unknown(other_side(buffer))",
         "pass",
     ),
     (
@@ -81,11 +81,11 @@ def with_another(rule, broken, text):
     return text.replace(rule, broken)
 
 
-def broken_copy(folder, file, rule, broken, *more):
-    """A copy of the project with one rule of a file of spec/ changed."""
-    source = copied(folder, *more) / "spec" / file
+def broken_copy(where, file, rule, broken, *more, folder="spec"):
+    """A copy of the project with one rule of a file of spec/, or of another folder, changed."""
+    source = copied(where, *more) / folder / file
     source.write_text(with_another(rule, broken, source.read_text()))
-    return folder
+    return where
 
 
 def python(folder, *args):

@@ -1,0 +1,338 @@
+"""Operations are lines of T4: the checker's forms and its verdict are what T4 has of these lines."""
+
+from fractions import Fraction
+from itertools import product
+from random import Random
+
+import pytest
+import z3
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proofs import lines
+from proofs.kernel import Kernel
+from proofs.lines import FIRST, NAMED, NOW, OPERATORS, UNKNOWN
+from proofs.operation_lines import LineAt, NotCovered, Places
+from proofs.symbolic_checker import CheckedLanguage
+from proofs.symbolic_schedule import (
+    BACKWARD,
+    KINDS,
+    MOMENT,
+    PLACES,
+    UPDATE,
+    WEIGHT,
+    WRONG,
+    WRONG_MOMENT,
+)
+from spec.derive import derive
+from spec.operators import KEEP, OTHER
+from spec.states import MIXED_ADAM, POLICIES
+from spec.strategies import STRATEGIES
+from spec.words import Symbol
+from tests.support import by_hand
+from tests.support.broken import broken_copy, python
+from tests.support.by_hand import MICRO, RESET, SUM, B, K, op, written
+from tests.support.damage import damaged
+from tests.support.line_runs import (
+    PLAIN_PIECES,
+    LineRun,
+    agree_on_faults,
+    agree_on_lines,
+    agree_on_named_strategies,
+)
+from tests.support.schedules import PIECES, cancelled, made_up, placements, training
+
+N, T = 3, 5  # devices, and the number of a line
+KINDS_OF = {**KINDS, lines.BACKWARD.name: BACKWARD, lines.UPDATE.name: UPDATE}
+SOURCE, SECOND, THIRD, TARGET = range(4)
+
+
+# ------------------------------------------------------------- whole schedules
+def test_named_strategies_are_accepted_as_lines():
+    agree_on_named_strategies()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dp", "zero1", "zero2", "zero3", "fsdp", "zero-offload"])
+def test_single_faults_are_judged_as_lines(name):
+    agree_on_faults([name])
+
+
+@st.composite
+def along_one_axis(draw):
+    """A schedule along one axis, perhaps damaged, mostly of what T4 covers."""
+    policy = POLICIES[draw(st.sampled_from(["mixed-adam", "fp32-adam"]))]
+    source = draw(st.sampled_from(["derived", "derived", "made up", "cancelled"]))
+    if source == "derived":
+        schedule = PIECES[draw(st.sampled_from(PLAIN_PIECES))](derive(draw(placements())))
+        schedule = draw(damaged(schedule)) if draw(st.integers(0, 3)) else schedule
+    else:
+        schedule = draw(made_up() if source == "made up" else cancelled())
+        schedule = training(schedule, clip=False, statistics=None)
+    mesh = {axis: draw(st.integers(1, 4)) for axis in schedule.axes}
+    return schedule, mesh, draw(st.integers(1, 3)), policy
+
+
+@settings(max_examples=150)
+@given(along_one_axis())
+def test_forms_and_verdicts_are_those_of_lines(case):
+    try:
+        agree_on_lines(*case)
+    except NotCovered:
+        return
+
+
+@pytest.mark.slow
+@settings(max_examples=1000)
+@given(along_one_axis())
+def test_forms_and_verdicts_of_many_schedules_are_those_of_lines(case):
+    try:
+        agree_on_lines(*case)
+    except NotCovered:
+        return
+
+
+SHIFTED = op(K.KEEP, B.FRESH, within=("d",), shift=1)
+SHARED = (
+    op(K.FORWARD, B.PARAMETERS, B.ACTIVATIONS),
+    op(K.BACKWARD, B.PARAMETERS, B.GRADIENTS, ("d",)),
+)
+NOT_COVERED = [
+    ("several axes", derive(STRATEGIES["hsdp"]), MIXED_ADAM),
+    ("an optimizer without moments", derive(STRATEGIES["dp"]), POLICIES["fp32-sgd"]),
+    ("clips", PIECES["clipping"](derive(STRATEGIES["dp"])), MIXED_ADAM),
+    ("counts of tokens", PIECES["token mean"](derive(STRATEGIES["dp"])), MIXED_ADAM),
+    ("statistics", PIECES["mean statistics"](derive(STRATEGIES["dp"])), MIXED_ADAM),
+    ("norms", written((*MICRO, op(K.SQUARE_NORM, B.GRADIENTS, B.NORM)), (by_hand.UPDATE,)), MIXED_ADAM),
+    ("shifts", written((*MICRO[:2], SHIFTED, *MICRO[2:]), (SUM, by_hand.UPDATE, RESET)), MIXED_ADAM),
+    ("samples that several devices share", written(SHARED, (by_hand.UPDATE, RESET)), MIXED_ADAM),
+]
+
+
+@pytest.mark.parametrize(("name", "schedule", "policy"), NOT_COVERED, ids=[n for n, *_ in NOT_COVERED])
+def test_what_is_not_covered_is_named(name, schedule, policy):
+    with pytest.raises(NotCovered) as no:
+        agree_on_lines(schedule, dict.fromkeys(schedule.axes, 2), 1, policy, 1)
+    assert str(no.value) == name
+
+
+# ------------------------------------------------------------------- one by one
+@pytest.mark.parametrize("line", lines.MOVES, ids=lambda line: line.name)
+def test_a_line_done_to_places_is_that_line(line):
+    places = Places(written((), ()), {"d": N, lines.FACTOR: 2}, 1, MIXED_ADAM)
+    found = line.of(places, SOURCE, TARGET)
+    done = [each for each in places.lines if each.kind != "copy"]
+    if line.name == "copy":
+        assert (done, found) == ([], SOURCE)
+    elif line.name == "release":
+        assert (done, found in places.starts) == ([], False)
+    else:
+        reads = () if line.name == "zero" else (SOURCE,)
+        assert [(each.kind, each.source) for each in done] == [(line.name, *(reads or (-1,)))]
+        before = [each for each in places.lines if each not in done]
+        assert all((each.source, each.target) == (TARGET, found) for each in before)
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed"),
+    [(k, seed) for k in KINDS_OF for seed in ((2,) if k in KINDS else (0, 1, 2))],
+)
+def test_a_line_on_numbers_is_the_proofs(kind, seed):
+    random, kernel = Random(seed), CheckedLanguage(Kernel("on numbers"))
+    run = LineRun(N, 2, 2, {})
+    line = LineAt(kind, TARGET, SOURCE, SECOND, THIRD, Fraction(random.randint(-3, 3), 2))
+    gradient = Symbol("gradient", NOW, 0)
+    right = {SOURCE: Symbol("weight", NOW), SECOND: Symbol("moment", NOW)}
+    if kind == lines.BACKWARD.name:
+        right[SECOND] = Symbol("weight", NOW)
+    for place, first in product(range(4), run.firsts):
+        form = {}
+        for symbol in (gradient, UNKNOWN) if kind not in ("backward", "update") or seed == 2 else ():
+            of = [o for o in OPERATORS if first == FIRST or FIRST not in o]
+            form |= {(symbol, (o,)): Fraction(random.randint(0, 3)) for o in of}
+        if place in right and seed < 2:
+            form[right[place], (KEEP,)] = 1 + seed
+        run.forms[place, first] = {term: c for term, c in form.items() if c}
+    before = dict(run.forms)
+    run.run(T, line)
+    for first in run.firsts:
+        for known in (True, False):
+            _same_as_recursion(kernel, run, before, line, first, known)
+
+
+def _same_as_recursion(l, run, before, line, first, known):
+    """The coefficients after a line are those of the recursion that T4 is about."""
+    where = dict(zip((l.source, l.second, l.third, l.target), range(4), strict=True))
+    facts = [l.n == N, l.kind(T) == KINDS_OF[line.kind], l.step(T) == NOW, l.micro(T) == 0]
+    facts += [at(T) == place for at, place in where.items()]
+    facts += [l.factor(T) == lines.real(line.factor), l.right(T) == run.right(T)]
+    for p in (*NAMED[first], OTHER):
+        facts += [
+            said(first, PLACES[p], T) == table.get((T, first, p), p is OTHER and said is l.met)
+            for said, table in ((l.met, run.met), (l.lost, run.lost))
+        ]
+    gradient = Symbol("gradient", NOW, 0)
+    names = {
+        gradient: l.contribution(z3.IntVal(T)),
+        Symbol("weight", NOW + 1): l.named(WEIGHT, NOW + 1, 0),
+        Symbol("moment", NOW + 1): l.named(MOMENT, NOW + 1, 0),
+        Symbol("wrong", 0, T, "weight"): l.named(WRONG, T, 0),
+        Symbol("wrong", 0, T, "moment"): l.named(WRONG_MOMENT, T, 0),
+    }
+    facts.append(z3.Distinct(*names.values()))
+    if line.kind in KINDS:
+        names = {gradient: names[gradient]}
+    if line.kind == lines.BACKWARD.name:
+        names[Symbol("wrong", 0, T, "gradient")] = names.pop(Symbol("wrong", 0, T, "weight"))
+    for symbol, s in names.items() if known else ((UNKNOWN, None),):
+        values = {
+            (place, o): lines.real(before[place, first].get((symbol, (op_,)), 0))
+            for place in range(4)
+            for o, op_ in enumerate(OPERATORS)
+        }
+        at = {str(l.f): first, **({str(l.s): s} if known else {})}
+
+        def term(place, t, o, s=s):
+            return (
+                l.coefficient(z3.IntVal(o), place, s, first, t)
+                if known
+                else l.unknown(z3.IntVal(o), place, first, t)
+            )
+
+        told = [term(place, T, o) == value for (place, o), value in values.items()]
+        step = l.coefficient_next if known else l.unknown_next
+        given = {
+            str(x): term(place, T, o)
+            for place, xs in ((SOURCE, l.x), (TARGET, l.z))
+            for o, x in enumerate(xs)
+        }
+        for o in range(len(OPERATORS)):
+            if line.kind in KINDS:
+                after = l.after_is[line.kind, known]
+                told.append(after.at(op=o, f=first, scaled_by=l.factor(T), **given).goal)
+            told += [step.at(op=o, b=b, t=T, **at).goal for b in (SECOND, TARGET)]
+        wrong = [
+            term(place, T + 1, o) != lines.real(run.forms[place, first].get((symbol, (op_,)), 0))
+            for place in (SECOND, TARGET)
+            for o, op_ in enumerate(OPERATORS)
+        ]
+        solver = z3.Solver()
+        solver.add(*facts, *told)
+        assert solver.check() == z3.sat
+        solver.add(z3.Or(*wrong))
+        assert solver.check() == z3.unsat, (symbol, first)
+
+
+# ---------------------------------------------------------------------- mutants
+MUTANTS = [
+    # (what is wrong, folder, file, the rule, the broken rule)
+    (
+        "what is added to is forgotten",
+        "proofs",
+        "operation_lines.py",
+        'return self._write("accumulate", other, self._copy(value))',
+        'return self._write("accumulate", other, self.zero)',
+    ),
+    (
+        "an update leaves the moments it read",
+        "proofs",
+        "operation_lines.py",
+        "third=gradient), moments",
+        "third=gradient), moment",
+    ),
+    (
+        "a backward drops the parameters beside its activations",
+        "proofs",
+        "operation_lines.py",
+        "second=self._copy(activations)",
+        "second=activations",
+    ),
+    (
+        "what is not known is zero",
+        "proofs",
+        "operation_lines.py",
+        "return self._place()  # never written",
+        "return self.zero",
+    ),
+    (
+        "outside its slice a device has what is new",
+        "proofs",
+        "operation_lines.py",
+        'return self._write("keep", new, self._copy(old))',
+        'return self._write("keep", old, self._copy(new))',
+    ),
+    (
+        "the second use is the first",
+        "proofs",
+        "operation_lines.py",
+        "of = micro_step + self.micro_steps if tied else micro_step",
+        "of = micro_step",
+    ),
+    (
+        "a mean loss is a sum",
+        "proofs",
+        "operation_lines.py",
+        "if self.schedule.training.loss is Loss.MEAN:",
+        "if False:",
+    ),
+    (
+        "slices are compared everywhere",
+        "proofs",
+        "operation_lines.py",
+        'f"{name}_slices" if slices else',
+        'f"{name}_slices" if False else',
+    ),
+    (
+        "an accumulation overwrites",
+        "spec",
+        "semantics.py",
+        "domain.add(read(target, host), fitting(target, read(source, host)))",
+        "fitting(target, read(source, host))",
+    ),
+    (
+        "a mean multiplies by n",
+        "spec",
+        "semantics.py",
+        "tuple((axis, -1) for axis in op.axes)",
+        "tuple((axis, 1) for axis in op.axes)",
+    ),
+    (
+        "moments begin as the weights",
+        "spec",
+        "semantics.py",
+        "{CONTENT: content, MOMENT: extra}",
+        "{CONTENT: content, MOMENT: content}",
+    ),
+    (
+        "an update that is wrong somewhere is wrong everywhere",
+        "spec",
+        "forms.py",
+        "if all(reasons.values()) and not spoiled:",
+        "if True:",
+    ),
+    (
+        "what is wrong is known",
+        "spec",
+        "forms.py",
+        "return add(fault, self.unknown(GOT_WRONG)) if not_known else fault",
+        "return fault",
+    ),
+    (
+        "a gradient may be of stale activations",
+        "spec",
+        "forms.py",
+        'self._fresh(read, "its activations are", "those of "),\n        )\n        computed',
+        'self._fresh(view, "its activations are", "those of "),\n        )\n        computed',
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "folder", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS]
+)
+def test_a_broken_rule_is_noticed(wrong, folder, file, rule, broken, tmp_path):
+    broken_copy(tmp_path, file, rule, broken, "tests", folder=folder)
+    done = python(tmp_path, "-m", "tests.support.line_runs")
+    assert done.returncode == 1
+    assert "AssertionError" in done.stderr, wrong
