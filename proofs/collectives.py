@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import z3
@@ -17,47 +18,47 @@ from proofs.sums import Sum, closed_form, total
 from spec import collectives as spec
 
 
-@dataclass(frozen=True)
 class Ring:
-    """A ring of n >= 1 devices, and which chunk numbers name the same chunk."""
+    """A ring of n >= 1 devices: chunk numbers that differ by a multiple of n name the same chunk.
 
-    k: Kernel
-    n: Any
-    some_devices: Theorem
-    same: Any
-    itself: Theorem
-    not_near: Theorem
-    round_once: Theorem
+    What is known of them is proved where it is used.
+    """
 
+    def __init__(self, k: Kernel) -> None:
+        self.k, self.n = k, k.fixed("n", z3.IntSort())
+        self.some_devices = k.suppose("at_least_one_device", [], self.n >= 1)
+        a, b, q = self.names = k.integers("a b q")
+        self.same, self.times, self.shown, self.found = k.choose(
+            "same_chunk", [a, b], q, a - b == q * self.n
+        )
 
-def ring(k: Kernel) -> Ring:
-    """Chunk numbers name the same chunk when they differ by a multiple of n."""
-    n = k.fixed("n", z3.IntSort())
-    some = k.suppose("at_least_one_device", [], n >= 1)
-    a, b, q = k.integers("a b q")
-    same, times, shown, found = k.choose("same_chunk", [a, b], q, a - b == q * n)
-    itself = k.prove("a_chunk_is_itself", same(a, a), uses=[shown.at(b=a, q=0)])
-    near = z3.Or(z3.And(a - b > 0, a - b < n), z3.And(b - a > 0, b - a < n))
-    not_near = k.prove(
-        "chunks_less_than_n_apart_differ",
-        z3.Not(same(a, b)),
-        given=[near],
-        uses=[found],
-    )
-    forth = k.prove(
-        "a_chunk_after_n_is_the_same",
-        z3.Implies(same(a, b), same(a + n, b)),
-        uses=[found, shown.at(a=a + n, q=times(a, b) + 1)],
-    )
-    back = k.prove(
-        "and_back",
-        z3.Implies(same(a + n, b), same(a, b)),
-        uses=[found.at(a=a + n), shown.at(q=times(a + n, b) - 1)],
-    )
-    round_once = k.prove(
-        "a_chunk_number_may_go_round", same(a + n, b) == same(a, b), uses=[forth, back]
-    )
-    return Ring(k, n, some, same, itself, not_near, round_once)
+    @cached_property
+    def itself(self) -> Theorem:
+        a, _, _ = self.names
+        return self.k.prove("a_chunk_is_itself", self.same(a, a), uses=[self.shown.at(b=a, q=0)])
+
+    @cached_property
+    def not_near(self) -> Theorem:
+        a, b, _ = self.names
+        near = z3.Or(z3.And(a - b > 0, a - b < self.n), z3.And(b - a > 0, b - a < self.n))
+        differ = z3.Not(self.same(a, b))
+        return self.k.prove("chunks_less_than_n_apart_differ", differ, given=[near], uses=[self.found])
+
+    @cached_property
+    def round_once(self) -> Theorem:
+        (a, b, _), n, same, times = self.names, self.n, self.same, self.times
+        forth = self.k.prove(
+            "a_chunk_after_n_is_the_same",
+            z3.Implies(same(a, b), same(a + n, b)),
+            uses=[self.found, self.shown.at(a=a + n, q=times(a, b) + 1)],
+        )
+        back = self.k.prove(
+            "and_back",
+            z3.Implies(same(a + n, b), same(a, b)),
+            uses=[self.found.at(a=a + n), self.shown.at(q=times(a + n, b) - 1)],
+        )
+        goes_round = same(a + n, b) == same(a, b)
+        return self.k.prove("a_chunk_number_may_go_round", goes_round, uses=[forth, back])
 
 
 def _buffer(
@@ -289,7 +290,7 @@ def _volume(k: Kernel, collective: spec.Collective, rings: int) -> Theorem:
 
 def _ring_reduce(k: Kernel) -> tuple[Theorem, Theorem]:
     """A sum that sets out from its owner, and to which each device adds, is home after n hops."""
-    r, x = ring(k), _starting_buffers(k)
+    r, x = Ring(k), _starting_buffers(k)
     around = _round(r, x)
     d, t = k.integers("at turn")
     sums, first, then = k.recursion(
@@ -356,7 +357,7 @@ def ring_reduce_scatter_sums(k: Kernel) -> tuple[Theorem, ...]:
     Each device has sent (n - 1) chunks of ceil(M/n) elements. Where each adds to a chunk's sum in the
     chunk's turn, from its owner on, the sum is home after n. (Claim C1; design 2.5)
     """
-    r = ring(k)
+    r = Ring(k)
     meaning = _reduce_scatter(r, _starting_buffers(k)).done
     return meaning, _volume(k, spec.REDUCE_SCATTER, 1), *_ring_reduce(k.part("turn_by_turn"))
 
@@ -368,7 +369,7 @@ def ring_all_gather_copies(k: Kernel) -> tuple[Theorem, ...]:
     Each device has sent (n - 1) chunks of ceil(M/n) elements. Where a device has one chunk at a time,
     it has that of the device t before it in turn t. (Claim C2; design 2.5)
     """
-    r = ring(k)
+    r = Ring(k)
     own = _starting_buffers(k)
     value = k.function("value", z3.IntSort(), z3.RealSort())
     d, c = k.integers("device chunk_number")
@@ -392,7 +393,7 @@ def ring_all_reduce_sums_everywhere(k: Kernel) -> tuple[Theorem, ...]:
 
     Each device has sent 2(n - 1) chunks of ceil(M/n) elements. (Claim C3; design 2.5)
     """
-    r = ring(k)
+    r = Ring(k)
     scattered = _reduce_scatter(r, _starting_buffers(k))
     last = spec.ring_steps(r.n)
     meaning = _all_gather(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import z3
@@ -14,11 +15,12 @@ import z3
 from proofs.claim import claim
 from proofs.kernel import Bool, Kernel, Theorem
 from proofs.online_softmax import Softmax, backward_from_the_log_sum_exp, equal, softmax
-from proofs.sums import Sum, closed_form, equal_terms, of_sums, total
+from proofs.sums import closed_form, equal_terms, of_sums, total
 from spec.collectives import all_gather_sends
 from spec.online_softmax import Partial, merge, merge_outputs, nothing, weight
 
 BOOL, INT, REAL = z3.BoolSort(), z3.IntSort(), z3.RealSort()
+NO_WEIGHT = z3.RealVal(0)
 
 
 @dataclass(frozen=True)
@@ -76,83 +78,91 @@ def _keys(k: Kernel) -> Keys:
     return Keys(softmax(k), n, size, sized, *span, *of_key, *seen)
 
 
-@dataclass(frozen=True)
 class Weighted:
-    """A field of partial results: the sum of visible keys' weights, or of weighted values."""
+    """A field of partial results: the sum of visible keys' weights, or of weighted values.
 
-    field: str
-    of: Sum  # of(device, lo, hi, reference; keys): in a span of turns
-    plain: Sum  # of all visible keys, with exp(score) as weights
-    rescaled: Theorem
-    joined: Theorem
-    union: Theorem
-    none: Theorem
-    all: Theorem
-    hidden: Theorem
+    `of`(device, lo, hi, reference; keys): in a span of turns. `plain`: of all visible keys, with
+    exp(score) as weights. What is known of them is proved where it is used.
+    """
 
+    def __init__(self, x: Keys, field: str, value: Any) -> None:
+        self.x, self.field, self.value, self.k = x, field, value, x.s.k
+        weighted = z3.If(x.in_span, x.weight(x.m) * value, NO_WEIGHT)
+        self.of = total(self.k, field, [x.device, x.lo, x.hi, x.m], x.key, weighted)
+        unscaled = z3.If(x.visible, x.s.reals.exp(x.score) * value, NO_WEIGHT)
+        self.plain = total(self.k, f"plain_{field}", [], x.key, unscaled)
 
-def _weighted(x: Keys, field: str, value: Any) -> Weighted:
-    k, key, lo, mid, hi, m, r = x.s.k, x.key, x.lo, x.mid, x.hi, x.m, x.r
-    zero = z3.RealVal(0)
-    of = total(k, field, [x.device, lo, hi, m], key, z3.If(x.in_span, x.weight(m) * value, zero))
-    unscaled = x.s.reals.exp(x.score) * value
-    plain = total(k, f"plain_{field}", [], key, z3.If(x.visible, unscaled, zero))
-    joined = closed_form(
-        k,
-        f"{field}_of_two_spans_adds_up",
-        of,
-        of(x.device, lo, mid, m, key) + of(x.device, mid, hi, m, key),
-        given=[lo <= mid, mid <= hi],
-        base=[of.start.at(hi=mid), of.start.at(lo=mid)],
-        uses=[of.next.at(hi=mid), of.next.at(lo=mid)],
-    )
-    rescaled = k.induct(
-        f"{field}_at_another_reference",
-        key,
-        of.upto(key) * weight(m, r, x.s.reals) == of(x.device, lo, hi, r, key),
-        base=[of.start, of.start.at(at_m=r)],
-        step=[of.next, of.next.at(at_m=r), x.s.rescaled(value, x.score, m, r)],
-    )
-    both = merge(
-        Partial(m, *2 * [of(x.device, lo, mid, m, key)]),
-        Partial(r, *2 * [of(x.device, mid, hi, r, key)]),
-        x.s.reals,
-    )
-    union = k.prove(
-        f"merged_{field}_is_that_of_the_union",
-        getattr(both, field) == of(x.device, lo, hi, both.reference, key),
-        given=[lo <= mid, mid <= hi, key >= 0],
-        uses=[
-            joined.at(at_m=both.reference),
-            rescaled.at(hi=mid, at_r=both.reference),
-            rescaled.at(lo=mid, at_m=r, at_r=both.reference),
-        ],
-    )
-    every = {"lo": z3.IntVal(0), "hi": x.n, "at_m": zero}
-    return Weighted(
-        field,
-        of,
-        plain,
-        rescaled,
-        joined,
-        union,
-        none=closed_form(k, f"{field}_of_no_turn_is_nothing", of, zero, given=[hi <= lo]),
-        all=k.induct(
-            f"{field}_of_all_turns_is_plain",
-            key,
-            of(x.device, 0, x.n, zero, key) == plain.upto(key),
-            base=[of.start.at(**every), plain.start],
-            step=[of.next.at(**every), plain.next, x.turns],
-        ),
-        hidden=closed_form(
-            k,
-            f"{field}_of_hidden_keys_is_nothing",
+    @cached_property
+    def joined(self) -> Theorem:
+        x, of = self.x, self.of
+        return closed_form(
+            self.k,
+            f"{self.field}_of_two_spans_adds_up",
             of,
-            zero,
-            given=[z3.Not(x.seen(x.device, lo, hi, key))],
+            of(x.device, x.lo, x.mid, x.m, x.key) + of(x.device, x.mid, x.hi, x.m, x.key),
+            given=[x.lo <= x.mid, x.mid <= x.hi],
+            base=[of.start.at(hi=x.mid), of.start.at(lo=x.mid)],
+            uses=[of.next.at(hi=x.mid), of.next.at(lo=x.mid)],
+        )
+
+    @cached_property
+    def rescaled(self) -> Theorem:
+        x, of = self.x, self.of
+        at_r = of(x.device, x.lo, x.hi, x.r, x.key)
+        return self.k.induct(
+            f"{self.field}_at_another_reference",
+            x.key,
+            of.upto(x.key) * weight(x.m, x.r, x.s.reals) == at_r,
+            base=[of.start, of.start.at(at_m=x.r)],
+            step=[of.next, of.next.at(at_m=x.r), x.s.rescaled(self.value, x.score, x.m, x.r)],
+        )
+
+    @cached_property
+    def union(self) -> Theorem:
+        x, of = self.x, self.of
+        both = merge(
+            Partial(x.m, *2 * [of(x.device, x.lo, x.mid, x.m, x.key)]),
+            Partial(x.r, *2 * [of(x.device, x.mid, x.hi, x.r, x.key)]),
+            x.s.reals,
+        )
+        return self.k.prove(
+            f"merged_{self.field}_is_that_of_the_union",
+            getattr(both, self.field) == of(x.device, x.lo, x.hi, both.reference, x.key),
+            given=[x.lo <= x.mid, x.mid <= x.hi, x.key >= 0],
+            uses=[
+                self.joined.at(at_m=both.reference),
+                self.rescaled.at(hi=x.mid, at_r=both.reference),
+                self.rescaled.at(lo=x.mid, at_m=x.r, at_r=both.reference),
+            ],
+        )
+
+    @cached_property
+    def none(self) -> Theorem:
+        name = f"{self.field}_of_no_turn_is_nothing"
+        return closed_form(self.k, name, self.of, NO_WEIGHT, given=[self.x.hi <= self.x.lo])
+
+    @cached_property
+    def all(self) -> Theorem:
+        x, every = self.x, {"lo": z3.IntVal(0), "hi": self.x.n, "at_m": NO_WEIGHT}
+        return self.k.induct(
+            f"{self.field}_of_all_turns_is_plain",
+            x.key,
+            self.of(x.device, 0, x.n, NO_WEIGHT, x.key) == self.plain.upto(x.key),
+            base=[self.of.start.at(**every), self.plain.start],
+            step=[self.of.next.at(**every), self.plain.next, x.turns],
+        )
+
+    @cached_property
+    def hidden(self) -> Theorem:
+        x = self.x
+        return closed_form(
+            self.k,
+            f"{self.field}_of_hidden_keys_is_nothing",
+            self.of,
+            NO_WEIGHT,
+            given=[z3.Not(x.seen(x.device, x.lo, x.hi, x.key))],
             uses=[x.then],
-        ),
-    )
+        )
 
 
 @dataclass(frozen=True)
@@ -233,8 +243,8 @@ def _attention(k: Kernel) -> tuple[Theorem, ...]:
     x = _keys(k)
     value = k.function("value", INT, REAL)
     totals, values = both = (
-        _weighted(x, "total", z3.RealVal(1)),
-        _weighted(x, "weighted", value(x.key)),
+        Weighted(x, "total", z3.RealVal(1)),
+        Weighted(x, "weighted", value(x.key)),
     )
     positive = _positive(x, totals)
 
@@ -281,8 +291,8 @@ def shares_merge_turn_by_turn(k: Kernel) -> Theorem:
     """
     x, zero = _keys(k), z3.RealVal(0)
     value, t, device = k.function("value", INT, REAL), k.integers("t"), x.device
-    totals = _weighted(x, "total", z3.RealVal(1))
-    values = _weighted(x, "weighted", value(x.key))
+    totals = Weighted(x, "total", z3.RealVal(1))
+    values = Weighted(x, "weighted", value(x.key))
 
     def of(w: Weighted, lo: Any, hi: Any) -> Any:
         return w.of(device, lo, hi, zero, x.size)
