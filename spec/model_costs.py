@@ -103,6 +103,12 @@ def weights(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Numbe
     }
 
 
+def largest_part(model: Model) -> Number:
+    """Elements of the weights of the part that has most: of a layer, the embedding or the head."""
+    indices = model.sizes(1, 1)
+    return max(sum(elements(w, {}, indices, {}) for w in part.weights) for part in parts(model))
+
+
 def parameters(model: Model) -> dict[str, Number]:
     """Elements of each weight of a whole model: of all layers together, of tied words once."""
     indices = model.sizes(1, 1)

@@ -297,8 +297,8 @@ def _at_hand(program: Program, lies: Mapping[Value, Lies]) -> dict[Value, Lies]:
     for value, at in lies.items():
         in_turns = is_in_turns(at, program.turns)
         if value in kept and in_turns:
-            where = program.part.name, "gives"
-            raise LayoutError(f"{value.name} is kept, and is there in one turn only", where)
+            where = next((line for line in program.backward if value in line.reads), None)
+            raise LayoutError(f"{value.name} is of one turn of forward, which is over", where)
         free = value.role is Role.CONSTANT and (in_turns or not value.width)
         if value in kept or value.role is Role.WEIGHT or free:
             found[value] = at

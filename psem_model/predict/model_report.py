@@ -67,7 +67,9 @@ class OfModel(Reported):
         yield f"devices: {self.mesh}"
         yield f"a step of {counted(m, 'micro-batch')}{' of' if m == 1 else ', each of'} {samples}"
         on_host = "; what is kept is on the host" if plan.offload else ""
-        yield f"{MADE_AGAIN[plan.again]}{on_host} (activations: {activations_mode(plan)})"
+        in_turns = any(axis.ring for axis in plan.axes) and plan.again == NOTHING
+        but = ", but attention, in each turn of the ring" if in_turns else ""
+        yield f"{MADE_AGAIN[plan.again]}{but}{on_host} (activations: {activations_mode(plan)})"
         narrow = {window for window in model.windows if 0 < window < plan.sequence}
         if narrow:
             some = "" if narrow == {*model.windows} else "in some layers "

@@ -15,7 +15,7 @@ from psem_model.reading.shapes import is_shape, transformer
 from psem_model.text.errors import BadInput, quoted
 from spec.compose import Factor, Product
 from spec.mesh import group_size
-from spec.model_costs import parameters
+from spec.model_costs import largest_part, parameters
 from spec.opaque import Opaque
 from spec.pipeline import Order, Pipeline
 from spec.placement import Placement
@@ -196,12 +196,12 @@ def _size(asked: Asked) -> tuple[int, int | None, tuple[int, int] | None]:
         layers, width = words.perceptron(asked.mlp)
         of_layer = width * (width + 1)  # weights and biases
         return layers * of_layer, of_layer, (layers, width)
-    psi = _parameters(asked)
-    return psi, asked.unit_within(psi), None
+    psi, largest = _parameters(asked)
+    return psi, largest if asked.unit is None else asked.unit_within(psi), None
 
 
-def _parameters(asked: Asked) -> int:
-    """How many parameters there are, from --psi, or from the model's shape."""
+def _parameters(asked: Asked) -> tuple[int, int | None]:
+    """How many parameters there are, by --psi or a model's shape; then, those of its largest part."""
     if (asked.psi is None) is not is_shape(asked.shape):
         raise BadInput(
             "--psi: expected the parameters, or a model's shape (--config config.json, or --layers, "
@@ -209,12 +209,14 @@ def _parameters(asked: Asked) -> int:
         )
     if asked.psi is not None:
         asked.refuse((*STEP, "block"), "with --psi", "a model's shape in its place")
-        return words.parameters("--psi", asked.psi)
+        return words.parameters("--psi", asked.psi), None
     if asked.shape.get("sequence") is None:
         asked.refuse(STEP, "without --sequence", "both, for the activations")
     else:
         block = asked.shape.get("block") or "gpt"
         learns = not asked.typed("config") and block == "gpt" and asked.typed("vocabulary")
         others = [name for name in STEP if not (learns and name == "sequence")]  # its places
-        asked.refuse(others, "with --placement", "a strategy, for the activations")
-    return sum(parameters(transformer(asked.shape)).values())
+        given = "--schedule, of states alone" if asked.schedule else "--placement"
+        asked.refuse(others, f"with {given}", "a strategy, for the activations")
+    model = transformer(asked.shape)
+    return sum(parameters(model).values()), largest_part(model)

@@ -163,7 +163,9 @@ class _Reader:
             place = [axis.place for axis in last.axes if axis.name == error.axis][-1]
             free = _renamed(last, {axis.name for f in others for axis in f.axes})
             taken = shortened(error.axis)
-            words = f"another axis than {taken}, which is taken: name one, as in {shortened(free)}"
+            stages = any(f.name == PIPELINE and error.axis in {a.name for a in f.axes} for f in read)
+            why = "whose stages have states of their own" if stages else "which is taken"
+            words = f"another axis than {taken}, {why}: name one, as in {shortened(free)}"
             raise self.wrong_from(place, words) from None
         except (HoldError, OverAllError) as error:
             raise self.wrong_from(read[error.factor].place, error.expected) from None

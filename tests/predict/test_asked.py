@@ -94,6 +94,16 @@ def test_a_shift_that_is_a_multiple_of_few_sizes_is_rejected_with_others(psem):
     assert psem("predict", "--schedule", file, *PSI, "--devices", 3)[0] == 0
 
 
+def test_the_unit_of_a_models_shape_is_its_largest_part(predicted):
+    """Whether a sample has a length or not: a layer of 202,383,360; 32,000 x 4,096 words are fewer."""
+    shape = {"devices": 8, "config": "examples/configurations/llama-2-7b.json"}
+    found = [predicted("zero3", **shape)["memory"], predicted("zero3", **shape, sequence=128)["memory"]]
+    for memory in found:
+        assert exact(memory["transient"]["states"]) == (2 + 2) * 202_383_360
+    one, other = (exact(memory["resting"]["total"]) for memory in found)
+    assert one == other
+
+
 def test_the_default_unit_is_named(psem):
     _, out, _ = psem("predict", "zero3", *PSI, "--devices", 8)
     assert "parameters or gradients, all at once; --unit says how many" in out

@@ -158,7 +158,7 @@ def test_a_sum_over_turns_is_whole_only_after_the_last():
 def test_what_is_there_in_one_turn_is_neither_kept_nor_given():
     program = distribute(layer(LLAMA), (RING,))
     slice_of_keys = next(move.makes for move in program.moves if move.collective == "ring_gather")
-    with pytest.raises(LayoutError, match="is there in one turn only"):
+    with pytest.raises(LayoutError, match="is of one turn of forward, which is over"):
         check_program(replace(program, kept=(*program.kept, slice_of_keys)))
 
 
