@@ -16,7 +16,6 @@ from spec.derive import derive
 from spec.distribute import NOTHING, distribute
 from spec.layouts import LayoutError
 from spec.model_strategies import SAMPLES
-from spec.opaque import PARAMETERS, opaque
 from spec.programs import Axis, Lies, Move, Program, check_program
 from spec.schedule import Buffer, Kind, Schedule
 from spec.terms import check_gradients
@@ -86,10 +85,12 @@ def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -
     return replace(step, groups=found)
 
 
-def opaque_step(schedule: Schedule) -> Step:
-    """The step of a schedule that was written for all parameters: of an opaque model."""
+def step_of(schedule: Schedule, parts: Iterable[Part]) -> Step:
+    """The step of a model whose weights all have one schedule, along axes that cut samples."""
     axes = tuple(Axis(name, stream=SAMPLES) for name in schedule.axes)
-    return Step((distribute(opaque(), axes),), (Group((PARAMETERS.name,), schedule),))
+    programs = tuple(distribute(part, axes) for part in parts)
+    weights = dict.fromkeys(weight.name for program in programs for weight in program.part.weights)
+    return Step(programs, (Group(tuple(weights), schedule),))
 
 
 def check_step(step: Step) -> Step:

@@ -16,11 +16,14 @@ from psem_model.text.errors import BadInput, quoted
 from spec.compose import Factor, Product
 from spec.mesh import group_size
 from spec.model_costs import largest_part, parameters
-from spec.opaque import Opaque
+from spec.modes import Mode
+from spec.opaque import Opaque, opaque
 from spec.pipeline import Order, Pipeline
 from spec.placement import Placement
-from spec.steps import Step, opaque_step
+from spec.states import State
+from spec.steps import Step, step_of
 from spec.strategies import STRATEGIES
+from spec.transformer import parts
 
 SIMULATE = "simulate"  # the command that takes schedules and perceptrons as well
 
@@ -31,8 +34,16 @@ def read(asked: Asked) -> Plan:
     if asked.schedule is not None:
         return _of_schedule(asked, asked.schedule)
     found = None if asked.strategy is None else parse(asked.strategy)
-    of_model = found is not None and (not found.is_of_states or asked.has_samples)
-    if found is None or not of_model or asked.placement is not None:
+    if asked.has_samples and asked.psi is None and asked.placement is not None:
+        placed, text = placed_as(asked, found)
+        if any(mode is not Mode.SHARDED for _, mode in dict(placed.modes)[State.ACTIVATIONS]):
+            raise BadInput(
+                "--placement: given activations otherwise than S, with a model's samples; expected "
+                "activations=S, and --recompute or --offload-activations"
+            )
+        found = Expression(text, _placed(placed), {}, (0,), {})
+        asked = replace(asked, hold=False)  # the placement says it
+    elif found is None or asked.placement is not None or (found.is_of_states and not asked.has_samples):
         return _of_states(asked, found)
     plan = cuts.plan(found, asked)
     cuts.require_effect(asked, [plan])
@@ -126,10 +137,15 @@ def _of_states(asked: Asked, found: Expression | None) -> Plan:
     placed, text = placed_as(asked, found)
     if found is None:
         mesh = words.mesh(required(asked.devices), placed.axes)
-        product = Product((Factor("placement", placed.axes, placed),))
+        product = _placed(placed)
     else:
         mesh, product = mesh_of(found, asked.devices), found.product
     return _sized(asked, text, product, mesh)
+
+
+def _placed(placement: Placement) -> Product:
+    """States placed so, and nothing cut but samples."""
+    return Product((Factor("placement", placement.axes, placement),))
 
 
 def _of_schedule(asked: Asked, path: str) -> Plan:
@@ -140,8 +156,11 @@ def _of_schedule(asked: Asked, path: str) -> Plan:
     if is_step(file.content):
         return cuts.of_step(asked, path, file.declared(), read_step(file)[0])
     schedule = file.schedule()
+    if asked.has_samples and asked.psi is None:
+        step = step_of(schedule, parts(transformer(asked.shape)))
+        return cuts.of_step(asked, path, schedule.axes, step)
     mesh = words.mesh(required(asked.devices), schedule.axes)
-    return _sized(asked, path, Product(()), mesh, opaque_step(schedule))
+    return _sized(asked, path, Product(()), mesh, step_of(schedule, (opaque(),)))
 
 
 def _sized(
@@ -210,13 +229,6 @@ def _parameters(asked: Asked) -> tuple[int, int | None]:
     if asked.psi is not None:
         asked.refuse((*STEP, "block"), "with --psi", "a model's shape in its place")
         return words.parameters("--psi", asked.psi), None
-    if asked.shape.get("sequence") is None:
-        asked.refuse(STEP, "without --sequence", "both, for the activations")
-    else:
-        block = asked.shape.get("block") or "gpt"
-        learns = not asked.typed("config") and block == "gpt" and asked.typed("vocabulary")
-        others = [name for name in STEP if not (learns and name == "sequence")]  # its places
-        given = "--schedule, of states alone" if asked.schedule else "--placement"
-        asked.refuse(others, f"with {given}", "a strategy, for the activations")
+    asked.refuse(STEP, "without --sequence", "both, for the activations")
     model = transformer(asked.shape)
     return sum(parameters(model).values()), largest_part(model)

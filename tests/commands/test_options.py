@@ -119,7 +119,6 @@ def test_every_option_changes_what_is_said_or_is_refused(command, context, optio
         (["predict", "zero1(4)", *PSI, "--sequence", 32], "--sequence: given with --psi"),
         (["predict", "zero1(4)", *PSI, "--hold"], "--hold: given with 'zero1(4)'"),
         (["predict", "zero1(4)", *OF_SHAPE, "--recompute", "all"], "--recompute: given without --seq"),
-        (["predict", *PLACED, *SHAPE, "--micro-batch", 2], "--micro-batch: given with --placement"),
         (["predict", "tp(2)", *SHAPE, "--chunks", 1], "--chunks: given without pp"),
         (["predict", "tp(2)", *SHAPE, "--order", "1f1b"], "--order: given without pp"),
         (["predict", "tp(2)", *SHAPE, "--hold"], "--hold: given where backward gathers nothing"),

@@ -104,6 +104,28 @@ def test_the_unit_of_a_models_shape_is_its_largest_part(predicted):
     assert one == other
 
 
+def test_a_placement_and_a_states_schedule_of_a_model_are_the_strategys_plan(psem, tmp_path):
+    shape = ["--layers", 2, "--hidden", 16, "--heads", 4, "--vocabulary", 8, "--sequence", 8]
+    file = tmp_path / "zero3.toml"
+    file.write_text(psem("derive", "zero3")[1])
+    placed = "parameters=S*,optimizer=S,gradients=S,activations=S"
+    asked = (["zero3"], ["--schedule", file], ["--placement", placed])
+    for command, keys in (("predict", ("memory", "communication")), ("simulate", ("stages",))):
+        told = [psem(command, *each, *shape, "--devices", 4, "--json") for each in asked]
+        assert [code for code, _, _ in told] == [0, 0, 0]
+        one, *others = ({key: json.loads(out)[key] for key in keys} for _, out, _ in told)
+        for other in others:
+            assert other == one
+
+
+def test_activations_of_a_model_are_placed_by_their_own_options(psem):
+    shape = ["--layers", 2, "--hidden", 16, "--heads", 4, "--sequence", 8, "--devices", 4]
+    placed = "parameters=S*,optimizer=S,gradients=S,activations=M"
+    code, _, err = psem("predict", "--placement", placed, *shape)
+    assert code == 2
+    assert "--recompute" in err
+
+
 def test_the_default_unit_is_named(psem):
     _, out, _ = psem("predict", "zero3", *PSI, "--devices", 8)
     assert "parameters or gradients, all at once; --unit says how many" in out

@@ -12,7 +12,7 @@ from spec.modes import Mode
 from spec.opaque import Opaque
 from spec.placement import place
 from spec.states import State
-from spec.steps import check_step, derive_step, opaque_step
+from spec.steps import check_step, derive_step, step_of
 from spec.strategies import STRATEGIES
 from spec.transformer import parts
 
@@ -40,7 +40,7 @@ def test_the_step_of_an_opaque_model_is_its_placements_schedule(placement, psi):
     """As that of a model is: its parts' programs, and what is to be summed along which axes."""
     step = derive_step(of(placement), parts(Opaque(psi)))
     assert [group.schedule for group in step.groups] == [derive(placement)]
-    assert step == opaque_step(derive(placement))
+    assert step == step_of(derive(placement), parts(Opaque(psi)))
     (program,) = step.programs
     assert [program.summed(weight) for weight in program.part.weights] == [placement.axes]
     assert (program.moves, program.kept) == ((), ())
