@@ -28,15 +28,17 @@ from psem_model.commands.output import ended
     examples=[
         'psem compare "zero1(64)" "zero3(64)" --psi 7e9',
         'psem compare "zero1(64)" "zero1(8) * tp(8)" --config llama-2-7b --sequence 4096',
+        'psem compare "zero3(64)" my.toml --devices 64 --psi 7e9',
     ],
 )
 @options(STRATEGIES, PSI, DEVICES, POLICY, ACCUMULATE_EACH, GLOBAL_BATCH, UNIT, HELD, *MODEL, FORM)
 def compare(strategies: tuple[str, ...], global_batch: str | None, form: str, **given: Any) -> None:
     """Set two or more plans side by side: memory, what is sent along each axis, verdict.
 
-    Strategies or products of them. With a model's shape and --sequence, activations too, and
-    strategies that cut the model. Memory is per device, and what is sent per device and step: of a
-    pipeline's fullest and of its busiest stage. Exit code: 0 if all are accepted, 1 if one is rejected.
+    Strategies, products of them, or files of schedules and of models' steps (.toml). With a model's
+    shape and --sequence, activations too, and strategies that cut the model. Memory is per device, and
+    what is sent per device and step: of a pipeline's fullest and of its busiest stage. Exit code: 0 if
+    all are accepted, 1 if one is rejected.
     """
     from psem_model.commands.options import asked
     from psem_model.predict.compare import report

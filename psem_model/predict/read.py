@@ -72,13 +72,19 @@ def read_several(
         raise BadInput(
             f'{asked.command}: expected two strategies or more, such as "zero1(64)" "zero3(64)"'
         )
-    found = [parse(text) for text in strategies]
-    require_different(found)
+    found = [None if _is_file(text) else parse(text) for text in strategies]
+    expressions = [expression for expression in found if expression is not None]
+    require_different(expressions)
+    for text in strategies:
+        if _is_file(text) and strategies.count(text) > 1:
+            raise BadInput(f"strategies: given {quoted(text)} twice; expected plans that differ")
     steps = _micro_steps(asked, found, global_batch)
     devices = devices_of(found, asked.devices)
     several = [
-        replace(asked, strategy=e.text, devices=of, accumulate=m)
-        for e, of, m in zip(found, devices, steps, strict=True)
+        replace(
+            asked, strategy=text if e else None, schedule=None if e else text, devices=of, accumulate=m
+        )
+        for e, text, of, m in zip(found, strategies, devices, steps, strict=True)
     ]
     if global_batch is not None:
         several = [
@@ -86,21 +92,35 @@ def read_several(
             for each, expression in zip(several, found, strict=True)
         ]
     pairs = [*zip(found, several, strict=True)]
-    if asked.has_samples and asked.psi is None:
-        plans = [cuts.plan(expression, each) for expression, each in pairs]
-        cuts.require_effect(asked, plans)
-        return [*plans]
-    asked.refuse(["hold"], "without --sequence", "both, for the activations")
-    for expression in found:
-        if not expression.is_of_states:
+    of_model = asked.has_samples and asked.psi is None
+    if not of_model:
+        asked.refuse(["hold"], "without --sequence", "both, for the activations")
+    for expression in expressions:
+        if not of_model and not expression.is_of_states:
             raise BadInput(
                 f"{asked.command}: given {quoted(expression.text)}, which cuts the model; expected its "
                 "shape, as --config config.json, and --sequence"
             )
-    return [_of_states(each, expression) for expression, each in pairs]
+    plans = [_one_of_several(each, expression, of_model) for expression, each in pairs]
+    if of_model and expressions:
+        cuts.require_effect(asked, [plan for plan in plans if plan.written is None])
+    return plans
 
 
-def _micro_steps(asked: Asked, found: Sequence[Expression], global_batch: str | None) -> list[str]:
+def _is_file(text: str) -> bool:
+    """Whether a plan is the file of a schedule, or of a model's step."""
+    return text.endswith(".toml")
+
+
+def _one_of_several(asked: Asked, found: Expression | None, of_model: bool) -> Plan:
+    if found is None:
+        return _of_schedule(asked, str(asked.schedule))
+    return cuts.plan(found, asked) if of_model else _of_states(asked, found)
+
+
+def _micro_steps(
+    asked: Asked, found: Sequence[Expression | None], global_batch: str | None
+) -> list[str]:
     """How many micro-steps each plan takes, as it was typed: one number for all, or one for each."""
     given = asked.accumulate
     if given is None:
@@ -115,19 +135,19 @@ def _micro_steps(asked: Asked, found: Sequence[Expression], global_batch: str | 
     return each * len(found) if len(each) == 1 else each
 
 
-def _with_batch(asked: Asked, found: Expression, global_batch: str) -> Asked:
+def _with_batch(asked: Asked, found: Expression | None, global_batch: str) -> Asked:
     """With as many micro-steps as take so many samples."""
     samples = words.count("--global-batch", global_batch, "samples")
-    mesh = mesh_of(found, asked.devices)
-    cut = [
-        *found.product.batch_axes,
-        *(axis.name for axis in found.product.cuts if axis.stream == "b"),
-    ]
-    at_once = asked.samples() * group_size(mesh, cut)
+    if found is None:
+        at_once = _of_schedule(asked, str(asked.schedule)).samples_of_step  # of one micro-step
+    else:
+        mesh = mesh_of(found, asked.devices)
+        cut = [axis.name for axis in found.product.cuts if axis.stream == "b"]
+        at_once = asked.samples() * group_size(mesh, [*found.product.batch_axes, *cut])
     if samples % at_once:
         raise BadInput(
             f"--global-batch: given {samples:,}; expected a multiple of {at_once:,}, the samples of a "
-            f"micro-step of {quoted(found.text)}"
+            f"micro-step of {quoted(asked.schedule if found is None else found.text)}"
         )
     return replace(asked, accumulate=str(samples // at_once))
 

@@ -39,11 +39,12 @@ def mesh_of(found: Expression, devices: str | None) -> dict[str, int]:
     return words.mesh(required(devices), axes, found.text)
 
 
-def devices_of(plans: Sequence[Expression], devices: str | None) -> list[str | None]:
-    """What --devices says of each of several plans: of those that do not say their sizes."""
-    sized = next((plan for plan in plans if plan.sizes), None)
-    unsized = next((plan for plan in plans if not plan.sizes), None)
+def devices_of(plans: Sequence[Expression | None], devices: str | None) -> list[str | None]:
+    """What --devices says of each of several plans: of those that do not say their sizes, as files."""
+    sized = next((plan for plan in plans if plan and plan.sizes), None)
+    unsized = next((plan for plan in plans if plan and not plan.sizes), None)
     if devices is None and sized and unsized:
         given = f"{quoted(unsized.text)} without sizes beside {quoted(sized.text)}"
         raise BadInput(f"strategy: given {given}; expected dp(8), say, or --devices for it")
-    return [None if plan.sizes and unsized else devices for plan in plans]
+    others = unsized or None in plans
+    return [None if plan and plan.sizes and others else devices for plan in plans]

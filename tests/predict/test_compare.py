@@ -156,3 +156,24 @@ def test_small_models_are_shown_in_small_units(psi, unit, psem):
         _, out, _ = psem(*command, "--psi", psi)
         assert f" {unit}" in out
         assert all(f" {other.name} " not in out for other in UNITS if other.name != unit)
+
+
+def test_a_file_is_compared_with_the_plan_that_it_varies(psem, tmp_path):
+    """A schedule of states, and a model's step, beside the strategies that they are derived from."""
+    shape = ["--layers", 2, "--hidden", 16, "--heads", 4, "--vocabulary", 8, "--sequence", 8]
+    for strategy, devices, of in (
+        ("zero3", "4", ["--psi", 1000]),
+        ("zero3", "4", shape),
+        ("zero1 * tp", "2x2", shape),
+    ):
+        file = tmp_path / "step.toml"
+        file.write_text(psem("derive", strategy)[1])
+        args = [strategy, file, "--devices", devices, "--global-batch", 8, *of, "--json"]
+        code, out, err = psem("compare", *args)
+        assert code == 0, err
+        one, other = json.loads(out)["plans"]
+        assert one | {"strategy": ""} == other | {"strategy": ""}
+    code, _, err = psem("compare", file, file, "--devices", "2x2", *shape)
+    assert (code, "twice" in err) == (2, True)
+    code, _, err = psem("compare", "zero3(4)", file, *shape)
+    assert (code, "--devices: missing" in err) == (2, True)
