@@ -13,11 +13,11 @@ pytestmark = pytest.mark.slow
 OTHERS = [
     (
         "verdict.py",
-        "        rest = rests[state]\n",
-        "        if buffer is Buffer.PARAMETERS:\n            continue\n        rest = rests[state]\n",
+        "        rest = schedule.rest(state)\n        if rest.stored and",
+        "        rest = schedule.rest(state)\n        if state is not State.PARAMETERS and rest.stored and",
     ),
-    ("verdict.py", "if forms.master:", "if False:"),
-    ("verdict.py", "if forms.policy.k > 0:", "if False:"),
+    ("verdict.py", "if policy.master:", "if False:"),
+    ("verdict.py", "if policy.k > 0:", "if False:"),
     ("verdict.py", 'if not any(kind == "weight"', 'if False and any(kind == "weight"'),
     ("forms.py", "if axis in lacking:", "if False:"),
 ]
