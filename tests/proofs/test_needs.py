@@ -14,7 +14,8 @@ OTHERS = [
     (
         "verdict.py",
         "        rest = schedule.rest(state)\n        if rest.stored and",
-        "        rest = schedule.rest(state)\n        if state is not State.PARAMETERS and rest.stored and",
+        "        rest = schedule.rest(state)\n"
+        "        if state is not State.PARAMETERS and rest.stored and",
     ),
     ("verdict.py", "if policy.master:", "if False:"),
     ("verdict.py", "if policy.k > 0:", "if False:"),
