@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -40,7 +41,7 @@ ONE = {
 IN_ALL = (Column("what"), Column("size", key=ITSELF))
 
 
-class Reported:
+class Reported(ABC):
     """A plan beside its closed forms."""
 
     def __init__(self, plan: Plan) -> None:
@@ -76,25 +77,25 @@ class Reported:
         )
 
     # ------------------------------------------------------- what the two kinds of model add
+    @abstractmethod
     def facts(self) -> Iterator[str]:
         """What the plan is of."""
-        raise NotImplementedError
 
+    @abstractmethod
     def first(self) -> Iterator[Section]:
         """What comes before memory and communication."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inputs(self) -> dict[str, Any]:
         """What was asked, for a program."""
-        raise NotImplementedError
 
+    @abstractmethod
     def data(self) -> dict[str, Any]:
         """What else programs are told."""
-        raise NotImplementedError
 
+    @abstractmethod
     def legend(self) -> dict[str, str]:
         """What the symbols of its formulas mean."""
-        raise NotImplementedError
 
     def form(self, name: str) -> Formula | None:
         """The closed form of a figure, if it is in Psi and the mesh alone."""
@@ -104,13 +105,13 @@ class Reported:
         """That of what is sent."""
         return None
 
+    @abstractmethod
     def notes_of_memory(self) -> Iterator[Any]:
         """What else there is to say of it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def notes_of_moves(self) -> Iterator[str]:
         """What else there is to say of communication."""
-        raise NotImplementedError
 
     # --------------------------------------------------------------------------- what both have
     @property
