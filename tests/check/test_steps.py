@@ -11,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.check.files import check_file
 from psem_model.predict.parts import PartCosts
-from psem_model.predict.programs import step as derived
 from psem_model.reading.products import parse
 from psem_model.reading.schedule_reader import Reader
 from psem_model.reading.shapes import small
@@ -24,6 +22,7 @@ from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.programs import check_program
 from spec.steps import derive_step
 from spec.transformer import parts
+from tests.support.steps import text_of
 
 STATES = ["", "dp", "zero1", "zero3", "zero1+all", "fsdp-hold"]
 CUTS = [
@@ -38,23 +37,6 @@ CUTS = [
     "cp * tp * ep * pp",
     "cp * cp(context2)",
 ]
-
-
-def text_of(strategy, block="llama", recompute=None, hold=False):
-    found = parse(strategy)
-    return derived(found, hold, block, "ep" in strategy.split(" * "), recompute)
-
-
-@pytest.fixture(scope="module")
-def checked(tmp_path_factory):
-    """What is found of a file of this text."""
-    path = tmp_path_factory.mktemp("steps") / "step.toml"
-
-    def check(text, **sizes):
-        path.write_text(text)
-        return check_file(str(path), None, None, None)
-
-    return check
 
 
 @pytest.mark.parametrize(("states", "cuts"), [*product(STATES, CUTS)])
@@ -90,31 +72,6 @@ def test_what_is_read_keeps_holds_and_sends_what_was_written(strategy, again, bl
         ]
 
 
-SEEN = 'source = ["d shares", "shares"], backward = true, into = "d seen[b g r s u]"'
-
-
-def with_a_line(text, into, line):
-    """The text, with a line after the one that makes a value."""
-    lines = text.splitlines()
-    (at,) = (i for i, found in enumerate(lines) if f'into = "{into}"' in found)
-    return "\n".join([*lines[: at + 1], line, *lines[at + 1 :]])
-
-
-@pytest.mark.parametrize(("rows", "right"), [("b s g r d", True), ("b s r d", False)])
-def test_a_softmaxs_rows_are_not_those_of_a_result_that_sums_them(rows, right, checked):
-    """Backward may take <cotangent, result> of each row as a value: not of all heads at once."""
-    text = text_of("cp-all-gather", "gpt")
-    contracted = '{ op = "contract", source = ["shares_dropped", "values 2"], into = "again[%s]" },'
-    product_ = '{ op = "contract", source = ["d context", "again"], into = "product[b g r s]" },'
-    text = with_a_line(text, "context[b s g r d]", contracted % rows)
-    text = with_a_line(text, "d context[b s g r d]", product_)
-    assert SEEN in text
-    text = text.replace(SEEN, SEEN.replace('"shares"]', '"shares", "product"]'))
-    found = checked(text)
-    assert found.accepted is right
-    assert right or "the chain rule gives no such term" in found.wrong
-
-
 TEXT = text_of("zero1 * tp+sp")
 LINES = TEXT.splitlines()
 END = LINES.index("[[states]]")
@@ -130,55 +87,6 @@ def test_a_forgotten_move_is_rejected_at_a_line_after_it(number, checked):
     found = checked("\n".join(rest))
     assert not found.accepted
     assert found.at
-
-
-RING = text_of("cp").splitlines()
-IN_TURNS = [i for i, line in enumerate(RING) if re.search(r'op = "(ring_|merge|accum)', line)]
-
-
-@pytest.mark.parametrize("number", IN_TURNS)
-def test_a_forgotten_move_of_a_ring_is_rejected(number, checked):
-    line = RING[number]
-    before = re.search(r'source = \[?("[^"]*")', line)[1]
-    after = re.search(r'into = ("[^"]*")', line)[1]
-    rest = [other.replace(after, before) for other in RING if other != line]
-    found = checked("\n".join(rest))
-    assert not found.accepted
-    assert found.at
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (
-            'op = "merge", source = "shares_log_total 1"',
-            'op = "accumulate", source = "shares_log_total 1"',
-            "is not summed so",
-        ),
-        ('"context 1", "shares_log_total 1"', '"context 1", "context 1"', "is not summed so"),
-        ('op = "accumulate"', 'op = "merge"', "is not summed so"),
-        ('op = "ring_reduce"', 'op = "reduce_scatter"', "devices along context have other slices"),
-        ('op = "ring_gather"', 'op = "all_gather"', "is cut"),
-        (', ring = "u"', "", "expected one of context"),
-        ('"seen 2", "shares_log_total 2"', '"seen 2"', "not merged"),
-        (
-            'by = "log_sum_exp", over = "u"',
-            'by = "softmax", over = "u"',
-            "values with the same indices",
-        ),
-    ],
-)
-def test_a_wrong_line_of_a_ring_is_rejected_in_words(old, new, words, checked):
-    text = "\n".join(RING)
-    assert old in text
-    try:
-        found = checked(text.replace(old, new, 1))
-    except BadInput as error:
-        said = str(error)
-    else:
-        assert not found.accepted
-        said = str(found.wrong)
-    assert words in said
 
 
 @pytest.mark.parametrize(
