@@ -115,6 +115,7 @@ class Comparisons(Knowledge):
         compared = self._compared()
         self.same_is, self.own_is = self._parts_of_same(), self._parts_of_own()
         self.rules: dict[str, Any] = {}
+        self.rule_is: dict[str, Theorem] = {}
         self.means: dict[str, Theorem] = {}
         for rule in RULES:
             of_place = (
@@ -124,8 +125,8 @@ class Comparisons(Knowledge):
             body = either(
                 f, {g: cases(p, at, z3.BoolVal(True)) for g, at in zip(FIRSTS, of_place, strict=True)}
             )
-            self.rules[rule], rule_is = k.define(f"is_{rule}", [f, p, *l.x], body)
-            self.means[rule] = self._means(rule, rule_is)
+            self.rules[rule], self.rule_is[rule] = k.define(f"is_{rule}", [f, p, *l.x], body)
+            self.means[rule] = self._means(rule, self.rule_is[rule])
         self.equals_state, self.equals_state_is = self._passing(True)
         self.equals_gradient, self.equals_gradient_is = self._passing(False)
 
@@ -346,11 +347,12 @@ class Comparisons(Knowledge):
         params = [l.f, l.p, l.t, l.b, l.s, l.m if state else l.u]
         return self.k.define("equals_state" if state else "equals_gradient", params, body)
 
-    def passes(self, t: Any, b: Any, f: Any, p: Any, named: Any, now: Any) -> Bool:
+    def passes(self, t: Any, b: Any, f: Any, p: Any, named: Any, now: Any, s: Any = None) -> Bool:
         """What the checker compares, of each original value; and that nothing is not known."""
+        s = self.l.s if s is None else s
         if named is None:
-            return self.equals_gradient(f, p, t, b, self.l.s, now)
-        return self.equals_state(f, p, t, b, self.l.s, named)
+            return self.equals_gradient(f, p, t, b, s, now)
+        return self.equals_state(f, p, t, b, s, named)
 
     def passed(self, t: Any, b: Any, named: Any, now: Any) -> Theorem:
         """What that is for device d and element j."""

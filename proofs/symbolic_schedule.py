@@ -124,7 +124,8 @@ class Language:
         k, u, m, i, j = self.k, self.u, self.m, self.i, self.j
         self.theta, self.omega = (k.function(name, INT, ROW) for name in ("theta", "omega"))
         self.next_weight, self.next_moment = (
-            k.function(name, REAL, REAL, REAL, REAL) for name in ("next_weight", "next_moment")
+            k.function(name, INT, Element, REAL, REAL, REAL, REAL)
+            for name in ("next_weight", "next_moment")
         )
         # the gradient of a device's samples, at the weights that backward and forward read
         self.gradient = k.function("gradient", ROW, ROW, INT, INT, INT, ROW)
@@ -136,8 +137,8 @@ class Language:
             "the_single_device_trains",
             [u, j],
             z3.And(
-                self.theta(u + 1)[j] == self.next_weight(*before),
-                self.omega(u + 1)[j] == self.next_moment(*before),
+                self.theta(u + 1)[j] == self.next_weight(u, j, *before),
+                self.omega(u + 1)[j] == self.next_moment(u, j, *before),
             ),
         )
 
@@ -205,8 +206,9 @@ class Language:
         return self.gradient(*read, self.step(t), self.micro(t), d)
 
     def read_by_update(self, t: Any, d: Any) -> tuple[Any, ...]:
-        """Weight, moment and gradient of element j."""
-        return tuple(self.has(t, b(t), d)[self.j] for b in (self.source, self.second, self.third))
+        """What an update is of: its step, element j, the weight, the moment and the gradient there."""
+        read = (self.has(t, b(t), d)[self.j] for b in (self.source, self.second, self.third))
+        return self.step(t), self.j, *read
 
     # -------------------------------------------------------------- original values
     def _originals(self) -> None:
