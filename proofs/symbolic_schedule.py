@@ -1,18 +1,20 @@
 """A schedule as a symbol: its lines are functions of which nothing is said, and so are its runs.
 
-Lines are those of the flat run, over all micro-steps and steps; one axis of any number of devices.
-Declared are what a single device does, what the devices do, and the values that forms are made of.
+Lines are those of the flat run, over all micro-steps and steps, on any mesh: of the devices of a
+line's groups nothing is said. Declared are what a single device does, what the devices do, the values
+that theirs are made of, and how often they have each of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import z3
 
 from proofs import lines
-from proofs.kernel import Bool, Kernel
+from proofs.kernel import Bool, Kernel, Theorem
 from proofs.lines import FIRST, MOVES, OWNER, Line
 from proofs.sums import total
 from spec.operators import OTHER, Offset
@@ -58,32 +60,76 @@ def first_of(owner: Any) -> Any:
     return z3.If(owner == 0, z3.IntVal(OWNER), z3.IntVal(FIRST))
 
 
+class Mesh:
+    """Any groups of devices: of each line which devices meet, and who of them owns an element.
+
+    size(t): how many there are in a group. member(t, d, c): the device at coordinate c of the group of
+    d. coordinate(t, d): where d is. owner(t, d, j): where the owner of element j is. holds(b, d, j):
+    whether a place that has slices has element j on device d.
+    """
+
+    def __init__(self, k: Kernel, n: Any, t: Any, b: Any, d: Any, c: Any, j: Any) -> None:
+        self.size = k.function("group_size", INT, INT)
+        self.member = k.function("member", INT, INT, INT, INT)
+        self.coordinate = k.function("coordinate", INT, INT, INT)
+        self.owner = k.function("owner", INT, INT, Element, INT)
+        self.holds = k.function("holds", INT, INT, Element, BOOL)
+        member, owner = self.member(t, d, c), self.owner(t, d, j)
+        self.inside = k.suppose(
+            "groups_are_of_devices",
+            [t, d, c, j],
+            z3.And(
+                n >= 1,
+                owner >= 0,
+                owner < self.size(t),
+                z3.Implies(
+                    z3.And(d >= 0, d < n, c >= 0, c < self.size(t)), z3.And(member >= 0, member < n)
+                ),
+            ),
+        )
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is followed through the lines: what a device has before a line, and what lines make.
+
+    at(b, e): what device e has in place b. in_group: the sum over the group of the source.
+    """
+
+    at: Callable[[Any, Any], Any]
+    in_group: Any
+    junk: Any
+    factor: Any
+    gradient: Any
+    weight: Any
+    moment: Any
+    dropped: Any
+
+
 class Language:
     """The symbols, and what is supposed of them. Variables are named by letters:
 
-    t a line, b a place, s an original value, d and i devices, u a step, m a micro-step, j an element,
-    p the place of a device, f that of the first device.
+    t a line, b a place, s an original value, d and i devices, c a coordinate in a group, u a step, m a
+    micro-step, j an element.
     """
 
     def __init__(self, k: Kernel) -> None:
         self.k = k
         self.t, self.b, self.s, self.d, self.i, self.u = k.integers("t b s d i u")
-        self.m, self.f, self.p, self.op = k.integers("m f p op")
+        self.m, self.c = k.integers("m c")
         self.j, self.w = k.constant("j", Element), k.constant("w", WhatSort)
         self.n, self.last, self.bound, self.micro_steps = (
             k.fixed(name, INT) for name in ("n", "last", "bound", "micro_steps")
         )
-        self.size, self.size_ = z3.ToReal(self.n), k.reals("size")
-        self.owner = k.function("owner", Element, INT)
-        owner = self.owner(self.j)
-        self.owned = k.suppose(
-            "each_element_has_an_owner", [self.j], z3.And(owner >= 0, owner < self.n)
-        )
-        self.some = k.prove("there_are_devices", self.n >= 1, uses=[self.owned])
+        self.mesh = self._mesh()
         self._lines()
         self._single_device()
         self._devices()
         self._originals()
+        self._amounts()
+
+    def _mesh(self) -> Any:
+        return Mesh(self.k, self.n, self.t, self.b, self.d, self.c, self.j)
 
     # ---------------------------------------------------------------- the schedule
     def _lines(self) -> None:
@@ -144,10 +190,11 @@ class Language:
 
     # ------------------------------------------------------------------- the devices
     def _devices(self) -> None:
-        k, t, b, d, i, j = self.k, self.t, self.b, self.d, self.i, self.j
+        k, t, b, d, c, j = self.k, self.t, self.b, self.d, self.c, self.j
         self.has = k.function("has", INT, INT, INT, ROW)
         self.junk = k.function("junk", INT, INT, INT, Element, REAL)
-        self.everyone = total(k, "everyone", [t, b, j], i, self.has(t, b, i)[j])
+        member = self.mesh.member(t, d, c)
+        self.everyone = total(k, "everyone", [t, b, d, j], c, self.has(t, b, member)[j])
         false, true = z3.BoolVal(False), z3.BoolVal(True)
         self.gone, self.gone_start, self.gone_next = k.recursion(
             "gone",
@@ -156,48 +203,70 @@ class Language:
             self.start(b) == NOTHING,
             lambda prev: self.written(b, false, self.kind(t) == KINDS["release"], true, prev(b)),
         )
-        junk, owner = self.junk(t, b, d, j), self.owner(j)
-        at_first = {
-            STARTS[name]: lines.started_on(
-                name, d, owner, self.theta(0)[j], self.omega(0)[j], self.junk(0, b, d, j)
-            )
-            for name in STARTS
-        }
         first = self.has(0, b, d)[j]
+        states = self.theta(0)[j], self.omega(0)[j], self.junk(0, b, d, j)
         self.begin = k.suppose(
             "devices_begin_alike",
             [b, d, j],
-            z3.Implies(z3.Not(self.gone(b, 0)), first == cases(self.start(b), at_first, first)),
+            z3.Implies(z3.Not(self.gone(b, 0)), first == self.begun(*states, first)),
         )
-        after = {KINDS[m.name]: self.moved_on(m, d, junk) for m in MOVES}
-        after[BACKWARD] = self.computed_gradient(t, d)[j]
-        after[UPDATE] = self.next_weight(*self.read_by_update(t, d))
+        update = self.read_by_update(t, d)
+        content = Content(
+            lambda b, e: self.has(t, b, e)[j],
+            self.everyone(t, self.source(t), d, j, self.mesh.size(t)),
+            self.junk(t, b, d, j),
+            self.factor(t),
+            self.computed_gradient(t, d)[j],
+            self.next_weight(*update),
+            self.next_moment(*update),
+            ZERO,
+        )
         self.runs = k.suppose(
             "devices_run_the_lines",
             [t, b, d, j],
-            z3.Implies(
-                z3.Not(self.gone(b, t + 1)),
-                self.has(t + 1, b, d)[j]
-                == self.written(
-                    b,
-                    self.next_moment(*self.read_by_update(t, d)),
-                    cases(self.kind(t), after, ZERO),
-                    ZERO,
-                    self.has(t, b, d)[j],
-                ),
-            ),
+            z3.Implies(z3.Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(content)),
         )
 
-    def moved_on(self, line: Line, d: Any, junk: Any) -> Any:
+    def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any) -> Any:
+        """What device d has of element j in place b at first."""
+        elsewhere = z3.If(self.mesh.holds(self.b, self.d, self.j), z3.IntVal(0), z3.IntVal(1))
+        at_first = {
+            STARTS[name]: lines.started_on(name, elsewhere, z3.IntVal(0), weight, moment, junk)
+            for name in STARTS
+        }
+        return cases(self.start(self.b), at_first, nothing)
+
+    def ran(self, content: Content) -> Any:
+        """What device d has of element j in place b after line t."""
+        made = {KINDS[m.name]: self.moved_on(m, content) for m in MOVES}
+        made |= {BACKWARD: content.gradient, UPDATE: content.weight}
+        before = content.at(self.b, self.d)
+        return self.written(
+            self.b, content.moment, cases(self.kind(self.t), made, ZERO), content.dropped, before
+        )
+
+    def moved_on(self, line: Line, content: Content) -> Any:
         """What device d has of element j in the target of line t, of a kind that moves values."""
-        t, j = self.t, self.j
+        t, d, j = self.t, self.d, self.j
+        here = self.mesh.coordinate(t, d)
 
-        def at(b: Any) -> Callable[[Any], Any]:
-            return lambda e: e if e is lines.ANYONE else self.has(t, b, e)[j]
+        def of(b: Any) -> Callable[[Any], Any]:
+            def at(c: Any) -> Any:
+                if c is lines.ANYONE:
+                    return c
+                own = z3.is_expr(c) and c.eq(here)
+                return content.at(b, d if own else self.mesh.member(t, d, c))
 
-        whole = self.everyone(t, self.source(t), j, self.n)
+            return at
+
         return line.value(
-            d, self.owner(j), at(self.source(t)), at(self.target(t)), whole, junk, self.factor(t)
+            here,
+            self.mesh.owner(t, d, j),
+            of(self.source(t)),
+            of(self.target(t)),
+            content.in_group,
+            content.junk,
+            content.factor,
         )
 
     def computed_gradient(self, t: Any, d: Any) -> Any:
@@ -259,10 +328,115 @@ class Language:
         )
         self.all = total(k, "all", [s, j], i, self.original(s, i, j))
 
-    def views(self, s: Any, d: Any, j: Any) -> tuple[Any, ...]:
-        """What device d can have of an original value: its own, the sum, the owner's, the first's."""
-        own, owners, firsts = (self.original(s, e, j) for e in (d, self.owner(j), z3.IntVal(0)))
-        return own, self.all(s, j, self.n), owners, firsts
+    # -------------------------------------------------------- how often devices have them
+    def _amounts(self) -> None:
+        """amount: how often device d has device i's value s. unknowns: how often what is not known.
+
+        right: a backward reads on device d what the single device does; met: an update of element j.
+        lost: what is not known gets into what a line computes.
+        """
+        k, t, b, s, d, i, j = self.k, self.t, self.b, self.s, self.d, self.i, self.j
+        self.right = k.function("right", INT, INT, BOOL)
+        self.met = k.function("met", INT, INT, Element, BOOL)
+        self.lost = k.function("lost", INT, INT, Element, BOOL)
+        self.amount = k.function("amount", INT, INT, INT, INT, INT, Element, REAL)
+        self.unknowns = k.function("unknowns", INT, INT, INT, Element, REAL)
+        self._groups_of_amounts()
+        self.amounts_begin = k.suppose(
+            "amounts_begin", [b, s, d, i, j], self.amount(0, b, s, d, i, j) == self.amount_begun()
+        )
+        self.amounts_run = k.suppose(
+            "amounts_run_the_lines",
+            [t, b, s, d, i, j],
+            self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
+        )
+        self.unknowns_begin = k.suppose(
+            "unknowns_begin", [b, d, j], self.unknowns(0, b, d, j) == self.unknowns_begun()
+        )
+        self.unknowns_run = k.suppose(
+            "unknowns_run_the_lines",
+            [t, b, d, j],
+            self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns),
+        )
+
+    def _groups_of_amounts(self) -> None:
+        k, t, b, s, d, i, c, j = self.k, self.t, self.b, self.s, self.d, self.i, self.c, self.j
+        member, size = self.mesh.member(t, d, c), self.mesh.size(t)
+        self.in_group = total(
+            k, "in_group", [t, b, s, d, i, j], c, self.amount(t, b, s, member, i, j)
+        )
+        self.unknowns_in_group = total(
+            k, "unknowns_in_group", [t, b, d, j], c, self.unknowns(t, b, member, j)
+        )
+        lost = z3.If(self.is_lost(t, d, j), ONE, ZERO)
+        self.of_amounts = Content(
+            lambda b, e: self.amount(t, b, s, e, i, j),
+            self.in_group(t, self.source(t), s, d, i, j, size),
+            ZERO,
+            self.factor(t),
+            *(
+                z3.If(z3.And(s == made, i == d), ONE, ZERO)
+                for made in (self.made_gradient(t, d), *self.made_states(t, d, j))
+            ),
+            ZERO,
+        )
+        self.of_unknowns = Content(
+            lambda b, e: self.unknowns(t, b, e, j),
+            self.unknowns_in_group(t, self.source(t), d, j, size),
+            *(ONE, ONE, lost, lost, lost, ONE),
+        )
+
+    def is_right(self, t: Any, d: Any) -> Bool:
+        """Whether a backward reads on a device what the single device does."""
+        return self.right(t, d)
+
+    def is_met(self, t: Any, d: Any, j: Any) -> Bool:
+        """Whether an update does, of an element."""
+        return self.met(t, d, j)
+
+    def is_lost(self, t: Any, d: Any, j: Any) -> Bool:
+        """Whether what is not known gets into what a line computes."""
+        return self.lost(t, d, j)
+
+    def backward_compares(self, said: Bool) -> Theorem:
+        """That a backward reads what is compared equal where it is right."""
+        variables = [self.t, self.s, self.d, self.i, self.j]
+        return self.k.suppose("a_right_backward_compares_equal", variables, said)
+
+    def update_compares(self, said: Bool) -> Theorem:
+        """That an update does where it is met."""
+        variables = [self.t, self.s, self.d, self.i, self.j]
+        return self.k.suppose("a_met_update_compares_equal", variables, said)
+
+    def kept_compares(self, said: Bool) -> Theorem:
+        """That kept copies do at the end of every step."""
+        variables = [self.u, self.b, self.s, self.d, self.i, self.j]
+        return self.k.suppose("kept_copies_compare_equal", variables, said)
+
+    def amount_begun(self) -> Any:
+        """How often device d has device i's value s in place b at first."""
+        own = self.i == self.d
+        weight, moment = (
+            z3.If(z3.And(own, self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT)
+        )
+        return self.begun(weight, moment, ZERO, ZERO)
+
+    def unknowns_begun(self) -> Any:
+        """How often it has what is not known."""
+        return self.begun(ZERO, ZERO, ONE, ONE)
+
+    def made_gradient(self, t: Any, d: Any) -> Any:
+        """The name of what backward computes on a device."""
+        return z3.If(self.is_right(t, d), self.contribution(t), self.state(WRONG, t))
+
+    def made_states(self, t: Any, d: Any, j: Any) -> tuple[Any, Any]:
+        """The names of the weight and the moment that an update computes on a device."""
+        wrong, after = (WRONG, WRONG_MOMENT), self.step(t) + 1
+        weight, moment = (
+            z3.If(self.is_met(t, d, j), self.state(right, after), self.state(instead, t))
+            for right, instead in zip((WEIGHT, MOMENT), wrong, strict=True)
+        )
+        return weight, moment
 
     def state(self, what: Any, u: Any) -> Any:
         """The name of a state at a step."""
