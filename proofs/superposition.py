@@ -229,7 +229,7 @@ class Superposition:
         one = k.prove(
             f"a_share_after_{move.name}",
             self.times(made, value) == share,
-            given,
+            [*given, i >= 0, i < l.n],
             [
                 l.amounts_run.at(b=target),
                 *([self.spread.at(b=source, c=size), self._inside()] if sums else products),
@@ -242,7 +242,7 @@ class Superposition:
             f"shares_after_{move.name}",
             i,
             self.shares(t + 1, target, s, d, j, i) == shares,
-            given,
+            [*given, i <= l.n],
             base=[
                 self.shares.start.at(**after),
                 *(self.shares.start.at(**each) for each in at),
@@ -450,7 +450,7 @@ class Superposition:
             "shares_elsewhere",
             i,
             self.shares(t + 1, b, s, d, j, i) == self.shares(t, b, s, d, j, i),
-            given,
+            [*given, i <= l.n],
             base=[self.shares.start, self.shares.start.at(**after)],
             step=[self.shares.next, self.shares.next.at(**after), l.amounts_run],
         )
@@ -503,7 +503,7 @@ class Superposition:
             f"shares_of_{name}",
             i,
             self.shares(t, b, s, d, j, i) == z3.If(z3.And(s == made, d < i), own, ZERO),
-            [*given, *self.on_a_device],
+            [*given, *self.on_a_device, i <= l.n],
             base=[self.shares.start.at(**at)],
             step=[self.shares.next.at(**at), ran, *of],
         )

@@ -12,7 +12,7 @@ from typing import Any
 import z3
 
 from proofs import lines
-from proofs.kernel import Kernel, Theorem
+from proofs.kernel import Bool, Kernel, Theorem
 from proofs.lines import FIRST, GRADIENT, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Coefficients, Line
 from proofs.symbolic_schedule import (
     BACKWARD,
@@ -28,9 +28,12 @@ from proofs.symbolic_schedule import (
     WRONG,
     WRONG_MOMENT,
     ZERO,
+    Element,
     Language,
     cases,
     either,
+    first_of,
+    place_of,
 )
 from spec.operators import OTHER
 from spec.words import Symbol
@@ -57,13 +60,60 @@ def by_place(amount: Callable[[int], Any], first: int) -> Coefficients:
     return [sum((amount(PLACES[p]) * only[p][o] for p in only), ZERO) for o in range(len(OPERATORS))]
 
 
-class CheckedLanguage(Language):
-    """The language, and the checker's run."""
+class OneAxis:
+    """The mesh of one axis: all devices are a group, in their order (`symbolic_schedule.Mesh`)."""
 
-    def __init__(self, k: Kernel) -> None:
-        super().__init__(k)
+    def __init__(self, k: Kernel, n: Any, j: Any) -> None:
+        self.owner_of = k.function("owner", Element, INT)
+        owner = self.owner_of(j)
+        owned = k.suppose("each_element_has_an_owner", [j], z3.And(owner >= 0, owner < n))
+        self.inside = k.prove("there_are_devices", z3.And(n >= 1, owner >= 0, owner < n), (), [owned])
+        self.n = n
+
+    def size(self, t: Any) -> Any:
+        return self.n
+
+    def member(self, t: Any, d: Any, c: Any) -> Any:
+        return z3.IntVal(c) if isinstance(c, int) else c
+
+    def coordinate(self, t: Any, d: Any) -> Any:
+        return d
+
+    def owner(self, t: Any, d: Any, j: Any) -> Any:
+        return self.owner_of(j)
+
+    def holds(self, b: Any, d: Any, j: Any) -> Bool:
+        return d == self.owner_of(j)
+
+
+class CheckedLanguage(Language):
+    """The language, and the checker's run. f stands for the place of the first device, p of a device."""
+
+    def _mesh(self) -> OneAxis:
+        self.f, self.p, self.op = self.k.integers("f p op")
+        self.size = z3.ToReal(self.n)
+        return OneAxis(self.k, self.n, self.j)
+
+    def owner(self, j: Any) -> Any:
+        """The device that owns an element."""
+        return self.mesh.owner_of(j)
+
+    def _amounts(self) -> None:
         self._transfer()
         self._checker()
+
+    def is_right(self, t: Any, d: Any) -> Bool:
+        """On all devices or on none: a form is of all of them."""
+        return self.right(t)
+
+    def is_met(self, t: Any, d: Any, j: Any) -> Bool:
+        """By place."""
+        return self.met(first_of(self.owner(j)), place_of(d, self.owner(j)), t)
+
+    def is_lost(self, t: Any, d: Any, j: Any) -> Bool:
+        """By place, if it is an update."""
+        place = z3.If(self.kind(t) == BACKWARD, z3.IntVal(0), place_of(d, self.owner(j)))
+        return self.lost(first_of(self.owner(j)), place, t)
 
     # ------------------------------------------------------------ the transfer of T1
     def _transfer(self) -> None:
@@ -104,7 +154,7 @@ class CheckedLanguage(Language):
             "coefficient",
             [op, b, s, f],
             t,
-            self.begun(True),
+            self.form_begun(True),
             lambda prev: self._after(
                 True,
                 lambda o, place: prev(z3.IntVal(o), place, s, f),
@@ -119,7 +169,7 @@ class CheckedLanguage(Language):
             "not_known",
             [op, b, f],
             t,
-            self.begun(False),
+            self.form_begun(False),
             lambda prev: self._after(
                 False,
                 lambda o, place: prev(z3.IntVal(o), place, f),
@@ -130,7 +180,7 @@ class CheckedLanguage(Language):
             ),
         )
 
-    def begun(self, known: bool) -> Any:
+    def form_begun(self, known: bool) -> Any:
         """The coefficients of a place at first."""
         of = {True: ("weight", "moment"), False: ("unknown",)}[known]
         named = {"weight": self.state(WEIGHT, 0), "moment": self.state(MOMENT, 0)}

@@ -348,7 +348,10 @@ class Language:
         self.amounts_run = k.suppose(
             "amounts_run_the_lines",
             [t, b, s, d, i, j],
-            self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
+            z3.Implies(
+                z3.And(i >= 0, i < self.n),
+                self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
+            ),
         )
         self.unknowns_begin = k.suppose(
             "unknowns_begin", [b, d, j], self.unknowns(0, b, d, j) == self.unknowns_begun()
