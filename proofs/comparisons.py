@@ -1,8 +1,11 @@
-"""What the checker's comparisons say: forms that compare equal to what is needed stand for it."""
+"""T4: on one axis, the checker's comparisons of normal forms are those of amounts.
+
+A form compares equal at a place if and only if the amounts of all devices do, seen from there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -10,19 +13,21 @@ from typing import Any
 import z3
 
 from proofs import lines
+from proofs.exactness import Exactness, indicator
 from proofs.kernel import Bool, Theorem
-from proofs.line_knowledge import Knowledge
-from proofs.lines import FIRST, GRADIENT, NAMED, NOW, OWNER, Checker
-from proofs.meaning import CASES, literal
+from proofs.matching import Read, Where
+from proofs.lines import FIRST, GRADIENT, NAMED, NOW, OWNER, UNKNOWN, Checker
+from proofs.representation import CASES, Represented, literal
 from proofs.smtlib import KernelError
-from proofs.sums import closed_form, partition
-from proofs.symbolic_checker import CheckedLanguage, masked
+from proofs.symbolic_checker import masked
 from proofs.symbolic_schedule import (
-    CONTRIBUTION,
+    BACKWARD,
     FIRSTS,
     MOMENT,
     ONE,
     PLACES,
+    STARTS,
+    UPDATE,
     WEIGHT,
     ZERO,
     cases,
@@ -30,7 +35,7 @@ from proofs.symbolic_schedule import (
     first_of,
     place_of,
 )
-from spec.operators import OTHER, Offset, Source, rest
+from spec.operators import OTHER, Offset
 from spec.words import Symbol
 
 LATER = NOW + 7
@@ -102,21 +107,23 @@ KEPT = {
 NEEDS = (VIEW, ACTIVATIONS, OLD_WEIGHT, OLD_MOMENT, WHOLE, *KEPT.values())
 
 
-class Comparisons(Knowledge):
-    """The checker's comparisons as formulas over its run, and what values have that pass them."""
+NOBODY = "a device that is neither seen by name nor looks"
 
-    def __init__(self, l: CheckedLanguage) -> None:
+
+class Comparisons(Exactness):
+    """The checker's comparisons as formulas over its run, in the place of those of amounts."""
+
+    l: Represented
+
+    def __init__(self, l: Represented) -> None:
         super().__init__(l)
         k, f, p = self.k, l.f, l.p
-        self.whole = self._whole()
-        self.alone = self._alone()
-        self.alike = self._alike()
         self.there_are, self.there_are_is = k.define("there_are", [f, p], self._exists_at(f, p))
+        self.known_at, known_at_is = k.define("knows", [f, p, *l.x], self._known())
+        self.counted = self._counted(known_at_is)
         compared = self._compared()
-        self.same_is, self.own_is = self._parts_of_same(), self._parts_of_own()
         self.rules: dict[str, Any] = {}
         self.rule_is: dict[str, Theorem] = {}
-        self.means: dict[str, Theorem] = {}
         for rule in RULES:
             of_place = (
                 {PLACES[q]: compared[rule, g, q] for q in PLACES if (rule, g, q) in compared}
@@ -126,9 +133,17 @@ class Comparisons(Knowledge):
                 f, {g: cases(p, at, z3.BoolVal(True)) for g, at in zip(FIRSTS, of_place, strict=True)}
             )
             self.rules[rule], self.rule_is[rule] = k.define(f"is_{rule}", [f, p, *l.x], body)
-            self.means[rule] = self._means(rule, self.rule_is[rule])
-        self.equals_state, self.equals_state_is = self._passing(True)
-        self.equals_gradient, self.equals_gradient_is = self._passing(False)
+        self.wanted = k.reals("wanted")
+        self.shown_by, self.shown_by_is = self._shown_by()
+        self.seen_is = self._seen()
+        self.means = {rule: self._means(rule) for rule in RULES}
+        self.form_equals_state, self.form_equals_state_is = self._passing(True)
+        self.form_equals_gradient, self.form_equals_gradient_is = self._passing(False)
+
+    # ---------------------------------------------------------------- where there are devices
+    def exists(self, f: int, place: Offset) -> Bool:
+        """Whether there are devices at a place."""
+        return self.l.size > len(NAMED[f]) if place is OTHER else z3.BoolVal(place in NAMED[f])
 
     def _exists_at(self, f: Any, p: Any) -> Bool:
         """Whether there are devices at a place that is a term."""
@@ -136,8 +151,35 @@ class Comparisons(Knowledge):
             g: cases(p, {PLACES[q]: self.exists(g, q) for q in (*NAMED[g], OTHER)}, z3.BoolVal(False))
             for g in FIRSTS
         }
-        return z3.And(self.enough(f), either(f, at))
+        enough = z3.Or(f == OWNER, self.l.size > FIRST)
+        return z3.And(enough, either(f, at))
 
+    # ------------------------------------------------------------------ what is known
+    def _known(self) -> Bool:
+        """That the device at p sees nothing of what is not known."""
+        by_first = {}
+        for f in FIRSTS:
+            checker = Checker(self.l.size, f, lines.schedule())
+            form = lines.form(UNKNOWN, masked(self.l.x, f))
+            found = []
+            for place in (*NAMED[f], OTHER):
+                seen = [z3.Implies(there, v == 0) for there, v in checker.sees(form, place)]
+                found.append(z3.Implies(self.l.p == PLACES[place], z3.And(*seen)))
+            by_first[f] = z3.And(*found)
+        return either(self.l.f, by_first)
+
+    def _counted(self, known_at_is: Theorem) -> Theorem:
+        """Where it sees nothing of it, nothing of it counts."""
+        parts, uses = [], []
+        for d, owner in CASES:
+            f, p = literal(first_of, owner), literal(place_of, d, owner)
+            said, part = known_at_is.at(f=f, p=p), self.l.part_is.at(f=f, p=p, **self.l.viewed(self.l.alike))
+            enough = self.l.size >= len({d, owner, 0})
+            parts.append(z3.Implies(z3.And(said.goal.arg(0), enough), part.goal.arg(0) == 0))
+            uses += [said, part]
+        return self.l.proved("what_is_known_counts_nothing", parts, uses)
+
+    # ------------------------------------------------------------------- comparisons
     def _compared(self) -> dict[tuple[str, int, Offset], Bool]:
         """The comparison of a value's coefficients, by rule and place: the same for all needs."""
         found: dict[tuple[str, int, Offset], Bool] = {}
@@ -155,260 +197,226 @@ class Comparisons(Knowledge):
                             )
         return found
 
-    # ------------------------------------------------------- a part, by what a device sees
-    def _of_same(self, d: int, owner: int) -> tuple[Any, Any]:
-        """A part of a value that is the same on all devices, and how often it is seen."""
-        f, p, own = literal(first_of, owner), literal(place_of, d, owner), self.views[0]
-        views = own, self.times(self.l.size, own), own, own
-        seen = self.part_is.at(f=f, p=p, **self.viewed((ONE, self.l.size, ONE, ONE)))
-        return self.part(f, p, *self.l.x, *views), z3.simplify(seen.goal.arg(1))
+    def _candidates(self, d: int, owner: int) -> Iterator[tuple[Bool, Sequence[Any]]]:
+        """In a case that stands for others, who may have a value alone: if there is one, its views."""
+        for c in (d, owner, 0):
+            yield z3.BoolVal(True), [z3.RealVal(int(v)) for v in (c == d, 1, c == owner, c == 0)]
+        yield self.l.size > len({d, owner, 0}), (ZERO, ONE, ZERO, ZERO)
 
-    def _parts_of_same(self) -> Theorem:
-        """It is what is seen, as often as it is."""
-        own, parts, uses = (
-            self.views[0],
-            [],
-            [self.times_is.at(multiple=self.l.size, multiplied=self.views[0])],
-        )
+    def _means(self, rule: str) -> Theorem:
+        """A comparison comes out equal at a place if and only if the amounts do that are seen there."""
+        l, amount = self.l, ONE if rule in (ONCE, SUMMED) else ZERO
+        parts: list[Bool] = []
+        uses: list[Theorem] = []
         for d, owner in CASES:
-            part, seen = self._of_same(d, owner)
-            parts.append(part == self.times(seen, own))
             f, p = literal(first_of, owner), literal(place_of, d, owner)
-            views = self.viewed(part.children()[-len(self.views) :])
-            uses += [
-                self.part_is.at(f=f, p=p, **views),
-                self.times_is.at(multiple=seen, multiplied=own),
-            ]
-        return self.proved("parts_of_the_same", parts, uses)
-
-    def _of_own(self, d: int, owner: int) -> tuple[Any, list[tuple[Any, Any]]]:
-        """A part of any value, and what is seen of it: how often, and of what."""
-        f, p = literal(first_of, owner).as_long(), literal(place_of, d, owner).as_long()
-        place, views = next(q for q in PLACES if PLACES[q] == p), self.views_at(d, owner)
-        values = {OWNER: views[2], FIRST: views[3], Source.SELF: views[0]}
-        values[Source.REST] = self.others(f, p, views)
-        checker = Checker(self.l.size, f, lines.schedule())
-        seen = checker.at(lines.form(GRADIENT, masked(self.l.x, f)), (place,))
-        amounts = [(z3.simplify(lines.real(v)), values[source]) for (_, (source,)), v in seen.items()]
-        return self.part(f, p, *self.l.x, *views), [each for each in amounts if not each[0].eq(ZERO)]
-
-    def _parts_of_own(self) -> Theorem:
-        """It is the sum of what is seen, each as often as it is."""
-        parts, uses = [], []
-        for d, owner in CASES:
-            part, seen = self._of_own(d, owner)
-            parts.append(part == sum((self.times(c, v) for c, v in seen), ZERO))
-            f, p = literal(first_of, owner), literal(place_of, d, owner)
-            uses.append(self.part_is.at(f=f, p=p, **self.viewed(self.views_at(d, owner))))
-            uses += [self.times_is.at(multiple=c, multiplied=v) for c, v in seen]
-        return self.proved("parts_of_own_values", parts, uses)
-
-    def _means(self, rule: str, rule_is: Theorem) -> Theorem:
-        """A part of what compares equal is what is needed."""
-        own, whole, *_ = self.views
-        wanted = {ONCE: own, SUMMED: whole}.get(rule, ZERO)
-        amount = ONE if rule in (ONCE, SUMMED) else ZERO
-        same = rule in SAME_ON_ALL
-        parts, uses = [], [self.same_is if same else self.own_is]
-        products = []
-        for d, owner in CASES:
-            f, p = literal(first_of, owner).as_long(), literal(place_of, d, owner).as_long()
-            said = rule_is.at(f=f, p=p)
+            said = self.rule_is[rule].at(f=f, p=p)
             uses.append(said)
-            if same:
-                part, given = self._of_same(d, owner)[0], []
-                products.append((amount, own))
-            else:
-                part, seen = self._of_own(d, owner)
-                given = [self.nobody_else(f, p, self.views_at(d, owner))]
-                products += [(amount, v) for _, v in seen] + [(seen[-1][0], ZERO)]
-            parts.append(z3.Implies(z3.And(said.goal.arg(0), *given), part == wanted))
-        uses += [self.times_is.at(multiple=c, multiplied=v) for c, v in products]
-        return self.proved(f"what_is_{rule}", parts, uses)
+            seen = [(z3.BoolVal(True), l.alike)] if rule in SAME_ON_ALL else self._candidates(d, owner)
+            right = []
+            for there, views in seen:
+                part = l.part_is.at(f=f, p=p, **l.viewed(views))
+                uses.append(part)
+                right.append(z3.Implies(there, part.goal.arg(0) == amount))
+            enough = l.size >= len({d, owner, 0})
+            parts.append(z3.Implies(enough, said.goal.arg(0) == z3.And(*right)))
+        return l.proved(f"what_is_{rule}", parts, uses)
 
-    def same(self, views: Sequence[Any]) -> Bool:
-        """All devices have the same."""
-        own, whole, owners, firsts = views
-        return z3.And(whole == self.times(self.l.size, own), owners == own, firsts == own)
+    def _shown_by(self) -> tuple[Any, Theorem]:
+        """A device whose value alone shows that a form has not the amount that is wanted, if any does."""
+        l, d, i = self.l, self.l.d, self.l.i  # i is the owner here
+        at = first_of(i), place_of(d, i)
+        found = z3.If(
+            z3.And(i != 1, d != 1),
+            z3.IntVal(1),
+            z3.If(z3.And(i != 2, d != 2), z3.IntVal(2), z3.IntVal(3)),
+        )
+        for device in (z3.IntVal(0), i, d):
+            views = (indicator(device == d), ONE, indicator(device == i), indicator(device == 0))
+            found = z3.If(l.part(*at, *l.x, *views) != self.wanted, device, found)
+        return self.k.define("shown_by", [d, i, self.wanted, *l.x], found)
 
-    def others(self, f: int, p: int, views: Sequence[Any]) -> Any:
-        """What devices without a name have together, but for the one that looks."""
-        own, whole, owners, firsts = views
-        of_first, of_own = [firsts] if f == FIRST else [], [own] if p == PLACES[OTHER] else []
-        return whole - sum([*of_first, *of_own], owners)
+    def shows(self, rule: str) -> Theorem:
+        """Where a comparison comes out unequal, that device's value does show it."""
+        l, d, i = self.l, self.l.d, self.l.i
+        amount = ONE if rule == SUMMED else ZERO
+        c = self.shown_by(d, i, amount, *l.x)
+        views = (indicator(c == d), ONE, indicator(c == i), indicator(c == 0))
+        at = first_of(i), place_of(d, i)
+        return self.k.prove(
+            f"somebody_shows_{rule}",
+            z3.And(c >= 0, c < l.n, l.part(*at, *l.x, *views) != amount),
+            [d >= 0, d < l.n, i >= 0, i < l.n, z3.Not(self.rules[rule](*at, *l.x))],
+            [self.shown_by_is.at(wanted=amount), self.means[rule]],
+        )
 
-    def nobody_else(self, f: int, p: int, views: Sequence[Any]) -> Bool:
-        """If there are but the devices that have names, and one that looks, others have nothing."""
-        place = next(q for q in PLACES if PLACES[q] == p)
-        return z3.Or(rest(place, NAMED[f], self.l.size) > 0, self.others(f, p, views) == 0)
-
-    def _alone(self) -> Theorem:
-        l, k, s, d, j = self.l, self.k, self.l.s, self.l.d, self.l.j
-        owner = l.owner(j)
-        views = l.views(s, d, j)
-        said = [
-            z3.Implies(
-                z3.And(first_of(owner) == f, place_of(d, owner) == p), self.nobody_else(f, p, views)
-            )
-            for f, p in ((0, 0), (0, 2), (1, 0), (1, 1), (1, 2))
+    def _seen(self) -> Theorem:
+        """What a device sees of a value that all have once is all that it has of any of them."""
+        l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
+        owner, form = l.owner(j), l.form(t, b, s, first_of(l.owner(j)))
+        more = k.reals("more_own more_sum more_owners more_firsts")
+        added: list[Bool] = []
+        uses: list[Theorem] = []
+        for case in CASES:
+            f, p = literal(first_of, case[1]), literal(place_of, *case)
+            sums = [v + w for v, w in zip(l.views, more, strict=True)]
+            parts = [l.part_is.at(f=f, p=p, **l.viewed(v)) for v in (l.views, more, sums)]
+            first, second, both = (each.goal.arg(0) for each in parts)
+            added.append(both == first + second)
+            uses += parts
+        additive = l.proved("parts_add_up", added, uses)
+        so_far = [
+            indicator(device < i) if device is not None else z3.ToReal(i)
+            for device in (d, None, owner, z3.IntVal(0))
         ]
-        few = [l.all.next.at(i=i) for i in range(3)]
-        return k.prove(
-            "a_few_devices_are_all", z3.And(*said), [d >= 0, d < l.n], [l.all.start, *few, l.owned]
-        )
-
-    def _alike(self) -> Theorem:
-        """States are the same on all devices."""
-        l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
-        state = z3.Or(l.what(s) == WEIGHT, l.what(s) == MOMENT)
-        c = l.original(s, d, j)
-        summed = closed_form(
-            k,
-            "alike_values_add_up",
-            l.all,
-            z3.ToReal(i) * c,
-            given=[state],
-            uses=[l.original_is, l.original_is.at(d=i)],
-        )
-        return k.prove(
-            "states_are_alike",
-            self.same(l.views(s, d, j)),
-            [state],
-            [
-                summed.at(i=l.n),
-                self.times_is.at(multiple=l.size, multiplied=l.original(s, d, j)),
-                l.original_is,
-                l.original_is.at(d=l.owner(j)),
-                l.original_is.at(d=z3.IntVal(0)),
-                l.some,
-            ],
-        )
-
-    def _whole(self) -> Theorem:
-        """Contributions to a step's gradient, one an original value, are those of all micro-steps."""
-        l, k, s, u, m, i, j = self.l, self.k, self.l.s, self.l.u, self.l.m, self.l.i, self.l.j
-        which = l.which(s)
-        counted = z3.And(which >= 0, which < l.micro_steps)
-        slot, slot_is = k.define("slot", [s], z3.If(counted, which, z3.IntVal(0)))
-        placed = k.prove(
-            "each_has_a_micro_step",
-            z3.And(slot(s) >= 0, slot(s) < l.micro_steps),
-            uses=[slot_is, l.numbered],
-        )
-        here = z3.If(l.is_of_step(s, u), l.all(s, j, l.n), ZERO)
-        share, parts, self.of_step, one = partition(
-            k, "contributions", m, s, slot, placed, l.micro_steps, here, [u, j]
-        )
-        sym = l.named(CONTRIBUTION, u, m)
-        given = [u >= 0, u <= l.last, m >= 0, m < l.micro_steps]
-        names = l.names.at(w=CONTRIBUTION)
-        same = k.induct(
-            "a_contribution_of_all_devices",
+        nothing = dict.fromkeys(map(str, l.views), ZERO)
+        names = map(str, more)
+        return k.induct(
+            "what_is_seen_is_of_all",
             i,
-            l.all(sym, j, i) == l.batch(u, m, j, i),
-            given,
-            base=[l.all.start.at(s=sym), l.batch.start],
-            step=[l.all.next.at(s=sym), l.batch.next, l.original_is.at(s=sym, d=i), names],
-        )
-        each = k.induct(
-            "a_micro_steps_contribution",
-            s,
-            share(u, j, m, s) == z3.If(sym < s, l.batch(u, m, j, l.n), ZERO),
-            given,
-            base=[share.start, names],
-            step=[share.next, same.at(i=l.n), slot_is, l.name_is_its_own, names, l.some],
-        )
-        every = k.induct(
-            "contributions_of_micro_steps",
-            m,
-            parts(u, j, l.bound, m) == l.whole(u, j, m),
-            [u >= 0, u <= l.last, m <= l.micro_steps],
-            base=[parts.start.at(s=l.bound), l.whole.start],
-            step=[parts.next.at(s=l.bound), l.whole.next, each.at(s=l.bound), names],
-        )
-        return k.prove(
-            "contributions_are_the_whole_gradient",
-            self.of_step(u, j, l.bound) == l.whole(u, j, l.micro_steps),
-            [u >= 0, u <= l.last],
-            [one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered],
-        )
+            self.seen(t, b, s, d, j, i) == l.at_device(d, owner, form, so_far),
+            self.on_a_device,
+            base=[
+                self.seen.start,
+                l.mesh.inside,
+                l.part_is.at(f=first_of(owner), p=place_of(d, owner), **l.as_read(form), **nothing),
+            ],
+            step=[
+                self.seen.next,
+                l.amount_is,
+                l.mesh.inside,
+                additive.at(
+                    **l.as_read(form),
+                    **l.viewed(so_far),
+                    **dict(zip(names, l.one_of(i, d), strict=True)),
+                ),
+            ],
+        ).at(i=l.n)
 
     def _passing(self, state: bool) -> tuple[Any, Theorem]:
-        """That a value compares equal at a place: with state m, or with the gradient of step u."""
+        """That a form compares equal at a place: with state m, or with the gradient of step u."""
         l = self.l
         said = {rule: self.rules[rule](l.f, l.p, *l.form(l.t, l.b, l.s, l.f)) for rule in RULES}
         compared = said[ABSENT]
         if not state:
             compared = z3.If(l.is_of_step(l.s, l.u), said[SUMMED], compared)
-        compared = z3.If(z3.Or(l.what(l.s) == WEIGHT, l.what(l.s) == MOMENT), said[CANCELLED], compared)
+        compared = z3.If(self.is_state(l.s), said[CANCELLED], compared)
         if state:
             compared = z3.If(l.s == l.m, said[ONCE], compared)
-        body = z3.And(compared, self.knows(l.f, l.p, *l.not_known(l.t, l.b, l.f)))
         params = [l.f, l.p, l.t, l.b, l.s, l.m if state else l.u]
-        return self.k.define("equals_state" if state else "equals_gradient", params, body)
+        name = "state" if state else "gradient"
+        return self.k.define(f"form_equals_{name}", params, compared)
 
-    def passes(self, t: Any, b: Any, f: Any, p: Any, named: Any, now: Any, s: Any = None) -> Bool:
-        """What the checker compares, of each original value; and that nothing is not known."""
-        s = self.l.s if s is None else s
-        if named is None:
-            return self.equals_gradient(f, p, t, b, s, now)
-        return self.equals_state(f, p, t, b, s, named)
+    def form_passes(self, t: Any, b: Any, f: Any, p: Any, state: Any, u: Any, s: Any) -> Bool:
+        """That the form of an original value compares equal at a place; and that all is known there."""
+        known = self.known_at(f, p, *self.l.not_known(t, b, f))
+        if state is None:
+            return z3.And(known, self.form_equals_gradient(f, p, t, b, s, u))
+        return z3.And(known, self.form_equals_state(f, p, t, b, s, state))
 
-    def passed(self, t: Any, b: Any, named: Any, now: Any) -> Theorem:
-        """What that is for device d and element j."""
+    @property
+    def here(self) -> dict[str, Any]:
+        """The places of device d and of the first device, of element j."""
         owner = self.l.owner(self.l.j)
-        at = {"f": first_of(owner), "p": place_of(self.l.d, owner), "t": t, "b": b}
-        if named is None:
-            return self.equals_gradient_is.at(**at, u=now)
-        return self.equals_state_is.at(**at, m=named)
+        return {"f": first_of(owner), "p": place_of(self.l.d, owner)}
 
-    def stands(
-        self,
-        need: NeedOf,
-        t: Any,
-        b: Any,
-        named: Any,
-        now: Any,
-        given: Sequence[Bool],
-        uses: Sequence[Theorem],
-        there: Theorem | None,
-    ) -> Theorem:
-        """What passes a comparison on a device stands for what is needed."""
-        l, k, s, d, j = self.l, self.k, self.l.s, self.l.d, self.l.j
-        f = first_of(l.owner(j))
-        names = map(str, (*l.x, *self.views))
-        here = dict(zip(names, (*l.form(t, b, s, f), *l.views(s, d, j)), strict=True))
-        rules = (ONCE, CANCELLED, ABSENT) if need.state else (CANCELLED, SUMMED, ABSENT)
-        if there is None:
-            wanted = z3.If(l.is_of_step(s, now), l.all(s, j, l.n), ZERO)
-        else:
-            wanted = z3.If(s == named, l.original(named, d, j), ZERO)
-        given = [d >= 0, d < l.n, *given]
-        at = {"t": t, "b": b}
-        term = k.prove(
-            f"a_term_of_{need.name}",
-            self.term(t, b, s, d, j) == wanted,
-            given,
+    def as_amounts(self, name: str, t: Any, b: Any, state: Any, u: Any) -> Theorem:
+        """Where a form compares equal the amounts do."""
+        l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
+        f, p = self.here["f"], self.here["p"]
+        form, unknown = l.form(t, b, s, f), l.not_known(t, b, f)
+        defined = (
+            self.form_equals_gradient_is.at(t=t, b=b, u=u, **self.here)
+            if state is None
+            else self.form_equals_state_is.at(t=t, b=b, m=state, **self.here)
+        )
+        means = [
+            self.means[rule].at(**l.as_read(form), **l.viewed(l.one_of(i, d))) for rule in RULES
+        ]
+        return k.prove(
+            f"{name}_compares_alike",
+            self.compares(t, b, state, u),
+            [*self.on_a_device, self.form_passes(t, b, f, p, state, u, s)],
             [
-                self.term_is.at(**at),
-                *(self.means[rule].at(**here) for rule in rules),
-                self.alike,
-                self.alone,
-                *([l.owned] if need.everywhere else []),
-                *uses,
-                *([there] if there else []),
+                defined,
+                self.compared(t, b, state, u),
+                l.amount_is.at(t=t, b=b),
+                l.unknowns_is.at(t=t, b=b),
+                self.seen_is.at(t=t, b=b),
+                self.counted.at(**l.as_read(unknown)),
+                *means,
+                l.mesh.inside,
             ],
         )
-        if there is None:
-            right, base = self.of_step(now, j, s), [self.of_step.start.at(u=now)]
-            step = [self.of_step.next.at(u=now)]
-        else:
-            right, base, step = z3.If(named < s, l.original(named, d, j), ZERO), [there], []
-        return k.induct(
-            f"what_{need.name}_stands_for",
-            s,
-            self.stands_for(t, b, d, j, s) == right,
-            given,
-            base=[self.stands_for.start.at(**at), *base],
-            step=[self.stands_for.next.at(**at), term, *step],
+
+    def agree(
+        self, name: str, at: Sequence[Any], when: Callable[[Where], Sequence[Bool]], reads: Sequence[Read]
+    ) -> Theorem:
+        """The comparisons of forms, by place; so those of amounts."""
+        l, k, f, p = self.l, self.k, self.l.f, self.l.p
+        where = Where(l.right(l.t), l.met(f, p, l.t), p == PLACES[OWNER])
+        equal = (self.form_passes(t, b, f, p, state, u, l.s) for t, b, state, u in reads)
+        compares = k.suppose(
+            name,
+            [*at, l.s, f, p],
+            z3.Implies(z3.And(*when(where), self.there_are(f, p)), z3.And(*equal)),
         )
+        on = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), l.mesh.holds(l.b, l.d, l.j))
+        there = z3.And(*when(on), *self.on_a_device)
+        alike = [self.as_amounts(f"{name}_{i}", *read) for i, read in enumerate(reads)]
+        return k.prove(
+            f"amounts_where_{name}",
+            z3.Implies(there, z3.And(*(self.compares(*read) for read in reads))),
+            (),
+            [compares.at(**self.here), self.there_are_is.at(**self.here), l.mesh.inside, *alike],
+        )
+
+    # ------------------------------------------------------------ what compares unequal
+    def unequal_forms(self, always: Theorem) -> tuple[Theorem, ...]:
+        """Forms that compare unequal are of other values, in some run."""
+        l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
+        odd, f = self.odd, self.here["f"]
+        form = l.form(t, b, odd, f)
+        shown = [self.shows(rule).at(i=l.owner(j), **l.as_read(form)) for rule in (SUMMED, ABSENT)]
+        found = []
+        for name, what, differs in zip(
+            ("weights", "moments", "gradients"), (WEIGHT, MOMENT, None), self.unequal(always), strict=True
+        ):
+            state = None if what is None else l.state(what, u)
+            right = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j]}.get(
+                what, l.whole(u, j, l.micro_steps)
+            )
+            if state is None:
+                equal = self.form_equals_gradient(f, self.here["p"], t, b, odd, u)
+                defined = self.form_equals_gradient_is.at(s=odd, **self.here)
+                wanted = indicator(l.is_of_step(odd, u))
+            else:
+                equal = self.form_equals_state(f, self.here["p"], t, b, odd, state)
+                defined = self.form_equals_state_is.at(s=odd, m=state, **self.here)
+                wanted = ZERO
+            shows_it = z3.If(
+                self.is_state(odd), z3.IntVal(0), self.shown_by(d, l.owner(j), wanted, *form)
+            )
+            who = self.contributor
+            found.append(
+                k.prove(
+                    f"forms_of_{name}_that_compare_unequal_differ",
+                    l.has(t, b, d)[j] != right,
+                    [*self.met_here(), who == shows_it, z3.Not(equal)],
+                    [
+                        differs,
+                        defined,
+                        self.compared(t, b, state, u).at(s=odd, i=who),
+                        l.amount_is.at(s=odd, i=who),
+                        self.seen_is.at(s=odd),
+                        *shown,
+                        *(
+                            self.means[rule].at(**l.as_read(form), **l.viewed(l.one_of(who, d)))
+                            for rule in SAME_ON_ALL
+                        ),
+                        l.mesh.inside,
+                        *([] if what is None else [l.names.at(w=what, m=z3.IntVal(0))]),
+                    ],
+                )
+            )
+        return tuple(found)

@@ -45,8 +45,10 @@ class Exactness(Matching):
             "states_have_one_name", [s], z3.Implies(self.is_state(s), l.which(s) == 0)
         )
         fault = z3.And(i >= 0, i < l.n, l.amount(t, b, s, d, i, j) != 0)
-        of_device, _, self.fault_shown, _ = k.choose("has_a_fault_of", [t, b, s, d, j], i, fault)
-        self.faulty, _, self.faulty_shown, _ = k.choose(
+        of_device, self.fault_of, self.fault_shown, self.fault_found = k.choose(
+            "has_a_fault_of", [t, b, s, d, j], i, fault
+        )
+        self.faulty, self.fault, self.faulty_shown, self.faulty_found = k.choose(
             "has_a_fault", [t, b, d, j], s, z3.And(self.is_wrong(s), of_device(t, b, s, d, j))
         )
         self.values_are = self._values()
@@ -141,14 +143,7 @@ class Exactness(Matching):
         """What compares unequal, of what is known and made of no wrong value, is another value."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
         u, odd, contributor = l.u, self.odd, self.contributor
-        given = [
-            *(t >= 0, t <= l.last, u >= 0, u <= l.last),
-            *(odd >= 0, odd < l.bound, contributor >= 0, contributor < l.n),
-            *self.on_a_device,
-            self.knows(t, b),
-            z3.Not(self.faulty(t, b, d, j)),
-            z3.Not(self.is_wrong(odd)),
-        ]
+        given = [*self.met_here(), contributor >= 0, contributor < l.n]
         facts = [self._stands_for_it(), self.fine, always, self.finite]
         of_step = l.is_of_step(odd, u)
         alone = k.induct(
@@ -199,3 +194,14 @@ class Exactness(Matching):
                 [self.whole, nothing.at(s=l.bound)],
             ),
         )
+
+    def met_here(self) -> list[Bool]:
+        """Device d knows what is in place b before line t, and nothing in it is wrong; u is a step."""
+        l, odd = self.l, self.odd
+        return [
+            *(l.t >= 0, l.t <= l.last, l.u >= 0, l.u <= l.last, odd >= 0, odd < l.bound),
+            *self.on_a_device,
+            self.knows(l.t, l.b),
+            z3.Not(self.faulty(l.t, l.b, l.d, l.j)),
+            z3.Not(self.is_wrong(odd)),
+        ]

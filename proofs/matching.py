@@ -7,6 +7,7 @@ gradient there is each device's contribution once; of all other values there is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import z3
@@ -34,6 +35,18 @@ from proofs.symbolic_schedule import (
 )
 
 KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a comparison is made: where line t is right, or met, or place b has the element."""
+
+    right: Bool
+    met: Bool
+    holds: Bool
+
+
+Read = tuple[Any, Any, Any, Any]  # a line, a place; the state that is needed, or None; the step
 
 
 class Matching(Superposition):
@@ -64,6 +77,20 @@ class Matching(Superposition):
     def is_state(self, s: Any) -> Bool:
         """Whether an original value is a state: all devices have the same."""
         return z3.Or(self.l.what(s) == WEIGHT, self.l.what(s) == MOMENT)
+
+    def agree(
+        self, name: str, at: Sequence[Any], when: Callable[[Where], Sequence[Bool]], reads: Sequence[Read]
+    ) -> Theorem:
+        """The checker's comparisons: of what is read, on the devices where it says that it is right.
+
+        `at`: the variables that it is about, besides original values and devices.
+        """
+        l = self.l
+        where = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), l.mesh.holds(l.b, l.d, l.j))
+        said = z3.Implies(
+            z3.And(*when(where), *self.on_a_device), z3.And(*(self.compares(*each) for each in reads))
+        )
+        return self.k.suppose(name, [*at, l.s, l.d, l.i, l.j], said)
 
     # ------------------------------------------------------- what comes out equal
     def _shares_of_states(self) -> Theorem:
@@ -338,29 +365,24 @@ class Matching(Superposition):
         end = ends(u)
         step = [u >= 0, u < l.last, end >= 0, end <= l.last]
         what = {start: MOMENT if "Moment" in start else WEIGHT for start in KEPT}
-        copies = {
-            start: z3.And(
-                kept(b) == STARTS[start],
-                *([l.mesh.holds(b, d, j)] if "slices" in start else []),
+        facts, found, single = {}, [], {}
+
+        def copy(start: str, holds: Bool) -> list[Bool]:
+            return [kept(b) == STARTS[start], *([holds] if "slices" in start else [])]
+
+        for start in KEPT:
+            state = l.state(what[start], u + 1)
+            facts[start] = self.agree(
+                f"copies_kept_as_{start.lower()}_compare_equal",
+                [u, b],
+                lambda at, start=start: [*step, *copy(start, at.holds)],
+                [(end, b, state, u)],
             )
-            for start in KEPT
-        }
-        compares = l.kept_compares(
-            z3.And(
-                *(
-                    z3.Implies(
-                        z3.And(*step, *self.on_a_device, copies[start]),
-                        self.compares(end, b, l.state(what[start], u + 1), u),
-                    )
-                    for start in KEPT
-                )
-            )
-        )
-        found, single = [], {}
+        copies = {start: copy(start, l.mesh.holds(b, d, j)) for start in KEPT}
         for start in KEPT:
             name = f"kept_{start.lower()}"
             right = self.read(
-                name, end, b, what[start], u + 1, [*step, copies[start]], compares
+                name, end, b, what[start], u + 1, [*step, *copies[start]], facts[start]
             )
             row = (l.omega if what[start] is MOMENT else l.theta)(u + 1)
             single[STARTS[start]] = row[j]
@@ -368,6 +390,6 @@ class Matching(Superposition):
         return k.prove(
             "accepted_schedules_match",
             l.has(end, b, d)[j] == cases(kept(b), single, ZERO),
-            [*self.on_a_device, *step, z3.Or(*copies.values())],
+            [*self.on_a_device, *step, z3.Or(*(z3.And(*copy) for copy in copies.values()))],
             [*found, always.at(t=end)],
         )

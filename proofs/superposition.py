@@ -522,11 +522,11 @@ class Superposition:
         now, weight = l.step(t), l.state(WEIGHT, l.step(t))
         read = {"view": l.source(t), "activations": l.second(t)}
         right = [l.kind(t) == BACKWARD, l.is_right(t, d)]
-        compares = l.backward_compares(
-            z3.Implies(
-                z3.And(*right, *self.on_a_device),
-                z3.And(*(self.compares(t, b, weight, now) for b in read.values())),
-            )
+        compares = self.agree(
+            "a_right_backward_compares_equal",
+            [t],
+            lambda at: [l.kind(t) == BACKWARD, at.right],
+            [(t, b, weight, now) for b in read.values()],
         )
         rows = [
             k.extend(
@@ -570,10 +570,12 @@ class Superposition:
             ("gradient", l.third(t), None),
         )
         met = [l.kind(t) == UPDATE, l.is_met(t, d, j)]
-        passes = [
-            self.compares(t, b, None if w is None else l.state(w, now), now) for _, b, w in read
-        ]
-        compares = l.update_compares(z3.Implies(z3.And(*met, *self.on_a_device), z3.And(*passes)))
+        compares = self.agree(
+            "a_met_update_compares_equal",
+            [t],
+            lambda at: [l.kind(t) == UPDATE, at.met],
+            [(t, b, None if w is None else l.state(w, now), now) for _, b, w in read],
+        )
         right = [
             self.read(name, t, b, w, now, [*met, *self.line], compares) for name, b, w in read
         ]

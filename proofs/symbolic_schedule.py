@@ -401,21 +401,6 @@ class Language:
         """Whether what is not known gets into what a line computes."""
         return self.lost(t, d, j)
 
-    def backward_compares(self, said: Bool) -> Theorem:
-        """That a backward reads what is compared equal where it is right."""
-        variables = [self.t, self.s, self.d, self.i, self.j]
-        return self.k.suppose("a_right_backward_compares_equal", variables, said)
-
-    def update_compares(self, said: Bool) -> Theorem:
-        """That an update does where it is met."""
-        variables = [self.t, self.s, self.d, self.i, self.j]
-        return self.k.suppose("a_met_update_compares_equal", variables, said)
-
-    def kept_compares(self, said: Bool) -> Theorem:
-        """That kept copies do at the end of every step."""
-        variables = [self.u, self.b, self.s, self.d, self.i, self.j]
-        return self.k.suppose("kept_copies_compare_equal", variables, said)
-
     def amount_begun(self) -> Any:
         """How often device d has device i's value s in place b at first."""
         own = self.i == self.d
