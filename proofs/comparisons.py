@@ -1,318 +1,36 @@
-"""T4: on one axis, the checker's comparisons of normal forms are those of amounts.
-
-A form compares equal at a place if and only if the amounts of all devices do, seen from there.
-"""
+"""T4: on one axis, the checker's comparisons of normal forms take the place of those of amounts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import z3
 
-from proofs import lines
-from proofs.exactness import Exactness, indicator
-from proofs.kernel import Bool, Theorem
+from proofs.claim import claim
+from proofs.form_needs import ABSENT, RULES, SAME_ON_ALL, SUMMED, FormNeeds
+from proofs.form_parts import COUNT
+from proofs.kernel import Bool, Kernel, Theorem
+from proofs.lines import FIRST, MOVES, OWNER
 from proofs.matching import Read, Where
-from proofs.lines import FIRST, GRADIENT, NAMED, NOW, OWNER, UNKNOWN, Checker
-from proofs.representation import CASES, Represented, literal
-from proofs.smtlib import KernelError
-from proofs.symbolic_checker import masked
+from proofs.representation import Represented
 from proofs.symbolic_schedule import (
     BACKWARD,
+    CONTRIBUTION,
     FIRSTS,
     MOMENT,
-    ONE,
     PLACES,
-    STARTS,
     UPDATE,
     WEIGHT,
     ZERO,
-    cases,
-    either,
     first_of,
+    indicator,
     place_of,
 )
-from spec.operators import OTHER, Offset
-from spec.words import Symbol
-
-LATER = NOW + 7
-# original values that the checker compares alike: states other than the one that is needed,
-# contributions to the step's gradient, and all others
-STATE, OF_STEP, ELSE = range(3)
-OTHERS = {
-    STATE: (Symbol("weight", LATER), Symbol("moment", LATER)),
-    OF_STEP: (GRADIENT, Symbol("gradient", NOW, 1)),
-    ELSE: (Symbol("gradient", LATER), Symbol("gradient", NOW, 2), Symbol("fault", NOW, 3, ("", 0))),
-}
-# how often a value has an original one, says a comparison that comes out equal: of one that is the
-# same on all devices; of one that is each device's own, whose sum is whole
-ONCE, CANCELLED, SUMMED, ABSENT = "once", "cancelled", "summed", "absent"
-SAME_ON_ALL = (ONCE, CANCELLED)
-RULES = (*SAME_ON_ALL, SUMMED, ABSENT)
 
 
-@dataclass(frozen=True)
-class NeedOf:
-    """One need of a line, or of the end of a step: which state is needed, or the whole gradient."""
-
-    name: str
-    index: int
-    state: Symbol | None
-    op: Any = None
-    start: str = ""
-
-    @property
-    def of_slices(self) -> bool:
-        """Whether owners alone are compared."""
-        return bool(self.start) and lines.STARTS[self.start][1]
-
-    @property
-    def everywhere(self) -> bool:
-        """Whether it is compared wherever there are devices."""
-        return self.op is not lines.UPDATE and not self.of_slices
-
-    def groups(self) -> Iterator[tuple[str, Sequence[Symbol]]]:
-        """Original values, and by which rule each of them is compared."""
-        if self.state:
-            yield ONCE, (self.state,)
-        yield CANCELLED, OTHERS[STATE]
-        yield ABSENT if self.state else SUMMED, OTHERS[OF_STEP]
-        yield ABSENT, OTHERS[ELSE]
-
-    def said(self, n: Any, first: int, symbol: Symbol, form: Any) -> dict[Any, Any]:
-        """The checker's comparison of one symbol, by place."""
-        if self.start:
-            return {p: said[0] for p, said in lines.agreed(self.start, n, first, symbol, form).items()}
-        has = [form] * lines.READS[self.op]
-        found = lines.compared(self.op, n, first, symbol, has)
-        return {p: said[self.index] for p, said in found.items()}
-
-
-_now, _next = ([Symbol(kind, step) for kind in ("weight", "moment")] for step in (NOW, NOW + 1))
-VIEW, ACTIVATIONS = (
-    NeedOf(name, i, _now[0], lines.BACKWARD) for i, name in enumerate(("view", "activations"))
-)
-OLD_WEIGHT, OLD_MOMENT, WHOLE = (
-    NeedOf(name, i, state, lines.UPDATE)
-    for i, (name, state) in enumerate((("weight", _now[0]), ("moment", _now[1]), ("gradient", None)))
-)
-KEPT = {
-    start: NeedOf(f"kept_{start.lower()}", 0, _next["Moment" in start], None, start)
-    for start in lines.STARTS
-    if "Zero" not in start
-}
-NEEDS = (VIEW, ACTIVATIONS, OLD_WEIGHT, OLD_MOMENT, WHOLE, *KEPT.values())
-
-
-NOBODY = "a device that is neither seen by name nor looks"
-
-
-class Comparisons(Exactness):
-    """The checker's comparisons as formulas over its run, in the place of those of amounts."""
-
-    l: Represented
-
-    def __init__(self, l: Represented) -> None:
-        super().__init__(l)
-        k, f, p = self.k, l.f, l.p
-        self.there_are, self.there_are_is = k.define("there_are", [f, p], self._exists_at(f, p))
-        self.known_at, known_at_is = k.define("knows", [f, p, *l.x], self._known())
-        self.counted = self._counted(known_at_is)
-        compared = self._compared()
-        self.rules: dict[str, Any] = {}
-        self.rule_is: dict[str, Theorem] = {}
-        for rule in RULES:
-            of_place = (
-                {PLACES[q]: compared[rule, g, q] for q in PLACES if (rule, g, q) in compared}
-                for g in FIRSTS
-            )
-            body = either(
-                f, {g: cases(p, at, z3.BoolVal(True)) for g, at in zip(FIRSTS, of_place, strict=True)}
-            )
-            self.rules[rule], self.rule_is[rule] = k.define(f"is_{rule}", [f, p, *l.x], body)
-        self.wanted = k.reals("wanted")
-        self.shown_by, self.shown_by_is = self._shown_by()
-        self.seen_is = self._seen()
-        self.means = {rule: self._means(rule) for rule in RULES}
-        self.form_equals_state, self.form_equals_state_is = self._passing(True)
-        self.form_equals_gradient, self.form_equals_gradient_is = self._passing(False)
-
-    # ---------------------------------------------------------------- where there are devices
-    def exists(self, f: int, place: Offset) -> Bool:
-        """Whether there are devices at a place."""
-        return self.l.size > len(NAMED[f]) if place is OTHER else z3.BoolVal(place in NAMED[f])
-
-    def _exists_at(self, f: Any, p: Any) -> Bool:
-        """Whether there are devices at a place that is a term."""
-        at = {
-            g: cases(p, {PLACES[q]: self.exists(g, q) for q in (*NAMED[g], OTHER)}, z3.BoolVal(False))
-            for g in FIRSTS
-        }
-        enough = z3.Or(f == OWNER, self.l.size > FIRST)
-        return z3.And(enough, either(f, at))
-
-    # ------------------------------------------------------------------ what is known
-    def _known(self) -> Bool:
-        """That the device at p sees nothing of what is not known."""
-        by_first = {}
-        for f in FIRSTS:
-            checker = Checker(self.l.size, f, lines.schedule())
-            form = lines.form(UNKNOWN, masked(self.l.x, f))
-            found = []
-            for place in (*NAMED[f], OTHER):
-                seen = [z3.Implies(there, v == 0) for there, v in checker.sees(form, place)]
-                found.append(z3.Implies(self.l.p == PLACES[place], z3.And(*seen)))
-            by_first[f] = z3.And(*found)
-        return either(self.l.f, by_first)
-
-    def _counted(self, known_at_is: Theorem) -> Theorem:
-        """Where it sees nothing of it, nothing of it counts."""
-        parts, uses = [], []
-        for d, owner in CASES:
-            f, p = literal(first_of, owner), literal(place_of, d, owner)
-            said, part = known_at_is.at(f=f, p=p), self.l.part_is.at(f=f, p=p, **self.l.viewed(self.l.alike))
-            enough = self.l.size >= len({d, owner, 0})
-            parts.append(z3.Implies(z3.And(said.goal.arg(0), enough), part.goal.arg(0) == 0))
-            uses += [said, part]
-        return self.l.proved("what_is_known_counts_nothing", parts, uses)
-
-    # ------------------------------------------------------------------- comparisons
-    def _compared(self) -> dict[tuple[str, int, Offset], Bool]:
-        """The comparison of a value's coefficients, by rule and place: the same for all needs."""
-        found: dict[tuple[str, int, Offset], Bool] = {}
-        for need in NEEDS:
-            for rule, symbols in need.groups():
-                for f, symbol in product(FIRSTS, symbols):
-                    form = masked(self.l.x, f)
-                    compared = need.said(self.l.size, f, symbol, form)
-                    if set(compared) != {OWNER} | set(() if need.of_slices else (*NAMED[f], OTHER)):
-                        raise KernelError(f"{need.name} is not compared at every place it is needed at")
-                    for place, said in compared.items():
-                        if not z3.eq(found.setdefault((rule, f, place), said), said):
-                            raise KernelError(
-                                f"{need.name}: {symbol} is not compared as by other needs"
-                            )
-        return found
-
-    def _candidates(self, d: int, owner: int) -> Iterator[tuple[Bool, Sequence[Any]]]:
-        """In a case that stands for others, who may have a value alone: if there is one, its views."""
-        for c in (d, owner, 0):
-            yield z3.BoolVal(True), [z3.RealVal(int(v)) for v in (c == d, 1, c == owner, c == 0)]
-        yield self.l.size > len({d, owner, 0}), (ZERO, ONE, ZERO, ZERO)
-
-    def _means(self, rule: str) -> Theorem:
-        """A comparison comes out equal at a place if and only if the amounts do that are seen there."""
-        l, amount = self.l, ONE if rule in (ONCE, SUMMED) else ZERO
-        parts: list[Bool] = []
-        uses: list[Theorem] = []
-        for d, owner in CASES:
-            f, p = literal(first_of, owner), literal(place_of, d, owner)
-            said = self.rule_is[rule].at(f=f, p=p)
-            uses.append(said)
-            seen = [(z3.BoolVal(True), l.alike)] if rule in SAME_ON_ALL else self._candidates(d, owner)
-            right = []
-            for there, views in seen:
-                part = l.part_is.at(f=f, p=p, **l.viewed(views))
-                uses.append(part)
-                right.append(z3.Implies(there, part.goal.arg(0) == amount))
-            enough = l.size >= len({d, owner, 0})
-            parts.append(z3.Implies(enough, said.goal.arg(0) == z3.And(*right)))
-        return l.proved(f"what_is_{rule}", parts, uses)
-
-    def _shown_by(self) -> tuple[Any, Theorem]:
-        """A device whose value alone shows that a form has not the amount that is wanted, if any does."""
-        l, d, i = self.l, self.l.d, self.l.i  # i is the owner here
-        at = first_of(i), place_of(d, i)
-        found = z3.If(
-            z3.And(i != 1, d != 1),
-            z3.IntVal(1),
-            z3.If(z3.And(i != 2, d != 2), z3.IntVal(2), z3.IntVal(3)),
-        )
-        for device in (z3.IntVal(0), i, d):
-            views = (indicator(device == d), ONE, indicator(device == i), indicator(device == 0))
-            found = z3.If(l.part(*at, *l.x, *views) != self.wanted, device, found)
-        return self.k.define("shown_by", [d, i, self.wanted, *l.x], found)
-
-    def shows(self, rule: str) -> Theorem:
-        """Where a comparison comes out unequal, that device's value does show it."""
-        l, d, i = self.l, self.l.d, self.l.i
-        amount = ONE if rule == SUMMED else ZERO
-        c = self.shown_by(d, i, amount, *l.x)
-        views = (indicator(c == d), ONE, indicator(c == i), indicator(c == 0))
-        at = first_of(i), place_of(d, i)
-        return self.k.prove(
-            f"somebody_shows_{rule}",
-            z3.And(c >= 0, c < l.n, l.part(*at, *l.x, *views) != amount),
-            [d >= 0, d < l.n, i >= 0, i < l.n, z3.Not(self.rules[rule](*at, *l.x))],
-            [self.shown_by_is.at(wanted=amount), self.means[rule]],
-        )
-
-    def _seen(self) -> Theorem:
-        """What a device sees of a value that all have once is all that it has of any of them."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
-        owner, form = l.owner(j), l.form(t, b, s, first_of(l.owner(j)))
-        more = k.reals("more_own more_sum more_owners more_firsts")
-        added: list[Bool] = []
-        uses: list[Theorem] = []
-        for case in CASES:
-            f, p = literal(first_of, case[1]), literal(place_of, *case)
-            sums = [v + w for v, w in zip(l.views, more, strict=True)]
-            parts = [l.part_is.at(f=f, p=p, **l.viewed(v)) for v in (l.views, more, sums)]
-            first, second, both = (each.goal.arg(0) for each in parts)
-            added.append(both == first + second)
-            uses += parts
-        additive = l.proved("parts_add_up", added, uses)
-        so_far = [
-            indicator(device < i) if device is not None else z3.ToReal(i)
-            for device in (d, None, owner, z3.IntVal(0))
-        ]
-        nothing = dict.fromkeys(map(str, l.views), ZERO)
-        names = map(str, more)
-        return k.induct(
-            "what_is_seen_is_of_all",
-            i,
-            self.seen(t, b, s, d, j, i) == l.at_device(d, owner, form, so_far),
-            self.on_a_device,
-            base=[
-                self.seen.start,
-                l.mesh.inside,
-                l.part_is.at(f=first_of(owner), p=place_of(d, owner), **l.as_read(form), **nothing),
-            ],
-            step=[
-                self.seen.next,
-                l.amount_is,
-                l.mesh.inside,
-                additive.at(
-                    **l.as_read(form),
-                    **l.viewed(so_far),
-                    **dict(zip(names, l.one_of(i, d), strict=True)),
-                ),
-            ],
-        ).at(i=l.n)
-
-    def _passing(self, state: bool) -> tuple[Any, Theorem]:
-        """That a form compares equal at a place: with state m, or with the gradient of step u."""
-        l = self.l
-        said = {rule: self.rules[rule](l.f, l.p, *l.form(l.t, l.b, l.s, l.f)) for rule in RULES}
-        compared = said[ABSENT]
-        if not state:
-            compared = z3.If(l.is_of_step(l.s, l.u), said[SUMMED], compared)
-        compared = z3.If(self.is_state(l.s), said[CANCELLED], compared)
-        if state:
-            compared = z3.If(l.s == l.m, said[ONCE], compared)
-        params = [l.f, l.p, l.t, l.b, l.s, l.m if state else l.u]
-        name = "state" if state else "gradient"
-        return self.k.define(f"form_equals_{name}", params, compared)
-
-    def form_passes(self, t: Any, b: Any, f: Any, p: Any, state: Any, u: Any, s: Any) -> Bool:
-        """That the form of an original value compares equal at a place; and that all is known there."""
-        known = self.known_at(f, p, *self.l.not_known(t, b, f))
-        if state is None:
-            return z3.And(known, self.form_equals_gradient(f, p, t, b, s, u))
-        return z3.And(known, self.form_equals_state(f, p, t, b, s, state))
+class Comparisons(FormNeeds):
+    """What the checker compares by place, all devices have."""
 
     @property
     def here(self) -> dict[str, Any]:
@@ -322,7 +40,7 @@ class Comparisons(Exactness):
 
     def as_amounts(self, name: str, t: Any, b: Any, state: Any, u: Any) -> Theorem:
         """Where a form compares equal the amounts do."""
-        l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
+        l, k, s, d, i = self.l, self.k, self.l.s, self.l.d, self.l.i
         f, p = self.here["f"], self.here["p"]
         form, unknown = l.form(t, b, s, f), l.not_known(t, b, f)
         defined = (
@@ -330,9 +48,7 @@ class Comparisons(Exactness):
             if state is None
             else self.form_equals_state_is.at(t=t, b=b, m=state, **self.here)
         )
-        means = [
-            self.means[rule].at(**l.as_read(form), **l.viewed(l.one_of(i, d))) for rule in RULES
-        ]
+        means = [self.means[rule].at(**l.as_read(form), **l.viewed(l.one_of(i, d))) for rule in RULES]
         return k.prove(
             f"{name}_compares_alike",
             self.compares(t, b, state, u),
@@ -350,7 +66,11 @@ class Comparisons(Exactness):
         )
 
     def agree(
-        self, name: str, at: Sequence[Any], when: Callable[[Where], Sequence[Bool]], reads: Sequence[Read]
+        self,
+        name: str,
+        at: Sequence[Any],
+        when: Callable[[Where], Sequence[Bool]],
+        reads: Sequence[Read],
     ) -> Theorem:
         """The comparisons of forms, by place; so those of amounts."""
         l, k, f, p = self.l, self.k, self.l.f, self.l.p
@@ -380,7 +100,10 @@ class Comparisons(Exactness):
         shown = [self.shows(rule).at(i=l.owner(j), **l.as_read(form)) for rule in (SUMMED, ABSENT)]
         found = []
         for name, what, differs in zip(
-            ("weights", "moments", "gradients"), (WEIGHT, MOMENT, None), self.unequal(always), strict=True
+            ("weights", "moments", "gradients"),
+            (WEIGHT, MOMENT, None),
+            self.unequal(always),
+            strict=True,
         ):
             state = None if what is None else l.state(what, u)
             right = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j]}.get(
@@ -420,3 +143,87 @@ class Comparisons(Exactness):
                 )
             )
         return tuple(found)
+
+    def before_the_first(self) -> Theorem:
+        """As long as all comparisons come out equal, no wrong value is anywhere."""
+        l, k, t, b, s, f = self.l, self.k, self.l.t, self.l.b, self.l.s, self.l.f
+        met = [l.met(z3.IntVal(g), z3.IntVal(q), t) for g in FIRSTS for q in PLACES.values()]
+        equal, _, equal_next = k.recursion(
+            "all_compare_equal",
+            [],
+            t,
+            z3.BoolVal(True),
+            lambda before: z3.And(
+                before(),
+                z3.Implies(l.kind(t) == BACKWARD, l.right(t)),
+                z3.Implies(l.kind(t) == UPDATE, z3.And(*met)),
+            ),
+        )
+        zeros = {str(v): ZERO for v in (*l.x, *l.z)}
+        nothing: list[Bool] = []
+        uses = []
+        for move in MOVES:
+            for g in FIRSTS:
+                said = [l.after_is[move.name, True].at(op=o, f=g, **zeros) for o in COUNT]
+                nothing += [each.goal.arg(0) == 0 for each in said]
+                uses += said
+        of_nothing = l.proved("lines_make_nothing_of_nothing", nothing, uses)
+        zero = z3.IntVal(0)
+
+        def none(b: Any, s: Any, f: Any) -> Bool:
+            return z3.And(*(c == 0 for c in l.form(t, b, s, f)))
+
+        no_form = k.induct(
+            "no_form_is_wrong_yet",
+            t,
+            none(b, s, f),
+            [t <= l.last, equal(t), self.is_wrong(s), z3.Or(f == OWNER, f == FIRST)],
+            base=[
+                *(l.coefficient_start.at(op=o) for o in COUNT),
+                *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
+                l.numbered,
+            ],
+            step=[
+                equal_next,
+                *(l.coefficient_next.at(op=o) for o in COUNT),
+                of_nothing.at(scaled_by=l.factor(t)),
+                l.names.at(w=CONTRIBUTION, u=l.step(t), m=l.micro(t)),
+                *(l.names.at(w=w, u=l.step(t) + 1, m=zero) for w in (WEIGHT, MOMENT)),
+                l.numbered,
+            ],
+            at=[{}, {"b": l.source(t)}, {"b": l.target(t)}],
+        )
+        d, j = l.d, l.j
+        fault = self.fault(t, b, d, j)
+        of = self.fault_of(t, b, fault, d, j)
+        nobody = [ZERO for _ in COUNT]
+        return k.prove(
+            "nothing_is_wrong_yet",
+            z3.Not(self.faulty(t, b, d, j)),
+            [t >= 0, t <= l.last, equal(t)],
+            [
+                self.faulty_found,
+                self.fault_found.at(s=fault),
+                l.amount_is.at(s=fault, i=of),
+                no_form.at(s=fault, f=self.here["f"]),
+                l.part_is.at(**self.here, **l.as_read(nobody), **l.viewed(l.one_of(of, d))),
+            ],
+        )
+
+
+@claim("T4")
+def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
+    """On one axis, normal forms of any schedule compare equal if and only if every run is right there.
+
+    The schedule is a symbol: its lines are functions of which nothing is said. The checker's run of it
+    and its comparisons are what the specification makes of normal forms with any coefficients; what
+    is not known is arbitrary. They are the amounts of T2, so that T2 says both halves of them. Equal:
+    what is kept is the single device's. Unequal, of what is known and made of no wrong value: in the
+    run of T2 the device has something else; and before the first that is unequal nothing is made of a
+    wrong value. (Claim T4)
+    """
+    language = Represented(k)
+    language.follows()
+    checker = Comparisons(language)
+    always = checker.always()
+    return checker.at_the_end(always), *checker.unequal_forms(always), checker.before_the_first()

@@ -12,33 +12,32 @@ from typing import Any
 
 import z3
 
-from proofs.kernel import Bool, Theorem
-from proofs.matching import Matching
+from proofs.claim import claim
+from proofs.every_line import EveryLine
+from proofs.kernel import Bool, Kernel, Theorem
+from proofs.sums import partition, total
 from proofs.symbolic_schedule import (
     CONTRIBUTION,
     INT,
     MOMENT,
     ONE,
+    REAL,
     ROW,
     WEIGHT,
     WRONG,
     WRONG_MOMENT,
     ZERO,
     Language,
+    indicator,
 )
 
 
-def indicator(said: Bool) -> Any:
-    """1 where a formula holds, 0 elsewhere."""
-    return z3.If(said, ONE, ZERO)
-
-
-class Exactness(Matching):
+class Exactness(EveryLine):
     """The run in which a comparison that comes out unequal is of different values."""
 
     def __init__(self, l: Language) -> None:
         super().__init__(l)
-        k, t, b, s, d, i, j = self.k, *self._names()
+        k, t, b, s, d, i, j = self.k, *self.variables()
         self.odd, self.contributor = (k.fixed(name, INT) for name in ("odd", "contributor"))
         self.linear, self.scheduled = self._model()
         self.one_name = k.suppose(
@@ -101,7 +100,7 @@ class Exactness(Matching):
 
     def _stands_for_it(self) -> Theorem:
         """A place stands for how often the device has the odd value: it has nothing of all others."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
+        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         odd, contributor = self.odd, self.contributor
         given = [*self.on_a_device, z3.Not(self.faulty(t, b, d, j)), z3.Not(self.is_wrong(odd))]
         once = l.amount(t, b, s, d, contributor, j)
@@ -127,21 +126,19 @@ class Exactness(Matching):
                 self.times_is.at(multiple=l.amount(t, b, s, d, i, j), multiplied=ONE),
             ],
         )
-        found = z3.If(
-            state, self.seen(t, b, odd, d, j, l.n), l.amount(t, b, odd, d, contributor, j)
-        )
+        found = z3.If(state, self.seen(t, b, odd, d, j, l.n), l.amount(t, b, odd, d, contributor, j))
         return k.induct(
             "places_stand_for_the_odd_value",
             s,
             self.stands_for(t, b, d, j, s) == z3.If(odd < s, found, ZERO),
             [*given, odd >= 0, contributor >= 0, contributor < l.n],
             base=[self.stands_for.start],
-            step=[self.stands_for.next, shares.at(i=l.n), self._inside()],
+            step=[self.stands_for.next, shares.at(i=l.n), self.inside()],
         ).at(s=l.bound)
 
     def unequal(self, always: Theorem) -> tuple[Theorem, ...]:
         """What compares unequal, of what is known and made of no wrong value, is another value."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
+        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         u, odd, contributor = l.u, self.odd, self.contributor
         given = [*self.met_here(), contributor >= 0, contributor < l.n]
         facts = [self._stands_for_it(), self.fine, always, self.finite]
@@ -160,7 +157,7 @@ class Exactness(Matching):
             self.of_step(u, j, s) == indicator(z3.And(odd < s, of_step)),
             [z3.Not(self.is_wrong(odd)), odd >= 0, contributor >= 0, contributor < l.n],
             base=[self.of_step.start],
-            step=[self.of_step.next, alone.at(i=l.n), self._inside()],
+            step=[self.of_step.next, alone.at(i=l.n), self.inside()],
         )
         named = [
             l.numbered,
@@ -205,3 +202,69 @@ class Exactness(Matching):
             z3.Not(self.faulty(l.t, l.b, l.d, l.j)),
             z3.Not(self.is_wrong(odd)),
         ]
+
+
+@claim("T2")
+def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
+    """On any mesh, values of any schedule compare equal if and only if every run has the right ones.
+
+    The schedule is a symbol: its lines, and the groups of devices that they are along, are functions
+    of which nothing is said. amount(t, b, s, d, i, j) is how often device d has device i's value s:
+    it runs the lines, as values do. Equal: of a needed state there is one, of others none; of a whole
+    gradient there is each device's contribution once; of all else nothing. Then what is kept is the
+    single device's after every step. Unequal, of what is known and made of no wrong value: with a loss
+    that is linear in its weights and an optimizer that follows a schedule the device has something
+    else. (Claim T2)
+    """
+    matching = Exactness(Language(k))
+    always = matching.always()
+    halves = matching.at_the_end(always), *matching.unequal(always)
+    return *halves, _each_sample_is_contributed_once(k.part("samples"))
+
+
+def _each_sample_is_contributed_once(k: Kernel) -> Theorem:
+    """Whoever computes which samples: contributions of devices in micro-steps are those of all samples.
+
+    A device's contribution is the sum over the samples it computes in a micro-step, as a summed loss
+    has it; a whole gradient is the sum over the batch.
+    """
+    x, m, i = k.integers("x m i")
+    devices, micro_steps = k.fixed("devices", INT), k.fixed("micro_steps", INT)
+    device_of, micro_of = k.function("device_of", INT, INT), k.function("micro_step_of", INT, INT)
+    placed = [
+        k.suppose(f"each_sample_has_one_{name}", [x], z3.And(of(x) >= 0, of(x) < count))
+        for name, of, count in (
+            ("device", device_of, devices),
+            ("micro_step", micro_of, micro_steps),
+        )
+    ]
+    sample = k.function("sample_gradient", INT, REAL)
+    share, in_steps, whole, by_steps = partition(
+        k, "micro_step", m, x, micro_of, placed[1], micro_steps, sample(x)
+    )
+    mine = z3.If(micro_of(x) == m, sample(x), ZERO)
+    _, of_devices, step, by_devices = partition(
+        k, "device", i, x, device_of, placed[0], devices, mine, [m]
+    )
+    same = k.induct(
+        "a_micro_steps_samples",
+        x,
+        step(m, x) == share(m, x),
+        base=[step.start, share.start],
+        step=[step.next, share.next],
+    )
+    contributed = total(k, "contributed", [x], m, of_devices(m, x, devices))
+    every = k.induct(
+        "contributions_of_all",
+        m,
+        contributed(x, m) == in_steps(x, m),
+        [x >= 0],
+        base=[contributed.start, in_steps.start],
+        step=[contributed.next, in_steps.next, by_devices, same],
+    )
+    return k.prove(
+        "each_sample_is_contributed_once",
+        contributed(x, micro_steps) == whole(x),
+        [x >= 0],
+        [every.at(m=micro_steps), by_steps, placed[1]],
+    )

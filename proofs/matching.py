@@ -1,4 +1,4 @@
-"""T2: on any mesh, whatever the schedule, what compares equal is what a single device has, and only that.
+"""T2: on any mesh, whatever the schedule, what compares equal is what a single device has.
 
 Compared are amounts: of a state that is needed there is one, of the other states none; of a whole
 gradient there is each device's contribution once; of all other values there is nothing.
@@ -14,24 +14,15 @@ import z3
 
 from proofs import lines
 from proofs.kernel import Bool, Theorem
-from proofs.superposition import Superposition
 from proofs.sums import partition, total
+from proofs.superposition import Superposition
 from proofs.symbolic_schedule import (
-    BACKWARD,
     CONTRIBUTION,
-    INT,
     MOMENT,
-    NOTHING,
     ONE,
-    STARTS,
-    UPDATE,
     WEIGHT,
-    WRONG,
-    WRONG_MOMENT,
     ZERO,
     Language,
-    StartSort,
-    cases,
 )
 
 KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
@@ -54,7 +45,7 @@ class Matching(Superposition):
 
     def __init__(self, l: Language) -> None:
         super().__init__(l)
-        k, t, b, s, d, i, j, u, m = self.k, *self._names(), l.u, l.m
+        k, t, b, s, d, i, j, u, m = self.k, *self.variables(), l.u, l.m
         self.seen = total(k, "seen", [t, b, s, d, j], i, l.amount(t, b, s, d, i, j))
         seen, amount = self.seen(t, b, s, d, j, l.n), l.amount(t, b, s, d, i, j)
         here = z3.And(i >= 0, i < l.n)
@@ -79,7 +70,11 @@ class Matching(Superposition):
         return z3.Or(self.l.what(s) == WEIGHT, self.l.what(s) == MOMENT)
 
     def agree(
-        self, name: str, at: Sequence[Any], when: Callable[[Where], Sequence[Bool]], reads: Sequence[Read]
+        self,
+        name: str,
+        at: Sequence[Any],
+        when: Callable[[Where], Sequence[Bool]],
+        reads: Sequence[Read],
     ) -> Theorem:
         """The checker's comparisons: of what is read, on the devices where it says that it is right.
 
@@ -95,7 +90,7 @@ class Matching(Superposition):
     # ------------------------------------------------------- what comes out equal
     def _shares_of_states(self) -> Theorem:
         """Of a state, a device has its value as often as it is seen."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
+        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         value = l.original(s, d, j)
         same = k.prove(
             "states_are_alike",
@@ -157,7 +152,7 @@ class Matching(Superposition):
             share(u, j, m, s) == z3.If(sym < s, l.batch(u, m, j, l.n), ZERO),
             given,
             base=[share.start, names],
-            step=[share.next, same.at(i=l.n), slot_is, l.name_is_its_own, names, self._inside()],
+            step=[share.next, same.at(i=l.n), slot_is, l.name_is_its_own, names, self.inside()],
         )
         every = k.induct(
             "contributions_of_micro_steps",
@@ -175,7 +170,7 @@ class Matching(Superposition):
         )
 
     def compares(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
-        """What is compared of an original value, and nothing that is not known: with a state or a gradient."""
+        """What is compared of an original value; and that nothing that is not known is there."""
         l = self.l
         if state is None:
             return self.equals_gradient(t, b, l.d, l.j, l.s, l.i, u)
@@ -188,7 +183,14 @@ class Matching(Superposition):
         return self.equals_state_is.at(t=t, b=b, m=state)
 
     def stands(
-        self, name: str, t: Any, b: Any, state: Any, u: Any, given: Sequence[Bool], uses: Sequence[Theorem]
+        self,
+        name: str,
+        t: Any,
+        b: Any,
+        state: Any,
+        u: Any,
+        given: Sequence[Bool],
+        uses: Sequence[Theorem],
     ) -> Theorem:
         """What compares equal stands for what is needed; `uses` say that it does, and of the names."""
         l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
@@ -223,7 +225,7 @@ class Matching(Superposition):
                 self.shares_of_states.at(i=l.n, **at),
                 *(each.at(i=z3.IntVal(0)) for each in met),
                 *(self.times_is.at(multiple=a, multiplied=own) for a in (ZERO, ONE)),
-                self._inside(),
+                self.inside(),
             ],
         )
         if state is None:
@@ -255,9 +257,7 @@ class Matching(Superposition):
         """What compares equal is right: the weight or the moment of a step, or its whole gradient."""
         l, j = self.l, self.l.j
         state = None if what is None else l.state(what, u)
-        right = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j]}.get(
-            what, l.whole(u, j, l.micro_steps)
-        )
+        right = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j]}.get(what, l.whole(u, j, l.micro_steps))
         names = [] if what is None else [l.names.at(w=what, u=u, m=z3.IntVal(0))]
         about = [*names, l.numbered, *facts]
         stands = self.stands(name, t, b, state, u, given, [compares, *about])
@@ -275,121 +275,4 @@ class Matching(Superposition):
                 *about,
                 *value,
             ],
-        )
-
-    # ------------------------------------------------------------------ the whole run
-    def always(self) -> Theorem:
-        """What devices know, in any place after any line, is what it stands for."""
-        l, k, t, b = self.l, self.k, self.l.t, self.l.b
-        read = [place(t) for place in (l.source, l.second, l.third, l.target)]
-        right = self.right_in(b, *read)
-        step = k.prove("every_line_keeps_it", self.holds(t + 1, b), [*self.line, *right], self.steps())
-        begin = self._begins()
-
-        def at(time: Any) -> dict[str, Any]:
-            device = self.wrong_device(time, b)
-            return {"d": device, "j": self.wrong_element(time, b, device)}
-
-        first, after = z3.IntVal(0), t + 1
-        return k.induct(
-            "nothing_known_is_wrong",
-            t,
-            z3.Not(self.wrong(t, b)),
-            [t <= l.last],
-            base=[
-                self.found.at(t=first),
-                self.found_at.at(t=first, d=at(first)["d"]),
-                begin.at(**at(first)),
-            ],
-            step=[
-                self.found.at(t=after),
-                self.found_at.at(t=after, d=at(after)["d"]),
-                step.at(**at(after)),
-            ],
-            at=[{}, *({"b": place} for place in read)],
-        )
-
-    def _begins(self) -> Theorem:
-        """What places hold at first is what they stand for."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
-        zero = z3.IntVal(0)
-
-        def one_of(word: str) -> Bool:
-            return z3.Or(*(l.start(b) == STARTS[name] for name in STARTS if word in name))
-
-        state = z3.If(one_of("Moment"), l.state(MOMENT, 0), l.state(WEIGHT, 0))
-        empty = z3.Or(one_of("Zero"), l.start(b) == NOTHING)
-        holds = z3.And(z3.Not(empty), z3.Or(z3.Not(one_of("slices")), l.mesh.holds(b, d, j)))
-        value = l.original(state, d, j)
-        shares = k.induct(
-            "shares_at_first",
-            i,
-            self.shares(zero, b, s, d, j, i) == z3.If(z3.And(s == state, d < i, holds), value, ZERO),
-            self.on_a_device,
-            base=[self.shares.start.at(t=zero)],
-            step=[
-                self.shares.next.at(t=zero),
-                l.amounts_begin,
-                *(self.times_is.at(multiple=a, multiplied=l.original(s, i, j)) for a in (ZERO, ONE)),
-            ],
-        )
-        names = [l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)]
-        stands = k.induct(
-            "what_places_stand_for_at_first",
-            s,
-            self.stands_for(zero, b, d, j, s) == z3.If(z3.And(state < s, holds), value, ZERO),
-            self.on_a_device,
-            base=[self.stands_for.start.at(t=zero), *names, l.numbered],
-            step=[self.stands_for.next.at(t=zero), shares.at(i=l.n)],
-        )
-        return k.prove(
-            "it_holds_at_first",
-            z3.Implies(self.knows(zero, b), self.is_right(zero, b)),
-            self.on_a_device,
-            [
-                stands.at(s=l.bound),
-                self.finite,
-                l.begin,
-                l.unknowns_begin,
-                self.not_gone.at(t=zero),
-                l.original_is.at(s=state),
-                *names,
-                l.numbered,
-            ],
-        )
-
-    def at_the_end(self, always: Theorem) -> Theorem:
-        """After every step, every kept copy that compares equal is the single device's."""
-        l, k, u, b, d, j = self.l, self.k, self.l.u, self.l.b, self.l.d, self.l.j
-        ends, kept = k.function("ends", INT, INT), k.function("kept_as", INT, StartSort)
-        end = ends(u)
-        step = [u >= 0, u < l.last, end >= 0, end <= l.last]
-        what = {start: MOMENT if "Moment" in start else WEIGHT for start in KEPT}
-        facts, found, single = {}, [], {}
-
-        def copy(start: str, holds: Bool) -> list[Bool]:
-            return [kept(b) == STARTS[start], *([holds] if "slices" in start else [])]
-
-        for start in KEPT:
-            state = l.state(what[start], u + 1)
-            facts[start] = self.agree(
-                f"copies_kept_as_{start.lower()}_compare_equal",
-                [u, b],
-                lambda at, start=start: [*step, *copy(start, at.holds)],
-                [(end, b, state, u)],
-            )
-        copies = {start: copy(start, l.mesh.holds(b, d, j)) for start in KEPT}
-        for start in KEPT:
-            name = f"kept_{start.lower()}"
-            right = self.read(
-                name, end, b, what[start], u + 1, [*step, *copies[start]], facts[start]
-            )
-            row = (l.omega if what[start] is MOMENT else l.theta)(u + 1)
-            single[STARTS[start]] = row[j]
-            found.append(right)
-        return k.prove(
-            "accepted_schedules_match",
-            l.has(end, b, d)[j] == cases(kept(b), single, ZERO),
-            [*self.on_a_device, *step, z3.Or(*(z3.And(*copy) for copy in copies.values()))],
-            [*found, always.at(t=end)],
         )

@@ -1,4 +1,4 @@
-"""The lines of T4 that operations of a schedule are: `execute`, over the places of values.
+"""The lines of T2 and T4 that operations of a schedule are: `execute`, over the places of values.
 
 Each value that an operation makes is in a place of its own, and what the specification does to make it
 is one line, or one after a copy. So there is no second list of what an operation does.

@@ -1,4 +1,4 @@
-"""Runs of training, single-device and distributed, in symbols: what E1-E3 and T2 are about.
+"""Runs of training, single-device and distributed, in symbols: what E1-E3 are about.
 
 Devices, elements and optimizer states are arbitrary sets, so nothing depends on their number; model
 and optimizer are arbitrary functions; steps and samples are natural numbers.

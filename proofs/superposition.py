@@ -12,21 +12,13 @@ from typing import Any
 
 import z3
 
-from proofs import lines
+from proofs.group_sums import GroupSums
 from proofs.kernel import Bool, Theorem
 from proofs.lines import MOVES, Line
-from proofs.sums import of_sums, total
 from proofs.symbolic_schedule import (
-    BACKWARD,
-    CONTRIBUTION,
     KINDS,
-    MOMENT,
-    NOTHING,
     ONE,
-    UPDATE,
     WEIGHT,
-    WRONG,
-    WRONG_MOMENT,
     ZERO,
     Content,
     Language,
@@ -38,20 +30,12 @@ def moving(at: Callable[[Any, Any], Any], in_group: Any, factor: Any) -> Content
     return Content(at, in_group, ZERO, factor, ZERO, ZERO, ZERO, ZERO)
 
 
-class Superposition:
+class Superposition(GroupSums):
     """By induction over the lines of the flat run."""
 
     def __init__(self, l: Language) -> None:
-        self.l, self.k = l, l.k
-        k, t, b, s, d, i, j = self.k, l.t, l.b, l.s, l.d, l.i, l.j
-        # a product of its own name: where it is not unfolded, it is no product
-        self.factors = k.reals("multiple multiplied")
-        self.times, self.times_is = k.define("times", self.factors, self.factors[0] * self.factors[1])
-        self.share = self.times(l.amount(t, b, s, d, i, j), l.original(s, i, j))
-        self.shares = total(k, "shares", [t, b, s, d, j], i, self.share)
-        self.stands_for = total(
-            k, "stands_for", [t, b, d, j], s, self.shares(t, b, s, d, j, l.n)
-        )
+        super().__init__(l)
+        k, t, b, d, j = self.k, l.t, l.b, l.d, l.j
         self.line = [t >= 0, t < l.last]
         self.on_a_device = [d >= 0, d < l.n]
         self.finite = k.prove(
@@ -59,7 +43,6 @@ class Superposition:
             l.bound >= 0,
             uses=[l.numbered, l.names.at(w=WEIGHT, u=z3.IntVal(0), m=z3.IntVal(0))],
         )
-        self._sums_over_groups()
         self.known = self._never_negative()
         self.not_gone = self._not_gone()
         # a device and an element where a place is not what it stands for, if there are any
@@ -89,97 +72,6 @@ class Superposition:
     def right_in(self, *places: Any) -> list[Bool]:
         """That what is in some places before line t is not wrong."""
         return [z3.Not(self.wrong(self.l.t, place)) for place in places]
-
-    def _inside(self, **at: Any) -> Theorem:
-        return self.l.mesh.inside.at(**at)
-
-    # --------------------------------------------------------- sums over a group
-    def _sums_over_groups(self) -> None:
-        """What the amounts of a group add up to stands for the sum over the group."""
-        l, k = self.l, self.k
-        t, b, s, d, i, c, j = l.t, l.b, l.s, l.d, l.i, l.c, l.j
-        member, size = l.mesh.member(t, d, c), l.mesh.size(t)
-        share = self.times(l.amount(t, b, s, member, i, j), l.original(s, i, j))
-        by_device, of_devices, by_member, self.of_members, swapped = of_sums(
-            k, "group", c, i, share, [t, b, s, d, j]
-        )
-        shares = self.shares(t, b, s, member, j, l.n)
-        by_value, of_values, by_member_too, self.of_value, swapped_too = of_sums(
-            k, "group_values", c, s, shares, [t, b, d, j]
-        )
-        multiple, multiplied = self.factors
-        more = k.reals("further")
-        adds = k.prove(
-            "multiples_add_up",
-            self.times(multiple + more, multiplied)
-            == self.times(multiple, multiplied) + self.times(more, multiplied),
-            uses=[self.times_is, self.times_is.at(multiple=more), self.times_is.at(multiple=multiple + more)],
-        )
-        self.adds = adds
-        amount = l.in_group(t, b, s, d, i, j, c)
-        self.spread = k.induct(
-            "a_groups_amounts_spread",
-            c,
-            self.times(amount, l.original(s, i, j)) == by_member(t, b, s, d, j, i, c),
-            base=[
-                l.in_group.start,
-                by_member.start,
-                self.times_is.at(multiple=ZERO, multiplied=l.original(s, i, j)),
-            ],
-            step=[
-                l.in_group.next,
-                by_member.next,
-                adds.at(
-                    multiple=amount,
-                    further=l.amount(t, b, s, member, i, j),
-                    multiplied=l.original(s, i, j),
-                ),
-            ],
-        )
-        rows = k.induct(
-            "a_members_shares",
-            i,
-            by_device(t, b, s, d, j, c, i) == self.shares(t, b, s, member, j, i),
-            base=[by_device.start, self.shares.start.at(d=member)],
-            step=[by_device.next, self.shares.next.at(d=member)],
-        )
-        members = k.induct(
-            "a_groups_shares",
-            c,
-            of_devices(t, b, s, d, j, l.n, c) == by_member_too(t, b, d, j, s, c),
-            base=[of_devices.start.at(i=l.n), by_member_too.start],
-            step=[of_devices.next.at(i=l.n), by_member_too.next, rows.at(i=l.n), self._inside()],
-        )
-        self.shares_spread = k.prove(
-            "shares_of_a_group",
-            self.of_members(t, b, s, d, j, size, l.n) == by_member_too(t, b, d, j, s, size),
-            (),
-            [swapped.at(c=size, i=l.n), members.at(c=size), self._inside()],
-        )
-        values = k.induct(
-            "a_members_values",
-            s,
-            by_value(t, b, d, j, c, s) == self.stands_for(t, b, member, j, s),
-            base=[by_value.start, self.stands_for.start.at(d=member)],
-            step=[by_value.next, self.stands_for.next.at(d=member)],
-        )
-        everyone = total(k, "group_stands_for", [t, b, d, j, s], c, self.stands_for(t, b, member, j, s))
-        self.group_stands_for = everyone
-        groups = k.induct(
-            "what_a_groups_values_are",
-            c,
-            of_values(t, b, d, j, s, c) == everyone(t, b, d, j, s, c),
-            [s >= 0],
-            base=[of_values.start, everyone.start],
-            step=[of_values.next, everyone.next, values],
-        )
-        self.values_spread = k.prove(
-            "values_of_a_group",
-            self.of_value(t, b, d, j, size, s) == everyone(t, b, d, j, s, size),
-            [s >= 0],
-            [swapped_too.at(c=size), groups.at(c=size), self._inside()],
-        )
-        self.by_member, self.by_member_too = by_member, by_member_too
 
     # ---------------------------------------------------------- lines that move
     def reads(self, move: Line) -> list[tuple[Any, Any]]:
@@ -232,7 +124,7 @@ class Superposition:
             [*given, i >= 0, i < l.n],
             [
                 l.amounts_run.at(b=target),
-                *([self.spread.at(b=source, c=size), self._inside()] if sums else products),
+                *([self.spread.at(b=source, c=size), self.inside()] if sums else products),
                 *([] if sums else [self.times_is.at(multiple=made, multiplied=value)]),
             ],
         )
@@ -259,7 +151,7 @@ class Superposition:
             f"all_shares_after_{move.name}",
             self.shares(t + 1, target, s, d, j, l.n) == whole,
             given,
-            [row.at(i=l.n), self._inside(), *([self.shares_spread.at(b=source)] if sums else [])],
+            [row.at(i=l.n), self.inside(), *([self.shares_spread.at(b=source)] if sums else [])],
         )
         stood = k.induct(
             f"what_stands_after_{move.name}",
@@ -309,7 +201,7 @@ class Superposition:
             l.unknowns_in_group(t, b, d, j, c) >= 0,
             [*self.on_a_device, none, c <= l.mesh.size(t)],
             base=[l.unknowns_in_group.start],
-            step=[l.unknowns_in_group.next, least.at(d=l.mesh.member(t, d, c)), self._inside()],
+            step=[l.unknowns_in_group.next, least.at(d=l.mesh.member(t, d, c)), self.inside()],
         )
         one = k.integers("one_of_them")
         self.part_of_group = k.induct(
@@ -325,21 +217,26 @@ class Superposition:
                 l.unknowns_in_group.next,
                 in_group,
                 least.at(d=l.mesh.member(t, d, c)),
-                self._inside(),
+                self.inside(),
             ],
         )
         read = {(b.get_id(), e.get_id()): (b, e) for move in MOVES for b, e in self.reads(move)}
         step = k.prove(
             "unknowns_count_after_a_line",
             after >= 0,
-            [t >= 0, *self.on_a_device, none, *(z3.Not(negative(t, at(t))) for at in (l.source, l.target))],
+            [
+                t >= 0,
+                *self.on_a_device,
+                none,
+                *(z3.Not(negative(t, at(t))) for at in (l.source, l.target)),
+            ],
             [
                 l.unknowns_run,
                 least,
                 in_group.at(b=l.source(t), c=l.mesh.size(t)),
                 *(least.at(b=b, d=e) for b, e in read.values()),
-                self._inside(),
-                *(self._inside(c=e) for e in (z3.IntVal(0), l.mesh.owner(t, d, j))),
+                self.inside(),
+                *(self.inside(c=e) for e in (z3.IntVal(0), l.mesh.owner(t, d, j))),
             ],
         )
 
@@ -383,12 +280,7 @@ class Superposition:
         )
 
     # ------------------------------------------------------------------ each line
-    def steps(self) -> tuple[Theorem, ...]:
-        """What every line leaves right, by kind."""
-        moves = [self._moved(move) for move in MOVES]
-        return (*moves, self._untouched(), self._dropped(), self._backward(), *self._update())
-
-    def _moved(self, move: Line) -> Theorem:
+    def moved(self, move: Line) -> Theorem:
         l, k, t, b, d, c, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.c, self.l.j
         target = l.target(t)
         given = [t >= 0, l.kind(t) == KINDS[move.name], *self.on_a_device, self.knows(t + 1, target)]
@@ -404,8 +296,8 @@ class Superposition:
             self.finite,
             *(self.fine.at(b=b, d=e) for b, e in read),
             *(self.known.at(b=b, d=e) for b, e in read),
-            self._inside(),
-            *(self._inside(c=e) for e in (z3.IntVal(0), l.mesh.owner(t, d, j))),
+            self.inside(),
+            *(self.inside(c=e) for e in (z3.IntVal(0), l.mesh.owner(t, d, j))),
         ]
         places = [l.source(t), *([target] if move.name in ("keep", "accumulate") else [])]
         if "reduce" in move.name:
@@ -431,7 +323,7 @@ class Superposition:
                         self.known.at(d=member),
                         self.part_of_group.at(one_of_them=c, c=size),
                         self.never,
-                        self._inside(),
+                        self.inside(),
                     ],
                 ).at(b=source, c=size)
             )
@@ -442,8 +334,8 @@ class Superposition:
             facts,
         )
 
-    def _untouched(self) -> Theorem:
-        l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
+    def untouched(self) -> Theorem:
+        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         given = [t >= 0, l.untouched(b)]
         after = {"t": t + 1}
         shares = k.induct(
@@ -464,7 +356,7 @@ class Superposition:
                 self.stands_for.next,
                 self.stands_for.next.at(**after),
                 shares.at(i=l.n),
-                self._inside(),
+                self.inside(),
             ],
         )
         return k.prove(
@@ -481,11 +373,7 @@ class Superposition:
             ],
         )
 
-    def _names(self) -> tuple[Any, ...]:
-        l = self.l
-        return l.t, l.b, l.s, l.d, l.i, l.j
-
-    def _dropped(self) -> Theorem:
+    def dropped(self) -> Theorem:
         l, t, b = self.l, self.l.t, self.l.b
         return self.k.prove(
             "step_dropped",
@@ -494,7 +382,9 @@ class Superposition:
             [l.unknowns_run],
         )
 
-    def _single(self, name: str, t: Any, b: Any, made: Any, given: Sequence[Bool], ran: Theorem) -> Theorem:
+    def single(
+        self, name: str, t: Any, b: Any, made: Any, given: Sequence[Bool], ran: Theorem
+    ) -> Theorem:
         """What a place stands for of which each device has one value once: that value, of its own."""
         l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
         own, at = l.original(made, d, j), {"t": t, "b": b}
@@ -513,107 +403,5 @@ class Superposition:
             self.stands_for(t, b, d, j, s) == z3.If(made < s, own, ZERO),
             [*given, *self.on_a_device, made >= 0],
             base=[self.stands_for.start.at(**at)],
-            step=[self.stands_for.next.at(**at), row.at(i=l.n), self._inside()],
+            step=[self.stands_for.next.at(**at), row.at(i=l.n), self.inside()],
         ).at(s=l.bound)
-
-    # ---------------------------------------------------- lines that compute
-    def _backward(self) -> Theorem:
-        l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
-        now, weight = l.step(t), l.state(WEIGHT, l.step(t))
-        read = {"view": l.source(t), "activations": l.second(t)}
-        right = [l.kind(t) == BACKWARD, l.is_right(t, d)]
-        compares = self.agree(
-            "a_right_backward_compares_equal",
-            [t],
-            lambda at: [l.kind(t) == BACKWARD, at.right],
-            [(t, b, weight, now) for b in read.values()],
-        )
-        rows = [
-            k.extend(
-                f"{name}_is_the_weights",
-                self.read(name, t, b, WEIGHT, now, [*right, *self.line], compares),
-                j,
-            )
-            for name, b in read.items()
-        ]
-        made = l.made_gradient(t, d)
-        names = (
-            l.names.at(w=CONTRIBUTION, u=now, m=l.micro(t)),
-            l.names.at(w=WRONG, u=t, m=z3.IntVal(0)),
-        )
-        given = [*self.line, l.kind(t) == BACKWARD]
-        target = l.target(t)
-        stands = self._single(
-            "a_gradient", t + 1, target, made, given, l.amounts_run.at(b=target)
-        )
-        return k.prove(
-            "step_backward",
-            self.is_right(t + 1, target),
-            [*given, *self.on_a_device, self.knows(t + 1, target), *self.right_in(*read.values())],
-            [
-                l.runs.at(b=target),
-                self.not_gone.at(t=t + 1, b=target),
-                stands,
-                *rows,
-                *names,
-                l.numbered,
-                l.original_is.at(s=made),
-            ],
-        )
-
-    def _update(self) -> list[Theorem]:
-        l, k, t, b, s, d, i, j = self.l, self.k, *self._names()
-        now = l.step(t)
-        read = (
-            ("old_weight", l.source(t), WEIGHT),
-            ("old_moment", l.second(t), MOMENT),
-            ("gradient", l.third(t), None),
-        )
-        met = [l.kind(t) == UPDATE, l.is_met(t, d, j)]
-        compares = self.agree(
-            "a_met_update_compares_equal",
-            [t],
-            lambda at: [l.kind(t) == UPDATE, at.met],
-            [(t, b, None if w is None else l.state(w, now), now) for _, b, w in read],
-        )
-        right = [
-            self.read(name, t, b, w, now, [*met, *self.line], compares) for name, b, w in read
-        ]
-        given = [*self.line, l.kind(t) == UPDATE]
-        found = []
-        places = l.target(t), l.second(t)
-        states = (WEIGHT, WRONG), (MOMENT, WRONG_MOMENT)
-        named = zip(("weight", "moment"), places, l.made_states(t, d, j), states, strict=True)
-        for name, place, made, kinds in named:
-            other = [l.target(t) != l.second(t)] if name == "weight" else []
-            stands = self._single(
-                f"a_new_{name}", t + 1, place, made, [*given, *other], l.amounts_run.at(b=place)
-            )
-            names = (
-                l.names.at(w=w, u=u, m=z3.IntVal(0))
-                for w, u in zip(kinds, (now + 1, t), strict=True)
-            )
-            found.append(
-                k.prove(
-                    f"step_new_{name}",
-                    self.is_right(t + 1, place),
-                    [
-                        *given,
-                        *other,
-                        *self.on_a_device,
-                        self.knows(t + 1, place),
-                        *self.right_in(*(b for _, b, _ in read)),
-                    ],
-                    [
-                        l.runs.at(b=place),
-                        self.not_gone.at(t=t + 1, b=place),
-                        stands,
-                        *right,
-                        *names,
-                        l.numbered,
-                        l.original_is.at(s=made),
-                        l.trains.at(u=now),
-                    ],
-                )
-            )
-        return found

@@ -87,7 +87,7 @@ class OneAxis:
 
 
 class CheckedLanguage(Language):
-    """The language, and the checker's run. f stands for the place of the first device, p of a device."""
+    """The language, and the checker's run. f is the place of the first device, p that of a device."""
 
     def _mesh(self) -> OneAxis:
         self.f, self.p, self.op = self.k.integers("f p op")

@@ -14,7 +14,7 @@ from typing import Any
 import z3
 
 from proofs import lines
-from proofs.kernel import Bool, Kernel, Theorem
+from proofs.kernel import Bool, Kernel
 from proofs.lines import FIRST, MOVES, OWNER, Line
 from proofs.sums import total
 from spec.operators import OTHER, Offset
@@ -35,6 +35,11 @@ NOTHING = _starts[-1]
 PLACES: dict[Offset, int] = {OWNER: 0, FIRST: 1, OTHER: 2}  # a device's place as a number
 FIRSTS = (OWNER, FIRST)  # where the first device may be
 ZERO, ONE = z3.RealVal(0), z3.RealVal(1)
+
+
+def indicator(said: Any) -> Any:
+    """1 where a formula holds, 0 elsewhere."""
+    return z3.If(said, ONE, ZERO)
 
 
 def cases(term: Any, table: dict[Any, Any], otherwise: Any) -> Any:
@@ -365,22 +370,23 @@ class Language:
     def _groups_of_amounts(self) -> None:
         k, t, b, s, d, i, c, j = self.k, self.t, self.b, self.s, self.d, self.i, self.c, self.j
         member, size = self.mesh.member(t, d, c), self.mesh.size(t)
-        self.in_group = total(
-            k, "in_group", [t, b, s, d, i, j], c, self.amount(t, b, s, member, i, j)
-        )
+        self.in_group = total(k, "in_group", [t, b, s, d, i, j], c, self.amount(t, b, s, member, i, j))
         self.unknowns_in_group = total(
             k, "unknowns_in_group", [t, b, d, j], c, self.unknowns(t, b, member, j)
         )
-        lost = z3.If(self.is_lost(t, d, j), ONE, ZERO)
+        lost = indicator(self.is_lost(t, d, j))
+        weight, moment = self.made_states(t, d, j)
+        gradient, weight, moment = (
+            indicator(z3.And(s == made, i == d)) for made in (self.made_gradient(t, d), weight, moment)
+        )
         self.of_amounts = Content(
             lambda b, e: self.amount(t, b, s, e, i, j),
             self.in_group(t, self.source(t), s, d, i, j, size),
             ZERO,
             self.factor(t),
-            *(
-                z3.If(z3.And(s == made, i == d), ONE, ZERO)
-                for made in (self.made_gradient(t, d), *self.made_states(t, d, j))
-            ),
+            gradient,
+            weight,
+            moment,
             ZERO,
         )
         self.of_unknowns = Content(

@@ -1,4 +1,4 @@
-"""T1, T2: the operator algebra is what operators do to values, and what the verdict asks suffices."""
+"""T1: the operator algebra is what operators do to values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ from typing import Any
 import z3
 
 from proofs.claim import claim
-from proofs.equivalence import match_follows
 from proofs.kernel import Kernel, Theorem
-from proofs.runs import Distributed
 from proofs.sums import Sum, closed_form, equal_terms, of_sums, partition, total
 from spec import operators as spec
 from spec.operators import ALL, KEEP, OTHER, OWNER, SLICE, SUM, SUM_SLICE, Operator, PerDevice, Source
@@ -335,116 +333,4 @@ def _parts_of_a_norm(k: Kernel) -> tuple[Theorem, ...]:
             parts(elements, n) == whole(elements),
             uses=[one.at(**at), some],
         ),
-    )
-
-
-@claim("T2")
-def accepted_schedules_match(k: Kernel) -> tuple[Theorem, ...]:
-    """What the verdict requires implies gradient integrity, and with E1 Match at every step.
-
-    Accepted: what a device applies is every micro-step's contribution, summed over every axis, once;
-    what is read is current, and resting copies agree. However the samples are assigned to devices
-    and micro-steps. Shown for two batch axes of any sizes; one axis is the case where the other has
-    one device. (Claim T2)
-    """
-    return (_accepted_matches(k, 2),)
-
-
-def _accepted_matches(k: Kernel, axes: int) -> Theorem:
-    r = Distributed(k)
-    t, d, j, x = r.t, r.d, r.j, r.x
-    levels = ["micro_step", *(f"axis{a}" for a in range(axes))]
-    places = [k.function(f"{level}_of", z3.IntSort(), z3.IntSort(), z3.IntSort()) for level in levels]
-    counts = [k.fixed(f"{level}s", z3.IntSort()) for level in levels]
-    placed = [
-        k.suppose(f"each_sample_has_one_{level}", [t, x], z3.And(place(t, x) >= 0, place(t, x) < count))
-        for level, place, count in zip(levels, places, counts, strict=True)
-    ]
-    indices = [k.integers(level) for level in levels]
-    term = r.as_seen.term
-    # the sum over all indices of what each device contributed, level by level, from the inside
-    facts: list[tuple[Sum, Theorem]] = []
-    conditioned = [term]
-    for place, index in zip(places, indices, strict=True):
-        conditioned.append(z3.If(place(t, x) == index, conditioned[-1], z3.RealVal(0)))
-    nested: Any = None
-    equal: Theorem | None = None
-    for depth in reversed(range(len(levels))):
-        outer = [t, j, *indices[:depth]]
-        name = levels[depth]
-        share, parts, whole, one = partition(
-            k,
-            name,
-            indices[depth],
-            x,
-            lambda item, p=places[depth]: p(t, item),
-            placed[depth],
-            counts[depth],
-            conditioned[depth],
-            outer,
-        )
-        if nested is None:
-            inner = share(*outer, indices[depth], r.batch(t))
-            nested = total(k, f"over_{name}", outer, indices[depth], inner)
-            same = equal_terms(
-                k,
-                f"{name}_sums",
-                nested,
-                _at_batch(parts, outer, r),
-            )
-        else:
-            below = nested(*outer, indices[depth], counts[depth + 1])
-            nested = total(k, f"over_{name}", outer, indices[depth], below)
-            renamed = equal_terms(k, f"{name}_shares", share, facts[-1][0])
-            same = equal_terms(
-                k,
-                f"{name}_sums",
-                nested,
-                _at_batch(parts, outer, r),
-                uses=[facts[-1][1], renamed.at(x=r.batch(t)), r.counted],
-            )
-        done = k.prove(
-            f"{name}s_make_the_whole",
-            nested(*outer, counts[depth]) == whole(*outer, r.batch(t)),
-            uses=[
-                same.at(**{name: counts[depth]}),
-                one.at(x=r.batch(t)),
-                r.counted,
-                placed[depth].at(x=0),
-            ],
-        )
-        facts.append((whole, done))
-        equal = done
-    assert equal is not None
-    everything = equal_terms(k, "the_samples", facts[-1][0], r.as_seen)
-    accepted = k.suppose(
-        "accepted_every_contribution_once",
-        [t, d, j],
-        z3.Implies(r.updates(d, j), r.applied(t, d)[j] == nested(t, j, counts[0])),
-    )
-    integrity = k.prove(
-        "accepted_schedules_have_gradient_integrity",
-        z3.Implies(r.updates(d, j), r.applied(t, d)[j] == r.as_seen(t, j, r.batch(t))),
-        uses=[accepted, equal, everything.at(x=r.batch(t)), r.counted],
-    )
-    return match_follows(r, integrity, r.fresh_sum(r.suppose_freshness()))
-
-
-@dataclass(frozen=True)
-class _Upto:
-    """A sum whose item bound is the batch."""
-
-    index: Any
-    start: Theorem
-    next: Theorem
-    upto: Callable[[Any], Any]
-
-
-def _at_batch(parts: Sum, outer: list[Any], r: Distributed) -> _Upto:
-    batch = {"x": r.batch(r.t)}
-    return _Upto(
-        parts.index,
-        parts.start.at(**batch),
-        parts.next.at(**batch),
-        lambda bound: parts(*outer, r.batch(r.t), bound),
     )

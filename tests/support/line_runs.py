@@ -8,7 +8,7 @@ from functools import cache
 import z3
 
 from proofs import lines
-from proofs.comparisons import ACTIVATIONS, KEPT, OLD_MOMENT, OLD_WEIGHT, VIEW, WHOLE
+from proofs.form_needs import ACTIVATIONS, KEPT, OLD_MOMENT, OLD_WEIGHT, VIEW, WHOLE
 from proofs.lines import FIRST, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Checker
 from proofs.operation_lines import NotCovered, Places
 from proofs.symbolic_checker import by_place
