@@ -31,7 +31,8 @@ class LineAt:
     """One line of the flat run: of a kind of `lines.MOVES`, a backward or an update; its places.
 
     A backward drops its second source, the activations; an update leaves the moments there. Of tied
-    parameters, the contributions of the second use are those of as many more micro-steps.
+    parameters, the contributions of the second use are those of as many more micro-steps. `axis`: along
+    which it is done.
     """
 
     kind: str
@@ -42,13 +43,15 @@ class LineAt:
     factor: Number = 1
     step: int = 0
     micro_step: int = 0
+    axis: str = ""
 
 
 class Places:
     """A domain of values (`spec.semantics.Domain`) that are places, written by lines.
 
     `starts`: what places hold at first, by `lines.STARTS`. `ends`: how many lines there are up to the
-    end of each step. `kept_as`: what is compared at these ends, likewise. Raises NotCovered.
+    end of each step. `kept_as`: what is compared at these ends, likewise; `kept_axes`: along which axes
+    it is cut. Raises NotCovered.
     """
 
     def __init__(
@@ -56,7 +59,6 @@ class Places:
     ) -> None:
         training = schedule.training
         for name, used in (
-            ("several axes", len(schedule.axes) != 1),
             ("an optimizer without moments", policy.k == 0),
             ("clips", training.clip),
             ("statistics", training.statistics),
@@ -72,6 +74,7 @@ class Places:
         self.starts: dict[int, str] = {}
         self.ends: list[int] = []
         self.kept_as: dict[int, str] = {}
+        self.kept_axes: dict[int, Axes] = {}
 
     def initial(self) -> Store:
         """The store before the first step."""
@@ -84,7 +87,9 @@ class Places:
             for state, kind, _ in kept:
                 name = kind.capitalize()
                 slices = self.schedule.rest(state).sharded
-                self.kept_as[self._place()] = f"{name}_slices" if slices else f"{name}s"
+                place = self._place()
+                self.kept_as[place] = f"{name}_slices" if slices else f"{name}s"
+                self.kept_axes[place] = slices
         for place, (_, _, value) in zip(self.kept_as, kept, strict=True):
             self._write("copy", value, place)
         self.ends.append(len(self.lines))
@@ -101,20 +106,20 @@ class Places:
         """What is whole is cut: whether that is refused, the verdict says."""
 
     def sum(self, value: int, axis: str) -> int:
-        return self._write("all_reduce", value)
+        return self._write("all_reduce", value, axis=axis)
 
     def owners(self, value: int, axis: str, shift: int = 0) -> int:
         self._unshifted(shift)
-        return self._write("all_gather", value)
+        return self._write("all_gather", value, axis=axis)
 
     def first(self, value: int, axis: str) -> int:
-        return self._write("broadcast", value)
+        return self._write("broadcast", value, axis=axis)
 
     def replace(self, old: int, new: int, axes: Axes, shift: int = 0) -> int:
-        if not axes:
-            return new
         self._unshifted(shift)
-        return self._write("keep", new, self._copy(old))
+        for axis in axes:
+            new = self._write("keep", new, self._copy(old), axis=axis)
+        return new
 
     def add(self, value: int, other: int) -> int:
         return self._write("accumulate", other, self._copy(value))

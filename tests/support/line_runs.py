@@ -240,6 +240,8 @@ def checked(schedule, mesh, micro_steps, policy, firsts, steps):
 
 def run_beside(schedule, mesh, micro_steps, policy, steps):
     """Run a schedule both ways. Raises AssertionError where a form is another; NotCovered, Rejected."""
+    if len(schedule.axes) != 1:
+        raise NotCovered("several axes")
     places = Places(schedule, mesh, micro_steps, policy)
     (axis,) = schedule.axes
     store = places.initial()
