@@ -49,7 +49,7 @@ class EveryLine(Matching):
         rows = [
             k.extend(
                 f"{name}_is_the_weights",
-                self.read(name, t, b, WEIGHT, now, [*right, *self.line], compares),
+                self.read(name, t, b, WEIGHT, now, right, compares),
                 j,
             )
             for name, b in read.items()
@@ -59,13 +59,19 @@ class EveryLine(Matching):
             l.names.at(w=CONTRIBUTION, u=now, m=l.micro(t)),
             l.names.at(w=WRONG, u=t, m=z3.IntVal(0)),
         )
-        given = [*self.line, l.kind(t) == BACKWARD]
+        given = [t >= 0, l.kind(t) == BACKWARD]
         target = l.target(t)
         stands = self.single("a_gradient", t + 1, target, made, given, l.amounts_run.at(b=target))
         return k.prove(
             "step_backward",
             self.is_right(t + 1, target),
-            [*given, *self.on_a_device, self.knows(t + 1, target), *self.right_in(*read.values())],
+            [
+                *given,
+                t < l.last,
+                *self.on_a_device,
+                self.knows(t + 1, target),
+                *self.right_in(*read.values()),
+            ],
             [
                 l.runs.at(b=target),
                 self.not_gone.at(t=t + 1, b=target),
@@ -92,8 +98,8 @@ class EveryLine(Matching):
             lambda at: [l.kind(t) == UPDATE, at.met],
             [(t, b, None if w is None else l.state(w, now), now) for _, b, w in read],
         )
-        right = [self.read(name, t, b, w, now, [*met, *self.line], compares) for name, b, w in read]
-        given = [*self.line, l.kind(t) == UPDATE]
+        right = [self.read(name, t, b, w, now, met, compares) for name, b, w in read]
+        given = [t >= 0, l.kind(t) == UPDATE]
         found = []
         places = l.target(t), l.second(t)
         states = (WEIGHT, WRONG), (MOMENT, WRONG_MOMENT)
@@ -113,6 +119,7 @@ class EveryLine(Matching):
                     [
                         *given,
                         *other,
+                        t < l.last,
                         *self.on_a_device,
                         self.knows(t + 1, place),
                         *self.right_in(*(b for _, b, _ in read)),
@@ -140,7 +147,7 @@ class EveryLine(Matching):
     def always(self) -> Theorem:
         """What devices know, in any place after any line, is what it stands for."""
         l, k, t, b = self.l, self.k, self.l.t, self.l.b
-        read = [place(t) for place in (l.source, l.second, l.third, l.target)]
+        read = [place(t) for place in (l.source, l.second, l.third)]
         right = self.right_in(b, *read)
         step = k.prove("every_line_keeps_it", self.holds(t + 1, b), [*self.line, *right], self.steps())
         begin = self._begins()
@@ -184,7 +191,7 @@ class EveryLine(Matching):
             "shares_at_first",
             i,
             self.shares(zero, b, s, d, j, i) == z3.If(z3.And(s == state, d < i, holds), value, ZERO),
-            self.on_a_device,
+            [d >= 0],
             base=[self.shares.start.at(t=zero)],
             step=[
                 self.shares.next.at(t=zero),
@@ -207,7 +214,6 @@ class EveryLine(Matching):
             self.on_a_device,
             [
                 stands.at(s=l.bound),
-                self.finite,
                 l.begin,
                 l.unknowns_begin,
                 self.not_gone.at(t=zero),
@@ -243,7 +249,8 @@ class EveryLine(Matching):
         copies = {start: copy(start, l.mesh.holds(b, d, j)) for start in KEPT}
         for start in KEPT:
             name = f"kept_{start.lower()}"
-            right = self.read(name, end, b, what[start], u + 1, [*step, *copies[start]], facts[start])
+            given = [*step, *copies[start]]
+            right = self.read(name, end, b, what[start], u + 1, given, facts[start], by_a_line=False)
             row = (l.omega if what[start] is MOMENT else l.theta)(u + 1)
             single[STARTS[start]] = row[j]
             found.append(right)

@@ -102,7 +102,7 @@ class Exactness(EveryLine):
         """A place stands for how often the device has the odd value: it has nothing of all others."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         odd, contributor = self.odd, self.contributor
-        given = [*self.on_a_device, z3.Not(self.faulty(t, b, d, j)), z3.Not(self.is_wrong(odd))]
+        given = [z3.Not(self.faulty(t, b, d, j))]
         once = l.amount(t, b, s, d, contributor, j)
         state = self.is_state(odd)
         of_it = z3.If(state, self.seen(t, b, s, d, j, i), z3.If(contributor < i, once, ZERO))
@@ -133,15 +133,14 @@ class Exactness(EveryLine):
             self.stands_for(t, b, d, j, s) == z3.If(odd < s, found, ZERO),
             [*given, odd >= 0, contributor >= 0, contributor < l.n],
             base=[self.stands_for.start],
-            step=[self.stands_for.next, shares.at(i=l.n), self.inside()],
+            step=[self.stands_for.next, shares.at(i=l.n)],
         ).at(s=l.bound)
 
     def unequal(self, always: Theorem) -> tuple[Theorem, ...]:
         """What compares unequal, of what is known and made of no wrong value, is another value."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         u, odd, contributor = l.u, self.odd, self.contributor
-        given = [*self.met_here(), contributor >= 0, contributor < l.n]
-        facts = [self._stands_for_it(), self.fine, always, self.finite]
+        facts = [self._stands_for_it(), self.fine, always]
         of_step = l.is_of_step(odd, u)
         alone = k.induct(
             "the_odd_value_of_all_devices",
@@ -155,12 +154,11 @@ class Exactness(EveryLine):
             "the_whole_gradient_of_the_model",
             s,
             self.of_step(u, j, s) == indicator(z3.And(odd < s, of_step)),
-            [z3.Not(self.is_wrong(odd)), odd >= 0, contributor >= 0, contributor < l.n],
+            [odd >= 0, contributor >= 0, contributor < l.n],
             base=[self.of_step.start],
-            step=[self.of_step.next, alone.at(i=l.n), self.inside()],
+            step=[self.of_step.next, alone.at(i=l.n)],
         )
         named = [
-            l.numbered,
             l.name_is_its_own.at(s=odd),
             self.one_name.at(s=odd),
             self.scheduled,
@@ -174,7 +172,7 @@ class Exactness(EveryLine):
             return k.prove(
                 f"{name}_that_compare_unequal_differ",
                 l.has(t, b, d)[j] != right,
-                [*given, unequal],
+                [*self.met_here(), unequal],
                 [*facts, self.compared(t, b, state, u).at(**at), *about],
             )
 
@@ -200,7 +198,6 @@ class Exactness(EveryLine):
             *self.on_a_device,
             self.knows(l.t, l.b),
             z3.Not(self.faulty(l.t, l.b, l.d, l.j)),
-            z3.Not(self.is_wrong(odd)),
         ]
 
 

@@ -166,7 +166,7 @@ class Matching(Superposition):
             "contributions_are_the_whole_gradient",
             self.of_step(u, j, l.bound) == l.whole(u, j, l.micro_steps),
             [u >= 0, u <= l.last],
-            [one.at(s=l.bound), every.at(m=l.micro_steps), self.finite, l.numbered],
+            [one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered],
         )
 
     def compares(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
@@ -205,12 +205,15 @@ class Matching(Superposition):
             i,
             shares == z3.If(of_step, l.all(s, j, i), ZERO),
             [*given, z3.Not(self.is_state(s)), i <= l.n],
-            base=[self.shares.start.at(**at), l.all.start],
+            base=[self.shares.start.at(**at), *([l.all.start] if state is None else [])],
             step=[
                 self.shares.next.at(**at),
-                l.all.next,
+                *([l.all.next] if state is None else []),
                 *met,
-                *(self.times_is.at(multiple=a, multiplied=value) for a in (ZERO, ONE)),
+                *(
+                    self.times_is.at(multiple=a, multiplied=value)
+                    for a in ((ZERO, ONE) if state is None else (ZERO,))
+                ),
             ],
         )
         own = l.original(s, d, j)
@@ -224,15 +227,17 @@ class Matching(Superposition):
                 others.at(i=l.n),
                 self.shares_of_states.at(i=l.n, **at),
                 *(each.at(i=z3.IntVal(0)) for each in met),
-                *(self.times_is.at(multiple=a, multiplied=own) for a in (ZERO, ONE)),
-                self.inside(),
+                *(
+                    self.times_is.at(multiple=a, multiplied=own)
+                    for a in ((ZERO,) if state is None else (ZERO, ONE))
+                ),
             ],
         )
         if state is None:
             right = self.of_step(u, j, s)
             base, step = [self.of_step.start.at(u=u)], [self.of_step.next.at(u=u)]
         else:
-            right = z3.If(z3.And(state < s), l.original(state, d, j), ZERO)
+            right = z3.If(state < s, l.original(state, d, j), ZERO)
             base, step = [], []
         return k.induct(
             f"what_{name}_stands_for",
@@ -252,16 +257,20 @@ class Matching(Superposition):
         u: Any,
         given: Sequence[Bool],
         compares: Theorem,
-        *facts: Theorem,
+        by_a_line: bool = True,
     ) -> Theorem:
         """What compares equal is right: the weight or the moment of a step, or its whole gradient."""
         l, j = self.l, self.l.j
         state = None if what is None else l.state(what, u)
         right = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j]}.get(what, l.whole(u, j, l.micro_steps))
-        names = [] if what is None else [l.names.at(w=what, u=u, m=z3.IntVal(0))]
-        about = [*names, l.numbered, *facts]
-        stands = self.stands(name, t, b, state, u, given, [compares, *about])
-        value = [self.whole.at(u=u)] if what is None else [l.original_is.at(s=state)]
+        steps = [l.numbered] if by_a_line else []
+        names = [] if what is None else [l.names.at(w=what, u=u, m=z3.IntVal(0)), *steps]
+        stands = self.stands(name, t, b, state, u, given, [compares, *names])
+        value = (
+            [self.whole.at(u=u), l.finite, *steps]
+            if what is None
+            else [l.original_is.at(s=state), *names]
+        )
         return self.k.prove(
             f"{name}_is_right",
             l.has(t, b, l.d)[j] == right,
@@ -271,8 +280,6 @@ class Matching(Superposition):
                 stands,
                 compares.at(s=z3.IntVal(0), i=z3.IntVal(0)),
                 self.compared(t, b, state, u).at(s=z3.IntVal(0), i=z3.IntVal(0)),
-                self.finite,
-                *about,
                 *value,
             ],
         )

@@ -18,7 +18,6 @@ from proofs.lines import MOVES, Line
 from proofs.symbolic_schedule import (
     KINDS,
     ONE,
-    WEIGHT,
     ZERO,
     Content,
     Language,
@@ -38,11 +37,6 @@ class Superposition(GroupSums):
         k, t, b, d, j = self.k, l.t, l.b, l.d, l.j
         self.line = [t >= 0, t < l.last]
         self.on_a_device = [d >= 0, d < l.n]
-        self.finite = k.prove(
-            "there_are_original_values",
-            l.bound >= 0,
-            uses=[l.numbered, l.names.at(w=WEIGHT, u=z3.IntVal(0), m=z3.IntVal(0))],
-        )
         self.known = self._never_negative()
         self.not_gone = self._not_gone()
         # a device and an element where a place is not what it stands for, if there are any
@@ -116,8 +110,11 @@ class Superposition(GroupSums):
         after = {"t": t + 1, "b": target}
         value = l.original(s, i, j)
         amounts = [l.amount(t, b, s, e, i, j) for b, e in read]
-        products = [self.times_is.at(multiple=m, multiplied=value) for m in (ZERO, *amounts)]
         made = l.amount(t + 1, target, s, d, i, j)
+        multiples = {"accumulate": [*amounts, made], "scale": [*amounts, made], "zero": [ZERO]}
+        products = [
+            self.times_is.at(multiple=m, multiplied=value) for m in multiples.get(move.name, [])
+        ]
         one = k.prove(
             f"a_share_after_{move.name}",
             self.times(made, value) == share,
@@ -125,7 +122,6 @@ class Superposition(GroupSums):
             [
                 l.amounts_run.at(b=target),
                 *([self.spread.at(b=source, c=size), self.inside()] if sums else products),
-                *([] if sums else [self.times_is.at(multiple=made, multiplied=value)]),
             ],
         )
         at = [{"b": b, "d": e} for b, e in read]
@@ -228,14 +224,13 @@ class Superposition(GroupSums):
                 t >= 0,
                 *self.on_a_device,
                 none,
-                *(z3.Not(negative(t, at(t))) for at in (l.source, l.target)),
+                z3.Not(negative(t, l.source(t))),
             ],
             [
                 l.unknowns_run,
                 least,
                 in_group.at(b=l.source(t), c=l.mesh.size(t)),
-                *(least.at(b=b, d=e) for b, e in read.values()),
-                self.inside(),
+                *(least.at(b=b, d=e) for b, e in read.values() if not b.eq(l.target(t))),
                 *(self.inside(c=e) for e in (z3.IntVal(0), l.mesh.owner(t, d, j))),
             ],
         )
@@ -244,7 +239,7 @@ class Superposition(GroupSums):
             where = device(time, b)
             return {"d": where, "j": element(time, b, where)}
 
-        zero, reads = z3.IntVal(0), ({"b": l.source(t)}, {"b": l.target(t)})
+        zero = z3.IntVal(0)
         self.never = k.induct(
             "nothing_is_below_nothing",
             t,
@@ -259,7 +254,7 @@ class Superposition(GroupSums):
                 found_below.at(t=t + 1, d=device(t + 1, b)),
                 step.at(**at(t + 1)),
             ],
-            at=[{}, *reads],
+            at=[{}, {"b": l.source(t)}],
         )
         return k.prove(
             "what_is_not_known_counts", here >= 0, [t >= 0, *self.on_a_device], [self.never, least]
@@ -283,24 +278,27 @@ class Superposition(GroupSums):
     def moved(self, move: Line) -> Theorem:
         l, k, t, b, d, c, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.c, self.l.j
         target = l.target(t)
-        given = [t >= 0, l.kind(t) == KINDS[move.name], *self.on_a_device, self.knows(t + 1, target)]
+        given, known = [t >= 0, l.kind(t) == KINDS[move.name]], self.knows(t + 1, target)
         if move.name == "release":
-            false = z3.BoolVal(False)
-            return k.prove("step_release", false, given, [l.unknowns_run.at(b=target)])
+            return k.prove("step_release", z3.Not(known), given, [l.unknowns_run.at(b=target)])
+        if move.name != "zero":
+            given += [*self.on_a_device, known]
         read = self.reads(move)
         facts = [
             l.runs.at(b=target),
             l.unknowns_run.at(b=target),
             self.not_gone.at(t=t + 1, b=target),
             self.law(move).at(s=l.bound),
-            self.finite,
+            l.finite,
             *(self.fine.at(b=b, d=e) for b, e in read),
-            *(self.known.at(b=b, d=e) for b, e in read),
-            self.inside(),
-            *(self.inside(c=e) for e in (z3.IntVal(0), l.mesh.owner(t, d, j))),
         ]
+        if move.name == "accumulate":
+            facts += [self.known.at(b=b, d=e) for b, e in read]
+        coordinates = {"all_gather": l.mesh.owner(t, d, j), "broadcast": z3.IntVal(0)}
+        facts += [self.inside(c=c) for name, c in coordinates.items() if name == move.name]
         places = [l.source(t), *([target] if move.name in ("keep", "accumulate") else [])]
         if "reduce" in move.name:
+            facts.append(self.inside())
             member, size = l.mesh.member(t, d, c), l.mesh.size(t)
             source = l.source(t)
             facts.append(
@@ -368,7 +366,7 @@ class Superposition(GroupSums):
                 l.unknowns_run,
                 self.not_gone.at(t=t + 1),
                 same.at(s=l.bound),
-                self.finite,
+                l.finite,
                 self.fine,
             ],
         )
@@ -393,7 +391,7 @@ class Superposition(GroupSums):
             f"shares_of_{name}",
             i,
             self.shares(t, b, s, d, j, i) == z3.If(z3.And(s == made, d < i), own, ZERO),
-            [*given, *self.on_a_device, i <= l.n],
+            [*given, d >= 0, i <= l.n],
             base=[self.shares.start.at(**at)],
             step=[self.shares.next.at(**at), ran, *of],
         )
@@ -403,5 +401,5 @@ class Superposition(GroupSums):
             self.stands_for(t, b, d, j, s) == z3.If(made < s, own, ZERO),
             [*given, *self.on_a_device, made >= 0],
             base=[self.stands_for.start.at(**at)],
-            step=[self.stands_for.next.at(**at), row.at(i=l.n), self.inside()],
+            step=[self.stands_for.next.at(**at), row.at(i=l.n)],
         ).at(s=l.bound)

@@ -354,7 +354,7 @@ class Language:
             "amounts_run_the_lines",
             [t, b, s, d, i, j],
             z3.Implies(
-                z3.And(i >= 0, i < self.n),
+                z3.And(t >= 0, i >= 0, i < self.n),
                 self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
             ),
         )
@@ -364,7 +364,7 @@ class Language:
         self.unknowns_run = k.suppose(
             "unknowns_run_the_lines",
             [t, b, d, j],
-            self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns),
+            z3.Implies(t >= 0, self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns)),
         )
 
     def _groups_of_amounts(self) -> None:
