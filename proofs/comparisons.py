@@ -8,8 +8,8 @@ from typing import Any
 import z3
 
 from proofs.claim import claim
-from proofs.form_needs import ABSENT, RULES, SAME_ON_ALL, SUMMED, FormNeeds
-from proofs.form_parts import COUNT
+from proofs.form_needs import ABSENT, CANCELLED, ONCE, RULES, SAME_ON_ALL, SUMMED, FormNeeds
+from proofs.form_parts import COUNT, occurs
 from proofs.kernel import Bool, Kernel, Theorem
 from proofs.lines import FIRST, MOVES, OWNER
 from proofs.matching import Read, Where
@@ -32,6 +32,15 @@ from proofs.symbolic_schedule import (
 class Comparisons(FormNeeds):
     """What the checker compares by place, all devices have."""
 
+    def __init__(self, l: Represented) -> None:
+        super().__init__(l)
+        self.are_there = self.k.prove(
+            "there_are_devices_where_they_are",
+            self.there_are(self.here["f"], self.here["p"]),
+            self.on_a_device,
+            [self.there_are_is.at(**self.here), l.mesh.some],
+        )
+
     @property
     def here(self) -> dict[str, Any]:
         """The places of device d and of the first device, of element j."""
@@ -48,7 +57,8 @@ class Comparisons(FormNeeds):
             if state is None
             else self.form_equals_state_is.at(t=t, b=b, m=state, **self.here)
         )
-        means = [self.means[rule].at(**l.as_read(form), **l.viewed(l.one_of(i, d))) for rule in RULES]
+        rules = [rule for rule in RULES if rule != (ONCE if state is None else SUMMED)]
+        means = [self.means[rule].at(**l.as_read(form), **l.viewed(l.one_of(i, d))) for rule in rules]
         return k.prove(
             f"{name}_compares_alike",
             self.compares(t, b, state, u),
@@ -61,7 +71,7 @@ class Comparisons(FormNeeds):
                 self.seen_is.at(t=t, b=b),
                 self.counted.at(**l.as_read(unknown)),
                 *means,
-                l.mesh.inside,
+                l.mesh.some,
             ],
         )
 
@@ -83,12 +93,13 @@ class Comparisons(FormNeeds):
         )
         on = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), l.mesh.holds(l.b, l.d, l.j))
         there = z3.And(*when(on), *self.on_a_device)
+        holds = [l.mesh.holds_is] if occurs(on.holds, there) else []
         alike = [self.as_amounts(f"{name}_{i}", *read) for i, read in enumerate(reads)]
         return k.prove(
             f"amounts_where_{name}",
             z3.Implies(there, z3.And(*(self.compares(*read) for read in reads))),
             (),
-            [compares.at(**self.here), self.there_are_is.at(**self.here), l.mesh.inside, *alike],
+            [compares.at(**self.here), self.are_there, *holds, *alike],
         )
 
     # ------------------------------------------------------------ what compares unequal
@@ -97,7 +108,9 @@ class Comparisons(FormNeeds):
         l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
         odd, f = self.odd, self.here["f"]
         form = l.form(t, b, odd, f)
-        shown = [self.shows(rule).at(i=l.owner(j), **l.as_read(form)) for rule in (SUMMED, ABSENT)]
+        shown = {
+            rule: self.shows(rule).at(i=l.owner(j), **l.as_read(form)) for rule in (ABSENT, SUMMED)
+        }
         found = []
         for name, what, differs in zip(
             ("weights", "moments", "gradients"),
@@ -132,12 +145,12 @@ class Comparisons(FormNeeds):
                         self.compared(t, b, state, u).at(s=odd, i=who),
                         l.amount_is.at(s=odd, i=who),
                         self.seen_is.at(s=odd),
-                        *shown,
+                        *([shown[ABSENT]] if state is not None else shown.values()),
                         *(
                             self.means[rule].at(**l.as_read(form), **l.viewed(l.one_of(who, d)))
-                            for rule in SAME_ON_ALL
+                            for rule in (SAME_ON_ALL if state is not None else (CANCELLED,))
                         ),
-                        l.mesh.inside,
+                        l.mesh.some,
                         *([] if what is None else [l.names.at(w=what, m=z3.IntVal(0))]),
                     ],
                 )
@@ -177,11 +190,10 @@ class Comparisons(FormNeeds):
             "no_form_is_wrong_yet",
             t,
             none(b, s, f),
-            [t <= l.last, equal(t), self.is_wrong(s), z3.Or(f == OWNER, f == FIRST)],
+            [l.last >= 0, equal(t), self.is_wrong(s), z3.Or(f == OWNER, f == FIRST)],
             base=[
                 *(l.coefficient_start.at(op=o) for o in COUNT),
                 *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
-                l.numbered,
             ],
             step=[
                 equal_next,
@@ -191,7 +203,7 @@ class Comparisons(FormNeeds):
                 *(l.names.at(w=w, u=l.step(t) + 1, m=zero) for w in (WEIGHT, MOMENT)),
                 l.numbered,
             ],
-            at=[{}, {"b": l.source(t)}, {"b": l.target(t)}],
+            at=[{}, {"b": l.source(t)}],
         )
         d, j = l.d, l.j
         fault = self.fault(t, b, d, j)

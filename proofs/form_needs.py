@@ -271,16 +271,15 @@ class FormNeeds(Exactness):
             "what_is_seen_is_of_all",
             i,
             self.seen(t, b, s, d, j, i) == l.at_device(d, owner, form, so_far),
-            self.on_a_device,
+            [d >= 0],
             base=[
                 self.seen.start,
-                l.mesh.inside,
+                l.mesh.some,
                 l.part_is.at(f=first_of(owner), p=place_of(d, owner), **l.as_read(form), **nothing),
             ],
             step=[
                 self.seen.next,
                 l.amount_is,
-                l.mesh.inside,
                 additive.at(
                     **l.as_read(form),
                     **l.viewed(so_far),

@@ -79,16 +79,17 @@ class Represented(FormParts):
             + self.times(z3.ToReal(c), of[0])
             + z3.If(owner < c, of[1], ZERO)
             + z3.If(first, of[2], ZERO),
-            given,
+            given[:1],
             base=[
                 part_is[0],
-                self.mesh.inside,
+                self.mesh.some,
                 self.times_is.at(repeated=x[0], repetition=ZERO),
                 self.times_is.at(repeated=ZERO, repetition=of[0]),
             ],
             step=[
                 part_is[1],
                 part_is[2],
+                self.mesh.member_is,
                 self.split.at(**self.as_read(x), **self.viewed(seen)),
                 self.more_of_it.at(repeated=x[0], repetition=upto, more_repetition=seen[0]),
                 self.once_more.at(repeated=z3.ToReal(c), repetition=of[0]),
@@ -101,19 +102,19 @@ class Represented(FormParts):
             [
                 before.at(c=self.n),
                 self.added.at(**self.as_read(x), **self.viewed(seen)),
-                self.mesh.inside,
+                self.mesh.some,
             ],
         )
 
     def sums(self) -> tuple[Theorem, Theorem]:
         """Of amounts, and of what is not known."""
         t, b, s, i, c, j = self.t, self.b, self.s, self.i, self.c, self.j
-        first = first_of(self.owner(j))
+        first, member = first_of(self.owner(j)), self.mesh.member(t, self.d, c)
         self.splits()
         amounts = self.sum_over_devices(
             "amounts",
             self.in_group.upto(c),
-            (self.in_group.start, self.in_group.next, self.amount_is.at(d=c)),
+            (self.in_group.start, self.in_group.next, self.amount_is.at(d=member)),
             self.form(t, b, s, first),
             lambda device: self.one_of(i, device),
             indicator(i < c),
@@ -122,7 +123,7 @@ class Represented(FormParts):
         unknowns = self.sum_over_devices(
             "unknowns",
             self.unknowns_in_group.upto(c),
-            (self.unknowns_in_group.start, self.unknowns_in_group.next, self.unknowns_is.at(d=c)),
+            (self.unknowns_in_group.start, self.unknowns_in_group.next, self.unknowns_is.at(d=member)),
             self.not_known(t, b, first),
             lambda _: self.alike,
             z3.ToReal(c),
@@ -164,21 +165,29 @@ class Represented(FormParts):
             **dict(zip(map(str, self.z), z, strict=True)),
             **self.viewed(views),
         )
-        devices = (d, self.owner(j), z3.IntVal(0))
-        reads = [is_.at(b=place, d=e) for place in (source, target) for e in devices]
+        mesh = self.mesh
+        coordinate = {"all_gather": mesh.owner(t, d, j), "broadcast": z3.IntVal(0)}.get(move.name, d)
+        own = [is_.at(b=source)]
+        facts = {
+            "all_reduce": [summed.at(b=source), mesh.size_is],
+            "all_gather": [mesh.owner_is],
+            "copy": own,
+            "keep": [*own, is_.at(b=target), *mesh.places],
+            "accumulate": [*own, is_.at(b=target)],
+            "scale": own,
+        }.get(move.name, [])
+        if move.name in ("all_gather", "broadcast"):
+            facts += [
+                is_.at(b=source, d=mesh.member(t, d, coordinate)),
+                mesh.member_is.at(c=coordinate),
+            ]
+        in_range = [i >= 0, i < self.n] if known and move.name == "all_reduce" else []
         amount = self.amount(t + 1, target, s, d, i, j) if known else self.unknowns(t + 1, target, d, j)
         return k.prove(
             f"moved_by_{move.name}_{known}",
             amount == self.moved_on(move, content),
-            [*given, *([i >= 0, i < self.n] if known else [])],
-            [
-                is_.at(t=t + 1, b=target),
-                coefficients,
-                law,
-                *reads,
-                self.mesh.inside,
-                *([summed.at(b=source)] if "reduce" in move.name else []),
-            ],
+            [*given, *in_range],
+            [is_.at(t=t + 1, b=target), coefficients, law, *facts],
         )
 
     def _placed(self) -> Theorem:
@@ -227,7 +236,7 @@ class Represented(FormParts):
                 f"{word}_of_what_is_computed",
                 here == self.ran(content),
                 [t >= 0, z3.Or(others, z3.And(b == self.target(t), computes))],
-                [is_, is_.at(t=t + 1), *after, *self._by_places(known, views)],
+                [is_.at(t=t + 1), *after, *self._by_places(known, views)],
             )
             moved = [self._does_the_same(move, known, summed) for move in MOVES]
             ran = k.prove(
@@ -251,6 +260,7 @@ class Represented(FormParts):
                         for o in COUNT
                     ),
                     *self._by_places_at_first(known, views),
+                    self.mesh.holds_is,
                 ],
             )
             if known:

@@ -30,6 +30,7 @@ from proofs.symbolic_schedule import (
     ZERO,
     Element,
     Language,
+    Mesh,
     cases,
     either,
     first_of,
@@ -60,30 +61,23 @@ def by_place(amount: Callable[[int], Any], first: int) -> Coefficients:
     return [sum((amount(PLACES[p]) * only[p][o] for p in only), ZERO) for o in range(len(OPERATORS))]
 
 
-class OneAxis:
-    """The mesh of one axis: all devices are a group, in their order (`symbolic_schedule.Mesh`)."""
+class OneAxis(Mesh):
+    """The mesh of one axis: all devices are a group, in their order."""
 
-    def __init__(self, k: Kernel, n: Any, j: Any) -> None:
+    def __init__(self, k: Kernel, n: Any, t: Any, b: Any, d: Any, c: Any, j: Any) -> None:
         self.owner_of = k.function("owner", Element, INT)
         owner = self.owner_of(j)
         owned = k.suppose("each_element_has_an_owner", [j], z3.And(owner >= 0, owner < n))
-        self.inside = k.prove("there_are_devices", z3.And(n >= 1, owner >= 0, owner < n), (), [owned])
-        self.n = n
-
-    def size(self, t: Any) -> Any:
-        return self.n
-
-    def member(self, t: Any, d: Any, c: Any) -> Any:
-        return z3.IntVal(c) if isinstance(c, int) else c
-
-    def coordinate(self, t: Any, d: Any) -> Any:
-        return d
-
-    def owner(self, t: Any, d: Any, j: Any) -> Any:
-        return self.owner_of(j)
-
-    def holds(self, b: Any, d: Any, j: Any) -> Bool:
-        return d == self.owner_of(j)
+        self.size, size_is = k.define("group_size", [t], n)
+        self.member, self.member_is = k.define("member", [t, d, c], c)
+        self.coordinate, coordinate_is = k.define("coordinate", [t, d], d)
+        self.owner, self.owner_is = k.define("owner_in_group", [t, d, j], owner)
+        self.holds, self.holds_is = k.define("holds", [b, d, j], d == owner)
+        self.places = [coordinate_is, self.owner_is]
+        self.size_is = size_is
+        self.some = k.prove("there_are_devices", z3.And(n >= 1, owner >= 0, owner < n), (), [owned])
+        facts = [self.some, size_is, self.member_is, self.owner_is]
+        self.inside = k.prove("devices_are_a_group", self.are_devices(n, t, d, c, j), (), facts)
 
 
 class CheckedLanguage(Language):
@@ -92,7 +86,7 @@ class CheckedLanguage(Language):
     def _mesh(self) -> OneAxis:
         self.f, self.p, self.op = self.k.integers("f p op")
         self.size = z3.ToReal(self.n)
-        return OneAxis(self.k, self.n, self.j)
+        return OneAxis(self.k, self.n, self.t, self.b, self.d, self.c, self.j)
 
     def owner(self, j: Any) -> Any:
         """The device that owns an element."""

@@ -79,18 +79,14 @@ class Mesh:
         self.coordinate = k.function("coordinate", INT, INT, INT)
         self.owner = k.function("owner", INT, INT, Element, INT)
         self.holds = k.function("holds", INT, INT, Element, BOOL)
-        member, owner = self.member(t, d, c), self.owner(t, d, j)
-        self.inside = k.suppose(
-            "groups_are_of_devices",
-            [t, d, c, j],
-            z3.And(
-                n >= 1,
-                owner >= 0,
-                owner < self.size(t),
-                z3.Implies(
-                    z3.And(d >= 0, d < n, c >= 0, c < self.size(t)), z3.And(member >= 0, member < n)
-                ),
-            ),
+        self.inside = k.suppose("groups_are_of_devices", [t, d, c, j], self.are_devices(n, t, d, c, j))
+
+    def are_devices(self, n: Any, t: Any, d: Any, c: Any, j: Any) -> Bool:
+        """That groups are of devices, and that an owner is in each."""
+        member, owner, size = self.member(t, d, c), self.owner(t, d, j), self.size(t)
+        one = z3.And(d >= 0, d < n, c >= 0, c < size)
+        return z3.And(
+            n >= 1, owner >= 0, owner < size, z3.Implies(one, z3.And(member >= 0, member < n))
         )
 
 
