@@ -24,7 +24,7 @@ from typing import IO
 from psem_model.audit.processes import end, program, started
 
 RESOURCES = 2_000_000  # cvc5's own deterministic count, for a file
-SECONDS = 20  # of processor time, for a file, then the process is killed
+SECONDS = 60  # of processor time, for a file, then the process is killed
 PATIENCE = 120.0  # seconds by the clock, likewise: a process that waits forever uses no time
 MEMORY = 4 << 30  # bytes, for a process
 CORES = 2

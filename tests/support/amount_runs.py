@@ -1,4 +1,4 @@
-"""T2 in numbers: how often devices have original values, on a mesh of a few devices, beside the verdict."""
+"""T2 in numbers: how often devices have original values, on few devices, beside the verdict."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -46,7 +46,7 @@ class AmountRun:
             group = [e for e in self.devices if all(e[a] == d[a] for a in range(len(d)) if a != axis)]
             owner, first = (next(e for e in group if e[axis] == c) for c in (o[axis], 0))
             if kind == "zero":
-                read, factor = [], 1
+                read, factor = [], Fraction(1)
             elif kind == "all_reduce":
                 read = [(source, unknown, e) for e in group]
             elif kind in ("all_gather", "broadcast"):
@@ -89,8 +89,8 @@ class AmountRun:
 
     def _update(self, number, line, micro_steps):
         whole = [("gradient", line.step, m) for m in range(micro_steps)]
-        needs = [(line.source, [("weight", line.step)]), (line.second, [("moment", line.step)])]
-        needs.append((line.third, whole))
+        weight, moment = ([(kind, line.step)] for kind in ("weight", "moment"))
+        needs = [(line.source, weight), (line.second, moment), (line.third, whole)]
         met = {at: all(self.equal(place, at, needed) for place, needed in needs) for at in self.each}
         for place, kind in ((line.target, "weight"), (line.second, "moment")):
             right, wrong = (kind, line.step + 1), (WRONG, number, kind)
