@@ -15,13 +15,14 @@ Mesh = Mapping[str, Number]
 Axes = tuple[str, ...]
 Device = Mapping[str, Any]  # axis -> coordinate
 HOST = "host"  # the pseudo-axis from a device to its host's memory
+ALL_WEIGHTS = "weights"  # the pseudo-axis over a model's groups of weights: every device has them all
 
 
 def group_size(mesh: Mesh, axes: Iterable[str]) -> Number:
     """Number of devices in a group along `axes`: the product of their sizes."""
     size: Number = 1
     for axis in axes:
-        size = size * mesh[axis]
+        size = size if axis == ALL_WEIGHTS else size * mesh[axis]
     return size
 
 

@@ -14,8 +14,10 @@ from itertools import pairwise
 from spec.compose import Product
 from spec.derive import derive
 from spec.distribute import NOTHING, distribute
-from spec.layouts import LayoutError
+from spec.layouts import PARTIAL, LayoutError, Lie
+from spec.mesh import ALL_WEIGHTS
 from spec.model_strategies import SAMPLES
+from spec.norms import check_joined, check_norm, clipped, of_gradient
 from spec.programs import Axis, Lies, Move, Program, check_program
 from spec.schedule import Buffer, Kind, Schedule
 from spec.terms import check_gradients
@@ -41,6 +43,11 @@ class Step:
     programs: tuple[Program, ...]
     groups: tuple[Group, ...]
     stages: str | None = None
+
+    @property
+    def clips(self) -> bool:
+        """Whether gradients are clipped by the norm of all of them."""
+        return any(group.schedule.training.clip for group in self.groups)
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -69,9 +76,28 @@ class Step:
         pipe = () if self.stages is None else (self.stages,)
         return {name: axes + pipe * (name in self.shared) for name, axes in found.items()}
 
+    def norms(self) -> dict[str, dict[str, Lie]]:
+        """Of each weight, how the square of its gradient's norm lies, if the gradient lies as it does.
 
-def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -> Step:
-    """A step of a product of strategies. `again`: what layers make again for backward."""
+        Along the axes of its program, over the stages, and over the groups of weights.
+        """
+        found: dict[str, dict[str, Lie]] = {}
+        over = [ALL_WEIGHTS] if self.stages is None else [self.stages, ALL_WEIGHTS]
+        for program in self.programs:
+            for weight in program.part.weights:
+                lies = program.lies[weight]
+                along = {axis.name: of_gradient(weight, lies[axis.name]) for axis in program.axes}
+                found[weight.name] = along | dict.fromkeys(over, PARTIAL)
+        return found
+
+
+def derive_step(
+    product: Product, parts: Iterable[Part], again: str = NOTHING, clip: bool = False
+) -> Step:
+    """A step of a product of strategies. `again`: what layers make again for backward.
+
+    `clip`: gradients are clipped by the norm of all. Raises ValueError where none are kept for that.
+    """
     samples = tuple(Axis(name, stream=SAMPLES) for name in product.batch_axes)
     programs = tuple(
         distribute(part, (*samples, *product.cuts), again if part.name == LAYER else NOTHING)
@@ -79,8 +105,15 @@ def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -
     )
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
+    norms = step.norms()
     for weight, axes in step.summed().items():
-        groups.setdefault(derive(product.states_of(axes)), []).append(weight)
+        schedule = derive(product.states_of(axes))
+        if clip:
+            terms = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
+            cut = tuple(axis for axis in terms if axis not in (*schedule.axes, ALL_WEIGHTS))
+            stages = tuple(axis for axis in schedule.axes if axis == product.pipe)
+            schedule = clipped(schedule, cut, stages, (ALL_WEIGHTS,))
+        groups.setdefault(schedule, []).append(weight)
     found = tuple(Group(tuple(weights), schedule) for schedule, weights in groups.items())
     return replace(step, groups=found)
 
@@ -109,7 +142,8 @@ def check_step(step: Step) -> Step:
     for group in step.groups:
         for op in group.schedule.ops:
             kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
-            if kept or op.of_a_number or (op.kind is Kind.BACKWARD and op.axes):
+            number = op.of_a_number and not {op.source, op.target, op.by} & {Buffer.NORM}
+            if kept or number or (op.kind is Kind.BACKWARD and op.axes):
                 what = " ".join(str(op).split())
                 raise LayoutError(
                     f"{what}: the states' schedule is of weights and gradients alone; activations and "
@@ -126,7 +160,21 @@ def check_step(step: Step) -> Step:
                 f"over {_over(over[0])}",
                 weight,
             )
+    _check_norms(step)
     return step
+
+
+def _check_norms(step: Step) -> None:
+    """Raise LayoutError if gradients are clipped by another norm than that of all weights, once."""
+    norms, several = step.norms(), len(step.groups) > 1
+    for number, group in enumerate(step.groups):
+        about = {*group.schedule.axes} - {step.stages} | (set() if several else {ALL_WEIGHTS})
+        lies = {
+            name: {axis: lie for axis, lie in norms[name].items() if axis not in about}
+            for name in group.weights
+        }
+        check_norm(group.schedule, lies, number)
+    check_joined(group.schedule for group in step.groups)
 
 
 def cut_twice(step: Step) -> dict[str, tuple[str, ...]]:

@@ -7,16 +7,18 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedule_reader import Reader, shown
 from psem_model.reading.toml_lines import Path
 from psem_model.text.errors import nearest
 from spec.layouts import PARTIAL, WHOLE, Lie, along
+from spec.mesh import ALL_WEIGHTS
 from spec.model_costs import WRITTEN
 from spec.programs import COLLECTIVE, IN_TURNS, Axis, Lies, Line, Move, Program, turns_of, with_turns
 from spec.steps import Group, Step
-from spec.training import PLAIN
+from spec.training import Loss, Training
 from spec.turns import is_in_turns
-from spec.values import LOG_TOTAL, Does, Operation, Part, Role, Value
+from spec.values import LOG_TOTAL, OPERANDS, Does, Operation, Part, Role, Value, misfit
 
 TOP = ("axes", "stages", "parts", "training", "cuts", "states")
 CUTS = ("weights", "stream", "ring")
@@ -36,7 +38,6 @@ LINE = ("op", "source", "into", "by", "over", "names", "backward", "axes", "alon
 MERGE = "merge"
 MOVES = (*COLLECTIVE.values(), *IN_TURNS.values(), MERGE)
 DOES = {does.value: does for does in Does}
-TAKES = {Does.CONTRACT: 2, Does.ADD: 2, Does.APPLY: 1, Does.NORMALISE: 1, Does.RENAME: 1}
 NAME = re.compile(r"([A-Za-z][\w .+-]*?)\s*\[([A-Za-z ]*)\]")
 NUMBER = re.compile(r" [0-9]+$")  # of constants of one name, with other indices
 CUT = re.compile(r"(.*?)\s*\(([^()]*)\)")  # a constant's name, and along what it is cut
@@ -71,9 +72,7 @@ class _Steps:
         stages = None
         if "stages" in content:
             stages = file.choose(("stages",), file.typed(("stages",), content["stages"], str), axes)
-        if file.training() != PLAIN:
-            expected = "a sum over all samples: groups of weights do not see one another's numbers"
-            raise file.wrong(("training",), "another loss, or more", expected)
+        self.require_known(file.training())
         cuts = tuple(self.cut(name, table, axes) for name, table in self.tables(("cuts",)).items())
         for axis in axes:
             if (axis == stages) is (axis in [cut.name for cut in cuts]):
@@ -88,6 +87,17 @@ class _Steps:
             programs.append(_Parts(self, name, cuts).program())
         groups = tuple(self.groups(axes, programs))
         return Step(tuple(programs), groups, stages), self.places
+
+    def require_known(self, training: Training) -> None:
+        """Raise BadInput for what parts say already, or have no lines for."""
+        for key, given, expected in (
+            ("loss", training.loss is not Loss.SUM, "a sum over all samples, of what the last part gives"),
+            ("tied", training.tied, "false: gradients of a weight's uses are added up, all of them"),
+            ("statistics", training.statistics, "none: parts have weights and activations alone"),
+        ):
+            if given:
+                value = self.file.content["training"][key]
+                raise self.file.wrong(("training", key), shown(value), expected)
 
     def tables(self, path: Path) -> dict[str, Any]:
         """The tables in an optional one."""
@@ -118,11 +128,15 @@ class _Steps:
             for weight in weights:
                 self.file.choose((*path, "weights"), self.file.typed(path, weight, str), known)
             own = {key: of for key, of in table.items() if key != "weights"}
-            nested = Reader(self.file.name, self.file.text, own, path)
+            own["training"] = self.file.content.get("training", {})
+            nested = Reader(self.file.name, self.file.text, own, path, (*axes, ALL_WEIGHTS))
             for axis in nested.declared(or_none=True):
                 self.file.choose((*path, "axes"), axis, axes)
             schedule = nested.schedule(or_none=True)
             self.places |= dict.fromkeys(weights, (*path, "weights"))
+            self.places[number,] = (*path, "weights")
+            for part, ops in zip(PARTS, schedule.parts, strict=True):
+                self.places |= {(number, part, i): (*path, "step", part, i) for i in range(len(ops))}
             yield Group(tuple(weights), schedule)
 
 
@@ -386,7 +400,7 @@ class _Parts:
             expected = f"no backward, for {does.value} in {path[1]}"
             raise self.file.wrong((*path, "backward"), "true", expected)
         derived = derived and backward
-        count = TAKES[does] + derived
+        count = OPERANDS[does] + derived
         if len(reads) != count and (len(reads) != count + 1 or table.get("by") != "softmax"):
             expected = f"{count} value{'s' * (count > 1)}, for {does.value}{' backward' * backward}"
             raise self.file.wrong((*path, "source"), shown([v.name for v in reads]), expected)
@@ -400,7 +414,7 @@ class _Parts:
             self.file.choose((*path, "over"), over, reads[0].indices)
         renamed = self.renamed(path, table) if does is Does.RENAME else ()
         found = Operation(does, reads, makes, function, over, renamed, backward)
-        wrong = _misfit(found)
+        wrong = misfit(found)
         if wrong:
             raise self.file.wrong((*path, "into"), str(makes), wrong)
         return found
@@ -423,28 +437,3 @@ def _named(name: str, indices: tuple[str, ...], role: Role, width: int) -> Value
     """A value; those whose names end in a number are forms of one."""
     of = NUMBER.sub("", name)
     return Value(name, indices, role, width, "" if of == name else of)
-
-
-def _misfit(operation: Operation) -> str:
-    """What its result's indices should be, if they are not that; empty if they are."""
-    first, makes = {*operation.reads[0].indices}, {*operation.makes.indices}
-    if operation.does is Does.CONTRACT:
-        second = {*operation.reads[1].indices}
-        if not makes <= first | second:
-            return "indices of what it multiplies"
-        return "" if first ^ second <= makes else "every index that only one of the two has"
-    if operation.does is not Does.RENAME:
-        rows, count = first - {operation.over}, TAKES[operation.does] + operation.backward
-        of_rows = [{*value.indices} for value in operation.reads[count:]]
-        if operation.function == LOG_TOTAL:
-            of_rows, makes = [makes], first
-        if any(found != rows for found in of_rows):
-            return f"for each row a number, of all indices but {operation.over}"
-        alike = all({*value.indices} == makes for value in operation.reads[:count])
-        return "" if alike else "values with the same indices"
-    old, new = ({pair[side] for pair in operation.renamed} for side in (0, 1))
-    if not old <= first or new & (first - old):
-        return f"new names for indices that {operation.reads[0].name} has"
-    if len(old) == len(new):  # one for one
-        return "" if makes == first - old | new else " ".join(sorted(first - old | new))
-    return "" if new <= makes and not old & makes else "the new names in place of the old ones"

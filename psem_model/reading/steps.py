@@ -31,6 +31,7 @@ def dumps(step: Step, title: str) -> str:
         *([f'stages = "{step.stages}"'] if step.stages else []),
         f"parts = {strings(program.part.name for program in step.programs)}",
         "",
+        *(["[training]", "clip = true", ""] if step.clips else []),
         *(["[cuts]", *map(_cut, cuts.values()), ""] if cuts else []),
     ]
     for program in step.programs:
