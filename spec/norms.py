@@ -1,10 +1,10 @@
 """The norm of all of a model's gradients, by which each of them is clipped.
 
-The square of a weight's norm is its gradient times itself, summed over every index: a contraction, so the
-layout rule says how it lies. Along an axis that cuts the weight it is in terms, one of each device's
-part; where devices have the same gradient they have the same norm, and a sum counts it once for each
-device. It is in terms over the groups of a model's weights, too, and over stages, each of which has some
-of the weights. Along the axes that a group's schedule is about, the verdict decides.
+The square of a weight's norm is its gradient times itself, summed over every index: a contraction, so
+the layout rule says how it lies. Along an axis that cuts the weight it is in terms, each of a device's
+own part; where devices have the same gradient they have the same norm, and a sum counts it once for
+each device. It is in terms over the groups of a model's weights, too, and over stages, each of which
+has some of the weights. Along the axes that a group's schedule is about, the verdict decides.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ def of_gradient(weight: Value, lie: Lie) -> Lie:
     return contract(Contraction(weight.indices, weight.indices, ()), lie, lie)
 
 
-def clipped(
-    schedule: Schedule, cut: Axes = (), from_first: Axes = (), of_all: Axes = ()
-) -> Schedule:
+def clipped(schedule: Schedule, cut: Axes = (), from_first: Axes = (), of_all: Axes = ()) -> Schedule:
     """A derived schedule whose gradients, once they are reduced, are clipped by their norm.
 
     The norm is summed along `cut` as well, and over `of_all`, the groups of a model's weights. Along
@@ -78,7 +76,9 @@ def check_joined(schedules: Iterable[Schedule]) -> None:
     times = [sum(ALL_WEIGHTS in op.axes for op in schedule.finish) for schedule in schedules]
     if len({*times}) > 1:
         number = min(range(len(times)), key=times.__getitem__)
-        raise LayoutError("other weights' norms are summed over weights, and not theirs", (number,))
+        raise LayoutError(
+            "other weights' norms are summed over weights, and not theirs", (number, "weights")
+        )
 
 
 def _after(op: Op, has: _Lies | None, norms: Mapping[str, _Lies], own: Axes) -> _Lies | None:
@@ -92,6 +92,8 @@ def _after(op: Op, has: _Lies | None, norms: Mapping[str, _Lies], own: Axes) -> 
         part = "of these weights alone" if terms == [ALL_WEIGHTS] else "of each device's part alone"
         raise LayoutError(f"the norm is {part}; needs its sum over {' x '.join(terms)} before")
     over = [axis for axis in op.axes if axis in has]
+    if op.mean and over:
+        raise LayoutError("the norm of all is a sum, not a mean")
     for axis in over:
         if op.kind is Kind.BROADCAST and axis not in own:
             raise LayoutError(f"no device along {axis} has the norm of all; needs a sum over {axis}")
@@ -100,7 +102,9 @@ def _after(op: Op, has: _Lies | None, norms: Mapping[str, _Lies], own: Axes) -> 
     left = [axis for axis in terms if axis not in over]
     if ALL_WEIGHTS in over and left:
         names = " x ".join(left)
-        raise LayoutError(f"the norm is of each device's part along {names}; needs its sum over {names} too")
+        raise LayoutError(
+            f"the norm is of each device's part along {names}; needs its sum over {names} too"
+        )
     if ALL_WEIGHTS in over and op.axes[-1] != ALL_WEIGHTS:
         raise LayoutError(f"the norm of all weights is a sum of whole ones; needs {ALL_WEIGHTS} last")
     return {**has, **dict.fromkeys(over, WHOLE)}
@@ -113,7 +117,7 @@ def _of_group(norms: Mapping[str, _Lies]) -> _Lies:
         unlike = [axis for axis, lie in lies.items() if found[axis] != lie]
         if unlike:
             raise LayoutError(
-                f"along {unlike[0]} the norm of {weight} is summed, and that of others is not, or they are "
-                "and it is not; needs a group of its own"
+                f"the norm of {weight} is {found[unlike[0]].words} along {unlike[0]}, and of others it "
+                f"is {lies[unlike[0]].words}; needs a group of its own"
             )
     return lies

@@ -41,7 +41,7 @@ def slices_of(schedule: Schedule) -> tuple[Axes, ...]:
 
 
 def beside(op: Op, schedule: Schedule) -> Axes:
-    """The axes that a schedule is not about, over which a norm is summed: all of its weights need that."""
+    """The axes that a schedule is not about, over which a norm is summed."""
     return tuple(a for a in op.axes if a not in schedule.axes)
 
 

@@ -155,7 +155,10 @@ STEP_TABLES = (
     (
         "[[states]]",
         "weights = [...], and a schedule of their states: axes, [states.rest], [states.step]. It sums "
-        "over the axes along which their gradients come out in terms",
+        "over the axes along which their gradients come out in terms. With clip = true in [training], "
+        "gradients are clipped by the norm of all: each schedule sums the square of its weights' norm "
+        "over the axes that cut them too, and last over weights, those of all schedules. The norm of "
+        "what several stages have is broadcast over these",
     ),
 )
 STEP_LINES = (

@@ -91,7 +91,11 @@ class _Steps:
     def require_known(self, training: Training) -> None:
         """Raise BadInput for what parts say already, or have no lines for."""
         for key, given, expected in (
-            ("loss", training.loss is not Loss.SUM, "a sum over all samples, of what the last part gives"),
+            (
+                "loss",
+                training.loss is not Loss.SUM,
+                "a sum over all samples, of what the last part gives",
+            ),
             ("tied", training.tied, "false: gradients of a weight's uses are added up, all of them"),
             ("statistics", training.statistics, "none: parts have weights and activations alone"),
         ):
@@ -134,7 +138,7 @@ class _Steps:
                 self.file.choose((*path, "axes"), axis, axes)
             schedule = nested.schedule(or_none=True)
             self.places |= dict.fromkeys(weights, (*path, "weights"))
-            self.places[number,] = (*path, "weights")
+            self.places[number, "weights"] = (*path, "weights")
             for part, ops in zip(PARTS, schedule.parts, strict=True):
                 self.places |= {(number, part, i): (*path, "step", part, i) for i in range(len(ops))}
             yield Group(tuple(weights), schedule)
