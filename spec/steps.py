@@ -7,8 +7,8 @@ stages that have the weight; and over no others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from spec.compose import Product
@@ -17,6 +17,7 @@ from spec.distribute import NOTHING, distribute
 from spec.layouts import PARTIAL, LayoutError, Lie
 from spec.mesh import ALL_WEIGHTS
 from spec.model_strategies import SAMPLES
+from spec.nesting import check_orders, orders
 from spec.norms import check_joined, check_norm, clipped, of_gradient
 from spec.programs import Axis, Lies, Move, Program, check_program
 from spec.schedule import Buffer, Kind, Schedule
@@ -37,12 +38,14 @@ class Group:
 class Step:
     """Programs in the order of the model; a layer may be there many times.
 
-    `stages`: the axis that cuts the layers, if one does.
+    `stages`: the axis that cuts the layers, if one does. `orders`: of each index the axes that may cut
+    it, the outer one first.
     """
 
     programs: tuple[Program, ...]
     groups: tuple[Group, ...]
     stages: str | None = None
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def clips(self) -> bool:
@@ -115,7 +118,7 @@ def derive_step(
             schedule = clipped(schedule, cut, stages, (ALL_WEIGHTS,))
         groups.setdefault(schedule, []).append(weight)
     found = tuple(Group(tuple(weights), schedule) for schedule, weights in groups.items())
-    return replace(step, groups=found)
+    return replace(step, groups=found, orders=orders(programs))
 
 
 def step_of(schedule: Schedule, parts: Iterable[Part]) -> Step:
@@ -123,7 +126,7 @@ def step_of(schedule: Schedule, parts: Iterable[Part]) -> Step:
     axes = tuple(Axis(name, stream=SAMPLES) for name in schedule.axes)
     programs = tuple(distribute(part, axes) for part in parts)
     weights = dict.fromkeys(weight.name for program in programs for weight in program.part.weights)
-    return Step(programs, (Group(tuple(weights), schedule),))
+    return Step(programs, (Group(tuple(weights), schedule),), orders=orders(programs))
 
 
 def check_step(step: Step) -> Step:
@@ -139,6 +142,7 @@ def check_step(step: Step) -> Step:
         if not takes or not alike or after.lies[takes] != before.lies[before.gives]:
             names = f"{after.part.name} does not take what {before.part.name} gives"
             raise LayoutError(names, (after.part.name, "takes"))
+    check_orders(step.programs, step.orders)
     for group in step.groups:
         for op in group.schedule.ops:
             kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
@@ -178,11 +182,11 @@ def _check_norms(step: Step) -> None:
 
 
 def cut_twice(step: Step) -> dict[str, tuple[str, ...]]:
-    """Indices that are cut along several axes at once, and along which.
+    """Indices that are cut along several axes at once, and along which, the outer one first.
 
-    A device has its cells of such an index, nested in the order of the axes, whatever moves led there.
+    A device has one chunk of such an index.
     """
-    found: dict[str, dict[str, None]] = {}
+    found: dict[str, set[str]] = {}
     axes = [axis.name for axis in step.programs[0].axes] if step.programs else []
     for program in step.programs:
         for lies in program.lies.values():
@@ -190,8 +194,10 @@ def cut_twice(step: Step) -> dict[str, tuple[str, ...]]:
             indices = [index for index, _ in along]
             for index, axis in along:
                 if indices.count(index) > 1:
-                    found.setdefault(index, {})[axis] = None
-    return {index: tuple(sorted(cut, key=axes.index)) for index, cut in found.items()}
+                    found.setdefault(index, set()).add(axis)
+    return {
+        index: tuple(axis for axis in step.orders[index] if axis in cut) for index, cut in found.items()
+    }
 
 
 def _typed(program: Program) -> Program:

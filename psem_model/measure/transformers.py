@@ -112,6 +112,7 @@ def transformer(
         seed,
         plan.offload,
         plan.step.stages or "",
+        plan.step.orders,
     )
 
 

@@ -141,8 +141,13 @@ STEP_TABLES = (
         "[cuts]",
         'what each axis cuts, as batch = { stream = "b" }, tensor = { weights = ["g", "f", "v"], '
         'stream = "s" }: weights along these indices, what parts hand on along that one; and with '
-        'ring = "u", slices of which index go round it, in turns. Of an index '
-        "that several axes cut a device has cells, nested in the order of axes, the first outermost",
+        'ring = "u", slices of which index go round it, in turns',
+    ),
+    (
+        "[order]",
+        's = ["context", "tensor"]: of an index that several axes cut, the outer one first; left out: '
+        "as in axes. A device has one contiguous chunk, of values and constants alike: a move is along "
+        "the inner one of the axes that cut a value",
     ),
     (
         "[a part]",

@@ -8,7 +8,7 @@ from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
 from spec.layouts import WHOLE, Layout
 from spec.model_costs import WRITTEN
 from spec.programs import Axis, Line, Move, Program
-from spec.steps import Group, Step
+from spec.steps import Group, Step, cut_twice
 from spec.values import Operation, Role, Value
 
 HEADER = (
@@ -34,6 +34,9 @@ def dumps(step: Step, title: str) -> str:
         *(["[training]", "clip = true", ""] if step.clips else []),
         *(["[cuts]", *map(_cut, cuts.values()), ""] if cuts else []),
     ]
+    others = {i: cut for i, cut in cut_twice(step).items() if cut != tuple(a for a in cuts if a in cut)}
+    if others:
+        lines += ["[order]", *(f"{index} = {strings(cut)}" for index, cut in others.items()), ""]
     for program in step.programs:
         lines += _Part(program).lines()
     for group in step.groups:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -56,10 +57,11 @@ class DistributedTransformer:
     """A model on `mesh` in each stage of a pipeline, beside a single device that does the same steps.
 
     `programs`: of embedding, layer and head. `placings`: of every weight of every stage, once.
-    `axis`: that of the stages. `boundary` counts what stages send one another: device number = stage *
-    devices of a stage + own. `divergence`: the first, if the run diverges. Layers are cut as evenly as
-    they go. Raises ValueError where slices do not meet, where weights have no placing or several, and
-    for schedules of more than weights.
+    `axis`: that of the stages. `orders`: of each index the axes that may cut it, the outer one first.
+    `boundary` counts what stages send one another: device number = stage * devices of a stage + own.
+    `divergence`: the first, if the run diverges. Layers are cut as evenly as they go. Raises ValueError
+    where slices do not meet, where weights have no placing or several, and for schedules of more than
+    weights.
     """
 
     def __init__(
@@ -76,9 +78,10 @@ class DistributedTransformer:
         seed: int = 0,
         offloads: bool = False,
         axis: str = "",
+        orders: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
         self.pipe, self.numbers, self.steps = pipe, numbers, 0
-        grid = Grid(programs, mesh, model.sizes(micro_batch, sequence))
+        grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
         self.grid, self.inner = grid, grid.cluster.devices
         cells = grid.cells() if model.experts else None
         self.tables = Tables(numbers, model, micro_batch, sequence, seed, cells)
