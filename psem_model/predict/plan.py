@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
@@ -19,7 +19,7 @@ from spec import checkpoints
 from spec.arithmetic import DIVISIBLE, EXACT, Number, ceil_div, quotient
 from spec.communication import Transfer, moves
 from spec.compose import Product
-from spec.distribute import ALL, NOTHING
+from spec.distribute import NOTHING
 from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import along_devices, group_size
 from spec.model_costs import Indices, in_precision, parameters
@@ -140,10 +140,9 @@ class Plan:
         And the layers of a segment, and the bytes kept of a micro-batch. None where that keeps no
         less, or where something is made again, or kept on the host, anyway.
         """
-        if self.opaque or self.again != NOTHING or self.offload or self.written:
+        if self.opaque or self.again != NOTHING or self.offload:
             return None
-        size_mid = self.costs[LAYER].activations
-        size_in = replace(self, again=ALL).costs[LAYER].activations
+        size_in, size_mid = self.costs[LAYER].made_again, self.costs[LAYER].activations
         count = checkpoints.best(layers, size_in, size_mid)
         least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
         return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
@@ -416,10 +415,9 @@ class StageCosts:
         plan, pipe = self.plan, (self.plan.step.stages,)
         for group in plan.step.groups:
             found = moves(group.schedule, Sizes(plan.psi, plan.mesh, plan.policy), plan.micro_steps)
-            numbers = [move for move in found if move.op.target in SCALARS]
+            numbers = (move for move in found if move.op.target in SCALARS)
             if self.number == plan.pipe.stages - 1:  # it ends the chain of a broadcast over stages
-                chains = [m for m in numbers if m.op.kind is Does.BROADCAST and m.op.axes == pipe]
-                numbers = [move for move in numbers if move not in chains]
+                numbers = (m for m in numbers if (m.op.kind, m.op.axes) != (Does.BROADCAST, pipe))
             yield from self._listed(numbers, group.weights)
 
     def _listed(self, found: Iterable[Transfer], weights: tuple[str, ...]) -> Iterator[Moved]:

@@ -71,17 +71,22 @@ def numbered(values: Iterable[Value]) -> dict[Value, str]:
     return {value: names[_itself(value)] for value in there}
 
 
+def names_of(program: Program) -> dict[Value, str]:
+    """The names that the values of a derived program have in a file."""
+    part = program.part
+    there = [*([part.takes] if part.takes else []), *part.weights]
+    there += [value for line in program.forward for value in (*line.reads, line.makes)]
+    there += [program.seed]
+    there += [value for line in program.backward for value in (*line.reads, line.makes)]
+    return numbered(there)
+
+
 class _Part:
     """A part's program as lines of a file."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
-        part = program.part
-        given = [*([part.takes] if part.takes else []), *part.weights]
-        there = [*given, *(v for line in program.forward for v in (*line.reads, line.makes))]
-        there += [program.seed, *(v for line in program.backward for v in (*line.reads, line.makes))]
-        self.names = numbered(there)
-        constants = (value for value in there if value.role is Role.CONSTANT)
+        self.program, self.names = program, names_of(program)
+        constants = (value for value in self.names if value.role is Role.CONSTANT)
         self.constants = {self.names[value]: value for value in constants}
 
     def lines(self) -> Iterator[str]:

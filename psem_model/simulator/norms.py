@@ -16,7 +16,7 @@ from psem_model.simulator.layout import cluster_of
 from psem_model.simulator.network import Network, OpKey, broadcast, sum_of_rows
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.placing import Ops
-from spec.schedule import Buffer, Kind, Op
+from spec.schedule import Buffer, Kind, Op, Schedule
 
 
 class Ends:
@@ -33,8 +33,10 @@ class Ends:
         mesh: Mapping[str, int],
         numbers: Functions,
     ) -> None:
-        by_group = sorted(placed, key=lambda each: each.placing.group)
-        self.groups = [[*some] for _, some in groupby(by_group, lambda each: each.placing.group)]
+        groups: dict[tuple[int, Schedule], list[Placed]] = {}
+        for each in placed:
+            groups.setdefault((each.placing.group, each.placing.schedule), []).append(each)
+        self.groups = [*groups.values()]
         self.cluster, self.numbers = cluster_of((stages, *mesh.items())), numbers
         self.inner = self.cluster.devices // stages[1]
         self.networks = [Network(self.cluster.devices) for _ in self.groups]
