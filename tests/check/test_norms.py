@@ -7,7 +7,7 @@ import pytest
 from psem_model.text.errors import BadInput
 from tests.support.steps import text_of
 
-STATES = ["", "dp", "zero1", "zero3", "zero1+all", "fsdp-hold", "zero-offload"]
+STATES = ["", "zero1", "zero3", "zero1+all"]
 CUTS = ["tp", "tp+sp", "cp", "tp * cp", "tp * ep", "tp+sp * pp", "cp * tp * ep * pp"]
 OF_BATCH = '{ op = "all_reduce", source = "norm", axes = ["batch", "tensor", "weights"] }'
 OF_BOTH = '{ op = "all_reduce", source = "norm", axes = ["batch", "weights"] }'
