@@ -83,11 +83,19 @@ class _Work:
             moves = [*self.moves(value, {axis: lie for axis, lie in lies.items() if has[axis] != lie})]
             if not moves:
                 return value
-            move, makes = min(moves, key=lambda found: _rank(found[0]))
+            move, makes = min(self.inner_first(value, moves), key=lambda found: _rank(found[0]))
             if move.makes not in self.lies:
                 self.lies[move.makes] = {**has, **makes}
                 self.write(move)
             value = move.makes
+
+    def inner_first(self, value: Value, moves: list[tuple[Move, Lies]]) -> list[tuple[Move, Lies]]:
+        """What lies at home leaves it along the inner axis first; it comes back along the outer one."""
+        others = [found for found in moves if not found[0].in_turns]
+        lie = others[0][0].before if others else WHOLE
+        if not lie.index or lie not in self.homes(value).values():
+            return moves
+        return [*(found for found in moves if found[0].in_turns), *others[::-1]]
 
     def moves(self, value: Value, lies: Lies) -> Iterator[tuple[Move, Lies]]:
         """Moves that bring a value to lie so, and how it lies then along what they change."""

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from spec.algebra import Algebra, split
 from spec.any_size import Undecided
-from spec.mesh import Axes
+from spec.mesh import ALL_WEIGHTS, Axes
 from spec.operators import KEEP, SUM, NormalForm, Offset, Word, add, scale
 from spec.schedule import MICRO_STEPS, Monomial, Op
 from spec.training import Loss, Statistics
@@ -169,6 +169,20 @@ class Forms(Algebra):
         self.times[operation] = self.times.get(operation, 0) + 1
         return (*operation, self.times[operation])
 
+    def sum(self, value: NormalForm, axis: str) -> NormalForm:
+        if axis == ALL_WEIGHTS:
+            self._require_norm(value)
+        return super().sum(value, axis)
+
+    def _require_norm(self, square: NormalForm) -> None:
+        """Refuse what is not, on every device, the square norm that other weights' are added to."""
+        words = "the square norm that it adds to those of other weights is"
+        unmet = self.unmet(Need("whole", square, self.square_norm(self.unclipped()), words))
+        for position in self.positions() if unmet else ():
+            no = self.reason(position, unmet)
+            if no:
+                raise no
+
     def square_norm(self, gradient: NormalForm) -> NormalForm:
         """The norm of all elements, wherever their owners are from the first device."""
         norms = self.others.norms.setdefault(self._this("norm"), set())
@@ -218,6 +232,11 @@ class Forms(Algebra):
 
     def whole(self) -> NormalForm:
         """The gradient that a single device applies."""
+        form = self.unclipped()
+        return self.clip(form, self.square_norm(form)) if self.training.clip else form
+
+    def unclipped(self) -> NormalForm:
+        """The same before it is clipped."""
         word: Word = (SUM,) * len(self.axes)
 
         def every(kind: str) -> NormalForm:
@@ -230,7 +249,7 @@ class Forms(Algebra):
             form = self.scale(form, Monomial(sizes=tuple((name, -1) for name in names)))
         if self.training.loss is Loss.TOKEN_MEAN:
             form = self.divide(form, every("tokens"))
-        return self.clip(form, self.square_norm(form)) if self.training.clip else form
+        return form
 
     def update(
         self, weight: NormalForm, moment: NormalForm, gradient: NormalForm

@@ -15,13 +15,19 @@ Mesh = Mapping[str, Number]
 Axes = tuple[str, ...]
 Device = Mapping[str, Any]  # axis -> coordinate
 HOST = "host"  # the pseudo-axis from a device to its host's memory
+ALL_WEIGHTS = "weights"  # the pseudo-axis over a model's groups of weights: every device has them all
+
+
+def along_devices(axes: Axes) -> Axes:
+    """The axes along which there are devices: not that over a model's weights."""
+    return tuple(axis for axis in axes if axis != ALL_WEIGHTS)
 
 
 def group_size(mesh: Mesh, axes: Iterable[str]) -> Number:
     """Number of devices in a group along `axes`: the product of their sizes."""
     size: Number = 1
     for axis in axes:
-        size = size * mesh[axis]
+        size = size if axis == ALL_WEIGHTS else size * mesh[axis]
     return size
 
 

@@ -7,15 +7,18 @@ stages that have the weight; and over no others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from spec.compose import Product
 from spec.derive import derive
 from spec.distribute import NOTHING, distribute
-from spec.layouts import LayoutError
+from spec.layouts import PARTIAL, LayoutError, Lie
+from spec.mesh import ALL_WEIGHTS
 from spec.model_strategies import SAMPLES
+from spec.nesting import check_orders, orders
+from spec.norms import check_joined, check_norm, clipped, of_gradient
 from spec.programs import Axis, Lies, Move, Program, check_program
 from spec.schedule import Buffer, Kind, Schedule
 from spec.terms import check_gradients
@@ -35,12 +38,19 @@ class Group:
 class Step:
     """Programs in the order of the model; a layer may be there many times.
 
-    `stages`: the axis that cuts the layers, if one does.
+    `stages`: the axis that cuts the layers, if one does. `orders`: of each index the axes that may cut
+    it, the outer one first.
     """
 
     programs: tuple[Program, ...]
     groups: tuple[Group, ...]
     stages: str | None = None
+    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def clips(self) -> bool:
+        """Whether gradients are clipped by the norm of all of them."""
+        return any(group.schedule.training.clip for group in self.groups)
 
     @property
     def shared(self) -> tuple[str, ...]:
@@ -69,9 +79,28 @@ class Step:
         pipe = () if self.stages is None else (self.stages,)
         return {name: axes + pipe * (name in self.shared) for name, axes in found.items()}
 
+    def norms(self) -> dict[str, dict[str, Lie]]:
+        """Of each weight, how the square of its gradient's norm lies, if the gradient lies as it does.
 
-def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -> Step:
-    """A step of a product of strategies. `again`: what layers make again for backward."""
+        Along the axes of its program, over the stages, and over the groups of weights.
+        """
+        found: dict[str, dict[str, Lie]] = {}
+        over = [ALL_WEIGHTS] if self.stages is None else [self.stages, ALL_WEIGHTS]
+        for program in self.programs:
+            for weight in program.part.weights:
+                lies = program.lies[weight]
+                along = {axis.name: of_gradient(weight, lies[axis.name]) for axis in program.axes}
+                found[weight.name] = along | dict.fromkeys(over, PARTIAL)
+        return found
+
+
+def derive_step(
+    product: Product, parts: Iterable[Part], again: str = NOTHING, clip: bool = False
+) -> Step:
+    """A step of a product of strategies. `again`: what layers make again for backward.
+
+    `clip`: gradients are clipped by the norm of all. Raises ValueError where none are kept for that.
+    """
     samples = tuple(Axis(name, stream=SAMPLES) for name in product.batch_axes)
     programs = tuple(
         distribute(part, (*samples, *product.cuts), again if part.name == LAYER else NOTHING)
@@ -79,10 +108,17 @@ def derive_step(product: Product, parts: Iterable[Part], again: str = NOTHING) -
     )
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
+    norms = step.norms()
     for weight, axes in step.summed().items():
-        groups.setdefault(derive(product.states_of(axes)), []).append(weight)
+        schedule = derive(product.states_of(axes))
+        if clip:
+            terms = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
+            cut = tuple(axis for axis in terms if axis not in (*schedule.axes, ALL_WEIGHTS))
+            stages = tuple(axis for axis in schedule.axes if axis == product.pipe)
+            schedule = clipped(schedule, cut, stages, (ALL_WEIGHTS,))
+        groups.setdefault(schedule, []).append(weight)
     found = tuple(Group(tuple(weights), schedule) for schedule, weights in groups.items())
-    return replace(step, groups=found)
+    return replace(step, groups=found, orders=orders(programs))
 
 
 def step_of(schedule: Schedule, parts: Iterable[Part]) -> Step:
@@ -90,7 +126,7 @@ def step_of(schedule: Schedule, parts: Iterable[Part]) -> Step:
     axes = tuple(Axis(name, stream=SAMPLES) for name in schedule.axes)
     programs = tuple(distribute(part, axes) for part in parts)
     weights = dict.fromkeys(weight.name for program in programs for weight in program.part.weights)
-    return Step(programs, (Group(tuple(weights), schedule),))
+    return Step(programs, (Group(tuple(weights), schedule),), orders=orders(programs))
 
 
 def check_step(step: Step) -> Step:
@@ -106,10 +142,12 @@ def check_step(step: Step) -> Step:
         if not takes or not alike or after.lies[takes] != before.lies[before.gives]:
             names = f"{after.part.name} does not take what {before.part.name} gives"
             raise LayoutError(names, (after.part.name, "takes"))
+    check_orders(step.programs, step.orders)
     for group in step.groups:
         for op in group.schedule.ops:
             kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
-            if kept or op.of_a_number or (op.kind is Kind.BACKWARD and op.axes):
+            number = op.of_a_number and not {op.source, op.target, op.by} & {Buffer.NORM}
+            if kept or number or (op.kind is Kind.BACKWARD and op.axes):
                 what = " ".join(str(op).split())
                 raise LayoutError(
                     f"{what}: the states' schedule is of weights and gradients alone; activations and "
@@ -126,15 +164,29 @@ def check_step(step: Step) -> Step:
                 f"over {_over(over[0])}",
                 weight,
             )
+    _check_norms(step)
     return step
 
 
-def cut_twice(step: Step) -> dict[str, tuple[str, ...]]:
-    """Indices that are cut along several axes at once, and along which.
+def _check_norms(step: Step) -> None:
+    """Raise LayoutError if gradients are clipped by another norm than that of all weights, once."""
+    norms, several = step.norms(), len(step.groups) > 1
+    for number, group in enumerate(step.groups):
+        about = {*group.schedule.axes} - {step.stages} | (set() if several else {ALL_WEIGHTS})
+        lies = {
+            name: {axis: lie for axis, lie in norms[name].items() if axis not in about}
+            for name in group.weights
+        }
+        check_norm(group.schedule, lies, number)
+    check_joined(group.schedule for group in step.groups)
 
-    A device has its cells of such an index, nested in the order of the axes, whatever moves led there.
+
+def cut_twice(step: Step) -> dict[str, tuple[str, ...]]:
+    """Indices that are cut along several axes at once, and along which, the outer one first.
+
+    A device has one chunk of such an index.
     """
-    found: dict[str, dict[str, None]] = {}
+    found: dict[str, set[str]] = {}
     axes = [axis.name for axis in step.programs[0].axes] if step.programs else []
     for program in step.programs:
         for lies in program.lies.values():
@@ -142,8 +194,10 @@ def cut_twice(step: Step) -> dict[str, tuple[str, ...]]:
             indices = [index for index, _ in along]
             for index, axis in along:
                 if indices.count(index) > 1:
-                    found.setdefault(index, {})[axis] = None
-    return {index: tuple(sorted(cut, key=axes.index)) for index, cut in found.items()}
+                    found.setdefault(index, set()).add(axis)
+    return {
+        index: tuple(axis for axis in step.orders[index] if axis in cut) for index, cut in found.items()
+    }
 
 
 def _typed(program: Program) -> Program:

@@ -68,6 +68,9 @@ class Does(Enum):
     RENAME = "rename"  # the same elements, under other indices: keys are tokens, slots are tokens
 
 
+OPERANDS = {Does.CONTRACT: 2, Does.ADD: 2, Does.APPLY: 1, Does.NORMALISE: 1, Does.RENAME: 1}
+
+
 @dataclass(frozen=True)
 class Operation:
     """makes = does(reads).
@@ -94,6 +97,31 @@ class Operation:
     def __str__(self) -> str:
         what = " ".join(word for word in (self.does.value, self.function) if word)
         return f"{self.makes} = {what}({', '.join(v.name for v in self.reads)})"
+
+
+def misfit(operation: Operation) -> str:
+    """What an operation's result should have for indices, if it has others; empty if it has these."""
+    first, makes = {*operation.reads[0].indices}, {*operation.makes.indices}
+    if operation.does is Does.CONTRACT:
+        second = {*operation.reads[1].indices}
+        if not makes <= first | second:
+            return "indices of what it multiplies"
+        return "" if first ^ second <= makes else "every index that only one of the two has"
+    if operation.does is not Does.RENAME:
+        rows, count = first - {operation.over}, OPERANDS[operation.does] + operation.backward
+        of_rows = [{*value.indices} for value in operation.reads[count:]]
+        if operation.function == LOG_TOTAL:
+            of_rows, makes = [makes], first
+        if any(found != rows for found in of_rows):
+            return f"for each row a number, of all indices but {operation.over}"
+        alike = all({*value.indices} == makes for value in operation.reads[:count])
+        return "" if alike else "values with the same indices"
+    old, new = ({pair[side] for pair in operation.renamed} for side in (0, 1))
+    if not old <= first or new & (first - old):
+        return f"new names for indices that {operation.reads[0].name} has"
+    if len(old) == len(new):  # one for one
+        return "" if makes == first - old | new else " ".join(sorted(first - old | new))
+    return "" if new <= makes and not old & makes else "the new names in place of the old ones"
 
 
 @dataclass(frozen=True)

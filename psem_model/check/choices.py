@@ -40,9 +40,14 @@ def slices_of(schedule: Schedule) -> tuple[Axes, ...]:
     return tuple(dict.fromkeys(((), *said)))
 
 
+def beside(op: Op, schedule: Schedule) -> Axes:
+    """The axes that a schedule is not about, over which a norm is summed."""
+    return tuple(a for a in op.axes if a not in schedule.axes)
+
+
 def said(schedule: Schedule) -> tuple[Axes, ...]:
-    """Sets of axes: none, each, all, and those that a schedule names."""
-    named = (*(op.axes for op in schedule.ops), *slices_of(schedule))
+    """Sets of axes that a schedule is about: none, each, all, and those that it names."""
+    named = (*(op.axes for op in schedule.ops if not beside(op, schedule)), *slices_of(schedule))
     return tuple(dict.fromkeys(((), *((a,) for a in schedule.axes), schedule.axes, *named)))
 
 

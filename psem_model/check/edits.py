@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
-from psem_model.check.choices import factors, near, repertoire, said, slices_of, used
+from psem_model.check.choices import beside, factors, near, repertoire, said, slices_of, used
 from psem_model.reading.schedule_keys import default_span
 from spec.schedule import (
     BY,
@@ -165,7 +165,8 @@ def removals(schedule: Schedule) -> Iterator[Edit]:
     for part, ops in enumerate(schedule.parts):
         for index, op in enumerate(ops):
             without = _with(schedule, part, (*ops[:index], *ops[index + 1 :]))
-            yield Edit(How.REMOVED, Spot(part, index), op, without)
+            if not beside(op, schedule):
+                yield Edit(How.REMOVED, Spot(part, index), op, without)
 
 
 def _places(op: Op, schedule: Schedule) -> Iterator[Spot]:
@@ -201,7 +202,10 @@ def _fitting(op: Op, fields: Mapping[str, Any]) -> Op | None:
 
 
 def _fields(op: Op, schedule: Schedule) -> Iterator[dict[str, Any]]:
-    named, slices = said(schedule), slices_of(schedule)
+    named, slices, others = said(schedule), slices_of(schedule), beside(op, schedule)
+    if others:
+        yield from ({"axes": (*a, *others)} for a in named)
+        return
     if op.kind in (*COLLECTIVE_KINDS, *SAMPLES):
         along = named if op.kind in SAMPLES else named[1:]
         yield from ({"axes": a} for a in (*along, *near(op.axes, schedule.axes)))

@@ -88,8 +88,8 @@ class CheckedStep:
                 facts.append(f"several stages use {shared}: their gradients are summed")
             for index, axes in cut_twice(self.step).items():
                 facts.append(
-                    f"{index} is cut along {' x '.join(axes)}: each device has its cells, nested in "
-                    f"this order; contiguous chunks are those if a buffer is cut along {axes[0]} first"
+                    f"{index} is cut along {' x '.join(axes)}, the first outermost: each device has "
+                    "one contiguous chunk"
                 )
             sections = tuple(section for found in self.weights for section in found.sections())
         return Report("check", self.headline, tuple(facts), sections, self.data(), self.accepted)

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from psem_model.commands.help import Command, option
-from psem_model.commands.options import HOLD, OUTPUT, PLACEMENT, PROGRAM, STRATEGY, options
+from psem_model.commands.options import HOLD, OUTPUT, PLACEMENT, PROGRAM, STEP, STRATEGY, options
 from psem_model.commands.output import ended
+from psem_model.text.errors import BadInput, quoted
 
 
 @click.command(
@@ -17,10 +18,12 @@ from psem_model.commands.output import ended
         "psem derive zero2 > my.toml",
         "psem derive --language",
         'psem derive "zero1 * tp+sp" > my.toml',
+        'psem derive "zero1 * tp+sp" --clip',
         'psem derive "cp * tp" --moves',
     ],
 )
 @options(STRATEGY, PLACEMENT, HOLD)
+@option(STEP, "--clip", is_flag=True, help="Clip gradients by the norm of all of them.")
 @option(
     OUTPUT,
     "--language",
@@ -29,7 +32,12 @@ from psem_model.commands.output import ended
 )
 @options(*PROGRAM)
 def derive(
-    strategy: str | None, placement: str | None, hold: bool, language: bool, **program: Any
+    strategy: str | None,
+    placement: str | None,
+    hold: bool,
+    clip: bool,
+    language: bool,
+    **program: Any,
 ) -> None:
     """Print the step of a STRATEGY (or a placement) as TOML, to read, to change and to check.
 
@@ -44,11 +52,11 @@ def derive(
     from psem_model.predict.read import placed_as
     from psem_model.reading.products import parse
 
-    asked = Asked("derive", strategy, placement, hold=hold, model=program)
+    asked = Asked("derive", strategy, placement, hold=hold, model=program | {"clip": clip})
     if language:
         from psem_model.reading.language import report
 
-        names = ("strategy", "placement", "hold", *program)
+        names = ("strategy", "placement", "hold", "clip", *program)
         asked.refuse(names, "with --language", "--language alone")
         ended(report(), "text")
     found = None if strategy is None else parse(strategy)
@@ -56,16 +64,22 @@ def derive(
         from psem_model.predict import programs
 
         if program["part"] or program["moves"]:
+            asked.refuse(["clip"], "with --part or --moves", "it with a whole step")
             ended(programs.program(found, hold, **program), "text")
         of_step = {key: program[key] for key in ("block", "experts", "recompute")}
-        click.echo(programs.step(found, hold, **of_step), nl=False)
+        click.echo(programs.step(found, hold, clip=clip, **of_step), nl=False)
         return
     from psem_model.reading.schedules import dumps
     from spec.derive import derive as derived
+    from spec.norms import clipped
 
     placed, name = placed_as(asked, found)
     if found is not None and len(found.meanings) == 1:
         name = f"{name}: {found.meanings[0]}"
     expected = "a strategy that cuts the model, such as tp"
     asked.refuse(program, f"with {strategy or '--placement'}", expected)
-    click.echo(dumps(derived(placed), name), nl=False)
+    try:
+        schedule = clipped(derived(placed)) if clip else derived(placed)
+    except ValueError as error:
+        raise BadInput(f"--clip: given with {quoted(name)}: {error}") from None
+    click.echo(dumps(schedule, name), nl=False)

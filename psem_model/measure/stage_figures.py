@@ -10,7 +10,8 @@ from psem_model.measure.measured import Figure
 from psem_model.predict.plan import StageCosts
 from psem_model.simulator.distributed import DistributedTransformer
 from spec.arithmetic import Number
-from spec.memory import MODEL_STATES
+from spec.memory import MODEL_STATES, SCALAR_BYTES
+from spec.mesh import along_devices
 from spec.programs import Move
 
 
@@ -74,10 +75,14 @@ def sent(run: DistributedTransformer, costs: StageCosts) -> Sent:
         for (where, number), elements in placed.run.network.sent.items():
             op = getattr(placed.placing.schedule, where)[number]
             found.add(op.axes, int(elements[own].max()), widths[op.state])
+    devices = slice(costs.number * run.inner, (costs.number + 1) * run.inner)
+    for group, network in zip(run.ends.groups, run.ends.networks, strict=True):
+        for (where, number), elements in network.sent.items():
+            op = getattr(group[0].placing.schedule, where)[number]
+            found.add(along_devices(op.axes), int(elements[devices].max()), SCALAR_BYTES)
     for key, elements in run.boundary.sent.items():
-        own = slice(costs.number * run.inner, (costs.number + 1) * run.inner)
         axes = (costs.plan.step.stages or "",)
-        found.add(axes, int(elements[own].max()), run.boundary.widths[key])
+        found.add(axes, int(elements[devices].max()), run.boundary.widths[key])
     return found
 
 

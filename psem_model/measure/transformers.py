@@ -111,6 +111,8 @@ def transformer(
         plan.pipe,
         seed,
         plan.offload,
+        plan.step.stages or "",
+        plan.step.orders,
     )
 
 
@@ -132,5 +134,6 @@ def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placi
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
             sizes = group.costs.sizes
             unit = sizes.psi if sizes.unit is None else sizes.unit
-            found.append(Placing(schedule_of(group), tuple(keys), unit, stages, pipe))
+            number = next(n for n, of in enumerate(plan.step.groups) if group.weights[0] in of.weights)
+            found.append(Placing(schedule_of(group), tuple(keys), unit, stages, pipe, number))
     return [*dict.fromkeys(found)]

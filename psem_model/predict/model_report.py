@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -17,6 +18,7 @@ from psem_model.predict.closed import (
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.plan import Plan
 from psem_model.predict.reported import ONE, SAYS, Reported
+from psem_model.reading.steps import names_of
 from psem_model.text.figures import counted, digits, plain, unit_of
 from psem_model.text.report import (
     BYTES,
@@ -34,6 +36,7 @@ from spec.layouts import Layout
 from spec.modes import Mode
 from spec.pipeline import bubble_of_ideal, bubble_of_span
 from spec.transformer import LAYER
+from spec.values import Role
 
 MADE_AGAIN = {
     NOTHING: "nothing is made again for backward",
@@ -136,7 +139,7 @@ class OfModel(Reported):
     def data(self) -> dict[str, Any]:
         stages = {"pipeline": {"bubble_if": "all stages take equally long"}}
         return {
-            "parts": {name: _part(costs) for name, costs in self.plan.costs.items()},
+            "parts": {name: self.of_part(costs) for name, costs in self.plan.costs.items()},
             "memory": self.of_memory(),
             **(stages if self.plan.step.stages else {}),
             "checkpoints": self.checkpoints(),
@@ -144,6 +147,32 @@ class OfModel(Reported):
                 part: {name: str(form) for name, form in found.items()}
                 for part, found in self.written.items()
             },
+        }
+
+    def of_part(self, costs: PartCosts) -> dict[str, Any]:
+        """One embedding, layer or head, of one micro-batch, on one device."""
+        program, written = costs.program, self.plan.written is not None
+        names = {value: value.name for value in program.kept} if written else names_of(program)
+        kept = (v.plain_name if written and v.role is Role.CONSTANT else names[v] for v in program.kept)
+        sent = {phase: Quantity(costs.sent(phase)) for phase in PHASES}
+        return {
+            "parameters": sum(costs.parameters.values()),
+            "activations": Quantity(costs.activations, BYTES),
+            "computing": Quantity(costs.computing, BYTES),
+            "kept": [str(replace(v, name=name)) for v, name in zip(program.kept, kept, strict=True)],
+            "elements": {**sent, "forward_and_backward": Quantity(costs.sent(FORWARD, BACKWARD))},
+            "moves": [
+                {
+                    "operation": t.move.collective,
+                    "axis": t.move.axis,
+                    "value": t.move.value.plain_name,
+                    "phase": t.phase,
+                    "messages": t.messages,
+                    "elements": Quantity(t.elements, ELEMENTS),
+                    "bytes": Quantity(t.bytes, BYTES),
+                }
+                for t in costs.traffic
+            ],
         }
 
     def of_memory(self) -> dict[str, Any]:
@@ -211,30 +240,6 @@ def activations_mode(plan: Plan) -> str:
         found = [f"{mode}+{Mode.OFFLOADED.value}" for mode in found or made_again]
         made_again = made_again if plan.again == PAIRS else []
     return ", ".join(found + made_again)
-
-
-def _part(costs: PartCosts) -> dict[str, Any]:
-    """One embedding, layer or head, of one micro-batch, on one device."""
-    sent = {phase: Quantity(costs.sent(phase)) for phase in PHASES}
-    return {
-        "parameters": sum(costs.parameters.values()),
-        "activations": Quantity(costs.activations, BYTES),
-        "computing": Quantity(costs.computing, BYTES),
-        "kept": [str(value) for value in costs.program.kept],
-        "elements": {**sent, "forward_and_backward": Quantity(costs.sent(FORWARD, BACKWARD))},
-        "moves": [
-            {
-                "operation": t.move.collective,
-                "axis": t.move.axis,
-                "value": t.move.value.plain_name,
-                "phase": t.phase,
-                "messages": t.messages,
-                "elements": Quantity(t.elements, ELEMENTS),
-                "bytes": Quantity(t.bytes, BYTES),
-            }
-            for t in costs.traffic
-        ],
-    }
 
 
 def _stages(plan: Plan) -> Section:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from spec.arithmetic import Number
+from spec.distribute import ALL, distribute
+from spec.layouts import LayoutError
 from spec.model_costs import (
     Indices,
     elements,
@@ -57,6 +59,15 @@ class PartCosts:
     def activations(self) -> Number:
         """Bytes kept from forward to backward."""
         return kept_bytes(self.program, self.indices, self.mesh)
+
+    @cached_property
+    def made_again(self) -> Number:
+        """Bytes kept if backward made all of it again; those that are, of a part that it cannot."""
+        try:
+            again = distribute(self.program.part, self.program.axes, ALL)
+        except LayoutError:  # of a file's own part
+            return self.activations
+        return kept_bytes(again, self.indices, self.mesh)
 
     @cached_property
     def kept_elements(self) -> Number:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
@@ -17,17 +17,18 @@ from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec import checkpoints
 from spec.arithmetic import DIVISIBLE, EXACT, Number, ceil_div, quotient
+from spec.communication import Transfer, moves
 from spec.compose import Product
-from spec.distribute import ALL, NOTHING
+from spec.distribute import NOTHING
 from spec.memory import MODEL_STATES, Sizes
-from spec.mesh import group_size
+from spec.mesh import along_devices, group_size
 from spec.model_costs import Indices, in_precision, parameters
 from spec.model_strategies import SAMPLES, WORDS
 from spec.opaque import Opaque
 from spec.pipeline import Order, Pipeline, fullest, in_flight
 from spec.programs import Axis
+from spec.schedule import SCALARS, Op, Schedule
 from spec.schedule import Kind as Does
-from spec.schedule import Op, Schedule
 from spec.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.states import MIXED_ADAM, BytePolicy, State
 from spec.steps import Step, derive_step
@@ -139,10 +140,9 @@ class Plan:
         And the layers of a segment, and the bytes kept of a micro-batch. None where that keeps no
         less, or where something is made again, or kept on the host, anyway.
         """
-        if self.opaque or self.again != NOTHING or self.offload or self.written:
+        if self.opaque or self.again != NOTHING or self.offload:
             return None
-        size_mid = self.costs[LAYER].activations
-        size_in = replace(self, again=ALL).costs[LAYER].activations
+        size_in, size_mid = self.costs[LAYER].made_again, self.costs[LAYER].activations
         count = checkpoints.best(layers, size_in, size_mid)
         least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
         return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
@@ -216,11 +216,6 @@ class Group:
     costs: Prediction
     largest: str = field(compare=False)  # the part that has most of them
 
-    @property
-    def named(self) -> str:
-        """The weight, or how many there are."""
-        return self.weights[0] if len(self.weights) == 1 else counted(len(self.weights), "weight")
-
 
 @dataclass(frozen=True)
 class StageCosts:
@@ -272,8 +267,8 @@ class StageCosts:
         largest = max(sums, key=lambda part: sums[part])
         unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
         arithmetic = EXACT if plan.padded else DIVISIBLE
-        mesh = {axis: plan.mesh[axis] for axis in schedule.axes}
-        for stages in plan.shared.values() if plan.step.stages in mesh else ():
+        mesh = dict(plan.mesh)
+        for stages in plan.shared.values() if plan.step.stages in schedule.axes else ():
             mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
         costs = predict_schedule(
             schedule, Sizes(psi, mesh, plan.policy, unit, arithmetic), plan.pipe.micro_batches
@@ -370,7 +365,7 @@ class StageCosts:
     def moved(self) -> tuple[Moved, ...]:
         """Everything its devices send in a step."""
         model, host = self._of_model(), self._to_host()
-        return (*model, *self._between_stages(), *host, *self._of_states())
+        return (*model, *self._between_stages(), *host, *self._of_states(), *self._of_numbers())
 
     def _of_model(self) -> Iterator[Moved]:
         """Activations and cotangents, where they lie otherwise than they are needed."""
@@ -411,22 +406,29 @@ class StageCosts:
 
     def _of_states(self) -> Iterator[Moved]:
         """Parameters and gradients, as the schedule of each group of weights moves them."""
-        listed = self.plan.opaque  # and what sends nothing on one device
         for group in self.groups:
-            for move in group.costs.moves:
-                if move.op.state in MODEL_STATES and (move.elements or listed):
-                    yield Moved(
-                        move.op.state.value,
-                        move.op.kind.value,
-                        move.op.axes,
-                        move.op.phase.value,
-                        group.named,
-                        move.times,
-                        move.elements,
-                        move.bytes,
-                        move.to_host,
-                        move.op,
-                    )
+            found = (move for move in group.costs.moves if move.op.state in MODEL_STATES)
+            yield from self._listed(found, group.weights)
+
+    def _of_numbers(self) -> Iterator[Moved]:
+        """Norms and counts: of each group of weights, on all stages, whatever weights these have."""
+        plan, pipe = self.plan, (self.plan.step.stages,)
+        for group in plan.step.groups:
+            found = moves(group.schedule, Sizes(plan.psi, plan.mesh, plan.policy), plan.micro_steps)
+            numbers = (move for move in found if move.op.target in SCALARS)
+            if self.number == plan.pipe.stages - 1:  # it ends the chain of a broadcast over stages
+                numbers = (m for m in numbers if (m.op.kind, m.op.axes) != (Does.BROADCAST, pipe))
+            yield from self._listed(numbers, group.weights)
+
+    def _listed(self, found: Iterable[Transfer], weights: tuple[str, ...]) -> Iterator[Moved]:
+        """What a schedule moves, but for what sends nothing, in a model with parts."""
+        named = weights[0] if len(weights) == 1 else counted(len(weights), "weight")
+        for move in found:
+            op, what = move.op, move.op.state or move.op.target
+            if move.elements or self.plan.opaque:
+                sent = move.elements, move.bytes, move.to_host, op
+                axes, phase = along_devices(op.axes), op.phase.value
+                yield Moved(what.value, op.kind.value, axes, phase, named, move.times, *sent)
 
     @property
     def elements(self) -> Number:

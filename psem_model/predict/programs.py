@@ -23,11 +23,21 @@ LOOP = (
 NOT_HELD = "--hold: given where backward gathers nothing again; expected it with tp+sp"
 
 
-def step(found: Expression, hold: bool, block: str | None, experts: bool, recompute: str | None) -> str:
+def step(
+    found: Expression,
+    hold: bool,
+    block: str | None,
+    experts: bool,
+    recompute: str | None,
+    clip: bool = False,
+) -> str:
     """The derived step of a product of strategies as TOML: the parts of a small model of some kind."""
     require_experts(found, experts, "it with --experts")
     of, again = parts(small(block, experts)), RECOMPUTE[recompute or NOTHING]
-    derived = derive_step(held(found.product, hold), of, again)
+    try:
+        derived = derive_step(held(found.product, hold), of, again, clip)
+    except ValueError as error:
+        raise BadInput(f"--clip: given with {quoted(found.text)}: {error}") from None
     before = derive_step(held(found.product, False), of, again)
     if hold and [p.kept for p in derived.programs] == [p.kept for p in before.programs]:
         raise BadInput(NOT_HELD)

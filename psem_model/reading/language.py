@@ -141,8 +141,13 @@ STEP_TABLES = (
         "[cuts]",
         'what each axis cuts, as batch = { stream = "b" }, tensor = { weights = ["g", "f", "v"], '
         'stream = "s" }: weights along these indices, what parts hand on along that one; and with '
-        'ring = "u", slices of which index go round it, in turns. Of an index '
-        "that several axes cut a device has cells, nested in the order of axes, the first outermost",
+        'ring = "u", slices of which index go round it, in turns',
+    ),
+    (
+        "[order]",
+        's = ["context", "tensor"]: of an index that several axes cut, the outer one first; left out: '
+        "as in axes. A device has one contiguous chunk, of values and constants alike: a move is along "
+        "the inner one of the axes that cut a value",
     ),
     (
         "[a part]",
@@ -155,7 +160,10 @@ STEP_TABLES = (
     (
         "[[states]]",
         "weights = [...], and a schedule of their states: axes, [states.rest], [states.step]. It sums "
-        "over the axes along which their gradients come out in terms",
+        "over the axes along which their gradients come out in terms. With clip = true in [training], "
+        "gradients are clipped by the norm of all: each schedule sums the square of its weights' norm "
+        "over the axes that cut them too, and last over weights, those of all schedules. The norm of "
+        "what several stages have is broadcast over these",
     ),
 )
 STEP_LINES = (

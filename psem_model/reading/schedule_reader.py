@@ -22,7 +22,7 @@ from psem_model.reading.toml_lines import Path, locate
 from psem_model.reading.words import is_axis
 from psem_model.text.errors import BadInput, listed, nearest, quoted, shortened
 from psem_model.text.files import named
-from spec.mesh import HOST
+from spec.mesh import ALL_WEIGHTS, HOST
 from spec.schedule import (
     BY,
     COLLECTIVE_KINDS,
@@ -61,12 +61,16 @@ def shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Reader:
-    """A file's name and text, and the content of one of its tables: that at `prefix`, or of all."""
+    """A file's name and text, and the content of one of its tables: that at `prefix`, or of all.
+
+    `beside`: axes that it does not declare, over which a norm is summed.
+    """
 
     name: str
     text: str
     content: dict[str, Any]
     prefix: Path = ()
+    beside: tuple[str, ...] = ()
 
     # ------------------------------------------------------------------ errors
     def wrong(self, path: Path, given: str, expected: str, near: str = "") -> BadInput:
@@ -150,7 +154,7 @@ class Reader:
         axes = self.typed(("axes",), self.content["axes"], list)
         for axis in axes:
             if not is_axis(self.typed(("axes",), axis, str)):
-                expected = f"a name such as batch, but not {HOST} or {MICRO_STEPS}"
+                expected = f"a name such as batch, but not {HOST}, {MICRO_STEPS} or {ALL_WEIGHTS}"
                 raise self.wrong(("axes",), shown(axis), expected)
         if not axes and not or_none:
             raise self.wrong(("axes",), "none", 'at least one, such as axes = ["batch"]')
@@ -213,6 +217,7 @@ class Reader:
         if kind in COLLECTIVE_KINDS and "axes" not in table:
             raise self.missing(path, "axes", f"axes = [...]: those that {kind.value} acts along")
         source = self.named((*path, "source"), table["source"], Buffer)
+        along = (*axes, *self.beside) if source is Buffer.NORM else axes
         into = self.named((*path, "into"), table["into"], Buffer) if "into" in table else None
         phase = self.named((*path, "phase"), table["phase"], Phase) if "phase" in table else None
         span = self.named((*path, "span"), table["span"], Span) if "span" in table else None
@@ -225,7 +230,7 @@ class Reader:
                 phase or default_phase(kind, before),
                 source,
                 into,
-                self.axes((*path, "axes"), table.get("axes", []), axes),
+                self.axes((*path, "axes"), table.get("axes", []), along),
                 self.axes((*path, "within"), table.get("within", []), axes),
                 span or default_span(kind, source, into),
                 self.typed((*path, "mean"), table.get("mean", False), bool),

@@ -1,46 +1,23 @@
-"""Reading the TOML form of a model's step: its parts line by line, and the schedules of its states."""
+"""Reading the TOML form of a model's step: what it is of, and the schedules of its states."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from psem_model.reading.part_reader import PartReader
+from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedule_reader import Reader, shown
 from psem_model.reading.toml_lines import Path
-from psem_model.text.errors import nearest
-from spec.layouts import PARTIAL, WHOLE, Lie, along
-from spec.model_costs import WRITTEN
-from spec.programs import COLLECTIVE, IN_TURNS, Axis, Lies, Line, Move, Program, turns_of, with_turns
+from spec.mesh import ALL_WEIGHTS
+from spec.nesting import families
+from spec.programs import Axis, Program
 from spec.steps import Group, Step
-from spec.training import PLAIN
-from spec.turns import is_in_turns
-from spec.values import LOG_TOTAL, Does, Operation, Part, Role, Value
+from spec.training import Loss, Training
 
-TOP = ("axes", "stages", "parts", "training", "cuts", "states")
+TOP = ("axes", "stages", "parts", "training", "cuts", "order", "states")
 CUTS = ("weights", "stream", "ring")
-PART = (
-    "takes",
-    "gives",
-    "cotangent",
-    "returns",
-    "weights",
-    "constants",
-    "forward",
-    "backward",
-    "bytes",
-    "gradients",
-)
-LINE = ("op", "source", "into", "by", "over", "names", "backward", "axes", "along")
-MERGE = "merge"
-MOVES = (*COLLECTIVE.values(), *IN_TURNS.values(), MERGE)
-DOES = {does.value: does for does in Does}
-TAKES = {Does.CONTRACT: 2, Does.ADD: 2, Does.APPLY: 1, Does.NORMALISE: 1, Does.RENAME: 1}
-NAME = re.compile(r"([A-Za-z][\w .+-]*?)\s*\[([A-Za-z ]*)\]")
-NUMBER = re.compile(r" [0-9]+$")  # of constants of one name, with other indices
-CUT = re.compile(r"(.*?)\s*\(([^()]*)\)")  # a constant's name, and along what it is cut
-A_VALUE = 'a name and its indices, such as "query[b s g r d]"'
 
 
 def is_step(content: Mapping[str, Any]) -> bool:
@@ -71,9 +48,7 @@ class _Steps:
         stages = None
         if "stages" in content:
             stages = file.choose(("stages",), file.typed(("stages",), content["stages"], str), axes)
-        if file.training() != PLAIN:
-            expected = "a sum over all samples: groups of weights do not see one another's numbers"
-            raise file.wrong(("training",), "another loss, or more", expected)
+        self.require_known(file.training())
         cuts = tuple(self.cut(name, table, axes) for name, table in self.tables(("cuts",)).items())
         for axis in axes:
             if (axis == stages) is (axis in [cut.name for cut in cuts]):
@@ -85,9 +60,24 @@ class _Steps:
         for name in file.once(("parts",), names, "part"):
             if name not in content:
                 raise file.missing((), name, f"a table [{name}], as it is in parts")
-            programs.append(_Parts(self, name, cuts).program())
+            programs.append(PartReader(file, self.places, name, cuts).program())
         groups = tuple(self.groups(axes, programs))
-        return Step(tuple(programs), groups, stages), self.places
+        return Step(tuple(programs), groups, stages, self.orders(programs)), self.places
+
+    def require_known(self, training: Training) -> None:
+        """Raise BadInput for what parts say already, or have no lines for."""
+        for key, given, expected in (
+            (
+                "loss",
+                training.loss is not Loss.SUM,
+                "a sum over all samples, of what the last part gives",
+            ),
+            ("tied", training.tied, "false: gradients of a weight's uses are added up, all of them"),
+            ("statistics", training.statistics, "none: parts have weights and activations alone"),
+        ):
+            if given:
+                value = self.file.content["training"][key]
+                raise self.file.wrong(("training", key), shown(value), expected)
 
     def tables(self, path: Path) -> dict[str, Any]:
         """The tables in an optional one."""
@@ -106,6 +96,19 @@ class _Steps:
             self.file.typed((*path, "weights"), index, str)
         return Axis(name, tuple(weights), stream, ring=ring)
 
+    def orders(self, programs: Iterable[Program]) -> dict[str, tuple[str, ...]]:
+        """Of each index the axes that may cut it, the outer one first: as in axes, if not said."""
+        family, declared = families(programs), self.file.declared()
+        said: dict[str, tuple[str, ...]] = {}
+        for index, value in self.tables(("order",)).items():
+            path = ("order", index)
+            self.file.choose(path, index, family)
+            first = self.file.axes(path, value, declared)
+            of = (*first, *(axis for axis in declared if axis not in first))
+            if said.setdefault(family[index], of) != of:
+                raise self.file.wrong(path, shown(value), "the order of what it is renamed from, or to")
+        return {index: said.get(of, declared) for index, of in family.items()}
+
     def groups(self, axes: tuple[str, ...], programs: Iterable[Program]) -> Iterable[Group]:
         """The schedules of the states, each of some weights."""
         if "states" not in self.file.content:
@@ -118,333 +121,13 @@ class _Steps:
             for weight in weights:
                 self.file.choose((*path, "weights"), self.file.typed(path, weight, str), known)
             own = {key: of for key, of in table.items() if key != "weights"}
-            nested = Reader(self.file.name, self.file.text, own, path)
+            own["training"] = self.file.content.get("training", {})
+            nested = Reader(self.file.name, self.file.text, own, path, (*axes, ALL_WEIGHTS))
             for axis in nested.declared(or_none=True):
                 self.file.choose((*path, "axes"), axis, axes)
             schedule = nested.schedule(or_none=True)
             self.places |= dict.fromkeys(weights, (*path, "weights"))
+            self.places[number, "weights"] = (*path, "weights")
+            for part, ops in zip(PARTS, schedule.parts, strict=True):
+                self.places |= {(number, part, i): (*path, "step", part, i) for i in range(len(ops))}
             yield Group(tuple(weights), schedule)
-
-
-@dataclass
-class _Parts:
-    """A part, and the values that are there so far: of forward, or given; of backward."""
-
-    steps: _Steps
-    name: str
-    axes: tuple[Axis, ...]
-    forward: dict[str, Value] = field(default_factory=dict)
-    backward: dict[str, Value] = field(default_factory=dict)
-    roots: dict[Value, Value] = field(default_factory=dict)  # what a moved value was
-    lies: dict[Value, Lies] = field(default_factory=dict)  # of constants
-    widths: dict[str, int] = field(default_factory=dict)  # bytes of an element, where they are given
-
-    @property
-    def file(self) -> Reader:
-        return self.steps.file
-
-    def program(self) -> Program:
-        """The whole part."""
-        table = self.file.table((self.name,), self.file.content[self.name], PART)
-        for name, width in self.file.table((self.name, "bytes"), table.get("bytes", {}), None).items():
-            self.widths[name] = self.file.typed((self.name, "bytes", name), width, int)
-        takes = None
-        if "takes" in table:
-            takes = self.value((self.name, "takes"), table["takes"], Role.STREAM)
-            self.steps.places[self.name, "takes"] = (self.name, "takes")
-        weights = self.given(table, "weights", Role.WEIGHT)
-        constants = self.given(table, "constants", Role.CONSTANT)
-        for value in (*([takes] if takes else []), *weights):
-            self.forward[value.name] = value
-        given = [*([takes] if takes else []), *weights, *constants]
-        self.file.once((self.name,), [value.name for value in given], "name")
-        named = [replace(value, name=NUMBER.sub("", value.name)) for value in constants]
-        for value, plain in zip(constants, named, strict=True):
-            one = replace(plain, form_of="") if named.count(plain) == 1 else value
-            self.forward[value.name] = one
-            self.lies[one] = {axis.name: WHOLE for axis in with_turns(self.axes)}
-        lines = self.lines(table, "forward", self.forward)
-        for weight in weights:
-            if not any(weight in line.reads for line in lines):
-                raise self.file.wrong(
-                    (self.name, "weights"), shown(weight.name), "weights that it reads"
-                )
-        gives = self.one(table, "gives", {line.makes.name: line.makes for line in lines}, made=True)
-        cotangent = self.text(
-            (self.name, "cotangent"), table, "the cotangent that backward starts from"
-        )
-        width = self.widths.get(cotangent, WRITTEN)
-        seed = _named(cotangent, gives.indices, Role.ACTIVATION, width)
-        self.backward[cotangent] = seed
-        back = self.lines(table, "backward", self.backward)
-        returns = self.one(table, "returns", self.backward) if takes else None
-        gradients = self.gradients(table, weights)
-        operations = tuple(
-            self.whole(line)
-            for line in lines
-            if isinstance(line, Operation) and line.function != LOG_TOTAL  # it is how, not what
-        )
-        part = Part(self.name, operations, takes, self.root(gives))
-        made, kept = {seed, *weights}, dict[Value, None]()
-        for line in back:
-            free = {v for v in line.reads if v.role is Role.CONSTANT and self.is_free(v, line in lines)}
-            kept |= {value: None for value in line.reads if value not in made | free}
-            made |= {line.makes, *line.reads}
-        kept |= dict.fromkeys(v for v in gradients.values() if v not in made)
-        return Program(
-            part, self.axes, lines, back, gives, seed, returns, gradients, tuple(kept), self.lies
-        )
-
-    def is_free(self, constant: Value, again: bool) -> bool:
-        """Whether a constant need not be kept: it takes no room, or is drawn again."""
-        turns = [axis.turns for axis in self.axes if axis.ring]
-        return again or not constant.width or is_in_turns(self.lies[constant], turns)
-
-    # ------------------------------------------------------------------- values
-    def value(self, path: Path, text: Any, role: Role) -> Value:
-        """A new value, from its name and indices."""
-        found = NAME.fullmatch(self.file.typed(path, text, str))
-        if not found:
-            raise self.file.wrong(path, shown(text), A_VALUE)
-        indices = self.file.once(path, found[2].split(), "index")
-        width = self.widths.get(found[1], 0 if role is Role.CONSTANT else WRITTEN)
-        return _named(found[1], indices, role, width)
-
-    def given(self, table: Mapping[str, Any], key: str, role: Role) -> tuple[Value, ...]:
-        """Weights, or constants."""
-        path = (self.name, key)
-        texts = self.file.typed(path, table.get(key, []), list)
-        found = tuple(self.value(path, text, role) for text in texts)
-        self.file.once(path, [value.name for value in found], "name")
-        return found
-
-    def text(self, path: Path, table: Mapping[str, Any], what: str) -> str:
-        """A name that must be there."""
-        key = str(path[-1])
-        if key not in table:
-            raise self.file.missing(path[:-1], key, f"{key} = ...: {what}")
-        return self.file.typed(path, table[key], str)
-
-    def one(
-        self, table: Mapping[str, Any], key: str, known: Mapping[str, Value], made: bool = False
-    ) -> Value:
-        """A value that is there; one that is made, if that is asked for."""
-        path = (self.name, key)
-        self.steps.places[path] = path
-        text = self.text(path, table, "the name of a value")
-        if made and text not in known:
-            raise self.file.wrong(path, shown(text), "a value that forward makes", nearest(text, known))
-        return self.there(path, text, known)
-
-    def there(self, path: Path, name: Any, known: Mapping[str, Value]) -> Value:
-        """A value by its name: backward has those of forward as well."""
-        text = self.file.typed(path, name, str)
-        cut = CUT.fullmatch(text)
-        if cut:
-            return self.slice(path, self.there(path, cut[1], known), cut[2])
-        found = known.get(text) or self.forward.get(text)
-        if found is None:
-            names = {**self.forward, **known}
-            expected = "a value that is given or made before"
-            raise self.file.wrong(path, shown(text), expected, nearest(text, names))
-        return found
-
-    def slice(self, path: Path, value: Value, cut: str) -> Value:
-        """A constant as it lies: every device has, or makes, its slice of it."""
-        if value.role is not Role.CONSTANT:
-            raise self.file.wrong(path, shown(f"{value.name}({cut})"), "a constant, where it is cut so")
-        lies = dict(self.lies[value])
-        for text in cut.split(","):
-            axis, _, index = text.strip().rpartition(" ")
-            if not axis:
-                expected = "axes, each with the index it cuts, such as causal(tensor g)"
-                raise self.file.wrong(path, shown(cut), expected)
-            self.file.choose(path, axis, lies)
-            lies[axis] = along(self.file.choose(path, index, value.indices))
-        where = ",".join(f"{axis}:{lie}" for axis, lie in lies.items() if lie != WHOLE)
-        found = replace(value, name=f"{value.name}|{where}", form_of=value.name)
-        self.lies[found] = lies
-        self.roots[found] = value
-        return found
-
-    def root(self, value: Value) -> Value:
-        return self.roots.get(value, value)
-
-    def whole(self, operation: Operation) -> Operation:
-        """An operation of forward, on the values before they were moved."""
-        return replace(operation, reads=tuple(map(self.root, operation.reads)))
-
-    def gradients(self, table: Mapping[str, Any], weights: Iterable[Value]) -> dict[Value, Value]:
-        """The gradient of each weight."""
-        path = (self.name, "gradients")
-        given = self.file.table(path, table.get("gradients", {}), [w.name for w in weights])
-        found = {}
-        for weight in weights:
-            if weight.name not in given:
-                expected = f"{weight.name} = ...: the name of its gradient"
-                raise self.file.missing(path if given else (self.name,), weight.name, expected)
-            at = (*path, weight.name)
-            self.steps.places[self.name, weight.name] = at
-            found[weight] = self.there(at, given[weight.name], self.backward)
-            if {*found[weight].indices} != {*weight.indices}:
-                raise self.file.wrong(at, str(found[weight]), f"the indices of {weight}")
-        return found
-
-    # -------------------------------------------------------------------- lines
-    def lines(self, table: Mapping[str, Any], key: str, made: dict[str, Value]) -> tuple[Line, ...]:
-        """Forward or backward."""
-        if key not in table:
-            raise self.file.missing((self.name,), key, f"{key} = [...]: its lines")
-        found: list[Line] = []
-        for number, value in enumerate(self.file.typed((self.name, key), table[key], list)):
-            path = (self.name, key, number)
-            line = self.line(path, self.file.table(path, value, LINE), made)
-            name, spot = line.makes.name, (self.name, line)
-            gathered = isinstance(line, Move) and line.makes.role is Role.STREAM  # what it takes
-            again = made is self.backward and (spot in self.steps.places or gathered)
-            if name in made or (name in self.forward and not again):
-                expected = "a name of its own, or the line of forward that makes it"
-                raise self.file.wrong((*path, "into"), shown(name), expected)
-            made[name] = line.makes
-            self.steps.places.setdefault(spot, path)
-            found.append(line)
-        return tuple(found)
-
-    def line(self, path: Path, table: Mapping[str, Any], known: Mapping[str, Value]) -> Line:
-        """One line: a move or an operation."""
-        op = self.file.choose(
-            (*path, "op"), self.text((*path, "op"), table, "what it does"), (*DOES, *MOVES)
-        )
-        if "source" not in table:
-            raise self.file.missing(path, "source", "source = ...: the value, or values, it reads")
-        texts = table["source"] if isinstance(table["source"], list) else [table["source"]]
-        reads = tuple(self.there((*path, "source"), text, known) for text in texts)
-        into = self.text((*path, "into"), table, "the name of what it makes")
-        of_other = ("axes", "along") if op in DOES else ("by", "over", "names", "backward")
-        for key in of_other:
-            if key in table:
-                raise self.file.wrong((*path, key), shown(table[key]), f"no {key}, for {op}")
-        if op in MOVES:
-            return self.move(path, table, op, reads, into)
-        return self.operation(path, table, DOES[op], reads, into)
-
-    def move(
-        self, path: Path, table: Mapping[str, Any], op: str, reads: tuple[Value, ...], into: str
-    ) -> Move:
-        """A value, brought to lie otherwise along one axis."""
-        axes = self.file.typed((*path, "axes"), table.get("axes", []), list)
-        names = [axis.name for axis in self.axes]
-        for axis in axes:
-            self.file.choose((*path, "axes"), self.file.typed((*path, "axes"), axis, str), names)
-        if len(axes) != 1 or not 1 <= len(reads) <= 1 + (op == MERGE):
-            raise self.file.missing(path, "axes", f'{op} of one value over one axis, axes = ["tensor"]')
-        value, at = reads[0], (*path, "along")
-        given = table.get("along", [])
-        cut = [self.file.typed(at, i, str) for i in (given if isinstance(given, list) else [given])]
-        needs: dict[str, Callable[..., tuple[Lie, Lie]]] = {
-            "all_reduce": lambda: (PARTIAL, WHOLE),
-            "reduce_scatter": lambda i: (PARTIAL, along(i)),
-            "all_gather": lambda i: (along(i), WHOLE),
-            "slice": lambda i: (WHOLE, along(i)),
-            "all_to_all": lambda i, j: (along(i), along(j)),
-            "ring_gather": lambda i: (along(i), WHOLE),
-            "ring_reduce": lambda i: (PARTIAL, along(i)),
-            "accumulate": lambda: (PARTIAL, WHOLE),
-            MERGE: lambda: (PARTIAL, WHOLE),
-        }
-        try:
-            before, after = needs[op](*cut)
-        except TypeError:
-            expected = dict.fromkeys(("all_reduce", "accumulate", MERGE), "no along")
-            expected["all_to_all"] = "two indices, from and to"
-            raise self.file.wrong(
-                at, shown(given), f"{expected.get(op, 'one index')}, for {op}"
-            ) from None
-        for index in cut:
-            self.file.choose(at, index, value.indices)
-        named = NAME.fullmatch(into)
-        name = named[1] if named else into
-        root = self.root(value)
-        makes = replace(value, name=name, role=Role.ACTIVATION, form_of=root.name)
-        there = self.forward.get(name)
-        if there and self.root(there) == root:  # made again
-            makes = there
-        else:
-            self.roots[makes] = root
-        over = axes[0] if op in COLLECTIVE.values() or cut else turns_of(axes[0])
-        by = reads[-1] if op == MERGE else None
-        return Move(over, value, makes, before, after, op not in COLLECTIVE.values(), by)
-
-    def operation(
-        self, path: Path, table: Mapping[str, Any], does: Does, reads: tuple[Value, ...], into: str
-    ) -> Operation:
-        """An operation of the model, or of its derivative."""
-        makes = self.value((*path, "into"), into, Role.ACTIVATION)
-        backward = self.file.typed((*path, "backward"), table.get("backward", False), bool)
-        derived = does in (Does.APPLY, Does.NORMALISE)
-        if backward and (path[1] == "forward" or not (derived or does is Does.RENAME)):
-            expected = f"no backward, for {does.value} in {path[1]}"
-            raise self.file.wrong((*path, "backward"), "true", expected)
-        derived = derived and backward
-        count = TAKES[does] + derived
-        if len(reads) != count and (len(reads) != count + 1 or table.get("by") != "softmax"):
-            expected = f"{count} value{'s' * (count > 1)}, for {does.value}{' backward' * backward}"
-            raise self.file.wrong((*path, "source"), shown([v.name for v in reads]), expected)
-        function = over = ""
-        if does in (Does.APPLY, Does.NORMALISE):
-            function = self.text((*path, "by"), table, "the function's name")
-            if not function.isidentifier():
-                raise self.file.wrong((*path, "by"), shown(function), "a function's name, such as gelu")
-        if does is Does.NORMALISE:
-            over = self.text((*path, "over"), table, "the index of which it needs all")
-            self.file.choose((*path, "over"), over, reads[0].indices)
-        renamed = self.renamed(path, table) if does is Does.RENAME else ()
-        found = Operation(does, reads, makes, function, over, renamed, backward)
-        wrong = _misfit(found)
-        if wrong:
-            raise self.file.wrong((*path, "into"), str(makes), wrong)
-        return found
-
-    def renamed(self, path: Path, table: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-        """Pairs of indices, from and to."""
-        at = (*path, "names")
-        found = []
-        for text in self.file.typed(at, table.get("names", []), list):
-            pair = self.file.typed(at, text, str).split(" -> ")
-            if len(pair) != 2:
-                raise self.file.wrong(at, shown(text), 'an index and its new name, such as "s -> u"')
-            found.append((pair[0], pair[1]))
-        if not found:
-            raise self.file.missing(path, "names", 'names = ["s -> u"]: the indices it renames')
-        return tuple(found)
-
-
-def _named(name: str, indices: tuple[str, ...], role: Role, width: int) -> Value:
-    """A value; those whose names end in a number are forms of one."""
-    of = NUMBER.sub("", name)
-    return Value(name, indices, role, width, "" if of == name else of)
-
-
-def _misfit(operation: Operation) -> str:
-    """What its result's indices should be, if they are not that; empty if they are."""
-    first, makes = {*operation.reads[0].indices}, {*operation.makes.indices}
-    if operation.does is Does.CONTRACT:
-        second = {*operation.reads[1].indices}
-        if not makes <= first | second:
-            return "indices of what it multiplies"
-        return "" if first ^ second <= makes else "every index that only one of the two has"
-    if operation.does is not Does.RENAME:
-        rows, count = first - {operation.over}, TAKES[operation.does] + operation.backward
-        of_rows = [{*value.indices} for value in operation.reads[count:]]
-        if operation.function == LOG_TOTAL:
-            of_rows, makes = [makes], first
-        if any(found != rows for found in of_rows):
-            return f"for each row a number, of all indices but {operation.over}"
-        alike = all({*value.indices} == makes for value in operation.reads[:count])
-        return "" if alike else "values with the same indices"
-    old, new = ({pair[side] for pair in operation.renamed} for side in (0, 1))
-    if not old <= first or new & (first - old):
-        return f"new names for indices that {operation.reads[0].name} has"
-    if len(old) == len(new):  # one for one
-        return "" if makes == first - old | new else " ".join(sorted(first - old | new))
-    return "" if new <= makes and not old & makes else "the new names in place of the old ones"

@@ -8,7 +8,7 @@ from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
 from spec.layouts import WHOLE, Layout
 from spec.model_costs import WRITTEN
 from spec.programs import Axis, Line, Move, Program
-from spec.steps import Group, Step
+from spec.steps import Group, Step, cut_twice
 from spec.values import Operation, Role, Value
 
 HEADER = (
@@ -31,8 +31,12 @@ def dumps(step: Step, title: str) -> str:
         *([f'stages = "{step.stages}"'] if step.stages else []),
         f"parts = {strings(program.part.name for program in step.programs)}",
         "",
+        *(["[training]", "clip = true", ""] if step.clips else []),
         *(["[cuts]", *map(_cut, cuts.values()), ""] if cuts else []),
     ]
+    others = {i: cut for i, cut in cut_twice(step).items() if cut != tuple(a for a in cuts if a in cut)}
+    if others:
+        lines += ["[order]", *(f"{index} = {strings(cut)}" for index, cut in others.items()), ""]
     for program in step.programs:
         lines += _Part(program).lines()
     for group in step.groups:
@@ -67,17 +71,22 @@ def numbered(values: Iterable[Value]) -> dict[Value, str]:
     return {value: names[_itself(value)] for value in there}
 
 
+def names_of(program: Program) -> dict[Value, str]:
+    """The names that the values of a derived program have in a file."""
+    part = program.part
+    there = [*([part.takes] if part.takes else []), *part.weights]
+    there += [value for line in program.forward for value in (*line.reads, line.makes)]
+    there += [program.seed]
+    there += [value for line in program.backward for value in (*line.reads, line.makes)]
+    return numbered(there)
+
+
 class _Part:
     """A part's program as lines of a file."""
 
     def __init__(self, program: Program) -> None:
-        self.program = program
-        part = program.part
-        given = [*([part.takes] if part.takes else []), *part.weights]
-        there = [*given, *(v for line in program.forward for v in (*line.reads, line.makes))]
-        there += [program.seed, *(v for line in program.backward for v in (*line.reads, line.makes))]
-        self.names = numbered(there)
-        constants = (value for value in there if value.role is Role.CONSTANT)
+        self.program, self.names = program, names_of(program)
+        constants = (value for value in self.names if value.role is Role.CONSTANT)
         self.constants = {self.names[value]: value for value in constants}
 
     def lines(self) -> Iterator[str]:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted
-from spec.mesh import HOST
+from spec.mesh import ALL_WEIGHTS, HOST
 from spec.schedule import MICRO_STEPS
 from spec.states import POLICIES, BytePolicy, custom_policy
 
@@ -70,7 +70,8 @@ def _whole(what: str, given: str, value: Fraction, of: str, least: int) -> int:
 
 def is_axis(name: str) -> bool:
     """Whether an axis may be called so: a plain name that means nothing else."""
-    return name.isascii() and name.isidentifier() and name[0] != "_" and name not in (HOST, MICRO_STEPS)
+    reserved = (HOST, MICRO_STEPS, ALL_WEIGHTS)
+    return name.isascii() and name.isidentifier() and name[0] != "_" and name not in reserved
 
 
 def mesh(given: str, axes: Sequence[str], plan: str = "") -> dict[str, int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.blocks import Block, Devices
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.network import Network, point_to_point
+from psem_model.simulator.norms import Ends
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.placing import Placing
 from psem_model.simulator.slices import Grid, Slices, cut
@@ -55,6 +57,7 @@ class DistributedTransformer:
     """A model on `mesh` in each stage of a pipeline, beside a single device that does the same steps.
 
     `programs`: of embedding, layer and head. `placings`: of every weight of every stage, once.
+    `axis`: that of the stages. `orders`: of each index the axes that may cut it, the outer one first.
     `boundary` counts what stages send one another: device number = stage * devices of a stage + own.
     `divergence`: the first, if the run diverges. Layers are cut as evenly as they go. Raises ValueError
     where slices do not meet, where weights have no placing or several, and for schedules of more than
@@ -74,19 +77,23 @@ class DistributedTransformer:
         pipe: Pipeline = ONE_STAGE,
         seed: int = 0,
         offloads: bool = False,
+        axis: str = "",
+        orders: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
         self.pipe, self.numbers, self.steps = pipe, numbers, 0
-        grid = Grid(programs, mesh, model.sizes(micro_batch, sequence))
+        grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
         self.grid, self.inner = grid, grid.cluster.devices
         cells = grid.cells() if model.experts else None
         self.tables = Tables(numbers, model, micro_batch, sequence, seed, cells)
-        self.single = SingleDevice(self.tables)
         self.boundary = Network(pipe.stages * self.inner)
         self.stages = [self._stage(k, model.layers, programs, offloads) for k in range(pipe.stages)]
         self.divergence: Divergence | None = None
         self.told: Callable[[], None] = lambda: None
         weights = [stage.start() for stage in self.stages]
         self.placed = [self._placed(placing, weights, mesh, policy) for placing in placings]
+        self.ends = Ends(self.placed, (axis, pipe.stages), mesh, numbers)
+        clips = any(placed.placing.schedule.training.clip for placed in self.placed)
+        self.single = SingleDevice(self.tables, clips)
         for stage, keys in zip(self.stages, weights, strict=True):
             stage.placed = [p for p in self.placed if stage.number in p.placing.stages]
             for key in keys:
@@ -133,8 +140,7 @@ class DistributedTransformer:
         for placed in self.placed:
             placed.count_anew()
         self._train()
-        for placed in self.placed:
-            placed.finish(self.steps)
+        self.ends.finish(self.steps)
         self.steps += 1
         self.single.step(self.pipe.micro_batches)
         self.divergence = self.divergence or first_difference(self.beside(), self.numbers.unequal)

@@ -116,6 +116,15 @@ def all_reduce(chunks: Array, group: Group, add: Add, network: Network) -> Array
     return all_gather(reduce_scatter(chunks, group, add, network), group, network)
 
 
+def sum_of_rows(rows: Array, group: Group, add: Add, network: Network) -> Array:
+    """The sum over the group of each device's row (parts, devices, length), padded to equal chunks."""
+    size = -(-rows.shape[-1] // group.size)
+    padded = np.zeros((*rows.shape[:2], group.size * size), rows.dtype)
+    padded[..., : rows.shape[-1]] = rows
+    chunks = padded.reshape(*rows.shape[:2], group.size, size)
+    return all_reduce(chunks, group, add, network).reshape(padded.shape)[..., : rows.shape[-1]]
+
+
 def all_to_all(chunks: Array, group: Group, network: Network) -> Array:
     """Chunk i (parts, devices, n, size) of each device, on the group's i-th, in order of senders."""
     n, here, position = group.size, group.devices, group.position

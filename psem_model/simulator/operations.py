@@ -186,20 +186,19 @@ class Executor:
 
     def _reduced(self, op: Op, chunks: Array, group: Group) -> Array:
         partial = ring.reduce_scatter(chunks, group, self.arithmetic.add, self.network)
+        return self._mean(op, partial, group)
+
+    def _mean(self, op: Op, sums: Array, group: Group) -> Array:
+        """The sums, or the mean where an operation takes that."""
         if not op.mean:
-            return partial
-        return self.arithmetic.mul(partial, self.arithmetic.number(Fraction(1, group.size)))
+            return sums
+        return self.arithmetic.mul(sums, self.arithmetic.number(Fraction(1, group.size)))
 
     def _of_numbers(self, op: Op, rows: Array, group: Group) -> Array:
         """The sum, mean or first value on every device of rows (parts, devices, length)."""
         if op.kind is Kind.BROADCAST:
             return ring.broadcast(rows, group, self.network)
-        size = -(-rows.shape[-1] // group.size)
-        padded = np.zeros((*rows.shape[:2], group.size * size), rows.dtype)
-        padded[..., : rows.shape[-1]] = rows
-        chunks = padded.reshape(*rows.shape[:2], group.size, size)
-        whole = ring.all_gather(self._reduced(op, chunks, group), group, self.network)
-        return whole.reshape(padded.shape)[..., : rows.shape[-1]]
+        return self._mean(op, ring.sum_of_rows(rows, group, self.arithmetic.add, self.network), group)
 
     # ----------------------------------------------------------------- copies
     def _copy(self, op: Op, unit: int) -> None:

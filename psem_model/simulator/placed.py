@@ -137,9 +137,9 @@ class Placed:
             with self._passing_of(micro_batch):
                 self._execute(self.halves.after[half], step, micro_batch)
 
-    def finish(self, step: int) -> None:
-        """What comes after all micro-batches."""
-        self._execute(self.halves.finish, step, self.micro_batches - 1)
+    def finish(self, ops: Ops, step: int) -> None:
+        """Some of what comes after all micro-batches."""
+        self._execute(ops, step, self.micro_batches - 1)
 
     def _execute(self, ops: Ops, step: int, micro_batch: int) -> None:
         self.run.execute(Pass(tuple((key, micro_batch, op, False) for key, op in ops), False), step)

@@ -10,7 +10,7 @@ from psem_model.simulator.models import KeepsView
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.transformer import Key
 from spec.pipeline import Half
-from spec.schedule import Buffer, Kind, Op, Phase, Schedule
+from spec.schedule import NUMBERS, Buffer, Kind, Op, Phase, Schedule
 
 FORWARD, BACKWARD = Half
 Ops = list[tuple[OpKey, Op]]
@@ -20,7 +20,8 @@ Ops = list[tuple[OpKey, Op]]
 class Placing:
     """Weights, their schedule, its unit in elements, and the stages that have them.
 
-    `pipe`: the axis of those stages in the schedule, if it has one.
+    `pipe`: the axis of those stages in the schedule, if it has one. `group`: of the weights, all of
+    which have this schedule, on whatever stage.
     """
 
     schedule: Schedule
@@ -28,6 +29,7 @@ class Placing:
     unit: int
     stages: tuple[int, ...]
     pipe: str = ""
+    group: int = 0
 
 
 class Given(KeepsView):
@@ -63,7 +65,8 @@ class Halves:
         for _, op in ops + self.finish:
             everyones = op.kind is Kind.BACKWARD and bool(op.axes)
             kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
-            if everyones or kept or op.of_a_number:
+            numbers = {op.source, op.target, op.by}.intersection(NUMBERS)
+            if everyones or kept or not numbers <= ({Buffer.NORM} if op in schedule.finish else set()):
                 raise ValueError(f"{op}: expected operations on weights and their gradients")
         kinds = [op.kind for _, op in ops]
         f, b = kinds.index(Kind.FORWARD), kinds.index(Kind.BACKWARD)

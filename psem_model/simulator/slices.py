@@ -74,12 +74,16 @@ def cut(table: Array, indices: Sequence[str], where: Mapping[str, Array]) -> Sli
 class Grid:
     """How a mesh cuts indices: each in as many cells as the axes that ever cut it have devices.
 
-    Cells are consecutive, nested in the order of the axes. A device has those cells of an index that
-    are its own along the axes that cut a value.
+    Cells are consecutive, nested in the order of the axes; or, of an index that has one, in another of
+    `orders`. A device has those cells of an index that are its own along the axes that cut a value.
     """
 
     def __init__(
-        self, programs: Iterable[Program], mesh: Mapping[str, int], sizes: Mapping[str, int]
+        self,
+        programs: Iterable[Program],
+        mesh: Mapping[str, int],
+        sizes: Mapping[str, int],
+        orders: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
     ) -> None:
         self.sizes = sizes
         programs = tuple(programs)
@@ -94,7 +98,10 @@ class Grid:
                         found[lie.index].add(self.rings.get(axis, axis))
         for index, others in FOLLOWS.items():
             found[index] = found[index].union(*(found[i] for i in others))
-        self.cuts = {index: tuple(a for a in names if a in axes) for index, axes in found.items()}
+        self.cuts = {
+            index: tuple(axis for axis in orders.get(index, names) if axis in axes)
+            for index, axes in found.items()
+        }
 
     def counts(self, index: str) -> tuple[int, ...]:
         """In how many parts each axis cuts an index."""

@@ -54,13 +54,13 @@ def shapes(model: Transformer) -> dict[Key, str]:
 
 
 class SingleDevice:
-    """Trains all of a model on whole samples.
+    """Trains all of a model on whole samples. `clips`: gradients, by the norm of all.
 
     `losses`: of each step, (micro-batches, samples, positions). `gradients`: of the last one.
     """
 
-    def __init__(self, tables: Tables) -> None:
-        self.tables, self.numbers = tables, tables.numbers
+    def __init__(self, tables: Tables, clips: bool = False) -> None:
+        self.tables, self.numbers, self.clips = tables, tables.numbers, clips
         weights = {
             key: tables.weight(key[1], indices, key[0]) for key, indices in shapes(tables.model).items()
         }
@@ -85,9 +85,18 @@ class SingleDevice:
                 if found is not None:
                     self.gradients[key] = found if had is None else self.numbers.add(had, found)
         self.losses.append(np.stack(losses))
+        if self.clips:
+            self.gradients = self.clipped(self.gradients)
         for key, gradient in self.gradients.items():
             moved = self.numbers.next(self.weights[key], self.moments[key], gradient, step)
             self.weights[key], self.moments[key] = moved
+
+    def clipped(self, gradients: Mapping[Key, Array]) -> dict[Key, Array]:
+        """All gradients, scaled down alike where their norm is large."""
+        numbers = self.numbers
+        squares = [numbers.total(numbers.mul(g, g).reshape(-1), 0) for g in gradients.values()]
+        factor = numbers.clip_factor(numbers.total(np.stack(squares), 0))
+        return {key: numbers.mul(gradient, factor) for key, gradient in gradients.items()}
 
 
 class _Forward:

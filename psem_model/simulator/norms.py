@@ -1,0 +1,124 @@
+"""The end of a step: what schedules do after all micro-batches, and the norm of all gradients.
+
+Each group of weights has a norm of its own on every device of every stage, also where a stage has none
+of the weights: then it is zero. Where one is summed over all weights, groups wait for one another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import groupby
+
+from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.functions import Functions
+from psem_model.simulator.layout import cluster_of
+from psem_model.simulator.network import Network, OpKey, broadcast, sum_of_rows
+from psem_model.simulator.placed import Placed
+from psem_model.simulator.placing import Ops
+from spec.schedule import Buffer, Kind, Op, Schedule
+
+
+class Ends:
+    """The groups of a model's weights, each on the stages that have some, at the end of a step.
+
+    `stages`: the axis of the stages. `networks`: what the devices of all stages send of numbers, by
+    group: device number = stage * devices of a stage + own.
+    """
+
+    def __init__(
+        self,
+        placed: Sequence[Placed],
+        stages: tuple[str, int],
+        mesh: Mapping[str, int],
+        numbers: Functions,
+    ) -> None:
+        groups: dict[tuple[int, Schedule], list[Placed]] = {}
+        for each in placed:
+            groups.setdefault((each.placing.group, each.placing.schedule), []).append(each)
+        self.groups = [*groups.values()]
+        self.cluster, self.numbers = cluster_of((stages, *mesh.items())), numbers
+        self.inner = self.cluster.devices // stages[1]
+        self.networks = [Network(self.cluster.devices) for _ in self.groups]
+
+    def finish(self, step: int) -> None:
+        """What comes after all micro-batches."""
+        runs = [self._run(*each, step) for each in zip(self.groups, self.networks, strict=True)]
+        given: list[Array | None] = [None] * len(runs)
+        while runs:
+            norms = [_sent(run, total) for run, total in zip(runs, given, strict=True)]
+            runs = [run for run, norm in zip(runs, norms, strict=True) if norm is not None]
+            joined = [norm for norm in norms if norm is not None]
+            given = [reduce(self.numbers.add, joined)] * len(runs) if runs else []
+
+    def _run(
+        self, group: list[Placed], network: Network, step: int
+    ) -> Generator[Array, Array | None, None]:
+        """What one group does. Yields its norm where all are added up, and is sent their sum."""
+        network.clear()
+        norm: Array | None = None
+        for of_norm, some in groupby(group[0].halves.finish, lambda each: each[1].of_a_number):
+            if not of_norm:
+                _execute(group, [*some], step)
+                continue
+            for key, op in some:
+                if op.source is Buffer.NORM:
+                    norm = self._moved(norm, key, op, network)
+                    of_all = any(axis not in self.cluster.sizes for axis in op.axes)
+                    if norm is not None and of_all:
+                        norm = yield norm
+                    continue
+                self._give(norm, group)
+                _execute(group, [(key, op)], step)
+                norm = self._taken(group) if op.target is Buffer.NORM else norm
+
+    def _moved(self, norm: Array | None, key: OpKey, op: Op, network: Network) -> Array | None:
+        """A norm (devices, 1) after an operation on it alone."""
+        if norm is None or op.kind is Kind.RELEASE:
+            return None
+        if op.kind is Kind.RESET:
+            return self.numbers.zeros(norm.shape)
+        group, rows = self.cluster.group(op.axes), norm[None]
+        network.serve(key, None)
+        if group.size > 1 and op.kind is Kind.BROADCAST:
+            rows = broadcast(rows, group, network)
+        elif group.size > 1:
+            rows = sum_of_rows(rows, group, self.numbers.add, network)
+        moved: Array = rows[0]
+        return moved
+
+    def _taken(self, group: Iterable[Placed]) -> Array:
+        """The norm of what each device has of a group's weights."""
+        norm = self.numbers.zeros((self.cluster.devices, 1))
+        for placed, stage, here in self._places(group):
+            norm[here] = placed.run.numbers[Buffer.NORM][placed.rows(stage)]
+        return norm
+
+    def _give(self, norm: Array | None, group: Iterable[Placed]) -> None:
+        for placed in group:
+            placed.run.numbers.pop(Buffer.NORM, None)
+        if norm is None:
+            return
+        for placed, stage, here in self._places(group):
+            shape = (placed.cluster.devices, 1)
+            own = placed.run.numbers.setdefault(Buffer.NORM, self.numbers.zeros(shape))
+            own[placed.rows(stage)] = norm[here]
+
+    def _places(self, group: Iterable[Placed]) -> Iterator[tuple[Placed, int, slice]]:
+        """Where a group's weights are: on which stage, and its devices among all."""
+        for placed in group:
+            for stage in placed.placing.stages:
+                yield placed, stage, slice(stage * self.inner, (stage + 1) * self.inner)
+
+
+def _execute(group: Iterable[Placed], ops: Ops, step: int) -> None:
+    for placed in group:
+        placed.finish(ops, step)
+
+
+def _sent(run: Generator[Array, Array | None, None], total: Array | None) -> Array | None:
+    """The next norm that a group adds; none if it is done."""
+    try:
+        return run.send(total)
+    except StopIteration:
+        return None

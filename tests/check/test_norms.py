@@ -1,0 +1,108 @@
+"""A model's gradients are clipped by the norm of all: of each weight once, whatever cuts it."""
+
+from __future__ import annotations
+
+import pytest
+
+from psem_model.text.errors import BadInput
+from tests.support.steps import text_of
+
+STATES = ["", "zero1", "zero3", "zero1+all"]
+CUTS = ["tp", "tp+sp", "cp", "tp * cp", "tp * ep", "tp+sp * pp", "cp * tp * ep * pp"]
+OF_BATCH = '{ op = "all_reduce", source = "norm", axes = ["batch", "tensor", "weights"] }'
+OF_BOTH = '{ op = "all_reduce", source = "norm", axes = ["batch", "weights"] }'
+TEXT = text_of("zero1 * tp+sp", clip=True)
+LINES = TEXT.splitlines()
+
+
+@pytest.mark.parametrize("states", STATES)
+@pytest.mark.parametrize("cuts", CUTS)
+def test_a_derived_step_that_clips_is_accepted_as_a_file(states, cuts, checked):
+    text = text_of(" * ".join(filter(None, [states, cuts])), "gpt", clip=True)
+    assert "clip = true" in text
+    assert checked(text).accepted, checked(text).wrong
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        ('"batch", "weights"', "needs its sum over tensor too"),
+        ('"batch", "tensor"', "the norm is of these weights alone; needs its sum over weights"),
+        ('"weights", "tensor", "batch"', "needs weights last"),
+    ],
+)
+def test_a_norm_that_forgets_what_cuts_its_weights_or_other_weights_is_rejected(axes, words, checked):
+    wrong = TEXT.replace(OF_BATCH, OF_BATCH.replace('"batch", "tensor", "weights"', axes))
+    found = checked(wrong)
+    assert not found.accepted
+    assert words in found.wrong
+    number = int(found.at.removeprefix("line "))
+    assert '"norm"' in wrong.splitlines()[number - 1]
+
+
+def test_the_norm_of_all_weights_is_no_mean(checked):
+    found = checked(TEXT.replace(OF_BATCH, OF_BATCH.replace(" }", ", mean = true }")))
+    assert "a sum, not a mean" in found.wrong
+
+
+@pytest.mark.parametrize(
+    ("old", "axes", "has", "repaired"),
+    [
+        (OF_BATCH, '"tensor", "weights"', "own slice", '"batch", "tensor", "weights"'),
+        (OF_BOTH, '"batch", "tensor", "weights"', "tensor x the square norm", '"batch", "weights"'),
+    ],
+)
+def test_a_norm_summed_otherwise_than_its_gradients_is_repaired(old, axes, has, repaired, checked):
+    at = old.index("axes")
+    found = checked(TEXT.replace(old, f"{old[:at]}axes = [{axes}] }}"))
+    assert not found.accepted
+    (wrong,) = (weights.checked for weights in found.weights if not weights.checked.accepted)
+    assert has in wrong.verdict.has
+    assert wrong.repair == f"accepted with axes = [{repaired}]"
+    assert LINES[wrong.wrong.number - 1].strip().rstrip(",") == old
+
+
+def test_a_weight_that_no_axis_cuts_counts_once(checked):
+    """Along tp the gradient of a norm's scale is whole on every device."""
+    text = text_of("zero1 * tp", clip=True)
+    assert text.count(OF_BOTH) == 1
+    found = checked(text.replace(OF_BOTH, OF_BATCH))
+    assert "whole along tensor: its sum counts it once for each device" in found.wrong
+
+
+def test_weights_of_one_group_lie_alike(checked):
+    text = text_of("zero1 * tp", clip=True)
+    name = '"attention_norm_scale", '
+    moved = text.replace(f"weights = [{name}", "weights = [", 2).replace(
+        'weights = ["word_weight"', f'weights = [{name}"word_weight"'
+    )
+    (start, end) = moved.split("[[states]]", 1)
+    assert "needs a group of its own" in checked(f"{start}[[states]]{end}").wrong
+
+
+def test_every_group_adds_its_norm(checked):
+    lines = [line for line in LINES if OF_BOTH not in line and 'into = "norm"' not in line]
+    found = checked("\n".join(lines))
+    assert not found.accepted
+    assert "not theirs" in found.wrong
+    assert found.at
+
+
+def test_a_norm_of_one_micro_step_is_not_that_of_the_step(checked):
+    line = f"  {OF_BATCH},\n"
+    end = TEXT.index("]\nfinish", TEXT.index("[[states]]"))
+    found = checked(TEXT[:end] + line + TEXT[end:])
+    assert "of the whole step's gradients" in found.wrong
+
+
+def test_a_step_that_says_it_clips_and_does_not_is_rejected(checked):
+    text = text_of("dp * tp")
+    found = checked(text.replace("[cuts]", "[training]\nclip = true\n\n[cuts]", 1))
+    assert not found.accepted
+    assert all("clipped by" in weights.checked.verdict.needs for weights in found.weights)
+
+
+@pytest.mark.parametrize("training", ['loss = "mean"', "tied = true", "statistics = true"])
+def test_what_parts_say_already_or_have_no_lines_for_is_refused_by_name(training, checked):
+    with pytest.raises(BadInput, match=rf"training\.{training.split()[0]}"):
+        checked(TEXT.replace("clip = true", training))
