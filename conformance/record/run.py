@@ -1,0 +1,132 @@
+"""A case, run: what each rank moved and keeps, and how far it is from one process."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+import torch.distributed as dist
+from torch.autograd.graph import saved_tensors_hooks
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor
+
+from conformance.cases import Case
+from conformance.record.models import build, loss_of, samples
+from conformance.record.pipelines import Pipelined, alone
+from conformance.record.strategies import Trained
+from conformance.record.watch import Collectives, Kept, bytes_of, local
+
+SOURCES = ("batch", "replica", "shard")  # axes whose ranks have samples of their own
+STEPS = 3
+
+
+def mesh_of(case: Case):
+    names = tuple(axis for axis, _ in case.mesh)
+    return init_device_mesh("cpu", tuple(size for _, size in case.mesh), mesh_dim_names=names)
+
+
+def axes_of(case, mesh):
+    """The axis of each process group."""
+    found = {dist.group.WORLD.group_name: case.mesh[0][0]}
+    return found | {mesh.get_group(axis).group_name: axis for axis, _ in case.mesh}
+
+
+def source_of(case, mesh):
+    """Which of those that have samples of their own this rank is, and how many there are."""
+    number, count = 0, 1
+    for axis, size in case.mesh:
+        if axis in SOURCES:
+            number, count = number * size + mesh.get_local_rank(axis), count * size
+    return number, count
+
+
+class Running:
+    """A case on this rank, step by step."""
+
+    def __init__(self, case: Case, dtype):
+        self.case, self.dtype, self.mesh = case, dtype, mesh_of(case)
+        self.staged = case.strategy == "pp"
+        model = build(case.model, dtype)
+        self.names = [name for name, _ in model.named_parameters()]
+        self.shapes = [[*p.shape] for p in model.parameters()]
+        kind = Pipelined if self.staged else Trained
+        self.trained = kind(case, model, self.mesh)
+        self.mine = getattr(model, "mine", slice(None))
+        parameters = self.trained.parameters if self.staged else self.trained.model.parameters()
+        self.weights = [*parameters]
+
+    def passes(self, step, hooks=contextlib.nullcontext):
+        """Forward and backward of every micro-step."""
+        if self.staged:
+            with hooks():
+                self.trained.step(self.dtype, step)
+            return
+        case, (number, count) = self.case, source_of(self.case, self.mesh)
+        own = slice(number * case.samples, (number + 1) * case.samples)
+        for micro_step in range(case.micro_steps):
+            x, y = samples(case, self.dtype, step, micro_step, count)
+            x, y = x[own][:, self.mine].clone(), y[own][:, self.mine].clone()
+            with self.trained.micro_step(micro_step == case.micro_steps - 1):
+                with hooks():
+                    loss = loss_of(self.trained.model(x), y) / case.micro_steps
+                loss.backward()
+                del loss
+
+    def step(self, number):
+        self.passes(number)
+        self.update()
+
+    def update(self):
+        self.trained.optimizer.step()
+        self.trained.optimizer.zero_grad()
+
+
+def state_of(optimizer):
+    """Tensors of an optimizer's state: as large as weights, and counts of steps."""
+    inner = getattr(optimizer, "optim", optimizer)
+    found = [v for each in inner.state.values() for v in each.values() if isinstance(v, torch.Tensor)]
+    return [t for t in found if t.dim()], [t for t in found if not t.dim()]
+
+
+def record(case: Case):
+    """Of this rank, in the third step: buckets, shards and shapes are settled by then."""
+    running = Running(case, torch.float32)
+    for step in range(2):
+        running.step(step)
+    watch, kept = Collectives(axes_of(case, running.mesh)), Kept(running.weights)
+    with watch:
+        running.passes(2, lambda: saved_tensors_hooks(kept.pack, kept.unpack))
+        gradients = [w.grad for w in running.weights if w.grad is not None]
+        running.trained.optimizer.step()
+    moments, counts = state_of(running.trained.optimizer)
+    inside = {local(g).untyped_storage().data_ptr() for g in gradients}
+    return {
+        "collectives": sorted([*key, times] for key, times in watch.found.items()),
+        "parameters": bytes_of(running.weights),
+        "gradients": bytes_of(gradients),
+        "buckets": sum(size for at, size in watch.operands.items() if at not in inside),
+        "moments": bytes_of(moments),
+        "counts": bytes_of(counts),
+        "kept": kept.most,
+    }
+
+
+def shapes(case: Case):
+    """Each weight of the whole model, in its order: name and shape."""
+    return [[name, [*p.shape]] for name, p in build(case.model, torch.float32).named_parameters()]
+
+
+def whole(tensor):
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def difference(case: Case):
+    """The largest difference of a parameter on this rank, after some steps in float64, from one process."""
+    running = Running(case, torch.float64)
+    number, count = source_of(case, running.mesh)
+    for step in range(STEPS):
+        running.step(step)
+    expected = dict(alone(case, torch.float64, STEPS, count).named_parameters())
+    names = running.trained.names if running.staged else running.names
+    pairs = zip(names, running.weights, strict=True)
+    return max((whole(p.detach()) - expected[n].detach()).abs().max().item() for n, p in pairs)
