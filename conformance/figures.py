@@ -60,7 +60,7 @@ def measured(case: Case, log: Log) -> Values:
 
 
 def _of_rank(rank: Rank, sizes: Mapping[str, int]) -> dict[Figure, Number]:
-    memory = {Figure(name): getattr(rank, name) for name in (*MEMORY, "buckets", "counts", "kept")}
+    memory = {Figure(name): getattr(rank, name) for name in (*MEMORY, "waiting", "buckets", "counts", "kept")}
     return {**memory, **traffic_of(rank, sizes)}
 
 

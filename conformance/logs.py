@@ -31,13 +31,15 @@ class Collective:
 class Rank:
     """What one rank moved in a step, and its bytes after it.
 
-    `buckets`: of gradients, beside the gradients themselves. `moments`, `counts`: the optimizer's state,
+    `waiting`: gradients before the last micro-step, if it is not the only one.
+    `buckets`: what is all-reduced and is no gradient itself. `moments`, `counts`: the optimizer's state,
     as large as weights, and single numbers. `kept`: for backward, at most.
     """
 
     collectives: tuple[Collective, ...]
     parameters: int
     gradients: int
+    waiting: int
     buckets: int
     moments: int
     counts: int

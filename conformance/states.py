@@ -1,13 +1,13 @@
-"""Training states: what psem derives for PyTorch's strategies, in the book's units and in PyTorch's."""
+"""Training states as psem derives them: by the book, and in the units in which PyTorch keeps them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 
 from conformance.cases import Case
-from conformance.logs import Log
 from psem_model.predict.states import Prediction, predict_schedule
 from spec.arithmetic import EXACT, Arithmetic, Exact, Number, ceil_div
 from spec.derive import derive
@@ -20,31 +20,29 @@ from spec.strategies import STRATEGIES
 FIRST_BUCKET, BUCKET = 2**20, 25 * 2**20  # bytes, unless said otherwise
 NO_SYNC = on_batch("S*", "S", "R", "S")  # gradients whole until the last micro-step
 PRECISIONS = {"adam": "fp32-adam", "momentum": "fp32-momentum", "sgd": "fp32-sgd"}
+ROOT = ""  # what has the weights of no layer
+Shapes = Mapping[str, tuple[int, ...]]
 
 
-class Rows(Exact):
-    """A weight cut by rows of its first dimension: equally many for each rank, the last ones padded."""
+@dataclass(frozen=True)
+class Slices(Exact):
+    """Weights of a unit, each cut by rows of its first dimension, the last rank's padded.
 
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
+    `ranks`: that they are cut over. Over more, as where copies are summed, the slices together are cut.
+    `rank`: whose slices they are, without padding; None: with it.
+    """
+
+    weights: tuple[tuple[int, ...], ...]
+    ranks: int
+    rank: int | None = None
 
     def shard(self, elements: Number, unit: Number, devices: Number) -> Number:
-        return self.kept(devices) * (elements // self.rows)
+        mine = sum(self.rows(shape[0]) * prod(shape[1:]) for shape in self.weights)
+        return ceil_div(mine, devices // self.ranks)
 
-    def kept(self, devices: Number) -> Number:
-        return ceil_div(self.rows, devices)
-
-
-class RowsOf(Rows):
-    """The rows that one rank has, without padding."""
-
-    def __init__(self, rows: int, rank: int) -> None:
-        super().__init__(rows)
-        self.rank = rank
-
-    def kept(self, devices: Number) -> Number:
-        most = super().kept(devices)
-        return min(most, max(0, self.rows - self.rank * most))
+    def rows(self, rows: int) -> int:
+        most = int(ceil_div(rows, self.ranks))
+        return most if self.rank is None else min(most, max(0, rows - self.rank * most))
 
 
 @dataclass(frozen=True)
@@ -58,73 +56,101 @@ class Unit:
 
 @dataclass(frozen=True)
 class States:
-    """A case of data parallelism, by its log's shapes."""
+    """Data parallelism of a case, on weights of so many shapes."""
 
     case: Case
-    shapes: Mapping[str, tuple[int, ...]]
+    shapes: Shapes
 
     @property
     def mesh(self) -> dict[str, int]:
-        return self.case.sizes
+        """The axes that states are placed on."""
+        return {axis: size for axis, size in self.case.mesh if axis not in ("tensor", "pipe")}
 
-    @cached_property
-    def elements(self) -> dict[str, int]:
-        """Of each weight, in the model's order."""
-        return {name: size_of(shape) for name, shape in self.shapes.items()}
+    @property
+    def strategy(self) -> str:
+        """Of what cuts no weight."""
+        return self.case.strategy.partition(" x ")[0]
 
     @property
     def psi(self) -> int:
-        return sum(self.elements.values())
-
-    # ------------------------------------------------------------------------- as a user types it
-    @property
-    def textbook(self) -> str | Placement:
-        """psem's strategy of that name."""
-        case = self.case
-        if case.strategy == "fsdp2" and not case.each:
-            return NO_SYNC
-        names = {"ddp": "dp", "zero redundancy": "zero1", "hsdp": "hsdp"}
-        return names.get(case.strategy) or ("fsdp-hold" if case.reshard is False else "fsdp")
-
-    def policy(self) -> BytePolicy:
-        return POLICIES["mixed-adam-fp32-gradients" if self.cast else PRECISIONS[self.case.optimizer]]
+        return sum(map(prod, self.shapes.values()))
 
     @property
     def cast(self) -> bool:
         """Whether bf16 weights are made of fp32 ones."""
-        return self.case.mixed and self.case.strategy in ("fsdp2", "hsdp")
+        return self.case.mixed and self.is_cut
 
-    @cached_property
+    @property
+    def is_cut(self) -> bool:
+        """Whether weights are cut along an axis."""
+        return self.strategy in ("fsdp2", "hsdp")
+
+    @property
+    def reduces_in_buckets(self) -> bool:
+        """Whether DDP sums its gradients."""
+        return self.strategy in ("ddp", "zero redundancy", "cp")
+
+    @property
+    def policy(self) -> BytePolicy:
+        return POLICIES["mixed-adam-fp32-gradients" if self.cast else PRECISIONS[self.case.optimizer]]
+
+    def prediction(self, unit: Unit, size: int | None = None, micro_steps: int = 0) -> Prediction:
+        """What psem derives of a unit; in units of a size."""
+        sizes = Sizes(unit.elements, self.mesh, self.policy, size, unit.arithmetic)
+        return predict_schedule(derive(unit.placement), sizes, micro_steps or self.case.micro_steps)
+
+    # ------------------------------------------------------------------------- as a user types it
+    @property
     def by_the_book(self) -> Prediction:
-        """One kind of unit, the largest layer; padded as if all were as large."""
-        name = self.textbook
-        placement = STRATEGIES[name] if isinstance(name, str) else name
-        unit = max(sum(sizes) for sizes in self.by_layer().values())
-        sizes = Sizes(self.psi, self.mesh, self.policy(), unit)
-        return predict_schedule(derive(placement), sizes, self.case.micro_steps)
+        """psem's strategy of that name, padded as if all units were as large as the largest layer."""
+        case = self.case
+        names = {"ddp": "dp", "zero redundancy": "zero1", "hsdp": "hsdp"}
+        name = names.get(self.strategy) or ("fsdp-hold" if case.reshard is False else "fsdp")
+        placement = STRATEGIES[name] if case.each or self.strategy != "fsdp2" else NO_SYNC
+        largest = max(sum(map(prod, shapes)) for shapes in self.layers.values())
+        return self.prediction(Unit(placement, self.psi), largest)
 
     # ------------------------------------------------------------------------- as PyTorch has it
-    def by_layer(self) -> dict[str, list[int]]:
-        """Elements of the weights of each layer; those of no layer are the root's."""
-        found: dict[str, list[int]] = {}
-        for name, size in self.elements.items():
-            found.setdefault(layer_of(name), []).append(size)
-        return found
+    @cached_property
+    def layers(self) -> dict[str, tuple[tuple[int, ...], ...]]:
+        """The weights of each layer; those of no layer are the root's."""
+        names = {name: layer_of(name) for name in self.shapes}
+        return {
+            layer: tuple(self.shapes[name] for name, of in names.items() if of == layer)
+            for layer in dict.fromkeys(names.values())
+        }
 
     def units(self, rank: int | None = None) -> Iterator[Unit]:
-        """PyTorch's: buckets, or weights by rows. `rank`: what is its own, without padding."""
-        if self.case.strategy in ("ddp", "zero redundancy"):
-            yield from (Unit(STRATEGIES["dp"], size) for size in self.buckets())
+        """Buckets of DDP; layers, cut by rows, of FSDP2. `rank`: its own rows, without padding."""
+        if not self.is_cut:
+            (axis,) = self.mesh
+            copied = place((axis,), {s: {axis: S if s is State.ACTIVATIONS else R} for s in State})
+            yield from (Unit(copied, size) for size in self.buckets)
             return
-        for name, shape in self.shapes.items():
-            place = None if rank is None else rank % self.mesh[self.cut]
-            rows = Rows(shape[0]) if place is None else RowsOf(shape[0], place)
-            yield Unit(self.placement(layer_of(name)), size_of(shape), rows)
+        ranks = self.mesh[self.cut]
+        for layer, weights in self.layers.items():
+            slices = Slices(weights, ranks, rank)
+            yield Unit(self.placement(layer), sum(map(prod, weights)), slices)
 
     @property
     def cut(self) -> str:
         """The axis that weights are cut along."""
         return "shard" if "shard" in self.mesh else "batch"
+
+    def place_of(self, rank: int) -> int | None:
+        """Which of the slices a rank has; None if weights are not cut."""
+        inner = 1
+        for axis, size in reversed(self.case.mesh):
+            if axis == self.cut and self.is_cut:
+                return rank // inner % size
+            inner *= size
+        return None
+
+    def reduced(self, unit: Unit) -> Prediction:
+        """The same with gradients in slices."""
+        modes = dict(unit.placement.modes)
+        modes[State.GRADIENTS] = modes[State.OPTIMIZER]
+        return self.prediction(replace(unit, placement=replace(unit.placement, modes=tuple(modes.items()))))
 
     def placement(self, layer: str) -> Placement:
         """That of a layer's weights, or of the root's, which are not released after forward."""
@@ -136,34 +162,31 @@ class States:
         modes = {s: {a: (cut if a == self.cut else copied)[s] for a in self.mesh} for s in State}
         return place(tuple(self.mesh), modes, holds)
 
-    def prediction(self, unit: Unit) -> Prediction:
-        """What psem derives for a unit."""
-        sizes = Sizes(unit.elements, self.mesh, self.policy(), None, unit.arithmetic)
-        return predict_schedule(derive(unit.placement), sizes, self.case.micro_steps)
-
-    def buckets(self) -> Iterator[int]:
+    @cached_property
+    def buckets(self) -> tuple[int, ...]:
         """Elements of each bucket: weights from the last to the first, until it has its bytes."""
-        limits, size = [self.case.bucket or FIRST_BUCKET, self.case.bucket or BUCKET], 0
-        for elements in reversed(self.elements.values()):
-            size += elements
-            if 4 * size >= limits[0]:
-                yield size
-                size, limits = 0, limits[-1:]
-        if size:
-            yield size
+        limits = [self.case.bucket or FIRST_BUCKET, self.case.bucket or BUCKET]
+        found = [0]
+        for shape in reversed(self.shapes.values()):
+            found[-1] += prod(shape)
+            if 4 * found[-1] >= limits[min(len(found), 2) - 1]:
+                found.append(0)
+        return tuple(size for size in found if size)
 
-
-ROOT = ""
+    @cached_property
+    def owned(self) -> tuple[tuple[str, ...], ...]:
+        """The weights that each rank updates: the largest first, each to who has fewest elements."""
+        found: list[list[str]] = [[] for _ in range(self.case.ranks)]
+        load = [0] * self.case.ranks
+        sizes = {name: prod(shape) for name, shape in self.shapes.items()}
+        for name in sorted(sizes, key=lambda name: -sizes[name]):
+            least = load.index(min(load))
+            found[least].append(name)
+            load[least] += sizes[name]
+        return tuple(map(tuple, found))
 
 
 def layer_of(name: str) -> str:
     """The layer that has a weight; ROOT if none has."""
     first, _, rest = name.partition(".")
     return rest.partition(".")[0] if first == "layers" else ROOT
-
-
-def size_of(shape: tuple[int, ...]) -> int:
-    product = 1
-    for size in shape:
-        product *= size
-    return product

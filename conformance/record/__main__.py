@@ -10,7 +10,7 @@ import torch
 import torch.multiprocessing as processes
 
 from conformance.cases import cases
-from conformance.logs import write
+from conformance.logs import recorded, write
 from conformance.record.worlds import faked, in_processes
 
 
@@ -24,10 +24,10 @@ def main():
             print(f"{len(some)} cases of {ranks} processes", flush=True)
             processes.spawn(in_processes, (ranks, some, folder), ranks)
             logs |= torch.load(os.path.join(folder, f"{ranks}.pt"))
-    for strategy in sorted({case.strategy for case in cases()}):
+    for strategy in sorted({case.strategy for case in chosen}):
+        before = recorded(strategy)["cases"] if part else {}
         of = {case.name: logs[case.name] for case in chosen if case.strategy == strategy}
-        if of and not part:
-            write(strategy, torch.__version__, of)
+        write(strategy, torch.__version__, before | of)
 
 
 

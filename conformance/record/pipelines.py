@@ -48,9 +48,9 @@ class Pipelined:
 
 
 def even(layers, stages):
-    """Consecutive layers for each stage, the first ones have one more where they do not divide."""
-    sizes = [layers // stages + (n < layers % stages) for n in range(stages)]
-    return [range(sum(sizes[:n]), sum(sizes[: n + 1])) for n in range(stages)]
+    """Consecutive layers for each stage, as evenly as they go."""
+    before = [-(-number * layers // stages) for number in range(stages + 1)]
+    return [range(*each) for each in zip(before, before[1:], strict=False)]
 
 
 def alone(case: Case, dtype, steps, sources):

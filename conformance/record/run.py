@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 
 import torch
-import torch.distributed as dist
 from torch.autograd.graph import saved_tensors_hooks
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 
 from conformance.cases import Case
 from conformance.record.models import build, loss_of, samples
 from conformance.record.pipelines import Pipelined, alone
 from conformance.record.strategies import Trained
-from conformance.record.watch import Collectives, Kept, bytes_of, local
+from conformance.record.watch import Collectives, Kept, bytes_of, local, ranks_of
 
 SOURCES = ("batch", "replica", "shard")  # axes whose ranks have samples of their own
 STEPS = 3
@@ -26,9 +26,8 @@ def mesh_of(case: Case):
 
 
 def axes_of(case, mesh):
-    """The axis of each process group."""
-    found = {dist.group.WORLD.group_name: case.mesh[0][0]}
-    return found | {mesh.get_group(axis).group_name: axis for axis, _ in case.mesh}
+    """The axis of each group of ranks."""
+    return {ranks_of(mesh.get_group(axis)): axis for axis, _ in case.mesh}
 
 
 def source_of(case, mesh):
@@ -56,14 +55,16 @@ class Running:
         self.weights = [*parameters]
 
     def passes(self, step, hooks=contextlib.nullcontext):
-        """Forward and backward of every micro-step."""
+        """Forward and backward of every micro-step; bytes of gradients before the last."""
+        waiting = 0
         if self.staged:
             with hooks():
                 self.trained.step(self.dtype, step)
-            return
+            return waiting
         case, (number, count) = self.case, source_of(self.case, self.mesh)
         own = slice(number * case.samples, (number + 1) * case.samples)
         for micro_step in range(case.micro_steps):
+            waiting = bytes_of(self.gradients()) if micro_step else 0
             x, y = samples(case, self.dtype, step, micro_step, count)
             x, y = x[own][:, self.mine].clone(), y[own][:, self.mine].clone()
             with self.trained.micro_step(micro_step == case.micro_steps - 1):
@@ -71,6 +72,16 @@ class Running:
                     loss = loss_of(self.trained.model(x), y) / case.micro_steps
                 loss.backward()
                 del loss
+        return waiting
+
+    def gradients(self):
+        """Those that are there: summed, or of FSDP2 also whole."""
+        found = [w.grad for w in self.weights]
+        for module in self.trained.model.modules() if not self.staged else ():
+            if isinstance(module, FSDPModule) and (group := module._get_fsdp_state()._fsdp_param_group):
+                found += [each.unsharded_accumulated_grad for each in group.fsdp_params]
+                found += [each._unsharded_param.grad for each in group.fsdp_params]
+        return [each for each in found if each is not None]
 
     def step(self, number):
         self.passes(number)
@@ -95,8 +106,8 @@ def record(case: Case):
         running.step(step)
     watch, kept = Collectives(axes_of(case, running.mesh)), Kept(running.weights)
     with watch:
-        running.passes(2, lambda: saved_tensors_hooks(kept.pack, kept.unpack))
-        gradients = [w.grad for w in running.weights if w.grad is not None]
+        waiting = running.passes(2, lambda: saved_tensors_hooks(kept.pack, kept.unpack))
+        gradients = running.gradients()
         running.trained.optimizer.step()
     moments, counts = state_of(running.trained.optimizer)
     inside = {local(g).untyped_storage().data_ptr() for g in gradients}
@@ -104,6 +115,7 @@ def record(case: Case):
         "collectives": sorted([*key, times] for key, times in watch.found.items()),
         "parameters": bytes_of(running.weights),
         "gradients": bytes_of(gradients),
+        "waiting": waiting,
         "buckets": sum(size for at, size in watch.operands.items() if at not in inside),
         "moments": bytes_of(moments),
         "counts": bytes_of(counts),

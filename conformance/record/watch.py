@@ -7,6 +7,7 @@ from collections import Counter
 
 import torch
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -51,7 +52,9 @@ class Collectives(TorchDispatchMode):
         tensors = flat(args[1] if op in ("_allgather_base_", "alltoall_base_", "allgather_") else args[0])
         if op in ("reduce_scatter_tensor",):
             tensors = flat(result)
-        axis = self.axes.get(group_of(args), "?")
+        if kind == "all_to_all" and sum(map(bool, args[1])) == 1:
+            kind = "permute"  # all of it, to one rank
+        axis = self.axes[group_of(args)]
         for tensor in tensors:
             where = local(tensor).untyped_storage()
             if kind == "all_reduce":
@@ -67,15 +70,19 @@ def flat(value):
 
 
 def group_of(args):
-    """The name of the process group among an operation's arguments."""
+    """The ranks of the process group among an operation's arguments, which has it, or its name."""
     for each in args:
         if isinstance(each, torch.ScriptObject):
             try:
-                return dist.ProcessGroup.unbox(each).group_name
+                return ranks_of(dist.ProcessGroup.unbox(each))
             except RuntimeError:
                 continue
-    names = [each for each in args if isinstance(each, str) and each not in ("sum", "avg", "max", "min")]
-    return names[-1]
+    name = [each for each in args if isinstance(each, str)][-1]
+    return ranks_of(distributed_c10d._resolve_process_group(name))
+
+
+def ranks_of(group):
+    return tuple(dist.get_process_group_ranks(group))
 
 
 class Kept:

@@ -1,0 +1,125 @@
+"""What cuts a model's layers: psem's plan of a case, rank by rank, and how PyTorch does otherwise."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import MappingProxyType
+
+from conformance.cases import Case, Decoder
+from conformance.figures import Figure
+from psem_model.predict.cuts import held
+from psem_model.predict.plan import Moved, Plan, StageCosts
+from psem_model.reading.products import parse
+from spec.arithmetic import Number
+from spec.distribute import NOTHING, PAIRS
+from spec.pipeline import Order, Pipeline
+from spec.states import POLICIES, State
+from spec.transformer import Transformer
+
+PRODUCTS = {
+    "ddp": "dp",
+    "zero redundancy": "dp",
+    "fsdp2 x tp": "zero3 * tp",
+    "fsdp2 x tp+sp": "zero3 * tp+sp",
+}
+PRECISIONS = {"adam": "fp32-adam", "momentum": "fp32-momentum", "sgd": "fp32-sgd"}
+HOPS = {"ring_gather": "permute", "ring_reduce": "permute"}  # a ring's turns, as PyTorch calls them
+LOSS = ("total", "lost", "d loss", "d total")  # what the head sends for a loss over cut words
+STATES = (State.PARAMETERS.value, State.GRADIENTS.value)
+
+
+def transformer(shape: Decoder) -> Transformer:
+    """psem's model of the same shape."""
+    return Transformer(
+        shape.layers,
+        shape.hidden,
+        shape.heads,
+        shape.kv_heads,
+        shape.hidden // shape.heads,
+        shape.feed_forward,
+        shape.vocabulary,
+        gated=True,
+        function="silu",
+        norm="rms_norm",
+        biases=frozenset(),
+    )
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A case of a transformer, planned by psem."""
+
+    case: Case
+    shape: Decoder
+
+    @cached_property
+    def textbook(self) -> Plan:
+        """As a user types it."""
+        case = self.case
+        order = Order(case.order or "1f1b")
+        return Plan(
+            transformer(self.shape),
+            parse(PRODUCTS.get(case.strategy, case.strategy)).product,
+            case.sizes,
+            case.samples,
+            self.shape.sequence,
+            Pipeline(order, case.sizes.get("pipe", 1), case.micro_steps, case.chunks),
+            POLICIES[PRECISIONS[case.optimizer]],
+        )
+
+    @cached_property
+    def profile(self) -> Plan:
+        """What is gathered in forward is kept; attention by one kernel keeps no pairs of tokens."""
+        plan = self.textbook
+        again = PAIRS if self.shape.fused or self.case.strategy == "cp" else NOTHING
+        return replace(plan, product=held(plan.product, True), again=again)
+
+    def stage(self, plan: Plan, rank: int) -> StageCosts:
+        """The stage of a rank."""
+        return plan.stage(rank if "pipe" in self.case.sizes else 0)
+
+    @property
+    def tokens(self) -> int:
+        """Of a micro-batch, on a rank; of its stream, where tokens are cut between layers too."""
+        return self.case.samples * self.shape.sequence // self.case.sizes.get("context", 1)
+
+
+def book_of(stage: StageCosts) -> dict[Figure, Number]:
+    """What psem says of a stage: bytes that rest and are kept, and what is sent."""
+    memory = {
+        Figure("parameters"): stage.resting[State.PARAMETERS],
+        Figure("gradients"): stage.resting[State.GRADIENTS],
+        Figure("moments"): stage.resting[State.OPTIMIZER],
+        Figure("kept"): stage.activations,
+    }
+    return memory | sent_of(stage.moved)
+
+
+def sent_of(
+    moved: Iterable[Moved],
+    factor: Callable[[Moved], Number] = lambda _: 1,
+    kinds: Mapping[str, str] = MappingProxyType({}),
+) -> dict[Figure, tuple[Number, Number]]:
+    """Elements and bytes, by kind and axis, each as often as a factor says; some kinds by other names."""
+    found: dict[Figure, tuple[Number, Number]] = {}
+    for each in moved:
+        if each.elements and factor(each):
+            kind = {**HOPS, **kinds}.get(each.collective, each.collective)
+            figure = Figure(kind, " x ".join(each.axes))
+            elements, size = found.get(figure, (0, 0))
+            times = factor(each)
+            found[figure] = elements + times * each.elements, size + times * each.bytes
+    return found
+
+
+def add(*parts: Mapping[Figure, tuple[Number, Number]]) -> dict[Figure, tuple[Number, Number]]:
+    """What is sent in all."""
+    found: dict[Figure, tuple[Number, Number]] = defaultdict(lambda: (0, 0))
+    for part in parts:
+        for figure, (elements, size) in part.items():
+            before = found[figure]
+            found[figure] = before[0] + elements, before[1] + size
+    return dict(found)
