@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 
 @dataclass(frozen=True)
 class Mlp:
-    """Linear layers, each but the last followed by a gelu: from `widths[0]` features to `widths[-1]`."""
+    """Linear layers between so many features, each but the last followed by a gelu."""
 
     widths: tuple[int, ...]
     biases: bool = True
@@ -41,11 +41,13 @@ class Case:
     """One run of PyTorch.
 
     `mesh`: axes and ranks along each. `samples`: of a micro-batch, on each rank that has its own.
-    `mixed`: bf16 weights to compute with, fp32 ones to update. `each`: gradients are reduced in each
-    micro-step; else in the last alone (no_sync). `reshard`: of FSDP2, what its option says; None is its
-    default. `views`: of DDP, gradients are views of buckets. `bucket`: bytes of a bucket. `order`, `chunks`:
-    of a pipeline. `rotate`: of ring attention, how keys and values travel. `aside`: not looked at while
-    profiles were written. `fake`: the fake backend, without other processes, so no numbers; DDP fails on it.
+    `mixed`: bf16 weights to compute with, fp32 ones to update; of DDP, gradients in 2 bytes on
+    their way. `each`: gradients are reduced in each micro-step; else in the last alone (no_sync).
+    `reshard`: of FSDP2, what its option says; None is its default. `views`: of DDP, gradients are views
+    of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `order`, `chunks`: of pipelines.
+    `rotate`: of ring attention, how keys and values travel. `aside`: not looked at while profiles were
+    written.
+    `fake`: the fake backend, without other processes, so no numbers; DDP fails on it.
     """
 
     strategy: str
@@ -163,9 +165,7 @@ def _stages() -> Iterator[Case]:
         for micro_steps in (4, 8):
             for order in ("gpipe", "1f1b"):
                 yield Case("pp", DEEP, on(pipe=n), order=order, micro_steps=micro_steps)
-            yield Case(
-                "pp", DEEP, on(pipe=n), order="interleaved", chunks=2, micro_steps=micro_steps
-            )
+            yield Case("pp", DEEP, on(pipe=n), order="interleaved", chunks=2, micro_steps=micro_steps)
     yield Case("pp", DEEP, on(pipe=8), order="1f1b", micro_steps=8)
     yield Case("pp", GROUPED, on(pipe=2), order="1f1b", micro_steps=4)  # stages of two layers and one
 

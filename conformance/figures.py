@@ -15,7 +15,7 @@ from spec.states import BytePolicy, State
 
 WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2, "int64": 8}
 OWN = ("all_gather", "reduce_scatter")  # what is logged of them is a rank's slice
-MEMORY = ("parameters", "gradients", "moments")
+MEMORY = ("parameters", "gradients", "waiting", "moments", "counts", "buckets", "kept")
 
 
 @dataclass(frozen=True, order=True)
@@ -29,6 +29,8 @@ class Figure:
         return f"{self.what} over {self.axis}" if self.axis else self.what
 
 
+KEPT, COUNTS, BUCKETS = Figure("kept"), Figure("counts"), Figure("buckets")
+GRADIENTS, WAITING, MOMENTS = Figure("gradients"), Figure("waiting"), Figure("moments")
 Values = dict[Figure, tuple[Number, ...]]  # rank by rank; of what is sent (elements, bytes)
 
 
@@ -60,7 +62,9 @@ def measured(case: Case, log: Log) -> Values:
 
 
 def _of_rank(rank: Rank, sizes: Mapping[str, int]) -> dict[Figure, Number]:
-    memory = {Figure(name): getattr(rank, name) for name in (*MEMORY, "waiting", "buckets", "counts", "kept")}
+    memory = {
+        Figure(name): getattr(rank, name) for name in (*MEMORY, "waiting", "buckets", "counts", "kept")
+    }
     return {**memory, **traffic_of(rank, sizes)}
 
 

@@ -31,9 +31,9 @@ class Collective:
 class Rank:
     """What one rank moved in a step, and its bytes after it.
 
-    `waiting`: gradients before the last micro-step, if it is not the only one.
-    `buckets`: what is all-reduced and is no gradient itself. `moments`, `counts`: the optimizer's state,
-    as large as weights, and single numbers. `kept`: for backward, at most.
+    `waiting`: gradients before the last micro-step, if it is not the only one. `buckets`: what is
+    all-reduced and is no gradient itself. `moments`, `counts`: the optimizer's state, as large as
+    weights, and single numbers. `kept`: for backward, at most.
     """
 
     collectives: tuple[Collective, ...]
@@ -50,8 +50,9 @@ class Rank:
 class Log:
     """A case as PyTorch ran it.
 
-    `shapes`: each weight of the whole model. `ranks`: those that were recorded. `difference`: the largest
-    of a parameter from one process, in float64; None where nothing was computed, or not in one precision.
+    `shapes`: each weight of the whole model. `ranks`: those that were recorded. `difference`: the
+    largest of a parameter from one process, in float64; None where nothing was computed, or in mixed
+    precision.
     """
 
     shapes: dict[str, tuple[int, ...]]
@@ -73,7 +74,7 @@ def recorded(strategy: str) -> dict[str, Any]:
 def log_of(case: Case) -> Log:
     """What was recorded of a case. KeyError if nothing was."""
     found = recorded(case.strategy)["cases"][case.name]
-    ranks = {}
+    ranks: dict[int, Rank] = {}
     for numbers, told in found["ranks"]:
         moved = tuple(Collective(*each) for each in told["collectives"])
         ranks |= dict.fromkeys(numbers, Rank(**{**told, "collectives": moved}))
@@ -83,6 +84,8 @@ def log_of(case: Case) -> Log:
 
 def write(strategy: str, torch: str, cases: dict[str, Any]) -> None:
     """Write a strategy's file, compact and sorted."""
-    lines = (f"{json.dumps(name)}:{json.dumps(cases[name], separators=(',', ':'))}" for name in sorted(cases))
+    lines = (
+        f"{json.dumps(name)}:{json.dumps(cases[name], separators=(',', ':'))}" for name in sorted(cases)
+    )
     text = ",\n".join(lines)
     file_of(strategy).write_text(f'{{"torch":{json.dumps(torch)},"cases":{{\n{text}\n}}}}\n')

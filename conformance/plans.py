@@ -29,6 +29,7 @@ PRECISIONS = {"adam": "fp32-adam", "momentum": "fp32-momentum", "sgd": "fp32-sgd
 HOPS = {"ring_gather": "permute", "ring_reduce": "permute"}  # a ring's turns, as PyTorch calls them
 LOSS = ("total", "lost", "d loss", "d total")  # what the head sends for a loss over cut words
 STATES = (State.PARAMETERS.value, State.GRADIENTS.value)
+Sent = dict[Figure, tuple[Number, Number]]  # elements and bytes, by kind and axis
 
 
 def transformer(shape: Decoder) -> Transformer:
@@ -102,9 +103,9 @@ def sent_of(
     moved: Iterable[Moved],
     factor: Callable[[Moved], Number] = lambda _: 1,
     kinds: Mapping[str, str] = MappingProxyType({}),
-) -> dict[Figure, tuple[Number, Number]]:
-    """Elements and bytes, by kind and axis, each as often as a factor says; some kinds by other names."""
-    found: dict[Figure, tuple[Number, Number]] = {}
+) -> Sent:
+    """Elements and bytes, by kind and axis, each as often as a factor says; some by other names."""
+    found: Sent = {}
     for each in moved:
         if each.elements and factor(each):
             kind = {**HOPS, **kinds}.get(each.collective, each.collective)
@@ -115,9 +116,9 @@ def sent_of(
     return found
 
 
-def add(*parts: Mapping[Figure, tuple[Number, Number]]) -> dict[Figure, tuple[Number, Number]]:
+def add(*parts: Sent) -> Sent:
     """What is sent in all."""
-    found: dict[Figure, tuple[Number, Number]] = defaultdict(lambda: (0, 0))
+    found: Sent = defaultdict(lambda: (0, 0))
     for part in parts:
         for figure, (elements, size) in part.items():
             before = found[figure]

@@ -1,10 +1,10 @@
-"""How PyTorch realises what cuts a model: its collectives, and what its operations keep for backward."""
+"""How PyTorch realises what cuts a model: its collectives, and what it keeps for backward."""
 
 from __future__ import annotations
 
 from conformance.cases import Case, Decoder
 from conformance.figures import Figure
-from conformance.plans import LOSS, STATES, Cut, add, sent_of
+from conformance.plans import LOSS, STATES, Cut, Sent, add, sent_of
 from conformance.states import Shapes
 from psem_model.predict.plan import Moved, StageCosts
 from spec.arithmetic import Number, ceil_div
@@ -32,34 +32,30 @@ def local_shapes(case: Case, shapes: Shapes) -> Shapes:
 
 
 # ------------------------------------------------------------------------------------ collectives
-def sent_between(cut: Cut, stage: StageCosts) -> dict[Figure, tuple[Number, Number]]:
+def sent_between(cut: Cut, stage: StageCosts) -> Sent:
     """What a rank sends, by psem's moves, as often as PyTorch makes them."""
     case = cut.case
-    of_model = [m for m in stage.moved if m.what not in STATES]
     kinds = {"ring_gather": "all_gather"} if case.rotate == "all-gather" else {}
-    between = sent_of(of_model, lambda move: _times(case, move), kinds)
-    if case.strategy == "cp":
-        between = _of_each_head(cut, between)
+    return sent_of(stage.moved, lambda move: _times(cut, move), kinds)
+
+
+def sent_in_all(cut: Cut, stage: StageCosts) -> Sent:
+    """And what psem has no moves for: logits, what a loss over cut words needs, gradients of norms."""
+    of_model = [m for m in stage.moved if m.what not in STATES and m.what not in LOSS]
+    between = sent_of(of_model, lambda move: _times(cut, move))
     return add(between, _of_head(cut), _of_norms(cut))
 
 
-def _times(case: Case, move: Moved) -> int:
-    """How often PyTorch does what psem does once."""
-    if move.what in LOSS:
-        return 0
-    whole = not case.strategy.endswith("sp")  # a cotangent that is whole on each rank
-    return APART.get(move.what, 1) if whole and "tensor" in case.sizes else 1
+def _times(cut: Cut, move: Moved) -> Number:
+    """How often PyTorch does what psem does once: by weight that reads it, or by head."""
+    case, shape = cut.case, cut.shape
+    if "context" in move.axes and move.what not in STATES:
+        return shape.heads // shape.kv_heads  # keys and values are copied before they travel
+    whole = "tensor" in move.axes and not case.strategy.endswith("sp")
+    return APART.get(move.what, 1) if whole else 1
 
 
-def _of_each_head(
-    cut: Cut, sent: dict[Figure, tuple[Number, Number]]
-) -> dict[Figure, tuple[Number, Number]]:
-    """Keys and values are copied to each head of queries before they travel."""
-    copies = cut.shape.heads // cut.shape.kv_heads
-    return {f: (copies * elements, copies * size) for f, (elements, size) in sent.items()}
-
-
-def _of_head(cut: Cut) -> dict[Figure, tuple[Number, Number]]:
+def _of_head(cut: Cut) -> Sent:
     """Logits are gathered; or of each token the maximum, the sum and the loss are summed."""
     case, t = cut.case, cut.case.sizes.get("tensor", 1)
     if t == 1:
@@ -74,7 +70,7 @@ def _of_head(cut: Cut) -> dict[Figure, tuple[Number, Number]]:
     return {Figure(kind, "tensor"): (sent, WIDTH * sent)}
 
 
-def _of_norms(cut: Cut) -> dict[Figure, tuple[Number, Number]]:
+def _of_norms(cut: Cut) -> Sent:
     """Gradients of norms whose tokens are cut: whole weights, for each use by the optimizer.
 
     FSDP2 sums them before it cuts them in slices, in each micro-step.

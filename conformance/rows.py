@@ -11,6 +11,7 @@ from conformance.cases import Case, cases
 from conformance.derived import Derived, derived
 from conformance.figures import Figure, Values, measured
 from conformance.logs import log_of
+from conformance.profiles import why
 from spec.arithmetic import Number
 
 EQUAL_WITHIN = 1e-12  # of parameters after three steps in float64
@@ -28,15 +29,22 @@ class Verdict(Enum):
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. Values are rank by rank; None: psem has none."""
+    """One figure. Values are rank by rank. `known`: of a formula beside the profile, if any."""
 
     case: Case
     figure: Figure
     recorded: tuple[Number, ...]
-    textbook: tuple[Number, ...] | None
-    profile: tuple[Number, ...] | None
+    textbook: tuple[Number, ...]
+    profile: tuple[Number, ...]
     known: tuple[Number, ...] | None
     reason: str
+
+    @property
+    def says_anything(self) -> bool:
+        """Whether anything was recorded, or is predicted."""
+        return any(
+            value not in (0, (0, 0)) for told in (self.recorded, self.textbook) for value in told
+        )
 
     @property
     def verdict(self) -> Verdict:
@@ -54,9 +62,10 @@ def rows_of(case: Case) -> tuple[Row, ...]:
     found, by = measured(case, log), derived(case, log)
     figures = sorted({*found, *by.textbook, *by.profile} - by.outside)
     rows = [_row(case, figure, found, by, len(log.ranks)) for figure in figures]
+    rows = [row for row in rows if row.says_anything]
     if log.difference is not None:
         same = (log.difference <= EQUAL_WITHIN,)
-        rows.append(Row(case, NUMERICS, same, (True,), None, None, ""))
+        rows.append(Row(case, NUMERICS, same, (True,), (True,), None, ""))
     return tuple(rows)
 
 
@@ -70,7 +79,7 @@ def _row(case: Case, figure: Figure, found: Values, by: Derived, ranks: int) -> 
         by.textbook.get(figure, nothing),
         by.profile.get(figure, nothing),
         known.values if known else None,
-        known.reason if known else "",
+        known.reason if known else why(case, figure),
     )
 
 

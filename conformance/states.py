@@ -150,7 +150,9 @@ class States:
         """The same with gradients in slices."""
         modes = dict(unit.placement.modes)
         modes[State.GRADIENTS] = modes[State.OPTIMIZER]
-        return self.prediction(replace(unit, placement=replace(unit.placement, modes=tuple(modes.items()))))
+        return self.prediction(
+            replace(unit, placement=replace(unit.placement, modes=tuple(modes.items())))
+        )
 
     def placement(self, layer: str) -> Placement:
         """That of a layer's weights, or of the root's, which are not released after forward."""
@@ -167,7 +169,7 @@ class States:
         """Elements of each bucket: weights from the last to the first, until it has its bytes."""
         limits = [self.case.bucket or FIRST_BUCKET, self.case.bucket or BUCKET]
         found = [0]
-        for shape in reversed(self.shapes.values()):
+        for shape in reversed(tuple(self.shapes.values())):
             found[-1] += prod(shape)
             if 4 * found[-1] >= limits[min(len(found), 2) - 1]:
                 found.append(0)

@@ -30,6 +30,5 @@ def main():
         write(strategy, torch.__version__, before | of)
 
 
-
 if __name__ == "__main__":
     main()

@@ -46,7 +46,7 @@ class Attention(nn.Module):
         self.wo = nn.Linear(inner, shape.hidden, bias=False)
 
     def forward(self, x, angles, mask):
-        b, s = x.shape[:2]
+        b = x.shape[0]
         q, k, v = (w(x) for w in (self.wq, self.wk, self.wv))
         q, k, v = (y.view(b, -1, y.shape[-1] // self.head_dim, self.head_dim) for y in (q, k, v))
         q, k, v = (y.transpose(1, 2) for y in (q, k, v))

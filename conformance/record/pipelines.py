@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch.distributed.pipelining import (
     PipelineStage,
@@ -50,7 +52,7 @@ class Pipelined:
 def even(layers, stages):
     """Consecutive layers for each stage, as evenly as they go."""
     before = [-(-number * layers // stages) for number in range(stages + 1)]
-    return [range(*each) for each in zip(before, before[1:], strict=False)]
+    return [range(*each) for each in pairwise(before)]
 
 
 def alone(case: Case, dtype, steps, sources):

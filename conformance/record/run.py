@@ -133,9 +133,9 @@ def whole(tensor):
 
 
 def difference(case: Case):
-    """The largest difference of a parameter on this rank, after some steps in float64, from one process."""
+    """The largest difference of a parameter on this rank from one process, after steps in float64."""
     running = Running(case, torch.float64)
-    number, count = source_of(case, running.mesh)
+    _, count = source_of(case, running.mesh)
     for step in range(STEPS):
         running.step(step)
     expected = dict(alone(case, torch.float64, STEPS, count).named_parameters())

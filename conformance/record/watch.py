@@ -27,11 +27,12 @@ KINDS = {
     "send": "send",
     "recv_": "recv",
 }
+SECOND = {"_allgather_base_", "alltoall_base_", "allgather_"}  # operations that take results first
 QUIET = {"wait_tensor", "barrier", "monitored_barrier_", "_wrap_tensor_autograd"}
 
 
 class Collectives(TorchDispatchMode):
-    """Counts collectives: kind, group, elements of what a rank gives (of a reduce_scatter: gets), type."""
+    """Counts collectives: kind, axis, elements that a rank gives (of a reduce_scatter: gets), type."""
 
     def __init__(self, axes):
         super().__init__()
@@ -49,13 +50,11 @@ class Collectives(TorchDispatchMode):
 
     def note(self, op, args, result):
         kind = KINDS[op]  # an unknown one is an error
-        tensors = flat(args[1] if op in ("_allgather_base_", "alltoall_base_", "allgather_") else args[0])
-        if op in ("reduce_scatter_tensor",):
-            tensors = flat(result)
+        given = args[1] if op in SECOND else result if op == "reduce_scatter_tensor" else args[0]
         if kind == "all_to_all" and sum(map(bool, args[1])) == 1:
             kind = "permute"  # all of it, to one rank
         axis = self.axes[group_of(args)]
-        for tensor in tensors:
+        for tensor in flat(given):
             where = local(tensor).untyped_storage()
             if kind == "all_reduce":
                 self.operands[where.data_ptr()] = where.nbytes()
