@@ -38,7 +38,7 @@ conformance: $(READY) ## record what PyTorch does, again, and compare; torch in 
 	@test -x $(TORCH) || $(PYTHON) -m venv build/conformance
 	@$(TORCH) -m pip install --quiet --disable-pip-version-check -r conformance/requirements.txt || true
 	@if $(TORCH) -c 'import torch' 2>/dev/null; then \
-	  $(TORCH) -W ignore -m conformance.record && $(PY) -m pytest -q tests/conformance -k 'not page'; \
+	  $(TORCH) -W ignore -m conformance.record && $(MAKE) docs && $(PY) -m pytest -q tests/conformance; \
 	else echo "conformance: SKIPPED, not passed: torch is not installed here, and cannot be"; fi
 
 fuzz: $(READY) ## random schedules until Ctrl-C, specification against simulator; SEED=...

@@ -19,7 +19,11 @@ class Mlp:
 
 @dataclass(frozen=True)
 class Decoder:
-    """A Llama-like transformer: rms norms, turned queries and keys, a gated silu, no biases."""
+    """A transformer like Llama: rms norms, turned queries and keys, a gated silu, no biases.
+
+    `gpt`: like GPT: layer norms, learned places, a gelu, biases, the head's words are the embedding's.
+    `fused`: attention by one kernel, that keeps no pairs of tokens.
+    """
 
     layers: int
     hidden: int
@@ -28,10 +32,11 @@ class Decoder:
     feed_forward: int
     vocabulary: int
     sequence: int
-    fused: bool = False  # attention by one kernel, that keeps no pairs of tokens
+    fused: bool = False
+    gpt: bool = False
 
     def __str__(self) -> str:
-        kind = "fused decoder" if self.fused else "decoder"
+        kind = f"{'fused ' if self.fused else ''}{'gpt' if self.gpt else 'decoder'}"
         heads = f"{self.heads}/{self.kv_heads}"
         return f"{kind} {self.layers}x{self.hidden}x{self.feed_forward} {heads} {self.vocabulary}"
 
@@ -98,10 +103,15 @@ def _told(name: str, value: object) -> str:
 # --------------------------------------------------------------------------------- models
 EVEN, ODD, PLAIN = Mlp((8, 16, 8)), Mlp((7, 13, 5)), Mlp((12, 20, 20, 4), biases=False)
 SMALL = Decoder(2, 16, 4, 4, 24, 32, 6)  # tokens of a micro-batch differ in number from features
-GROUPED = Decoder(3, 24, 4, 2, 40, 30, 8)  # fewer heads of keys; words that do not divide by 4
+GROUPED = Decoder(3, 24, 4, 2, 40, 30, 8)  # fewer heads of keys than of queries
 WIDE = Decoder(2, 32, 8, 8, 48, 64, 8)
 FUSED, FUSED_GROUPED = replace(SMALL, sequence=8, fused=True), replace(GROUPED, fused=True)
+GPT = replace(SMALL, gpt=True)
+UNEVEN = Decoder(2, 16, 4, 4, 24, 30, 8)  # words that do not divide by 4
 DEEP = Decoder(8, 16, 2, 2, 24, 20, 6)
+
+
+LARGE = Mlp((300, 700, 700, 300))  # of more than one bucket, by default
 
 
 def on(**mesh: int) -> tuple[tuple[str, int], ...]:
@@ -141,6 +151,20 @@ def _states() -> Iterator[Case]:
         for model in (ODD, PLAIN, GROUPED):
             yield Case("fsdp2", model, on(batch=n), fake=True)
         yield Case("hsdp", GROUPED, on(replica=n // 8, shard=8), fake=True)
+    yield Case("ddp", LARGE, on(batch=2))
+    yield Case("ddp", LARGE, on(batch=3), views=True)
+
+
+def _gpt() -> Iterator[Case]:
+    """The same of models whose head and embedding share their words."""
+    for n in (2, 4):
+        for gpt in (GPT, replace(GPT, fused=True, hidden=24, layers=3)):
+            yield Case("ddp", gpt, on(batch=n))
+            yield Case("ddp", gpt, on(batch=n), bucket=800, micro_steps=2, each=False)
+            yield Case("zero redundancy", gpt, on(batch=n))
+            yield Case("fsdp2", gpt, on(batch=n))
+            yield Case("fsdp2", gpt, on(batch=n), mixed=True, reshard=True)
+    yield Case("hsdp", GPT, on(replica=2, shard=2))
 
 
 def _tensors() -> Iterator[Case]:
@@ -157,6 +181,9 @@ def _tensors() -> Iterator[Case]:
             yield Case(f"fsdp2 x {strategy}", WIDE, on(batch=batch, tensor=tensor))
             if tensor == 2:
                 yield Case(f"fsdp2 x {strategy}", GROUPED, on(batch=batch, tensor=tensor))
+        yield Case(f"fsdp2 x {strategy}", WIDE, on(batch=8, tensor=8), fake=True)
+        yield Case(strategy, UNEVEN, on(tensor=4))
+        yield Case(strategy, UNEVEN, on(tensor=4), cut_loss=True)
 
 
 def _stages() -> Iterator[Case]:
@@ -182,6 +209,7 @@ def _aside() -> Iterator[Case]:
     """Shapes, ranks and options that no profile was written by."""
     tall, flat = Mlp((9, 17, 11, 3)), Mlp((5, 6), biases=False)
     odd, even = Decoder(2, 20, 5, 5, 28, 33, 6), Decoder(4, 36, 6, 3, 30, 42, 12)
+    five = Decoder(5, 20, 5, 5, 30, 33, 10)  # neither words by ranks nor layers by stages
     for n in (3, 6):
         for model in (tall, flat, odd, even):
             yield Case("ddp", model, on(batch=n), views=True)
@@ -190,6 +218,11 @@ def _aside() -> Iterator[Case]:
             yield Case("fsdp2", model, on(batch=n), samples=1)
             yield Case("fsdp2", model, on(batch=n), mixed=True, reshard=False)
             yield Case("fsdp2", model, on(batch=n), micro_steps=2, each=False, optimizer="momentum")
+    gpt = replace(five, gpt=True)
+    for n in (3, 6):
+        yield Case("ddp", gpt, on(batch=n), samples=3)
+        yield Case("fsdp2", replace(gpt, fused=True), on(batch=n), reshard=False, micro_steps=2)
+        yield Case("zero redundancy", gpt, on(batch=n), optimizer="momentum")
     for model in (tall, even):
         yield Case("hsdp", model, on(replica=2, shard=3))
         yield Case("hsdp", model, on(replica=3, shard=2), micro_steps=2, each=False)
@@ -201,6 +234,15 @@ def _aside() -> Iterator[Case]:
         yield Case(f"fsdp2 x {strategy}", even, on(batch=2, tensor=3), samples=1)
     for order, chunks in (("gpipe", 1), ("1f1b", 1), ("interleaved", 2)):
         yield Case("pp", replace(even, layers=6), on(pipe=3), order=order, chunks=chunks, micro_steps=6)
+    for strategy in ("tp", "tp+sp"):
+        for cut_loss in (False, True):
+            yield Case(strategy, five, on(tensor=5), cut_loss=cut_loss, optimizer="momentum")
+        yield Case(strategy, replace(even, vocabulary=43), on(tensor=3), micro_steps=2, cut_loss=True)
+        yield Case(f"fsdp2 x {strategy}", replace(even, layers=2), on(batch=16, tensor=3), fake=True)
+    for order in ("gpipe", "1f1b"):
+        yield Case("pp", five, on(pipe=3), order=order, micro_steps=5)
+        yield Case("pp", five, on(pipe=4), order=order, micro_steps=5, optimizer="sgd")
+    yield Case("pp", replace(five, layers=7), on(pipe=2), order="interleaved", chunks=3, micro_steps=4)
     for rotate in ("all-to-all", "all-gather"):
         yield Case("cp", replace(even, fused=True), on(context=3), rotate=rotate)
         yield Case("cp", replace(even, fused=True), on(context=6), rotate=rotate, samples=1)
@@ -208,5 +250,5 @@ def _aside() -> Iterator[Case]:
 
 def cases() -> tuple[Case, ...]:
     """All of them, by strategy; those put aside last."""
-    written = (*_states(), *_tensors(), *_stages(), *_rings())
+    written = (*_states(), *_gpt(), *_tensors(), *_stages(), *_rings())
     return *written, *(replace(case, aside=True) for case in _aside())

@@ -49,7 +49,7 @@ def derived(case: Case, log: Log) -> Derived:
     else:
         textbook = [predicted([states.by_the_book])] * len(ranks)
         profile = [_of_states(states, rank) for rank in ranks]
-        if cut and not states.is_cut:
+        if cut:
             kept = {KEPT: cut.textbook.stage(0).activations}
             textbook = [{**each, **kept} for each in textbook]
             profile = [{**each, **kept} for each in profile]
@@ -64,7 +64,7 @@ def _outside(case: Case, states: States) -> Iterator[Figure]:
     """What is not compared."""
     if not states.reduces_in_buckets:
         yield BUCKETS
-    if states.is_cut or not isinstance(case.model, Decoder):
+    if case.mixed or not isinstance(case.model, Decoder):
         yield KEPT
 
 

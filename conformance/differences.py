@@ -23,11 +23,11 @@ from conformance.plans import Cut
 from conformance.profiles import why
 from conformance.realised import kept_of, sent_in_all
 from conformance.states import States
-from spec.arithmetic import Number
+from spec.arithmetic import Number, ceil_div
 from spec.states import State
 
 WEIGHTS_OF = {"embedding": 1, "layer": 9, "head": 2}  # of a decoder's parts
-KEEPS = "operations keep what norms scale, copied keys and values, logits, angles and tokens"
+KEEPS = "operations keep what norms scale, copied keys and values, logits, places and tokens"
 ONE_OWNER = "each weight has one owner, which updates it and sends it to the others"
 WHOLE_WORDS = "the gradient of the embedding's words is whole on each rank"
 
@@ -58,7 +58,7 @@ def differences(
         yield from _of_slices(states, ranks, profile)
     if cut and "tensor" in cut.case.sizes:
         yield from _of_tensors(cut, ranks, profile)
-    if cut and not states.is_cut:
+    if cut and not cut.case.mixed:
         yield KEPT, Known(tuple(kept_of(cut, rank) for rank in ranks), KEEPS)
 
 
@@ -123,10 +123,18 @@ def _of_tensors(cut: Cut, ranks: tuple[int, ...], profile: Values) -> Difference
         yield figure, Known(values, why(case, figure))
     if case.strategy not in ("tp", "tp+sp"):
         return
-    words = 4 * cut.shape.vocabulary * cut.shape.hidden
-    others = words - words // case.sizes["tensor"]  # bytes of the words of other ranks
+    words, row = cut.shape.vocabulary, 4 * cut.shape.hidden  # bytes of a word
+    most = ceil_div(words, case.sizes["tensor"])
+    beyond = [row * (words + cut.words(rank) - 2 * most) for rank in ranks]
     for figure in (GRADIENTS, WAITING):
-        yield figure, Known(tuple(size + others for size in profile[figure]), WHOLE_WORDS)
+        sizes = zip(profile[figure], beyond, strict=True)
+        yield figure, Known(tuple(size + other for size, other in sizes), WHOLE_WORDS)
     if case.optimizer == "momentum":
+        sizes = zip(profile[MOMENTS], beyond, strict=True)
         reason = f"momentum begins as a copy of the gradient; {WHOLE_WORDS}"
-        yield MOMENTS, Known(tuple(size + others for size in profile[MOMENTS]), reason)
+        yield MOMENTS, Known(tuple(size + other for size, other in sizes), reason)
+    elif case.optimizer == "adam":
+        padding = (4 * row * (most - cut.words(rank)) for rank in ranks)  # two moments of two weights
+        sizes = zip(profile[MOMENTS], padding, strict=True)
+        reason = "each rank's own words, without padding"
+        yield MOMENTS, Known(tuple(size - other for size, other in sizes), reason)

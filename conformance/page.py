@@ -61,15 +61,14 @@ for backward, each storage once, without weights.
 
 ## What is not compared
 
-* What is kept for backward by perceptrons, of which psem knows no operations, and beside FSDP2, where
-  it cannot be told from gathered weights.
+* What is kept for backward by perceptrons, of which psem knows no operations, and in mixed precision.
 * What passes: gathered weights, fresh gradients, what kernels and allocators take.
 * The host link of FSDP2's offload: on CPU there is none. Its collectives and what rests are compared.
 * DDP on the `fake` backend: it fails there. Pipelines and ZeroRedundancyOptimizer are by gloo alone.
 * Ring attention as a user calls it: its dispatcher takes no kernel for CPU. Its loop was run with that
   kernel, on consecutive slices of the tokens, without load balancing.
 * Numerics in mixed precision: they are not those of one process.
-* Models with sizes that tensor parallelism does not divide.
+* Heads and features that tensor parallelism does not divide: PyTorch fails on them. Words are compared.
 """
 
 TRAFFIC, MEMORY, NUMBERS = range(3)

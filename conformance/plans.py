@@ -1,4 +1,4 @@
-"""What cuts a model's layers: psem's plan of a case, rank by rank, and how PyTorch does otherwise."""
+"""What cuts a model's layers: psem's plan of a case, and what a stage of it keeps and sends."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from types import MappingProxyType
 
 from conformance.cases import Case, Decoder
 from conformance.figures import Figure
+from conformance.states import PRECISIONS
 from psem_model.predict.cuts import held
 from psem_model.predict.plan import Moved, Plan, StageCosts
 from psem_model.reading.products import parse
-from spec.arithmetic import Number
+from spec.arithmetic import Number, ceil_div
 from spec.distribute import NOTHING, PAIRS
 from spec.pipeline import Order, Pipeline
 from spec.states import POLICIES, State
@@ -21,11 +22,12 @@ from spec.transformer import Transformer
 
 PRODUCTS = {
     "ddp": "dp",
-    "zero redundancy": "dp",
+    "zero redundancy": "zero1",
+    "fsdp2": "zero3",
+    "hsdp": "hsdp",
     "fsdp2 x tp": "zero3 * tp",
     "fsdp2 x tp+sp": "zero3 * tp+sp",
 }
-PRECISIONS = {"adam": "fp32-adam", "momentum": "fp32-momentum", "sgd": "fp32-sgd"}
 HOPS = {"ring_gather": "permute", "ring_reduce": "permute"}  # a ring's turns, as PyTorch calls them
 LOSS = ("total", "lost", "d loss", "d total")  # what the head sends for a loss over cut words
 STATES = (State.PARAMETERS.value, State.GRADIENTS.value)
@@ -34,6 +36,7 @@ Sent = dict[Figure, tuple[Number, Number]]  # elements and bytes, by kind and ax
 
 def transformer(shape: Decoder) -> Transformer:
     """psem's model of the same shape."""
+    gpt = shape.gpt
     return Transformer(
         shape.layers,
         shape.hidden,
@@ -42,10 +45,12 @@ def transformer(shape: Decoder) -> Transformer:
         shape.hidden // shape.heads,
         shape.feed_forward,
         shape.vocabulary,
-        gated=True,
-        function="silu",
-        norm="rms_norm",
-        biases=frozenset(),
+        gated=not gpt,
+        function="gelu" if gpt else "silu",
+        norm="layer_norm" if gpt else "rms_norm",
+        biases=frozenset({"qkv", "output", "mlp"} if gpt else ()),
+        positions=shape.sequence if gpt else 0,
+        tied=gpt,
     )
 
 
@@ -82,9 +87,15 @@ class Cut:
         """The stage of a rank."""
         return plan.stage(rank if "pipe" in self.case.sizes else 0)
 
+    def words(self, rank: int) -> int:
+        """Words of a rank: those of the last one may be fewer. Ranks along tensor are the innermost."""
+        t = self.case.sizes.get("tensor", 1)
+        most = int(ceil_div(self.shape.vocabulary, t))
+        return min(most, max(0, self.shape.vocabulary - rank % t * most))
+
     @property
     def tokens(self) -> int:
-        """Of a micro-batch, on a rank; of its stream, where tokens are cut between layers too."""
+        """Of a micro-batch, on a rank: cut by context alone."""
         return self.case.samples * self.shape.sequence // self.case.sizes.get("context", 1)
 
 

@@ -90,24 +90,26 @@ def kept_of(cut: Cut, rank: int) -> Number:
     stage = cut.stage(cut.profile, rank)
     costs = stage.plan.costs
     of_chunks = [
-        sum(n * (costs[name].activations + besides(cut, name)) for name, n in chunk.items())
-        + angles(cut.shape)
+        sum(n * (costs[name].activations + besides(cut, name, rank)) for name, n in chunk.items())
+        + places(cut.shape)
         for chunk in stage.chunks
     ]
     return fullest(stage.plan.pipe, stage.number, of_chunks) + samples(cut, stage)
 
 
-def besides(cut: Cut, part: str) -> Number:
-    """Bytes that a part keeps in PyTorch and not by psem's count."""
+def besides(cut: Cut, part: str, rank: int) -> Number:
+    """Bytes that a part keeps on a rank in PyTorch, and not by psem's count."""
     shape, case, tokens = cut.shape, cut.case, cut.tokens
     t = case.sizes.get("tensor", 1)
     stream = tokens // t if case.strategy.endswith("sp") else tokens
-    norm = WIDTH * stream * (shape.hidden + 1)  # what is scaled, and the inverse root
+    # the inverse root, and what is scaled; or of a kernel, the mean
+    norm = WIDTH * stream * (1 + (1 if shape.gpt else shape.hidden))
     if part == EMBEDDING:
         return 0
     if part == HEAD:
-        whole = 0 if case.cut_loss else shape.vocabulary - shape.vocabulary // t
-        return norm + WIDTH * tokens * whole - WIDTH * stream + WIDTH
+        words = cut.words(rank) if case.cut_loss else shape.vocabulary
+        logits = WIDTH * tokens * (words - ceil_div(shape.vocabulary, t))
+        return norm + logits - WIDTH * stream + WIDTH
     heads = shape.heads // t
     copies = 2 * WIDTH * tokens * (heads - shape.kv_heads // t) * (shape.hidden // shape.heads)
     is_apart = shape.fused and case.strategy != "cp"  # a ring's log-sum-exp of each row psem counts
@@ -124,6 +126,8 @@ def samples(cut: Cut, stage: StageCosts) -> Number:
     return ends * INDEX * cut.tokens * (cut.case.micro_steps if "pipe" in cut.case.sizes else 1)
 
 
-def angles(shape: Decoder) -> Number:
-    """Cosines and sines of all positions, made once for all layers of a stage."""
+def places(shape: Decoder) -> Number:
+    """The places of all tokens: their numbers, or cosines and sines, once for all layers of a stage."""
+    if shape.gpt:
+        return INDEX * shape.sequence
     return 2 * WIDTH * shape.sequence * shape.hidden // shape.heads

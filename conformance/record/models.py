@@ -40,17 +40,18 @@ class Attention(nn.Module):
         self.head_dim = shape.hidden // shape.heads
         self.attend = fused if shape.fused else None
         inner, keys = shape.heads * self.head_dim, shape.kv_heads * self.head_dim
-        self.wq = nn.Linear(shape.hidden, inner, bias=False)
-        self.wk = nn.Linear(shape.hidden, keys, bias=False)
-        self.wv = nn.Linear(shape.hidden, keys, bias=False)
-        self.wo = nn.Linear(inner, shape.hidden, bias=False)
+        self.wq = nn.Linear(shape.hidden, inner, bias=shape.gpt)
+        self.wk = nn.Linear(shape.hidden, keys, bias=shape.gpt)
+        self.wv = nn.Linear(shape.hidden, keys, bias=shape.gpt)
+        self.wo = nn.Linear(inner, shape.hidden, bias=shape.gpt)
 
     def forward(self, x, angles, mask):
         b = x.shape[0]
         q, k, v = (w(x) for w in (self.wq, self.wk, self.wv))
         q, k, v = (y.view(b, -1, y.shape[-1] // self.head_dim, self.head_dim) for y in (q, k, v))
         q, k, v = (y.transpose(1, 2) for y in (q, k, v))
-        q, k = turned(q, angles), turned(k, angles)
+        if angles:
+            q, k = turned(q, angles), turned(k, angles)
         repeats = q.shape[1] // k.shape[1]
         if repeats > 1:
             k, v = (y.repeat_interleave(repeats, dim=1) for y in (k, v))
@@ -65,20 +66,26 @@ class Attention(nn.Module):
 class FeedForward(nn.Module):
     def __init__(self, shape: Decoder):
         super().__init__()
-        self.w1 = nn.Linear(shape.hidden, shape.feed_forward, bias=False)
-        self.w2 = nn.Linear(shape.feed_forward, shape.hidden, bias=False)
-        self.w3 = nn.Linear(shape.hidden, shape.feed_forward, bias=False)
+        self.gpt = shape.gpt
+        self.w1 = nn.Linear(shape.hidden, shape.feed_forward, bias=shape.gpt)
+        self.w2 = nn.Linear(shape.feed_forward, shape.hidden, bias=shape.gpt)
+        if not shape.gpt:
+            self.w3 = nn.Linear(shape.hidden, shape.feed_forward, bias=False)
 
     def forward(self, x):
-        return self.w2(F.silu(self.w1(x)) * self.w3(x))
+        return self.w2(F.gelu(self.w1(x)) if self.gpt else F.silu(self.w1(x)) * self.w3(x))
+
+
+def norm(shape: Decoder):
+    return nn.LayerNorm(shape.hidden) if shape.gpt else nn.RMSNorm(shape.hidden, eps=1e-6)
 
 
 class Layer(nn.Module):
     def __init__(self, shape: Decoder):
         super().__init__()
-        self.attention_norm = nn.RMSNorm(shape.hidden, eps=1e-6)
+        self.attention_norm = norm(shape)
         self.attention = Attention(shape)
-        self.mlp_norm = nn.RMSNorm(shape.hidden, eps=1e-6)
+        self.mlp_norm = norm(shape)
         self.mlp = FeedForward(shape)
 
     def forward(self, x, angles, mask):
@@ -94,11 +101,14 @@ class Transformer(nn.Module):
         self.shape = shape
         if first:
             self.embedding = nn.Embedding(shape.vocabulary, shape.hidden)
+            self.places = nn.Embedding(shape.sequence, shape.hidden) if shape.gpt else None
         chosen = range(shape.layers) if layers is None else layers
         self.layers = nn.ModuleDict({str(n): Layer(shape) for n in chosen})
         if last:
-            self.norm = nn.RMSNorm(shape.hidden, eps=1e-6)
+            self.norm = norm(shape)
             self.head = nn.Linear(shape.hidden, shape.vocabulary, bias=False)
+            if shape.gpt:
+                self.head.weight = self.embedding.weight
         self.first, self.last = first, last
         self.mine = slice(None)  # the positions of a rank
 
@@ -109,12 +119,15 @@ class Transformer(nn.Module):
         turns = at[:, None] * 100.0 ** (-torch.arange(half, dtype=torch.float64) / half)
         turns = torch.cat((turns, turns), dim=-1)
         later = torch.full((shape.sequence, shape.sequence), float("-inf")).triu(1)
-        return (turns.cos().to(like), turns.sin().to(like)), later.to(like)
+        angles = None if shape.gpt else (turns.cos().to(like), turns.sin().to(like))
+        return angles, later.to(like)
 
     def forward(self, x):
         dtype = next(self.parameters()).dtype
         angles, mask = self.constants(dtype)
-        x = self.embedding(x) if self.first else x
+        if self.first:
+            places = torch.arange(x.shape[1])
+            x = self.embedding(x) + self.places(places) if self.places else self.embedding(x)
         for layer in self.layers.values():
             x = layer(x, angles, mask)
         return self.head(self.norm(x)) if self.last else x

@@ -74,13 +74,22 @@ class Running:
                 del loss
         return waiting
 
+    def sharded(self):
+        """Weights that FSDP2 has in slices, as it knows them."""
+        for module in self.trained.model.modules() if not self.staged else ():
+            if isinstance(module, FSDPModule) and (group := module._get_fsdp_state()._fsdp_param_group):
+                yield from group.fsdp_params
+
+    def weights_now(self):
+        """Those that rest, and those that are gathered."""
+        gathered = (getattr(each, "_unsharded_param", None) for each in self.sharded())
+        return [*self.weights, *(weight for weight in gathered if weight is not None)]
+
     def gradients(self):
         """Those that are there: summed, or of FSDP2 also whole."""
         found = [w.grad for w in self.weights]
-        for module in self.trained.model.modules() if not self.staged else ():
-            if isinstance(module, FSDPModule) and (group := module._get_fsdp_state()._fsdp_param_group):
-                found += [each.unsharded_accumulated_grad for each in group.fsdp_params]
-                found += [each._unsharded_param.grad for each in group.fsdp_params]
+        for each in self.sharded():
+            found += [each.unsharded_accumulated_grad, each._unsharded_param.grad]
         return [each for each in found if each is not None]
 
     def step(self, number):
@@ -104,7 +113,7 @@ def record(case: Case):
     running = Running(case, torch.float32)
     for step in range(2):
         running.step(step)
-    watch, kept = Collectives(axes_of(case, running.mesh)), Kept(running.weights)
+    watch, kept = Collectives(axes_of(case, running.mesh)), Kept(running.weights_now)
     with watch:
         waiting = running.passes(2, lambda: saved_tensors_hooks(kept.pack, kept.unpack))
         gradients = running.gradients()

@@ -87,17 +87,18 @@ def ranks_of(group):
 class Kept:
     """Bytes of what autograd keeps for backward, but for weights: now, and at most.
 
-    One storage counts once, as long as anything of it is kept.
+    One storage counts once, as long as anything of it is kept. `weights`: a function, that gives those
+    that are there now.
     """
 
     def __init__(self, weights):
-        self.apart = {storage(w) for w in weights}
+        self.weights = weights
         self.uses, self.now, self.most = Counter(), 0, 0
 
     def pack(self, tensor):
         data = local(tensor)
         where = data.untyped_storage().data_ptr()
-        if where in self.apart or data.numel() == 0:
+        if data.numel() == 0 or where in {storage(weight) for weight in self.weights()}:
             return tensor
         size = data.untyped_storage().nbytes()
         if not self.uses[where]:
