@@ -31,8 +31,8 @@ class Collective:
 class Rank:
     """What one rank moved in a step, and its bytes after it.
 
-    `waiting`: gradients before the last micro-step, if it is not the only one. `buckets`: what is
-    all-reduced and is no gradient itself. `moments`, `counts`: the optimizer's state, as large as
+    `waiting`: gradients before the last micro-step, if it is not the only one. `buckets`: what DDP
+    sums that is no gradient itself. `moments`, `counts`: the optimizer's state, as large as
     weights, and single numbers. `kept`: for backward, at most.
     """
 

@@ -9,6 +9,7 @@ from torch.autograd.graph import saved_tensors_hooks
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
 
 from conformance.cases import Case
 from conformance.record.models import build, loss_of, samples
@@ -85,6 +86,11 @@ class Running:
         gathered = (getattr(each, "_unsharded_param", None) for each in self.sharded())
         return [*self.weights, *(weight for weight in gathered if weight is not None)]
 
+    @property
+    def in_buckets(self):
+        """Whether DDP sums gradients."""
+        return not self.staged and isinstance(self.trained.model, DistributedDataParallel)
+
     def gradients(self):
         """Those that are there: summed, or of FSDP2 also whole."""
         found = [w.grad for w in self.weights]
@@ -119,13 +125,14 @@ def record(case: Case):
         gradients = running.gradients()
         running.trained.optimizer.step()
     moments, counts = state_of(running.trained.optimizer)
+    copies = watch.operands if running.in_buckets else {}
     inside = {local(g).untyped_storage().data_ptr() for g in gradients}
     return {
         "collectives": sorted([*key, times] for key, times in watch.found.items()),
         "parameters": bytes_of(running.weights),
         "gradients": bytes_of(gradients),
         "waiting": waiting,
-        "buckets": sum(size for at, size in watch.operands.items() if at not in inside),
+        "buckets": sum(size for at, size in copies.items() if at not in inside),
         "moments": bytes_of(moments),
         "counts": bytes_of(counts),
         "kept": kept.most,
