@@ -1,7 +1,8 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 READY := .venv/.ready
-TORCH := build/conformance/bin/python
+TORCH_VENV := build/conformance
+TORCH := $(TORCH_VENV)/bin/python
 
 .PHONY: help prove audit tables docs test test-all conformance fuzz lint bench clean
 
@@ -35,7 +36,7 @@ test-all: $(READY) ## run all tests, with cross-checks and broken rules: five mi
 	@$(PY) -m pytest -q -n 2
 
 conformance: $(READY) ## record what PyTorch does, again, and compare; torch in build/conformance
-	@test -x $(TORCH) || $(PYTHON) -m venv build/conformance
+	@test -x $(TORCH) || $(PYTHON) -m venv $(TORCH_VENV)
 	@$(TORCH) -m pip install --quiet --disable-pip-version-check -r conformance/requirements.txt || true
 	@if $(TORCH) -c 'import torch' 2>/dev/null; then \
 	  $(TORCH) -W ignore -m conformance.record && $(MAKE) docs && $(PY) -m pytest -q tests/conformance; \
