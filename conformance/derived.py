@@ -64,7 +64,7 @@ def _outside(case: Case, states: States) -> Iterator[Figure]:
     """What is not compared."""
     if not states.reduces_in_buckets:
         yield BUCKETS
-    if case.mixed or not isinstance(case.model, Decoder):
+    if not isinstance(case.model, Decoder):
         yield KEPT
 
 

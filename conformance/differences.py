@@ -58,7 +58,7 @@ def differences(
         yield from _of_slices(states, ranks, profile)
     if cut and "tensor" in cut.case.sizes:
         yield from _of_tensors(cut, ranks, profile)
-    if cut and not cut.case.mixed:
+    if cut:
         yield KEPT, Known(tuple(kept_of(cut, rank) for rank in ranks), KEEPS)
 
 

@@ -61,7 +61,7 @@ for backward, each storage once, without weights.
 
 ## What is not compared
 
-* What is kept for backward by perceptrons, of which psem knows no operations, and in mixed precision.
+* What is kept for backward by perceptrons, of which psem knows no operations.
 * What passes: gathered weights, fresh gradients, what kernels and allocators take.
 * The host link of FSDP2's offload: on CPU there is none. Its collectives and what rests are compared.
 * DDP on the `fake` backend: it fails there. Pipelines and ZeroRedundancyOptimizer are by gloo alone.

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from conformance.cases import Case, Decoder
 from conformance.figures import Figure
-from conformance.states import PRECISIONS
+from conformance.states import MIXED, PRECISIONS
 from psem_model.predict.cuts import held
 from psem_model.predict.plan import Moved, Plan, StageCosts
 from psem_model.reading.products import parse
@@ -73,7 +73,7 @@ class Cut:
             case.samples,
             self.shape.sequence,
             Pipeline(order, case.sizes.get("pipe", 1), case.micro_steps, case.chunks),
-            POLICIES[PRECISIONS[case.optimizer]],
+            POLICIES[MIXED if self.in_bf16 else PRECISIONS[case.optimizer]],
         )
 
     @cached_property
@@ -86,6 +86,11 @@ class Cut:
     def stage(self, plan: Plan, rank: int) -> StageCosts:
         """The stage of a rank."""
         return plan.stage(rank if "pipe" in self.case.sizes else 0)
+
+    @property
+    def in_bf16(self) -> bool:
+        """Whether it is computed in bf16."""
+        return self.case.mixed and self.case.strategy in ("fsdp2", "hsdp")
 
     def words(self, rank: int) -> int:
         """Words of a rank: those of the last one may be fewer. Ranks along tensor are the innermost."""

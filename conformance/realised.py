@@ -91,7 +91,7 @@ def kept_of(cut: Cut, rank: int) -> Number:
     costs = stage.plan.costs
     of_chunks = [
         sum(n * (costs[name].activations + besides(cut, name, rank)) for name, n in chunk.items())
-        + places(cut.shape)
+        + places(cut)
         for chunk in stage.chunks
     ]
     return fullest(stage.plan.pipe, stage.number, of_chunks) + samples(cut, stage)
@@ -99,11 +99,10 @@ def kept_of(cut: Cut, rank: int) -> Number:
 
 def besides(cut: Cut, part: str, rank: int) -> Number:
     """Bytes that a part keeps on a rank in PyTorch, and not by psem's count."""
-    shape, case, tokens = cut.shape, cut.case, cut.tokens
+    shape, case, tokens, width = cut.shape, cut.case, cut.tokens, width_of(cut)
     t = case.sizes.get("tensor", 1)
     stream = tokens // t if case.strategy.endswith("sp") else tokens
-    # the inverse root, and what is scaled; or of a kernel, the mean
-    norm = WIDTH * stream * (1 + (1 if shape.gpt else shape.hidden))
+    norm = stream * of_norm(shape, width)
     if part == EMBEDDING:
         return 0
     if part == HEAD:
@@ -111,10 +110,25 @@ def besides(cut: Cut, part: str, rank: int) -> Number:
         logits = WIDTH * tokens * (words - ceil_div(shape.vocabulary, t))
         return norm + logits - WIDTH * stream + WIDTH
     heads = shape.heads // t
-    copies = 2 * WIDTH * tokens * (heads - shape.kv_heads // t) * (shape.hidden // shape.heads)
+    copies = 2 * width * tokens * (heads - shape.kv_heads // t) * (shape.hidden // shape.heads)
     is_apart = shape.fused and case.strategy != "cp"  # a ring's log-sum-exp of each row psem counts
     total = WIDTH * tokens * heads if is_apart else 0
     return 2 * norm + copies + total
+
+
+def width_of(cut: Cut) -> int:
+    """Bytes of what is computed, but for sums."""
+    return 2 if cut.in_bf16 else WIDTH
+
+
+def of_norm(shape: Decoder, width: int) -> int:
+    """Bytes that a norm keeps of a token: its root, and what is scaled, with a copy in fp32 if that is
+    bf16; a kernel its mean and its root.
+    """
+    if shape.gpt:
+        return 2 * width
+    copy = WIDTH * shape.hidden if width < WIDTH else 0
+    return WIDTH + width * shape.hidden + copy
 
 
 def samples(cut: Cut, stage: StageCosts) -> Number:
@@ -126,8 +140,9 @@ def samples(cut: Cut, stage: StageCosts) -> Number:
     return ends * INDEX * cut.tokens * (cut.case.micro_steps if "pipe" in cut.case.sizes else 1)
 
 
-def places(shape: Decoder) -> Number:
+def places(cut: Cut) -> Number:
     """The places of all tokens: their numbers, or cosines and sines, once for all layers of a stage."""
+    shape = cut.shape
     if shape.gpt:
         return INDEX * shape.sequence
-    return 2 * WIDTH * shape.sequence * shape.hidden // shape.heads
+    return 2 * width_of(cut) * shape.sequence * shape.hidden // shape.heads

@@ -20,6 +20,7 @@ from spec.strategies import STRATEGIES
 FIRST_BUCKET, BUCKET = 2**20, 25 * 2**20  # bytes, unless said otherwise
 NO_SYNC = on_batch("S*", "S", "R", "S")  # gradients whole until the last micro-step
 PRECISIONS = {"adam": "fp32-adam", "momentum": "fp32-momentum", "sgd": "fp32-sgd"}
+MIXED = "mixed-adam-fp32-gradients"
 ROOT = ""  # what has the weights of no layer
 Shapes = Mapping[str, tuple[int, ...]]
 
@@ -92,7 +93,7 @@ class States:
 
     @property
     def policy(self) -> BytePolicy:
-        return POLICIES["mixed-adam-fp32-gradients" if self.cast else PRECISIONS[self.case.optimizer]]
+        return POLICIES[MIXED if self.cast else PRECISIONS[self.case.optimizer]]
 
     def prediction(self, unit: Unit, size: int | None = None, micro_steps: int = 0) -> Prediction:
         """What psem derives of a unit; in units of a size."""
