@@ -96,6 +96,8 @@ class Case:
 
 
 def _told(name: str, value: object) -> str:
+    if name == "each":
+        return "no_sync"
     words = name.replace("_", " ")
     return words if value is True else f"no {words}" if value is False else f"{words} {value}"
 

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from conformance.cases import cases
 from conformance.logs import log_of, recorded
 from conformance.rows import NUMERICS, Row, Verdict, rows
-from spec.arithmetic import Number
 
 HEAD = """# PyTorch beside psem
 
@@ -30,8 +29,8 @@ A row is a figure of a case, rank by rank. It is
 
 {count:,} rows of {cases} cases: {verdicts}.
 
-{aside:,} of the rows, of {aside_cases} cases, are of shapes, numbers of ranks and options that were not
-looked at until all that is derived had been written. Then they were compared once: none failed.
+{aside:,} of the rows, of {aside_cases} cases, are of shapes, numbers of ranks and options that were
+looked at only after all that is derived of them had been written. None failed.
 
 ## Strategies
 
@@ -48,7 +47,8 @@ DIFFERENCES = """
 ## Differences
 
 Each figure that is not the textbook's in some case, by the reason, with one such case: bytes, on the
-first rank. What was recorded is what the profile, or the formula of a known difference, gives.
+first rank where they differ. What was recorded is what the profile, or the formula of a known
+difference, gives.
 
 | figure | strategies | rows that differ | in the case | textbook | recorded | why |
 |---|---|---|---|---|---|---|
@@ -91,10 +91,12 @@ def counted(found: Iterable[Row]) -> str:
     return " / ".join(told) + failing
 
 
-def size(values: tuple[Number, ...]) -> str:
-    """Bytes on the first rank."""
-    first = values[0][1] if isinstance(values[0], tuple) else values[0]
-    return f"{int(first):,}"
+def sizes(row: Row) -> tuple[str, str]:
+    """Bytes by the book and as recorded, on the first rank where they differ."""
+    ranks = zip(row.textbook, row.recorded, strict=True)
+    pair = next((book, found) for book, found in ranks if book != found)
+    book, found = (value[1] if isinstance(value, tuple) else value for value in pair)
+    return f"{int(book):,}", f"{int(found):,}"
 
 
 def page() -> str:
@@ -136,7 +138,7 @@ def differences(everything: tuple[Row, ...]) -> Iterator[str]:
             found[row.figure.what, row.reason].append(row)
     for (figure, reason), of in sorted(found.items()):
         names = ", ".join(dict.fromkeys(row.case.strategy for row in of))
-        book, measured = size(of[0].textbook), size(of[0].recorded)
+        book, measured = sizes(of[0])
         yield f"| {figure} | {names} | {len(of)} | {of[0].case.name} | {book} | {measured} | {reason} |"
 
 
