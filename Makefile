@@ -1,11 +1,13 @@
 PYTHON ?= python3
 PY := .venv/bin/python
 READY := .venv/.ready
+TORCH_VENV := build/conformance
+TORCH := $(TORCH_VENV)/bin/python
 
-.PHONY: help prove audit tables docs test test-all fuzz lint bench clean
+.PHONY: help prove audit tables docs test test-all conformance fuzz lint bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY):
 	@$(PYTHON) -c 'import sys; sys.exit("psem needs Python 3.11 or newer; set PYTHON=...") if sys.version_info < (3, 11) else None'
@@ -25,12 +27,20 @@ tables: $(READY) ## formula tables as LaTeX, Markdown, CSV; build/tables
 docs: $(READY) ## write the pages of docs/ that are generated
 	@$(PY) -m proofs.page > docs/CLAIMS.md.part && mv docs/CLAIMS.md.part docs/CLAIMS.md
 	@$(PY) -m psem_model.commands.page > docs/CLI.md.part && mv docs/CLI.md.part docs/CLI.md
+	@$(PY) -m conformance.page > docs/CONFORMANCE.md.part && mv docs/CONFORMANCE.md.part docs/CONFORMANCE.md
 
 test: $(READY) ## run the tests, but for slow ones: two minutes
 	@$(PY) -m pytest -q -n 2 -m "not slow"
 
 test-all: $(READY) ## run all tests, with cross-checks and broken rules: five minutes
 	@$(PY) -m pytest -q -n 2
+
+conformance: $(READY) ## record what PyTorch does, again, and compare; torch in build/conformance
+	@test -x $(TORCH) || $(PYTHON) -m venv $(TORCH_VENV)
+	@$(TORCH) -m pip install --quiet --disable-pip-version-check -r conformance/requirements.txt || true
+	@if $(TORCH) -c 'import torch' 2>/dev/null; then \
+	  $(TORCH) -W ignore -m conformance.record && $(MAKE) docs && $(PY) -m pytest -q tests/conformance; \
+	else echo "conformance: SKIPPED, not passed: torch is not installed here, and cannot be"; fi
 
 fuzz: $(READY) ## random schedules until Ctrl-C, specification against simulator; SEED=...
 	@$(PY) -m tests.fuzz $(SEED)

@@ -15,9 +15,12 @@ ALLOWED = {
     "spec": {"spec"},
     "proofs": {"spec", "proofs", "z3"},
     "psem_model": {"spec", "proofs", "psem_model", "z3", "sympy", "numpy", "click"},
+    "conformance": {"spec", "psem_model", "conformance"},
 }
-OURS_OR_HEAVY = {"spec", "proofs", "psem_model", "z3", "sympy", "numpy", "click", "tests"}
+OURS_OR_HEAVY = {*ALLOWED, "z3", "sympy", "numpy", "click", "torch", "tests"}
+RECORDERS = sorted((ROOT / "conformance" / "record").glob("*.py"))  # of PyTorch
 FILES = [path for package in ALLOWED for path in sorted((ROOT / package).rglob("*.py"))]
+FILES = [path for path in FILES if path not in RECORDERS]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 SIMULATOR = sorted((ROOT / "psem_model" / "simulator").glob("*.py"))
 LOW = ["text", "reading", "check", "predict", "space"]
@@ -68,6 +71,13 @@ def test_imports_point_one_way(path):
     allowed = ALLOWED[path.relative_to(ROOT).parts[0]]
     names = {module.split(".")[0] for module in modules(path)}
     assert names & OURS_OR_HEAVY <= allowed
+
+
+@pytest.mark.parametrize("path", RECORDERS, ids=lambda p: p.stem)
+def test_recorders_know_the_cases_and_where_logs_go_and_no_rule(path):
+    ours = {m for m in modules(path) if m.split(".")[0] in OURS_OR_HEAVY - {"torch"}}
+    others = {m for m in ours if not m.startswith("conformance.record.")}
+    assert others <= {"conformance.cases", "conformance.logs"}
 
 
 def test_packages_that_are_imported_are_those_that_are_declared():

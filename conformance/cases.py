@@ -1,0 +1,256 @@
+"""Cases: a strategy of PyTorch, a model, ranks, and how the step is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """Linear layers between so many features, each but the last followed by a gelu."""
+
+    widths: tuple[int, ...]
+    biases: bool = True
+
+    def __str__(self) -> str:
+        return f"mlp {'-'.join(map(str, self.widths))}{'' if self.biases else ' without biases'}"
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """A transformer like Llama: rms norms, turned queries and keys, a gated silu, no biases.
+
+    `gpt`: like GPT: layer norms, learned places, a gelu, biases, the head's words are the embedding's.
+    `fused`: attention by one kernel, that keeps no pairs of tokens.
+    """
+
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    feed_forward: int
+    vocabulary: int
+    sequence: int
+    fused: bool = False
+    gpt: bool = False
+
+    def __str__(self) -> str:
+        kind = f"{'fused ' if self.fused else ''}{'gpt' if self.gpt else 'decoder'}"
+        heads = f"{self.heads}/{self.kv_heads}"
+        return f"{kind} {self.layers}x{self.hidden}x{self.feed_forward} {heads} {self.vocabulary}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of PyTorch.
+
+    `mesh`: axes and ranks along each. `samples`: of a micro-batch, on each rank that has its own.
+    `mixed`: bf16 weights to compute with, fp32 ones to update; of DDP, gradients in 2 bytes on
+    their way. `each`: gradients are reduced in each micro-step; else in the last alone (no_sync).
+    `reshard`: of FSDP2, what its option says; None is its default. `views`: of DDP, gradients are views
+    of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `order`, `chunks`: of pipelines.
+    `rotate`: of ring attention, how keys and values travel. `aside`: not looked at while profiles were
+    written.
+    `fake`: the fake backend, without other processes, so no numbers; DDP fails on it.
+    """
+
+    strategy: str
+    model: Mlp | Decoder
+    mesh: tuple[tuple[str, int], ...]
+    samples: int = 2
+    optimizer: str = "adam"
+    mixed: bool = False
+    micro_steps: int = 1
+    each: bool = True
+    reshard: bool | None = None
+    offload: bool = False
+    views: bool = False
+    bucket: int = 0
+    cut_loss: bool = False
+    order: str = ""
+    chunks: int = 1
+    rotate: str = ""
+    fake: bool = False
+    aside: bool = False
+
+    @property
+    def ranks(self) -> int:
+        product = 1
+        for _, size in self.mesh:
+            product *= size
+        return product
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return dict(self.mesh)
+
+    @property
+    def name(self) -> str:
+        """All that differs from the defaults, in words; no two cases have the same."""
+        mesh = " x ".join(f"{axis} {size}" for axis, size in self.mesh)
+        plain = ("strategy", "model", "mesh", "aside", "fake")
+        told = [f for f in fields(self) if f.name not in plain and getattr(self, f.name) != f.default]
+        options = [_told(f.name, getattr(self, f.name)) for f in told]
+        return ", ".join((self.strategy, str(self.model), mesh, *options))
+
+
+def _told(name: str, value: object) -> str:
+    if name == "each":
+        return "no_sync"
+    words = name.replace("_", " ")
+    return words if value is True else f"no {words}" if value is False else f"{words} {value}"
+
+
+# --------------------------------------------------------------------------------- models
+EVEN, ODD, PLAIN = Mlp((8, 16, 8)), Mlp((7, 13, 5)), Mlp((12, 20, 20, 4), biases=False)
+SMALL = Decoder(2, 16, 4, 4, 24, 32, 6)  # tokens of a micro-batch differ in number from features
+GROUPED = Decoder(3, 24, 4, 2, 40, 30, 8)  # fewer heads of keys than of queries
+WIDE = Decoder(2, 32, 8, 8, 48, 64, 8)
+FUSED, FUSED_GROUPED = replace(SMALL, sequence=8, fused=True), replace(GROUPED, fused=True)
+GPT = replace(SMALL, gpt=True)
+UNEVEN = Decoder(2, 16, 4, 4, 24, 30, 8)  # words that do not divide by 4
+DEEP = Decoder(8, 16, 2, 2, 24, 20, 6)
+
+
+LARGE = Mlp((300, 700, 700, 300))  # of more than one bucket, by default
+
+
+def on(**mesh: int) -> tuple[tuple[str, int], ...]:
+    """A mesh, axis by axis."""
+    return tuple(mesh.items())
+
+
+def _states() -> Iterator[Case]:
+    """Data parallelism, and states that are sharded over it."""
+    for n in (2, 4, 8):
+        for model in (EVEN, ODD, SMALL) if n < 8 else (ODD, GROUPED):
+            yield Case("ddp", model, on(batch=n))
+            yield Case("zero redundancy", model, on(batch=n))
+            for reshard in (None, True, False):
+                yield Case("fsdp2", model, on(batch=n), reshard=reshard)
+            yield Case("fsdp2", model, on(batch=n), mixed=True)
+    for model in (ODD, PLAIN):
+        yield Case("ddp", model, on(batch=4), views=True)
+        yield Case("ddp", model, on(batch=4), bucket=400)
+        yield Case("ddp", model, on(batch=4), bucket=400, views=True, optimizer="momentum")
+        yield Case("ddp", model, on(batch=4), mixed=True)
+        yield Case("zero redundancy", model, on(batch=4), optimizer="momentum")
+        yield Case("zero redundancy", model, on(batch=4), views=True)
+        for strategy in ("ddp", "fsdp2"):
+            yield Case(strategy, model, on(batch=4), optimizer="sgd")
+            for each in (True, False):
+                yield Case(strategy, model, on(batch=4), micro_steps=3, each=each)
+        yield Case("fsdp2", model, on(batch=4), reshard=False, micro_steps=2)
+        yield Case("fsdp2", model, on(batch=4), mixed=True, micro_steps=2, each=False)
+        yield Case("fsdp2", model, on(batch=4), offload=True)
+    for replica, shard in ((2, 2), (2, 4), (4, 2)):
+        for model in (EVEN, ODD, GROUPED):
+            yield Case("hsdp", model, on(replica=replica, shard=shard))
+        yield Case("hsdp", PLAIN, on(replica=replica, shard=shard), reshard=False, micro_steps=2)
+        yield Case("hsdp", ODD, on(replica=replica, shard=shard), mixed=True)
+    for n in (16, 64):
+        for model in (ODD, PLAIN, GROUPED):
+            yield Case("fsdp2", model, on(batch=n), fake=True)
+        yield Case("hsdp", GROUPED, on(replica=n // 8, shard=8), fake=True)
+    yield Case("ddp", LARGE, on(batch=2))
+    yield Case("ddp", LARGE, on(batch=3), views=True)
+
+
+def _gpt() -> Iterator[Case]:
+    """The same of models whose head and embedding share their words."""
+    for n in (2, 4):
+        for gpt in (GPT, replace(GPT, fused=True, hidden=24, layers=3)):
+            yield Case("ddp", gpt, on(batch=n))
+            yield Case("ddp", gpt, on(batch=n), bucket=800, micro_steps=2, each=False)
+            yield Case("zero redundancy", gpt, on(batch=n))
+            yield Case("fsdp2", gpt, on(batch=n))
+            yield Case("fsdp2", gpt, on(batch=n), mixed=True, reshard=True)
+    yield Case("hsdp", GPT, on(replica=2, shard=2))
+
+
+def _tensors() -> Iterator[Case]:
+    """What cuts each layer."""
+    for strategy in ("tp", "tp+sp"):
+        for n, models in ((2, (SMALL, GROUPED, FUSED)), (4, (SMALL, WIDE)), (8, (WIDE,))):
+            for model in models:
+                if strategy == "tp" or model.sequence % n == 0:
+                    for cut_loss in (False, True):
+                        yield Case(strategy, model, on(tensor=n), cut_loss=cut_loss)
+        yield Case(strategy, WIDE, on(tensor=2), micro_steps=2, optimizer="momentum")
+        yield Case(strategy, WIDE, on(tensor=4), optimizer="sgd")
+        for batch, tensor in ((2, 2), (2, 4), (4, 2)):
+            yield Case(f"fsdp2 x {strategy}", WIDE, on(batch=batch, tensor=tensor))
+            if tensor == 2:
+                yield Case(f"fsdp2 x {strategy}", GROUPED, on(batch=batch, tensor=tensor))
+        yield Case(f"fsdp2 x {strategy}", WIDE, on(batch=8, tensor=8), fake=True)
+        yield Case(strategy, UNEVEN, on(tensor=4))
+        yield Case(strategy, UNEVEN, on(tensor=4), cut_loss=True)
+
+
+def _stages() -> Iterator[Case]:
+    """Pipelines."""
+    for n in (2, 4):
+        for micro_steps in (4, 8):
+            for order in ("gpipe", "1f1b"):
+                yield Case("pp", DEEP, on(pipe=n), order=order, micro_steps=micro_steps)
+            yield Case("pp", DEEP, on(pipe=n), order="interleaved", chunks=2, micro_steps=micro_steps)
+    yield Case("pp", DEEP, on(pipe=8), order="1f1b", micro_steps=8)
+    yield Case("pp", GROUPED, on(pipe=2), order="1f1b", micro_steps=4)  # stages of two layers and one
+
+
+def _rings() -> Iterator[Case]:
+    """Context parallelism by ring attention."""
+    for n in (2, 4, 8):
+        for rotate in ("all-to-all", "all-gather"):
+            yield Case("cp", FUSED, on(context=n), rotate=rotate)
+            yield Case("cp", FUSED_GROUPED, on(context=n), rotate=rotate)
+
+
+def _aside() -> Iterator[Case]:
+    """Shapes, ranks and options that no profile was written by."""
+    tall, flat = Mlp((9, 17, 11, 3)), Mlp((5, 6), biases=False)
+    odd, even = Decoder(2, 20, 5, 5, 28, 33, 6), Decoder(4, 36, 6, 3, 30, 42, 12)
+    five = Decoder(5, 20, 5, 5, 30, 33, 10)  # neither words by ranks nor layers by stages
+    for n in (3, 6):
+        for model in (tall, flat, odd, even):
+            yield Case("ddp", model, on(batch=n), views=True)
+            yield Case("ddp", model, on(batch=n), bucket=300, micro_steps=2)
+            yield Case("zero redundancy", model, on(batch=n))
+            yield Case("fsdp2", model, on(batch=n), samples=1)
+            yield Case("fsdp2", model, on(batch=n), mixed=True, reshard=False)
+            yield Case("fsdp2", model, on(batch=n), micro_steps=2, each=False, optimizer="momentum")
+    gpt = replace(five, gpt=True)
+    for n in (3, 6):
+        yield Case("ddp", gpt, on(batch=n), samples=3)
+        yield Case("fsdp2", replace(gpt, fused=True), on(batch=n), reshard=False, micro_steps=2)
+        yield Case("zero redundancy", gpt, on(batch=n), optimizer="momentum")
+    for model in (tall, even):
+        yield Case("hsdp", model, on(replica=2, shard=3))
+        yield Case("hsdp", model, on(replica=3, shard=2), micro_steps=2, each=False)
+        yield Case("hsdp", model, on(replica=6, shard=8), fake=True)
+        yield Case("fsdp2", model, on(batch=24), reshard=False, fake=True)
+    for strategy in ("tp", "tp+sp"):
+        for cut_loss in (False, True):
+            yield Case(strategy, even, on(tensor=3), cut_loss=cut_loss, samples=3)
+        yield Case(f"fsdp2 x {strategy}", even, on(batch=2, tensor=3), samples=1)
+    for order, chunks in (("gpipe", 1), ("1f1b", 1), ("interleaved", 2)):
+        yield Case("pp", replace(even, layers=6), on(pipe=3), order=order, chunks=chunks, micro_steps=6)
+    for strategy in ("tp", "tp+sp"):
+        for cut_loss in (False, True):
+            yield Case(strategy, five, on(tensor=5), cut_loss=cut_loss, optimizer="momentum")
+        yield Case(strategy, replace(even, vocabulary=43), on(tensor=3), micro_steps=2, cut_loss=True)
+        yield Case(f"fsdp2 x {strategy}", replace(even, layers=2), on(batch=16, tensor=3), fake=True)
+    for order in ("gpipe", "1f1b"):
+        yield Case("pp", five, on(pipe=3), order=order, micro_steps=5)
+        yield Case("pp", five, on(pipe=4), order=order, micro_steps=5, optimizer="sgd")
+    yield Case("pp", replace(five, layers=7), on(pipe=2), order="interleaved", chunks=3, micro_steps=4)
+    for rotate in ("all-to-all", "all-gather"):
+        yield Case("cp", replace(even, fused=True), on(context=3), rotate=rotate)
+        yield Case("cp", replace(even, fused=True), on(context=6), rotate=rotate, samples=1)
+
+
+def cases() -> tuple[Case, ...]:
+    """All of them, by strategy; those put aside last."""
+    written = (*_states(), *_gpt(), *_tensors(), *_stages(), *_rings())
+    return *written, *(replace(case, aside=True) for case in _aside())

@@ -1,0 +1,1 @@
+"""Recorders of PyTorch, in an environment of its own: nothing else imports them."""

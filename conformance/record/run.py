@@ -1,0 +1,160 @@
+"""A case, run: what each rank moved and keeps, and how far it is from one process."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+from torch.autograd.graph import saved_tensors_hooks
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule
+from torch.distributed.tensor import DTensor
+from torch.nn.parallel import DistributedDataParallel
+
+from conformance.cases import Case
+from conformance.record.models import build, loss_of, samples
+from conformance.record.pipelines import Pipelined, alone
+from conformance.record.strategies import Trained
+from conformance.record.watch import Collectives, Kept, bytes_of, local, ranks_of
+
+SOURCES = ("batch", "replica", "shard")  # axes whose ranks have samples of their own
+STEPS = 3
+
+
+def mesh_of(case: Case):
+    names = tuple(axis for axis, _ in case.mesh)
+    return init_device_mesh("cpu", tuple(size for _, size in case.mesh), mesh_dim_names=names)
+
+
+def axes_of(case, mesh):
+    """The axis of each group of ranks."""
+    return {ranks_of(mesh.get_group(axis)): axis for axis, _ in case.mesh}
+
+
+def source_of(case, mesh):
+    """Which of those that have samples of their own this rank is, and how many there are."""
+    number, count = 0, 1
+    for axis, size in case.mesh:
+        if axis in SOURCES:
+            number, count = number * size + mesh.get_local_rank(axis), count * size
+    return number, count
+
+
+class Running:
+    """A case on this rank, step by step."""
+
+    def __init__(self, case: Case, dtype):
+        self.case, self.dtype, self.mesh = case, dtype, mesh_of(case)
+        self.staged = case.strategy == "pp"
+        model = build(case.model, dtype)
+        self.names = [name for name, _ in model.named_parameters()]
+        self.shapes = [[*p.shape] for p in model.parameters()]
+        kind = Pipelined if self.staged else Trained
+        self.trained = kind(case, model, self.mesh)
+        self.mine = getattr(model, "mine", slice(None))
+        parameters = self.trained.parameters if self.staged else self.trained.model.parameters()
+        self.weights = [*parameters]
+
+    def passes(self, step, hooks=contextlib.nullcontext):
+        """Forward and backward of every micro-step; bytes of gradients before the last."""
+        waiting = 0
+        if self.staged:
+            with hooks():
+                self.trained.step(self.dtype, step)
+            return waiting
+        case, (number, count) = self.case, source_of(self.case, self.mesh)
+        own = slice(number * case.samples, (number + 1) * case.samples)
+        for micro_step in range(case.micro_steps):
+            waiting = bytes_of(self.gradients()) if micro_step else 0
+            x, y = samples(case, self.dtype, step, micro_step, count)
+            x, y = x[own][:, self.mine].clone(), y[own][:, self.mine].clone()
+            with self.trained.micro_step(micro_step == case.micro_steps - 1):
+                with hooks():
+                    loss = loss_of(self.trained.model(x), y) / case.micro_steps
+                loss.backward()
+                del loss
+        return waiting
+
+    def sharded(self):
+        """Weights that FSDP2 has in slices, as it knows them."""
+        for module in self.trained.model.modules() if not self.staged else ():
+            if isinstance(module, FSDPModule) and (group := module._get_fsdp_state()._fsdp_param_group):
+                yield from group.fsdp_params
+
+    def weights_now(self):
+        """Those that rest, and those that are gathered."""
+        gathered = (getattr(each, "_unsharded_param", None) for each in self.sharded())
+        return [*self.weights, *(weight for weight in gathered if weight is not None)]
+
+    @property
+    def in_buckets(self):
+        """Whether DDP sums gradients."""
+        return not self.staged and isinstance(self.trained.model, DistributedDataParallel)
+
+    def gradients(self):
+        """Those that are there: summed, or of FSDP2 also whole."""
+        found = [w.grad for w in self.weights]
+        for each in self.sharded():
+            found += [each.unsharded_accumulated_grad, each._unsharded_param.grad]
+        return [each for each in found if each is not None]
+
+    def step(self, number):
+        self.passes(number)
+        self.update()
+
+    def update(self):
+        self.trained.optimizer.step()
+        self.trained.optimizer.zero_grad()
+
+
+def state_of(optimizer):
+    """Tensors of an optimizer's state: as large as weights, and counts of steps."""
+    inner = getattr(optimizer, "optim", optimizer)
+    found = [v for each in inner.state.values() for v in each.values() if isinstance(v, torch.Tensor)]
+    return [t for t in found if t.dim()], [t for t in found if not t.dim()]
+
+
+def record(case: Case):
+    """Of this rank, in the third step: buckets, shards and shapes are settled by then."""
+    running = Running(case, torch.float32)
+    for step in range(2):
+        running.step(step)
+    watch, kept = Collectives(axes_of(case, running.mesh)), Kept(running.weights_now)
+    with watch:
+        waiting = running.passes(2, lambda: saved_tensors_hooks(kept.pack, kept.unpack))
+        gradients = running.gradients()
+        running.trained.optimizer.step()
+    moments, counts = state_of(running.trained.optimizer)
+    copies = watch.operands if running.in_buckets else {}
+    inside = {local(g).untyped_storage().data_ptr() for g in gradients}
+    return {
+        "collectives": sorted([*key, times] for key, times in watch.found.items()),
+        "parameters": bytes_of(running.weights),
+        "gradients": bytes_of(gradients),
+        "waiting": waiting,
+        "buckets": sum(size for at, size in copies.items() if at not in inside),
+        "moments": bytes_of(moments),
+        "counts": bytes_of(counts),
+        "kept": kept.most,
+    }
+
+
+def shapes(case: Case):
+    """Each weight of the whole model, in its order: name and shape."""
+    return [[name, [*p.shape]] for name, p in build(case.model, torch.float32).named_parameters()]
+
+
+def whole(tensor):
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+def difference(case: Case):
+    """The largest difference of a parameter on this rank from one process, after steps in float64."""
+    running = Running(case, torch.float64)
+    _, count = source_of(case, running.mesh)
+    for step in range(STEPS):
+        running.step(step)
+    expected = dict(alone(case, torch.float64, STEPS, count).named_parameters())
+    names = running.trained.names if running.staged else running.names
+    pairs = zip(names, running.weights, strict=True)
+    return max((whole(p.detach()) - expected[n].detach()).abs().max().item() for n, p in pairs)

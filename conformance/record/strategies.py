@@ -1,0 +1,145 @@
+"""PyTorch's strategies, applied to a model as a user would."""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+from torch import nn
+from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    PrepareModuleInput,
+    RowwiseParallel,
+    SequenceParallel,
+    loss_parallel,
+    parallelize_module,
+)
+from torch.nn.parallel import DistributedDataParallel
+
+from conformance.cases import Case
+from conformance.record.rings import context_parallel
+
+MEGABYTE = 2**20
+OPTIMIZERS = {
+    "adam": (torch.optim.AdamW, {"lr": 0.01, "eps": 1e-3}),
+    "momentum": (torch.optim.SGD, {"lr": 0.05, "momentum": 0.9}),
+    "sgd": (torch.optim.SGD, {"lr": 0.05}),
+}
+
+
+class Trained:
+    """A model on its ranks, its optimizer, and how a micro-step's gradients are summed or not."""
+
+    def __init__(self, case: Case, model, mesh):
+        self.case, self.mesh = case, mesh
+        self.model = STRATEGIES[case.strategy](case, model, mesh)
+        kind, options = OPTIMIZERS[case.optimizer]
+        if case.strategy == "zero redundancy":
+            views = {"parameters_as_bucket_view": case.views}
+            self.optimizer = ZeroRedundancyOptimizer(
+                self.model.parameters(), optimizer_class=kind, **views, **options
+            )
+        else:
+            self.optimizer = kind(self.model.parameters(), foreach=False, **options)
+
+    def micro_step(self, last):
+        """A context in which gradients are summed, or kept as they are till the last micro-step."""
+        wait = not (last or self.case.each)
+        if isinstance(self.model, DistributedDataParallel):
+            return self.model.no_sync() if wait else contextlib.nullcontext()
+        if hasattr(self.model, "set_requires_gradient_sync"):
+            self.model.set_requires_gradient_sync(not wait)
+        return loss_parallel() if self.case.cut_loss else contextlib.nullcontext()
+
+
+def ddp(case, model, mesh):
+    options = {"bucket_cap_mb": case.bucket / MEGABYTE} if case.bucket else {}
+    model = DistributedDataParallel(model, gradient_as_bucket_view=case.views, **options)
+    if case.mixed:
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+
+        model.register_comm_hook(None, fp16_compress_hook)
+    return model
+
+
+def zero_redundancy(case, model, mesh):
+    return DistributedDataParallel(model)
+
+
+def sharded(case, model, mesh):
+    options = {"mesh": mesh, "reshard_after_forward": case.reshard}
+    if case.mixed:
+        options["mp_policy"] = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
+    if case.offload:
+        options["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
+    layers = model.layers.values() if isinstance(model.layers, nn.ModuleDict) else model.layers
+    for layer in layers:
+        fully_shard(layer, **options)
+    return fully_shard(model, **options)
+
+
+def tensor_parallel(case, model, mesh, sequence=False):
+    mesh = mesh["tensor"] if len(case.mesh) > 1 else mesh
+    stream = Shard(1) if sequence else Replicate()
+    logits = Shard(-1) if case.cut_loss else Replicate()
+    ends = {
+        "embedding": RowwiseParallel(input_layouts=Replicate(), output_layouts=stream),
+        "head": ColwiseParallel(
+            input_layouts=stream, output_layouts=logits, use_local_output=not case.cut_loss
+        ),
+    }
+    layer = {
+        "attention.wq": ColwiseParallel(),
+        "attention.wk": ColwiseParallel(),
+        "attention.wv": ColwiseParallel(),
+        "attention.wo": RowwiseParallel(output_layouts=stream),
+        "mlp.w1": ColwiseParallel(),
+        "mlp.w2": RowwiseParallel(output_layouts=stream),
+        "mlp.w3": ColwiseParallel(),
+    }
+    if sequence:
+        ends["norm"] = SequenceParallel()
+        layer |= {
+            "attention_norm": SequenceParallel(),
+            "attention": PrepareModuleInput(
+                input_layouts=(Shard(1), None, None), desired_input_layouts=(Replicate(), None, None)
+            ),
+            "mlp_norm": SequenceParallel(),
+            "mlp": PrepareModuleInput(input_layouts=(Shard(1),), desired_input_layouts=(Replicate(),)),
+        }
+    for each in model.layers.values():
+        parallelize_module(each, mesh, layer)
+    return parallelize_module(model, mesh, ends)
+
+
+def sequence_parallel(case, model, mesh):
+    return tensor_parallel(case, model, mesh, sequence=True)
+
+
+def sharded_and_tensor(case, model, mesh):
+    return sharded(case, tensor_parallel(case, model, mesh), mesh["batch"])
+
+
+def sharded_and_sequence(case, model, mesh):
+    return sharded(case, sequence_parallel(case, model, mesh), mesh["batch"])
+
+
+def plain(case, model, mesh):
+    return model
+
+
+STRATEGIES = {
+    "one": plain,
+    "ddp": ddp,
+    "zero redundancy": zero_redundancy,
+    "fsdp2": sharded,
+    "hsdp": sharded,
+    "tp": tensor_parallel,
+    "tp+sp": sequence_parallel,
+    "fsdp2 x tp": sharded_and_tensor,
+    "fsdp2 x tp+sp": sharded_and_sequence,
+    "cp": context_parallel,
+}

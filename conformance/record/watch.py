@@ -1,0 +1,144 @@
+"""What a rank does while a step runs: collectives, and tensors kept for backward."""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+from torch.distributed.tensor import DTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+KINDS = {
+    "allreduce_": "all_reduce",
+    "allreduce_coalesced_": "all_reduce",
+    "all_reduce": "all_reduce",
+    "all_reduce_": "all_reduce",
+    "_allgather_base_": "all_gather",
+    "allgather_": "all_gather",
+    "all_gather_into_tensor": "all_gather",
+    "_reduce_scatter_base_": "reduce_scatter",
+    "reduce_scatter_tensor": "reduce_scatter",
+    "all_to_all_single": "all_to_all",
+    "alltoall_base_": "all_to_all",
+    "broadcast_": "broadcast",
+    "send": "send",
+    "recv_": "recv",
+}
+SECOND = {"_allgather_base_", "alltoall_base_", "allgather_"}  # operations that take results first
+QUIET = {"wait_tensor", "barrier", "monitored_barrier_", "_wrap_tensor_autograd"}
+
+
+class Collectives(TorchDispatchMode):
+    """Counts collectives: kind, axis, elements that a rank gives (of a reduce_scatter: gets), type."""
+
+    def __init__(self, axes):
+        super().__init__()
+        self.axes, self.found, self.operands = axes, Counter(), {}
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if any(kind is DTensor for kind in types):
+            return NotImplemented  # of its ranks' parts, what they are made of is seen
+        name = func._schema.name
+        space, _, op = name.partition("::")
+        result = func(*args, **(kwargs or {}))
+        if space in ("c10d", "_c10d_functional") and op not in QUIET:
+            self.note(op, args, result)
+        return result
+
+    def note(self, op, args, result):
+        kind = KINDS[op]  # an unknown one is an error
+        given = args[1] if op in SECOND else result if op == "reduce_scatter_tensor" else args[0]
+        if kind == "all_to_all" and sum(map(bool, args[1])) == 1:
+            kind = "permute"  # all of it, to one rank
+        axis = self.axes[group_of(args)]
+        for tensor in flat(given):
+            where = local(tensor).untyped_storage()
+            if kind == "all_reduce":
+                self.operands[where.data_ptr()] = where.nbytes()
+            dtype = str(tensor.dtype).removeprefix("torch.")
+            self.found[kind, axis, tensor.numel(), dtype] += 1
+
+
+def flat(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [t for each in value for t in flat(each)]
+
+
+def group_of(args):
+    """The ranks of the process group among an operation's arguments, which has it, or its name."""
+    for each in args:
+        if isinstance(each, torch.ScriptObject):
+            try:
+                return ranks_of(dist.ProcessGroup.unbox(each))
+            except RuntimeError:
+                continue
+    name = [each for each in args if isinstance(each, str)][-1]
+    return ranks_of(distributed_c10d._resolve_process_group(name))
+
+
+def ranks_of(group):
+    return tuple(dist.get_process_group_ranks(group))
+
+
+class Kept:
+    """Bytes of what autograd keeps for backward, but for weights: now, and at most.
+
+    One storage counts once, as long as anything of it is kept. `weights`: a function, that gives those
+    that are there now.
+    """
+
+    def __init__(self, weights):
+        self.weights = weights
+        self.uses, self.now, self.most = Counter(), 0, 0
+
+    def pack(self, tensor):
+        data = local(tensor)
+        where = data.untyped_storage().data_ptr()
+        if data.numel() == 0 or where in {storage(weight) for weight in self.weights()}:
+            return tensor
+        size = data.untyped_storage().nbytes()
+        if not self.uses[where]:
+            self.now += size
+            self.most = max(self.most, self.now)
+        self.uses[where] += 1
+        holder = Holder(tensor)
+        weakref.finalize(holder, self.drop, where, size)
+        return holder
+
+    def drop(self, where, size):
+        self.uses[where] -= 1
+        if not self.uses[where]:
+            self.now -= size
+
+    @staticmethod
+    def unpack(kept):
+        return kept.tensor if isinstance(kept, Holder) else kept
+
+
+class Holder:
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
+def local(tensor):
+    """A rank's own part of a tensor."""
+    while hasattr(tensor, "_local_tensor") or hasattr(tensor, "elem"):
+        tensor = tensor._local_tensor if hasattr(tensor, "_local_tensor") else tensor.elem
+    return tensor
+
+
+def storage(tensor):
+    return local(tensor).untyped_storage().data_ptr()
+
+
+def bytes_of(tensors):
+    """Bytes of the storages of some tensors, each once, on this rank."""
+    found = {}
+    for tensor in tensors:
+        data = local(tensor)
+        found[data.untyped_storage().data_ptr()] = data.untyped_storage().nbytes()
+    return sum(found.values())

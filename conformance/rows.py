@@ -1,0 +1,89 @@
+"""Rows: a figure of a case as it was recorded, beside what psem derives, and what becomes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from functools import lru_cache
+
+from conformance.cases import Case, cases
+from conformance.derived import Derived, derived
+from conformance.figures import Figure, Values, measured
+from conformance.logs import log_of
+from conformance.profiles import why
+from spec.arithmetic import Number
+
+EQUAL_WITHIN = 1e-12  # of parameters after three steps in float64
+NUMERICS = Figure("difference")
+
+
+class Verdict(Enum):
+    """What becomes of a row."""
+
+    EQUAL = "equal"
+    PROFILE = "equal under the profile"
+    KNOWN = "known difference"
+    FAILS = "fails"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure. Values are rank by rank. `known`: of a formula beside the profile, if any."""
+
+    case: Case
+    figure: Figure
+    recorded: tuple[Number, ...]
+    textbook: tuple[Number, ...]
+    profile: tuple[Number, ...]
+    known: tuple[Number, ...] | None
+    reason: str
+
+    @property
+    def says_anything(self) -> bool:
+        """Whether anything was recorded, or is predicted."""
+        return any(
+            value not in (0, (0, 0)) for told in (self.recorded, self.textbook) for value in told
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        if self.recorded == self.textbook:
+            return Verdict.EQUAL
+        if self.recorded == self.profile:
+            return Verdict.PROFILE
+        return Verdict.KNOWN if self.recorded == self.known else Verdict.FAILS
+
+
+@lru_cache
+def rows_of(case: Case) -> tuple[Row, ...]:
+    """Every figure that was recorded, or that psem derives. KeyError if the case was not recorded."""
+    log = log_of(case)
+    found, by = measured(case, log), derived(case, log)
+    figures = sorted({*found, *by.textbook, *by.profile} - by.outside)
+    rows = [_row(case, figure, found, by, len(log.ranks)) for figure in figures]
+    rows = [row for row in rows if row.says_anything]
+    if log.difference is not None:
+        same = (log.difference <= EQUAL_WITHIN,)
+        rows.append(Row(case, NUMERICS, same, (True,), (True,), None, ""))
+    return tuple(rows)
+
+
+def _row(case: Case, figure: Figure, found: Values, by: Derived, ranks: int) -> Row:
+    nothing: tuple[Number, ...] = ((0, 0) if figure.axis else 0,) * ranks
+    known = by.known.get(figure)
+    return Row(
+        case,
+        figure,
+        found.get(figure, nothing),
+        by.textbook.get(figure, nothing),
+        by.profile.get(figure, nothing),
+        known.values if known else None,
+        known.reason if known else why(case, figure),
+    )
+
+
+def rows() -> Iterator[Row]:
+    """Of all cases."""
+    for case in cases():
+        yield from rows_of(case)

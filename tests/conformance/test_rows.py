@@ -1,0 +1,86 @@
+"""What was recorded of PyTorch is what psem derives, or differs by a formula."""
+
+from dataclasses import replace
+
+import pytest
+
+from conformance.cases import cases
+from conformance.figures import Figure
+from conformance.logs import FOLDER, file_of, log_of, recorded
+from conformance.rows import EQUAL_WITHIN, Verdict, rows_of
+
+CASES = cases()
+SMALL = 2**20  # bytes of all logs
+BY_NAME = {case.name: case for case in CASES}
+FEW = [BY_NAME[name] for name in (
+    "ddp, mlp 7-13-5, batch 4, bucket 400",
+    "zero redundancy, mlp 7-13-5, batch 4",
+    "fsdp2, mlp 7-13-5, batch 4, mixed",
+    "hsdp, mlp 7-13-5, replica 2 x shard 2",
+    "tp+sp, decoder 2x16x24 4/4 32, tensor 2",
+    "fsdp2 x tp, decoder 3x24x40 4/2 30, batch 2 x tensor 2",
+    "pp, decoder 3x24x40 4/2 30, pipe 2, micro steps 4, order 1f1b",
+    "cp, fused decoder 3x24x40 4/2 30, context 2, rotate all-to-all",
+)]  # fmt: skip
+
+
+def wrong(case):
+    """The rows of a case that fail, and those that differ and nobody says why."""
+    rows = rows_of(case)
+    failing = [row for row in rows if row.verdict is Verdict.FAILS]
+    return failing + [row for row in rows if row.verdict is not Verdict.EQUAL and not row.reason]
+
+
+def test_no_two_cases_have_a_name():
+    assert len(BY_NAME) == len(CASES)
+
+
+def test_what_was_recorded_is_the_cases_and_no_others():
+    assert {file.name for file in FOLDER.iterdir()} == {file_of(c.strategy).name for c in CASES}
+    for strategy in {case.strategy for case in CASES}:
+        assert recorded(strategy)["cases"].keys() == {c.name for c in CASES if c.strategy == strategy}
+
+
+def test_what_was_recorded_is_small():
+    assert sum(file.stat().st_size for file in FOLDER.iterdir()) < SMALL
+
+
+@pytest.mark.parametrize("case", FEW, ids=lambda case: case.name)
+def test_a_row_of_each_strategy_is_derived(case):
+    assert rows_of(case)
+    assert not wrong(case)
+
+
+@pytest.mark.slow
+def test_every_row_is_equal_or_differs_by_a_formula_with_a_reason():
+    assert not [row for case in CASES for row in wrong(case)]
+
+
+def test_parameters_are_those_of_one_process_wherever_they_are_in_one_precision():
+    for case in CASES:
+        far = log_of(case).difference
+        assert (far is None) == (case.mixed or case.fake)
+        assert far is None or far <= EQUAL_WITHIN
+
+
+@pytest.mark.parametrize("case", FEW, ids=lambda case: case.name)
+def test_a_row_fails_if_anything_recorded_on_any_rank_is_more(case):
+    for row in rows_of(case):
+        for at, value in enumerate(row.recorded):
+            more = (value[0] + 1, value[1]) if row.figure.axis else value + 1
+            damaged = replace(row, recorded=(*row.recorded[:at], more, *row.recorded[at + 1 :]))
+            assert damaged.verdict is Verdict.FAILS
+
+
+def test_traffic_that_was_recorded_and_that_nobody_derives_fails():
+    (row, *_) = rows_of(FEW[0])
+    nothing = ((0, 0),) * 4
+    stray = replace(
+        row,
+        figure=Figure("broadcast", "batch"),
+        recorded=((1, 4),) * 4,
+        textbook=nothing,
+        profile=nothing,
+        known=None,
+    )
+    assert stray.verdict is Verdict.FAILS
