@@ -32,7 +32,7 @@ class LineAt:
 
     A backward drops its second source, the activations; an update leaves the moments there. Of tied
     parameters, the contributions of the second use are those of as many more micro-steps. `axis`: along
-    which it is done.
+    which it is done; `shift`: how many devices before an element's owner the one is that takes it.
     """
 
     kind: str
@@ -44,6 +44,7 @@ class LineAt:
     step: int = 0
     micro_step: int = 0
     axis: str = ""
+    shift: int = 0
 
 
 class Places:
@@ -109,16 +110,14 @@ class Places:
         return self._write("all_reduce", value, axis=axis)
 
     def owners(self, value: int, axis: str, shift: int = 0) -> int:
-        self._unshifted(shift)
-        return self._write("all_gather", value, axis=axis)
+        return self._write("all_gather", value, axis=axis, shift=shift)
 
     def first(self, value: int, axis: str) -> int:
         return self._write("broadcast", value, axis=axis)
 
     def replace(self, old: int, new: int, axes: Axes, shift: int = 0) -> int:
-        self._unshifted(shift)
         for axis in axes:
-            new = self._write("keep", new, self._copy(old), axis=axis)
+            new = self._write("keep", new, self._copy(old), axis=axis, shift=shift)
         return new
 
     def add(self, value: int, other: int) -> int:
@@ -162,10 +161,6 @@ class Places:
 
     square_norm, clip, statistic = _norms, _norms, _statistics
     tokens, divide = _counts, _counts
-
-    def _unshifted(self, shift: int) -> None:
-        if shift:
-            raise NotCovered("shifts")
 
     def _own_samples(self, axes: Axes) -> None:
         if axes:

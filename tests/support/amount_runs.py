@@ -44,7 +44,8 @@ class AmountRun:
         after, not_known = {}, {}
         for o, d in self.each:
             group = [e for e in self.devices if all(e[a] == d[a] for a in range(len(d)) if a != axis)]
-            owner, first = (next(e for e in group if e[axis] == c) for c in (o[axis], 0))
+            taker = (o[axis] - line.shift) % len(group)
+            owner, first = (next(e for e in group if e[axis] == c) for c in (taker, 0))
             if kind == "zero":
                 read, factor = [], Fraction(1)
             elif kind == "all_reduce":

@@ -87,6 +87,8 @@ class LineRun:
 
     def run(self, number, line):
         """Run a line of some number."""
+        if line.shift:
+            raise NotCovered("shifts")
         if line.kind in LINES:
             for first in self.firsts:
                 source, target = (
