@@ -28,6 +28,7 @@ docs: $(READY) ## write the pages of docs/ that are generated
 	@$(PY) -m proofs.page > docs/CLAIMS.md.part && mv docs/CLAIMS.md.part docs/CLAIMS.md
 	@$(PY) -m psem_model.commands.page > docs/CLI.md.part && mv docs/CLI.md.part docs/CLI.md
 	@$(PY) -m conformance.page > docs/CONFORMANCE.md.part && mv docs/CONFORMANCE.md.part docs/CONFORMANCE.md
+	@$(PY) -m psem_model.published.measured > docs/MEASURED.md.part && mv docs/MEASURED.md.part docs/MEASURED.md
 
 test: $(READY) ## run the tests, but for slow ones: two minutes
 	@$(PY) -m pytest -q -n 2 -m "not slow"

@@ -12,7 +12,8 @@ from conformance.cases import Case, Decoder
 from conformance.figures import Figure
 from conformance.states import MIXED, PRECISIONS
 from psem_model.predict.cuts import held
-from psem_model.predict.plan import Moved, Plan, StageCosts
+from psem_model.predict.moved import Moved
+from psem_model.predict.plan import Plan, StageCosts
 from psem_model.reading.products import parse
 from spec.arithmetic import Number, ceil_div
 from spec.distribute import NOTHING, PAIRS

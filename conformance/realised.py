@@ -6,7 +6,8 @@ from conformance.cases import Case, Decoder
 from conformance.figures import Figure
 from conformance.plans import LOSS, STATES, Cut, Sent, add, sent_of
 from conformance.states import Shapes
-from psem_model.predict.plan import Moved, StageCosts
+from psem_model.predict.moved import Moved
+from psem_model.predict.plan import StageCosts
 from spec.arithmetic import Number, ceil_div
 from spec.collectives import COLLECTIVES
 from spec.pipeline import fullest

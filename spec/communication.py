@@ -54,7 +54,7 @@ def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Tra
         for op in ops:
             if op.kind in (*HOST_TRANSFERS, *MOVING):
                 elements = times * elements_sent(op, schedule, sizes)
-                found.append(Transfer(op, times, elements, elements * sizes.width(op)))
+                found.append(Transfer(op, times, elements, elements * sizes.width_sent(op)))
     return found
 
 

@@ -12,24 +12,32 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from spec.layouts import PARTIAL, WHOLE, Layout, LayoutError, Lie, along, contract
-from spec.programs import Axis, Lies, Line, Move, Program, of_cotangent, result, with_turns
+from spec.profiles import NORM_FUNCTIONS
+from spec.programs import Axis, Lies, Line, Move, Program, move_of, of_cotangent, result, with_turns
 from spec.turns import arranged, is_in_turns
-from spec.values import FULL, LOG_TOTAL, Does, Operation, Part, Role, Value
+from spec.values import FULL, LOG_TOTAL, Does, Operation, Part, Role, Value, cotangent_of, formed
 
-# moves in the order in which they are made: those that leave less first
-ORDER = ("slice", "reduce_scatter", "all_to_all", "all_reduce", "all_gather")
 # what is made again for backward, rather than kept
 NOTHING, PAIRS, ALL, FROM_SLICES = "none", "attention", "all", "sliced"
 POSITIONS = "s"
 
 
-def distribute(part: Part, axes: Iterable[Axis], again: str = NOTHING) -> Program:
+def distribute(
+    part: Part,
+    axes: Iterable[Axis],
+    again: str = NOTHING,
+    names: frozenset[str] = NORM_FUNCTIONS,
+    stores: frozenset[str] = frozenset(),
+) -> Program:
     """The part, forward and backward, with the moves that the layout rule asks for.
 
-    `again`: what backward computes again from what is kept: nothing but norms; what has an element
-    for each pair of tokens; everything, from what the part takes; or that, kept in slices.
+    `again`: what backward computes again from what is kept: nothing but some functions and values, by
+    their `names`; what has an element for each pair of tokens; everything, from what the part takes; or
+    that, kept in slices. A value of no width is inside a kernel: it is never kept. A softmax inside one
+    is made again from its log-sum-exp (arXiv 2205.14135, section 3.1). `stores`: values that are kept
+    even if backward does not read them.
     """
-    work = _Work(part, tuple(axes), again)
+    work = _Work(part, tuple(axes), again, names)
     work.go_forward()
     work.go_backward()
     return Program(
@@ -41,7 +49,7 @@ def distribute(part: Part, axes: Iterable[Axis], again: str = NOTHING) -> Progra
         work.seed,
         work.returns,
         work.gradients,
-        tuple(work.kept),
+        tuple(work.kept | dict.fromkeys(work.stored(stores))),
         work.lies,
     )
 
@@ -49,8 +57,9 @@ def distribute(part: Part, axes: Iterable[Axis], again: str = NOTHING) -> Progra
 class _Work:
     """A program while it is written. `now` is the form in which a value is at hand."""
 
-    def __init__(self, part: Part, axes: tuple[Axis, ...], again: str) -> None:
+    def __init__(self, part: Part, axes: tuple[Axis, ...], again: str, names: frozenset[str]) -> None:
         self.part, self.axes, self.every_axis = part, axes, with_turns(axes)
+        self.names = names
         self.turns = tuple(axis.name for axis in self.every_axis if axis.in_time)
         self.again = again if part.takes or again == PAIRS else NOTHING  # from samples, nothing is
         self.forward: list[Line] = []
@@ -64,6 +73,9 @@ class _Work:
         self.in_turn: dict[Value, Value] = {}  # made again in each turn of backward, and as what
         self.log_totals: dict[str, Value] = {}  # of scores whose softmax is made turn by turn
         self.products: dict[str, Value] = {}  # of what such a softmax gives with its cotangent
+        self.inside: dict[
+            Value, Operation
+        ] = {}  # the softmax of a kernel that a value in it is linear in
         self.kept: dict[Value, None] = {}
         self.gradients: dict[Value, Value] = {}
         self.seed: Value = part.gives
@@ -83,7 +95,7 @@ class _Work:
             moves = [*self.moves(value, {axis: lie for axis, lie in lies.items() if has[axis] != lie})]
             if not moves:
                 return value
-            move, makes = min(self.inner_first(value, moves), key=lambda found: _rank(found[0]))
+            move, makes = min(self.inner_first(value, moves), key=lambda found: found[0].rank)
             if move.makes not in self.lies:
                 self.lies[move.makes] = {**has, **makes}
                 self.write(move)
@@ -107,14 +119,14 @@ class _Work:
             axis, before, after = rings[turns], has[turns], lies[turns]
             if before.layout is Layout.PARTIAL:
                 by = self.total_for(value, before.shares_of) if before.shares_of else None
-                yield _move(value, turns, before.plain, after, in_turns=True, by=by), {turns: after}
+                yield move_of(value, turns, before.plain, after, in_turns=True, by=by), {turns: after}
             else:
                 lie = lies.get(axis, has[axis])
-                yield _move(value, axis, has[axis], lie, in_turns=True), {axis: lie, turns: after}
+                yield move_of(value, axis, has[axis], lie, in_turns=True), {axis: lie, turns: after}
         taken = [name for turns in (*ends, *begins) for name in (turns, rings[turns])]
         for name, lie in lies.items():
             if name not in taken:
-                yield _move(value, name, has[name], lie), {name: lie}
+                yield move_of(value, name, has[name], lie), {name: lie}
 
     def total_for(self, value: Value, scores: str) -> Value:
         """The log-sum-exp by which a partial result merges: over the turns over which it is one."""
@@ -125,6 +137,8 @@ class _Work:
         return self.bring(total, merged)
 
     def write(self, line: Line) -> None:
+        if isinstance(line, Move) and line.is_sent and not line.value.width:
+            raise LayoutError(f"{line.value.plain_name} is inside a kernel, and would be sent")
         self.lines.append(line)
         if self.lines is self.forward:
             self.made_by[line.makes] = line
@@ -162,7 +176,9 @@ class _Work:
         makes = operation.makes
         self.lies[makes] = made
         self.write(replace(operation, reads=there))
-        if operation.does is Does.NORMALISE and self.open_in(makes):
+        self.note_inside(replace(operation, reads=there))
+        is_inside = operation.function == "softmax" and not makes.width
+        if operation.does is Does.NORMALISE and (is_inside or self.open_in(makes)):
             self.log_totals[there[0].name] = self.total_of(operation, there[0])
         homes = self.homes(makes)
         whole = {a: homes[a] if lie.layout is Layout.PARTIAL else lie for a, lie in made.items()}
@@ -170,6 +186,13 @@ class _Work:
         if whole != made:
             for scores in self.open_in(makes):
                 self.bring(self.log_totals[scores], dict.fromkeys(self.turns, WHOLE))
+
+    def note_inside(self, line: Operation) -> None:
+        if line.function == "softmax" and not line.makes.width:
+            self.inside[line.makes] = line
+        elif line.does is Does.CONTRACT and not line.makes.width:
+            found = (self.inside[value] for value in line.reads if value in self.inside)
+            self.inside.update((line.makes, softmax) for softmax in found)
 
     def total_of(self, softmax: Operation, scores: Value) -> Value:
         """The log-sum-exp of scores, turn by turn, for each of their rows."""
@@ -191,7 +214,7 @@ class _Work:
     def constant(self, value: Value, lies: Lies) -> Value:
         """A constant that lies so. Every device has, or makes, the slice that it needs."""
         where = ",".join(f"{axis}:{lie}" for axis, lie in lies.items() if lie != WHOLE)
-        named = _form(value, where) if where else value
+        named = formed(value, where) if where else value
         self.lies[named] = lies
         return named
 
@@ -243,7 +266,7 @@ class _Work:
             self.backward += forward
         start = len(self.backward)
         gives = self.now[self.part.gives]
-        self.seed = _cotangent(gives)
+        self.seed = cotangent_of(gives)
         self.lies[self.seed] = of_cotangent(self.lies[gives])
         self.contributed[gives] = [self.seed]
         for line in reversed(self.forward):
@@ -254,10 +277,10 @@ class _Work:
             if isinstance(line, Move):
                 self.contribute(source, cotangent)
                 if line.by and not self.open_in(line.makes):
-                    self.products[self.lies[source][line.axis].shares_of] = self.product(
-                        line, cotangent
-                    )
+                    scores = self.lies[source][line.axis].shares_of
+                    self.products[scores] = self.product(line.makes, line.by.indices, cotangent)
             else:
+                self.leave_kernel(line, cotangent)
                 self.pull(line, cotangent)
         takes = self.part.takes
         self.returns = self.settled(takes, of_cotangent(self.lies[takes])) if takes else None
@@ -266,10 +289,19 @@ class _Work:
         for turns in self.turns:
             self.backward[start:] = arranged(self.backward[start:], self.lies, turns)
 
-    def product(self, merge: Move, cotangent: Value) -> Value:
-        """What a merged softmax gives, row by row, with its cotangent: known before any turn."""
-        output, rows = self.restored(merge.makes), merge.by.indices if merge.by else ()
-        name = f"product of {merge.makes.plain_name} with its cotangent"
+    def leave_kernel(self, line: Operation, cotangent: Value) -> None:
+        """A kernel's backward reads what it gave: its softmax needs the product of each row."""
+        softmax = next((self.inside[v] for v in line.reads if v in self.inside), None)
+        if softmax is None or not line.makes.width or self.open_in(line.makes):
+            return
+        if softmax.over not in line.makes.indices:
+            rows = tuple(index for index in softmax.makes.indices if index != softmax.over)
+            scores = softmax.reads[0].name
+            self.products[scores] = self.product(line.makes, rows, cotangent)
+
+    def product(self, output: Value, rows: tuple[str, ...], cotangent: Value) -> Value:
+        """What a softmax gives, row by row, with its cotangent: known before any turn."""
+        output, name = self.restored(output), f"product of {output.plain_name} with its cotangent"
         makes = Value(name, rows, width=FULL)
         return self.emit(Operation(Does.CONTRACT, (cotangent, output), makes))
 
@@ -315,7 +347,7 @@ class _Work:
         found = terms[0]
         for number, term in enumerate(terms[1:], 1):
             last = "" if number == len(terms) - 1 else f" {number}"
-            makes = _cotangent(value, f"{name}{last}")
+            makes = cotangent_of(value, f"{name}{last}")
             self.emit(Operation(Does.ADD, (found, term), makes))
             found = makes
         return found
@@ -338,7 +370,7 @@ class _Work:
         for place, value in enumerate(line.reads):
             if value.role is Role.CONSTANT:
                 continue
-            makes = _cotangent(value, f" of {line.makes.name}")
+            makes = cotangent_of(value, f" of {line.makes.name}")
             if line.does is Does.CONTRACT:
                 other = self.restored(line.reads[1 - place])
                 reads = (cotangent, other) if place == 0 else (other, cotangent)
@@ -348,7 +380,8 @@ class _Work:
                 backward = Operation(Does.RENAME, (cotangent,), makes, renamed=back, backward=True)
             else:  # softmax knows its derivative from its result, other functions from their argument
                 known = line.makes if line.function == "softmax" else value
-                product = [self.products[o] for o in self.open_in(line.makes)]
+                names = self.open_in(line.makes) or {line.reads[0].name}
+                product = [self.products[name] for name in names if name in self.products]
                 there = (cotangent, self.restored(known), *product)
                 backward = replace(line, reads=there, makes=makes, backward=True)
             self.contribute(value, self.emit(backward))
@@ -370,9 +403,10 @@ class _Work:
             self.backward.append(line)
             self.back.add(value)
         elif isinstance(line, Operation) and self.is_made_again(line):
-            for read in line.reads:
+            reads = (*line.reads, *self.log_total(line))
+            for read in reads:
                 self.restored(read)
-            self.backward.append(line)
+            self.backward.append(replace(line, reads=reads))
             self.back.add(value)
         elif value.role is not Role.CONSTANT or (value.width and not self.is_of_pairs(value)):
             self.kept[value] = None
@@ -388,13 +422,19 @@ class _Work:
             self.lies[makes] = self.lies[value]
             self.write(replace(line, value=self.restored(line.value), makes=makes))
         else:
-            reads = tuple(map(self.restored, line.reads))
-            if line.does is Does.NORMALISE:
-                total = self.log_totals[line.reads[0].name]
-                reads += (self.restored(self.bring(total, dict.fromkeys(self.turns, WHOLE))),)
+            reads = tuple(map(self.restored, (*line.reads, *self.log_total(line))))
             self.emit(replace(line, reads=reads, makes=makes))
         self.in_turn[value] = makes
         return makes
+
+    def stored(self, names: frozenset[str]) -> list[Value]:
+        found = (value for value in self.now.values() if value.plain_name in names and value.width)
+        return [] if self.again in (ALL, FROM_SLICES) else [*found]
+
+    def log_total(self, line: Operation) -> tuple[Value, ...]:
+        """The log-sum-exp from which a softmax is made again, if it has one: of all turns."""
+        known = line.does is Does.NORMALISE and self.log_totals.get(line.reads[0].name)
+        return (self.bring(known, dict.fromkeys(self.turns, WHOLE)),) if known else ()
 
     def holds(self, move: Move) -> bool:
         return next(axis.held for axis in self.axes if axis.name == move.axis)
@@ -403,32 +443,6 @@ class _Work:
         return self.again == PAIRS and {"s", "u"} <= {*value.indices}
 
     def is_made_again(self, line: Operation) -> bool:
-        """Norms always are, from their argument, which their own backward needs as well."""
-        norm = line.does is Does.NORMALISE and line.function != "softmax"
-        return norm or self.is_of_pairs(line.makes)
-
-
-def _cotangent(value: Value, of: str = "") -> Value:
-    """A value's cotangent: all of it, or that of a use or of a sum of some."""
-    plain, shared = value.name == value.plain_name, f"d {value.plain_name}"
-    name = f"d {value.name}{of}" if plain else f"d ({value.name}){of}"  # not that of d value, moved
-    return replace(value, name=name, role=Role.ACTIVATION, form_of=shared)
-
-
-def _form(value: Value, lies: str) -> Value:
-    """The same value, lying otherwise."""
-    return replace(value, name=f"{value.name}|{lies}", form_of=value.plain_name)
-
-
-def _move(
-    value: Value, axis: str, before: Lie, after: Lie, in_turns: bool = False, by: Value | None = None
-) -> Move:
-    lies = f"{axis} turns:{before}" if in_turns and before.index else f"{axis}:{after}"
-    return Move(axis, value, _form(value, lies), before, after, in_turns, by)
-
-
-def _rank(move: Move) -> int:
-    """What leaves less comes first: turns end before anything, and begin after everything."""
-    if move.in_turns:
-        return len(ORDER) if move.after == WHOLE and move.before.index else -1
-    return ORDER.index(move.collective)
+        """What is named, what is inside a kernel, and pairs of tokens, if they are not kept."""
+        named = not self.names.isdisjoint((line.function, line.makes.name))
+        return named or not line.makes.width or self.is_of_pairs(line.makes)

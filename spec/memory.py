@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from spec.arithmetic import EXACT, Arithmetic, Number
 from spec.mesh import Mesh, group_size
-from spec.schedule import SCALARS, Buffer, Kind, Op, Phase, Schedule, Span
+from spec.schedule import HOST_TRANSFERS, REDUCTIONS, SCALARS, Buffer, Kind, Op, Phase, Schedule, Span
 from spec.states import BytePolicy, State
 
 RoomOf = Callable[[Op], Number]
@@ -21,11 +21,28 @@ MODEL_STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
 
 
 @dataclass(frozen=True)
+class Vector:
+    """What is cut by rows that are never cut: so many, of so many elements."""
+
+    rows: Number
+    row: Number = 1
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is gathered or reduced at a time: vectors, each padded to as many rows on each device."""
+
+    vectors: tuple[Vector, ...]
+    times: int = 1  # as many units are alike
+
+
+@dataclass(frozen=True)
 class Sizes:
     """The numbers a cost depends on: Psi parameters in units of `unit`, a mesh, bytes per element.
 
     `cut`: the axes along which anything is sliced. Each unit is cut in equal, padded cells along all
     of them, so that who owns an element along one axis does not depend on the others.
+    `units`: if they are not all of `unit`; `ahead`: as many are gathered before they are needed.
     """
 
     psi: Number
@@ -34,16 +51,45 @@ class Sizes:
     unit: Number | None = None  # default: one unit of Psi
     arithmetic: Arithmetic = EXACT
     cut: tuple[str, ...] = ()
+    units: tuple[Unit, ...] = ()
+    ahead: int = 0
 
-    def slice(self, axes: tuple[str, ...], span: Span = Span.WHOLE) -> Number:
-        """Elements each device has of a whole state, or of one unit, that is sharded over `axes`."""
+    def slice(self, axes: tuple[str, ...], span: Span = Span.WHOLE, at_once: int = 1) -> Number:
+        """Elements each device has of a whole state, or of one unit, that is sharded over `axes`.
+
+        Of units of several sizes, of so many of the largest as are there `at_once`.
+        """
+        if self.units:
+            return self._slice_of_units(axes, span, at_once)
         unit = self.psi if self.unit is None else self.unit
         elements = unit if span is Span.UNIT else self.psi
         if not axes:
             return elements
+        others, cells = self._cells(axes)
+        return others * self.arithmetic.shard(elements, unit, cells)
+
+    def _cells(self, axes: tuple[str, ...]) -> tuple[Number, Number]:
+        """Cells that a device has of what is sharded over `axes`, and cells in all."""
         others = tuple(a for a in self.cut if a not in axes)
-        cells = group_size(self.mesh, axes + others)
-        return group_size(self.mesh, others) * self.arithmetic.shard(elements, unit, cells)
+        return group_size(self.mesh, others), group_size(self.mesh, axes + others)
+
+    def _slice_of_units(self, axes: tuple[str, ...], span: Span, at_once: int) -> Number:
+        """By rows along the axes that slices lie along; what only passes along others, by elements."""
+        others, cells = self._cells(tuple(axis for axis in axes if axis in self.cut))
+        passing = group_size(self.mesh, [axis for axis in axes if axis not in self.cut])
+        shard = self.arithmetic.shard
+
+        def of(vector: Vector) -> Number:
+            if not axes:
+                return vector.rows * vector.row
+            slice_ = others * shard(vector.rows, vector.rows, cells) * vector.row
+            return slice_ if passing == 1 else shard(slice_, slice_, passing)
+
+        sizes = [(sum(map(of, unit.vectors)), unit.times) for unit in self.units]
+        if span is Span.UNIT:
+            each = [size for size, times in sizes for _ in range(min(times, at_once))]
+            return sum(sorted(each)[-at_once:])
+        return sum(times * size for size, times in sizes)
 
     def is_empty(self, state: State) -> bool:
         """Whether the state has no elements: that of an optimizer without state."""
@@ -51,9 +97,26 @@ class Sizes:
         return isinstance(width, int | Fraction) and width == 0
 
     def width(self, op: Op) -> Number:
-        """Bytes per element of what `op` writes; 0 for what is not counted in parameters."""
+        """Bytes per element of what `op` writes; 0 for what is not counted in parameters.
+
+        Fresh gradients that are summed in another type are there in both while they are.
+        """
+        policy = self.policy
+        if op.target is Buffer.VIEW:
+            return policy.computed
+        if op.target in (Buffer.FRESH, Buffer.TIED):
+            is_copied = policy.reduced is not None and policy.reduced != policy.fresh
+            return policy.fresh + policy.summed if is_copied else policy.fresh
+        return self.width_sent(op)
+
+    def width_sent(self, op: Op) -> Number:
+        """Bytes per element of what `op` moves."""
         if op.target in SCALARS:
             return SCALAR_BYTES
+        if op.target is Buffer.VIEW and op.kind not in HOST_TRANSFERS:  # which pass on what rests
+            return self.policy.computed
+        if op.state is State.GRADIENTS and op.kind in REDUCTIONS:
+            return self.policy.summed
         return self.policy.of(op.state) if op.state in MODEL_STATES else 0
 
 
@@ -77,7 +140,8 @@ def room(op: Op, sizes: Sizes) -> Number:
     """Bytes an operation's result takes for itself, until its buffer is released."""
     devices = group_size(sizes.mesh, op.axes) if op.kind is Kind.ALL_GATHER else 1
     axes = op.within + op.axes if op.kind is Kind.ALL_GATHER else op.within
-    return devices * sizes.slice(axes, op.span) * sizes.width(op)
+    at_once = 1 + sizes.ahead if op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW else 1
+    return devices * sizes.slice(axes, op.span, at_once) * sizes.width(op)
 
 
 def at_the_start(schedule: Schedule) -> list[Op]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from spec.arithmetic import Number, quotient
 from spec.collectives import COLLECTIVES, RING
@@ -12,26 +11,9 @@ from spec.lifetimes import arriving, live
 from spec.mesh import Mesh
 from spec.programs import Lies, Move, Program
 from spec.transformer import LAYER, Model, parts
-from spec.values import Operation, Part, Role, Value
+from spec.values import Value
 
 Indices = Mapping[str, Number]  # how many values each index has
-WRITTEN = 2  # bytes of what is computed in the weights' precision, as parts are written
-
-
-def in_precision(part: Part, width: Number) -> Part:
-    """The part, computed with weights of `width` bytes: only masks and fp32 values keep their width."""
-
-    def sized(value: Value) -> Value:
-        is_written = value.width == WRITTEN and value.role is not Role.WEIGHT
-        return replace(value, width=width) if is_written else value
-
-    def computed(operation: Operation) -> Operation:
-        reads = tuple(sized(value) for value in operation.reads)
-        return replace(operation, reads=reads, makes=sized(operation.makes))
-
-    operations = tuple(computed(operation) for operation in part.operations)
-    takes = sized(part.takes) if part.takes else None
-    return replace(part, operations=operations, takes=takes, gives=sized(part.gives))
 
 
 def elements(value: Value, lies: Lies, indices: Indices, mesh: Mesh) -> Number:

@@ -26,7 +26,7 @@ from spec.layouts import (
     normalised,
 )
 from spec.turns import check_loops, in_turns, is_in_turns, loops
-from spec.values import Does, Operation, Part, Role, Value
+from spec.values import Does, Operation, Part, Role, Value, formed
 
 Lies = dict[str, Lie]  # how a value lies along each axis
 R, S, P = Layout
@@ -122,8 +122,26 @@ class Move:
         """Whether devices send anything."""
         return self.collective in COLLECTIVES or self.collective in RING
 
+    @property
+    def rank(self) -> int:
+        """What leaves less comes first: turns end before anything, and begin after everything."""
+        if self.in_turns:
+            return len(ORDER) if self.after == WHOLE and self.before.index else -1
+        return ORDER.index(self.collective)
+
     def __str__(self) -> str:
         return f"{self.makes} = {self.collective} over {self.axis} of {self.value.name}"
+
+
+ORDER = ("slice", "reduce_scatter", "all_to_all", "all_reduce", "all_gather")  # of moves
+
+
+def move_of(
+    value: Value, axis: str, before: Lie, after: Lie, in_turns: bool = False, by: Value | None = None
+) -> Move:
+    """The move that brings a value to lie so, and what it makes, by a name of its own."""
+    lies = f"{axis} turns:{before}" if in_turns and before.index else f"{axis}:{after}"
+    return Move(axis, value, formed(value, lies), before, after, in_turns, by)
 
 
 COLLECTIVE = {(c.before, c.after): c.name for c in COLLECTIVES.values()} | {(R, S): "slice"}

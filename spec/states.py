@@ -26,6 +26,8 @@ class BytePolicy:
 
     `parts` says where each coefficient comes from: (bytes, of what) for each of the three.
     `master` says whether the optimizer state contains a copy of the weights to update from.
+    `gathered` and `reduced`: of gathered parameters, with which the model computes, and of gradients
+    while they are summed over devices; none: as they rest.
     """
 
     w: Number
@@ -33,6 +35,8 @@ class BytePolicy:
     k: Number
     parts: tuple[tuple[tuple[Number, str], ...], ...] = ()
     master: bool = True
+    gathered: Number | None = None
+    reduced: Number | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.k, int | Fraction) and self.k == 0:  # no state, so no copy in it
@@ -42,6 +46,21 @@ class BytePolicy:
         """Bytes per parameter of `state`; activations are not counted in parameters."""
         sizes = {State.PARAMETERS: self.w, State.GRADIENTS: self.g, State.OPTIMIZER: self.k}
         return sizes[state]
+
+    @property
+    def computed(self) -> Number:
+        """Bytes of an element of what the model computes with."""
+        return self.w if self.gathered is None else self.gathered
+
+    @property
+    def fresh(self) -> Number:
+        """Bytes of an element of gradients as backward leaves them."""
+        return self.g if self.gathered is None else self.gathered
+
+    @property
+    def summed(self) -> Number:
+        """Bytes of an element of gradients while they are summed over devices."""
+        return self.fresh if self.reduced is None else self.reduced
 
     def provenance(self, state: State) -> str:
         """In words, what the bytes of `state` are."""

@@ -19,6 +19,7 @@ from spec.mesh import ALL_WEIGHTS
 from spec.model_strategies import SAMPLES
 from spec.nesting import check_orders, orders
 from spec.norms import check_joined, check_norm, clipped, of_gradient
+from spec.profiles import NORM_FUNCTIONS
 from spec.programs import Axis, Lies, Move, Program, check_program
 from spec.schedule import Buffer, Kind, Schedule
 from spec.terms import check_gradients
@@ -95,15 +96,24 @@ class Step:
 
 
 def derive_step(
-    product: Product, parts: Iterable[Part], again: str = NOTHING, clip: bool = False
+    product: Product,
+    parts: Iterable[Part],
+    again: str = NOTHING,
+    clip: bool = False,
+    names: frozenset[str] = NORM_FUNCTIONS,
+    stores: frozenset[str] = frozenset(),
 ) -> Step:
-    """A step of a product of strategies. `again`: what layers make again for backward.
+    """A step of a product of strategies.
 
-    `clip`: gradients are clipped by the norm of all. Raises ValueError where none are kept for that.
+    `again`: what layers make again for backward; `names`: functions and values that all parts do;
+    `stores`: values that are kept besides. `clip`: gradients are clipped by the norm of all. Raises
+    ValueError where none are kept for that.
     """
     samples = tuple(Axis(name, stream=SAMPLES) for name in product.batch_axes)
     programs = tuple(
-        distribute(part, (*samples, *product.cuts), again if part.name == LAYER else NOTHING)
+        distribute(
+            part, (*samples, *product.cuts), again if part.name == LAYER else NOTHING, names, stores
+        )
         for part in parts
     )
     step = Step(programs, (), product.pipe)
@@ -121,10 +131,13 @@ def derive_step(
     return replace(step, groups=found, orders=orders(programs))
 
 
-def step_of(schedule: Schedule, parts: Iterable[Part]) -> Step:
-    """The step of a model whose weights all have one schedule, along axes that cut samples."""
+def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = NORM_FUNCTIONS) -> Step:
+    """The step of a model whose weights all have one schedule, along axes that cut samples.
+
+    `names`: functions and values that backward makes again.
+    """
     axes = tuple(Axis(name, stream=SAMPLES) for name in schedule.axes)
-    programs = tuple(distribute(part, axes) for part in parts)
+    programs = tuple(distribute(part, axes, names=names) for part in parts)
     weights = dict.fromkeys(weight.name for program in programs for weight in program.part.weights)
     return Step(programs, (Group(tuple(weights), schedule),), orders=orders(programs))
 

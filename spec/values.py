@@ -5,7 +5,7 @@ A value has named indices. There are five operations; what each does backward is
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 
@@ -51,6 +51,18 @@ class Value:
 
     def __str__(self) -> str:
         return f"{self.name}[{' '.join(self.indices)}]"
+
+
+def cotangent_of(value: Value, of: str = "") -> Value:
+    """A value's cotangent: all of it, or that of a use or of a sum of some."""
+    plain, shared = value.name == value.plain_name, f"d {value.plain_name}"
+    name = f"d {value.name}{of}" if plain else f"d ({value.name}){of}"  # not that of d value, moved
+    return replace(value, name=name, role=Role.ACTIVATION, form_of=shared)
+
+
+def formed(value: Value, lies: str) -> Value:
+    """The same value, lying otherwise."""
+    return replace(value, name=f"{value.name}|{lies}", form_of=value.plain_name)
 
 
 LOG_TOTAL = "log_sum_exp"  # of all elements along an index: it has one for each row

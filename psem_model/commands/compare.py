@@ -14,9 +14,9 @@ from psem_model.commands.options import (
     GLOBAL_BATCH,
     HELD,
     MODEL,
-    POLICY,
     PSI,
     STRATEGIES,
+    TYPES,
     UNIT,
     options,
 )
@@ -31,7 +31,18 @@ from psem_model.commands.output import ended
         'psem compare "zero3(64)" my.toml --devices 64 --psi 7e9',
     ],
 )
-@options(STRATEGIES, PSI, DEVICES, POLICY, ACCUMULATE_EACH, GLOBAL_BATCH, UNIT, HELD, *MODEL, FORM)
+@options(
+    STRATEGIES,
+    PSI,
+    DEVICES,
+    *TYPES,
+    ACCUMULATE_EACH,
+    GLOBAL_BATCH,
+    UNIT,
+    HELD,
+    *MODEL,
+    FORM,
+)
 def compare(strategies: tuple[str, ...], global_batch: str | None, form: str, **given: Any) -> None:
     """Set two or more plans side by side: memory, what is sent along each axis, verdict.
 

@@ -111,15 +111,33 @@ PSI = option(
 MLP = option(
     SHAPE, "--mlp", type=names.LAYERS_BY_WIDTH, help="In place of --psi: a perceptron, a layer a unit."
 )
+OF_POLICY = (
+    "Bytes of a weight and of a gradient, and of optimizer state, per parameter: a named policy, "
+    "such as fp32-adam, or w,g,K."
+)
 POLICY = option(
     STEP,
     "--bytes",
     "policy",
     type=names.A_POLICY,
     default="mixed-adam",
-    help="Bytes of a weight and of a gradient, and of optimizer state, per parameter: a named policy, "
-    "such as fp32-adam, or w,g,K.",
+    help=OF_POLICY,
 )
+POLICY_OF_PLAN = option(
+    STEP,
+    "--bytes",
+    "policy",
+    type=names.A_POLICY,
+    help=f"{OF_POLICY} Default: the profile's, or mixed-adam.",
+)
+PROFILE = option(
+    STEP,
+    "--profile",
+    type=names.A_PROFILE,
+    help="How a system realises the placement: textbook, another name, or a file. Default: common for "
+    "a model with --sequence, else textbook.",
+)
+TYPES = (POLICY_OF_PLAN, PROFILE)
 POLICY_TO_CHECK = option(
     STEP,
     "--bytes",

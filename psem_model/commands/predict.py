@@ -16,10 +16,10 @@ from psem_model.commands.options import (
     HOLD,
     MODEL,
     PLACEMENT,
-    POLICY,
     PSI,
     SCHEDULE,
     STRATEGY,
+    TYPES,
     UNIT,
     options,
 )
@@ -36,7 +36,18 @@ from psem_model.text.errors import REJECTED
     ],
 )
 @options(
-    STRATEGY, PLACEMENT, HOLD, SCHEDULE, PSI, DEVICES, POLICY, ACCUMULATE, UNIT, *MODEL, EXACT, FORM
+    STRATEGY,
+    PLACEMENT,
+    HOLD,
+    SCHEDULE,
+    PSI,
+    DEVICES,
+    *TYPES,
+    ACCUMULATE,
+    UNIT,
+    *MODEL,
+    EXACT,
+    FORM,
 )
 def predict(form: str, exact: bool, **given: Any) -> None:
     """What a STRATEGY, a placement or a step in a file needs in memory and moves, per device.

@@ -16,11 +16,11 @@ from psem_model.commands.options import (
     MLP,
     MODEL,
     PLACEMENT,
-    POLICY,
     PSI,
     RUN,
     SCHEDULE,
     STRATEGY,
+    TYPES,
     UNIT,
     number,
     options,
@@ -37,7 +37,19 @@ from psem_model.text.progress import ticker
         'psem simulate "zero1(2) * tp(2)" --layers 2 --hidden 16 --heads 4 --vocabulary 8 --sequence 4',
     ],
 )
-@options(STRATEGY, PLACEMENT, HOLD, SCHEDULE, DEVICES, PSI, MLP, *MODEL, POLICY, ACCUMULATE, UNIT)
+@options(
+    STRATEGY,
+    PLACEMENT,
+    HOLD,
+    SCHEDULE,
+    DEVICES,
+    PSI,
+    MLP,
+    *MODEL,
+    *TYPES,
+    ACCUMULATE,
+    UNIT,
+)
 @number(RUN, "--steps", "Training steps.", default="1")
 @option(
     RUN,

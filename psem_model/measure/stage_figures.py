@@ -17,7 +17,7 @@ from spec.programs import Move
 
 def figures(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]:
     """What is counted of a stage, per device, and what is predicted for it."""
-    stage, k = run.stages[costs.number], costs.number
+    stage = run.stages[costs.number]
     elements = sum(placed.elements for placed in stage.placed)
     yield Figure("computes_with", "parameters computed with, elements", elements, costs.parameters)
     resting = stage.resting()
@@ -45,7 +45,9 @@ def figures(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]:
         yield Figure(f"bytes {along}", f"sent {along} per step, bytes", *sizes)
     yield Figure("elements", "sent per step, elements", has.elements.total(), costs.elements)
     yield Figure("bytes", "sent per step, bytes", has.bytes.total(), costs.bytes)
-    yield Figure("host_bytes", "over the host link, bytes", over_host_link(run, k), costs.host_bytes)
+    yield Figure(
+        "host_bytes", "over the host link, bytes", over_host_link(run, costs), costs.host_bytes
+    )
 
 
 @dataclass(frozen=True)
@@ -71,10 +73,10 @@ def sent(run: DistributedTransformer, costs: StageCosts) -> Sent:
         assert isinstance(line, Move)
         found.add((line.axis,), int(elements.max()), network.widths[where, number])
     for placed in stage.placed:
-        own, widths = placed.rows(costs.number), placed.run.store.meter.widths
-        for (where, number), elements in placed.run.network.sent.items():
+        own, network = placed.rows(costs.number), placed.run.network
+        for (where, number), elements in network.sent.items():
             op = getattr(placed.placing.schedule, where)[number]
-            found.add(op.axes, int(elements[own].max()), widths[op.state])
+            found.add(op.axes, int(elements[own].max()), network.widths[where, number])
     devices = slice(costs.number * run.inner, (costs.number + 1) * run.inner)
     for group, network in zip(run.ends.groups, run.ends.networks, strict=True):
         for (where, number), elements in network.sent.items():
@@ -86,13 +88,14 @@ def sent(run: DistributedTransformer, costs: StageCosts) -> Sent:
     return found
 
 
-def over_host_link(run: DistributedTransformer, number: int) -> Number:
+def over_host_link(run: DistributedTransformer, costs: StageCosts) -> Number:
     """Bytes over each device's host link in a step, both ways: of states, and of activations."""
-    stage = run.stages[number]
+    stage = run.stages[costs.number]
     of_states = sum(
-        elements * placed.run.store.meter.widths[state]
+        elements * costs.plan.policy.of(state)
         for placed in stage.placed
         for (state, _), elements in placed.run.network.hosted.items()
+        if state is not None
     )
     network = stage.devices.network
     return of_states + sum(n * network.widths[op] for op, n in network.hosted_by.items())

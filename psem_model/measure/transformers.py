@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from psem_model.measure.measured import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Ran, Run
@@ -15,9 +15,11 @@ from psem_model.simulator.distributed import (
     ResiduesOfDescent,
 )
 from psem_model.simulator.functions import Functions, Real, Residues
-from psem_model.simulator.placing import Placing
+from psem_model.simulator.placing import Cut, Placing
+from psem_model.simulator.transformer import Key
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
+from spec.profiles import Padding, Units
 from spec.programs import Program
 from spec.schedule import Schedule
 
@@ -127,13 +129,34 @@ def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placi
     found = []
     for stage in map(plan.stage, range(plan.pipe.stages)):
         owned = {piece.owns(w) for piece in stage.pieces for w in piece.part.weights}
+        pieces = stage.pieces[::-1]  # tied words are the embedding's
+        parts = {w.name: piece.part.name for piece in pieces for w in piece.part.weights}
         for group in stage.groups:
-            keys = sorted((number, name) for name, number in owned if name in group.weights)
+            keys = [(number, name) for name, number in owned if name in group.weights]
+            keys.sort(key=lambda key: (key[0], parts[key[1]], key[1]))
             axes = group.costs.schedule.axes
             pipe = next((axis for axis in axes if axis == plan.step.stages), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
-            sizes = group.costs.sizes
-            unit = sizes.psi if sizes.unit is None else sizes.unit
             number = next(n for n, of in enumerate(plan.step.groups) if group.weights[0] in of.weights)
-            found.append(Placing(schedule_of(group), tuple(keys), unit, stages, pipe, number))
+            cuts = _cuts(plan, parts, group, keys)
+            found.append(Placing(schedule_of(group), tuple(keys), cuts, stages, pipe, number))
     return [*dict.fromkeys(found)]
+
+
+def _cuts(plan: Plan, parts: Mapping[str, str], group: Group, keys: Sequence[Key]) -> tuple[Cut, ...]:
+    """What the weights of a group are cut into: units as the profile says, or all alike.
+
+    `parts`: the part that has a weight, by their names.
+    """
+    profile, psi = plan.profile, group.costs.sizes.psi
+    if plan.unit is not None or profile.units is Units.LARGEST:
+        unit = group.costs.sizes.unit or psi
+        return (*([Cut(psi % unit)] if psi % unit else []), *[Cut(unit)] * (psi // unit))
+    found: dict[tuple[int, str, str], Cut] = {}
+    for number, name in keys:
+        vector = plan.costs[parts[name]].vector(name, profile.padding)
+        alone = profile.units is Units.PARAMETER or profile.padding is Padding.ROW
+        unit_of = (number, parts[name], name if alone else "")
+        before = found[unit_of].length if unit_of in found else 0
+        found[unit_of] = Cut(before + vector.rows * vector.row, vector.row)
+    return tuple(found.values())

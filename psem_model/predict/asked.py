@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from psem_model.reading import words
 from psem_model.reading.shapes import SHAPE, Typed, is_shape
 from psem_model.text.errors import BadInput
+from spec.profiles import TEXTBOOK, Profile
 from spec.states import BytePolicy
 
 OF_PIPELINES = ("order", "chunks")
 # of a step, not of the model
+USUAL, USUAL_POLICY = "common", "mixed-adam"  # profile and policy, where none is asked for
 STEP = ("sequence", "micro_batch", "recompute", "offload_activations", *OF_PIPELINES)
 OF_MODELS = ("config", *SHAPE, "block", *STEP)
 
@@ -31,7 +33,8 @@ class Asked:
     psi: str | None = None
     mlp: str | None = None
     accumulate: str | None = None
-    policy: str = "mixed-adam"
+    policy: str | None = None
+    profile: str | None = None
     unit: str | None = None
     hold: bool = False
     divisible: bool = False
@@ -48,8 +51,18 @@ class Asked:
         return is_shape(self.shape) and self.shape.get("sequence") is not None
 
     @property
+    def realises(self) -> Profile:
+        """The profile; if none was typed, `common` for a model with samples, else the textbook."""
+        if self.profile is None and not self.has_samples:
+            return TEXTBOOK
+        from psem_model.reading.profiles import read
+
+        return read(self.profile or USUAL)
+
+    @property
     def bytes(self) -> BytePolicy:
-        return words.policy(self.policy)
+        profile = self.realises
+        return profile.types(words.policy(self.policy or profile.policy or USUAL_POLICY))
 
     def count_of_steps(self, what: str = "micro-steps") -> int:
         return words.count("--accumulate", self.accumulate or "1", what)

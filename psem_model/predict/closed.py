@@ -93,7 +93,8 @@ def closed_form(
     `padded`: with ceilings; otherwise as if N divided Psi. `with_unit`: with a unit U of its own.
     """
     unit = UNIT if with_unit else None
-    symbolic = BytePolicy(sympy.sympify(policy.w), sympy.sympify(policy.g), K)
+    w, g = sympy.sympify(policy.w), sympy.sympify(policy.g)
+    symbolic = BytePolicy(w, g, K, gathered=policy.gathered, reduced=policy.reduced)
     sizes = Sizes(PSI, mesh_symbols(schedule.axes), symbolic, unit, Closed(padded))
     return predict_schedule(schedule, sizes, micro_steps)
 

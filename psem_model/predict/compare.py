@@ -46,6 +46,7 @@ class Compared:
         """For a program."""
         return {
             "strategy": self.plan.text,
+            "profile": self.plan.profile.name,
             "devices": self.plan.devices,
             "psi": self.plan.psi,
             "accumulate": self.plan.micro_steps,
@@ -99,7 +100,10 @@ def report(plans: Sequence[Plan]) -> Report:
     columns = (Column(""), *(Column(plan.text, right=True) for plan in plans))
     table = Section("", columns, tuple(_rows(found)), tuple(_notes(found)), titled=True)
     right = not any(plan.rejected for plan in found)
-    return Report("compare", "", (), (table,), {"plans": [p.data() for p in found]}, right)
+    names = dict.fromkeys(plan.profile.name for plan in plans if not plan.opaque)
+    profiles = [f"by the profile {' and '.join(names)}"] if names else []
+    data = {"plans": [plan.data() for plan in found]}
+    return Report("compare", "".join(profiles), (), (table,), data, right)
 
 
 def _rows(plans: Sequence[Compared]) -> Iterator[Row]:

@@ -20,6 +20,7 @@ from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.layouts import LayoutError
 from spec.mesh import group_size
 from spec.pipeline import Order, Pipeline
+from spec.profiles import TEXTBOOK, Profile
 from spec.programs import check_program
 from spec.steps import Step
 from spec.transformer import Transformer, parts
@@ -67,7 +68,9 @@ def plan(found: Expression, asked: Asked) -> Plan:
         None if asked.unit is None else words.parameters("--unit", asked.unit, "elements"),
         bool(asked.model.get("offload_activations")),
         found.text,
+        profile=asked.realises,
     )
+    _require_in_memory(planned)
     require_places(planned)
     require_experts(found, model.experts)
     require_even(found, sizes, planned.indices, planned.again == FROM_SLICES)
@@ -76,7 +79,18 @@ def plan(found: Expression, asked: Asked) -> Plan:
     return planned
 
 
-def of_step(asked: Asked, path: str, axes: tuple[str, ...], step: Step) -> Plan:
+def _require_in_memory(planned: Plan) -> None:
+    """What devices send is in their memory, and not inside a kernel."""
+    try:
+        _ = planned.step
+    except LayoutError as error:
+        given = quoted(planned.profile.name)
+        raise BadInput(f"--profile: given {given}: {error}; expected values that are not") from None
+
+
+def of_step(
+    asked: Asked, path: str, axes: tuple[str, ...], step: Step, profile: Profile = TEXTBOOK
+) -> Plan:
     """A model's step of a file, for a model that has such parts. Raises BadInput."""
     sizes = words.mesh(required(asked.devices), axes)
     given = asked.shape
@@ -111,6 +125,7 @@ def of_step(asked: Asked, path: str, axes: tuple[str, ...], step: Step) -> Plan:
         unit=None if asked.unit is None else words.parameters("--unit", asked.unit, "elements"),
         text=path,
         written=replace(step, programs=tuple(typed)),
+        profile=profile,
     )
     require_places(planned)
     placed = [lies for p in typed for lies in p.lies.values()]

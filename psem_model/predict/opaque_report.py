@@ -14,7 +14,7 @@ from psem_model.predict.closed import (
     text,
     written,
 )
-from psem_model.predict.plan import Moved
+from psem_model.predict.moved import Moved
 from psem_model.predict.reported import Reported
 from psem_model.predict.states import Prediction
 from psem_model.reading.placements import symbols_of

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from spec.arithmetic import Number
 from spec.distribute import ALL, distribute
 from spec.layouts import LayoutError
+from spec.memory import Vector
 from spec.model_costs import (
     Indices,
     elements,
@@ -18,6 +19,7 @@ from spec.model_costs import (
     messages,
     weights,
 )
+from spec.profiles import Padding, rows_of
 from spec.programs import Move, Program
 from spec.values import Value
 
@@ -49,6 +51,16 @@ class PartCosts:
         """Elements of each weight."""
         found = weights(self.program, self.indices, self.mesh)
         return {weight.name: size for weight, size in found.items()}
+
+    def vector(self, name: str, padding: Padding) -> Vector:
+        """A weight as it is cut: into elements, or into rows."""
+        size = self.parameters[name]
+        if padding is Padding.ELEMENT:
+            return Vector(size)
+        weight = next(w for w in self.program.part.weights if w.name == name)
+        of_rows = replace(weight, indices=rows_of(weight, self.program.part))
+        rows = elements(of_rows, self.program.lies[weight], self.indices, self.mesh)
+        return Vector(rows, size // rows)
 
     @cached_property
     def summed(self) -> dict[str, tuple[str, ...]]:

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from psem_model.predict.moved import Moved
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
+from psem_model.predict.units import Placeholders, placeholders, units_of
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec import checkpoints
@@ -22,12 +24,13 @@ from spec.compose import Product
 from spec.distribute import NOTHING
 from spec.memory import MODEL_STATES, Sizes
 from spec.mesh import along_devices, group_size
-from spec.model_costs import Indices, in_precision, parameters
+from spec.model_costs import Indices, parameters
 from spec.model_strategies import SAMPLES, WORDS
 from spec.opaque import Opaque
 from spec.pipeline import Order, Pipeline, fullest, in_flight
+from spec.profiles import TEXTBOOK, Profile, realised
 from spec.programs import Axis
-from spec.schedule import SCALARS, Op, Schedule
+from spec.schedule import SCALARS, Schedule
 from spec.schedule import Kind as Does
 from spec.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.states import MIXED_ADAM, BytePolicy, State
@@ -50,7 +53,7 @@ class Plan:
     `again`: what layers make again for backward. `offload`: what they keep for it is kept on the host.
     `text`: the product as it was typed. `written`: the step, where it was written in a file.
     `padded`: sizes as they are, not as if all divided. `perceptron`: layers and width, if that is what
-    an opaque model is.
+    an opaque model is. `profile`: how a system realises the placement.
     """
 
     model: Model
@@ -67,11 +70,15 @@ class Plan:
     written: Step | None = None
     padded: bool = True
     perceptron: tuple[int, int] | None = None
+    profile: Profile = TEXTBOOK
 
     @cached_property
     def step(self) -> Step:
         """Programs of the model's parts, and the schedules of their weights."""
-        return self.written or derive_step(self.product, self.parts, self.again)
+        names, stores = self.profile.again, self.profile.stores
+        return self.written or derive_step(
+            self.product, self.parts, self.again, names=names, stores=stores
+        )
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -119,8 +126,9 @@ class Plan:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What the model is made of, computed in the precision of the weights."""
-        return tuple(in_precision(part, self.policy.w) for part in parts(self.model))
+        """What the model is made of, computed as the profile says."""
+        found = parts(self.model)
+        return tuple(realised(part, self.profile, self.policy.computed) for part in found)
 
     @cached_property
     def costs(self) -> dict[str, PartCosts]:
@@ -193,22 +201,6 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Moved:
-    """What a stage's devices send in a step, for one reason."""
-
-    what: str  # the value, or the training state
-    collective: str
-    axes: tuple[str, ...]
-    when: str
-    of: str  # which part, or which weights
-    times: Number
-    elements: Number  # in all
-    bytes: Number
-    to_host: bool = False
-    op: Op | None = None  # of the states' schedule
-
-
-@dataclass(frozen=True)
 class Group:
     """Weights of a stage whose gradients are summed over the same axes: one schedule."""
 
@@ -266,12 +258,16 @@ class StageCosts:
         psi = sum(self.counts[part] * size for part, size in sums.items())
         largest = max(sums, key=lambda part: sums[part])
         unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
+        units = () if plan.unit else units_of(names, self.counts, plan.costs, plan.profile)
+        ahead = plan.profile.prefetch if units else 0
         arithmetic = EXACT if plan.padded else DIVISIBLE
         mesh = dict(plan.mesh)
         for stages in plan.shared.values() if plan.step.stages in schedule.axes else ():
             mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
         costs = predict_schedule(
-            schedule, Sizes(psi, mesh, plan.policy, unit, arithmetic), plan.pipe.micro_batches
+            schedule,
+            Sizes(psi, mesh, plan.policy, unit, arithmetic, (), units, ahead),
+            plan.pipe.micro_batches,
         )
         return Group(tuple(names), costs, largest)
 
@@ -318,24 +314,30 @@ class StageCosts:
         """Those of some parts alone, or of all, at their own fullest moment."""
         return 0 if self.plan.offload else self.kept(*names)
 
+    @cached_property
+    def placeholders(self) -> Placeholders:
+        """Bytes of arrays in place of gradients that are added up elsewhere."""
+        return placeholders(self.counts, self.plan.costs, self.plan.profile, self.plan.policy)
+
     # ------------------------------------------------------------------------- all together
     @property
     def total(self) -> Number:
-        """Bytes of states between steps, and of activations at their fullest."""
-        return sum(self.resting.values()) + self.activations
+        """Bytes of states between steps, of activations at their fullest, and of placeholders."""
+        return sum(self.resting.values()) + self.activations + self.placeholders.staying
 
     @cached_property
     def transient(self) -> dict[str, Number]:
         """Bytes of what passes, at its own fullest moment, by what it is.
 
         States, gathered or fresh, unit by unit; what a part (layer, embedding, head) computes with, and
-        what it keeps, on its way to the host or from it, one part at a time.
+        what it keeps, on its way to the host or from it, one part at a time; placeholders of gradients.
         """
         plan, here = self.plan, [self.plan.costs[name] for name in self.counts]
         return {
             "states": sum(self._passing(group) for group in self.groups),
             "computing": max(costs.computing for costs in here),
             "offloaded": max(costs.activations for costs in here) if plan.offload else 0,
+            "placeholders": self.placeholders.passing,
         }
 
     @property

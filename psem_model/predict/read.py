@@ -20,6 +20,7 @@ from spec.modes import Mode
 from spec.opaque import Opaque, opaque
 from spec.pipeline import Order, Pipeline
 from spec.placement import Placement
+from spec.profiles import TEXTBOOK, realised
 from spec.states import State
 from spec.steps import Step, step_of
 from spec.strategies import STRATEGIES
@@ -174,11 +175,17 @@ def _of_schedule(asked: Asked, path: str) -> Plan:
 
     file = opened(text_of(path), path)
     if is_step(file.content):
+        if asked.profile not in (None, TEXTBOOK.name):
+            expected = f"{TEXTBOOK.name}: the file says what is computed"
+            asked.refuse(["profile"], "with a model's step", expected)
+        asked = replace(asked, profile=TEXTBOOK.name)
         return cuts.of_step(asked, path, file.declared(), read_step(file)[0])
     schedule = file.schedule()
     if asked.has_samples and asked.psi is None:
-        step = step_of(schedule, parts(transformer(asked.shape)))
-        return cuts.of_step(asked, path, schedule.axes, step)
+        profile, width = asked.realises, asked.bytes.computed
+        of = [realised(part, profile, width) for part in parts(transformer(asked.shape))]
+        step = step_of(schedule, of, profile.again)
+        return cuts.of_step(asked, path, schedule.axes, step, profile)
     mesh = words.mesh(required(asked.devices), schedule.axes)
     return _sized(asked, path, Product(()), mesh, step_of(schedule, (opaque(),)))
 
@@ -188,6 +195,7 @@ def _sized(
 ) -> Plan:
     """The plan with so many parameters as were typed."""
     psi, unit, perceptron = _size(asked)
+    _require_types(asked)
     return Plan(
         Opaque(psi),
         product,
@@ -199,7 +207,19 @@ def _sized(
         written=written,
         padded=not asked.divisible,
         perceptron=perceptron,
+        profile=asked.realises,
     )
+
+
+def _require_types(asked: Asked) -> None:
+    """Raise BadInput for a profile that says nothing of types, where only those of states count."""
+    profile = asked.realises
+    is_of_types = profile.policy or (profile.gathered, profile.reduced) != (None, None)
+    if profile.differs and not is_of_types:
+        raise BadInput(
+            f"--profile: given {quoted(asked.profile)} without a model's shape and --sequence; "
+            "expected both, or a profile with types of the states, such as fsdp2"
+        )
 
 
 def placed_as(asked: Asked, found: Expression | None) -> tuple[Placement, str]:

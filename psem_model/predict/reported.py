@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from psem_model.predict.moved import Moved
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
-from psem_model.predict.plan import Moved, Plan, StageCosts
+from psem_model.predict.plan import Plan, StageCosts
 from psem_model.reading.products import NAMES
 from psem_model.text.figures import in_bytes, times
 from psem_model.text.report import (
@@ -26,6 +28,7 @@ from psem_model.text.report import (
 from spec.arithmetic import Number
 from spec.memory import MODEL_STATES
 from spec.opaque import MODEL
+from spec.profiles import TEXTBOOK
 from spec.states import BytePolicy, State
 from spec.transformer import EMBEDDING, HEAD, LAYER
 
@@ -51,11 +54,12 @@ class Reported(ABC):
         plan, sent = self.plan, self.sent()
         return Report(
             "predict",
-            plan.text,
+            self.title,
             (*(NAMES[f.name] for f in plan.product.factors if f.name in NAMES), *self.facts()),
             (
                 *self.first(),
                 self.memory(),
+                *self.differences(),
                 self.operations(),
                 totals(sent, bool(self.busiest.host_bytes)),
                 meant("formulas: memory in bytes, what is sent in elements", self.legend()),
@@ -70,6 +74,7 @@ class Reported(ABC):
                     "accumulate": plan.micro_steps,
                     **self.inputs(),
                 },
+                "profile": {"name": plan.profile.name, "title": plan.profile.title},
                 **self.data(),
                 "communication": {"stage": self.busiest.number, **sent},
                 "parameters": plan.parameters,
@@ -115,6 +120,41 @@ class Reported(ABC):
 
     # --------------------------------------------------------------------------- what both have
     @property
+    def title(self) -> str:
+        """What is asked for, and by which profile; bare numbers of parameters are the textbook's."""
+        plan, profile = self.plan, self.plan.profile
+        named = not plan.opaque or profile.differs
+        return f"{plan.text}, by the profile {profile.name}" if named else plan.text
+
+    def differences(self) -> Iterator[Section]:
+        """What the profile does otherwise than the textbook, and why; the textbook's figures."""
+        profile = self.plan.profile
+        if not profile.differs:
+            return
+        rows = tuple(
+            Row((f"{d.what}; why: {d.why} ({d.source})",), told=vars(d)) for d in profile.differs
+        )
+        title = f"the profile {profile.name}, where it differs from the textbook"
+        yield Section(title, (Column("", 1),), rows, key="profile.differs")
+        policy = replace(self.plan.policy, gathered=None, reduced=None)
+        other = replace(self.plan, profile=TEXTBOOK, policy=policy).fullest
+        yield Section(
+            "beside it, the textbook, with states of the same types at rest",
+            IN_ALL,
+            (
+                self.row("the textbook's resting", sum(other.resting.values()), "resting"),
+                self.row("the textbook's activations", other.activations, "activations"),
+                self.row("the textbook's total", other.total, "total"),
+                self.row("the textbook's peak", other.peak, "peak"),
+            ),
+            key="profile.textbook",
+        )
+
+    @staticmethod
+    def row(words: str, size: Number, key: str) -> Row:
+        return Row((words, Quantity(size, BYTES)), key)
+
+    @property
     def mesh(self) -> str:
         return " x ".join(f"{axis} {size:,}" for axis, size in self.plan.mesh.items())
 
@@ -132,6 +172,10 @@ class Reported(ABC):
         if computes:
             kept = "kept on the host" if plan.offload else "kept for backward"
             rows.append(self.size("activations", stage.activations, "activations", kept))
+            why_not = "in place of gradients that are added up elsewhere"
+            rows.append(
+                self.size("placeholders", stage.placeholders.staying, "placeholders", why_not, False)
+            )
             rows.append(self.size("total", stage.total, "total"))
         unit = ONE[stage.unit] if plan.opaque else f"of {ONE[stage.unit]}"
         at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"
@@ -141,6 +185,10 @@ class Reported(ABC):
             "states": ("gathered or fresh", f"parameters or gradients, {at_once}"),
             "computing": ("computing", fullest),
             "offloaded": ("offloaded", to_host),
+            "placeholders": (
+                "more placeholders",
+                "of the embedding or the head, as they pass",
+            ),
         }
         for name, size in stage.transient.items():
             rows.append(self.size(why[name][0], size, f"transient.{name}", why[name][1], False))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
 from spec.layouts import WHOLE, Layout
-from spec.model_costs import WRITTEN
+from spec.profiles import WRITTEN
 from spec.programs import Axis, Line, Move, Program
 from spec.steps import Group, Step, cut_twice
 from spec.values import Operation, Role, Value

@@ -116,15 +116,16 @@ class Layout:
     """A unit of `length` elements, cut on a grid of cells along the axes in `cut`.
 
     Rows that hold a slice have its cells in row-major order, each padded to `chunk` elements. Rows
-    that hold everything have `length` elements, or all the cells of a gathered unit.
+    that hold everything have `length` elements, or all the cells of a gathered unit. Elements come in
+    `row`s, of which a cell has whole ones.
     """
 
-    def __init__(self, cluster: Cluster, cut: tuple[str, ...], length: int) -> None:
+    def __init__(self, cluster: Cluster, cut: tuple[str, ...], length: int, row: int = 1) -> None:
         self.cluster, self.length = cluster, length
         self.cut = tuple(a for a in cluster.names if a in cut)
         self.sizes = tuple(cluster.sizes[a] for a in self.cut)
         cells = prod(self.sizes)
-        self.chunk = -(-length // cells)
+        self.chunk = -(-length // (cells * row)) * row
         self.padded = cells * self.chunk
         self._places: dict[tuple[Slice, Slice, int], _Places] = {}
         self._elements: dict[Slice, Array] = {}
@@ -291,6 +292,6 @@ def cluster_of(mesh: tuple[tuple[str, int], ...]) -> Cluster:
 
 
 @lru_cache(maxsize=64)
-def layout_of(cluster: Cluster, cut: tuple[str, ...], length: int) -> Layout:
+def layout_of(cluster: Cluster, cut: tuple[str, ...], length: int, row: int = 1) -> Layout:
     """How a unit is cut, with the tables made for it before."""
-    return Layout(cluster, cut, length)
+    return Layout(cluster, cut, length, row)

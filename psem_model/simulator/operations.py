@@ -125,7 +125,8 @@ class Executor:
         for i, unit in enumerate(units[:1] if work.once else reversed(units) if back else units):
             self.first = i == 0
             for key, self.micro_step, op, at_once in work.ops:
-                self.network.serve(key, op.state, op.target is not Buffer.STATISTICS)
+                width = self.store.meter.of_a_message(op)
+                self.network.serve(key, op.state, op.target is not Buffer.STATISTICS, width)
                 self.store.at_once, self.store.anew = at_once, op.makes
                 if work.once:
                     self._number(op)

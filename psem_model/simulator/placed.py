@@ -20,7 +20,7 @@ from psem_model.simulator.models import Data
 from psem_model.simulator.network import Network
 from psem_model.simulator.operations import Executor
 from psem_model.simulator.passes import Pass
-from psem_model.simulator.placing import BACKWARD, Given, Halves, Ops, Placing
+from psem_model.simulator.placing import BACKWARD, Cut, Given, Halves, Ops, Placing
 from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
 from psem_model.simulator.tables import OUTSIDE
@@ -60,10 +60,12 @@ class Placed:
         places = map(slice, [0, *ends], ends)
         self.places = dict(zip(self.slices, places, strict=True))
         self.elements: int = ends[-1]
-        smaller, unit = self.elements % placing.unit, placing.unit
-        lengths = [*([smaller] if smaller else []), *[unit] * (self.elements // unit)]
-        self.cuts = np.cumsum(lengths)[:-1]
-        layouts = [layout_of(self.cluster, placing.schedule.cut, length) for length in lengths]
+        cuts = placing.cuts or (Cut(self.elements),)
+        if sum(vector.length for vector in cuts) != self.elements:
+            raise ValueError(f"{placing.weights}: {self.elements} elements, otherwise cut")
+        self.cuts = np.cumsum([vector.length for vector in cuts])[:-1]
+        cut_along = placing.schedule.cut
+        layouts = [layout_of(self.cluster, cut_along, v.length, v.row) for v in cuts]
         self.given = Given()
         self.run = Executor(
             placing.schedule,

@@ -17,16 +17,25 @@ Ops = list[tuple[OpKey, Op]]
 
 
 @dataclass(frozen=True)
-class Placing:
-    """Weights, their schedule, its unit in elements, and the stages that have them.
+class Cut:
+    """A vector of so many elements, of which devices have whole rows."""
 
-    `pipe`: the axis of those stages in the schedule, if it has one. `group`: of the weights, all of
-    which have this schedule, on whatever stage.
+    length: int
+    row: int = 1
+
+
+@dataclass(frozen=True)
+class Placing:
+    """Weights, their schedule, and the stages that have them.
+
+    `cuts`: the vectors that their elements, one after the other, are cut into before each is cut over
+    devices; none: one. `pipe`: the axis of those stages in the schedule, if it has one. `group`:
+    of the weights, all of which have this schedule, on whatever stage.
     """
 
     schedule: Schedule
     weights: tuple[Key, ...]
-    unit: int
+    cuts: tuple[Cut, ...]
     stages: tuple[int, ...]
     pipe: str = ""
     group: int = 0

@@ -16,11 +16,10 @@ from psem_model.simulator.network import Network, OpKey
 from psem_model.simulator.operations import Executor, redraw
 from psem_model.simulator.passes import passes
 from psem_model.simulator.single import Single
+from psem_model.simulator.store import NUMBER_BYTES, RESTS
 from spec.match import Divergence, first_difference
 from spec.schedule import Schedule
 from spec.states import MIXED_ADAM, BytePolicy, State
-
-NUMBER_BYTES = 4  # of a norm, or a count of tokens
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,8 @@ class Run:
     follows is the last step's. `sent_by_state` (None: numbers and statistics) and
     `sent_by_operation`: elements that each device sends to others, as arrays (devices,);
     `host_by_state` and `host_by_operation`: elements over its host link, the former by (state,
-    whether to the host). `links`: elements from each device to each, of each state.
+    whether to the host). `widths`, `widths_sent`: bytes of an element at rest, and of one that an
+    operation sends to others. `links`: elements from each device to each, of each state.
     """
 
     devices: int
@@ -47,6 +47,7 @@ class Run:
     links_by_state: dict[State | None, Array]
     messages: int
     widths: dict[State | None, Number]
+    widths_sent: dict[OpKey, Number]
     divergence: Divergence | None
 
     @property
@@ -67,7 +68,7 @@ class Run:
     @property
     def sent_per_device(self) -> Array:
         """Bytes that each device sends to others in a step (devices,)."""
-        sums = (n * self.widths[state] for state, n in self.sent_by_state.items())
+        sums = (n * self.widths_sent[op] for op, n in self.sent_by_operation.items())
         return sum(sums, start=np.zeros(self.devices, np.int64))
 
     @property
@@ -171,7 +172,8 @@ def simulate(
         if divergence is None and run.data.unknown.drawn:
             _, divergence = executed(lambda _: None, 1, 2)
     meter, network = run.store.meter, run.network
-    widths: dict[State | None, Number] = {None: NUMBER_BYTES, State.ACTIVATIONS: 0, **meter.widths}
+    widths: dict[State | None, Number] = {None: NUMBER_BYTES, State.ACTIVATIONS: 0}
+    widths |= {state: policy.of(state) for state in RESTS}
     return Run(
         cluster.devices,
         meter.bytes(False),
@@ -185,6 +187,7 @@ def simulate(
         network.links,
         network.messages,
         widths,
+        network.widths,
         divergence,
     )
 

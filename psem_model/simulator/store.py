@@ -10,12 +10,13 @@ import numpy as np
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Layout, Slice, common, covers, meet
 from psem_model.simulator.poison import Poison
-from spec.schedule import RESTING, SCALARS, STATE_OF, Buffer, Schedule
+from spec.schedule import GRADIENTS, REDUCTIONS, RESTING, SCALARS, STATE_OF, Buffer, Op, Schedule
 from spec.states import BytePolicy, State
 
 RESTS = {STATE_OF[buffer]: buffer for buffer in RESTING}
 RECORDS = (Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW)
 ALL = slice(None)
+NUMBER_BYTES = 4  # of a norm, or a count of tokens
 
 
 @dataclass
@@ -48,25 +49,40 @@ class Piece:
 
 
 class Meter:
-    """Elements live in each state, on the device and on the host, and the fullest moment.
+    """Elements live in each buffer, on the device and on the host, and the fullest moment.
 
-    Rows of a block have the same length on all devices, so that one number is every device's.
+    Rows of a block have the same length on all devices, so that one number is every device's. What
+    passes may have another type than what rests; `summed`: that of gradients on their way.
     """
 
     def __init__(self, policy: BytePolicy) -> None:
-        self.widths: dict[State | None, Number] = {state: policy.of(state) for state in RESTS}
-        self.live = {host: dict.fromkeys(RESTS, 0) for host in (False, True)}
+        self.widths: dict[Buffer, Number] = {b: policy.of(s) for b, s in STATE_OF.items() if s in RESTS}
+        fresh, self.summed = policy.fresh, policy.summed
+        copy = 0 if self.summed == fresh else self.summed  # what is sent is in a copy
+        self.widths |= {Buffer.FRESH: fresh + copy, Buffer.TIED: fresh + copy}
+        self.widths[Buffer.VIEW] = policy.computed
+        self.live = {host: dict.fromkeys(self.widths, 0) for host in (False, True)}
         self.peak: Number = 0
         self.peak_parts = self.bytes(False)
 
     def bytes(self, host: bool) -> dict[State, Number]:
         """Bytes of each state on each device, or on its part of the host."""
-        return {state: n * self.widths[state] for state, n in self.live[host].items()}
+        found: dict[State, Number] = dict.fromkeys(RESTS, 0)
+        for buffer, n in self.live[host].items():
+            found[STATE_OF[buffer]] += n * self.widths[buffer]
+        return found
 
-    def add(self, state: State, host: bool, elements: int) -> None:
-        self.live[host][state] += elements
+    def of_a_message(self, op: Op) -> Number:
+        """Bytes of an element that an operation sends; 0 for what is not counted."""
+        if op.target in SCALARS:
+            return NUMBER_BYTES
+        is_summed = op.target in GRADIENTS and op.kind in REDUCTIONS
+        return self.summed if is_summed else self.widths.get(op.target, 0)
+
+    def add(self, buffer: Buffer, host: bool, elements: int) -> None:
+        self.live[host][buffer] += elements
         if elements > 0 and not host:
-            total = sum(n * self.widths[s] for s, n in self.live[False].items())
+            total = sum(n * self.widths[b] for b, n in self.live[False].items())
             if total > self.peak:
                 self.peak, self.peak_parts = total, self.bytes(False)
 
@@ -90,7 +106,7 @@ class Store:
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
         self.anew = False  # whether results are new blocks, even where there is room
-        self.dropped: list[tuple[State, Block]] = []
+        self.dropped: list[tuple[Buffer, Block]] = []
         self.sides: dict[tuple[Buffer, int], bool] = {}
         sums = [buffer for buffer in schedule.sums if buffer not in SCALARS]
         self.unused = {(buffer, unit) for buffer in sums for unit in range(len(layouts))}  # zero yet
@@ -186,19 +202,19 @@ class Store:
         self.unused.discard((buffer, unit))
         block = self.blocks.pop((buffer, unit), None)
         if block is not None and self.at_once:
-            self.dropped.append((STATE_OF[buffer], block))
+            self.dropped.append((buffer, block))
         elif block is not None:
-            self.meter.add(STATE_OF[buffer], block.host, -block.elements)
+            self.meter.add(buffer, block.host, -block.elements)
 
     def settle(self) -> None:
         """Drop what an operation on all units at once has dropped."""
-        for state, block in self.dropped:
-            self.meter.add(state, block.host, -block.elements)
+        for buffer, block in self.dropped:
+            self.meter.add(buffer, block.host, -block.elements)
         self.dropped.clear()
 
     def _place(self, buffer: Buffer, unit: int, block: Block) -> None:
         """A new block, for which there is room before what it replaces is dropped."""
-        self.meter.add(STATE_OF[buffer], block.host, block.elements)
+        self.meter.add(buffer, block.host, block.elements)
         self._drop(buffer, unit)
         self.blocks[buffer, unit] = block
 

@@ -183,6 +183,7 @@ def test_predictions_as_json_have_the_documented_shape(predicted):
         "communication",
         "parameters",
         "formulas",
+        "profile",
         "report",
         "version",
     }

@@ -260,6 +260,7 @@ def test_a_ring_sends_its_messages_slice_by_slice(strategy, predicted):
 def test_a_ring_has_one_block_of_pairs_at_a_time(predicted):
     """Gathered, attention has scores, shares and cotangents of all keys; with a ring, of one slice."""
     shape = {"layers": 2, "hidden": 8, "heads": 2, "sequence": 1024, "recompute": "attention"}
+    shape |= {"profile": "textbook"}
     for n in (2, 4):
         ring, gathered = (
             exact(predicted(f"{name}({n})", **shape)["parts"]["layer"]["computing"])
@@ -379,7 +380,10 @@ def test_pipelines_have_no_program_of_their_own(psem):
 
 def test_recomputation_keeps_less_and_sends_more(predicted):
     shape = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32, "devices": 4}
-    found = [predicted("tp", recompute=r, **shape) for r in ("none", "attention", "all", "sliced")]
+    found = [
+        predicted("tp", recompute=r, profile="textbook", **shape)
+        for r in ("none", "attention", "all", "sliced")
+    ]
     kept = [exact(f["memory"]["activations"]) for f in found]
     sent = [exact(f["communication"]["elements"]) for f in found]
     assert kept == sorted(kept, reverse=True)

@@ -62,7 +62,7 @@ def run_of(path, devices):
     ],
 )
 def test_a_file_is_simulated_as_the_product_that_it_is_derived_from(strategy, sizes, file):
-    asked = Asked("simulate", strategy, devices=sizes, model=SHAPE)
+    asked = Asked("simulate", strategy, devices=sizes, model=SHAPE, profile="textbook")
     one, other = measured(read(asked), ONCE), run_of(file(text_of(strategy)), sizes)
     assert one.ran.stages == other.ran.stages
     assert other.as_predicted
@@ -132,7 +132,8 @@ def test_a_file_that_cannot_be_run_is_refused_in_one_line(text, words, file):
 @pytest.mark.parametrize("strategy", ["zero1 * tp+sp", "zero3 * cp * tp"])
 def test_what_a_file_needs_and_moves_is_predicted_as_of_its_product(strategy, file):
     sizes = "4x2x2" if strategy.count("*") > 1 else "4x2"
-    one = predicted(read(Asked("predict", strategy, devices=sizes, model=SHAPE)))
+    asked = Asked("predict", strategy, devices=sizes, model=SHAPE, profile="textbook")
+    one = predicted(read(asked))
     path = file(text_of(strategy))
     other = predicted(read(Asked("predict", schedule=path, devices=sizes, model=SHAPE)))
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from psem_model.measure.transformers import transformer
 from spec.distribute import ALL, FROM_SLICES, NOTHING, distribute
 from spec.lifetimes import live
-from spec.model_costs import elements, fullest_moment, in_precision, kept_bytes
+from spec.model_costs import elements, fullest_moment, kept_bytes
+from spec.profiles import TEXTBOOK, realised
 from spec.states import MIXED_ADAM, custom_policy
 from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, head, layer
 from spec.values import Builder, Role, Value
@@ -182,7 +183,7 @@ def test_all_that_the_loss_is_computed_from_is_in_fp32(w):
     And the loss from them: Megatron-LM's `post_language_model_processing` takes its cross entropy of
     `output.float()`.
     """
-    part = in_precision(head(Transformer(1, 8, 2, 2, 4, 16, 11)), w)
+    part = realised(head(Transformer(1, 8, 2, 2, 4, 16, 11)), TEXTBOOK, w)
     widths = {operation.makes.name: operation.makes.width for operation in part.operations}
     assert {name: widths[name] for name in OF_THE_LOSS} == dict.fromkeys(OF_THE_LOSS, 4)
 
@@ -190,7 +191,7 @@ def test_all_that_the_loss_is_computed_from_is_in_fp32(w):
 @pytest.mark.parametrize("w", [1, 2, 8])
 def test_all_that_tokens_are_weighed_by_is_in_fp32(w):
     """The router's scores, as its softmax, whatever the weights are."""
-    part = in_precision(layer(Transformer(1, 8, 2, 2, 4, 16, 11, experts=4, chosen=2)), w)
+    part = realised(layer(Transformer(1, 8, 2, 2, 4, 16, 11, experts=4, chosen=2)), TEXTBOOK, w)
     widths = {operation.makes.name: operation.makes.width for operation in part.operations}
     of_router = ("choices", "odds", "slot_odds")
     assert {name: widths[name] for name in of_router} == dict.fromkeys(of_router, 4)
@@ -202,7 +203,7 @@ def test_the_width_of_weights_is_that_of_no_weight(plan, w):
     for part in of_width(plan, w).parts:
         (twin,) = [p for p in of_width(plan, 2).parts if p.name == part.name]
         assert part.weights == twin.weights
-        assert part == in_precision(twin, w)
+        assert part == realised(twin, TEXTBOOK, w)
 
 
 def test_training_in_fp32_keeps_and_sends_twice_as_much(predicted):

@@ -271,8 +271,8 @@ MUTANTS = [
     (
         "what silu gives is made again",
         "distribute.py",
-        "return norm or self.is_of_pairs(line.makes)",
-        'return norm or line.function == "silu" or self.is_of_pairs(line.makes)',
+        "return named or not line.makes.width or self.is_of_pairs(line.makes)",
+        'return named or line.function == "silu" or self.is_of_pairs(line.makes)',
         "A2 A3",
     ),
     (

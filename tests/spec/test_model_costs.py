@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from proofs.kernel import Kernel, KernelError
 from proofs.model_costs import MODELS, Symbols
 from proofs.programs import GPT, LLAMA
-from spec.distribute import ALL, NOTHING, ORDER, PAIRS, distribute
+from spec.distribute import ALL, NOTHING, PAIRS, distribute
 from spec.model_costs import elements_moved, kept_bytes, weights
 from spec.model_strategies import MODEL_AXES
-from spec.programs import Move
+from spec.programs import ORDER, Move
 from spec.transformer import Transformer, layer
 from tests.support.broken import broken_copy, notices
 
@@ -139,7 +139,7 @@ LATE = [order for order in permutations(ORDER) if order.index("all_gather") < or
 
 @pytest.mark.parametrize("order", LATE[::7])
 def test_gathered_first_tokens_go_to_their_experts_several_times(order, monkeypatch):
-    monkeypatch.setattr("spec.distribute.ORDER", order)
+    monkeypatch.setattr("spec.programs.ORDER", order)
     found = sent_along(("tp+sp", "ep"), 8, 8, 4, 2, {"tensor": 2, "expert": 2})
     assert found["expert"] > by_hand(8, 8, 4, 2, 2, 2)["expert"]
 
@@ -225,8 +225,8 @@ MUTANTS = [
     (
         "norms are kept",
         "distribute.py",
-        'norm = line.does is Does.NORMALISE and line.function != "softmax"',
-        "norm = False",
+        "named = not self.names.isdisjoint((line.function, line.makes.name))",
+        "named = False",
         KEPT,
     ),
     (

@@ -365,7 +365,7 @@ MUTANTS = [
     (
         "operands of what is made again are not",
         "distribute.py",
-        "            for read in line.reads:\n                self.restored(read)\n",
+        "            for read in reads:\n                self.restored(read)\n",
         "",
         "derived_programs_do_what_one_device_does recomputed_values_are_the_values",
     ),

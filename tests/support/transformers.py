@@ -97,7 +97,7 @@ def replicated(plan, pipe=ONE_STAGE, forgotten=()):
             placed_along = (*axes, "pipe") if shared else axes
             groups.setdefault((placed_along, stages), {})[layer, name] = None
     return [
-        Placing(derive(Product(()).states_of(axes)), (*keys,), 10**6, at, "pipe" * ("pipe" in axes))
+        Placing(derive(Product(()).states_of(axes)), (*keys,), (), at, "pipe" * ("pipe" in axes))
         for (axes, at), keys in groups.items()
     ]
 

@@ -1,0 +1,190 @@
+"""Profiles from their files: how a system realises a placement, difference by difference."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from psem_model.reading.shapes import small
+from psem_model.text.errors import BadInput, choose, nearest, quoted
+from psem_model.text.files import named, read_text
+from psem_model.text.places import EXAMPLES
+from spec.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Units
+from spec.states import POLICIES
+from spec.transformer import CAPPED, DROPPED, parts
+from spec.values import Role
+
+FORM = "a profile in TOML"
+LARGEST_WIDTH = 8  # bytes of an element
+SAID = tuple(field.name for field in fields(Difference))
+ROW_FUNCTIONS = (*sorted(NORM_FUNCTIONS), "softmax")
+
+
+def packaged() -> dict[str, Path]:
+    """The profiles that are packaged, by their names."""
+    return {path.stem: path for path in sorted((EXAMPLES / "profiles").glob("*.toml"))}
+
+
+def read(given: str) -> Profile:
+    """A packaged profile by its name, or one from a file. Raises BadInput with one line."""
+    shipped = packaged()
+    if given in shipped:
+        return _packaged(given)
+    if not Path(given).exists():
+        choices = ", ".join(shipped)
+        near = nearest(given, shipped)
+        raise BadInput(
+            f"--profile: given {quoted(given)}; expected a file, or one of {choices}"
+            + (f"; nearest: {near}" if near else "")
+        )
+    return _read(Path(given).stem, given)
+
+
+@cache
+def _packaged(name: str) -> Profile:
+    return _read(name, str(packaged()[name]))
+
+
+def _read(name: str, path: str) -> Profile:
+    try:
+        content = tomllib.loads(read_text(path, FORM))
+    except tomllib.TOMLDecodeError as error:
+        raise BadInput(f"{named(path)}: {error}; expected {FORM}") from None
+    reader = _Reader(path)
+    reader.only(content, ("title", "like", "differs"))
+    like = content.get("like")
+    start = TEXTBOOK if like is None else _packaged(reader.name("like", like, packaged()))
+    profile = replace(start, name=name, title=reader.words("title", content.get("title")))
+    differs = content.get("differs", [])
+    if not isinstance(differs, list) or not all(isinstance(row, dict) for row in differs):
+        raise reader.wrong("differs", differs, "tables: [[differs]]")
+    for row in differs:
+        profile = reader.with_difference(profile, row)
+    return profile
+
+
+class _Reader:
+    """The fields of one file. Raises BadInput."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def wrong(self, key: str, given: object, expected: str) -> BadInput:
+        return BadInput(f"{named(self.path)}: {key}: given {quoted(given)}; expected {expected}")
+
+    def only(self, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+        for key in given:
+            choose(named(self.path), key, known)
+
+    def words(self, key: str, given: Any) -> str:
+        if not isinstance(given, str) or not given:
+            raise self.wrong(key, given, "words")
+        return given
+
+    def name(self, key: str, given: Any, known: Any) -> str:
+        return choose(f"{named(self.path)}: {key}", self.words(key, given), known)
+
+    def names(self, key: str, given: Any, known: Any) -> frozenset[str]:
+        if not isinstance(given, list):
+            raise self.wrong(key, given, "a list of names")
+        return frozenset(self.name(key, each, known) for each in given)
+
+    def width(self, key: str, given: Any) -> int:
+        if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= LARGEST_WIDTH:
+            raise self.wrong(key, given, f"bytes of an element, from 1 to {LARGEST_WIDTH}")
+        return given
+
+    def truth(self, key: str, given: Any) -> bool:
+        if not isinstance(given, bool):
+            raise self.wrong(key, given, "true or false")
+        return given
+
+    def with_difference(self, profile: Profile, row: Mapping[str, Any]) -> Profile:
+        """The profile, with one more difference from the textbook."""
+        self.only(row, (*SAID, *CHANGES))
+        said = Difference(**{key: self.words(key, row.get(key)) for key in SAID})
+        for key, given in row.items():
+            if key not in SAID:
+                profile = CHANGES[key](self, profile, key, given)
+        return replace(profile, differs=(*profile.differs, said))
+
+    # ------------------------------------------------------------------ what a difference changes
+    def inside(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, inside=profile.inside | self.names(key, given, value_names()))
+
+    def again(self, profile: Profile, key: str, given: Any) -> Profile:
+        known = (*ROW_FUNCTIONS, *value_names())
+        return replace(profile, again=profile.again | self.names(key, given, known))
+
+    def stores(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, stores=profile.stores | self.names(key, given, value_names()))
+
+    def keeps(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, again=profile.again - self.names(key, given, NORM_FUNCTIONS))
+
+    def widths(self, profile: Profile, key: str, given: Any) -> Profile:
+        if not isinstance(given, dict):
+            raise self.wrong(key, given, "names of values, and bytes of an element")
+        named = {
+            self.name(key, name, value_names()): self.width(key, width) for name, width in given.items()
+        }
+        return replace(profile, widths=tuple({**dict(profile.widths), **named}.items()))
+
+    def in_full(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, in_full=profile.in_full | self.names(key, given, ROW_FUNCTIONS))
+
+    def repeats(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, repeats=self.truth(key, given))
+
+    def placeholders(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, placeholders=self.truth(key, given))
+
+    def policy(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, policy=self.name(key, given, POLICIES))
+
+    def gathered(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, gathered=self.width(key, given))
+
+    def reduced(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, reduced=self.width(key, given))
+
+    def units(self, profile: Profile, key: str, given: Any) -> Profile:
+        kinds = {kind.value: kind for kind in Units}
+        return replace(profile, units=kinds[self.name(key, given, kinds)])
+
+    def padding(self, profile: Profile, key: str, given: Any) -> Profile:
+        kinds = {kind.value: kind for kind in Padding}
+        return replace(profile, padding=kinds[self.name(key, given, kinds)])
+
+    def prefetch(self, profile: Profile, key: str, given: Any) -> Profile:
+        if given not in (0, 1) or isinstance(given, bool):
+            raise self.wrong(key, given, "0 or 1, units gathered before they are needed")
+        return replace(profile, prefetch=given)
+
+
+Change = Callable[[_Reader, Profile, str, Any], Profile]
+CHANGES: dict[str, Change] = {
+    name: getattr(_Reader, name)
+    for name in (
+        *("inside", "again", "stores", "keeps", "widths", "in_full", "repeats"),
+        *("policy", "gathered", "reduced", "units", "padding", "prefetch", "placeholders"),
+    )
+}
+
+
+@cache
+def value_names() -> tuple[str, ...]:
+    """The names of values that parts compute, of all kinds of models."""
+    found: dict[str, None] = {}
+    for block in ("gpt", "llama"):
+        for experts in (False, True):
+            model = replace(small(block, experts), capped=CAPPED, dropout=DROPPED)
+            for part in parts(model):
+                values = (v for op in part.operations for v in (*op.reads, op.makes))
+                found |= {v.name: None for v in values if v.role is not Role.WEIGHT}
+    copies = [f"{name}_{of}" for name in found for of in ("argument", "fp32", "repeated")]
+    return (*found, *copies)

@@ -1,0 +1,69 @@
+"""Profiles from files: what they may say, and what they are refused for."""
+
+from __future__ import annotations
+
+import pytest
+
+from psem_model.reading.profiles import packaged, read
+from psem_model.text.errors import BadInput
+from spec.profiles import TEXTBOOK
+
+START = 'title = "mine"\n[[differs]]\nwhat = "x"\nwhy = "y"\nsource = "z"\n'
+
+
+@pytest.fixture
+def file(tmp_path):
+    def written(text):
+        path = tmp_path / "mine.toml"
+        path.write_text(text)
+        return str(path)
+
+    return written
+
+
+def test_the_textbook_is_the_profile_that_changes_nothing():
+    assert read("textbook") == TEXTBOOK
+
+
+@pytest.mark.parametrize("name", packaged())
+def test_a_packaged_profile_is_at_most_a_screen_of_data(name):
+    assert len(packaged()[name].read_text().splitlines()) <= 50
+    profile = read(name)
+    assert profile.name == name
+    assert all(d.what and d.why and d.source for d in profile.differs)
+
+
+def test_a_profile_starts_from_the_one_that_it_is_like(file):
+    found = read(file('like = "common"\n' + START + 'inside = ["gate_open"]'))
+    assert found.inside == read("common").inside | {"gate_open"}
+    assert len(found.differs) == len(read("common").differs) + 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("title = 1", "title: given 1; expected words"),
+        ('title = "a"\ndiffers = 3', "differs: given 3; expected tables"),
+        ('title = "a"\nlike = "comon"', "nearest: common"),
+        ('title = "a"\n[[differs]]\nwhat = "x"', "why: given None; expected words"),
+        (START + 'insde = ["shares"]', "nearest: inside"),
+        (START + 'inside = ["share"]', "nearest: shares"),
+        (START + 'again = "up"', "expected a list of names"),
+        (START + "gathered = 9", "from 1 to 8"),
+        (START + "widths = { logits = true }", "from 1 to 8"),
+        (START + "repeats = 1", "expected true or false"),
+        (START + 'units = "layers"', "nearest: layer"),
+        (START + "prefetch = 2", "expected 0 or 1"),
+        ("title =", "expected a profile in TOML"),
+    ],
+)
+def test_what_a_profile_does_not_know_is_refused_in_one_line(text, words, file):
+    with pytest.raises(BadInput) as error:
+        read(file(text))
+    assert words in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_profile_that_is_not_there_is_refused():
+    with pytest.raises(BadInput, match="nearest: megatron"):
+        read("megatrn")

@@ -1,0 +1,36 @@
+"""Profiles of any kind."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from spec.profiles import NORM_FUNCTIONS, Padding, Profile, Units
+
+PAIRS = ("scores", "scores_capped", "seen", "shares", "shares_mask", "shares_dropped")
+INSIDE = (*PAIRS, "gate_open", "active", "gated", "raised", "logits", "logits_capped")
+NAMED = ("query", "middle", "up", "active", "mlp_norm", "context", "shares", "gated")
+FULL = (*sorted(NORM_FUNCTIONS), "softmax")
+
+
+@st.composite
+def profiles(draw):
+    """Any kernels, types, units and padding."""
+
+    def some(names):
+        return draw(st.frozensets(st.sampled_from(names)))
+
+    width = st.sampled_from([None, 1, 2, 4])
+    return Profile(
+        "drawn",
+        inside=some(INSIDE),
+        again=some((*NAMED, *NORM_FUNCTIONS)),
+        stores=some(("down", "output", "mlp_norm", "raised")),
+        widths=tuple(draw(st.dictionaries(st.sampled_from(NAMED), st.integers(1, 4))).items()),
+        in_full=some(FULL),
+        repeats=draw(st.booleans()),
+        gathered=draw(width),
+        reduced=draw(width),
+        units=draw(st.sampled_from(Units)),
+        padding=draw(st.sampled_from(Padding)),
+        prefetch=draw(st.integers(0, 1)),
+    )
