@@ -33,6 +33,7 @@ from proofs.theorem import (
     Obligation,
     Record,
     SetOnce,
+    Step,
     Theorem,
     assumed,
     hypotheses_of,
@@ -111,7 +112,8 @@ class Kernel(SetOnce):
         self._closed(body, params)
         self._said([body])
         f = self._declare(name, [p.sort() for p in params], body.sort())
-        return f, self._issue(name, "definition", (), f(*params) == body)
+        step = Step("define", {"symbol": f, "params": params, "body": body})
+        return f, self._issue(name, "definition", (), f(*params) == body, step=step)
 
     def recursion(
         self,
@@ -140,10 +142,11 @@ class Kernel(SetOnce):
             if not use.arg(use.num_args() - 1).eq(index):
                 raise KernelError(f"{name}: the step may use the value before it only")
         f = self._declare(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
-        axioms = assumed("induction")
-        start = self._issue(f"{name}_start", "definition", (), f(*params, 0) == base, under=axioms)
+        told = {"symbol": f, "params": params, "index": index, "base": base, "body": body}
+        made = {"under": assumed("induction"), "step": Step("recursion", told)}
+        start = self._issue(f"{name}_start", "definition", (), f(*params, 0) == base, **made)
         after = f(*params, index + 1) == body
-        then = self._issue(f"{name}_next", "definition", (index >= 0,), after, under=axioms)
+        then = self._issue(f"{name}_next", "definition", (index >= 0,), after, **made)
         return f, start, then
 
     def choose(
@@ -160,14 +163,18 @@ class Kernel(SetOnce):
         sorts = [p.sort() for p in params]
         holds = self._declare(name, sorts, z3.BoolSort())
         found = self._declare(f"{name}_witness", sorts, witness.sort())
-        shown = self._issue(f"{name}_shown", "definition", (body,), holds(*params))
+        told = {"symbol": holds, "found": found, "params": params, "witness": witness, "body": body}
+        step = Step("choose", told)
+        shown = self._issue(f"{name}_shown", "definition", (body,), holds(*params), step=step)
         serves = z3.substitute(body, (witness, found(*params)))
-        back = self._issue(f"{name}_found", "definition", (holds(*params),), serves)
+        back = self._issue(f"{name}_found", "definition", (holds(*params),), serves, step=step)
         return holds, found, shown, back
 
     def suppose(self, name: str, variables: Sequence[Term], formula: Bool) -> Theorem:
         """A hypothesis, for all values of `variables`; other constants in it stay as they are."""
-        return self._assume(name, variables, formula, None)
+        variables, formula = tuple(variables), own(formula)
+        step = Step("suppose", {"variables": variables, "formula": formula})
+        return self._assume(name, variables, formula, None, step)
 
     def axiom(
         self, name: str, assumption: Assumption, function: z3.FuncDeclRef, *symbols: Any
@@ -187,16 +194,18 @@ class Kernel(SetOnce):
         if smtlib.CONVERTS in summary([formula]).features:
             raise KernelError(f"{assumption.name} does not relate symbols of these sorts")
         variables = [s for s in others if z3.is_expr(s)]
-        return self._assume(name, variables, formula, assumption.name)
+        step = Step("axiom", {"axiom": assumption.name, "symbols": (function, *others)})
+        return self._assume(name, variables, formula, assumption.name, step)
 
     def _assume(
-        self, name: str, variables: Sequence[Term], formula: Bool, axiom: str | None
+        self, name: str, variables: Sequence[Term], formula: Bool, axiom: str | None, step: Step
     ) -> Theorem:
         variables, formula = self._parameters(variables), own(formula)
         self._said([formula])
         fixed = (self._variables & summary([formula]).constants) - {name_of(v) for v in variables}
         under = frozenset([Hypothesis(name, frozenset(fixed), axiom)])
-        return self._issue(name, "axiom" if axiom else "hypothesis", (), formula, under=under)
+        rule = "axiom" if axiom else "hypothesis"
+        return self._issue(name, rule, (), formula, under=under, step=step)
 
     # -------------------------------------------------------------------- rules
     def prove(
@@ -210,7 +219,8 @@ class Kernel(SetOnce):
         given, goal, uses = tuple(map(own, given)), own(goal), tuple(uses)
         asked = self._ask(name, "smt", self._statements(uses), given, goal)
         under = hypotheses_of(uses) | needs_arithmetic([asked])
-        return self._issue(name, "smt", given, goal, uses, (asked,), under)
+        step = Step("prove", {"given": given, "goal": goal, "uses": uses})
+        return self._issue(name, "smt", given, goal, uses, (asked,), under, step=step)
 
     def induct(
         self,
@@ -233,7 +243,8 @@ class Kernel(SetOnce):
         (index,) = self._parameters([index], z3.IntSort())
         self._free(index, under)
         hypothesis = []
-        for terms in map(dict, at):
+        at = tuple(map(dict, at))
+        for terms in at:
             if name_of(index) in terms:
                 raise KernelError(f"{name}: the induction hypothesis is about {index} alone")
             hypothesis.append(self._substituted(claim, terms, under))
@@ -262,6 +273,10 @@ class Kernel(SetOnce):
             (*base, *step),
             asked,
             under | assumed("induction") | needs_arithmetic(asked),
+            step=Step(
+                "induct",
+                {"index": index, "given": given, "goal": goal, "base": base, "step": step, "at": at},
+            ),
         )
 
     def extend(self, name: str, pointwise: Theorem, index: Term) -> Theorem:
@@ -279,8 +294,16 @@ class Kernel(SetOnce):
         left, right = (s.arg(0) for s in sides)
         if name_of(index) in summary([left, right, *record.given]).constants:
             raise KernelError(f"{name}: {index} is not arbitrary")
+        made = Step("extend", {"pointwise": pointwise, "index": index})
         return self._issue(
-            name, "extensionality", record.given, left == right, (pointwise,), (), record.under
+            name,
+            "extensionality",
+            record.given,
+            left == right,
+            (pointwise,),
+            (),
+            record.under,
+            step=made,
         )
 
     def refute(
@@ -311,8 +334,15 @@ class Kernel(SetOnce):
         if replay(**exact) is not False:
             raise KernelError(f"{self.claim}: {name}: outside the solver the claim holds there")
         shown = {key: str(value) for key, value in exact.items()}
+        step = Step("refute", {"given": given, "claim": claim, "values": tuple(pairs)})
         return self._issue(
-            name, "counterexample", (), z3.Not(refuted), obligations=(asked,), counterexample=shown
+            name,
+            "counterexample",
+            (),
+            z3.Not(refuted),
+            obligations=(asked,),
+            counterexample=shown,
+            step=step,
         )
 
     # ------------------------------------------------------------------ innards
@@ -333,6 +363,8 @@ class Kernel(SetOnce):
         obligations: tuple[Obligation, ...] = (),
         under: frozenset[Hypothesis] = frozenset(),
         counterexample: Mapping[str, str] | None = None,
+        *,
+        step: Step,
     ) -> Theorem:
         if rule != "instance":
             if name in self._names:
@@ -340,7 +372,7 @@ class Kernel(SetOnce):
             self._names.add(name)
         given, goal = tuple(map(smtlib.own_formula, given)), smtlib.own_formula(goal)
         theorem = issue(
-            Record(self, name, rule, given, goal, parts, obligations, under, counterexample)
+            Record(self, name, rule, given, goal, parts, obligations, under, step, counterexample)
         )
         if rule != "instance":
             self.theorems.append(theorem)
@@ -352,7 +384,10 @@ class Kernel(SetOnce):
             raise KernelError(f"{record.name} is a counterexample, not a fact to use")
         given = tuple(self._substituted(g, terms, record.under) for g in record.given)
         goal = self._substituted(record.goal, terms, record.under)
-        return self._issue(record.name, "instance", given, goal, (theorem,), under=record.under)
+        step = Step("instance", {"of": theorem, "terms": dict(terms)})
+        return self._issue(
+            record.name, "instance", given, goal, (theorem,), under=record.under, step=step
+        )
 
     def _substituted(
         self, formula: Bool, terms: Mapping[str, Any], under: frozenset[Hypothesis]

@@ -38,6 +38,14 @@ class Hypothesis:
     axiom: str | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One use of a rule, and what it was given, by name; a certificate lists it."""
+
+    rule: str
+    given: Mapping[str, Any]
+
+
 @dataclass(frozen=True)
 class Record:
     """What a theorem says, and how it was made."""
@@ -50,6 +58,7 @@ class Record:
     parts: tuple[Theorem, ...]
     obligations: tuple[Obligation, ...]
     under: frozenset[Hypothesis]
+    step: Step
     counterexample: Mapping[str, str] | None = None
 
 
