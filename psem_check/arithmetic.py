@@ -57,9 +57,7 @@ def sum_ub(p: Polynomials, premises: Sequence[Term], conclusion: Term, _: Sequen
     return relation in allowed and p.difference(left, right) == total
 
 
-def mult_sign_of_factor(
-    p: Polynomials, _: Sequence[Term], conclusion: Term, __: Sequence[Any]
-) -> bool:
+def mult_sign_of_factor(p: Polynomials, _: Sequence[Term], conclusion: Term, __: Sequence[Any]) -> bool:
     """mult_pos, mult_neg: both sides of a comparison times a number of known sign."""
     terms = p.terms
     if terms.heads[conclusion] != "=>":

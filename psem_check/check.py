@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psem_check.graphs import Graph, asked, question
-from psem_check.products import check_products
 from psem_check.proofs import check_proof
 from psem_check.terms import Rejected
 from psem_check.tree import ASSUMES, DEFINES, Obligation, Part, Theorem
+
+MISSING = "it has no proof"
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,11 @@ class Open:
     claim: str
     name: str
     why: str
+
+    @property
+    def missing(self) -> bool:
+        """Whether the certificate itself says that it has no proof."""
+        return self.why.startswith(MISSING)
 
 
 @dataclass
@@ -52,34 +58,35 @@ class Proofs:
     def _decide(self, key: str, text: str) -> str:
         proof = self.given.get(key)
         if proof is None:
-            return "it has no proof"
+            return MISSING
         if type(proof) is not dict:
             return "its proof is no proof"
         if set(proof) == {"missing"}:
-            return f"it has no proof: {proof['missing']}"
+            return f"{MISSING}: {proof['missing']}"
         graph, facts = asked(text)
-        check = check_products if "products" in proof else check_proof
         try:
-            check(graph, facts, proof)
+            check_proof(graph, facts, proof)
         except Rejected as error:
             return f"its proof is rejected: {error}"
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
             return f"its proof cannot be read: {type(error).__name__}: {error}"
         return ""
 
 
-def check(document: Mapping[str, Any], tell: Callable[[str], None]) -> Iterator[Checked]:
+def check(document: Mapping[str, Any]) -> Iterator[Checked]:
     """The claims of a certificate, one by one. Raises Rejected at a step that breaks its rule."""
     graph = Graph()
-    graph.read(document["sorts"], document["symbols"], document["terms"])
-    proofs = Proofs(document["proofs"])
     seen: set[str] = set()
-    for claim in document["claims"]:
-        if claim["id"] in seen:
-            raise Rejected(f"the claim {claim['id']} stands twice")
-        seen.add(claim["id"])
-        tell(claim["id"])
-        yield _claim(graph, claim, proofs)
+    try:
+        graph.read(document["sorts"], document["symbols"], document["terms"])
+        proofs = Proofs(document["proofs"])
+        for claim in document["claims"]:
+            if claim["id"] in seen:
+                raise Rejected(f"the claim {claim['id']} stands twice")
+            seen.add(claim["id"])
+            yield _claim(graph, claim, proofs)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Rejected(f"it is no certificate: {type(error).__name__}: {error}") from error
 
 
 def _claim(graph: Graph, claim: Mapping[str, Any], proofs: Proofs) -> Checked:
@@ -160,9 +167,9 @@ def _with_terms(graph: Graph, step: Mapping[str, Any]) -> dict[str, Any]:
         return [graph.symbol(n) for n in _listed(numbers)]
 
     readers: dict[str, Callable[[Any], Any]] = {
-        **{key: term for key in ("index", "goal", "formula", "body", "witness", "claim")},
-        **{key: terms for key in ("params", "variables", "given")},
-        **{key: graph.symbol for key in ("symbol", "found")},
+        **dict.fromkeys(("index", "goal", "formula", "body", "witness", "claim"), term),
+        **dict.fromkeys(("params", "variables", "given"), terms),
+        **dict.fromkeys(("symbol", "found"), graph.symbol),
         "functions": symbols,
         "values": pairs,
         "at": many,

@@ -24,9 +24,7 @@ def weakened(terms: Terms, premises: Sequence[Term], conclusion: Term, _: Sequen
     return set(literals(terms, premise)) <= {*literals(terms, conclusion), conclusion}
 
 
-def resolution(
-    terms: Terms, premises: Sequence[Term], conclusion: Term, pivots: Sequence[Any]
-) -> bool:
+def resolution(terms: Terms, premises: Sequence[Term], conclusion: Term, pivots: Sequence[Any]) -> bool:
     """Each clause after the first is resolved with what came before.
 
     A pivot is [whether it is positive in what came before, the formula].

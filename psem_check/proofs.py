@@ -13,6 +13,7 @@ from typing import Any
 from psem_check import arithmetic, clauses, equalities, schemas
 from psem_check.graphs import Graph
 from psem_check.polynomials import Polynomials
+from psem_check.products import products
 from psem_check.terms import BOOL, Rejected, Term
 
 ON_TERMS = {**clauses.RULES, **equalities.RULES}
@@ -91,6 +92,10 @@ class Steps:
     def _follows(self, rule: str, known: list[Term], said: Term, more: Sequence[Any]) -> bool:
         if rule in schemas.SCHEMAS:
             return schemas.matches(self.terms, rule, known, said)
+        if rule == "products":
+            summands, multiples = more
+            multipliers = [[position, self.graph.term(number)] for position, number in multiples]
+            return products(self.polynomials, known, said, (summands, multipliers))
         given = [[flag, self.graph.term(number)] for flag, number in more[0]] if more else []
         if rule in ON_TERMS:
             return ON_TERMS[rule](self.terms, known, said, given)

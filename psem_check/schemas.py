@@ -1,7 +1,7 @@
 """Proof rules that are schemas: whatever terms stand for the letters, premises imply the conclusion.
 
-`k`, `m` and `n` stand for integers, other letters for terms of any sort. Names are cvc5's; those of its
-rewrites (in files called `rewrites`) begin with `bool`, `ite`, `eq`, `distinct`, `arith` or `array`.
+`k`, `m` and `n` stand for integers, other letters for terms of any sort. Names are cvc5's (its rewrites have
+hyphens), but for `arith_apart` and `arith_quotient`.
 A solver decides in the tests that each is valid.
 """
 
@@ -134,6 +134,8 @@ arith-min-lt1          |- (= (<= (ite (< a b) a b) a) true)
 arith-min-lt2          |- (= (<= (ite (< a b) a b) b) true)
 arith-max-geq1         |- (= (>= (ite (>= a b) a b) a) true)
 arith-max-geq2         |- (= (>= (ite (>= a b) a b) b) true)
+arith_apart            (not (= a b)) |- (or (< a b) (< b a))
+arith_quotient         |- (or (= b 0) (= (* (/ a b) b) a))
 arrays_read_over_write        (not (= a b)) |- (= (select (store d a c) b) (select d b))
 arrays_read_over_write_contra (not (= (select (store d a c) b) (select d b))) |- (= b a)
 arrays_read_over_write_1      |- (= (select (store d a c) a) c)

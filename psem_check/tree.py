@@ -233,9 +233,7 @@ class Part:
         goal = terms.equal(left, right)
         self._conclude(Theorem(name, "extend", theorem.given, goal, theorem.under))
 
-    def _refute(
-        self, name: str, given: list[Term], claim: Term, values: list[list[Term]]
-    ) -> None:
+    def _refute(self, name: str, given: list[Term], claim: Term, values: list[list[Term]]) -> None:
         """`given` does not imply the claim: with these values it is false, evaluated."""
         self._says_nothing_else([*given, claim])
         chosen = self._chosen(values, frozenset())
@@ -324,9 +322,7 @@ class Part:
         if fixed & self.terms.symbols_in(variables):
             raise Rejected("a variable is fixed by a hypothesis")
 
-    def _chosen(
-        self, values: Sequence[Sequence[Term]], under: Iterable[int | str]
-    ) -> dict[Term, Term]:
+    def _chosen(self, values: Sequence[Sequence[Term]], under: Iterable[int | str]) -> dict[Term, Term]:
         """Terms for free variables."""
         chosen = {variable: value for variable, value in values}
         self._parameters([variable for variable, _ in values])

@@ -53,7 +53,9 @@ def _applied(head: Head, worth: list[Any]) -> Any:
             raise NoValue
         if head[0] == "float":
             return struct.unpack(">d", head[1].to_bytes(8, "big"))[0]
-        return Fraction(head[1]) if head[0] in ("int", "real") else head[1] if head[0] == "bool" else head
+        return (
+            Fraction(head[1]) if head[0] in ("int", "real") else head[1] if head[0] == "bool" else head
+        )
     if head in _OPERATORS:
         return _OPERATORS[head](*worth)
     raise NoValue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -148,7 +147,9 @@ class Bridge:
         kind = term.getKind()
         if kind == Kind.APPLY_UF and term[0].isSkolem():
             return list(term)[1:]
-        return [] if kind in (Kind.APPLY_CONSTRUCTOR,) else list(term)
+        if kind == Kind.APPLY_TESTER:
+            return [term[1]]
+        return [] if kind == Kind.APPLY_CONSTRUCTOR else list(term)
 
     def _made_back(self, term: Any, arguments: list[Term]) -> Term:
         terms, kind = self.terms, term.getKind()
@@ -163,19 +164,19 @@ class Bridge:
         if kind == Kind.CONST_RATIONAL:
             return terms.number(Fraction(term.getRealValue()), REAL)
         if kind == Kind.APPLY_CONSTRUCTOR:
-            return self._value(term)
-        if kind == Kind.APPLY_TESTER:
-            raise Unknown("a tester")
+            return self._value(term.getSort(), str(term[0]))
+        if kind == Kind.APPLY_TESTER:  # it is said by an equation
+            name = str(term[0]).removeprefix("(_ is ").removesuffix(")").removeprefix("is_")
+            return terms.equal(arguments[0], self._value(term[1].getSort(), name))
         if kind == Kind.APPLY_UF:
             return self._applied(term, arguments)
         if kind not in OPERATORS:
             raise Unknown(str(kind))
         return self._of_operator(OPERATORS[kind], arguments)
 
-    def _value(self, term: Any) -> Term:
-        name = str(term[0])
+    def _value(self, of: Any, name: str) -> Term:
         for sort, made in self._sorts.items():
-            if made == term.getSort():
+            if made == of:
                 return self.terms.make(("value", sort, sort[2].index(name)))
         raise Unknown(name)
 
@@ -192,7 +193,11 @@ class Bridge:
         """With `to_real` where cvc5 mixes integers and real numbers."""
         terms = self.terms
         sorts = {terms.sorts[a] for a in arguments}
-        if operator in MIXED and sorts >= {INT, REAL} or (operator in ("/", "/_total") and INT in sorts):
+        if (
+            (operator in MIXED
+            and sorts >= {INT, REAL})
+            or (operator in ("/", "/_total") and INT in sorts)
+        ):
             arguments = [self._real(a) for a in arguments]
         if operator in ("+", "*", "and", "or") and len(arguments) == 1:
             return arguments[0]
@@ -200,5 +205,3 @@ class Bridge:
 
     def _real(self, term: Term) -> Term:
         return self.terms.make("to_real", term) if self.terms.sorts[term] == INT else term
-
-

@@ -1,0 +1,45 @@
+"""`python -m psem_model.certify`: prove every claim and write a certificate of it."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+
+from proofs.registry import prove, select
+from psem_model.certify.certificate import CERTIFICATE, certificate, compressed, missing
+from psem_model.text.places import BUILD
+from psem_model.text.progress import ticker
+
+
+def main(ids: list[str]) -> int:
+    """0 if every obligation has a proof."""
+    start = time.perf_counter()
+    claims = select(ids)
+    results = []
+    with ticker("proving", len(claims)) as tell:
+        for done, claim in enumerate(claims):
+            tell(done)
+            results.append(prove(claim))
+    wrong = [result.claim.id for result in results if not result.as_expected]
+    if wrong:
+        click.echo(f"NOT as expected: {', '.join(wrong)}", err=True)
+        return 1
+    with ticker("obligations", 1) as tell:
+        document = certificate(results, lambda done, of: tell(done / of))
+    data = compressed(document)
+    BUILD.mkdir(exist_ok=True)
+    (BUILD / CERTIFICATE).write_bytes(data)
+    open_ = missing(document)
+    for each in open_:
+        click.echo(f"no proof of {each}")
+    click.echo(
+        f"{len(document['proofs']):,} proofs, {len(data) / 1e6:.1f} MB in {BUILD / CERTIFICATE}, "
+        f"{time.perf_counter() - start:.0f} s"
+    )
+    return 1 if open_ else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
