@@ -19,7 +19,6 @@ its symbols are called, in a context of its own, once, bounded by a resource cou
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -40,6 +39,7 @@ from proofs.theorem import (
     implies,
     issue,
     needs_arithmetic,
+    put,
     read,
 )
 from spec.assumptions import ASSUMPTIONS, Assumption
@@ -112,8 +112,8 @@ class Kernel(SetOnce):
         self._closed(body, params)
         self._said([body])
         f = self._declare(name, [p.sort() for p in params], body.sort())
-        step = Step("define", {"symbol": f, "params": params, "body": body})
-        return f, self._issue(name, "definition", (), f(*params) == body, step=step)
+        step = Step("define", symbol=f, params=params, body=body)
+        return f, self._issue(name, "definition", (), f(*params) == body, step)
 
     def recursion(
         self,
@@ -142,11 +142,11 @@ class Kernel(SetOnce):
             if not use.arg(use.num_args() - 1).eq(index):
                 raise KernelError(f"{name}: the step may use the value before it only")
         f = self._declare(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
-        told = {"symbol": f, "params": params, "index": index, "base": base, "body": body}
-        made = {"under": assumed("induction"), "step": Step("recursion", told)}
-        start = self._issue(f"{name}_start", "definition", (), f(*params, 0) == base, **made)
-        after = f(*params, index + 1) == body
-        then = self._issue(f"{name}_next", "definition", (index >= 0,), after, **made)
+        axioms = assumed("induction")
+        made = Step("recursion", symbol=f, params=params, index=index, base=base, body=body)
+        first, after = f(*params, 0) == base, f(*params, index + 1) == body
+        start = self._issue(f"{name}_start", "definition", (), first, made, under=axioms)
+        then = self._issue(f"{name}_next", "definition", (index >= 0,), after, made, under=axioms)
         return f, start, then
 
     def choose(
@@ -163,17 +163,15 @@ class Kernel(SetOnce):
         sorts = [p.sort() for p in params]
         holds = self._declare(name, sorts, z3.BoolSort())
         found = self._declare(f"{name}_witness", sorts, witness.sort())
-        told = {"symbol": holds, "found": found, "params": params, "witness": witness, "body": body}
-        step = Step("choose", told)
-        shown = self._issue(f"{name}_shown", "definition", (body,), holds(*params), step=step)
+        step = Step("choose", symbol=holds, found=found, params=params, witness=witness, body=body)
+        shown = self._issue(f"{name}_shown", "definition", (body,), holds(*params), step)
         serves = z3.substitute(body, (witness, found(*params)))
-        back = self._issue(f"{name}_found", "definition", (holds(*params),), serves, step=step)
+        back = self._issue(f"{name}_found", "definition", (holds(*params),), serves, step)
         return holds, found, shown, back
 
     def suppose(self, name: str, variables: Sequence[Term], formula: Bool) -> Theorem:
         """A hypothesis, for all values of `variables`; other constants in it stay as they are."""
-        variables, formula = tuple(variables), own(formula)
-        step = Step("suppose", {"variables": variables, "formula": formula})
+        step = Step("suppose", variables=tuple(variables), formula=own(formula))
         return self._assume(name, variables, formula, None, step)
 
     def axiom(
@@ -194,7 +192,7 @@ class Kernel(SetOnce):
         if smtlib.CONVERTS in summary([formula]).features:
             raise KernelError(f"{assumption.name} does not relate symbols of these sorts")
         variables = [s for s in others if z3.is_expr(s)]
-        step = Step("axiom", {"axiom": assumption.name, "symbols": (function, *others)})
+        step = Step("axiom", axiom=assumption.name, symbols=(function, *others))
         return self._assume(name, variables, formula, assumption.name, step)
 
     def _assume(
@@ -205,7 +203,7 @@ class Kernel(SetOnce):
         fixed = (self._variables & summary([formula]).constants) - {name_of(v) for v in variables}
         under = frozenset([Hypothesis(name, frozenset(fixed), axiom)])
         rule = "axiom" if axiom else "hypothesis"
-        return self._issue(name, rule, (), formula, under=under, step=step)
+        return self._issue(name, rule, (), formula, step, under=under)
 
     # -------------------------------------------------------------------- rules
     def prove(
@@ -219,8 +217,8 @@ class Kernel(SetOnce):
         given, goal, uses = tuple(map(own, given)), own(goal), tuple(uses)
         asked = self._ask(name, "smt", self._statements(uses), given, goal)
         under = hypotheses_of(uses) | needs_arithmetic([asked])
-        step = Step("prove", {"given": given, "goal": goal, "uses": uses})
-        return self._issue(name, "smt", given, goal, uses, (asked,), under, step=step)
+        step = Step("prove", given=given, goal=goal, uses=uses)
+        return self._issue(name, "smt", given, goal, step, uses, (asked,), under)
 
     def induct(
         self,
@@ -270,13 +268,10 @@ class Kernel(SetOnce):
             "induction",
             (index >= 0, *given),
             goal,
+            Step("induct", index=index, given=given, goal=goal, base=base, step=step, at=at),
             (*base, *step),
             asked,
             under | assumed("induction") | needs_arithmetic(asked),
-            step=Step(
-                "induct",
-                {"index": index, "given": given, "goal": goal, "base": base, "step": step, "at": at},
-            ),
         )
 
     def extend(self, name: str, pointwise: Theorem, index: Term) -> Theorem:
@@ -294,17 +289,9 @@ class Kernel(SetOnce):
         left, right = (s.arg(0) for s in sides)
         if name_of(index) in summary([left, right, *record.given]).constants:
             raise KernelError(f"{name}: {index} is not arbitrary")
-        made = Step("extend", {"pointwise": pointwise, "index": index})
-        return self._issue(
-            name,
-            "extensionality",
-            record.given,
-            left == right,
-            (pointwise,),
-            (),
-            record.under,
-            step=made,
-        )
+        made, goal = Step("extend", pointwise=pointwise, index=index), left == right
+        parts = (pointwise,)
+        return self._issue(name, "extensionality", record.given, goal, made, parts, (), record.under)
 
     def refute(
         self,
@@ -324,7 +311,7 @@ class Kernel(SetOnce):
         unknowns = self._parameters(unknowns)
         formula = implies(given, claim)
         self._known([formula])
-        asked, model = _put(self.claim, name, "counterexample", given, claim, z3.sat)
+        asked, model = put(_decide, self.claim, name, "counterexample", given, claim, z3.sat)
         values = {name: value.translate(z3.main_ctx()) for name, value in model.items()}
         pairs = [(u, values.get(name_of(u), smtlib.default_value(u))) for u in unknowns]
         refuted = z3.substitute(formula, *pairs)
@@ -334,15 +321,9 @@ class Kernel(SetOnce):
         if replay(**exact) is not False:
             raise KernelError(f"{self.claim}: {name}: outside the solver the claim holds there")
         shown = {key: str(value) for key, value in exact.items()}
-        step = Step("refute", {"given": given, "claim": claim, "values": tuple(pairs)})
+        made, goal = Step("refute", given=given, claim=claim, values=tuple(pairs)), z3.Not(refuted)
         return self._issue(
-            name,
-            "counterexample",
-            (),
-            z3.Not(refuted),
-            obligations=(asked,),
-            counterexample=shown,
-            step=step,
+            name, "counterexample", (), goal, made, obligations=(asked,), counterexample=shown
         )
 
     # ------------------------------------------------------------------ innards
@@ -351,7 +332,7 @@ class Kernel(SetOnce):
     ) -> Obligation:
         everything = (*facts, *given)
         self._known([*everything, goal])
-        return _put(self.claim, name, rule, everything, goal, z3.unsat)[0]
+        return put(_decide, self.claim, name, rule, everything, goal, z3.unsat)[0]
 
     def _issue(
         self,
@@ -359,12 +340,11 @@ class Kernel(SetOnce):
         rule: str,
         given: tuple[Bool, ...],
         goal: Bool,
+        step: Step,
         parts: tuple[Theorem, ...] = (),
         obligations: tuple[Obligation, ...] = (),
         under: frozenset[Hypothesis] = frozenset(),
         counterexample: Mapping[str, str] | None = None,
-        *,
-        step: Step,
     ) -> Theorem:
         if rule != "instance":
             if name in self._names:
@@ -384,10 +364,8 @@ class Kernel(SetOnce):
             raise KernelError(f"{record.name} is a counterexample, not a fact to use")
         given = tuple(self._substituted(g, terms, record.under) for g in record.given)
         goal = self._substituted(record.goal, terms, record.under)
-        step = Step("instance", {"of": theorem, "terms": dict(terms)})
-        return self._issue(
-            record.name, "instance", given, goal, (theorem,), under=record.under, step=step
-        )
+        step, under = Step("instance", of=theorem, terms=dict(terms)), record.under
+        return self._issue(record.name, "instance", given, goal, step, (theorem,), under=under)
 
     def _substituted(
         self, formula: Bool, terms: Mapping[str, Any], under: frozenset[Hypothesis]
@@ -459,26 +437,6 @@ class Kernel(SetOnce):
         stray = (self._variables & summary([body]).constants) - {name_of(p) for p in params}
         if stray:
             raise KernelError(f"a definition leaves {', '.join(sorted(stray))} open")
-
-
-def _put(
-    claim: str,
-    name: str,
-    rule: str,
-    facts: tuple[Bool, ...],
-    goal: Bool,
-    expected: z3.CheckSatResult,
-) -> tuple[Obligation, Any]:
-    """Put one question to the solver; any other answer than the expected one is a failure."""
-    start = time.perf_counter()
-    text = smtlib.standalone_text([*facts, z3.Not(goal)])
-    answer, found = _decide(text)
-    if answer != expected:
-        what = "not proved" if expected == z3.unsat else "no counterexample"
-        raise KernelError(f"{claim}: {name}: {what}: the solver says {answer}")
-    model, resources = found
-    seconds = time.perf_counter() - start
-    return Obligation(name, rule, text, facts, goal, str(expected), seconds, resources), model
 
 
 def _decide(text: str) -> tuple[z3.CheckSatResult, tuple[Any, int]]:

@@ -162,7 +162,8 @@ def _conjuncts(terms: Terms, formula: Term) -> tuple[Term, ...]:
 
 def _factors(terms: Terms, term: Term) -> list[Term]:
     """Those of a product, however it is nested."""
-    found, pending = [], [term]
+    found: list[Term] = []
+    pending = [term]
     while pending:
         here = pending.pop()
         if terms.heads[here] == "*":
@@ -240,8 +241,8 @@ def mult_tangent(p: Polynomials, _: Sequence[Term], conclusion: Term, given: Seq
     return cases == expected
 
 
-def mod_and_div(p: Polynomials, _: Sequence[Term], conclusion: Term, __: Sequence[Any]) -> bool:
-    """reduction: what `/`, `div`, `mod`, `abs` and `to_int` are, of a term that the conclusion names."""
+def reduction(p: Polynomials, _: Sequence[Term], conclusion: Term, __: Sequence[Any]) -> bool:
+    """arith_reduction: what `/`, `div`, `mod` and `abs` are, of a term that the conclusion names."""
     terms = p.terms
     candidates = [conclusion, *_conjuncts(terms, conclusion)[:1]]
     for equation in candidates:
@@ -333,5 +334,5 @@ RULES: dict[str, Rule] = {
     "arith_mult_sign": mult_sign,
     "arith_mult_abs_comparison": mult_abs,
     "arith_mult_tangent": mult_tangent,
-    "arith_reduction": mod_and_div,
+    "arith_reduction": reduction,
 }

@@ -5,14 +5,18 @@ Besides these, induction and the real numbers are part of the rules.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from psem_check.terms import Rejected, Term, Terms
 
 
 def axiom(terms: Terms, name: str, functions: Sequence[int], variables: Sequence[Term]) -> Term:
     """The axiom of a name about functions, for all values of the variables."""
-    axioms = {"linearity": _linearity, "determinism": _determinism, "exponential": _exponential}
+    axioms: dict[str, Callable[..., Term]] = {
+        "linearity": _linearity,
+        "determinism": _determinism,
+        "exponential": _exponential,
+    }
     if name not in axioms:
         raise Rejected(f"{name} is not an axiom")
     try:

@@ -41,6 +41,11 @@ class Checked:
     open: list[Open] = field(default_factory=list)
 
 
+def key_of(question: str) -> str:
+    """By which a certificate lists the proof of a question."""
+    return hashlib.sha256(question.encode()).hexdigest()
+
+
 @dataclass
 class Proofs:
     """The proofs of a certificate: each question is decided once."""
@@ -50,7 +55,7 @@ class Proofs:
 
     def why_open(self, text: str) -> str:
         """Why a question has no checked proof; nothing if it has one."""
-        key = hashlib.sha256(text.encode()).hexdigest()
+        key = key_of(text)
         if key not in self._decided:
             self._decided[key] = self._decide(key, text)
         return self._decided[key]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 from psem_check.terms import Term, Terms
@@ -20,7 +20,7 @@ def trans(terms: Terms, premises: Sequence[Term], conclusion: Term, _: Sequence[
     sides = [_sides(terms, premise) for premise in premises]
     if not sides or not all(sides):
         return False
-    joined = all(a[1] == b[0] for a, b in zip(sides, sides[1:], strict=False))
+    joined = all(a[1] == b[0] for a, b in pairwise(sides))
     return joined and _sides(terms, conclusion) == (sides[0][0], sides[-1][1])
 
 

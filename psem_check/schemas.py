@@ -1,8 +1,8 @@
 """Proof rules that are schemas: whatever terms stand for the letters, premises imply the conclusion.
 
-`k`, `m` and `n` stand for integers, other letters for terms of any sort. Names are cvc5's (its rewrites have
-hyphens), but for `arith_apart` and `arith_quotient`.
-A solver decides in the tests that each is valid.
+`k`, `m` and `n` stand for integers, other letters for terms of any sort. Names are cvc5's (its rewrites
+have hyphens), but for `arith_apart` and `arith_quotient`. A solver decides in the tests that each is
+valid.
 """
 
 from __future__ import annotations

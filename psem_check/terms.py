@@ -1,8 +1,8 @@
 """Sorts and terms: a numbered graph in which equal terms have equal numbers.
 
 A term is its number. Its arguments have smaller numbers, so nothing here is recursive, however deep a
-term is. Operators mean what SMT-LIB says: `/`, `div` and `mod` by zero are any function of the dividend.
-Those with `_total` are zero there (`mod_total`: the dividend).
+term is. Operators mean what SMT-LIB says: by zero, `/`, `div` and `mod` are any function of the
+dividend. Those with `_total` are zero there (`mod_total`: the dividend).
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Terms:
         return {s for t in self.below(terms) if (s := self.symbol_of(t)) is not None}
 
     def substitute(self, term: Term, values: Mapping[Term, Term]) -> Term:
-        """The term with values in place of constants, at once. Nothing binds, so nothing is captured."""
+        """The term with values in place of constants, at once. Nothing binds or is captured."""
         for constant, value in values.items():
             if self.arguments[constant] or self.sorts[constant] != self.sorts[value]:
                 raise Rejected(f"term {value} cannot stand for term {constant}")

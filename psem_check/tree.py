@@ -5,7 +5,7 @@ A theorem reads "under these hypotheses, for all values of the variables, `given
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,7 +62,7 @@ class Part:
 
     def take(self, step: Mapping[str, Any]) -> None:
         """Go one step further. Raises Rejected if its rule does not allow it."""
-        rules = {
+        rules: dict[Any, Callable[..., None]] = {
             "define": self._define,
             "recursion": self._recursion,
             "choose": self._choose,
@@ -324,7 +324,7 @@ class Part:
 
     def _chosen(self, values: Sequence[Sequence[Term]], under: Iterable[int | str]) -> dict[Term, Term]:
         """Terms for free variables."""
-        chosen = {variable: value for variable, value in values}
+        chosen = {variable: value for variable, value in values}  # noqa: C416  (of two members each)
         self._parameters([variable for variable, _ in values])
         self._free(chosen, under)
         self._says_nothing_else(chosen.values())

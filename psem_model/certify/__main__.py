@@ -26,8 +26,8 @@ def main(ids: list[str]) -> int:
     if wrong:
         click.echo(f"NOT as expected: {', '.join(wrong)}", err=True)
         return 1
-    with ticker("obligations", 1) as tell:
-        document = certificate(results, lambda done, of: tell(done / of))
+    with ticker("finding proofs", 100) as tell:
+        document = certificate(results, lambda done, of: tell(100 * done // of))
     data = compressed(document)
     BUILD.mkdir(exist_ok=True)
     (BUILD / CERTIFICATE).write_bytes(data)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import lzma
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from proofs.registry import Result
-from psem_check.check import obligations
+from psem_check.check import key_of, obligations
 from psem_model.certify.prover import proofs
 from psem_model.certify.tree import tree
 from psem_model.text.files import write_atomically
@@ -37,7 +36,7 @@ def certificate(results: Sequence[Result], tell: Tell = lambda done, of: None) -
 def _proofs(questions: Sequence[str], tell: Tell) -> dict[str, Any]:
     folder = kept()
     folder.mkdir(parents=True, exist_ok=True)
-    keys = {text: hashlib.sha256(text.encode()).hexdigest() for text in questions}
+    keys = {text: key_of(text) for text in questions}
     found = {text: _read(folder / f"{key}.json") for text, key in keys.items()}
     new = [text for text, proof in found.items() if proof is None]
     for done, (text, proof) in enumerate(proofs(new), 1):
@@ -63,7 +62,7 @@ def missing(document: Mapping[str, Any]) -> list[str]:
     """Why obligations have no proof, in sentences."""
     given = document["proofs"]
     keys = {
-        f"{claim} {obligation.name}": hashlib.sha256(text.encode()).hexdigest()
+        f"{claim} {obligation.name}": key_of(text)
         for claim, obligation, text in obligations(document)
     }
     without = {name: given.get(key, {"missing": "none was looked for"}) for name, key in keys.items()}

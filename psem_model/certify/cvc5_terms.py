@@ -193,10 +193,8 @@ class Bridge:
         """With `to_real` where cvc5 mixes integers and real numbers."""
         terms = self.terms
         sorts = {terms.sorts[a] for a in arguments}
-        if (
-            (operator in MIXED
-            and sorts >= {INT, REAL})
-            or (operator in ("/", "/_total") and INT in sorts)
+        if (operator in MIXED and sorts >= {INT, REAL}) or (
+            operator in ("/", "/_total") and INT in sorts
         ):
             arguments = [self._real(a) for a in arguments]
         if operator in ("+", "*", "and", "or") and len(arguments) == 1:

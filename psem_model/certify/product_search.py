@@ -1,4 +1,4 @@
-"""Proofs for nonlinear questions that cvc5 leaves open: cases, and in each case products of what is known.
+"""Proofs for nonlinear questions that cvc5 leaves open: cases, and in each, products of what is known.
 
 A quotient is a number that times the divisor is the dividend, an `ite` one of two. In each case the
 factors before products of comparisons, and the multiples of equations, are a linear problem: z3 solves
@@ -7,8 +7,7 @@ it. Not trusted: the checker adds up what is found.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations_with_replacement
 from typing import Any
@@ -16,12 +15,13 @@ from typing import Any
 import z3
 
 from psem_check.graphs import Lists, asked
-from psem_check.polynomials import Polynomial, Polynomials, constant, product
+from psem_check.polynomials import Polynomial, Polynomials, constant, plus, product
 from psem_check.products import NEGATED, compared
-from psem_check.terms import NUMBERS, Rejected, Term
+from psem_check.terms import NUMBERS, Rejected, Term, Terms
 
 DEGREES = ((1, 0), (2, 1), (3, 2), (3, 3), (4, 3), (4, 4))  # factors of a product, degree of a multiple
 MILLISECONDS = 4000  # for one linear problem
+MOST = 4000  # unknown numbers of a linear problem
 SPLITS = 2  # variables whose sign is a case
 Known = tuple[int, Term]  # a step, and what it concludes
 
@@ -44,7 +44,7 @@ def search(text: str) -> dict[str, Any]:
 class Search:
     """The steps of a proof while it is found."""
 
-    def __init__(self, terms: Any, facts: Sequence[Term]) -> None:
+    def __init__(self, terms: Terms, facts: Sequence[Term]) -> None:
         self.terms = terms
         self.polynomials = Polynomials(terms)
         self.lists = Lists(terms, plain=True)
@@ -205,54 +205,64 @@ class Search:
 def combined(
     said: Sequence[tuple[str, Polynomial]], factors: int, degree: int
 ) -> tuple[list[Any], list[tuple[int, Polynomial]]] | None:
-    """Factors for products of comparisons, and multiples of equations, that add up to -1, or to 0 with
-    a positive product; None if there are none.
+    """Factors for products of comparisons, and multiples of equations, that add up to zero with a
+    positive product (the empty one, 1, is among these); None if none are found.
     """
-    start = time.monotonic()
-    made = list(_products(said, factors))
     variables = sorted({v for _, p in said for m in p for v in m})
     monomials = [m for d in range(degree + 1) for m in combinations_with_replacement(variables, d)]
     equations = [i for i, (relation, _) in enumerate(said) if relation == "="]
-    if len(made) + len(equations) * len(monomials) > 4000 or time.monotonic() - start > 3:
+    made = list(_products(said, factors))
+    if len(made) + len(equations) * len(monomials) > MOST:
         return None
-    columns: dict[tuple[Term, ...], list[Any]] = {}
-    unknowns, bounds, strict = [], [], []
-    for number, (chosen, positive, polynomial) in enumerate(made):
-        unknown = z3.Real(f"c{number}")
-        unknowns.append((unknown, chosen))
-        bounds.append(unknown >= 0)
-        if positive:
-            strict.append(unknown)
-        for monomial, factor in polynomial.items():
-            columns.setdefault(monomial, []).append(_value(factor) * unknown)
-    multiples = []
-    for i in equations:
-        for m in monomials:
-            unknown = z3.Real(f"e{i}_{'_'.join(map(str, m))}")
-            multiples.append((unknown, i, m))
-            for monomial, factor in said[i][1].items():
-                columns.setdefault(tuple(sorted(monomial + m)), []).append(_value(factor) * unknown)
-    solver = z3.SimpleSolver()
-    solver.set("timeout", MILLISECONDS)
-    solver.add(*bounds)
-    for column in columns.values():
-        solver.add(z3.Sum(column) == 0)
-    # the empty product, one, is among the strict ones: its factor is what is left over
-    solver.add(z3.Sum(strict) == 1)
-    if solver.check() != z3.sat:
+    linear = Linear()
+    summands = [(linear.unknown(polynomial), chosen) for chosen, _, polynomial in made]
+    multiples = [
+        (linear.unknown(product(said[i][1], {m: Fraction(1)})), i, m)
+        for i in equations
+        for m in monomials
+    ]
+    positive = [u for (u, _), (_, strict, _) in zip(summands, made, strict=True) if strict]
+    found = linear.solved([u >= 0 for u, _ in summands] + [z3.Sum(positive) == 1])
+    if found is None:
         return None
-    model = solver.model()
-    summands = []
-    for unknown, chosen in unknowns:
-        value = _fraction(model, unknown)
-        if value:
-            summands.append([value.numerator, value.denominator, list(chosen)])
-    found: dict[int, dict[tuple[Term, ...], Fraction]] = {}
+    polynomials: dict[int, Polynomial] = {}
     for unknown, i, m in multiples:
-        value = _fraction(model, unknown)
-        if value:
-            found.setdefault(i, {})[m] = value
-    return summands, list(found.items())
+        polynomials[i] = plus(polynomials.get(i, {}), {m: found(unknown)}, 1 if found(unknown) else 0)
+    return (
+        [
+            [found(u).numerator, found(u).denominator, list(chosen)]
+            for u, chosen in summands
+            if found(u)
+        ],
+        [(i, polynomial) for i, polynomial in polynomials.items() if polynomial],
+    )
+
+
+class Linear:
+    """Numbers to be found, by which polynomials are multiplied so that they add up to zero."""
+
+    def __init__(self) -> None:
+        self._columns: dict[tuple[Term, ...], list[Any]] = {}
+        self._count = 0
+
+    def unknown(self, polynomial: Polynomial) -> Any:
+        """The number before a polynomial."""
+        made = z3.Real(f"u{self._count}")
+        self._count += 1
+        for monomial, factor in polynomial.items():
+            value = z3.Q(factor.numerator, factor.denominator)
+            self._columns.setdefault(monomial, []).append(value * made)
+        return made
+
+    def solved(self, bounds: Sequence[Any]) -> Callable[[Any], Fraction] | None:
+        """Each number, if there are such."""
+        solver = z3.SimpleSolver()
+        solver.set("timeout", MILLISECONDS)
+        solver.add(*bounds, *(z3.Sum(column) == 0 for column in self._columns.values()))
+        if solver.check() != z3.sat:
+            return None
+        model = solver.model()
+        return lambda u: Fraction(model.eval(u, model_completion=True).as_string())
 
 
 def _products(
@@ -266,11 +276,3 @@ def _products(
             if chosen:
                 made[chosen] = product(made[chosen[:-1]], said[chosen[-1]][1])
             yield chosen, all(said[i][0] == ">" for i in chosen), made[chosen]
-
-
-def _value(factor: Fraction) -> Any:
-    return z3.Q(factor.numerator, factor.denominator)
-
-
-def _fraction(model: Any, unknown: Any) -> Fraction:
-    return Fraction(model.eval(unknown, model_completion=True).as_string())
