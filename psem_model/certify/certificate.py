@@ -62,8 +62,7 @@ def missing(document: Mapping[str, Any]) -> list[str]:
     """Why obligations have no proof, in sentences."""
     given = document["proofs"]
     keys = {
-        f"{claim} {obligation.name}": key_of(text)
-        for claim, obligation, text in obligations(document)
+        f"{claim} {obligation.name}": key_of(text) for claim, obligation, text in obligations(document)
     }
     without = {name: given.get(key, {"missing": "none was looked for"}) for name, key in keys.items()}
     return [f"{name}: {p['missing']}" for name, p in without.items() if "missing" in p]
