@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from psem_check.check import Checked
 from psem_check.terms import Term, Terms
 from psem_check.tree import Part, Theorem
+from psem_check.values import value_of
 
 LONG = 400  # characters, of a part of a formula that gets a name
 INFIX = {
@@ -39,8 +40,26 @@ def lines_of(claim: Checked, brief: bool = False) -> Iterator[str]:
             if hypothesis.fixed:
                 names = sorted(part.terms.symbols[s].name for s in hypothesis.fixed)
                 yield f"    where these are fixed: {', '.join(names)}"
+    for part in {id(part): part for part, _ in claim.theorems}.values():
+        yield from _definitions(part, [t for p, t in claim.theorems if p is part])
     reasoning = sorted({which for _, which in under if isinstance(which, str)})
     yield f"  by {', '.join(reasoning) or 'no axiom of reasoning'}"
+
+
+def _definitions(part: Part, theorems: list[Theorem]) -> Iterator[str]:
+    """Those of the symbols in theorems and what they rest on, and of the symbols in these."""
+    hypotheses = {which for theorem in theorems for which in theorem.under if isinstance(which, int)}
+    said = [part.hypotheses[which].formula for which in hypotheses]
+    pending = [*said, *(t for theorem in theorems for t in (*theorem.given, theorem.goal))]
+    seen: set[int] = set()
+    while pending:
+        new = part.terms.symbols_in(pending) & part.definitions.keys() - seen
+        seen |= new
+        pending = [t for s in new for d in part.definitions[s] for t in (*d.given, d.goal)]
+    for symbol in sorted(seen):
+        yield f"  definition {part.terms.symbols[symbol].name}"
+        for definition in part.definitions[symbol]:
+            yield from _statement(part.terms, definition)
 
 
 def _statement(terms: Terms, theorem: Theorem) -> Iterator[str]:
@@ -71,6 +90,8 @@ def _text(terms: Terms, term: Term, arguments: list[str]) -> str:
             return str(what[2][head[2]])
         if kind == "bool":
             return "true" if what else "false"
+        if kind == "float":
+            return repr(value_of(terms, term))
         name = terms.symbols[what].name if kind == "symbol" else str(what)
         return f"{name}({', '.join(arguments)})" if arguments else name
     if head in INFIX:

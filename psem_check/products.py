@@ -31,8 +31,10 @@ def products(
     total: Polynomial = {}
     strict = False
     for numerator, denominator, factors in summands:
+        if not (type(numerator) is type(denominator) is int and min(numerator, denominator) > 0):
+            return False
         factor = Fraction(numerator, denominator)
-        if factor <= 0 or len(factors) > LARGEST:
+        if len(factors) > LARGEST:
             return False
         made, positive = constant(1), True
         for position in factors:

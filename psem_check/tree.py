@@ -56,6 +56,7 @@ class Part:
     theorems: list[Theorem] = field(default_factory=list)
     hypotheses: list[Hypothesis] = field(default_factory=list)
     obligations: list[Obligation] = field(default_factory=list)
+    definitions: dict[int, list[Theorem]] = field(default_factory=dict)  # by what they define
     _names: set[str] = field(default_factory=set)
     _met: set[int] = field(default_factory=set)  # symbols in any step so far
     _said: set[int] = field(default_factory=set)  # in a definition, a hypothesis or an axiom
@@ -91,7 +92,7 @@ class Part:
         self._closed(body, params)
         self._says([body])
         left = self._new(symbol, params)
-        self._conclude(Theorem(name, "define", (), self.terms.equal(left, body)))
+        self._conclude(Theorem(name, "define", (), self.terms.equal(left, body)), symbol)
 
     def _recursion(
         self, name: str, symbol: int, params: list[Term], index: Term, base: Term, body: Term
@@ -116,9 +117,9 @@ class Part:
         self._meet([symbol])
         self._said.add(symbol)
         induction: frozenset[int | str] = frozenset(["induction"])
-        self._conclude(Theorem(f"{name} at 0", "recursion", (), start, induction))
+        self._conclude(Theorem(f"{name} at 0", "recursion", (), start, induction), symbol)
         since = (self._not_negative(index),)
-        self._conclude(Theorem(f"{name} next", "recursion", since, then, induction))
+        self._conclude(Theorem(f"{name} next", "recursion", since, then, induction), symbol)
 
     def _choose(
         self, name: str, symbol: int, found: int, params: list[Term], witness: Term, body: Term
@@ -130,9 +131,9 @@ class Part:
         holds, one = self._new(symbol, params), self._new(found, params)
         if self.terms.sorts[holds] != BOOL or self.terms.sorts[one] != self.terms.sorts[witness]:
             raise Rejected(f"{name}: of other sorts")
-        self._conclude(Theorem(f"{name} shown", "choose", (body,), holds))
+        self._conclude(Theorem(f"{name} shown", "choose", (body,), holds), symbol)
         serves = self.terms.substitute(body, {witness: one})
-        self._conclude(Theorem(f"{name} found", "choose", (holds,), serves))
+        self._conclude(Theorem(f"{name} found", "choose", (holds,), serves), symbol)
 
     def _suppose(self, name: str, variables: list[Term], formula: Term, axiom: str = "") -> None:
         """A hypothesis; the variables that it does not speak of for all values, it fixes."""
@@ -247,10 +248,12 @@ class Part:
         self._conclude(Theorem(name, "refute", (), self.terms.negation(formula)))
 
     # ------------------------------------------------------------------ what the rules ask for
-    def _conclude(self, theorem: Theorem) -> None:
+    def _conclude(self, theorem: Theorem, defines: int | None = None) -> None:
         self._formulas([*theorem.given, theorem.goal])
         self._meet(self.terms.symbols_in([*theorem.given, theorem.goal]))
         self.theorems.append(theorem)
+        if defines is not None:
+            self.definitions.setdefault(defines, []).append(theorem)
 
     def _statement(self, theorem: Theorem) -> Term:
         return self.terms.implication(theorem.given, theorem.goal)

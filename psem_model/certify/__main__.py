@@ -1,4 +1,7 @@
-"""`python -m psem_model.certify`: prove every claim and write a certificate of it."""
+"""`python -m psem_model.certify [ID...]`: prove claims (all, or those named), write their certificate.
+
+That of all is `build/certificate.json.xz`; those of some have their ids in the name.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import time
 import click
 
 from proofs.registry import prove, select
-from psem_model.certify.certificate import CERTIFICATE, certificate, compressed, missing
+from psem_model.certify.certificate import certificate, compressed, missing
 from psem_model.text.places import BUILD
 from psem_model.text.progress import ticker
 
@@ -29,13 +32,13 @@ def main(ids: list[str]) -> int:
     with ticker("finding proofs", 100) as tell:
         document = certificate(results, lambda done, of: tell(100 * done // of))
     data = compressed(document)
-    BUILD.mkdir(exist_ok=True)
-    (BUILD / CERTIFICATE).write_bytes(data)
+    path = BUILD / f"{'-'.join(['certificate', *ids])}.json.xz"
+    path.write_bytes(data)
     open_ = missing(document)
     for each in open_:
         click.echo(f"no proof of {each}")
     click.echo(
-        f"{len(document['proofs']):,} proofs, {len(data) / 1e6:.1f} MB in {BUILD / CERTIFICATE}, "
+        f"{len(document['proofs']):,} proofs, {len(data) / 1e6:.1f} MB in {path}, "
         f"{time.perf_counter() - start:.0f} s"
     )
     return 1 if open_ else 0

@@ -16,7 +16,6 @@ from psem_model.certify.tree import tree
 from psem_model.text.files import write_atomically
 from psem_model.text.places import BUILD
 
-CERTIFICATE = "certificate.json.xz"
 Tell = Callable[[int, int], None]
 
 

@@ -7,9 +7,8 @@ from functools import cache, reduce
 import z3
 
 from proofs.registry import Claim, prove, select
-from psem_check.check import check, obligations
+from psem_check.check import check, key_of, obligations
 from psem_check.terms import BOOL, INT, REAL
-from psem_model.certify.certificate import key_of
 from psem_model.certify.cvc5_proofs import prove as by_cvc5
 from psem_model.certify.tree import tree
 

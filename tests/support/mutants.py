@@ -78,7 +78,8 @@ class Mutants:
             return not given
         return given + self.choose.choice([-1, 1]) if isinstance(given, int) else given
 
-    def mutant(self, rule, premises, conclusion, more, rules):
+    def mutant(self, step, rules):
+        rule, premises, conclusion, more = step
         kind = self.choose.choice(["conclusion", "conclusion", "premise", "rule", "more"])
         if kind == "premise" and premises:
             which = self.choose.randrange(len(premises))
@@ -94,7 +95,7 @@ class Mutants:
     def tried(self, step, rules):
         """What came of a mutant: rejected, valid, INVALID or unknown."""
         try:
-            rule, premises, conclusion, more = self.mutant(*step, rules)
+            rule, premises, conclusion, more = self.mutant(step, rules)
             if self.terms.sorts[conclusion] != BOOL or (rule, premises, conclusion, more) == step:
                 return "same"
             accepted = self.steps._follows(rule, premises, conclusion, more)
