@@ -103,3 +103,13 @@ def test_every_rule_of_the_kernel_is_exported():
     rules = {"define", "recursion", "choose", "suppose", "axiom", "instance", "prove", "induct"}
     assert used >= rules | {"refute"}
     assert list(obligations(document))
+
+
+def test_the_checker_finds_the_hypotheses_and_axioms_that_the_kernel_tells():
+    proved = results("T2", "E4", "F2", "S1", "C1")
+    for result, checked in zip(proved, check(tree(proved)), strict=True):
+        under = [(part, which) for part, theorem in checked.theorems for which in theorem.under]
+        said = {part.hypotheses[which] for part, which in under if isinstance(which, int)}
+        reasoning = {which for _, which in under if isinstance(which, str)}
+        assert sorted({h.axiom for h in said if h.axiom} | reasoning) == result.axioms
+        assert sorted({h.name for h in said if not h.axiom}) == result.hypotheses
