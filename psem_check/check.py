@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from psem_check.graphs import Graph, asked, question
+from psem_check.graphs import Graph, asked, plain, question
 from psem_check.proofs import check_proof
 from psem_check.terms import Rejected
 from psem_check.tree import ASSUMES, DEFINES, Obligation, Part, Theorem
@@ -67,15 +67,20 @@ class Proofs:
         if type(proof) is not dict:
             return "its proof is no proof"
         if set(proof) == {"missing"}:
-            return f"{MISSING}: {proof['missing']}"
+            return f"{MISSING}: {in_a_line(proof['missing'])}"
         graph, facts = asked(text)
         try:
             check_proof(graph, facts, proof)
         except Rejected as error:
             return f"its proof is rejected: {error}"
-        except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
+        except Exception as error:  # whatever is wrong with it, it proves nothing
             return f"its proof cannot be read: {type(error).__name__}: {error}"
         return ""
+
+
+def in_a_line(text: Any) -> str:
+    """Words of the certificate, which cannot pass for lines of the checker."""
+    return text if type(text) is str and text.isprintable() else ascii(text)
 
 
 def check(document: Mapping[str, Any]) -> Iterator[Checked]:
@@ -86,11 +91,13 @@ def check(document: Mapping[str, Any]) -> Iterator[Checked]:
         graph.read(document["sorts"], document["symbols"], document["terms"])
         proofs = Proofs(document["proofs"])
         for claim in document["claims"]:
-            if claim["id"] in seen:
+            if plain(claim["id"]) in seen:
                 raise Rejected(f"the claim {claim['id']} stands twice")
             seen.add(claim["id"])
             yield _claim(graph, claim, proofs)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except Rejected:
+        raise
+    except Exception as error:  # whatever is wrong with it, it shows nothing
         raise Rejected(f"it is no certificate: {type(error).__name__}: {error}") from error
 
 
@@ -109,7 +116,7 @@ def _claim(graph: Graph, claim: Mapping[str, Any], proofs: Proofs) -> Checked:
     if claim["verdict"] != verdict:
         raise Rejected(f"{claim['id']}: it is {verdict}, and not {claim['verdict']}")
     obligations = [(part, obligation) for part in parts for obligation in part.obligations]
-    found = Checked(str(claim["id"]), str(claim["statement"]), verdict, returned, len(obligations))
+    found = Checked(claim["id"], in_a_line(claim["statement"]), verdict, returned, len(obligations))
     for part, obligation in obligations:
         why = proofs.why_open(question(part.terms, obligation.facts))
         if why:
@@ -122,13 +129,16 @@ def _part(graph: Graph, given: Mapping[str, Any], claim: str) -> Part:
     variables = frozenset(map(graph.symbol, given["variables"]))
     if any(graph.terms.symbols[v].arguments for v in variables) or not variables <= symbols:
         raise Rejected(f"{claim}: a variable with arguments, or of another part")
+    names = [graph.terms.symbols[s].name for s in symbols]
+    if len(set(names)) != len(names):
+        raise Rejected(f"{claim}: two symbols have the same name")
     part = Part(graph.terms, variables, symbols)
     for number, step in enumerate(given["steps"]):
         try:
             part.take(_with_terms(graph, step))
         except Rejected as error:
             raise Rejected(f"{given['name']}: step {number}, {step.get('name')}: {error}") from error
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except Exception as error:  # whatever is wrong with it, it is no step
             raise Rejected(
                 f"{given['name']}: step {number} is no step: {type(error).__name__}: {error}"
             ) from error

@@ -9,6 +9,7 @@ A symbol is [name, [sorts of its arguments], its sort]. A term is [operator, arg
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -18,6 +19,12 @@ from psem_check.terms import BOOL, FLOAT, INT, REAL, Rejected, Sort, Symbol, Ter
 
 DEEPEST = 20  # sorts within sorts
 PLAIN = (BOOL, INT, REAL, FLOAT)
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
+RESERVED_WORDS = """
+    and or not xor distinct ite if then else true false div mod abs neg to_real to_int is_int select
+    store div_total mod_total given where for by
+"""
+RESERVED = frozenset(RESERVED_WORDS.split())
 
 
 @dataclass
@@ -36,7 +43,7 @@ class Graph:
             self.sorts.append(self._sort(_list(entry)))
         for entry in _list(symbols):
             name, arguments, sort = _of_length(entry, 3)
-            made = Symbol(_text(name), tuple(map(self.sort, _list(arguments))), self.sort(sort))
+            made = Symbol(plain(name), tuple(map(self.sort, _list(arguments))), self.sort(sort))
             self.terms.symbols.append(made)
         self.more(nodes)
 
@@ -66,13 +73,13 @@ class Graph:
             depth = 1 + max(self._depths[index], self._depths[element])
         elif kind == "Sort":
             (name,) = _of_length(parts, 1)
-            made = self._new_name(("Sort", _text(name)))
+            made = self._new_name(("Sort", plain(name)))
         elif kind == "Values":
             name, names = _of_length(parts, 2)
-            values = tuple(map(_text, _list(names)))
+            values = tuple(map(plain, _list(names)))
             if not values or len(set(values)) != len(values):
                 raise Rejected(f"the values of {name} are not distinct")
-            made = self._new_name(("Values", _text(name), values))
+            made = self._new_name(("Values", plain(name), values))
         else:
             raise Rejected(f"{entry} is not a sort")
         if depth > DEEPEST:
@@ -125,6 +132,13 @@ def _text(given: Any) -> str:
     if type(given) is not str:
         raise Rejected(f"{str(given)[:40]} is not a name")
     return given
+
+
+def plain(given: Any) -> str:
+    """A name that cannot be taken for anything else where it is printed."""
+    if not NAME.fullmatch(_text(given)) or given in RESERVED:
+        raise Rejected(f"{given[:40]!r} is not a plain name")
+    return str(given)
 
 
 def _integer(given: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from psem_check.check import Checked
-from psem_check.terms import Term, Terms
+from psem_check.terms import Sort, Symbol, Term, Terms
 from psem_check.tree import Part, Theorem
 from psem_check.values import value_of
 
@@ -41,25 +41,43 @@ def lines_of(claim: Checked, brief: bool = False) -> Iterator[str]:
                 names = sorted(part.terms.symbols[s].name for s in hypothesis.fixed)
                 yield f"    where these are fixed: {', '.join(names)}"
     for part in {id(part): part for part, _ in claim.theorems}.values():
-        yield from _definitions(part, [t for p, t in claim.theorems if p is part])
+        yield from _symbols(part, [t for p, t in claim.theorems if p is part])
     reasoning = sorted({which for _, which in under if isinstance(which, str)})
     yield f"  by {', '.join(reasoning) or 'no axiom of reasoning'}"
 
 
-def _definitions(part: Part, theorems: list[Theorem]) -> Iterator[str]:
-    """Those of the symbols in theorems and what they rest on, and of the symbols in these."""
+def _symbols(part: Part, theorems: list[Theorem]) -> Iterator[str]:
+    """Sorts and definitions of the symbols in theorems, in what they rest on, and in definitions."""
     hypotheses = {which for theorem in theorems for which in theorem.under if isinstance(which, int)}
     said = [part.hypotheses[which].formula for which in hypotheses]
     pending = [*said, *(t for theorem in theorems for t in (*theorem.given, theorem.goal))]
     seen: set[int] = set()
     while pending:
-        new = part.terms.symbols_in(pending) & part.definitions.keys() - seen
+        new = part.terms.symbols_in(pending) - seen
         seen |= new
-        pending = [t for s in new for d in part.definitions[s] for t in (*d.given, d.goal)]
-    for symbol in sorted(seen):
-        yield f"  definition {part.terms.symbols[symbol].name}"
+        defined = [d for s in new for d in part.definitions.get(s, ())]
+        pending = [t for d in defined for t in (*d.given, d.goal)]
+    if seen:
+        yield f"  for {'; '.join(_declared(part.terms.symbols[s]) for s in sorted(seen))}"
+    for symbol in sorted(seen & part.definitions.keys()):
+        yield f"  definition of {part.terms.symbols[symbol].name}"
         for definition in part.definitions[symbol]:
             yield from _statement(part.terms, definition)
+
+
+def _declared(symbol: Symbol) -> str:
+    """A symbol with its sorts."""
+    arguments = ", ".join(map(_sort, symbol.arguments))
+    of = f"({arguments}) -> " if arguments else ""
+    return f"{symbol.name}: {of}{_sort(symbol.sort)}"
+
+
+def _sort(sort: Sort) -> str:
+    if isinstance(sort, str):
+        return sort
+    if sort[0] == "Array":
+        return f"Array({_sort(sort[1])}, {_sort(sort[2])})"
+    return f"{sort[1]} of {'/'.join(sort[2])}" if sort[0] == "Values" else str(sort[1])
 
 
 def _statement(terms: Terms, theorem: Theorem) -> Iterator[str]:
@@ -75,8 +93,8 @@ def _formula(terms: Terms, formula: Term, before: str = "    ") -> Iterator[str]
     for term in terms.below([formula]):
         text = _text(terms, term, [texts[a] for a in terms.arguments[term]])
         if len(text) > LONG and term != formula:
-            named.append(f"      where t{term} is {text}")
-            text = f"t{term}"
+            named.append(f"      where ?{term} is {text}")
+            text = f"?{term}"
         texts[term] = text
     yield before + texts[formula]
     yield from named

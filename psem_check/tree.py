@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psem_check.axioms import axiom
+from psem_check.graphs import plain
 from psem_check.terms import BOOL, INT, REAL, Rejected, Term, Terms
 from psem_check.values import NoValue, value_of
 
@@ -80,8 +81,8 @@ class Part:
             raise Rejected(f"{rule} is not a rule")
         if rule != "instance":
             name = step["name"]
-            if type(name) is not str or name in self._names:
-                raise Rejected(f"{name!r} is not a new name")
+            if plain(name) in self._names:
+                raise Rejected(f"{name} is not a new name")
             self._names.add(name)
         rules[rule](**{key: value for key, value in step.items() if key != "rule"})
 

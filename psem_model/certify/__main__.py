@@ -7,11 +7,15 @@ from __future__ import annotations
 
 import sys
 import time
+from importlib.metadata import PackageNotFoundError
 
 import click
 
-from proofs.registry import prove, select
+from proofs.registry import prove
+from psem_model.audit.proving import uncollected
 from psem_model.certify.certificate import certificate, compressed, missing
+from psem_model.reading.claims import named
+from psem_model.text.errors import BAD_INPUT, UserError
 from psem_model.text.places import BUILD
 from psem_model.text.progress import ticker
 
@@ -19,9 +23,9 @@ from psem_model.text.progress import ticker
 def main(ids: list[str]) -> int:
     """0 if every obligation has a proof."""
     start = time.perf_counter()
-    claims = select(ids)
+    claims = named(ids)
     results = []
-    with ticker("proving", len(claims)) as tell:
+    with uncollected(), ticker("proving", len(claims)) as tell:
         for done, claim in enumerate(claims):
             tell(done)
             results.append(prove(claim))
@@ -45,4 +49,11 @@ def main(ids: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except PackageNotFoundError:
+        click.echo("psem_model.certify: cvc5 is not installed; expected: the package", err=True)
+        sys.exit(BAD_INPUT)
+    except UserError as error:
+        click.echo(f"psem_model.certify: {error}", err=True)
+        sys.exit(error.code)

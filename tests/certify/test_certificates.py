@@ -49,9 +49,12 @@ def test_proofs_are_kept_and_damaged_ones_are_made_again(folder, monkeypatch):
     (damaged, *_) = certificates.kept().iterdir()
     damaged.write_text("{")
     made = []
-    monkeypatch.setattr(
-        certificates, "proofs", lambda texts: made.extend(texts) or prover.proofs(texts)
-    )
+
+    def noted(texts):
+        made.extend(texts)
+        return prover.proofs(texts)
+
+    monkeypatch.setattr(certificates, "proofs", noted)
     assert certificates.certificate(results("S1")) == first
     assert [f"{key_of(text)}.json" for text in made] == [damaged.name]
 

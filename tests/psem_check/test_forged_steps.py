@@ -232,3 +232,73 @@ def test_a_symbol_of_another_part_is_not_there(document):
     (part,) = document["claims"][0]["parts"]
     part["symbols"].remove(symbol(document, "twice"))
     assert "not a new symbol" in rejected(document) or "another part" in rejected(document)
+
+
+@pytest.mark.parametrize("name", ["", "x y", "x\n", "and", "n\u0430", "1", "if"])
+def test_a_name_cannot_be_taken_for_anything_else(document, name):
+    document["symbols"][symbol(document, "x")][0] = name
+    assert "plain name" in rejected(document)
+
+
+def test_two_symbols_of_a_part_have_two_names(document):
+    document["symbols"][symbol(document, "x")][0] = "m"
+    assert "same name" in rejected(document)
+
+
+def test_words_of_a_certificate_stay_in_their_line(document):
+    document["claims"][0]["statement"] = "It holds.\nY proved: checked"
+    (found,) = check(document)
+    assert "\n" not in found.statement
+
+
+def arrays(k):
+    """Arrays of zeros are equal, and an integer times itself can be itself."""
+    i, y = k.integers("i y")
+    a, b = (k.fixed(name, z3.ArraySort(z3.IntSort(), z3.IntSort())) for name in "ab")
+    zeros = [k.suppose(f"{array}_is_zero", [i], array[i] == 0) for array in (a, b)]
+    alike = k.prove("they_agree", a[i] == b[i], uses=zeros)
+    other = k.prove("they_agree_at", z3.Implies(i == y, a[i] == b[i]), uses=zeros)
+    refuted = k.refute("squares_differ", y * y != y, [y], lambda y: y * y != y)
+    assert other
+    return (k.extend("they_are_equal", alike, i), refuted)
+
+
+ARRAYS = made(arrays)
+
+
+def test_arrays_that_agree_are_equal():
+    (found,) = check(ARRAYS)
+    assert not found.open
+
+
+@pytest.mark.parametrize("wrong", ["they_agree_at", "a_is_zero"])
+def test_arrays_are_equal_if_they_agree_at_an_arbitrary_index(wrong):
+    document = changed(ARRAYS)
+    (part,) = document["claims"][0]["parts"]
+    names = [s.get("name") for s in part["steps"] if s["rule"] != "instance"]
+    step_of(document, "they_are_equal")["pointwise"] = names.index(wrong)
+    assert "not an equation" in rejected(document)
+
+
+def test_arrays_that_agree_at_an_index_that_is_fixed_need_not_be_equal():
+    document = changed(ARRAYS)
+    step_of(document, "a_is_zero")["variables"] = []
+    assert "fixed by a hypothesis" in rejected(document)
+
+
+def test_values_that_do_not_refute_are_rejected():
+    document = changed(ARRAYS)
+    step = step_of(document, "squares_differ")
+    step["values"][0][1] = term(document, "int", 2)
+    assert "do not refute" in rejected(document)
+    step["values"] = []
+    assert "do not decide" in rejected(document)
+
+
+def test_a_counterexample_is_no_fact():
+    document = changed(ARRAYS)
+    (part,) = document["claims"][0]["parts"]
+    part["steps"].append({"rule": "instance", "of": len(part["steps"]) - 2, "values": []})
+    numbers = [s["rule"] for s in part["steps"]]
+    part["steps"][-1]["of"] = numbers.index("refute")
+    assert "not a fact" in rejected(document)

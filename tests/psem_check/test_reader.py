@@ -27,7 +27,7 @@ def test_a_certificate_of_a_claim_is_checked(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "S1 proved: checked (5 obligations)" in printed
     assert "theorem every_element_is_owned" in printed
-    assert "definition is_owned" in printed
+    assert "definition of is_owned" in printed
 
 
 def test_missing_proofs_are_counted_and_never_pass_for_checked(tmp_path, capsys):
