@@ -4,7 +4,7 @@ READY := .venv/.ready
 TORCH_VENV := build/conformance
 TORCH := $(TORCH_VENV)/bin/python
 
-.PHONY: help prove audit tables docs test test-all conformance fuzz lint bench clean
+.PHONY: help prove audit certify tables docs test test-all conformance fuzz lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -20,6 +20,10 @@ prove: $(READY) ## prove every claim, by area; build/report.json
 
 audit: $(READY) ## decide every obligation again by cvc5, audit what is assumed; build/audit.json
 	@$(PY) -m psem_model audit
+
+certify: $(READY) ## a proof of every obligation, checked without solver or kernel; build/certificate.json.xz
+	@$(PY) -m psem_model.certify
+	@$(PY) -m psem_check build/certificate.json.xz --brief
 
 tables: $(READY) ## formula tables as LaTeX, Markdown, CSV; build/tables
 	@$(PY) -m psem_model tables --all

@@ -19,7 +19,6 @@ its symbols are called, in a context of its own, once, bounded by a resource cou
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,12 +32,14 @@ from proofs.theorem import (
     Obligation,
     Record,
     SetOnce,
+    Step,
     Theorem,
     assumed,
     hypotheses_of,
     implies,
     issue,
     needs_arithmetic,
+    put,
     read,
 )
 from spec.assumptions import ASSUMPTIONS, Assumption
@@ -111,7 +112,8 @@ class Kernel(SetOnce):
         self._closed(body, params)
         self._said([body])
         f = self._declare(name, [p.sort() for p in params], body.sort())
-        return f, self._issue(name, "definition", (), f(*params) == body)
+        step = Step("define", symbol=f, params=params, body=body)
+        return f, self._issue(name, "definition", (), f(*params) == body, step)
 
     def recursion(
         self,
@@ -141,9 +143,10 @@ class Kernel(SetOnce):
                 raise KernelError(f"{name}: the step may use the value before it only")
         f = self._declare(name, [*(p.sort() for p in params), z3.IntSort()], base.sort())
         axioms = assumed("induction")
-        start = self._issue(f"{name}_start", "definition", (), f(*params, 0) == base, under=axioms)
-        after = f(*params, index + 1) == body
-        then = self._issue(f"{name}_next", "definition", (index >= 0,), after, under=axioms)
+        made = Step("recursion", symbol=f, params=params, index=index, base=base, body=body)
+        first, after = f(*params, 0) == base, f(*params, index + 1) == body
+        start = self._issue(f"{name}_start", "definition", (), first, made, under=axioms)
+        then = self._issue(f"{name}_next", "definition", (index >= 0,), after, made, under=axioms)
         return f, start, then
 
     def choose(
@@ -160,14 +163,16 @@ class Kernel(SetOnce):
         sorts = [p.sort() for p in params]
         holds = self._declare(name, sorts, z3.BoolSort())
         found = self._declare(f"{name}_witness", sorts, witness.sort())
-        shown = self._issue(f"{name}_shown", "definition", (body,), holds(*params))
+        step = Step("choose", symbol=holds, found=found, params=params, witness=witness, body=body)
+        shown = self._issue(f"{name}_shown", "definition", (body,), holds(*params), step)
         serves = z3.substitute(body, (witness, found(*params)))
-        back = self._issue(f"{name}_found", "definition", (holds(*params),), serves)
+        back = self._issue(f"{name}_found", "definition", (holds(*params),), serves, step)
         return holds, found, shown, back
 
     def suppose(self, name: str, variables: Sequence[Term], formula: Bool) -> Theorem:
         """A hypothesis, for all values of `variables`; other constants in it stay as they are."""
-        return self._assume(name, variables, formula, None)
+        step = Step("suppose", variables=tuple(variables), formula=own(formula))
+        return self._assume(name, variables, formula, None, step)
 
     def axiom(
         self, name: str, assumption: Assumption, function: z3.FuncDeclRef, *symbols: Any
@@ -187,16 +192,18 @@ class Kernel(SetOnce):
         if smtlib.CONVERTS in summary([formula]).features:
             raise KernelError(f"{assumption.name} does not relate symbols of these sorts")
         variables = [s for s in others if z3.is_expr(s)]
-        return self._assume(name, variables, formula, assumption.name)
+        step = Step("axiom", axiom=assumption.name, symbols=(function, *others))
+        return self._assume(name, variables, formula, assumption.name, step)
 
     def _assume(
-        self, name: str, variables: Sequence[Term], formula: Bool, axiom: str | None
+        self, name: str, variables: Sequence[Term], formula: Bool, axiom: str | None, step: Step
     ) -> Theorem:
         variables, formula = self._parameters(variables), own(formula)
         self._said([formula])
         fixed = (self._variables & summary([formula]).constants) - {name_of(v) for v in variables}
         under = frozenset([Hypothesis(name, frozenset(fixed), axiom)])
-        return self._issue(name, "axiom" if axiom else "hypothesis", (), formula, under=under)
+        rule = "axiom" if axiom else "hypothesis"
+        return self._issue(name, rule, (), formula, step, under=under)
 
     # -------------------------------------------------------------------- rules
     def prove(
@@ -210,7 +217,8 @@ class Kernel(SetOnce):
         given, goal, uses = tuple(map(own, given)), own(goal), tuple(uses)
         asked = self._ask(name, "smt", self._statements(uses), given, goal)
         under = hypotheses_of(uses) | needs_arithmetic([asked])
-        return self._issue(name, "smt", given, goal, uses, (asked,), under)
+        step = Step("prove", given=given, goal=goal, uses=uses)
+        return self._issue(name, "smt", given, goal, step, uses, (asked,), under)
 
     def induct(
         self,
@@ -233,7 +241,8 @@ class Kernel(SetOnce):
         (index,) = self._parameters([index], z3.IntSort())
         self._free(index, under)
         hypothesis = []
-        for terms in map(dict, at):
+        at = tuple(map(dict, at))
+        for terms in at:
             if name_of(index) in terms:
                 raise KernelError(f"{name}: the induction hypothesis is about {index} alone")
             hypothesis.append(self._substituted(claim, terms, under))
@@ -259,6 +268,7 @@ class Kernel(SetOnce):
             "induction",
             (index >= 0, *given),
             goal,
+            Step("induct", index=index, given=given, goal=goal, base=base, step=step, at=at),
             (*base, *step),
             asked,
             under | assumed("induction") | needs_arithmetic(asked),
@@ -279,9 +289,9 @@ class Kernel(SetOnce):
         left, right = (s.arg(0) for s in sides)
         if name_of(index) in summary([left, right, *record.given]).constants:
             raise KernelError(f"{name}: {index} is not arbitrary")
-        return self._issue(
-            name, "extensionality", record.given, left == right, (pointwise,), (), record.under
-        )
+        made, goal = Step("extend", pointwise=pointwise, index=index), left == right
+        parts = (pointwise,)
+        return self._issue(name, "extensionality", record.given, goal, made, parts, (), record.under)
 
     def refute(
         self,
@@ -301,7 +311,7 @@ class Kernel(SetOnce):
         unknowns = self._parameters(unknowns)
         formula = implies(given, claim)
         self._known([formula])
-        asked, model = _put(self.claim, name, "counterexample", given, claim, z3.sat)
+        asked, model = put(_decide, self.claim, name, "counterexample", given, claim, z3.sat)
         values = {name: value.translate(z3.main_ctx()) for name, value in model.items()}
         pairs = [(u, values.get(name_of(u), smtlib.default_value(u))) for u in unknowns]
         refuted = z3.substitute(formula, *pairs)
@@ -311,8 +321,9 @@ class Kernel(SetOnce):
         if replay(**exact) is not False:
             raise KernelError(f"{self.claim}: {name}: outside the solver the claim holds there")
         shown = {key: str(value) for key, value in exact.items()}
+        made, goal = Step("refute", given=given, claim=claim, values=tuple(pairs)), z3.Not(refuted)
         return self._issue(
-            name, "counterexample", (), z3.Not(refuted), obligations=(asked,), counterexample=shown
+            name, "counterexample", (), goal, made, obligations=(asked,), counterexample=shown
         )
 
     # ------------------------------------------------------------------ innards
@@ -321,7 +332,7 @@ class Kernel(SetOnce):
     ) -> Obligation:
         everything = (*facts, *given)
         self._known([*everything, goal])
-        return _put(self.claim, name, rule, everything, goal, z3.unsat)[0]
+        return put(_decide, self.claim, name, rule, everything, goal, z3.unsat)[0]
 
     def _issue(
         self,
@@ -329,6 +340,7 @@ class Kernel(SetOnce):
         rule: str,
         given: tuple[Bool, ...],
         goal: Bool,
+        step: Step,
         parts: tuple[Theorem, ...] = (),
         obligations: tuple[Obligation, ...] = (),
         under: frozenset[Hypothesis] = frozenset(),
@@ -340,7 +352,7 @@ class Kernel(SetOnce):
             self._names.add(name)
         given, goal = tuple(map(smtlib.own_formula, given)), smtlib.own_formula(goal)
         theorem = issue(
-            Record(self, name, rule, given, goal, parts, obligations, under, counterexample)
+            Record(self, name, rule, given, goal, parts, obligations, under, step, counterexample)
         )
         if rule != "instance":
             self.theorems.append(theorem)
@@ -352,7 +364,8 @@ class Kernel(SetOnce):
             raise KernelError(f"{record.name} is a counterexample, not a fact to use")
         given = tuple(self._substituted(g, terms, record.under) for g in record.given)
         goal = self._substituted(record.goal, terms, record.under)
-        return self._issue(record.name, "instance", given, goal, (theorem,), under=record.under)
+        step, under = Step("instance", of=theorem, terms=dict(terms)), record.under
+        return self._issue(record.name, "instance", given, goal, step, (theorem,), under=under)
 
     def _substituted(
         self, formula: Bool, terms: Mapping[str, Any], under: frozenset[Hypothesis]
@@ -424,26 +437,6 @@ class Kernel(SetOnce):
         stray = (self._variables & summary([body]).constants) - {name_of(p) for p in params}
         if stray:
             raise KernelError(f"a definition leaves {', '.join(sorted(stray))} open")
-
-
-def _put(
-    claim: str,
-    name: str,
-    rule: str,
-    facts: tuple[Bool, ...],
-    goal: Bool,
-    expected: z3.CheckSatResult,
-) -> tuple[Obligation, Any]:
-    """Put one question to the solver; any other answer than the expected one is a failure."""
-    start = time.perf_counter()
-    text = smtlib.standalone_text([*facts, z3.Not(goal)])
-    answer, found = _decide(text)
-    if answer != expected:
-        what = "not proved" if expected == z3.unsat else "no counterexample"
-        raise KernelError(f"{claim}: {name}: {what}: the solver says {answer}")
-    model, resources = found
-    seconds = time.perf_counter() - start
-    return Obligation(name, rule, text, facts, goal, str(expected), seconds, resources), model
 
 
 def _decide(text: str) -> tuple[z3.CheckSatResult, tuple[Any, int]]:

@@ -6,13 +6,14 @@ the identity of the theorem: a copy, a subclass or a look-alike says nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import z3
 
-from proofs.smtlib import Bool, KernelError, own, summary
+from proofs.smtlib import Bool, KernelError, own, standalone_text, summary
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,13 @@ class Hypothesis:
     axiom: str | None = None
 
 
+class Step:
+    """One use of a rule, and what it was given, by name; a certificate lists it."""
+
+    def __init__(self, rule: str, **given: Any) -> None:
+        self.rule, self.given = rule, given
+
+
 @dataclass(frozen=True)
 class Record:
     """What a theorem says, and how it was made."""
@@ -50,6 +58,7 @@ class Record:
     parts: tuple[Theorem, ...]
     obligations: tuple[Obligation, ...]
     under: frozenset[Hypothesis]
+    step: Step
     counterexample: Mapping[str, str] | None = None
 
 
@@ -166,3 +175,24 @@ def needs_arithmetic(asked: Iterable[Obligation]) -> frozenset[Hypothesis]:
     """Real arithmetic, if any obligation is about real numbers."""
     real = any("R" in summary([*o.facts, o.goal]).features for o in asked)
     return assumed("real-arithmetic") if real else frozenset()
+
+
+def put(
+    decide: Callable[[str], tuple[z3.CheckSatResult, tuple[Any, int]]],
+    claim: str,
+    name: str,
+    rule: str,
+    facts: tuple[Bool, ...],
+    goal: Bool,
+    expected: z3.CheckSatResult,
+) -> tuple[Obligation, Any]:
+    """Put one question to the solver; any other answer than the expected one is a failure."""
+    start = time.perf_counter()
+    text = standalone_text([*facts, z3.Not(goal)])
+    answer, found = decide(text)
+    if answer != expected:
+        what = "not proved" if expected == z3.unsat else "no counterexample"
+        raise KernelError(f"{claim}: {name}: {what}: the solver says {answer}")
+    model, resources = found
+    seconds = time.perf_counter() - start
+    return Obligation(name, rule, text, facts, goal, str(expected), seconds, resources), model

@@ -14,7 +14,8 @@ from proofs.registry import ROOT
 ALLOWED = {
     "spec": {"spec"},
     "proofs": {"spec", "proofs", "z3"},
-    "psem_model": {"spec", "proofs", "psem_model", "z3", "sympy", "numpy", "click"},
+    "psem_model": {"spec", "proofs", "psem_check", "psem_model", "z3", "sympy", "numpy", "click"},
+    "psem_check": {"psem_check"},
     "conformance": {"spec", "psem_model", "conformance"},
 }
 OURS_OR_HEAVY = {*ALLOWED, "z3", "sympy", "numpy", "click", "torch", "tests"}
@@ -23,8 +24,9 @@ FILES = [path for package in ALLOWED for path in sorted((ROOT / package).rglob("
 FILES = [path for path in FILES if path not in RECORDERS]
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 SIMULATOR = sorted((ROOT / "psem_model" / "simulator").glob("*.py"))
+CHECKER = sorted((ROOT / "psem_check").glob("*.py"))
 LOW = ["text", "reading", "check", "predict", "space"]
-ROOMS = [*LOW, "measure", "published", "tables", "audit", "commands"]
+ROOMS = [*LOW, "measure", "published", "tables", "audit", "certify", "commands"]
 
 
 def name_of(path):
@@ -78,6 +80,13 @@ def test_recorders_know_the_cases_and_where_logs_go_and_no_rule(path):
     ours = {m for m in modules(path) if m.split(".")[0] in OURS_OR_HEAVY - {"torch"}}
     others = {m for m in ours if not m.startswith("conformance.record.")}
     assert others <= {"conformance.cases", "conformance.logs"}
+
+
+@pytest.mark.parametrize("path", CHECKER, ids=lambda p: p.stem)
+def test_the_checker_of_certificates_needs_the_standard_library_only(path):
+    names = {module.split(".")[0] for module in modules(path)}
+    assert names <= {"psem_check", *sys.stdlib_module_names}
+    assert not names & {"importlib", "subprocess", "ctypes"}
 
 
 def test_packages_that_are_imported_are_those_that_are_declared():

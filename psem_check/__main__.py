@@ -1,0 +1,48 @@
+"""`python -m psem_check build/certificate.json.xz`: check a certificate, and print what it shows."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+from psem_check.check import check
+from psem_check.printing import lines_of
+from psem_check.reader import read
+from psem_check.terms import Rejected
+
+
+def main(arguments: list[str]) -> int:
+    """0 if all is checked; 1 if a step or a proof is not; 2 if there is no certificate."""
+    parser = argparse.ArgumentParser(prog="psem_check", description=__doc__)
+    parser.add_argument("certificate", type=Path)
+    parser.add_argument("--brief", action="store_true", help="one line for each claim")
+    parser.add_argument("--allow-missing", action="store_true", help="0 if only proofs are missing")
+    given = parser.parse_args(arguments)
+    start = time.perf_counter()
+    try:
+        document = read(given.certificate)
+    except (OSError, Rejected) as error:
+        print(f"psem_check: {given.certificate}: {error}", file=sys.stderr)
+        return 2
+    count = obligations = open_ = rejected = 0
+    try:
+        for claim in check(document):
+            count += 1
+            obligations += claim.obligations
+            open_ += len(claim.open)
+            rejected += sum(not each.missing for each in claim.open)
+            for line in lines_of(claim, given.brief):
+                print(line)
+    except Rejected as error:
+        print(f"REJECTED: {error}")
+        return 1
+    said = f"checked but for {open_} obligations" if open_ else "checked"
+    seconds = time.perf_counter() - start
+    print(f"{count} claims, {obligations:,} obligations: {said}; {seconds:.0f} s")
+    return 1 if rejected or (open_ and not given.allow_missing) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

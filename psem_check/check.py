@@ -1,0 +1,199 @@
+"""A certificate, checked: each claim's steps gone through, and each obligation's proof."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from psem_check.graphs import Graph, asked, plain, question
+from psem_check.proofs import check_proof
+from psem_check.terms import Rejected
+from psem_check.tree import ASSUMES, DEFINES, Obligation, Part, Theorem
+
+MISSING = "it has no proof"
+
+
+@dataclass(frozen=True)
+class Open:
+    """An obligation without a proof that was checked, and why."""
+
+    claim: str
+    name: str
+    why: str
+
+    @property
+    def missing(self) -> bool:
+        """Whether the certificate itself says that it has no proof."""
+        return self.why.startswith(MISSING)
+
+
+@dataclass
+class Checked:
+    """A claim of which every step follows its rule."""
+
+    id: str
+    statement: str
+    verdict: str
+    theorems: list[tuple[Part, Theorem]]
+    obligations: int
+    open: list[Open] = field(default_factory=list)
+
+
+def key_of(question: str) -> str:
+    """By which a certificate lists the proof of a question."""
+    return hashlib.sha256(question.encode()).hexdigest()
+
+
+@dataclass
+class Proofs:
+    """The proofs of a certificate: each question is decided once."""
+
+    given: Mapping[str, Any]
+    _decided: dict[str, str] = field(default_factory=dict)
+
+    def why_open(self, text: str) -> str:
+        """Why a question has no checked proof; nothing if it has one."""
+        key = key_of(text)
+        if key not in self._decided:
+            self._decided[key] = self._decide(key, text)
+        return self._decided[key]
+
+    def _decide(self, key: str, text: str) -> str:
+        proof = self.given.get(key)
+        if proof is None:
+            return MISSING
+        if type(proof) is not dict:
+            return "its proof is no proof"
+        if set(proof) == {"missing"}:
+            return f"{MISSING}: {in_a_line(proof['missing'])}"
+        graph, facts = asked(text)
+        try:
+            check_proof(graph, facts, proof)
+        except Rejected as error:
+            return f"its proof is rejected: {error}"
+        except Exception as error:  # whatever is wrong with it, it proves nothing
+            return f"its proof cannot be read: {type(error).__name__}: {error}"
+        return ""
+
+
+def in_a_line(text: Any) -> str:
+    """Words of the certificate, which cannot pass for lines of the checker."""
+    return text if type(text) is str and text.isprintable() else ascii(text)
+
+
+def check(document: Mapping[str, Any]) -> Iterator[Checked]:
+    """The claims of a certificate, one by one. Raises Rejected at a step that breaks its rule."""
+    graph = Graph()
+    seen: set[str] = set()
+    try:
+        graph.read(document["sorts"], document["symbols"], document["terms"])
+        proofs = Proofs(document["proofs"])
+        for claim in document["claims"]:
+            if plain(claim["id"]) in seen:
+                raise Rejected(f"the claim {claim['id']} stands twice")
+            seen.add(claim["id"])
+            yield _claim(graph, claim, proofs)
+    except Rejected:
+        raise
+    except Exception as error:  # whatever is wrong with it, it shows nothing
+        raise Rejected(f"it is no certificate: {type(error).__name__}: {error}") from error
+
+
+def _claim(graph: Graph, claim: Mapping[str, Any], proofs: Proofs) -> Checked:
+    parts = [_part(graph, part, str(claim["id"])) for part in claim["parts"]]
+    returned = []
+    for number, which in claim["theorems"]:
+        part = parts[_natural(number, len(parts))]
+        theorem = part.theorems[_natural(which, len(part.theorems))]
+        if theorem.rule in (*DEFINES, *ASSUMES, "instance"):
+            raise Rejected(f"{claim['id']}: {theorem.name} is a {theorem.rule}: it is not proved there")
+        returned.append((part, theorem))
+    if not returned:
+        raise Rejected(f"{claim['id']}: it has no theorem")
+    verdict = "refuted" if returned[0][1].rule == "refute" else "proved"
+    if claim["verdict"] != verdict:
+        raise Rejected(f"{claim['id']}: it is {verdict}, and not {claim['verdict']}")
+    obligations = [(part, obligation) for part in parts for obligation in part.obligations]
+    found = Checked(claim["id"], in_a_line(claim["statement"]), verdict, returned, len(obligations))
+    for part, obligation in obligations:
+        why = proofs.why_open(question(part.terms, obligation.facts))
+        if why:
+            found.open.append(Open(found.id, obligation.name, why))
+    return found
+
+
+def _part(graph: Graph, given: Mapping[str, Any], claim: str) -> Part:
+    symbols = frozenset(map(graph.symbol, given["symbols"]))
+    variables = frozenset(map(graph.symbol, given["variables"]))
+    if any(graph.terms.symbols[v].arguments for v in variables) or not variables <= symbols:
+        raise Rejected(f"{claim}: a variable with arguments, or of another part")
+    names = [graph.terms.symbols[s].name for s in symbols]
+    if len(set(names)) != len(names):
+        raise Rejected(f"{claim}: two symbols have the same name")
+    part = Part(graph.terms, variables, symbols)
+    for number, step in enumerate(given["steps"]):
+        try:
+            part.take(_with_terms(graph, step))
+        except Rejected as error:
+            raise Rejected(f"{given['name']}: step {number}, {step.get('name')}: {error}") from error
+        except Exception as error:  # whatever is wrong with it, it is no step
+            raise Rejected(
+                f"{given['name']}: step {number} is no step: {type(error).__name__}: {error}"
+            ) from error
+    return part
+
+
+def obligations(document: Mapping[str, Any]) -> Iterator[tuple[str, Obligation, str]]:
+    """All obligations of a certificate, with their claims and questions, without any proof."""
+    graph = Graph()
+    graph.read(document["sorts"], document["symbols"], document["terms"])
+    for claim in document["claims"]:
+        for given in claim["parts"]:
+            part = _part(graph, given, claim["id"])
+            for obligation in part.obligations:
+                yield claim["id"], obligation, question(part.terms, obligation.facts)
+
+
+def _natural(number: Any, below: int) -> int:
+    if type(number) is not int or not 0 <= number < below:
+        raise Rejected(f"{number!r} is not one of {below}")
+    return number
+
+
+def _with_terms(graph: Graph, step: Mapping[str, Any]) -> dict[str, Any]:
+    """A step with terms and symbols in place of their numbers in the file."""
+    rule = step["rule"]
+
+    def term(number: Any) -> int:
+        return graph.term(number)
+
+    def terms(numbers: Any) -> list[int]:
+        return [graph.term(n) for n in _listed(numbers)]
+
+    def pairs(values: Any) -> list[list[int]]:
+        return [[graph.term(variable), graph.term(value)] for variable, value in _listed(values)]
+
+    def many(values: Any) -> list[list[list[int]]]:
+        return [pairs(each) for each in _listed(values)]
+
+    def symbols(numbers: Any) -> list[int]:
+        return [graph.symbol(n) for n in _listed(numbers)]
+
+    readers: dict[str, Callable[[Any], Any]] = {
+        **dict.fromkeys(("index", "goal", "formula", "body", "witness", "claim"), term),
+        **dict.fromkeys(("params", "variables", "given"), terms),
+        **dict.fromkeys(("symbol", "found"), graph.symbol),
+        "functions": symbols,
+        "values": pairs,
+        "at": many,
+        "base": term if rule == "recursion" else _listed,
+    }
+    return {key: readers.get(key, lambda same: same)(value) for key, value in step.items()}
+
+
+def _listed(given: Any) -> list[Any]:
+    if type(given) is not list:
+        raise Rejected(f"{str(given)[:40]} is not a list")
+    return given

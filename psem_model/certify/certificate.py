@@ -1,0 +1,67 @@
+"""Make a certificate of claims: prove them, and find a proof for each obligation."""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from proofs.registry import Result
+from psem_check.check import key_of, obligations
+from psem_model.certify.prover import proofs
+from psem_model.certify.tree import tree
+from psem_model.text.files import write_atomically
+from psem_model.text.places import BUILD
+
+Tell = Callable[[int, int], None]
+
+
+def kept() -> Path:
+    """Where proofs are kept, by the hash of what they are of. The checker checks them all the same."""
+    return BUILD / "proofs" / f"cvc5-{version('cvc5')}"
+
+
+def certificate(results: Sequence[Result], tell: Tell = lambda done, of: None) -> dict[str, Any]:
+    """All that was proved, with a proof for each obligation or the reason why there is none."""
+    document = tree(results)
+    questions = dict.fromkeys(text for _, _, text in obligations(document))
+    document["proofs"] = _proofs(list(questions), tell)
+    return document
+
+
+def _proofs(questions: Sequence[str], tell: Tell) -> dict[str, Any]:
+    folder = kept()
+    folder.mkdir(parents=True, exist_ok=True)
+    keys = {text: key_of(text) for text in questions}
+    found = {text: _read(folder / f"{key}.json") for text, key in keys.items()}
+    new = [text for text, proof in found.items() if proof is None]
+    for done, (text, proof) in enumerate(proofs(new), 1):
+        tell(done, len(new))
+        found[text] = proof
+        write_atomically(folder / f"{keys[text]}.json", json.dumps(proof, separators=(",", ":")))
+    return {keys[text]: proof for text, proof in found.items() if proof is not None}
+
+
+def _read(path: Path) -> Any:
+    """A proof that was kept; None if there is none, or it is damaged."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def compressed(document: Mapping[str, Any]) -> bytes:
+    return lzma.compress(json.dumps(document, separators=(",", ":")).encode(), preset=3)
+
+
+def missing(document: Mapping[str, Any]) -> list[str]:
+    """Why obligations have no proof, in sentences."""
+    given = document["proofs"]
+    keys = {
+        f"{claim} {obligation.name}": key_of(text) for claim, obligation, text in obligations(document)
+    }
+    without = {name: given.get(key, {"missing": "none was looked for"}) for name, key in keys.items()}
+    return [f"{name}: {p['missing']}" for name, p in without.items() if "missing" in p]

@@ -1,0 +1,118 @@
+"""How certificates are made: whatever goes wrong there, an obligation is at most left open."""
+
+import json
+
+import pytest
+
+from proofs.registry import prove, select
+from psem_check.check import check, key_of, obligations
+from psem_check.graphs import Graph, asked, question
+from psem_check.proofs import check_proof
+from psem_model.certify import certificate as certificates
+from psem_model.certify import prover
+from psem_model.certify.product_search import search
+from psem_model.certify.tree import tree
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(certificates, "BUILD", tmp_path)
+    return tmp_path
+
+
+def results(*ids):
+    return [prove(claim) for claim in select(ids)]
+
+
+def asking(sorts, symbols, nodes, facts):
+    """A question as the checker writes it."""
+    graph = Graph()
+    graph.read(sorts, symbols, nodes)
+    return question(graph.terms, [graph.term(fact) for fact in facts])
+
+
+# x of the reals, with 0 < x and not 0 < x / (x + 1)
+X = [["Real"]], [["x", [], 0]]
+NODES = [["apply", 0], ["real", 0, 1], ["<", 1, 0], ["real", 1, 1], ["+", 0, 3], ["/", 0, 4]]
+QUOTIENT = asking(*X, [*NODES, ["<", 1, 5], ["not", 6]], [2, 7])
+POSSIBLE = asking(*X, NODES, [2])
+
+
+def test_a_certificate_of_a_claim_is_checked(folder):
+    document = json.loads(json.dumps(certificates.certificate(results("S1", "E2"))))
+    assert [checked.open for checked in check(document)] == [[], []]
+    assert not certificates.missing(document)
+
+
+def test_proofs_are_kept_and_damaged_ones_are_made_again(folder, monkeypatch):
+    first = certificates.certificate(results("S1"))
+    (damaged, *_) = certificates.kept().iterdir()
+    damaged.write_text("{")
+    made = []
+
+    def noted(texts):
+        made.extend(texts)
+        return prover.proofs(texts)
+
+    monkeypatch.setattr(certificates, "proofs", noted)
+    assert certificates.certificate(results("S1")) == first
+    assert [f"{key_of(text)}.json" for text in made] == [damaged.name]
+
+
+def test_a_kept_proof_that_is_forged_is_rejected_by_the_checker(folder):
+    certificates.certificate(results("S1"))
+    for path in certificates.kept().iterdir():
+        path.write_text(json.dumps({"terms": [["false"]], "steps": [["assume", 0]]}))
+    (found,) = check(certificates.certificate(results("S1")))
+    assert len(found.open) == found.obligations
+
+
+def test_what_is_possible_has_no_proof_and_the_reasons_are_told():
+    ((text, proof),) = prover.proofs([POSSIBLE])
+    assert text == POSSIBLE
+    assert "cvc5: cvc5 says sat" in proof["missing"]
+    assert "products: none" in proof["missing"]
+
+
+def test_what_takes_too_long_is_stopped(monkeypatch):
+    def forever(text):
+        while True:
+            pass
+
+    monkeypatch.setattr(prover, "ways", lambda: [prover.Way("one", forever, 1)])
+    attempt = prover.Attempt(0, QUOTIENT, 0)
+    with open(attempt.start(), "rb") as answers:
+        attempt.answer = answers.read()
+    assert attempt.ended() == {"missing": "one: stopped after 1 s"}
+
+
+def test_products_show_what_a_quotient_is():
+    graph, facts = asked(QUOTIENT)
+    check_proof(graph, facts, search(QUOTIENT))
+
+
+def test_products_of_what_is_possible_are_not_found():
+    assert "missing" in search(POSSIBLE)
+
+
+def test_the_same_claims_have_the_same_tree():
+    first, second = (tree(results("C1", "T2")) for _ in range(2))
+    assert first == second
+
+
+def test_every_rule_of_the_kernel_is_exported():
+    document = tree(results("T1", "T2", "E4", "F2", "S1"))
+    used = {s["rule"] for c in document["claims"] for p in c["parts"] for s in p["steps"]}
+    rules = {"define", "recursion", "choose", "suppose", "axiom", "instance", "prove", "induct"}
+    assert used >= rules | {"refute"}
+    assert list(obligations(document))
+
+
+def test_the_checker_finds_the_hypotheses_and_axioms_that_the_kernel_tells():
+    proved = results("T2", "E4", "F2", "S1", "C1")
+    for result, checked in zip(proved, check(tree(proved)), strict=True):
+        under = [(part, which) for part, theorem in checked.theorems for which in theorem.under]
+        said = {part.hypotheses[which] for part, which in under if isinstance(which, int)}
+        reasoning = {which for _, which in under if isinstance(which, str)}
+        assert sorted({h.axiom for h in said if h.axiom} | reasoning) == result.axioms
+        assert sorted({h.name for h in said if not h.axiom}) == result.hypotheses

@@ -1,0 +1,304 @@
+"""Certificates with a step that breaks its rule: the checker names it, and checks nothing."""
+
+import pytest
+import z3
+
+from psem_check.check import check
+from psem_check.terms import Rejected
+from tests.support.certificates import changed, made, opened
+
+
+def proof(k):
+    """All rules: n <= total(n) <= twice(n), for a total made by recursion."""
+    n, m, x = k.integers("n m x")
+    start = k.fixed("start", z3.IntSort())
+    least = k.suppose("start_is_positive", [], start >= 1)
+    given = k.suppose("x_is_positive", [], x >= 1)
+    total, at_zero, then = k.recursion("total", [m], n, start, lambda before: before(m) + 1)
+    twice, doubled = k.define("twice", [m], 2 * m)
+    shown, found, _, serves = k.choose("even", [m], n, m == 2 * n)
+    holds = k.prove("sum_is_positive", x + start >= 2, uses=[least, given])
+    grows = k.induct("grows", n, total(m, n) >= n + 1, base=[at_zero, least], step=[then])
+    even = k.prove("even_is_twice", twice(found(m)) == m, [shown(m)], [doubled.at(m=found(m)), serves])
+    return (grows, even, holds, k.prove("grown", total(3, 4) >= 5, uses=[grows.at(m=3, n=4)]))
+
+
+CERTIFICATE = made(proof)
+
+
+@pytest.fixture
+def document():
+    return changed(CERTIFICATE)
+
+
+def step_of(document, name, rule=None):
+    (part,) = document["claims"][0]["parts"]
+    named = [s for s in part["steps"] if s.get("name") == name or s["rule"] == rule]
+    return named[0]
+
+
+def term(document, *node):
+    document["terms"].append(list(node))
+    return len(document["terms"]) - 1
+
+
+def symbol(document, name):
+    return next(i for i, (known, *_) in enumerate(document["symbols"]) if known == name)
+
+
+def constant(document, name):
+    return document["terms"].index(["apply", symbol(document, name)])
+
+
+def rejected(document):
+    with pytest.raises(Rejected) as caught:
+        list(check(document))
+    return str(caught.value)
+
+
+def test_a_certificate_of_all_rules_is_checked(document):
+    (found,) = check(document)
+    assert not found.open
+    assert found.verdict == "proved"
+
+
+def test_a_changed_goal_is_another_obligation(document):
+    step = step_of(document, "sum_is_positive")
+    left, _ = document["terms"][step["goal"]][1:]
+    three = term(document, "int", 3)
+    step["goal"] = term(document, ">=", left, three)
+    assert [each.name for each in opened(document)] == ["sum_is_positive"]
+
+
+def test_a_changed_hypothesis_is_another_obligation(document):
+    step = step_of(document, "start_is_positive")
+    left, _ = document["terms"][step["formula"]][1:]
+    step["formula"] = term(document, ">=", left, term(document, "int", 0))
+    assert {each.name for each in opened(document)} == {"sum_is_positive", "grows at 0"}
+
+
+def test_a_proof_of_another_obligation_is_none(document):
+    keys = list(document["proofs"])
+    first, second = (document["proofs"][key] for key in keys[:2])
+    document["proofs"][keys[0]], document["proofs"][keys[1]] = second, first
+    assert opened(document)
+
+
+def test_a_key_that_is_cut_off_is_of_no_obligation(document):
+    document["proofs"] = {key[:8]: proof for key, proof in document["proofs"].items()}
+    assert all(each.missing for each in opened(document))
+
+
+def test_what_a_certificate_leaves_open_is_not_checked(document):
+    for key in document["proofs"]:
+        document["proofs"][key] = {"missing": "no reason"}
+    (found,) = check(document)
+    assert len(found.open) == found.obligations
+    assert all(each.missing for each in found.open)
+
+
+def test_a_variable_that_a_hypothesis_fixes_has_no_instance(document):
+    (part,) = document["claims"][0]["parts"]
+    x, three = constant(document, "x"), term(document, "int", 3)
+    fixed = [s["name"] for s in part["steps"] if "name" in s].index("x_is_positive")
+    part["steps"].append({"rule": "instance", "of": fixed, "values": [[x, three]]})
+    assert "fixed by a hypothesis" in rejected(document)
+
+
+def test_an_index_that_a_hypothesis_fixes_has_no_induction(document):
+    step = step_of(document, "x_is_positive")
+    n = constant(document, "n")
+    step["formula"] = term(document, ">=", n, term(document, "int", 1))
+    step_of(document, "grows")["base"].append(1)
+    assert "fixed by a hypothesis" in rejected(document)
+
+
+def test_the_induction_hypothesis_is_of_the_index_alone(document):
+    n = constant(document, "n")
+    step_of(document, "grows")["at"] = [[[n, term(document, "int", 7)]]]
+    assert "index alone" in rejected(document)
+
+
+def test_a_recursion_may_not_apply_itself_at_another_index(document):
+    step = step_of(document, "total", "recursion")
+    n, m = constant(document, "n"), constant(document, "m")
+    following = term(document, "+", n, term(document, "int", 1))
+    step["body"] = term(document, "apply", symbol(document, "total"), m, following)
+    assert "the value before it" in rejected(document)
+
+
+def test_a_definition_may_not_mention_itself(document):
+    step = step_of(document, "twice")
+    m = constant(document, "m")
+    itself = term(document, "apply", symbol(document, "twice"), m)
+    step["body"] = term(document, "+", itself, term(document, "int", 1))
+    assert "not a new symbol" in rejected(document)
+
+
+def test_a_definition_leaves_no_variable_open(document):
+    step_of(document, "twice")["body"] = constant(document, "x")
+    assert "open" in rejected(document)
+
+
+def test_a_symbol_is_defined_once(document):
+    (part,) = document["claims"][0]["parts"]
+    again = {**step_of(document, "twice"), "name": "again"}
+    part["steps"].append(again)
+    assert "not a new symbol" in rejected(document)
+
+
+def test_a_theorem_rests_on_no_later_one(document):
+    step_of(document, "sum_is_positive")["uses"] = [99]
+    assert "not there yet" in rejected(document)
+
+
+def test_no_theorem_is_a_definition_or_a_hypothesis(document):
+    document["claims"][0]["theorems"] = [[0, 0]]
+    assert "not proved there" in rejected(document)
+
+
+def test_a_claim_without_theorems_is_none(document):
+    document["claims"][0]["theorems"] = []
+    assert "no theorem" in rejected(document)
+
+
+def test_a_verdict_is_what_the_theorems_say(document):
+    document["claims"][0]["verdict"] = "refuted"
+    assert "not refuted" in rejected(document)
+
+
+def test_an_axiom_is_one_of_the_list(document):
+    (part,) = document["claims"][0]["parts"]
+    axiom = {"rule": "axiom", "name": "a", "axiom_name": "falsity", "variables": []}
+    part["steps"].insert(0, {**axiom, "functions": [symbol(document, "total")]})
+    assert "not an axiom" in rejected(document)
+
+
+def test_an_axiom_is_of_a_function_of_which_nothing_is_said(document):
+    (part,) = document["claims"][0]["parts"]
+    axiom = {"rule": "axiom", "name": "a", "axiom_name": "determinism"}
+    variables = [constant(document, "m")]
+    twice = symbol(document, "twice")
+    part["steps"].append({**axiom, "functions": [twice, twice], "variables": variables})
+    assert "said of the function" in rejected(document)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        ("+", "x", "real"),
+        ("and", "x", "x"),
+        ("=", "x", "real"),
+        ("ite", "x", "x", "x"),
+        ("and", "true"),
+        ("<", "x"),
+        ("to_real", "real"),
+        ("/", "x", "x"),
+        ("select", "x", "x"),
+        ("forall", "true"),
+        ("value", 0, 0),
+        ("apply", -1),
+        ("int", 1.5),
+        ("int", True),
+        ("real", 1, 0),
+        (["and"], "x"),
+        (),
+    ],
+)
+def test_a_term_has_one_sort(document, node):
+    known = {
+        "x": constant(document, "x"),
+        "real": term(document, "real", 1, 2),
+        "true": term(document, "true"),
+    }
+    term(document, *(known.get(part, part) if isinstance(part, str) else part for part in node[:1]))
+    document["terms"][-1] += [known.get(p, p) if isinstance(p, str) else p for p in node[1:]]
+    rejected(document)
+
+
+@pytest.mark.parametrize("key", ["rule", "name", "goal", "given", "uses"])
+def test_a_step_without_a_part_of_it_is_none(document, key):
+    del step_of(document, "sum_is_positive")[key]
+    assert "no step" in rejected(document) or "not a rule" in rejected(document)
+
+
+@pytest.mark.parametrize("wrong", [None, [], {}, "1", -1, 10**9, True])
+def test_a_number_that_refers_to_nothing_is_rejected(document, wrong):
+    step_of(document, "sum_is_positive")["goal"] = wrong
+    rejected(document)
+
+
+def test_a_symbol_of_another_part_is_not_there(document):
+    (part,) = document["claims"][0]["parts"]
+    part["symbols"].remove(symbol(document, "twice"))
+    assert "not a new symbol" in rejected(document) or "another part" in rejected(document)
+
+
+@pytest.mark.parametrize("name", ["", "x y", "x\n", "and", "n\u0430", "1", "if"])
+def test_a_name_cannot_be_taken_for_anything_else(document, name):
+    document["symbols"][symbol(document, "x")][0] = name
+    assert "plain name" in rejected(document)
+
+
+def test_two_symbols_of_a_part_have_two_names(document):
+    document["symbols"][symbol(document, "x")][0] = "m"
+    assert "same name" in rejected(document)
+
+
+def test_words_of_a_certificate_stay_in_their_line(document):
+    document["claims"][0]["statement"] = "It holds.\nY proved: checked"
+    (found,) = check(document)
+    assert "\n" not in found.statement
+
+
+def arrays(k):
+    """Arrays of zeros are equal, and an integer times itself can be itself."""
+    i, y = k.integers("i y")
+    a, b = (k.fixed(name, z3.ArraySort(z3.IntSort(), z3.IntSort())) for name in "ab")
+    zeros = [k.suppose(f"{array}_is_zero", [i], array[i] == 0) for array in (a, b)]
+    alike = k.prove("they_agree", a[i] == b[i], uses=zeros)
+    other = k.prove("they_agree_at", z3.Implies(i == y, a[i] == b[i]), uses=zeros)
+    refuted = k.refute("squares_differ", y * y != y, [y], lambda y: y * y != y)
+    assert other
+    return (k.extend("they_are_equal", alike, i), refuted)
+
+
+ARRAYS = made(arrays)
+
+
+def test_arrays_that_agree_are_equal():
+    (found,) = check(ARRAYS)
+    assert not found.open
+
+
+@pytest.mark.parametrize("wrong", ["they_agree_at", "a_is_zero"])
+def test_arrays_are_equal_if_they_agree_at_an_arbitrary_index(wrong):
+    document = changed(ARRAYS)
+    (part,) = document["claims"][0]["parts"]
+    names = [s.get("name") for s in part["steps"] if s["rule"] != "instance"]
+    step_of(document, "they_are_equal")["pointwise"] = names.index(wrong)
+    assert "not an equation" in rejected(document)
+
+
+def test_arrays_that_agree_at_an_index_that_is_fixed_need_not_be_equal():
+    document = changed(ARRAYS)
+    step_of(document, "a_is_zero")["variables"] = []
+    assert "fixed by a hypothesis" in rejected(document)
+
+
+def test_values_that_do_not_refute_are_rejected():
+    document = changed(ARRAYS)
+    step = step_of(document, "squares_differ")
+    step["values"][0][1] = term(document, "int", 2)
+    assert "do not refute" in rejected(document)
+    step["values"] = []
+    assert "do not decide" in rejected(document)
+
+
+def test_a_counterexample_is_no_fact():
+    document = changed(ARRAYS)
+    (part,) = document["claims"][0]["parts"]
+    part["steps"].append({"rule": "instance", "of": len(part["steps"]) - 2, "values": []})
+    numbers = [s["rule"] for s in part["steps"]]
+    part["steps"][-1]["of"] = numbers.index("refute")
+    assert "not a fact" in rejected(document)

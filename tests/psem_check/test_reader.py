@@ -1,0 +1,122 @@
+"""Files that are no certificates, or too much of one."""
+
+import json
+import lzma
+
+import pytest
+
+from psem_check.__main__ import main
+from psem_check.graphs import Graph, asked, question
+from psem_check.proofs import check_proof
+from psem_check.reader import read
+from psem_check.terms import INT, Rejected, Symbol, Terms
+from tests.support.certificates import changed, of_claims
+
+SOUND = of_claims("S1")
+
+
+def written(tmp_path, data, name="c.json"):
+    path = tmp_path / name
+    path.write_bytes(data if isinstance(data, bytes) else json.dumps(data).encode())
+    return path
+
+
+def test_a_certificate_of_a_claim_is_checked(tmp_path, capsys):
+    path = written(tmp_path, lzma.compress(json.dumps(SOUND).encode()), "c.json.xz")
+    assert main([str(path)]) == 0
+    printed = capsys.readouterr().out
+    assert "S1 proved: checked (5 obligations)" in printed
+    assert "theorem every_element_is_owned" in printed
+    assert "definition of is_owned" in printed
+
+
+def test_missing_proofs_are_counted_and_never_pass_for_checked(tmp_path, capsys):
+    document = changed(SOUND)
+    first = next(iter(document["proofs"]))
+    document["proofs"][first] = {"missing": "none found"}
+    path = written(tmp_path, document)
+    assert main([str(path), "--brief"]) == 1
+    assert "checked but for 1 obligations" in capsys.readouterr().out
+    assert main([str(path), "--allow-missing"]) == 0
+
+
+def test_a_proof_that_is_wrong_is_not_allowed_to_be_missing(tmp_path, capsys):
+    document = changed(SOUND)
+    for proof in document["proofs"].values():
+        proof["steps"].pop()
+    assert main([str(written(tmp_path, document)), "--allow-missing"]) == 1
+    assert "its proof is rejected" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"nothing",
+        b"[" * 100_000 + b"]" * 100_000,
+        b'{"certificate": 1, "certificate": 1}',
+        b'{"certificate": NaN}',
+        b'{"certificate": 1.0}',
+        b"\xff\xfe",
+    ],
+)
+def test_what_is_no_certificate_is_refused_in_a_line(tmp_path, capsys, data):
+    assert main([str(written(tmp_path, data))]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path):
+    text = json.dumps(SOUND).replace('"claims"', '"proofs": {}, "claims"', 1)
+    with pytest.raises(Rejected, match="twice"):
+        read(written(tmp_path, text.encode()))
+
+
+def test_a_file_that_is_cut_off_or_not_there_is_refused(tmp_path):
+    data = lzma.compress(json.dumps(SOUND).encode())
+    with pytest.raises(Rejected, match="cut off"):
+        read(written(tmp_path, data[: len(data) // 2], "c.json.xz"))
+    assert main([str(tmp_path / "nothing.json")]) == 2
+
+
+def test_deep_terms_are_no_matter():
+    terms = Terms()
+    terms.symbols = [Symbol("x", (), INT)]
+    x = deep = terms.apply(0)
+    for _ in range(200_000):
+        deep = terms.make("neg", deep)
+    same = terms.make("=", terms.substitute(deep, {x: x}), deep)
+    graph, facts = asked(question(terms, [terms.negation(same)]))
+    number = len(graph.numbers)
+    equal = graph.numbers.index(graph.terms.arguments[facts[0]][0])
+    proof = {
+        "terms": [["false"]],
+        "steps": [
+            ["assume", graph.numbers.index(facts[0])],
+            ["arith_poly_norm", equal],
+            ["contra", number, [1, 0]],
+        ],
+    }
+    check_proof(graph, facts, proof)
+
+
+def test_a_million_steps_are_no_matter():
+    graph = Graph()
+    graph.read([["Bool"]], [["p", [], 0]], [["apply", 0], ["not", 0], ["false"]])
+    facts = [graph.term(0), graph.term(1)]
+    steps = [["assume", 0], ["assume", 1]]
+    steps += [["and_intro", 0, [0]]] * 1_000_000
+    steps.append(["contra", 2, [1_000_001, 1]])
+    check_proof(graph, facts, {"terms": [], "steps": steps})
+
+
+def test_sorts_within_sorts_have_a_bound():
+    sorts = [["Int"]] + [["Array", n, n] for n in range(1000)]
+    with pytest.raises(Rejected, match="too deep"):
+        Graph().read(sorts, [], [])
+
+
+def test_a_sort_is_declared_once():
+    with pytest.raises(Rejected, match="twice"):
+        Graph().read([["Values", "Mode", ["R"]], ["Values", "Mode", ["R", "S"]]], [], [])

@@ -1,0 +1,142 @@
+"""Certificates of small kernels, and terms of certificates as the solver's."""
+
+import copy
+import json
+from functools import cache, reduce
+
+import z3
+
+from proofs.registry import Claim, prove, select
+from psem_check.check import check, key_of, obligations
+from psem_check.terms import BOOL, INT, REAL
+from psem_model.certify.cvc5_proofs import prove as by_cvc5
+from psem_model.certify.tree import tree
+
+
+def claim(id="X"):
+    return Claim(id, "area", "It holds.", "", "", (), "", "proved")
+
+
+def certified(results):
+    """The certificate of some results, its proofs made in this process."""
+    document = tree(results)
+    questions = {text for _, _, text in obligations(document)}
+    document["proofs"] = {key_of(text): by_cvc5(text) for text in questions}
+    return document
+
+
+def made(proof):
+    """The certificate of what a function proves."""
+    result = prove(claim(), proof)
+    assert not result.failure, result.failure
+    return certified([result])
+
+
+@cache
+def _of_claims(ids):
+    return json.dumps(certified([prove(each) for each in select(ids)]))
+
+
+def of_claims(*ids):
+    return json.loads(_of_claims(ids))
+
+
+def changed(document):
+    """A copy to be changed."""
+    return copy.deepcopy(document)
+
+
+def opened(document):
+    """What is not checked of a certificate, over all claims."""
+    return [each for checked in check(document) for each in checked.open]
+
+
+class Solver:
+    """Terms of a graph, as z3's."""
+
+    def __init__(self, terms):
+        self.terms = terms
+        self.done = {}
+
+    def sort(self, sort):
+        plain = {BOOL: z3.BoolSort, INT: z3.IntSort, REAL: z3.RealSort}
+        if sort in plain:
+            return plain[sort]()
+        if sort[0] == "Array":
+            return z3.ArraySort(self.sort(sort[1]), self.sort(sort[2]))
+        if sort[0] == "Values":
+            return self.enumeration(sort)[0]
+        return z3.DeclareSort(sort[1])
+
+    def enumeration(self, sort):
+        key = ("enumeration", sort)
+        if key not in self.done:
+            names = [f"{sort[1]}_{name}" for name in sort[2]]
+            self.done[key] = z3.EnumSort(f"{sort[1]}_{len(names)}_{id(self)}", names)
+        return self.done[key]
+
+    def of(self, term):
+        for here in self.terms.below([term]):
+            if here not in self.done:
+                arguments = [self.done[a] for a in self.terms.arguments[here]]
+                self.done[here] = self.made(self.terms.heads[here], arguments)
+        return self.done[term]
+
+    def made(self, head, arguments):
+        if isinstance(head, str):
+            return OPERATORS[head](*arguments)
+        kind, what = head[0], head[1]
+        if kind == "symbol":
+            said = self.terms.symbols[what]
+            sorts = [self.sort(s) for s in (*said.arguments, said.sort)]
+            return z3.Function(f"{said.name}_{what}", *sorts)(*arguments)
+        if kind == "value":
+            return self.enumeration(what)[1][head[2]]
+        return {"bool": z3.BoolVal, "int": z3.IntVal, "real": z3.RealVal}[kind](what)
+
+    def follows(self, premises, conclusion):
+        """Whether the conclusion follows: True, False, or None if the solver cannot tell."""
+        solver = z3.Solver()
+        solver.set("timeout", 2000)
+        solver.add(*map(self.of, premises), z3.Not(self.of(conclusion)))
+        return {"unsat": True, "sat": False}.get(str(solver.check()))
+
+
+def _if_zero(otherwise, total):
+    return lambda a, b: z3.If(b == 0, otherwise(a), total(a, b))
+
+
+def _nothing(a):
+    return z3.RealVal(0) if a.is_real() else z3.IntVal(0)
+
+
+OPERATORS = {
+    "not": z3.Not,
+    "and": z3.And,
+    "or": z3.Or,
+    "=>": z3.Implies,
+    "xor": z3.Xor,
+    "=": lambda a, b: a == b,
+    "distinct": z3.Distinct,
+    "ite": z3.If,
+    "+": lambda *a: z3.Sum(a),
+    "*": lambda *a: reduce(lambda x, y: x * y, a),
+    "-": lambda a, b: a - b,
+    "neg": lambda a: -a,
+    "abs": lambda a: z3.If(a >= 0, a, -a),
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "/": lambda a, b: a / b,
+    "div": lambda a, b: a / b,
+    "mod": lambda a, b: a % b,
+    "/_total": _if_zero(_nothing, lambda a, b: a / b),
+    "div_total": _if_zero(_nothing, lambda a, b: a / b),
+    "mod_total": _if_zero(lambda a: a, lambda a, b: a % b),
+    "to_real": z3.ToReal,
+    "to_int": z3.ToInt,
+    "is_int": z3.IsInt,
+    "select": z3.Select,
+    "store": z3.Store,
+}

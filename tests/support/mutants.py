@@ -1,0 +1,123 @@
+"""Steps of proofs with something changed: what the checker still accepts must be valid all the same."""
+
+import random
+from collections import Counter
+
+from psem_check.graphs import asked
+from psem_check.proofs import Steps
+from psem_check.terms import BOOL, Rejected
+from tests.support.certificates import Solver
+
+ALIKE = [
+    ("<", "<=", ">", ">=", "="),
+    ("and", "or", "=>", "xor", "="),
+    ("+", "*", "-"),
+    ("/", "/_total"),
+    ("div", "mod", "div_total", "mod_total"),
+    ("neg", "abs"),
+]
+
+
+class Mutants:
+    """The steps of one proof, and changed ones."""
+
+    def __init__(self, text, proof, choose):
+        self.choose = choose
+        graph, self.facts = asked(text)
+        graph.more(proof["terms"])
+        self.steps = Steps(graph)
+        self.terms = graph.terms
+        self.known = []  # (rule, premises, conclusion, more)
+        for step in proof["steps"]:
+            self.steps.take(*step)
+            premises = [self.steps.conclusions[p] for p in (step[2] if len(step) > 2 else [])]
+            if step[0] not in ("assume", "scope"):
+                self.known.append((step[0], premises, self.steps.conclusions[-1], step[3:]))
+        self.solver = Solver(self.terms)
+
+    def other(self, term):
+        """Another term of the same sort."""
+        sort = self.terms.sorts[term]
+        few = [self.choose.randrange(len(self.terms.heads)) for _ in range(20)]
+        return next((t for t in few if self.terms.sorts[t] == sort and t != term), term)
+
+    def changed(self, term):
+        """The term with one change, somewhere in it."""
+        terms = self.terms
+        arguments = list(terms.arguments[term])
+        if arguments and self.choose.random() < 0.7:
+            which = self.choose.randrange(len(arguments))
+            arguments[which] = self.changed(arguments[which])
+            return terms.make(terms.heads[term], *arguments)
+        return self.choose.choice([self.other, self.with_another_head, self.rearranged])(term)
+
+    def with_another_head(self, term):
+        head, arguments = self.terms.heads[term], self.terms.arguments[term]
+        if isinstance(head, tuple) and head[0] in ("int", "real"):
+            return self.terms.make((head[0], head[1] + self.choose.choice([-1, 1])))
+        heads = [other for group in ALIKE if head in group for other in group]
+        if heads:
+            return self.terms.make(self.choose.choice(heads), *arguments)
+        return self.terms.negation(term) if self.terms.sorts[term] == BOOL else self.other(term)
+
+    def rearranged(self, term):
+        arguments = list(self.terms.arguments[term])
+        if not arguments:
+            return self.other(term)
+        if len(arguments) > 2 and self.choose.random() < 0.5:
+            del arguments[self.choose.randrange(len(arguments))]
+        self.choose.shuffle(arguments)
+        return self.terms.make(self.terms.heads[term], *arguments)
+
+    def perturbed(self, given):
+        """Lists of numbers with one of them changed."""
+        if isinstance(given, list) and given:
+            which = self.choose.randrange(len(given))
+            return [*given[:which], self.perturbed(given[which]), *given[which + 1 :]]
+        if isinstance(given, bool):
+            return not given
+        return given + self.choose.choice([-1, 1]) if isinstance(given, int) else given
+
+    def mutant(self, step, rules):
+        rule, premises, conclusion, more = step
+        kind = self.choose.choice(["conclusion", "conclusion", "premise", "rule", "more"])
+        if kind == "premise" and premises:
+            which = self.choose.randrange(len(premises))
+            same = self.other(premises[which])
+            new = self.changed(premises[which]) if self.choose.random() < 0.5 else same
+            return rule, [*premises[:which], new, *premises[which + 1 :]], conclusion, more
+        if kind == "more" and more:
+            return rule, premises, conclusion, self.perturbed(more)
+        if kind == "rule":
+            return self.choose.choice(rules), premises, conclusion, more
+        return rule, premises, self.changed(conclusion), more
+
+    def tried(self, step, rules):
+        """What came of a mutant: rejected, valid, INVALID or unknown."""
+        try:
+            rule, premises, conclusion, more = self.mutant(step, rules)
+            if self.terms.sorts[conclusion] != BOOL or (rule, premises, conclusion, more) == step:
+                return "same"
+            accepted = self.steps._follows(rule, premises, conclusion, more)
+        except (Rejected, ValueError, TypeError, IndexError):
+            return "rejected"
+        if not accepted:
+            return "rejected"
+        valid = self.solver.follows(premises, conclusion)
+        return {True: "valid", False: f"INVALID {rule}", None: "unknown"}[valid]
+
+
+def tried(proofs, count, seed):
+    """What came of so many mutants, as many of each rule; `proofs`: questions and their proofs."""
+    choose = random.Random(seed)
+    made = [Mutants(text, proof, choose) for text, proof in proofs]
+    by_rule = {}
+    for each in made:
+        for step in each.known:
+            by_rule.setdefault(step[0], []).append((each, step))
+    rules = sorted(by_rule)
+    found = Counter()
+    for _ in range(count):
+        each, step = choose.choice(by_rule[choose.choice(rules)])
+        found[each.tried(step, rules)] += 1
+    return found, rules
