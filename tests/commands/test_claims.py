@@ -202,7 +202,7 @@ def test_hypotheses_are_printed_in_full_whatever_the_width(psem, wide, columns):
     for assumed in json.loads(found)["claims"][0]["assumed"]:
         assert assumed["name"] in rests
         assert "".join(assumed["for_all"].split()) in rests
-    for name in ("devices_apply_their_gradients", "the_single_device_trains"):
+    for name in ("devices_run_the_lines", "the_single_device_trains"):
         assert name in rests
 
 

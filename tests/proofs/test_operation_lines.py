@@ -258,8 +258,8 @@ MUTANTS = [
         "outside its slice a device has what is new",
         "proofs",
         "operation_lines.py",
-        'return self._write("keep", new, self._copy(old))',
-        'return self._write("keep", old, self._copy(new))',
+        'self._write("keep", new, self._copy(old), axis=axis, shift=shift)',
+        'self._write("keep", old, self._copy(new), axis=axis, shift=shift)',
     ),
     (
         "the second use is the first",
