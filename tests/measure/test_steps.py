@@ -154,7 +154,7 @@ def test_what_is_rejected_is_not_predicted(file):
 
 @pytest.mark.parametrize(("strategy", "sizes"), [("zero1 * tp+sp", "2x2"), ("tp+sp * cp", "2x2")])
 def test_a_file_is_told_of_as_the_product_that_it_is_derived_from(strategy, sizes, file):
-    one = Asked("predict", strategy, devices=sizes, model=SHAPE)
+    one = Asked("predict", strategy, devices=sizes, model=SHAPE, profile="textbook")
     other = Asked("predict", schedule=file(text_of(strategy)), devices=sizes, model=SHAPE)
     told, of_file = (predicted(read(asked)).data for asked in (one, other))
     for name, part in told["parts"].items():

@@ -169,7 +169,7 @@ def test_what_a_layer_sends_is_what_psem_predict_says(strategy, held, layer):
 def test_what_is_kept_for_backward_is_what_psem_predict_says(strategy, again, layer):
     values, options = layer
     experts = {"experts": values["E"], "chosen": values["k"]} if strategy == "ep" else {}
-    options |= {"recompute": again, **experts}
+    options |= {"recompute": again, "profile": "textbook", **experts}
     parts_ = predicted(strategy, devices=values["n"], **options)["parts"]
     listed = [r for r in rows("activations") if (r["part"], r["strategy"]) == ("layer", strategy)]
     by_again = {r["made again"]: r["bytes"] for r in listed}
