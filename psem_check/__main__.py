@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import io
+import os
 import sys
 import time
 from pathlib import Path
 
-from psem_check.check import check
+from psem_check.check import check, in_a_line
 from psem_check.printing import lines_of
 from psem_check.reader import read
 from psem_check.terms import Rejected
@@ -24,7 +26,7 @@ def main(arguments: list[str]) -> int:
     try:
         document = read(given.certificate)
     except (OSError, Rejected) as error:
-        print(f"psem_check: {given.certificate}: {error}", file=sys.stderr)
+        print(f"psem_check: {given.certificate}: {in_a_line(str(error))}", file=sys.stderr)
         return 2
     count = obligations = open_ = rejected = 0
     try:
@@ -36,7 +38,10 @@ def main(arguments: list[str]) -> int:
             for line in lines_of(claim, given.brief):
                 print(line)
     except Rejected as error:
-        print(f"REJECTED: {error}")
+        print(f"REJECTED: {in_a_line(str(error))}")
+        return 1
+    if not count:
+        print("REJECTED: it has no claim")
         return 1
     said = f"checked but for {open_} obligations" if open_ else "checked"
     seconds = time.perf_counter() - start
@@ -44,5 +49,22 @@ def main(arguments: list[str]) -> int:
     return 1 if rejected or (open_ and not given.allow_missing) else 0
 
 
+def _run(arguments: list[str]) -> int:
+    """The same, where output may end early, or a key be pressed."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = main(arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nothing is left to be written at the end
+        print(f"psem_check: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 2
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(_run(sys.argv[1:]))

@@ -72,9 +72,9 @@ class Proofs:
         try:
             check_proof(graph, facts, proof)
         except Rejected as error:
-            return f"its proof is rejected: {error}"
+            return f"its proof is rejected: {in_a_line(str(error))}"
         except Exception as error:  # whatever is wrong with it, it proves nothing
-            return f"its proof cannot be read: {type(error).__name__}: {error}"
+            return f"its proof cannot be read: {type(error).__name__}: {in_a_line(str(error))}"
         return ""
 
 

@@ -16,6 +16,7 @@ Polynomial: TypeAlias = Mapping[tuple[Term, ...], Fraction]
 
 ONE: tuple[Term, ...] = ()
 LARGEST = 20_000  # monomials
+DIGITS = 1 << 16  # bits of a factor
 
 
 def plus(left: Polynomial, right: Polynomial, times: Fraction | int = 1) -> Polynomial:
@@ -37,6 +38,8 @@ def product(left: Polynomial, right: Polynomial) -> Polynomial:
     for monomial, factor in left.items():
         shifted = {tuple(sorted(monomial + other)): value for other, value in right.items()}
         made = plus(made, shifted, factor)
+    if any(value.numerator.bit_length() > DIGITS for value in made.values()):
+        raise Rejected("a number is too large")
     return made
 
 

@@ -135,9 +135,14 @@ class Part:
         self._conclude(Theorem(f"{name} shown", "choose", (body,), holds), symbol)
         serves = self.terms.substitute(body, {witness: one})
         self._conclude(Theorem(f"{name} found", "choose", (holds,), serves), symbol)
+        self.definitions[found] = self.definitions[symbol]
 
-    def _suppose(self, name: str, variables: list[Term], formula: Term, axiom: str = "") -> None:
+    def _suppose(self, name: str, variables: list[Term], formula: Term) -> None:
         """A hypothesis; the variables that it does not speak of for all values, it fixes."""
+        self._assume(name, variables, formula, "")
+
+    def _assume(self, name: str, variables: list[Term], formula: Term, axiom: str) -> None:
+        """A hypothesis, or an axiom of the list, by its name there."""
         self._parameters(variables)
         self._formulas([formula])
         self._says([formula])
@@ -155,7 +160,7 @@ class Part:
         if not self.terms.symbols[function].arguments or function in self._said or function in others:
             raise Rejected(f"{name}: something is said of the function already")
         self._parameters(variables)
-        self._suppose(name, variables, axiom(self.terms, axiom_name, functions, variables), axiom_name)
+        self._assume(name, variables, axiom(self.terms, axiom_name, functions, variables), axiom_name)
 
     # ------------------------------------------------------------------ rules
     def _instance(self, of: int, values: list[list[Term]]) -> None:

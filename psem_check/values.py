@@ -11,9 +11,11 @@ from typing import Any
 
 from psem_check.terms import Head, Term, Terms
 
+LARGEST = 1 << 16  # bits of a number
+
 
 class NoValue(Exception):
-    """The term has a symbol, or divides by zero: it is worth nothing in particular."""
+    """The term has a symbol, divides by zero, or is too large: it is worth nothing in particular."""
 
 
 def value_of(terms: Terms, term: Term) -> Any:
@@ -56,9 +58,15 @@ def _applied(head: Head, worth: list[Any]) -> Any:
         return (
             Fraction(head[1]) if head[0] in ("int", "real") else head[1] if head[0] == "bool" else head
         )
-    if head in _OPERATORS:
-        return _OPERATORS[head](*worth)
-    raise NoValue
+    if head not in _OPERATORS:
+        raise NoValue
+    found = _OPERATORS[head](*worth)
+    if (
+        isinstance(found, Fraction)
+        and max(found.numerator.bit_length(), found.denominator.bit_length()) > LARGEST
+    ):
+        raise NoValue
+    return found
 
 
 def _divided(a: Fraction, b: Fraction) -> Fraction:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import cache
 from pathlib import Path
@@ -81,6 +81,8 @@ class _Reader:
             choose(named(self.path), key, known)
 
     def words(self, key: str, given: Any) -> str:
+        if given is None:
+            raise BadInput(f"{named(self.path)}: {key} is missing; expected words")
         if not isinstance(given, str) or not given:
             raise self.wrong(key, given, "words")
         return given
@@ -114,7 +116,17 @@ class _Reader:
 
     # ------------------------------------------------------------------ what a difference changes
     def inside(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, inside=profile.inside | self.names(key, given, value_names()))
+        found = self.names(key, given, value_names())
+        self.not_handed_on(key, found)
+        return replace(profile, inside=profile.inside | found)
+
+    def not_handed_on(self, key: str, names: Iterable[str]) -> None:
+        """Values that go from part to part are in memory, of the type that both parts know."""
+        for name in names:
+            if name in handed_on():
+                raise self.wrong(
+                    key, name, "a value within a part: this goes from one part to the next"
+                )
 
     def again(self, profile: Profile, key: str, given: Any) -> Profile:
         known = (*ROW_FUNCTIONS, *value_names())
@@ -132,6 +144,7 @@ class _Reader:
         named = {
             self.name(key, name, value_names()): self.width(key, width) for name, width in given.items()
         }
+        self.not_handed_on(key, named)
         return replace(profile, widths=tuple({**dict(profile.widths), **named}.items()))
 
     def in_full(self, profile: Profile, key: str, given: Any) -> Profile:
@@ -174,6 +187,17 @@ CHANGES: dict[str, Change] = {
         *("policy", "gathered", "reduced", "units", "padding", "prefetch", "placeholders"),
     )
 }
+
+
+@cache
+def handed_on() -> frozenset[str]:
+    """The names of values that one part gives and another takes."""
+    found: set[str] = set()
+    for block in ("gpt", "llama"):
+        *others, last = parts(small(block, False))
+        found |= {part.gives.name for part in others}
+        found |= {part.takes.name for part in (*others, last) if part.takes}
+    return frozenset(found)
 
 
 @cache

@@ -58,7 +58,7 @@ def or_nearest(given: str, choices: Iterable[str]) -> str:
 
 def choose(what: str, given: str, choices: Iterable[str]) -> str:
     """One of some names. Raises BadInput that lists them."""
-    names = list(choices)
+    names = list(dict.fromkeys(choices))
     if given not in names:
         raise BadInput(
             f"{what}: given {quoted(given)}; expected one of {', '.join(names)}"

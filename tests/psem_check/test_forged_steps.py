@@ -4,6 +4,7 @@ import pytest
 import z3
 
 from psem_check.check import check
+from psem_check.printing import lines_of
 from psem_check.terms import Rejected
 from tests.support.certificates import changed, made, opened
 
@@ -302,3 +303,14 @@ def test_a_counterexample_is_no_fact():
     numbers = [s["rule"] for s in part["steps"]]
     part["steps"][-1]["of"] = numbers.index("refute")
     assert "not a fact" in rejected(document)
+
+
+def test_a_hypothesis_is_no_axiom_of_the_list(document):
+    step_of(document, "x_is_positive")["axiom"] = "linearity"
+    assert "unexpected" in rejected(document)
+
+
+def test_what_was_chosen_is_printed_with_what_it_was_chosen_by(document):
+    (found,) = check(document)
+    printed = "\n".join(lines_of(found))
+    assert "definition of even_witness" in printed

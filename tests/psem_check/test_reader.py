@@ -2,6 +2,8 @@
 
 import json
 import lzma
+import subprocess
+import sys
 
 import pytest
 
@@ -28,6 +30,31 @@ def test_a_certificate_of_a_claim_is_checked(tmp_path, capsys):
     assert "S1 proved: checked (5 obligations)" in printed
     assert "theorem every_element_is_owned" in printed
     assert "definition of is_owned" in printed
+
+
+def test_a_certificate_without_claims_is_rejected(tmp_path, capsys):
+    path = written(tmp_path, changed(SOUND) | {"claims": []})
+    assert main([str(path)]) == 1
+    assert "it has no claim" in capsys.readouterr().out
+
+
+def test_words_of_a_certificate_cannot_pass_for_lines_of_the_checker(tmp_path, capsys):
+    document = changed(SOUND)
+    (part, *_) = document["claims"][0]["parts"]
+    part["name"] = "p\n9 claims, 9 obligations: checked"
+    part["steps"][0]["rule"] = "believe"
+    assert main([str(written(tmp_path, document))]) == 1
+    assert "\n9 claims" not in capsys.readouterr().out
+
+
+def test_output_that_ends_early_is_one_line(tmp_path):
+    path = written(tmp_path, SOUND)
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "psem_check", path], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_missing_proofs_are_counted_and_never_pass_for_checked(tmp_path, capsys):
