@@ -124,9 +124,7 @@ class _Reader:
         """Values that go from part to part are in memory, of the type that both parts know."""
         for name in names:
             if name in handed_on():
-                raise self.wrong(
-                    key, name, "a value within a part: this goes from one part to the next"
-                )
+                raise self.wrong(key, name, "a value that does not go from one part to the next")
 
     def again(self, profile: Profile, key: str, given: Any) -> Profile:
         known = (*ROW_FUNCTIONS, *value_names())
