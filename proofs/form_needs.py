@@ -31,7 +31,7 @@ from proofs.symbolic_schedule import (
     indicator,
     place_of,
 )
-from spec.operators import OTHER, Offset
+from spec.operators import KEEP, OTHER, Offset
 from spec.words import Symbol
 
 LATER = NOW + 7
@@ -65,11 +65,6 @@ class NeedOf:
         """Whether owners alone are compared."""
         return bool(self.start) and lines.STARTS[self.start][1]
 
-    @property
-    def everywhere(self) -> bool:
-        """Whether it is compared wherever there are devices."""
-        return self.op is not lines.UPDATE and not self.of_slices
-
     def groups(self) -> Iterator[tuple[str, Sequence[Symbol]]]:
         """Original values, and by which rule each of them is compared."""
         if self.state:
@@ -82,7 +77,8 @@ class NeedOf:
         """The checker's comparison of one symbol, by place."""
         if self.start:
             return {p: said[0] for p, said in lines.agreed(self.start, n, first, symbol, form).items()}
-        has = [form] * lines.READS[self.op]
+        has = [[ZERO] * len(form)] * lines.READS[self.op]
+        has[self.index] = form  # the need of an operand is of it alone
         found = lines.compared(self.op, n, first, symbol, has)
         return {p: said[self.index] for p, said in found.items()}
 
@@ -132,6 +128,14 @@ class FormNeeds(Exactness):
         self.means = {rule: self._means(rule) for rule in RULES}
         self.form_equals_state, self.form_equals_state_is = self._passing(True)
         self.form_equals_gradient, self.form_equals_gradient_is = self._passing(False)
+        self._require_right_results()
+
+    def _require_right_results(self) -> None:
+        """That what the specification computes, where all compares equal, is what the proof writes."""
+        wanted = {lines.BACKWARD: [GRADIENT], lines.UPDATE: list(_next)}
+        for (line, symbols), first in product(wanted.items(), FIRSTS):
+            if lines.computed(line, self.l.size, first) != [{(s, (KEEP,)): 1} for s in symbols]:
+                raise KernelError(f"{line.name} computes another value than it is said to")
 
     # ---------------------------------------------------------------- where there are devices
     def exists(self, f: int, place: Offset) -> Bool:

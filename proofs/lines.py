@@ -253,6 +253,11 @@ def compared(
     return _formulas(checker, symbol)
 
 
+def computed(line: Computation, n: Any, first: int) -> list[Form]:
+    """The forms that backward or an update makes of what compares equal."""
+    return list(line.of(Checker(n, first, schedule()), *([{}] * READS[line])))
+
+
 def agreed(start: str, n: Any, first: int, symbol: Symbol, has: Coefficients) -> Compared:
     """What is compared at the end of a step, of one symbol, for a place that holds a state."""
     place, sharded = STARTS[start]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from psem_check.graphs import Graph, asked, plain, question
+from psem_check.graphs import Graph, asked, listed, plain, question
 from psem_check.proofs import check_proof
 from psem_check.terms import Rejected
 from psem_check.tree import ASSUMES, DEFINES, Obligation, Part, Theorem
@@ -170,16 +170,16 @@ def _with_terms(graph: Graph, step: Mapping[str, Any]) -> dict[str, Any]:
         return graph.term(number)
 
     def terms(numbers: Any) -> list[int]:
-        return [graph.term(n) for n in _listed(numbers)]
+        return [graph.term(n) for n in listed(numbers)]
 
     def pairs(values: Any) -> list[list[int]]:
-        return [[graph.term(variable), graph.term(value)] for variable, value in _listed(values)]
+        return [[graph.term(variable), graph.term(value)] for variable, value in listed(values)]
 
     def many(values: Any) -> list[list[list[int]]]:
-        return [pairs(each) for each in _listed(values)]
+        return [pairs(each) for each in listed(values)]
 
     def symbols(numbers: Any) -> list[int]:
-        return [graph.symbol(n) for n in _listed(numbers)]
+        return [graph.symbol(n) for n in listed(numbers)]
 
     readers: dict[str, Callable[[Any], Any]] = {
         **dict.fromkeys(("index", "goal", "formula", "body", "witness", "claim"), term),
@@ -188,12 +188,6 @@ def _with_terms(graph: Graph, step: Mapping[str, Any]) -> dict[str, Any]:
         "functions": symbols,
         "values": pairs,
         "at": many,
-        "base": term if rule == "recursion" else _listed,
+        "base": term if rule == "recursion" else listed,
     }
     return {key: readers.get(key, lambda same: same)(value) for key, value in step.items()}
-
-
-def _listed(given: Any) -> list[Any]:
-    if type(given) is not list:
-        raise Rejected(f"{str(given)[:40]} is not a list")
-    return given

@@ -39,18 +39,18 @@ class Graph:
 
     def read(self, sorts: Any, symbols: Any, nodes: Any) -> None:
         """Add the lists of a file. Raises Rejected for what they cannot be."""
-        for entry in _list(sorts):
-            self.sorts.append(self._sort(_list(entry)))
-        for entry in _list(symbols):
+        for entry in listed(sorts):
+            self.sorts.append(self._sort(listed(entry)))
+        for entry in listed(symbols):
             name, arguments, sort = _of_length(entry, 3)
-            made = Symbol(plain(name), tuple(map(self.sort, _list(arguments))), self.sort(sort))
+            made = Symbol(plain(name), tuple(map(self.sort, listed(arguments))), self.sort(sort))
             self.terms.symbols.append(made)
         self.more(nodes)
 
     def more(self, nodes: Any) -> None:
         """Add terms to those that are there."""
-        for entry in _list(nodes):
-            self.numbers.append(self._node(_list(entry)))
+        for entry in listed(nodes):
+            self.numbers.append(self._node(listed(entry)))
 
     def term(self, number: Any) -> Term:
         """What a number of the list of terms refers to."""
@@ -76,7 +76,7 @@ class Graph:
             made = self._new_name(("Sort", plain(name)))
         elif kind == "Values":
             name, names = _of_length(parts, 2)
-            values = tuple(map(plain, _list(names)))
+            values = tuple(map(plain, listed(names)))
             if not values or len(set(values)) != len(values):
                 raise Rejected(f"the values of {name} are not distinct")
             made = self._new_name(("Values", plain(name), values))
@@ -116,14 +116,14 @@ class Graph:
         return terms.make(_text(kind), *map(self.term, rest))
 
 
-def _list(given: Any) -> list[Any]:
+def listed(given: Any) -> list[Any]:
     if type(given) is not list:
         raise Rejected(f"{str(given)[:40]} is not a list")
     return given
 
 
 def _of_length(given: Any, length: int) -> list[Any]:
-    if len(_list(given)) != length:
+    if len(listed(given)) != length:
         raise Rejected(f"{str(given)[:40]} has not {length} members")
     return list(given)
 

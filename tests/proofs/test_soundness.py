@@ -106,6 +106,24 @@ MUTANTS = [
         "for position in forms.positions(forms.axes) if unmet",
     ),
     (
+        "activations may be stale",
+        "forms.py",
+        'self._fresh(read, "its activations are"',
+        'self._fresh(view, "its activations are"',
+    ),
+    (
+        "moments are taken for gradients",
+        "forms.py",
+        'Need("whole", gradient, self.whole()',
+        'Need("whole", moment, self.whole()',
+    ),
+    (
+        "an update leaves the old states",
+        "forms.py",
+        '(self.symbol(s, self.step + 1) for s in ("weight", "moment"))',
+        '(self.symbol(s, self.step) for s in ("weight", "moment"))',
+    ),
+    (
         "moments are each device's own",
         "words.py",
         'SAME = ("weight", "moment", "statistics")',
