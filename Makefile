@@ -30,6 +30,7 @@ tables: $(READY) ## formula tables as LaTeX, Markdown, CSV; build/tables
 
 docs: $(READY) ## write the pages of docs/ that are generated
 	@$(PY) -m proofs.page > docs/CLAIMS.md.part && mv docs/CLAIMS.md.part docs/CLAIMS.md
+	@$(PY) -m proofs.specification > docs/SPEC.md.part && mv docs/SPEC.md.part docs/SPEC.md
 	@$(PY) -m psem_model.commands.page > docs/CLI.md.part && mv docs/CLI.md.part docs/CLI.md
 	@$(PY) -m conformance.page > docs/CONFORMANCE.md.part && mv docs/CONFORMANCE.md.part docs/CONFORMANCE.md
 	@$(PY) -m psem_model.published.measured > docs/MEASURED.md.part && mv docs/MEASURED.md.part docs/MEASURED.md

@@ -22,7 +22,7 @@ from conformance.logs import Log
 from conformance.plans import Cut, book_of
 from conformance.realised import local_shapes, sent_between
 from conformance.states import States
-from spec.arithmetic import Number
+from spec.numbers.arithmetic import Number
 
 WHOLE_MODEL = ("ddp", "zero redundancy", "fsdp2", "hsdp")  # strategies that cut no layer
 

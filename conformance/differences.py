@@ -23,8 +23,8 @@ from conformance.plans import Cut
 from conformance.profiles import why
 from conformance.realised import kept_of, sent_in_all
 from conformance.states import States
-from spec.arithmetic import Number, ceil_div
-from spec.states import State
+from spec.models.states import State
+from spec.numbers.arithmetic import Number, ceil_div
 
 WEIGHTS_OF = {"embedding": 1, "layer": 9, "head": 2}  # of a decoder's parts
 KEEPS = "operations keep what norms scale, copied keys and values, logits, places and tokens"

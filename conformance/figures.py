@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from conformance.cases import Case
 from conformance.logs import Collective, Log, Rank
 from psem_model.predict.states import Prediction
-from spec.arithmetic import Number, quotient
-from spec.collectives import COLLECTIVES
-from spec.states import BytePolicy, State
+from spec.devices.collectives import COLLECTIVES
+from spec.models.states import BytePolicy, State
+from spec.numbers.arithmetic import Number, quotient
 
 WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2, "int64": 8}
 OWN = ("all_gather", "reduce_scatter")  # what is logged of them is a rank's slice

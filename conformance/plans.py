@@ -15,11 +15,11 @@ from psem_model.predict.cuts import held
 from psem_model.predict.moved import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.reading.products import parse
-from spec.arithmetic import Number, ceil_div
-from spec.distribute import NOTHING, PAIRS
-from spec.pipeline import Order, Pipeline
-from spec.states import POLICIES, State
-from spec.transformer import Transformer
+from spec.derivation.distribute import NOTHING, PAIRS
+from spec.models.states import POLICIES, State
+from spec.models.transformer import Transformer
+from spec.numbers.arithmetic import Number, ceil_div
+from spec.pipelines.pipeline import Order, Pipeline
 
 PRODUCTS = {
     "ddp": "dp",

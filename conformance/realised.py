@@ -8,10 +8,10 @@ from conformance.plans import LOSS, STATES, Cut, Sent, add, sent_of
 from conformance.states import Shapes
 from psem_model.predict.moved import Moved
 from psem_model.predict.plan import StageCosts
-from spec.arithmetic import Number, ceil_div
-from spec.collectives import COLLECTIVES
-from spec.pipeline import fullest
-from spec.transformer import EMBEDDING, HEAD
+from spec.devices.collectives import COLLECTIVES
+from spec.models.transformer import EMBEDDING, HEAD
+from spec.numbers.arithmetic import Number, ceil_div
+from spec.pipelines.pipeline import fullest
 
 WIDTH, INDEX = 4, 8  # bytes of a value, and of a token's number
 APART = {"d attention_norm": 3, "d mlp_norm": 2}  # of each weight that reads it, on its own

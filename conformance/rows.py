@@ -12,7 +12,7 @@ from conformance.derived import Derived, derived
 from conformance.figures import Figure, Values, measured
 from conformance.logs import log_of
 from conformance.profiles import why
-from spec.arithmetic import Number
+from spec.numbers.arithmetic import Number
 
 EQUAL_WITHIN = 1e-12  # of parameters after three steps in float64
 NUMERICS = Figure("difference")

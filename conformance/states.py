@@ -9,13 +9,13 @@ from math import prod
 
 from conformance.cases import Case
 from psem_model.predict.states import Prediction, predict_schedule
-from spec.arithmetic import EXACT, Arithmetic, Exact, Number, ceil_div
-from spec.derive import derive
-from spec.memory import Sizes
-from spec.modes import GATHERED, M, R, S
-from spec.placement import Placement, on_batch, place
-from spec.states import POLICIES, BytePolicy, State
-from spec.strategies import STRATEGIES
+from spec.costs.memory import Sizes
+from spec.derivation.derive import derive
+from spec.models.states import POLICIES, BytePolicy, State
+from spec.numbers.arithmetic import EXACT, Arithmetic, Exact, Number, ceil_div
+from spec.plans.modes import GATHERED, M, R, S
+from spec.plans.placement import Placement, on_batch, place
+from spec.plans.strategies import STRATEGIES
 
 FIRST_BUCKET, BUCKET = 2**20, 25 * 2**20  # bytes, unless said otherwise
 NO_SYNC = on_batch("S*", "S", "R", "S")  # gradients whole until the last micro-step

@@ -1,1 +1,4 @@
-"""The proofs: `x.py` proves what `spec/x.py` defines. Only the kernel makes theorems."""
+"""The proofs: each room proves what the room of that name in spec/ defines.
+
+Only the kernel, in `trusted`, makes theorems; `tools` is what proofs share.
+"""

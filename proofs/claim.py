@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
-    from proofs.kernel import Kernel, Theorem
+    from proofs.trusted.kernel import Kernel, Theorem
 
 Proof: TypeAlias = "Callable[[Kernel], tuple[Theorem, ...]]"
 PROOFS: dict[str, list[Proof]] = {}  # by claim, the functions that are marked with its id

@@ -13,7 +13,7 @@ it or belongs to it. A refuted claim is false, and is kept with its counterexamp
 Sizes are any: N >= 1 devices (or as said), Psi >= 1 parameters, K >= 0 bytes of optimizer state each.
 `psem prove M6` proves a claim, `psem explain M6` prints what it concludes and what that rests on;
 [AUDIT.md](AUDIT.md#what-is-trusted) says what "proved" trusts. Runs are spoken of in the symbols of
-[conditions.py](../spec/conditions.py): `copy`, `seen`, `applied`, `theta`.
+[conditions.py](../spec/meaning/conditions.py): `copy`, `seen`, `applied`, `theta`.
 
 What "proved" rests on: z3 decided each step, a small kernel put the steps together, and `make audit`
 asks cvc5 for every step too. A claim rests on those axioms of [assumptions.py](../spec/assumptions.py)

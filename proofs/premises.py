@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import z3
 
-from proofs.kernel import RESOURCE_LIMIT, SEED, Theorem
-from proofs.smtlib import Bool, KernelError, Term, summary
-from proofs.theorem import implies, read
+from proofs.trusted.kernel import RESOURCE_LIMIT, SEED, Theorem
+from proofs.trusted.smtlib import Bool, KernelError, Term, summary
+from proofs.trusted.theorem import implies, read
 
 GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open
 GLANCES = 5  # with different seeds: mostly sooner than one long look

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from proofs.claim import PROOFS, Proof
-from proofs.kernel import RESOURCE_LIMIT, SEED, Kernel, KernelError, Obligation, Theorem
 from proofs.premises import require_possible
+from proofs.trusted.kernel import RESOURCE_LIMIT, SEED, Kernel, KernelError, Obligation, Theorem
 
 NOT_PROVED = ("hypothesis", "axiom", "definition", "instance")
 VERSION = 1  # of the report
@@ -151,7 +151,8 @@ def broken_modules() -> tuple[str, ...]:
 
 
 def _modules() -> list[str]:
-    return [f"proofs.{module.name}" for module in pkgutil.iter_modules([str(Path(__file__).parent)])]
+    found = pkgutil.walk_packages([str(Path(__file__).parent)], "proofs.")
+    return [module.name for module in found if not module.ispkg]
 
 
 def _name(function: Callable[..., object]) -> str:

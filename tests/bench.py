@@ -13,9 +13,9 @@ import numpy as np
 from proofs.registry import claims, prove
 from psem_model.predict.states import predict, predict_many
 from psem_model.simulator import simulate
-from spec.derive import derive
-from spec.strategies import STRATEGIES
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.plans.strategies import STRATEGIES
 
 
 def seconds(action, runs=5):

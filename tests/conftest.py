@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import settings
 
-from proofs.kernel import Kernel
+from proofs.trusted.kernel import Kernel
 from psem_model.commands.cli import main
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)

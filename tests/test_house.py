@@ -10,6 +10,7 @@ from graphlib import TopologicalSorter
 import pytest
 
 from proofs.registry import ROOT
+from proofs.specification import READING
 
 ALLOWED = {
     "spec": {"spec"},
@@ -34,6 +35,7 @@ def name_of(path):
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+PLAIN = re.compile(r"spec\.\w+\.\w+$|spec\.assumptions$")
 NAMES = {name_of(path) for path in FILES}
 MODEL = {name for name in NAMES if name.startswith("psem_model.")}
 
@@ -58,7 +60,9 @@ def public(path):
 
 
 def test_a_public_name_of_the_specification_has_one_meaning():
-    found = Counter(name for path in FILES if path.parent.name == "spec" for name in {*public(path)})
+    found = Counter(
+        name for path in FILES if path.relative_to(ROOT).parts[0] == "spec" for name in {*public(path)}
+    )
     assert not {name for name, times in found.items() if times > 1}
 
 
@@ -106,6 +110,21 @@ def test_rooms_import_lower_rooms_only():
     assert not {(name, m) for name, m in ours if height(name) < height(m)}
 
 
+def test_rooms_of_the_specification_use_only_those_before_them_and_files_likewise():
+    order = [f"spec.{room}.{name}" for room, names in READING.items() for name in names]
+    assert sorted([*order, "spec.assumptions"]) == sorted(n for n in NAMES if PLAIN.match(n))
+    place = {name: i for i, name in enumerate(order)}
+    used = {(name, m) for name, m in IMPORTS if name in place and m in place}
+    assert not {(name, m) for name, m in used if place[name] <= place[m]}
+
+
+def test_rooms_of_the_proofs_are_those_of_the_specification():
+    rooms = {
+        name.split(".")[1] for name in NAMES if name.startswith("proofs.") and name.count(".") == 2
+    }
+    assert rooms - {"trusted", "tools"} <= READING.keys()
+
+
 def test_modules_import_each_other_in_no_circle():
     graph = {name: set() for name in NAMES}
     for name, module in IMPORTS:
@@ -116,15 +135,16 @@ def test_modules_import_each_other_in_no_circle():
 @pytest.mark.parametrize("path", SIMULATOR, ids=lambda p: p.stem)
 def test_the_simulator_knows_the_languages_of_schedules_and_programs_and_no_rule(path):
     ours = {m for m in modules(path) if m.split(".")[0] in OURS_OR_HEAVY - {"numpy"}}
-    language = {"spec.schedule", "spec.states", "spec.training", "spec.match"}
-    language |= {"spec.values", "spec.programs", "spec.layouts", "spec.transformer", "spec.pipeline"}
+    language = {"spec.language.schedule", "spec.language.programs", "spec.devices.layouts"}
+    language |= {f"spec.models.{name}" for name in ("states", "training", "values", "transformer")}
+    language |= {"spec.meaning.match", "spec.pipelines.pipeline"}
     assert {m for m in ours if not m.startswith("psem_model.simulator")} <= language
 
 
 def test_the_language_of_schedules_and_of_match_imports_no_rule_of_what_is_held_or_moved():
-    for name in ("schedule", "states", "training", "match"):
+    for name in ("language/schedule", "models/states", "models/training", "meaning/match"):
         ours = {m for m in modules(ROOT / "spec" / f"{name}.py") if m.startswith("spec.")}
-        assert ours <= {"spec.arithmetic", "spec.states", "spec.training"}
+        assert ours <= {"spec.numbers.arithmetic", "spec.models.states", "spec.models.training"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}/{p.stem}")
@@ -139,5 +159,5 @@ def test_what_tests_share_is_in_support_and_no_test_imports_another(path):
 
 def test_kernel_guards_are_raised_not_asserted():
     for name in ("kernel", "smtlib"):
-        tree = ast.parse((ROOT / "proofs" / f"{name}.py").read_text())
+        tree = ast.parse((ROOT / "proofs" / "trusted" / f"{name}.py").read_text())
         assert not [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]

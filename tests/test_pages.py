@@ -14,7 +14,6 @@ from psem_model.text import places
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-SPECIFICATION = (ROOT / "docs" / "SPECIFICATION.md").read_text()
 SLOW = ("make ", "psem audit")  # how commands begin that take long
 TIME = re.compile(r" +[\d.]+ ms|(?<= in )[\d.]+ s")
 LONGEST = 25  # lines of output under one command of README
@@ -163,23 +162,3 @@ def test_links_between_pages_lead_somewhere():
             other = page.parent / target if target else page
             assert other.exists(), (page.name, target)
             assert not place or place in anchors(other), (page.name, target, place)
-
-
-def test_the_files_that_prove_each_claim_are_named():
-    part = SPECIFICATION.partition("## What proves what\n")[2]
-    named = {(file, id) for file, ids in re.findall(r"^\| `(\w+)` \| ([^|]+) \|", part, re.MULTILINE)
-             for id in ids.split(", ")}  # fmt: skip
-    assert named == {(c.function().__module__.removeprefix("proofs."), c.id) for c in claims()}
-
-
-def test_the_files_of_the_specification_are_named_in_reading_order():
-    part = SPECIFICATION.partition("## The order\n")[2].partition("\n## ")[0]
-    order = re.findall(r"^\| `(\w+)` \|", part, re.MULTILINE)
-    files = {p.stem for p in (ROOT / "spec").glob("*.py")} - {"__init__"}
-    assert set(order) == files
-    assert len(order) == len(files)
-    # each file imports only what was read before it
-    for i, name in enumerate(order):
-        text = (ROOT / "spec" / f"{name}.py").read_text()
-        imported = re.findall(r"^from spec\.(\w+) import", text, re.MULTILINE)
-        assert set(imported) <= set(order[:i]), f"{name} is read before what it uses"

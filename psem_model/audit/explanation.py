@@ -9,11 +9,11 @@ from typing import Any
 
 import z3
 
-from proofs.kernel import Obligation, Theorem
 from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
-from proofs.smtlib import summary
-from proofs.theorem import read
+from proofs.trusted.kernel import Obligation, Theorem
+from proofs.trusted.smtlib import summary
+from proofs.trusted.theorem import read
 from psem_model.audit.formulas import implication, in_general, parts, statement, text
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted
 from psem_model.text.figures import counted

@@ -11,8 +11,8 @@ import z3
 from z3 import z3printer
 
 from proofs.premises import conjuncts, premises_of, variables
-from proofs.smtlib import Bool, Term
-from proofs.theorem import Theorem, read
+from proofs.trusted.smtlib import Bool, Term
+from proofs.trusted.theorem import Theorem, read
 from psem_model.text.lines import width
 
 ALL = 10**9  # no bound of z3's printer cuts anything

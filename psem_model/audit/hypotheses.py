@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import z3
 
-from proofs.kernel import SEED, Obligation, Theorem
 from proofs.premises import closed, conditions, hypotheses, made_from, variables
 from proofs.registry import NOT_PROVED
-from proofs.smtlib import Bool
+from proofs.trusted.kernel import SEED, Obligation, Theorem
+from proofs.trusted.smtlib import Bool
 from psem_model.audit.questions import brief, entries, proved_theorems, together
 
 GLANCE = 200_000  # z3's own deterministic count, for a question with quantifiers

@@ -12,10 +12,10 @@ from functools import cache
 
 import z3
 
-from proofs.kernel import RESOURCE_LIMIT, SEED, Obligation, Theorem
 from proofs.premises import all_are, premises_of
-from proofs.smtlib import Bool, Term, standalone_text
-from proofs.theorem import implies
+from proofs.trusted.kernel import RESOURCE_LIMIT, SEED, Obligation, Theorem
+from proofs.trusted.smtlib import Bool, Term, standalone_text
+from proofs.trusted.theorem import implies
 
 VALUES = (z3.Z3_BOOL_SORT, z3.Z3_INT_SORT, z3.Z3_REAL_SORT)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import z3
 
-from proofs.kernel import Kernel
+from proofs.trusted.kernel import Kernel
 from psem_check.terms import BOOL, FLOAT, INT, REAL, Sort, Symbol, Term, Terms
 
 OPERATORS = {

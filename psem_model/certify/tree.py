@@ -8,11 +8,11 @@ from typing import Any
 
 import z3
 
-from proofs import theorem as theorems
-from proofs.kernel import Kernel, Theorem
 from proofs.premises import made_from
 from proofs.registry import Result
-from proofs.theorem import Record, Step, read
+from proofs.trusted import theorem as theorems
+from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.theorem import Record, Step, read
 from psem_check.graphs import Lists
 from psem_check.terms import Terms
 from psem_model.certify.translation import Translation

@@ -11,10 +11,10 @@ from functools import lru_cache
 from typing import Any
 
 from psem_model.check.edits import SAMPLES, Edit, How, Spot, edits, reads, removals, touched, writes
-from spec.arithmetic import Number
-from spec.schedule import PASSING, SCALARS, Buffer, Kind, Monomial, Op, Schedule, Span
-from spec.states import BytePolicy
-from spec.verdict import FEW, check
+from spec.checking.verdict import FEW, check
+from spec.language.schedule import PASSING, SCALARS, Buffer, Kind, Monomial, Op, Schedule, Span
+from spec.models.states import BytePolicy
+from spec.numbers.arithmetic import Number
 
 Look = tuple[Mapping[str, Number], int]  # a mesh, and a number of micro-steps
 

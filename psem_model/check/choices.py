@@ -8,8 +8,8 @@ from itertools import combinations, product
 from typing import Any
 
 from psem_model.reading.schedule_keys import default_span
-from spec.mesh import Axes
-from spec.schedule import (
+from spec.devices.mesh import Axes
+from spec.language.schedule import (
     BY,
     COLLECTIVE_KINDS,
     GRADIENTS,
@@ -28,8 +28,8 @@ from spec.schedule import (
     Phase,
     Schedule,
 )
-from spec.states import State
-from spec.training import Loss
+from spec.models.states import State
+from spec.models.training import Loss
 
 B = Buffer
 

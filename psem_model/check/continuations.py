@@ -14,9 +14,9 @@ from itertools import product
 
 from psem_model.check.choices import used
 from psem_model.check.edits import Spot, reads
-from spec.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Schedule, Span
-from spec.states import State
-from spec.training import Loss
+from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Schedule, Span
+from spec.models.states import State
+from spec.models.training import Loss
 
 B, PHASE = Buffer, Phase.UPDATE
 MOST_AXES = 4  # along each of which gradients are summed, gathered or left alone

@@ -9,7 +9,7 @@ from typing import Any
 
 from psem_model.check.choices import beside, factors, near, repertoire, said, slices_of, used
 from psem_model.reading.schedule_keys import default_span
-from spec.schedule import (
+from spec.language.schedule import (
     BY,
     COLLECTIVE_KINDS,
     HOST_TRANSFERS,
@@ -22,7 +22,7 @@ from spec.schedule import (
     Schedule,
     Span,
 )
-from spec.states import State
+from spec.models.states import State
 
 B = Buffer
 SAMPLES = (Kind.BACKWARD, Kind.COUNT)  # their axes are those of whose samples they are

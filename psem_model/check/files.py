@@ -25,10 +25,10 @@ from psem_model.reading.schedule_reader import Reader
 from psem_model.reading.schedules import line_of, opened, text_of
 from psem_model.reading.step_reader import is_step, read_step
 from psem_model.reading.toml_lines import Path, locate
-from spec.everywhere import Given
-from spec.schedule import MICRO_STEPS, Schedule
-from spec.states import MIXED_ADAM, BytePolicy
-from spec.verdict import FEW
+from spec.checking.everywhere import Given
+from spec.checking.verdict import FEW
+from spec.language.schedule import MICRO_STEPS, Schedule
+from spec.models.states import MIXED_ADAM, BytePolicy
 
 MOST_LINES = 60  # of which edits are tried
 FEW_MICRO_STEPS, FEW_AXES = 4, 3  # smaller cases stand for more than these

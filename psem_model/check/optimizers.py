@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from spec.everywhere import Everywhere, Given, everywhere
-from spec.schedule import Schedule
-from spec.space import Kept, regime_of
-from spec.states import POLICIES
+from spec.checking.everywhere import Everywhere, Given, everywhere
+from spec.choosing.space import Kept, regime_of
+from spec.language.schedule import Schedule
+from spec.models.states import POLICIES
 
 KINDS: dict[Kept, tuple[str, ...]] = {
     kept: tuple(name for name, policy in POLICIES.items() if regime_of(policy, 1).kept is kept)

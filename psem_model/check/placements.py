@@ -9,13 +9,13 @@ from functools import lru_cache
 from psem_model.text.errors import UserError
 from psem_model.text.figures import divergence_json, divergence_text
 from psem_model.text.report import Report
-from spec.derive import derive
-from spec.match import Divergence
-from spec.placement import Placement
-from spec.reference import first_divergence
-from spec.schedule import Schedule
-from spec.states import BytePolicy
-from spec.verdict import Verdict, check
+from spec.checking.verdict import Verdict, check
+from spec.derivation.derive import derive
+from spec.language.schedule import Schedule
+from spec.meaning.match import Divergence
+from spec.meaning.reference import first_divergence
+from spec.models.states import BytePolicy
+from spec.plans.placement import Placement
 
 SMALL = 3  # devices along an axis, or micro-steps, that show all there is to see (theorem T3)
 NO_COPY = "the byte policy's optimizer state has no copy of the weights to update from"

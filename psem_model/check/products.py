@@ -10,15 +10,15 @@ from psem_model.check.optimizers import in_words
 from psem_model.check.schedules import Checked, check_schedule, sizes_given
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
-from spec.compose import Product
-from spec.layouts import LayoutError
-from spec.programs import Move
-from spec.schedule import Schedule
-from spec.stages import check_stages, pieces, sends, to_sum
-from spec.states import BytePolicy
-from spec.steps import Step, check_step, cut_twice, derive_step
-from spec.transformer import Transformer, parts
-from spec.values import Operation
+from spec.derivation.steps import Step, check_step, cut_twice, derive_step
+from spec.devices.layouts import LayoutError
+from spec.language.programs import Move
+from spec.language.schedule import Schedule
+from spec.models.states import BytePolicy
+from spec.models.transformer import Transformer, parts
+from spec.models.values import Operation
+from spec.pipelines.stages import check_stages, pieces, sends, to_sum
+from spec.plans.compose import Product
 
 
 @dataclass(frozen=True)

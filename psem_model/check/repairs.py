@@ -7,7 +7,7 @@ from collections.abc import Callable
 from psem_model.check.edits import Edit, How, Spot
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedules import entry, keys
-from spec.schedule import Kind, Op, Schedule
+from spec.language.schedule import Kind, Op, Schedule
 
 KEY = {"kind": "op"}  # what a file calls a field, where it is not the field's name
 

@@ -20,12 +20,12 @@ from psem_model.simulator.operations import Executor
 from psem_model.simulator.passes import passes
 from psem_model.simulator.poison import Poison
 from psem_model.simulator.single import Single
-from spec.match import Divergence, differences
-from spec.reference import UNKNOWN, Reference, Values, primes
-from spec.schedule import Buffer, Schedule
-from spec.semantics import absent
-from spec.states import BytePolicy
-from spec.training import Training
+from spec.language.schedule import Buffer, Schedule
+from spec.meaning.match import Divergence, differences
+from spec.meaning.reference import UNKNOWN, Reference, Values, primes
+from spec.meaning.semantics import absent
+from spec.models.states import BytePolicy
+from spec.models.training import Training
 
 
 class SameRule(Arithmetic):
@@ -113,7 +113,7 @@ def replay(
     steps: int,
     expected: Divergence,
 ) -> Divergence | None:
-    """Where the run of `spec.reference` with these sizes and `primes` diverges in the simulator.
+    """Where the run of `spec.meaning.reference` at these sizes, `primes`, diverges in the simulator.
 
     At the copy that is `expected` to, if that differs there as well; else wherever it first does. (On
     several axes the simulator cuts along those only along which anything is sliced, so that other

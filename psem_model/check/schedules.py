@@ -14,16 +14,16 @@ from psem_model.reading.schedule_keys import PARTS
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, divergence_json, divergence_text
 from psem_model.text.report import Column, Report, Section, rows
-from spec.any_size import Undecided, any_size
-from spec.arithmetic import Number
-from spec.everywhere import LOOKED_AT, Everywhere, Given, everywhere
-from spec.match import Divergence
-from spec.reference import first_divergence
-from spec.schedule import MICRO_STEPS, Op, Schedule
-from spec.space import Kept
-from spec.states import MIXED_ADAM, BytePolicy, State
-from spec.training import Statistics
-from spec.verdict import MANY, Verdict, check
+from spec.checking.everywhere import LOOKED_AT, Everywhere, Given, everywhere
+from spec.checking.verdict import MANY, Verdict, check
+from spec.choosing.space import Kept
+from spec.language.schedule import MICRO_STEPS, Op, Schedule
+from spec.meaning.match import Divergence
+from spec.meaning.reference import first_divergence
+from spec.models.states import MIXED_ADAM, BytePolicy, State
+from spec.models.training import Statistics
+from spec.numbers.any_size import Undecided, any_size
+from spec.numbers.arithmetic import Number
 
 MOST_AXES = 4  # of which every number of devices is looked at
 FEW_SEEN = 3  # devices along an axis, of whose runs those with fewer micro-steps are shown first

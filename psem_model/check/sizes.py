@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from psem_model.text.figures import counted
-from spec.any_size import Polynomial
-from spec.everywhere import LOOKED_AT, NEAR, Everywhere, Found, Given, complete
-from spec.schedule import MICRO_STEPS
+from spec.checking.everywhere import LOOKED_AT, NEAR, Everywhere, Found, Given, complete
+from spec.language.schedule import MICRO_STEPS
+from spec.numbers.any_size import Polynomial
 
 ANY = "any"
 MOST, MOST_NUMBERS = 4, 8  # groups of sizes, and numbers, that are told

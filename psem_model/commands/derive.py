@@ -70,8 +70,8 @@ def derive(
         click.echo(programs.step(found, hold, clip=clip, **of_step), nl=False)
         return
     from psem_model.reading.schedules import dumps
-    from spec.derive import derive as derived
-    from spec.norms import clipped
+    from spec.derivation.derive import derive as derived
+    from spec.derivation.norms import clipped
 
     placed, name = placed_as(asked, found)
     if found is not None and len(found.meanings) == 1:

@@ -11,7 +11,7 @@ from psem_model.predict.plan import Plan
 from psem_model.simulator import Floating
 from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
 from psem_model.text.report import Column, Quantity, Report, Row, Section
-from spec.arithmetic import Number
+from spec.numbers.arithmetic import Number
 
 NOT_DERIVED = f"no right step is derived of this placement; {BY_HAND}"
 LARGEST = 16 * 2**30  # bytes of all devices' arrays

@@ -11,9 +11,9 @@ from psem_model.simulator import Run as Simulated
 from psem_model.simulator.passes import passes
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, memory
-from spec.arithmetic import ceil_div
-from spec.memory import MODEL_STATES
-from spec.schedule import Schedule
+from spec.costs.memory import MODEL_STATES
+from spec.language.schedule import Schedule
+from spec.numbers.arithmetic import ceil_div
 
 PER_FRACTION, GROWTH = 150, 2.5  # bytes at the fullest moment, per step, of fractions
 PER_UNIT, PER_LINK, PER_OPERATION, PER_BATCH = 5000, 32, 500, 400  # bytes beside them

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from psem_model.measure.measured import Figure
 from psem_model.predict.plan import StageCosts
 from psem_model.simulator.distributed import DistributedTransformer
-from spec.arithmetic import Number
-from spec.memory import MODEL_STATES, SCALAR_BYTES
-from spec.mesh import along_devices
-from spec.programs import Move
+from spec.costs.memory import MODEL_STATES, SCALAR_BYTES
+from spec.devices.mesh import along_devices
+from spec.language.programs import Move
+from spec.numbers.arithmetic import Number
 
 
 def figures(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]:

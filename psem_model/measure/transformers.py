@@ -19,9 +19,9 @@ from psem_model.simulator.placing import Cut, Placing
 from psem_model.simulator.transformer import Key
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
-from spec.profiles import Padding, Units
-from spec.programs import Program
-from spec.schedule import Schedule
+from spec.language.programs import Program
+from spec.language.schedule import Schedule
+from spec.models.profiles import Padding, Units
 
 ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
     (MODULAR, True): Residues,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from psem_model.reading import words
 from psem_model.reading.shapes import SHAPE, Typed, is_shape
 from psem_model.text.errors import BadInput
-from spec.profiles import TEXTBOOK, Profile
-from spec.states import BytePolicy
+from spec.models.profiles import TEXTBOOK, Profile
+from spec.models.states import BytePolicy
 
 OF_PIPELINES = ("order", "chunks")
 # of a step, not of the model

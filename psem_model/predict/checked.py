@@ -11,7 +11,7 @@ from psem_model.reading.meshes import mesh_of
 from psem_model.reading.products import Expression, parse
 from psem_model.reading.shapes import is_shape, kind_of, small, transformer
 from psem_model.text.errors import BadInput
-from spec.states import BytePolicy
+from spec.models.states import BytePolicy
 
 
 def check_strategy(

@@ -12,13 +12,13 @@ from psem_model.predict.parts import PHASES
 from psem_model.predict.plan import Plan
 from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.text.report import Formula, in_words
-from spec import pipeline
-from spec.arithmetic import Number
-from spec.memory import Sizes, transient
-from spec.mesh import Axes
-from spec.schedule import Schedule
-from spec.states import BytePolicy
-from spec.transformer import LAYER
+from spec.costs.memory import Sizes, transient
+from spec.devices.mesh import Axes
+from spec.language.schedule import Schedule
+from spec.models.states import BytePolicy
+from spec.models.transformer import LAYER
+from spec.numbers.arithmetic import Number
+from spec.pipelines import pipeline
 
 
 def symbol(name: str) -> Any:

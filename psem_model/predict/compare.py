@@ -10,10 +10,10 @@ from psem_model.check.placements import BY_HAND, NO_COPY
 from psem_model.predict.plan import Plan
 from psem_model.predict.refused import refused_plan
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
-from spec.arithmetic import Number
-from spec.memory import MODEL_STATES
-from spec.pipeline import bubble_of_span
-from spec.states import State
+from spec.costs.memory import MODEL_STATES
+from spec.models.states import State
+from spec.numbers.arithmetic import Number
+from spec.pipelines.pipeline import bubble_of_span
 
 JOINT = " x "
 

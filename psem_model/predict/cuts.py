@@ -14,16 +14,16 @@ from psem_model.reading.products import Expression
 from psem_model.reading.shapes import transformer
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
-from spec.arithmetic import Number
-from spec.compose import Product
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.layouts import LayoutError
-from spec.mesh import group_size
-from spec.pipeline import Order, Pipeline
-from spec.profiles import TEXTBOOK, Profile
-from spec.programs import check_program
-from spec.steps import Step
-from spec.transformer import Transformer, parts
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.steps import Step
+from spec.devices.layouts import LayoutError
+from spec.devices.mesh import group_size
+from spec.language.programs import check_program
+from spec.models.profiles import TEXTBOOK, Profile
+from spec.models.transformer import Transformer, parts
+from spec.numbers.arithmetic import Number
+from spec.pipelines.pipeline import Order, Pipeline
+from spec.plans.compose import Product
 
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
 RECOMPUTE |= {"selective": PAIRS, "full": ALL}  # as Megatron-LM calls them

@@ -13,10 +13,10 @@ from psem_model.predict.cuts import held as as_held
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from psem_model.reading.shapes import transformer
-from spec import pipeline
-from spec.distribute import NOTHING
-from spec.pipeline import Order, Pipeline
-from spec.states import MIXED_ADAM, BytePolicy
+from spec.derivation.distribute import NOTHING
+from spec.models.states import MIXED_ADAM, BytePolicy
+from spec.pipelines import pipeline
+from spec.pipelines.pipeline import Order, Pipeline
 
 EXPERTS = {"experts": "4", "chosen": "2"}
 

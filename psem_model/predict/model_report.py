@@ -30,13 +30,13 @@ from psem_model.text.report import (
     Row,
     Section,
 )
-from spec.arithmetic import Number
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.layouts import Layout
-from spec.modes import Mode
-from spec.pipeline import bubble_of_ideal, bubble_of_span
-from spec.transformer import LAYER
-from spec.values import Role
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.devices.layouts import Layout
+from spec.models.transformer import LAYER
+from spec.models.values import Role
+from spec.numbers.arithmetic import Number
+from spec.pipelines.pipeline import bubble_of_ideal, bubble_of_span
+from spec.plans.modes import Mode
 
 MADE_AGAIN = {
     NOTHING: "nothing is made again for backward",

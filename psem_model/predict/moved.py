@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spec.arithmetic import Number
-from spec.schedule import Op
+from spec.language.schedule import Op
+from spec.numbers.arithmetic import Number
 
 
 @dataclass(frozen=True)

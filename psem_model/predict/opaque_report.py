@@ -26,11 +26,11 @@ from psem_model.text.report import (
     Row,
     Section,
 )
-from spec.memory import MODEL_STATES
-from spec.modes import MODE_MEANING, Mode
-from spec.placement import Placement
-from spec.schedule import Op, Schedule
-from spec.states import State
+from spec.costs.memory import MODEL_STATES
+from spec.language.schedule import Op, Schedule
+from spec.models.states import State
+from spec.plans.modes import MODE_MEANING, Mode
+from spec.plans.placement import Placement
 
 
 class OfStates(Reported):

@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from spec.arithmetic import Number
-from spec.distribute import ALL, distribute
-from spec.layouts import LayoutError
-from spec.memory import Vector
-from spec.model_costs import (
+from spec.costs.memory import Vector
+from spec.costs.model_costs import (
     Indices,
     elements,
     elements_moved,
@@ -19,9 +16,12 @@ from spec.model_costs import (
     messages,
     weights,
 )
-from spec.profiles import Padding, rows_of
-from spec.programs import Move, Program
-from spec.values import Value
+from spec.derivation.distribute import ALL, distribute
+from spec.devices.layouts import LayoutError
+from spec.language.programs import Move, Program
+from spec.models.profiles import Padding, rows_of
+from spec.models.values import Value
+from spec.numbers.arithmetic import Number
 
 FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
 PHASES = (FORWARD, BACKWARD, AGAIN)

@@ -17,26 +17,26 @@ from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.predict.units import Placeholders, placeholders, units_of
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
-from spec import checkpoints
-from spec.arithmetic import DIVISIBLE, EXACT, Number, ceil_div, quotient
-from spec.communication import Transfer, moves
-from spec.compose import Product
-from spec.distribute import NOTHING
-from spec.memory import MODEL_STATES, Sizes
-from spec.mesh import along_devices, group_size
-from spec.model_costs import Indices, parameters
-from spec.model_strategies import SAMPLES, WORDS
-from spec.opaque import Opaque
-from spec.pipeline import Order, Pipeline, fullest, in_flight
-from spec.profiles import TEXTBOOK, Profile, realised
-from spec.programs import Axis
-from spec.schedule import SCALARS, Schedule
-from spec.schedule import Kind as Does
-from spec.stages import Piece, alike, ends, parts_of, pieces, to_sum
-from spec.states import MIXED_ADAM, BytePolicy, State
-from spec.steps import Step, derive_step
-from spec.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, parts
-from spec.values import Part
+from spec.costs.communication import Transfer, moves
+from spec.costs.memory import MODEL_STATES, Sizes
+from spec.costs.model_costs import Indices, parameters
+from spec.derivation.distribute import NOTHING
+from spec.derivation.steps import Step, derive_step
+from spec.devices.mesh import along_devices, group_size
+from spec.language.programs import Axis
+from spec.language.schedule import SCALARS, Schedule
+from spec.language.schedule import Kind as Does
+from spec.models.opaque import Opaque
+from spec.models.profiles import TEXTBOOK, Profile, realised
+from spec.models.states import MIXED_ADAM, BytePolicy, State
+from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, parts
+from spec.models.values import Part
+from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number, ceil_div, quotient
+from spec.pipelines import checkpoints
+from spec.pipelines.pipeline import Order, Pipeline, fullest, in_flight
+from spec.pipelines.stages import Piece, alike, ends, parts_of, pieces, to_sum
+from spec.plans.compose import Product
+from spec.plans.model_strategies import SAMPLES, WORDS
 
 PARTS = (EMBEDDING, LAYER, HEAD)  # of a transformer
 MOST_CHUNKS = 100_000

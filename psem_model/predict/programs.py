@@ -8,13 +8,13 @@ from psem_model.reading.shapes import small
 from psem_model.reading.steps import dumps, numbered
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.report import Column, Report, Section, listed, rows
-from spec.distribute import NOTHING, distribute
-from spec.layouts import WHOLE
-from spec.programs import Line, Move, Program
-from spec.steps import derive_step
-from spec.transformer import INDICES, LAYER, parts
-from spec.turns import is_of_turns
-from spec.values import Role, Value
+from spec.derivation.distribute import NOTHING, distribute
+from spec.derivation.steps import derive_step
+from spec.devices.layouts import WHOLE
+from spec.language.programs import Line, Move, Program
+from spec.language.turns import is_of_turns
+from spec.models.transformer import INDICES, LAYER, parts
+from spec.models.values import Role, Value
 
 LOOP = (
     "| once in each turn of a ring: along turns a value lies as along an axis",

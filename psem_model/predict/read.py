@@ -13,18 +13,18 @@ from psem_model.reading.meshes import devices_of, mesh_of, required
 from psem_model.reading.products import Expression, parse, require_different
 from psem_model.reading.shapes import is_shape, transformer
 from psem_model.text.errors import BadInput, quoted
-from spec.compose import Factor, Product
-from spec.mesh import group_size
-from spec.model_costs import largest_part, parameters
-from spec.modes import Mode
-from spec.opaque import Opaque, opaque
-from spec.pipeline import Order, Pipeline
-from spec.placement import Placement
-from spec.profiles import TEXTBOOK, realised
-from spec.states import State
-from spec.steps import Step, step_of
-from spec.strategies import STRATEGIES
-from spec.transformer import parts
+from spec.costs.model_costs import largest_part, parameters
+from spec.derivation.steps import Step, step_of
+from spec.devices.mesh import group_size
+from spec.models.opaque import Opaque, opaque
+from spec.models.profiles import TEXTBOOK, realised
+from spec.models.states import State
+from spec.models.transformer import parts
+from spec.pipelines.pipeline import Order, Pipeline
+from spec.plans.compose import Factor, Product
+from spec.plans.modes import Mode
+from spec.plans.placement import Placement
+from spec.plans.strategies import STRATEGIES
 
 SIMULATE = "simulate"  # the command that takes schedules and perceptrons as well
 

@@ -6,8 +6,8 @@ from psem_model.check.placements import NotRealisable, refused
 from psem_model.check.products import checked_step
 from psem_model.check.schedules import Checked, check_schedule
 from psem_model.predict.plan import Plan
-from spec.schedule import MICRO_STEPS, Schedule
-from spec.verdict import Verdict
+from spec.checking.verdict import Verdict
+from spec.language.schedule import MICRO_STEPS, Schedule
 
 MANY_STEPS = 100  # above, a step that is written is checked for any number of micro-steps
 

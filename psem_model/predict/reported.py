@@ -25,12 +25,12 @@ from psem_model.text.report import (
     Section,
     meant,
 )
-from spec.arithmetic import Number
-from spec.memory import MODEL_STATES
-from spec.opaque import MODEL
-from spec.profiles import TEXTBOOK
-from spec.states import BytePolicy, State
-from spec.transformer import EMBEDDING, HEAD, LAYER
+from spec.costs.memory import MODEL_STATES
+from spec.models.opaque import MODEL
+from spec.models.profiles import TEXTBOOK
+from spec.models.states import BytePolicy, State
+from spec.models.transformer import EMBEDDING, HEAD, LAYER
+from spec.numbers.arithmetic import Number
 
 SAYS = {FORWARD: "sent forward", BACKWARD: "sent backward", AGAIN: "sent forward again"}
 PEAK = "an upper bound: each value freed after its last use; without what kernels need for themselves"

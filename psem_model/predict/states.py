@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psem_model.check.placements import require_realisable
-from spec.arithmetic import EXACT, Arithmetic, Exact, Number
-from spec.communication import Transfer, moves, totals
-from spec.derive import derive
-from spec.memory import MODEL_STATES, Sizes, peak, resting
-from spec.placement import Placement
-from spec.schedule import Schedule
-from spec.states import MIXED_ADAM, BytePolicy, State
-from spec.strategies import STRATEGIES
+from spec.costs.communication import Transfer, moves, totals
+from spec.costs.memory import MODEL_STATES, Sizes, peak, resting
+from spec.derivation.derive import derive
+from spec.language.schedule import Schedule
+from spec.models.states import MIXED_ADAM, BytePolicy, State
+from spec.numbers.arithmetic import EXACT, Arithmetic, Exact, Number
+from spec.plans.placement import Placement
+from spec.plans.strategies import STRATEGIES
 
 if TYPE_CHECKING:
     import numpy as np

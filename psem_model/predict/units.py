@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from psem_model.predict.parts import PartCosts
-from spec.arithmetic import Number
-from spec.memory import Unit, Vector
-from spec.profiles import Padding, Profile, Units
-from spec.states import BytePolicy
-from spec.transformer import LAYER
+from spec.costs.memory import Unit, Vector
+from spec.models.profiles import Padding, Profile, Units
+from spec.models.states import BytePolicy
+from spec.models.transformer import LAYER
+from spec.numbers.arithmetic import Number
 
 
 def units_of(

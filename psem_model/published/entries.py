@@ -18,7 +18,7 @@ from typing import Any
 import sympy
 
 from psem_model.predict.closed import symbol
-from spec.distribute import NOTHING
+from spec.derivation.distribute import NOTHING
 
 SYMBOLS = {name: symbol(name) for name in ("Psi", "N", "K", *"bshactmpvnVLPM")}
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from psem_model.predict.asked import OF_MODELS, Asked
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
-from spec.memory import MODEL_STATES
-from spec.states import State
+from spec.costs.memory import MODEL_STATES
+from spec.models.states import State
 
 GIB = 2**30
 NEAR = 2  # per cent within which what is kept is to lie

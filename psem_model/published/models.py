@@ -16,11 +16,11 @@ from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.plan import Plan
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, same
 from psem_model.published.states import N, factor
-from spec.checkpoints import kept
-from spec.distribute import ALL, FROM_SLICES, NOTHING
-from spec.pipeline import Order, Pipeline, bubble_of_ideal
-from spec.states import POLICIES
-from spec.transformer import EMBEDDING, HEAD, LAYER
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING
+from spec.models.states import POLICIES
+from spec.models.transformer import EMBEDDING, HEAD, LAYER
+from spec.pipelines.checkpoints import kept
+from spec.pipelines.pipeline import Order, Pipeline, bubble_of_ideal
 
 GIB = 2**30
 OF_GPT, OF_MESH = "bshaL", "tp"  # letters of a shape, and of a mesh

@@ -12,12 +12,12 @@ import sympy
 from psem_model.predict.closed import Closed, closed_form
 from psem_model.predict.states import Prediction, predict
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, rounded, same
-from spec.communication import elements_sent
-from spec.derive import derive
-from spec.memory import Sizes
-from spec.schedule import Buffer, Kind, Op, Phase
-from spec.states import MIXED_ADAM, POLICIES, BytePolicy
-from spec.strategies import STRATEGIES
+from spec.costs.communication import elements_sent
+from spec.costs.memory import Sizes
+from spec.derivation.derive import derive
+from spec.language.schedule import Buffer, Kind, Op, Phase
+from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
+from spec.plans.strategies import STRATEGIES
 
 PSI, N, K = (SYMBOLS[name] for name in ("Psi", "N", "K"))
 ROUNDING = {"truncated": ROUND_DOWN}  # else half up

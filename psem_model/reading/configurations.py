@@ -17,7 +17,7 @@ from psem_model.reading.harmless import HARMLESS, PLAIN, TYPES
 from psem_model.text.errors import BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
-from spec.transformer import Transformer
+from spec.models.transformer import Transformer
 
 FORM = "a model's config.json"
 MOST_LISTED = 10_000  # layers that are told apart by their windows

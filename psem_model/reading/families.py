@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from psem_model.reading.fields import Fields
-from spec.transformer import USUAL_NORMS
+from spec.models.transformer import USUAL_NORMS
 
 QKV, OUTPUT, MLP = frozenset({"qkv"}), frozenset({"output"}), frozenset({"mlp"})
 ATTENTION, EVERYWHERE = QKV | OUTPUT, QKV | OUTPUT | MLP

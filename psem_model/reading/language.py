@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedule_keys import REST_KEYS
 from psem_model.text.report import Column, Report, Section, rows
-from spec.schedule import BY, COLLECTIVE_KINDS, MICRO_STEPS, TAKES, Buffer, Kind, Phase, Span
-from spec.states import State
-from spec.training import Loss, Statistics
+from spec.language.schedule import BY, COLLECTIVE_KINDS, MICRO_STEPS, TAKES, Buffer, Kind, Phase, Span
+from spec.models.states import State
+from spec.models.training import Loss, Statistics
 
 TABLES = (
     ("axes", 'the axes of the mesh of devices: axes = ["batch"]. Must be there'),

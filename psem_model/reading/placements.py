@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from psem_model.reading.words import MOST_SHOWN, is_axis
 from psem_model.text.errors import BadInput, choose, listed, quoted, shortened
-from spec.mesh import HOST
-from spec.modes import Mode, O
-from spec.placement import BATCH, Placement, place
-from spec.states import State
+from spec.devices.mesh import HOST
+from spec.models.states import State
+from spec.plans.modes import Mode, O
+from spec.plans.placement import BATCH, Placement, place
 
 
 def symbols_of(placement: Placement, state: State) -> str:

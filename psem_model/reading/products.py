@@ -10,7 +10,7 @@ from itertools import count as count_from
 
 from psem_model.reading.words import LARGEST, count, is_axis
 from psem_model.text.errors import BadInput, or_nearest, quoted, shortened
-from spec.compose import (
+from spec.plans.compose import (
     OVER_ALL,
     PIPELINE,
     HoldError,
@@ -19,8 +19,8 @@ from spec.compose import (
     Product,
     factor,
 )
-from spec.model_strategies import MODEL_MEANING
-from spec.strategies import STRATEGY_MEANING
+from spec.plans.model_strategies import MODEL_MEANING
+from spec.plans.strategies import STRATEGY_MEANING
 
 EVERYWHERE = {
     name: f"{STRATEGY_MEANING[one]}; over every axis that gradients are summed over"

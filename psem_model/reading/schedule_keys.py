@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from spec.schedule import Buffer, Kind, Phase, Span, makes
-from spec.training import Training
+from spec.language.schedule import Buffer, Kind, Phase, Span, makes
+from spec.models.training import Training
 
 PARTS = ("micro_step", "finish")
 FIRST_PHASE = {"micro_step": Phase.FORWARD, "finish": Phase.REDUCE}

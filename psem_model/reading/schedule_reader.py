@@ -22,8 +22,8 @@ from psem_model.reading.toml_lines import Path, locate
 from psem_model.reading.words import is_axis
 from psem_model.text.errors import BadInput, listed, nearest, quoted, shortened
 from psem_model.text.files import named
-from spec.mesh import ALL_WEIGHTS, HOST
-from spec.schedule import (
+from spec.devices.mesh import ALL_WEIGHTS, HOST
+from spec.language.schedule import (
     BY,
     COLLECTIVE_KINDS,
     MICRO_STEPS,
@@ -37,8 +37,8 @@ from spec.schedule import (
     Schedule,
     Span,
 )
-from spec.states import State
-from spec.training import Loss, Statistics, Training
+from spec.models.states import State
+from spec.models.training import Loss, Statistics, Training
 
 FACTOR = re.compile(r"-?([0-9]{1,30}|[A-Za-z_]\w*)([*/]([0-9]{1,30}|[A-Za-z_]\w*))*")
 LONGEST_FACTOR, FARTHEST = 100, 10**9

@@ -20,7 +20,7 @@ from psem_model.reading.schedule_reader import Reader, shown
 from psem_model.reading.toml_lines import Path, locate
 from psem_model.text.errors import BadInput
 from psem_model.text.files import named, read_text
-from spec.schedule import COLLECTIVE_KINDS, Buffer, Monomial, Op, Phase, Rest, Schedule
+from spec.language.schedule import COLLECTIVE_KINDS, Buffer, Monomial, Op, Phase, Rest, Schedule
 
 
 def read(path: str) -> Schedule:

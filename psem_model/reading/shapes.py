@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from psem_model.reading import words
 from psem_model.text.errors import BadInput, quoted
-from spec.transformer import DROPPED, Transformer
+from spec.models.transformer import DROPPED, Transformer
 
 BLOCKS = {
     "gpt": "layer norms, biases, gelu, dropout, tied words (arXiv 2104.04473)",

@@ -10,11 +10,11 @@ from psem_model.reading.part_reader import PartReader
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedule_reader import Reader, shown
 from psem_model.reading.toml_lines import Path
-from spec.mesh import ALL_WEIGHTS
-from spec.nesting import families
-from spec.programs import Axis, Program
-from spec.steps import Group, Step
-from spec.training import Loss, Training
+from spec.derivation.nesting import families
+from spec.derivation.steps import Group, Step
+from spec.devices.mesh import ALL_WEIGHTS
+from spec.language.programs import Axis, Program
+from spec.models.training import Loss, Training
 
 TOP = ("axes", "stages", "parts", "training", "cuts", "order", "states")
 CUTS = ("weights", "stream", "ring")

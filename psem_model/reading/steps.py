@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
-from spec.layouts import WHOLE, Layout
-from spec.profiles import WRITTEN
-from spec.programs import Axis, Line, Move, Program
-from spec.steps import Group, Step, cut_twice
-from spec.values import Operation, Role, Value
+from spec.derivation.steps import Group, Step, cut_twice
+from spec.devices.layouts import WHOLE, Layout
+from spec.language.programs import Axis, Line, Move, Program
+from spec.models.profiles import WRITTEN
+from spec.models.values import Operation, Role, Value
 
 HEADER = (
     "#",

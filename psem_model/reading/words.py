@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted
-from spec.mesh import ALL_WEIGHTS, HOST
-from spec.schedule import MICRO_STEPS
-from spec.states import POLICIES, BytePolicy, custom_policy
+from spec.devices.mesh import ALL_WEIGHTS, HOST
+from spec.language.schedule import MICRO_STEPS
+from spec.models.states import POLICIES, BytePolicy, custom_policy
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 LAYERS_BY_WIDTH = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")

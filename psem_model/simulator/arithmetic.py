@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spec.match import Copies
+from spec.meaning.match import Copies
 
 Array = np.ndarray[Any, Any]
 Number = Any  # int or Fraction

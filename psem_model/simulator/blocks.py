@@ -16,9 +16,9 @@ from psem_model.simulator.network import Network
 from psem_model.simulator.routes import to_slots, to_tokens
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables
-from spec.programs import Line, Move, Program
-from spec.states import State
-from spec.values import LOG_TOTAL, Does, Operation, Role, Value
+from spec.language.programs import Line, Move, Program
+from spec.models.states import State
+from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.layout import Layout, Slice
 from psem_model.simulator.operations import Executor
 from psem_model.simulator.single import Single
-from spec.match import Copies, Place
-from spec.schedule import Buffer
-from spec.training import Statistics
+from spec.language.schedule import Buffer
+from spec.meaning.match import Copies, Place
+from spec.models.training import Statistics
 
 Rows = Sequence[Array]  # of each unit (1 or devices, elements)
 Index = tuple[int, int]  # a device's number, and an element's

@@ -23,11 +23,11 @@ from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.stages import Stage
 from psem_model.simulator.tables import OUTSIDE, Tables
 from psem_model.simulator.transformer import Key, SingleDevice
-from spec.match import Copies, Divergence, Place, first_difference
-from spec.pipeline import Half, Order, Pipeline, Work, order
-from spec.programs import Program
-from spec.states import BytePolicy
-from spec.transformer import Transformer
+from spec.language.programs import Program
+from spec.meaning.match import Copies, Divergence, Place, first_difference
+from spec.models.states import BytePolicy
+from spec.models.transformer import Transformer
+from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
 
 ONE_STAGE = Pipeline(Order.ONE_F_ONE_B, 1, 1)
 

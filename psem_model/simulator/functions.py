@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array, Floating, Modular
-from spec.values import LOG_TOTAL
+from spec.models.values import LOG_TOTAL
 
 Elementwise = Callable[[Array], Array]
 

@@ -12,9 +12,9 @@ from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import Group
 from psem_model.simulator.network import Network
 from psem_model.simulator.slices import Slices
-from spec.layouts import WHOLE
-from spec.programs import Line, Move, Program
-from spec.values import Value
+from spec.devices.layouts import WHOLE
+from spec.language.programs import Line, Move, Program
+from spec.models.values import Value
 
 Values = dict[Value, Slices]
 

@@ -12,7 +12,7 @@ from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import Group
 from psem_model.simulator.network import Network
 from psem_model.simulator.slices import Grid, Slices, take
-from spec.programs import Move
+from spec.language.programs import Move
 
 
 def move(line: Move, value: Slices, grid: Grid, numbers: Functions, network: Network) -> Slices:

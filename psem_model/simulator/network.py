@@ -14,7 +14,7 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Group
-from spec.states import State
+from spec.models.states import State
 
 OpKey = tuple[str, int]  # the part of the schedule, and the index in it
 

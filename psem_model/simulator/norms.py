@@ -16,7 +16,7 @@ from psem_model.simulator.layout import cluster_of
 from psem_model.simulator.network import Network, OpKey, broadcast, sum_of_rows
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.placing import Ops
-from spec.schedule import Buffer, Kind, Op, Schedule
+from spec.language.schedule import Buffer, Kind, Op, Schedule
 
 
 class Ends:

@@ -16,7 +16,7 @@ from psem_model.simulator.models import STATISTICS, Data, Model
 from psem_model.simulator.network import Network
 from psem_model.simulator.passes import Pass
 from psem_model.simulator.store import ALL, RECORDS, Block, Piece, Store
-from spec.schedule import (
+from spec.language.schedule import (
     HOST_TRANSFERS,
     NUMBERS,
     RESTING,
@@ -27,7 +27,7 @@ from spec.schedule import (
     Op,
     Schedule,
 )
-from spec.states import BytePolicy, State
+from spec.models.states import BytePolicy, State
 
 NOTHING = slice(0, 0)
 CONTENT = slice(0, 1)  # an optimizer's weights, where it has a copy

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from psem_model.simulator.network import OpKey
-from spec.schedule import NUMBERS, Buffer, Kind, Op, Schedule, Span
+from spec.language.schedule import NUMBERS, Buffer, Kind, Op, Schedule, Span
 
 Turn = tuple[OpKey, int, Op, bool]
 

@@ -25,10 +25,10 @@ from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
 from psem_model.simulator.tables import OUTSIDE
 from psem_model.simulator.transformer import Key
-from spec.match import Copies, Place
-from spec.pipeline import Half
-from spec.schedule import PASSING, Buffer
-from spec.states import BytePolicy, State
+from spec.language.schedule import PASSING, Buffer
+from spec.meaning.match import Copies, Place
+from spec.models.states import BytePolicy, State
+from spec.pipelines.pipeline import Half
 
 Turn = tuple[Half, int]  # forward or backward of a micro-batch
 

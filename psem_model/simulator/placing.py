@@ -9,8 +9,8 @@ from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.models import KeepsView
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.transformer import Key
-from spec.pipeline import Half
-from spec.schedule import NUMBERS, Buffer, Kind, Op, Phase, Schedule
+from spec.language.schedule import NUMBERS, Buffer, Kind, Op, Phase, Schedule
+from spec.pipelines.pipeline import Half
 
 FORWARD, BACKWARD = Half
 Ops = list[tuple[OpKey, Op]]

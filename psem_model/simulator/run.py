@@ -17,9 +17,9 @@ from psem_model.simulator.operations import Executor, redraw
 from psem_model.simulator.passes import passes
 from psem_model.simulator.single import Single
 from psem_model.simulator.store import NUMBER_BYTES, RESTS
-from spec.match import Divergence, first_difference
-from spec.schedule import Schedule
-from spec.states import MIXED_ADAM, BytePolicy, State
+from spec.language.schedule import Schedule
+from spec.meaning.match import Divergence, first_difference
+from spec.models.states import MIXED_ADAM, BytePolicy, State
 
 
 @dataclass(frozen=True)

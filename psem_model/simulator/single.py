@@ -9,7 +9,7 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import Arithmetic, Array
 from psem_model.simulator.models import STATISTICS, Data, Model
-from spec.training import Loss, Statistics, Training
+from spec.models.training import Loss, Statistics, Training
 
 
 class Single:

@@ -12,8 +12,8 @@ import numpy as np
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Cluster
 from psem_model.simulator.tables import Cell
-from spec.layouts import Layout
-from spec.programs import Lies, Program
+from spec.devices.layouts import Layout, Lies
+from spec.language.programs import Program
 
 FOLLOWS = {"u": ("s",), "c": ("b", "s")}  # keys are tokens, and so are slots: cut as those are
 

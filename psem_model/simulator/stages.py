@@ -17,9 +17,9 @@ from psem_model.simulator.placed import Placed
 from psem_model.simulator.slices import Slices
 from psem_model.simulator.tables import Moment
 from psem_model.simulator.transformer import Key
-from spec.pipeline import Work
-from spec.states import State
-from spec.values import Value
+from spec.models.states import State
+from spec.models.values import Value
+from spec.pipelines.pipeline import Work
 
 
 @dataclass

@@ -10,8 +10,17 @@ import numpy as np
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Layout, Slice, common, covers, meet
 from psem_model.simulator.poison import Poison
-from spec.schedule import GRADIENTS, REDUCTIONS, RESTING, SCALARS, STATE_OF, Buffer, Op, Schedule
-from spec.states import BytePolicy, State
+from spec.language.schedule import (
+    GRADIENTS,
+    REDUCTIONS,
+    RESTING,
+    SCALARS,
+    STATE_OF,
+    Buffer,
+    Op,
+    Schedule,
+)
+from spec.models.states import BytePolicy, State
 
 RESTS = {STATE_OF[buffer]: buffer for buffer in RESTING}
 RECORDS = (Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW)

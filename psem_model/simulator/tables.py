@@ -13,7 +13,7 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import PRIME, Array, Floating
 from psem_model.simulator.functions import Functions
-from spec.transformer import Transformer
+from spec.models.transformer import Transformer
 
 Cell = tuple[Array, Array]  # samples and positions of the tokens that one device has
 OUTSIDE = -1  # the layer of what is in no layer
@@ -139,7 +139,7 @@ class Tables:
         return self._last[2]
 
     def constant(self, name: str, indices: tuple[str, ...], layer: int, moment: Moment) -> Array:
-        """A constant of `spec.transformer`, whole. Raises ValueError for a name that it has not."""
+        """A constant of `spec.models.transformer`, whole. Raises ValueError for an unknown name."""
         shape = self.shape(indices)
         if name.endswith("_mask"):
             return self.mask(name, indices, layer, moment)

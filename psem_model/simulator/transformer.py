@@ -14,13 +14,13 @@ import numpy as np
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.tables import OUTSIDE, Moment, Tables
 from psem_model.simulator.tape import Node, Tape
-from spec.transformer import Transformer
+from spec.models.transformer import Transformer
 
 Key = tuple[int, str]  # a weight: its layer, or OUTSIDE, and its name
 
 
 def shapes(model: Transformer) -> dict[Key, str]:
-    """The indices of each weight, named as in `spec.transformer`."""
+    """The indices of each weight, named as in `spec.models.transformer`."""
 
     def norm(name: str, over: str = "h") -> dict[str, str]:
         parts = ("scale", "bias") if model.norm == "layer_norm" else ("scale",)

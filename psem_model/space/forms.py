@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import product
 
-from spec.space import WIDTHS, CostForm, Form, Regime
+from spec.choosing.space import WIDTHS, CostForm, Form, Regime
 
 Factor = Mapping[tuple[bool, bool], int]  # coefficients by (times m, over N)
 MANY = 10**6

@@ -13,11 +13,7 @@ from psem_model.space.forms import sum_text, unless
 from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
 from psem_model.text.report import BYTES, Column, Quantity, Report, Section, listed
 from psem_model.text.report import rows as as_rows
-from spec.derive import derive
-from spec.modes import Mode
-from spec.placement import BATCH, Placement
-from spec.reference import first_divergence
-from spec.space import (
+from spec.choosing.space import (
     ACTIVATIONS,
     LEAST,
     Cost,
@@ -36,8 +32,12 @@ from spec.space import (
     verdict,
     verdicts,
 )
-from spec.states import BytePolicy, State
-from spec.strategies import STRATEGIES
+from spec.derivation.derive import derive
+from spec.meaning.reference import first_divergence
+from spec.models.states import BytePolicy, State
+from spec.plans.modes import Mode
+from spec.plans.placement import BATCH, Placement
+from spec.plans.strategies import STRATEGIES
 
 HEAD = ("", "rests", "sends, x (N-1)/N", "host link", "at rest", "sent", "over host link")
 PLACEMENTS = len(Mode) ** len(State)

@@ -18,15 +18,15 @@ from typing import Any
 
 import z3
 
-from proofs.encoding import MODES, ModeSort, Terms, lift
+from proofs.tools.encoding import MODES, ModeSort, Terms, lift
 from psem_model.space.placements import Row, Space, spelled
 from psem_model.text.errors import BadInput, or_nearest, quoted
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
-from spec.modes import Mode
-from spec.requirements import requirements
-from spec.space import CostForm, FourModes, Point, classes, closed_form, placement_of
-from spec.states import State
+from spec.choosing.requirements import requirements
+from spec.choosing.space import CostForm, FourModes, Point, classes, closed_form, placement_of
+from spec.models.states import State
+from spec.plans.modes import Mode
 
 LEAST_DEVICES, LONGEST = 2, 500
 COSTS = {

@@ -7,14 +7,14 @@ from typing import Any
 import sympy
 import z3
 
-from proofs.kernel import Theorem
 from proofs.registry import prove, select
+from proofs.trusted.kernel import Theorem
 from psem_model.predict.closed import Closed
 from psem_model.tables.states import N, legend, spelled
 from psem_model.tables.table import NotAsExpected, Style, by_size, table
 from psem_model.text.report import Column, Section
-from spec.collectives import COLLECTIVES, Collective
-from spec.layouts import Layout
+from spec.devices.collectives import COLLECTIVES, Collective
+from spec.devices.layouts import Layout
 
 OPTIMAL = "C5"  # the claim that no schedule sends less
 

@@ -17,10 +17,10 @@ from psem_model.tables.table import Style, table
 from psem_model.text.errors import BadInput
 from psem_model.text.places import BUILD, EXAMPLES, PACKAGES
 from psem_model.text.report import Column, Section
-from spec.states import MIXED_ADAM
+from spec.models.states import MIXED_ADAM
 
 REPORT = BUILD / "report.json"
-SOURCES = ("proofs/claims.toml", "spec/*.py", "proofs/*.py")  # what verdicts rest on
+SOURCES = ("proofs/claims.toml", "spec/**/*.py", "proofs/**/*.py")  # what verdicts rest on
 
 
 def claims_table(style: Style) -> Section:

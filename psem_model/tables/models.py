@@ -14,13 +14,13 @@ from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.reading.products import parse
 from psem_model.tables.table import Style, table
 from psem_model.text.report import Cell, Column, Section
-from spec.compose import OVER_ALL, PIPELINE
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.model_strategies import MODEL_AXES
-from spec.pipeline import Order, Pipeline, bubble_of_ideal, bubble_of_span
-from spec.states import MIXED_ADAM
-from spec.strategies import STRATEGIES
-from spec.transformer import HEAD, LAYER
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.models.states import MIXED_ADAM
+from spec.models.transformer import HEAD, LAYER
+from spec.pipelines.pipeline import Order, Pipeline, bubble_of_ideal, bubble_of_span
+from spec.plans.compose import OVER_ALL, PIPELINE
+from spec.plans.model_strategies import MODEL_AXES
+from spec.plans.strategies import STRATEGIES
 
 OF_MODELS = {**LEGEND, **{letter: f"devices along {axis}" for axis, letter in AXIS_SYMBOLS.items()}}
 

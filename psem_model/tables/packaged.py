@@ -5,7 +5,7 @@ from __future__ import annotations
 from psem_model.reading.configurations import packaged, read
 from psem_model.tables.table import Style, table
 from psem_model.text.report import Column, Section
-from spec.model_costs import parameters
+from spec.costs.model_costs import parameters
 
 
 def packaged_models(style: Style) -> Section:

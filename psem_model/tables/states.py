@@ -15,20 +15,21 @@ from psem_model.reading.placements import symbols_of
 from psem_model.tables.models import lies_of
 from psem_model.tables.table import Style, by_size, table
 from psem_model.text.report import Cell, Column, Section
-from spec import modes, strategies, transformer
-from spec.communication import Transfer
-from spec.compose import PIPELINE
-from spec.derive import derive
-from spec.layouts import Layout, along
-from spec.memory import MODEL_STATES, Sizes, resting, transient
-from spec.mesh import HOST
-from spec.model_strategies import MODEL_MEANING
-from spec.modes import M, Mode
-from spec.placement import Placement, on_batch
-from spec.schedule import RESTING, STATE_OF, Kind, Op, Rest
-from spec.space import REGIMES, verdict
-from spec.states import BytePolicy, State
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.choosing.space import REGIMES, verdict
+from spec.costs.communication import Transfer
+from spec.costs.memory import MODEL_STATES, Sizes, resting, transient
+from spec.derivation.derive import derive
+from spec.devices.layouts import Layout, along
+from spec.devices.mesh import HOST
+from spec.language.schedule import RESTING, STATE_OF, Kind, Op, Rest
+from spec.models import transformer
+from spec.models.states import BytePolicy, State
+from spec.plans import modes, strategies
+from spec.plans.compose import PIPELINE
+from spec.plans.model_strategies import MODEL_MEANING
+from spec.plans.modes import M, Mode
+from spec.plans.placement import Placement, on_batch
 
 N = sympy.Symbol("N", positive=True)
 
@@ -96,7 +97,7 @@ def placements(style: Style) -> Section:
     )
 
 
-BY_LAYERS = (str(along(transformer.LAYER)),)  # whole pieces are on a stage: see spec.stages
+BY_LAYERS = (str(along(transformer.LAYER)),)  # whole pieces are on a stage: see spec.pipelines.stages
 
 
 def _indices(rows: Iterable[tuple[Cell, ...]]) -> str:

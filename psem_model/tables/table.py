@@ -12,8 +12,8 @@ from psem_model.predict import closed as symbolic
 from psem_model.predict.closed import PSI
 from psem_model.text.errors import UserError
 from psem_model.text.report import Cell, Column, Section, parts, rows
-from spec.arithmetic import Number
-from spec.states import MIXED_ADAM, BytePolicy
+from spec.models.states import MIXED_ADAM, BytePolicy
+from spec.numbers.arithmetic import Number
 
 SYMBOLS = {"parameters": ("Psi", "P"), "devices": ("N", "d")}
 

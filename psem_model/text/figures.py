@@ -8,9 +8,9 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from spec.arithmetic import Number
-from spec.match import Divergence
-from spec.states import BytePolicy
+from spec.meaning.match import Divergence
+from spec.models.states import BytePolicy
+from spec.numbers.arithmetic import Number
 
 LONGEST, LONGEST_BITS = 60, 10_000  # of values: characters to show in full, bits to show at all
 

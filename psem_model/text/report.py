@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from psem_model.text.figures import Unit, unit_of
-from spec.arithmetic import Number
+from spec.numbers.arithmetic import Number
 
 NAME = re.compile(r"[A-Za-z]\w*")  # a symbol, or a function, of a formula
 VERSION = 2  # of the documents for programs: raised when a key changes its meaning or goes

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 import z3
 
-from proofs.kernel import Kernel
 from proofs.registry import Claim, prove, select
+from proofs.trusted.kernel import Kernel
 from psem_model.audit.audit import execute, facts_of, judged, refutations
 from psem_model.audit.cvc5_solver import Answer, digest_of
 from psem_model.audit.refutations import REGISTERED

@@ -10,7 +10,7 @@ import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.smtlib import standalone_text
+from proofs.trusted.smtlib import standalone_text
 from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.cvc5_solver import answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds

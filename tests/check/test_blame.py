@@ -18,11 +18,11 @@ from psem_model.check.edits import How, edits, touched, writes
 from psem_model.check.files import NOT_ONE_LINE, check_file
 from psem_model.check.schedules import Checked
 from psem_model.reading.schedules import dumps, line_of, read
-from spec.derive import derive
-from spec.placement import on_batch
-from spec.schedule import Buffer, Kind, Monomial, Op, Phase
-from spec.states import MIXED_ADAM
-from spec.strategies import STRATEGIES
+from spec.derivation.derive import derive
+from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase
+from spec.models.states import MIXED_ADAM
+from spec.plans.placement import on_batch
+from spec.plans.strategies import STRATEGIES
 
 B, PARTS = Buffer, ("micro_step", "finish")
 M, F = PARTS

@@ -13,11 +13,11 @@ from psem_model.audit.refutations.compositions import TWINS as UNSAFE_TWINS
 from psem_model.check.schedules import FEW_ALONG_AN_AXIS, RULES, check_schedule
 from psem_model.reading.schedules import dumps, loads, read
 from psem_model.simulator import simulate
-from spec.derive import derive
-from spec.everywhere import LOOKED_AT
-from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Span
-from spec.states import POLICIES
-from spec.strategies import STRATEGIES
+from spec.checking.everywhere import LOOKED_AT
+from spec.derivation.derive import derive
+from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Span
+from spec.models.states import POLICIES
+from spec.plans.strategies import STRATEGIES
 from tests.support.crosscheck import agree_on_costs, agree_on_the_verdict
 from tests.support.schedules import rewrite, with_clipping
 

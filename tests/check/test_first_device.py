@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import pytest
 
-from spec.reference import first_divergence
-from spec.schedule import Monomial, Span
-from spec.training import Training
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.language.schedule import Monomial, Span
+from spec.meaning.reference import first_divergence
+from spec.models.training import Training
 from tests.support.by_hand import ACCUMULATE, BACKWARD, FORWARD, RESET, UPDATE, B, K, op, written
 
 AXES = ("d",)

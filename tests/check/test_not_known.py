@@ -4,9 +4,9 @@ import pytest
 
 from psem_model.check.schedules import FIRST_COPY, check_schedule
 from psem_model.reading.schedules import dumps, loads
-from spec.reference import first_divergence
-from spec.states import POLICIES
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.meaning.reference import first_divergence
+from spec.models.states import POLICIES
 from tests.support.crosscheck import agree_on_the_verdict
 
 SLICES = """

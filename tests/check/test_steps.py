@@ -18,10 +18,10 @@ from psem_model.reading.shapes import small
 from psem_model.reading.step_reader import read_step
 from psem_model.reading.steps import dumps
 from psem_model.text.errors import BadInput
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.programs import check_program
-from spec.steps import derive_step
-from spec.transformer import parts
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.steps import derive_step
+from spec.language.programs import check_program
+from spec.models.transformer import parts
 from tests.support.steps import text_of
 
 STATES = ["", "dp", "zero1", "zero3", "zero1+all", "fsdp-hold"]

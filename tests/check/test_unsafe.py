@@ -10,19 +10,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import proofs.unsafe as proved
-from proofs.compose import composition_of_any_groups_is_safe
-from proofs.kernel import Kernel, KernelError
+import proofs.plans.unsafe as proved
+from proofs.plans.compose import composition_of_any_groups_is_safe
+from proofs.trusted.kernel import Kernel, KernelError
 from psem_model.audit.refutations.compositions import TWINS, example
 from psem_model.simulator import Arithmetic, simulate
 from psem_model.text.places import EXAMPLES
-from spec import programs
-from spec.communication import moves
-from spec.memory import Sizes
-from spec.reference import first_divergence
-from spec.schedule import Phase
-from spec.states import MIXED_ADAM, POLICIES
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.costs.communication import moves
+from spec.costs.memory import Sizes
+from spec.language import programs
+from spec.language.schedule import Phase
+from spec.meaning.reference import first_divergence
+from spec.models.states import MIXED_ADAM, POLICIES
 from tests.support.crosscheck import agree_on_costs
 from tests.support.transformers import plans, replicated
 

@@ -62,7 +62,7 @@ def test_explain_shows_the_theorem_tree(psem):
     code, out, _ = psem("explain", "E2", "--tree")
     assert code == 0
     for words in (
-        "proofs/equivalence.py",
+        "proofs/meaning/equivalence.py",
         "matching_copies_agree",
         "smt, unsat",
         "by hypothesis",
@@ -222,7 +222,7 @@ def test_explanations_as_json_have_the_documented_shape(psem):
     assert (code, found["version"]) == (0, VERSION)
     e2, m8 = found["claims"]
     assert e2["proved_in"]["function"] == "necessity_in_each_run"
-    assert e2["proved_in"]["file"] == "proofs/equivalence.py"
+    assert e2["proved_in"]["file"] == "proofs/meaning/equivalence.py"
     names = [theorem["name"] for theorem in e2["theorems"]]
     assert names[0] == "matching_copies_agree"
     assert {each["name"] for each in e2["assumed"] if each["rule"] == "hypothesis"} == {

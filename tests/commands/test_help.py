@@ -10,8 +10,8 @@ from click.shell_completion import ShellComplete
 from proofs.registry import ROOT, claims
 from psem_model.commands.cli import psem as program
 from psem_model.commands.help import Command
-from spec.states import POLICIES
-from spec.strategies import STRATEGIES
+from spec.models.states import POLICIES
+from spec.plans.strategies import STRATEGIES
 
 COMMANDS = sorted(program.commands)
 EXAMPLES = [

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from proofs.registry import ROOT
 from psem_model.reading.configurations import read
-from spec.model_strategies import MODEL_AXES, MODEL_MEANING
+from spec.plans.model_strategies import MODEL_AXES, MODEL_MEANING
 from tests.support.command import exact
 
 CONFIGURATIONS = sorted((ROOT / "examples" / "configurations").glob("*.json"))

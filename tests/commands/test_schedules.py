@@ -7,11 +7,11 @@ import pytest
 from proofs.registry import ROOT
 from psem_model.check.replay import replay
 from psem_model.reading.schedules import dumps, line_of, loads, read
-from spec.derive import derive
-from spec.placement import on_batch
-from spec.reference import first_divergence
-from spec.states import POLICIES
-from spec.strategies import STRATEGIES
+from spec.derivation.derive import derive
+from spec.meaning.reference import first_divergence
+from spec.models.states import POLICIES
+from spec.plans.placement import on_batch
+from spec.plans.strategies import STRATEGIES
 from tests.support.command import PLACED, without
 from tests.support.damage import with_one_fault
 from tests.support.polynomials import with_roots

@@ -15,7 +15,7 @@ from psem_model.measure.report import measured
 from psem_model.predict.asked import Asked
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
-from spec.mesh import ALL_WEIGHTS
+from spec.devices.mesh import ALL_WEIGHTS
 from tests.support.steps import text_of
 
 SHAPE = {"layers": "2", "hidden": "12", "heads": "6", "vocabulary": "6", "sequence": "8"}

@@ -9,7 +9,7 @@ import pytest
 from proofs.registry import ROOT
 from psem_model.text import progress
 from psem_model.text.figures import memory, value_text
-from spec.strategies import STRATEGIES
+from spec.plans.strategies import STRATEGIES
 from tests.support.command import PLACED, SIZE, exact, without
 
 FIGURES = {"parameters", "optimizer", "gradients", "resting", "peak", "host", "elements", "bytes"}

@@ -18,8 +18,8 @@ from psem_model.predict.report import predicted
 from psem_model.reading.products import parse
 from psem_model.reading.schedules import dumps
 from psem_model.text.errors import BadInput
-from spec.derive import derive
-from spec.strategies import STRATEGIES
+from spec.derivation.derive import derive
+from spec.plans.strategies import STRATEGIES
 
 SHAPE = {
     "layers": "1",

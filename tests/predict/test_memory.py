@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psem_model.measure.transformers import transformer
-from spec.distribute import ALL, FROM_SLICES, NOTHING, distribute
-from spec.lifetimes import live
-from spec.model_costs import elements, fullest_moment, kept_bytes
-from spec.profiles import TEXTBOOK, realised
-from spec.states import MIXED_ADAM, custom_policy
-from spec.transformer import EMBEDDING, HEAD, LAYER, Transformer, head, layer
-from spec.values import Builder, Role, Value
+from spec.costs.lifetimes import live
+from spec.costs.model_costs import elements, fullest_moment, kept_bytes
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, distribute
+from spec.models.profiles import TEXTBOOK, realised
+from spec.models.states import MIXED_ADAM, custom_policy
+from spec.models.transformer import EMBEDDING, HEAD, LAYER, Transformer, head, layer
+from spec.models.values import Builder, Role, Value
 from tests.support.command import exact
 from tests.support.plans import SHAPE, plans
 from tests.support.products import plans as small_plans

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
-from spec.compose import OVER_ALL
-from spec.memory import MODEL_STATES
-from spec.pipeline import Order, Pipeline
-from spec.states import State
-from spec.transformer import Transformer
+from spec.costs.memory import MODEL_STATES
+from spec.models.states import State
+from spec.models.transformer import Transformer
+from spec.pipelines.pipeline import Order, Pipeline
+from spec.plans.compose import OVER_ALL
 from tests.support.command import exact
 
 ON_ONE_AXIS = sorted({*OVER_ALL} - {"hsdp+all"})

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from psem_model.measure.transformers import transformer
 from psem_model.predict.parts import BACKWARD, FORWARD
 from psem_model.predict.plan import PARTS
-from spec.compose import combined, factor
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.pipeline import Half, boundary_sends, fullest, order
-from spec.stages import pieces, sends
-from spec.strategies import STRATEGIES
-from spec.transformer import EMBEDDING, LAYER
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.models.transformer import EMBEDDING, LAYER
+from spec.pipelines.pipeline import Half, boundary_sends, fullest, order
+from spec.pipelines.stages import pieces, sends
+from spec.plans.compose import combined, factor
+from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact
 from tests.support.plans import SHAPE, pipelines, plans
 from tests.support.products import plans as small_plans

@@ -9,8 +9,8 @@ import pytest
 from psem_model.predict.programs import program as derive
 from psem_model.reading.products import parse
 from psem_model.text.terminal import text
-from spec.model_strategies import MODEL_AXES
-from spec.transformer import EMBEDDING, HEAD, LAYER
+from spec.models.transformer import EMBEDDING, HEAD, LAYER
+from spec.plans.model_strategies import MODEL_AXES
 
 NAMES = sorted({*MODEL_AXES} - {"dp"})
 RECOMPUTED = [[], ["--recompute", "attention"], ["--recompute", "all"], ["--recompute", "sliced"]]

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from psem_model.check.placements import NotRealisable
 from psem_model.predict import closed as symbolic
 from psem_model.predict.states import predict, predict_many
-from spec.arithmetic import DIVISIBLE
-from spec.derive import derive
-from spec.memory import ledger, room
-from spec.modes import Mode
-from spec.placement import on_batch
-from spec.states import MIXED_ADAM, POLICIES, BytePolicy, State
-from spec.strategies import STRATEGIES
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.costs.memory import ledger, room
+from spec.derivation.derive import derive
+from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy, State
+from spec.numbers.arithmetic import DIVISIBLE
+from spec.plans.modes import Mode
+from spec.plans.placement import on_batch
+from spec.plans.strategies import STRATEGIES
 
 ONE_AXIS = sorted(name for name, p in STRATEGIES.items() if len(p.axes) == 1)
 sizes = st.integers(1, 2**40)

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofs.operation_lines import NotCovered
-from spec.derive import derive
-from spec.states import MIXED_ADAM, POLICIES
-from spec.strategies import STRATEGIES
+from proofs.checking.operation_lines import NotCovered
+from spec.derivation.derive import derive
+from spec.models.states import MIXED_ADAM, POLICIES
+from spec.plans.strategies import STRATEGIES
 from tests.support.amount_runs import agree_on_amounts
 from tests.support.damage import damaged, with_one_fault
 from tests.support.line_runs import PLAIN_PIECES

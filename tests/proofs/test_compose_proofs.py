@@ -9,23 +9,24 @@ import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
-import proofs.compose as compose
-import proofs.factor_order as factor_order
-import proofs.hierarchy as hierarchy
-import proofs.mesh as mesh
-import proofs.product_costs as product_costs
-import proofs.products as products
-import proofs.unsafe as unsafe
-from proofs.kernel import Kernel, KernelError
-from proofs.runs import Distributed
+import proofs.costs.product_costs as product_costs
+import proofs.devices.hierarchy as hierarchy
+import proofs.devices.mesh as mesh
+import proofs.plans.compose as compose
+import proofs.plans.factor_order as factor_order
+import proofs.plans.products as products
+import proofs.plans.unsafe as unsafe
+from proofs.meaning.runs import Distributed
+from proofs.trusted.kernel import Kernel, KernelError
 from psem_model.audit.refutations.levels import in_stages
 from psem_model.simulator import simulate
 from psem_model.simulator.layout import Cluster
-from spec import conditions, operators
-from spec.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
-from spec.communication import elements_sent
-from spec.compose import Product, combined, factor
-from spec.hierarchy import (
+from spec.checking.verdict import check
+from spec.costs.communication import elements_sent
+from spec.costs.memory import Sizes
+from spec.devices import operators
+from spec.devices.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
+from spec.devices.hierarchy import (
     HIERARCHICAL,
     INNER,
     ONE_AFTER_THE_OTHER,
@@ -36,9 +37,9 @@ from spec.hierarchy import (
     number,
     volumes,
 )
-from spec.memory import Sizes
-from spec.operators import KEEP, SUM, Operator, apply
-from spec.verdict import check
+from spec.devices.operators import KEEP, SUM, Operator, apply
+from spec.meaning import conditions
+from spec.plans.compose import Product, combined, factor
 
 K1 = mesh.device_numbers_are_a_bijection
 K2 = hierarchy.reduction_over_two_axes_is_over_their_product
@@ -195,7 +196,7 @@ def test_a_broken_rule_is_noticed(rule, broken, claim, monkeypatch):
     for place in PLACES:
         if hasattr(place, rule):
             monkeypatch.setattr(place, rule, broken)
-    monkeypatch.setattr("proofs.kernel.RESOURCE_LIMIT", 1_000_000)
+    monkeypatch.setattr("proofs.trusted.kernel.RESOURCE_LIMIT", 1_000_000)
     with pytest.raises(KernelError, match=r"not proved|no counterexample|merged on"):
         CLAIMS[claim](Kernel(claim))
 
@@ -231,7 +232,7 @@ def test_no_hypothesis_can_be_dropped(claim, hypothesis, monkeypatch):
 
     supposed = Kernel.suppose
     monkeypatch.setattr(Kernel, "suppose", suppose)
-    monkeypatch.setattr("proofs.kernel.RESOURCE_LIMIT", 1_000_000)
+    monkeypatch.setattr("proofs.trusted.kernel.RESOURCE_LIMIT", 1_000_000)
     with pytest.raises(KernelError, match="not proved"):
         CLAIMS[claim](Kernel(claim))
 

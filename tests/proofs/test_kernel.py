@@ -7,8 +7,8 @@ import pickle
 import pytest
 import z3
 
-from proofs import kernel
-from proofs.kernel import Kernel, KernelError, Theorem
+from proofs.trusted import kernel
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
 
 INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
 FALSE = z3.BoolVal(False)

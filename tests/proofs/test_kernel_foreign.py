@@ -3,8 +3,8 @@
 import pytest
 import z3
 
-from proofs import smtlib
-from proofs.kernel import Kernel, KernelError
+from proofs.trusted import smtlib
+from proofs.trusted.kernel import Kernel, KernelError
 from spec.assumptions import DETERMINISM, EXPONENTIAL, LINEARITY
 
 INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()

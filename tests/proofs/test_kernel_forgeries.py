@@ -3,7 +3,7 @@
 import pytest
 import z3
 
-from proofs.kernel import Kernel, KernelError
+from proofs.trusted.kernel import Kernel, KernelError
 from spec.assumptions import DETERMINISM
 
 INT, REAL, BOOL, FALSE = z3.IntSort(), z3.RealSort(), z3.BoolSort(), z3.BoolVal(False)

@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 import z3
 
-from proofs.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.assumptions import DETERMINISM, INDUCTION, LINEARITY, Assumption
 
 INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()

@@ -11,8 +11,8 @@ import z3
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofs.kernel import Kernel, KernelError
 from proofs.registry import ROOT
+from proofs.trusted.kernel import Kernel, KernelError
 
 INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
 FALSE = z3.BoolVal(False)
@@ -24,7 +24,7 @@ def test_the_refusals_do_not_depend_on_python_assertions():
     script = """
         import copy, pickle, sys
         import z3
-        from proofs.kernel import Kernel, KernelError, Theorem
+        from proofs.trusted.kernel import Kernel, KernelError, Theorem
         from spec.assumptions import Assumption
 
         if __debug__:

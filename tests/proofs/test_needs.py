@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from proofs.registry import ROOT
-from tests.support.broken import broken_copy, notices, python
+from tests.support.broken import broken_copy, file_of, notices, python
 
 pytestmark = pytest.mark.slow
 
@@ -23,9 +23,9 @@ OTHERS = [
     ("forms.py", "if axis in lacking:", "if False:"),
 ]
 ACCEPTED = """
-from proofs.witnesses import broken_schedules
-from spec.placement import BATCH
-from spec.verdict import check
+from proofs.checking.witnesses import broken_schedules
+from spec.plans.placement import BATCH
+from spec.checking.verdict import check
 
 print([w.name for w in broken_schedules() if check(w.schedule, {BATCH: 2}, w.micro_steps).accepted])
 """
@@ -33,7 +33,7 @@ print([w.name for w in broken_schedules() if check(w.schedule, {BATCH: 2}, w.mic
 
 def needs(file):
     """Each need that a file of spec/ states, and one that every value meets in its place."""
-    text = (ROOT / "spec" / file).read_text()
+    text = file_of(ROOT / "spec", file).read_text()
     for call in ast.walk(ast.parse(text)):
         if isinstance(call, ast.Call) and ast.unparse(call.func) in ("Need", "self._fresh"):
             rule = ast.get_source_segment(text, call)
@@ -49,7 +49,7 @@ NEEDS = [*ALONE, *needs("verdict.py"), *OTHERS]
 def accepts_what_diverges(folder):
     """Whether a copy accepts a schedule of T3, which the claim notices."""
     names = ast.literal_eval(python(folder, "-c", ACCEPTED).stdout)
-    return names and notices(folder, "proofs.completeness", "what_is_rejected_diverges")
+    return names and notices(folder, "proofs.checking.completeness", "what_is_rejected_diverges")
 
 
 @pytest.mark.parametrize(

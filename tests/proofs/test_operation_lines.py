@@ -9,12 +9,11 @@ import z3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proofs import lines
-from proofs.kernel import Kernel
-from proofs.lines import FIRST, NAMED, NOW, OPERATORS, UNKNOWN
-from proofs.operation_lines import LineAt, NotCovered, Places
-from proofs.symbolic_checker import CheckedLanguage
-from proofs.symbolic_schedule import (
+from proofs.checking import lines
+from proofs.checking.lines import FIRST, NAMED, NOW, OPERATORS, UNKNOWN
+from proofs.checking.operation_lines import LineAt, NotCovered, Places
+from proofs.checking.symbolic_checker import CheckedLanguage
+from proofs.checking.symbolic_schedule import (
     BACKWARD,
     KINDS,
     MOMENT,
@@ -24,11 +23,12 @@ from proofs.symbolic_schedule import (
     WRONG,
     WRONG_MOMENT,
 )
-from spec.derive import derive
-from spec.operators import KEEP, OTHER
-from spec.states import MIXED_ADAM, POLICIES
-from spec.strategies import STRATEGIES
-from spec.words import Symbol
+from proofs.trusted.kernel import Kernel
+from spec.checking.words import Symbol
+from spec.derivation.derive import derive
+from spec.devices.operators import KEEP, OTHER
+from spec.models.states import MIXED_ADAM, POLICIES
+from spec.plans.strategies import STRATEGIES
 from tests.support import by_hand
 from tests.support.broken import broken_copy, python
 from tests.support.by_hand import MICRO, RESET, SUM, B, K, op, written

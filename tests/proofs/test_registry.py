@@ -6,7 +6,7 @@ from itertools import groupby
 
 import pytest
 
-from proofs import registry
+from proofs import registry, specification
 from proofs.claim import PROOFS, claim
 from proofs.page import page
 from proofs.registry import ROOT, areas, claims, registration, select
@@ -80,14 +80,12 @@ def test_two_functions_of_one_claim_are_found(proofs):
     result = registry.prove(select(["S1"])[0])
     assert result.verdict == "failed"
     assert registration() == [result.failure]
-    assert (
-        f"proved by several functions: proofs.sharding.shards_cover_and_are_disjoint, {__name__}"
-        in (result.failure)
-    )
+    first = "proofs.devices.sharding.shards_cover_and_are_disjoint"
+    assert f"proved by several functions: {first}, {__name__}" in result.failure
 
 
 def test_a_function_that_names_a_claim_and_is_not_marked_is_found(proofs):
-    name = "proofs.sharding.shards_cover_and_are_disjoint"
+    name = "proofs.devices.sharding.shards_cover_and_are_disjoint"
     proofs["S1"] = [extra]
     assert registration() == [
         f'{__name__}.extra is marked @claim("S1") and names no claim',
@@ -128,7 +126,7 @@ def test_claims_whose_marks_are_exchanged_fail_one_by_one(proofs, psem, command)
 @pytest.mark.parametrize("command", ["prove", "explain", "audit"])
 def test_a_module_of_proofs_that_cannot_be_imported_is_one_line(monkeypatch, psem, command):
     def broken(name):
-        if name == "proofs.memory":
+        if name == "proofs.costs.memory":
             raise NameError("name 'x' is not defined")
 
     registry.broken_modules.cache_clear()
@@ -137,7 +135,7 @@ def test_a_module_of_proofs_that_cannot_be_imported_is_one_line(monkeypatch, pse
         code, out, err = psem(command, "S1")
     registry.broken_modules.cache_clear()
     assert (code, out) == (1, "")
-    said = "proofs.memory cannot be imported: NameError: name 'x' is not defined"
+    said = "proofs.costs.memory cannot be imported: NameError: name 'x' is not defined"
     assert err == f"psem: {said}\n"
 
 
@@ -148,6 +146,10 @@ def test_a_claim_that_stands_twice_is_found(monkeypatch):
 
 def test_the_page_of_claims_is_the_registry():
     assert (ROOT / "docs" / "CLAIMS.md").read_text() == page(), "run: make docs"
+
+
+def test_the_page_of_the_specification_is_that_of_the_code():
+    assert (ROOT / "docs" / "SPEC.md").read_text() == specification.page() + "\n", "run: make docs"
 
 
 def test_the_page_has_all_that_a_row_says(monkeypatch):

@@ -8,9 +8,9 @@ import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs import smtlib
-from proofs.kernel import Kernel
-from proofs.smtlib import decided, logic_of, standalone_text
+from proofs.trusted import smtlib
+from proofs.trusted.kernel import Kernel
+from proofs.trusted.smtlib import decided, logic_of, standalone_text
 
 
 @st.composite

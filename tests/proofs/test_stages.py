@@ -2,10 +2,11 @@
 
 import pytest
 
-from proofs import registry, stage_placing, stage_runs, stages
-from proofs.kernel import Kernel, KernelError
-from spec.layouts import PARTIAL, WHOLE
-from spec.stages import has_layer
+from proofs import registry
+from proofs.pipelines import stage_placing, stage_runs, stages
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.devices.layouts import PARTIAL, WHOLE
+from spec.pipelines.stages import has_layer
 
 
 def test_the_claim_is_proved():

@@ -10,9 +10,9 @@ from psem_model.predict.gpt import plan as closed
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
 from psem_model.published.entries import SYMBOLS, form, published, same
 from psem_model.published.models import layer
-from spec.checkpoints import kept
-from spec.distribute import ALL, NOTHING
-from spec.pipeline import bubble_of_ideal, bubble_of_span
+from spec.derivation.distribute import ALL, NOTHING
+from spec.pipelines.checkpoints import kept
+from spec.pipelines.pipeline import bubble_of_ideal, bubble_of_span
 
 BY_ID = {entry.id: entry for entry in published()}
 LARGE = {"s": 2**16, "h": 4096, "a": 64}

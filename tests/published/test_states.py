@@ -8,7 +8,7 @@ import pytest
 from psem_model.predict.states import predict
 from psem_model.published.entries import published, rounded
 from psem_model.published.states import of_each_parameter
-from spec.states import custom_policy
+from spec.models.states import custom_policy
 
 BY_ID = {entry.id: entry for entry in published()}
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from psem_model.reading.configurations import read
 from psem_model.reading.families import FAMILIES
 from psem_model.text.errors import BadInput
-from spec.model_costs import parameters
-from spec.transformer import DROPPED, USUAL_NORMS
+from spec.costs.model_costs import parameters
+from spec.models.transformer import DROPPED, USUAL_NORMS
 
 CONFIGURATIONS = Path(__file__).parents[2] / "examples" / "configurations"
 

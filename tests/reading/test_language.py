@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from psem_model.reading.schedule_keys import KEYS
-from spec.schedule import Buffer, Kind
+from spec.language.schedule import Buffer, Kind
 from tests.support.command import PLACED, SIZE, without
 
 

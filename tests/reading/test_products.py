@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proofs.registry import ROOT
 from psem_model.reading.products import NAMES, parse
 from psem_model.text.errors import BadInput
-from spec.compose import HoldError, OverAllError, OverlapError, Product, factor
+from spec.plans.compose import HoldError, OverAllError, OverlapError, Product, factor
 
 CONFIGURATIONS = ROOT / "examples" / "configurations"
 DENSE = ["--config", CONFIGURATIONS / "llama-3.1-405b.json", "--sequence", 8192]

@@ -6,7 +6,7 @@ import pytest
 
 from psem_model.reading.profiles import packaged, read
 from psem_model.text.errors import BadInput
-from spec.profiles import TEXTBOOK
+from spec.models.profiles import TEXTBOOK
 
 START = 'title = "mine"\n[[differs]]\nwhat = "x"\nwhy = "y"\nsource = "z"\n'
 

@@ -13,10 +13,8 @@ from psem_model.reading.schedules import dumps, line_of, loads, read
 from psem_model.reading.toml_lines import locate
 from psem_model.text.errors import BadInput
 from psem_model.text.files import LARGEST_FILE
-from spec.derive import derive
-from spec.modes import Mode
-from spec.placement import on_batch
-from spec.schedule import (
+from spec.derivation.derive import derive
+from spec.language.schedule import (
     BY,
     COLLECTIVE_KINDS,
     REDUCTIONS,
@@ -31,9 +29,11 @@ from spec.schedule import (
     Schedule,
     Span,
 )
-from spec.states import State
-from spec.strategies import STRATEGIES
-from spec.training import Loss, Statistics, Training
+from spec.models.states import State
+from spec.models.training import Loss, Statistics, Training
+from spec.plans.modes import Mode
+from spec.plans.placement import on_batch
+from spec.plans.strategies import STRATEGIES
 
 SYMBOLS = [mode.value for mode in Mode]
 PLACEMENTS = [on_batch(*modes) for modes in product(SYMBOLS, repeat=4)]

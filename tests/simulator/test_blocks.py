@@ -20,13 +20,13 @@ from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables, route
 from psem_model.simulator.tape import Node, Tape
 from psem_model.simulator.transformer import SingleDevice, shapes
-from spec.distribute import distribute
-from spec.layouts import PARTIAL, WHOLE, LayoutError, along
-from spec.model_strategies import MODEL_AXES
-from spec.programs import Axis, Move, check_program
-from spec.states import MIXED_ADAM
-from spec.transformer import CAPPED, DROPPED, NORMS, Transformer, parts
-from spec.values import Role, Value
+from spec.derivation.distribute import distribute
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
+from spec.language.programs import Axis, Move, check_program
+from spec.models.states import MIXED_ADAM
+from spec.models.transformer import CAPPED, DROPPED, NORMS, Transformer, parts
+from spec.models.values import Role, Value
+from spec.plans.model_strategies import MODEL_AXES
 from tests.support.transformers import Plan, replicated
 
 PLAIN = Transformer(1, 4, 2, 1, 4, 4, 7)

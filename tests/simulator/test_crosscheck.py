@@ -11,12 +11,12 @@ from psem_model.predict.closed import PSI, UNIT, K, closed_form, mesh_symbols, p
 from psem_model.predict.states import predict_schedule
 from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
-from spec.arithmetic import DIVISIBLE
-from spec.derive import derive
-from spec.memory import MODEL_STATES, Sizes
-from spec.states import custom_policy
-from spec.strategies import STRATEGIES
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.costs.memory import MODEL_STATES, Sizes
+from spec.derivation.derive import derive
+from spec.models.states import custom_policy
+from spec.numbers.arithmetic import DIVISIBLE
+from spec.plans.strategies import STRATEGIES
 from tests.support.broken import SEEN_BY_T3, broken_copy, python
 from tests.support.crosscheck import (
     REGRESSIONS,

@@ -12,10 +12,10 @@ from psem_model.simulator.arithmetic import PRIME, Arithmetic, Modular
 from psem_model.simulator.layout import Cluster
 from psem_model.simulator.models import Data, Polynomial
 from psem_model.simulator.single import Single
-from spec.derive import derive
-from spec.schedule import Span
-from spec.strategies import STRATEGIES
-from spec.training import PLAIN, Loss, Training
+from spec.derivation.derive import derive
+from spec.language.schedule import Span
+from spec.models.training import PLAIN, Loss, Training
+from spec.plans.strategies import STRATEGIES
 from tests.support.by_hand import BACKWARD, DROP, FORWARD, MICRO, B, K, op, written
 
 

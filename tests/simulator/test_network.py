@@ -14,7 +14,7 @@ from psem_model.simulator.arithmetic import PRIME, Arithmetic, Floating, Modular
 from psem_model.simulator.layout import Cluster, Layout, covers, meet
 from psem_model.simulator.network import Network
 from psem_model.simulator.poison import Poison
-from spec.states import State
+from spec.models.states import State
 
 OP = ("micro_step", 0)
 sizes = st.integers(1, 6)

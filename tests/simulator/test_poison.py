@@ -11,12 +11,12 @@ import pytest
 from psem_model.simulator import Floating, Mlp, simulate
 from psem_model.simulator.arithmetic import Arithmetic, Modular
 from psem_model.simulator.poison import Poison
-from spec.derive import derive
-from spec.schedule import Monomial, Rest, Span
-from spec.states import POLICIES
-from spec.strategies import STRATEGIES
-from spec.training import Loss, Training
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.language.schedule import Monomial, Rest, Span
+from spec.models.states import POLICIES
+from spec.models.training import Loss, Training
+from spec.plans.strategies import STRATEGIES
 from tests.support.by_hand import (
     ACCUMULATE,
     BACKWARD,

@@ -27,15 +27,15 @@ from psem_model.simulator.placing import Halves
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import divergence_text
 from psem_model.text.terminal import text
-from spec.derive import derive
-from spec.pipeline import Order, Pipeline
-from spec.placement import on_batch
-from spec.programs import Move
-from spec.schedule import COLLECTIVE_KINDS
-from spec.schedule import Kind as OpKind
-from spec.states import POLICIES
-from spec.transformer import Transformer
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.language.programs import Move
+from spec.language.schedule import COLLECTIVE_KINDS
+from spec.language.schedule import Kind as OpKind
+from spec.models.states import POLICIES
+from spec.models.transformer import Transformer
+from spec.pipelines.pipeline import Order, Pipeline
+from spec.plans.placement import on_batch
 from tests.support.damage import with_one_fault
 from tests.support.products import plans
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from psem_model.simulator import Floating, Mlp, simulate
 from psem_model.text.figures import divergence_text
-from spec.derive import derive
-from spec.match import Place
-from spec.schedule import MICRO_STEPS, Monomial, Rest, Span
-from spec.states import MIXED_ADAM, POLICIES, State, custom_policy
-from spec.strategies import STRATEGIES
-from spec.training import Loss, Statistics, Training
+from spec.derivation.derive import derive
+from spec.language.schedule import MICRO_STEPS, Monomial, Rest, Span
+from spec.meaning.match import Place
+from spec.models.states import MIXED_ADAM, POLICIES, State, custom_policy
+from spec.models.training import Loss, Statistics, Training
+from spec.plans.strategies import STRATEGIES
 from tests.support.by_hand import (
     ACCUMULATE,
     BACKWARD,

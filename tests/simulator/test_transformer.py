@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from psem_model.simulator.distributed import ONE_STAGE
 from psem_model.simulator.functions import Real, Residues
-from spec import pipeline, stages
-from spec.layouts import LayoutError
-from spec.model_costs import elements, elements_moved, fullest_moment, kept_bytes, weights
-from spec.model_strategies import MODEL_AXES
-from spec.pipeline import Half, Order, Pipeline
-from spec.programs import Axis, Move, check_program
-from spec.transformer import WORDS, Transformer
+from spec.costs.model_costs import elements, elements_moved, fullest_moment, kept_bytes, weights
+from spec.devices.layouts import LayoutError
+from spec.language.programs import Axis, Move, check_program
+from spec.models.transformer import WORDS, Transformer
+from spec.pipelines import pipeline, stages
+from spec.pipelines.pipeline import Half, Order, Pipeline
+from spec.plans.model_strategies import MODEL_AXES
 from tests.support.transformers import AGAIN, Plan, differing, plans, replicated
 from tests.support.variations import DROPOUTS
 

@@ -20,12 +20,8 @@ from psem_model.predict.states import predict
 from psem_model.reading import words
 from psem_model.space.forms import unless
 from psem_model.space.placements import Space
-from spec.arithmetic import DIVISIBLE
-from spec.derive import derive
-from spec.modes import Mode
-from spec.placement import BATCH
-from spec.reference import first_divergence
-from spec.space import (
+from spec.checking.verdict import check
+from spec.choosing.space import (
     ACTIVATIONS,
     REGIMES,
     Cost,
@@ -41,9 +37,13 @@ from spec.space import (
     reason,
     verdicts,
 )
-from spec.states import BytePolicy
-from spec.strategies import STRATEGIES
-from spec.verdict import check
+from spec.derivation.derive import derive
+from spec.meaning.reference import first_divergence
+from spec.models.states import BytePolicy
+from spec.numbers.arithmetic import DIVISIBLE
+from spec.plans.modes import Mode
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
 from tests.support.broken import broken_copy, notices
 
 if "space" not in commands.commands:
@@ -363,7 +363,7 @@ def test_a_missing_matplotlib_is_named(psem, tmp_path, monkeypatch):
 def test_the_command_imports_neither_solver_nor_sympy_nor_matplotlib():
     code = (
         "import sys; from psem_model.space.placements import Space; "
-        "from spec.states import MIXED_ADAM; "
+        "from spec.models.states import MIXED_ADAM; "
         "Space(8, MIXED_ADAM, 1).report(True); "
         "print([m for m in ('z3', 'sympy', 'numpy', 'matplotlib') if m in sys.modules])"
     )
@@ -398,7 +398,7 @@ def test_a_broken_rule_is_noticed_by_the_claim(file, rule, broken, claim, tmp_pa
         "P2": "equal_costs_and_what_is_best",
         "P3": "where_the_stages_stand",
     }[claim]
-    assert notices(tmp_path, "proofs.space", theorem)
+    assert notices(tmp_path, "proofs.choosing.space", theorem)
 
 
 @pytest.mark.parametrize(

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from psem_model.space.placements import Space
 from psem_model.space.where import Asked, bounds
 from psem_model.text.errors import BadInput
-from spec.arithmetic import DIVISIBLE
-from spec.memory import Sizes
-from spec.modes import Mode
-from spec.placement import BATCH
-from spec.requirements import requirements
-from spec.space import REGIMES, cost, placement_of, realisable, regime_of
-from spec.states import POLICIES, State
+from spec.choosing.requirements import requirements
+from spec.choosing.space import REGIMES, cost, placement_of, realisable, regime_of
+from spec.costs.memory import Sizes
+from spec.models.states import POLICIES, State
+from spec.numbers.arithmetic import DIVISIBLE
+from spec.plans.modes import Mode
+from spec.plans.placement import BATCH
 from tests.support.command import exact
 
 MANY = 10**6  # devices that stand for all large numbers

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import proofs.all_to_all as proof
-from proofs.kernel import Kernel, KernelError
-from spec.collectives import ALL_TO_ALL, all_to_all_sends, all_to_all_step, ring_steps
+import proofs.devices.all_to_all as proof
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.devices.collectives import ALL_TO_ALL, all_to_all_sends, all_to_all_step, ring_steps
 
 
 def reader(chunks):
@@ -95,7 +95,7 @@ def test_a_broken_rule_is_noticed(rule, broken, monkeypatch):
 @pytest.mark.parametrize("further", [0, 2])
 def test_a_wrong_receiver_is_noticed(further, monkeypatch):
     monkeypatch.setattr(
-        "spec.collectives.all_to_all_sends", lambda device, step: device + further + step
+        "spec.devices.collectives.all_to_all_sends", lambda device, step: device + further + step
     )
     with pytest.raises(KernelError, match="not proved"):
         proof.all_to_all_is_a_transpose(Kernel("C4"))

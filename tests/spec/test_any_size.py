@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from proofs.registry import ROOT
 from psem_model.reading.schedules import loads
-from spec.any_size import Comparison, any_size
-from spec.derive import derive
-from spec.placement import BATCH
-from spec.schedule import MICRO_STEPS, Kind, Monomial, Op
-from spec.space import Kept, Regime, placement_of, verdicts
-from spec.strategies import STRATEGIES
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.choosing.space import Kept, Regime, placement_of, verdicts
+from spec.derivation.derive import derive
+from spec.language.schedule import MICRO_STEPS, Kind, Monomial, Op
+from spec.numbers.any_size import Comparison, any_size
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
 
 SIZES = dict(zip("nm", map(any_size, "nm"), strict=True))
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import proofs.checkpoints as proof
-from proofs.kernel import Kernel, KernelError
-from spec.arithmetic import EXACT
-from spec.checkpoints import best, kept
+import proofs.pipelines.checkpoints as proof
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.numbers.arithmetic import EXACT
+from spec.pipelines.checkpoints import best, kept
 
 layers_ = st.integers(1, 300)
 sizes = st.integers(1, 10**12)
@@ -112,7 +112,7 @@ def test_the_proof_holds():
 )
 def test_a_broken_rule_is_noticed(broken, monkeypatch):
     monkeypatch.setattr(proof, "kept", broken)
-    monkeypatch.setattr("proofs.kernel.RESOURCE_LIMIT", 1_000_000)
+    monkeypatch.setattr("proofs.trusted.kernel.RESOURCE_LIMIT", 1_000_000)
     with pytest.raises(KernelError, match="not proved"):
         proof.least_is_kept_at_the_square_root(Kernel("A5"))
 

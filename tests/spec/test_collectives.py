@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec import collectives
+from spec.devices import collectives
 
 
 def run_ring(n, initial, step_rule):

@@ -9,14 +9,18 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from proofs.factor_order import _unordered
+from proofs.plans.factor_order import _unordered
 from proofs.registry import ROOT
 from psem_model.check.products import check_product
 from psem_model.predict.states import predict_schedule
 from psem_model.reading.products import NAMES, parse
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
-from spec.compose import (
+from spec.checking.verdict import check
+from spec.costs.memory import Sizes
+from spec.derivation.derive import derive
+from spec.models.states import POLICIES, State
+from spec.plans.compose import (
     OVER_ALL,
     REPLICATED,
     HoldError,
@@ -26,13 +30,9 @@ from spec.compose import (
     combined,
     factor,
 )
-from spec.derive import derive
-from spec.memory import Sizes
-from spec.modes import Mode
-from spec.placement import place
-from spec.states import POLICIES, State
-from spec.strategies import STRATEGIES
-from spec.verdict import check
+from spec.plans.modes import Mode
+from spec.plans.placement import place
+from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact
 
 POLICY = POLICIES["mixed-adam"]

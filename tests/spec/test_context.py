@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import proofs.context as context
-import proofs.online_softmax as online
-from proofs.kernel import Kernel, KernelError
-from spec.collectives import all_gather_sends
-from spec.online_softmax import (
+import proofs.models.context as context
+import proofs.models.online_softmax as online
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.devices.collectives import all_gather_sends
+from spec.models.online_softmax import (
     FLOATS,
     Partial,
     Reals,
@@ -211,7 +211,7 @@ def test_a_broken_rule_is_noticed(rule, broken, claims, monkeypatch):
     for module in (context, online):
         if hasattr(module, rule):
             monkeypatch.setattr(module, rule, broken)
-    monkeypatch.setattr("proofs.kernel.RESOURCE_LIMIT", 1_000_000)
+    monkeypatch.setattr("proofs.trusted.kernel.RESOURCE_LIMIT", 1_000_000)
     for claim in claims:
         with pytest.raises(KernelError, match="not proved"):
             claim(Kernel("F"))

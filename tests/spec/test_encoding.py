@@ -2,13 +2,13 @@
 
 import z3
 
-from proofs import encoding
-from spec.collectives import COLLECTIVES
-from spec.derive import derive
-from spec.modes import Mode
-from spec.placement import BATCH
-from spec.states import State
-from spec.verdict import check
+from proofs.tools import encoding
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.devices.collectives import COLLECTIVES
+from spec.models.states import State
+from spec.plans.modes import Mode
+from spec.plans.placement import BATCH
 
 STATES = [z3.Const(state.value, encoding.ModeSort) for state in State]
 

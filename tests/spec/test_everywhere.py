@@ -6,14 +6,14 @@ import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from spec.derive import derive
-from spec.everywhere import everywhere
-from spec.placement import BATCH
-from spec.reference import first_divergence
-from spec.schedule import MICRO_STEPS, Kind
-from spec.states import POLICIES
-from spec.strategies import STRATEGIES
-from spec.verdict import check
+from spec.checking.everywhere import everywhere
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.language.schedule import MICRO_STEPS, Kind
+from spec.meaning.reference import first_divergence
+from spec.models.states import POLICIES
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
 from tests.support.polynomials import with_error, with_roots
 from tests.support.schedules import schedules
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from spec.layouts import (
+from spec.devices.layouts import (
     PARTIAL,
     WHOLE,
     Contraction,
@@ -17,7 +17,7 @@ from spec.layouts import (
     nonlinear,
     normalised,
 )
-from spec.operators import ALL, KEEP, OWNER, SLICE, SUM, SUM_SLICE, Operator, transpose
+from spec.devices.operators import ALL, KEEP, OWNER, SLICE, SUM, SUM_SLICE, Operator, transpose
 
 LETTERS = "ijkl"
 

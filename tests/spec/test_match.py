@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from psem_model.simulator import Arithmetic, Floating
 from psem_model.text.figures import divergence_json, divergence_text
-from spec.match import Copies, Divergence, Place, differences, first_difference
+from spec.meaning.match import Copies, Divergence, Place, differences, first_difference
 
 SMALL = st.integers(-2, 2)
 TWO = st.lists(st.tuples(SMALL, SMALL), min_size=1, max_size=6)

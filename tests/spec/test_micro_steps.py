@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from proofs.registry import ROOT
 from psem_model.reading.schedules import loads, read
-from spec.any_size import Comparison, Undecided, any_size
-from spec.derive import derive
-from spec.everywhere import everywhere
-from spec.placement import BATCH
-from spec.reference import first_divergence
-from spec.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Span
-from spec.strategies import STRATEGIES
-from spec.verdict import check
+from spec.checking.everywhere import everywhere
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Span
+from spec.meaning.reference import first_divergence
+from spec.numbers.any_size import Comparison, Undecided, any_size
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
 
 DP = derive(STRATEGIES["dp"])
 MESH, ANY = {BATCH: any_size(BATCH)}, any_size(MICRO_STEPS)

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofs.kernel import Kernel, KernelError
-from proofs.model_costs import MODELS, Symbols
-from proofs.programs import GPT, LLAMA
-from spec.distribute import ALL, NOTHING, PAIRS, distribute
-from spec.model_costs import elements_moved, kept_bytes, weights
-from spec.model_strategies import MODEL_AXES
-from spec.programs import ORDER, Move
-from spec.transformer import Transformer, layer
+from proofs.costs.model_costs import MODELS, Symbols
+from proofs.language.programs import GPT, LLAMA
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.costs.model_costs import elements_moved, kept_bytes, weights
+from spec.derivation.distribute import ALL, NOTHING, PAIRS, distribute
+from spec.language.programs import ORDER, Move
+from spec.models.transformer import Transformer, layer
+from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import broken_copy, notices
 
 counts = st.integers(1, 6)
@@ -139,7 +139,7 @@ LATE = [order for order in permutations(ORDER) if order.index("all_gather") < or
 
 @pytest.mark.parametrize("order", LATE[::7])
 def test_gathered_first_tokens_go_to_their_experts_several_times(order, monkeypatch):
-    monkeypatch.setattr("spec.programs.ORDER", order)
+    monkeypatch.setattr("spec.language.programs.ORDER", order)
     found = sent_along(("tp+sp", "ep"), 8, 8, 4, 2, {"tensor": 2, "expert": 2})
     assert found["expert"] > by_hand(8, 8, 4, 2, 2, 2)["expert"]
 
@@ -302,7 +302,7 @@ MUTANTS = [
 def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
     broken_copy(tmp_path, file, rule, broken)
     for function in claims.split():
-        assert notices(tmp_path, "proofs.model_costs", function), function
+        assert notices(tmp_path, "proofs.costs.model_costs", function), function
 
 
 # -------------------------------------------------------------- what layers keep, tensor by tensor

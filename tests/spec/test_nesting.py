@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from psem_model.reading.products import parse
 from psem_model.reading.shapes import small
 from psem_model.simulator.slices import Grid
-from spec.distribute import ALL, FROM_SLICES, NOTHING
-from spec.layouts import LayoutError
-from spec.nesting import check_orders, needed, orders
-from spec.steps import cut_twice, derive_step
-from spec.transformer import parts
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING
+from spec.derivation.nesting import check_orders, needed, orders
+from spec.derivation.steps import cut_twice, derive_step
+from spec.devices.layouts import LayoutError
+from spec.models.transformer import parts
 
 SIZES = {"a": 2, "b": 3, "c": 2}
 AXES = tuple(SIZES)

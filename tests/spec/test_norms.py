@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.derive import derive
-from spec.layouts import PARTIAL, WHOLE, LayoutError, along
-from spec.mesh import ALL_WEIGHTS
-from spec.norms import check_norm, clipped, of_gradient
-from spec.schedule import Buffer, Kind
-from spec.strategies import STRATEGIES
-from spec.training import PLAIN
-from spec.values import Role, Value
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.derivation.norms import check_norm, clipped, of_gradient
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
+from spec.devices.mesh import ALL_WEIGHTS
+from spec.language.schedule import Buffer, Kind
+from spec.models.training import PLAIN
+from spec.models.values import Role, Value
+from spec.plans.strategies import STRATEGIES
 
 KEPT = [name for name, placed in STRATEGIES.items() if derive(placed).finish]
 WEIGHT = Value("w", ("h", "f"), Role.WEIGHT)

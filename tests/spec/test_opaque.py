@@ -5,16 +5,16 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spec.compose import Factor, Product
-from spec.derive import derive
-from spec.mesh import HOST
-from spec.modes import Mode
-from spec.opaque import Opaque
-from spec.placement import place
-from spec.states import State
-from spec.steps import check_step, derive_step, step_of
-from spec.strategies import STRATEGIES
-from spec.transformer import parts
+from spec.derivation.derive import derive
+from spec.derivation.steps import check_step, derive_step, step_of
+from spec.devices.mesh import HOST
+from spec.models.opaque import Opaque
+from spec.models.states import State
+from spec.models.transformer import parts
+from spec.plans.compose import Factor, Product
+from spec.plans.modes import Mode
+from spec.plans.placement import place
+from spec.plans.strategies import STRATEGIES
 
 AXES = ("x", "y", "z")
 ON_AN_AXIS = [mode for mode in Mode if mode is not Mode.OFFLOADED]

@@ -9,8 +9,8 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.model_costs import parameters
-from spec.transformer import Transformer
+from spec.costs.model_costs import parameters
+from spec.models.transformer import Transformer
 
 # Narayanan et al., arXiv 2104.04473, Table 1: layers, hidden size, billions of parameters;
 # 51,200 words and 2,048 positions throughout

@@ -8,11 +8,11 @@ import sympy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs import pipeline as proofs
-from proofs import pipeline_limits as limits
-from proofs.kernel import Kernel, KernelError
-from spec import pipeline as spec
-from spec.pipeline import (
+from proofs.pipelines import pipeline as proofs
+from proofs.pipelines import pipeline_limits as limits
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.pipelines import pipeline as spec
+from spec.pipelines.pipeline import (
     Half,
     Order,
     Pipeline,

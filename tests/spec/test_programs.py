@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.kernel import Kernel, KernelError
-from proofs.program_lines import BOTH, SUMMED, P, R, Rule, S, proved
-from proofs.programs import AXES, GPT, LLAMA, MODELS, accepted_rules, checked, rules_in
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
-from spec.layouts import PARTIAL, WHOLE, LayoutError, along
-from spec.model_strategies import MODEL_AXES
-from spec.programs import Move, check_program
-from spec.terms import Terms, computed
-from spec.transformer import Transformer, layer, parts
-from spec.values import Builder, Role, Value
+from proofs.language.program_lines import BOTH, SUMMED, P, R, Rule, S, proved
+from proofs.language.programs import AXES, GPT, LLAMA, MODELS, accepted_rules, checked, rules_in
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
+from spec.language.programs import Move, check_program
+from spec.meaning.terms import Terms, computed
+from spec.models.transformer import Transformer, layer, parts
+from spec.models.values import Builder, Role, Value
+from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import broken_copy, copied, notices
 from tests.support.variations import VARIATIONS
 
@@ -394,11 +394,11 @@ MUTANTS = [
 def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
     broken_copy(tmp_path, file, rule, broken)
     for function in claims.split():
-        assert notices(tmp_path, "proofs.programs", function), function
+        assert notices(tmp_path, "proofs.language.programs", function), function
 
 
 def test_the_unbroken_copy_is_proved(tmp_path):
-    assert not notices(copied(tmp_path), "proofs.programs", "recomputed_values_are_the_values")
+    assert not notices(copied(tmp_path), "proofs.language.programs", "recomputed_values_are_the_values")
 
 
 def test_a_cotangent_that_is_returned_as_terms_is_rejected():

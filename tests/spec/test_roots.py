@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spec.roots import divisors, whole_roots
+from spec.numbers.roots import divisors, whole_roots
 from tests.support.polynomials import product_of
 
 SMALL = st.integers(-9, 9)

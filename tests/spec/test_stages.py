@@ -6,10 +6,11 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from spec import pipeline
-from spec.layouts import PARTIAL, WHOLE, LayoutError
-from spec.pipeline import Half, Order, Pipeline, order, timeline
-from spec.stages import (
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError
+from spec.models.transformer import DROPPED, EMBEDDING, HEAD, LAYER, WORDS, Transformer
+from spec.pipelines import pipeline
+from spec.pipelines.pipeline import Half, Order, Pipeline, order, timeline
+from spec.pipelines.stages import (
     OUTSIDE,
     alike,
     check_stages,
@@ -22,7 +23,6 @@ from spec.stages import (
     to_sum,
     virtual_stage,
 )
-from spec.transformer import DROPPED, EMBEDDING, HEAD, LAYER, WORDS, Transformer
 
 PRIME = 10_007  # values are whole numbers modulo a prime: exact, and small
 

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.programs import GPT, LLAMA
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
-from spec.layouts import PARTIAL, WHOLE, LayoutError, along
-from spec.lifetimes import arriving, live
-from spec.model_costs import elements_moved, fullest_moment, kept_bytes, messages
-from spec.model_strategies import MODEL_AXES
-from spec.programs import Axis, Move, check_program, result
-from spec.terms import Terms, check_gradients, computed, differentiated
-from spec.transformer import layer
-from spec.turns import arranged, loops
-from spec.values import LOG_TOTAL, Does, Operation, Role, Value
+from proofs.language.programs import GPT, LLAMA
+from spec.costs.lifetimes import arriving, live
+from spec.costs.model_costs import elements_moved, fullest_moment, kept_bytes, messages
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
+from spec.language.programs import Axis, Move, check_program, result
+from spec.language.turns import arranged, loops
+from spec.meaning.terms import Terms, check_gradients, computed, differentiated
+from spec.models.transformer import layer
+from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
+from spec.plans.model_strategies import MODEL_AXES
 
 RING = MODEL_AXES["cp"]
 OTHER = replace(RING, name="other")

@@ -7,14 +7,14 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 
-from spec.derive import derive
-from spec.placement import on_batch
-from spec.reference import first_divergence
-from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Rest
-from spec.states import POLICIES, State
-from spec.strategies import STRATEGIES
-from spec.training import Training
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Rest
+from spec.meaning.reference import first_divergence
+from spec.models.states import POLICIES, State
+from spec.models.training import Training
+from spec.plans.placement import on_batch
+from spec.plans.strategies import STRATEGIES
 from tests.support.schedules import PLACEMENTS, schedules
 
 

@@ -4,10 +4,10 @@ from collections import defaultdict
 from fractions import Fraction
 from itertools import product
 
-from proofs import lines
-from proofs.operation_lines import NotCovered, Places
-from spec.semantics import execute
-from spec.verdict import check
+from proofs.checking import lines
+from proofs.checking.operation_lines import NotCovered, Places
+from spec.checking.verdict import check
+from spec.meaning.semantics import execute
 
 WRONG = "wrong"
 

@@ -75,6 +75,12 @@ def copied(folder, *more):
     return folder
 
 
+def file_of(folder, name):
+    """The file of that name, in whichever room of a folder it is."""
+    (found,) = folder.rglob(name)
+    return found
+
+
 def with_another(rule, broken, text):
     """A text with another rule in place of one that stands there once."""
     assert text.count(rule) == 1, "the rule has moved"
@@ -83,7 +89,7 @@ def with_another(rule, broken, text):
 
 def broken_copy(where, file, rule, broken, *more, folder="spec"):
     """A copy of the project with one rule of a file of spec/, or of another folder, changed."""
-    source = copied(where, *more) / folder / file
+    source = file_of(copied(where, *more) / folder, file)
     source.write_text(with_another(rule, broken, source.read_text()))
     return where
 
@@ -97,9 +103,13 @@ def python(folder, *args):
 
 def notices(folder, module, function):
     """Whether a claim's function fails in a copy: by what it proves, and not by a crash."""
-    imports = f"from proofs.kernel import Kernel\nfrom {module} import {function}\n"
+    imports = f"from proofs.trusted.kernel import Kernel\nfrom {module} import {function}\n"
     done = python(folder, "-c", f"{imports}{function}(Kernel('twin'))")
     reason = (done.stderr.strip().splitlines() or [""])[-1]
     # a pair of layouts is the key of a collective: there is none from the one to the other
-    known = ("proofs.smtlib.KernelError", "spec.layouts.LayoutError", "KeyError: (<Layout")
+    known = (
+        "proofs.trusted.smtlib.KernelError",
+        "spec.devices.layouts.LayoutError",
+        "KeyError: (<Layout",
+    )
     return done.returncode == 1 and reason.startswith(known)

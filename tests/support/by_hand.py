@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from spec.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
-from spec.states import State
-from spec.training import PLAIN
+from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
+from spec.models.states import State
+from spec.models.training import PLAIN
 
 B, K = Buffer, Kind
 

@@ -13,17 +13,15 @@ import hypothesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from proofs.witnesses import broken_schedules
+from proofs.checking.witnesses import broken_schedules
 from psem_model.predict.states import predict_schedule
 from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
-from spec.compose import Product, factor
-from spec.derive import derive
-from spec.everywhere import everywhere
-from spec.memory import MODEL_STATES, Sizes
-from spec.modes import Mode
-from spec.placement import BATCH, on_batch, place
-from spec.schedule import (
+from spec.checking.everywhere import everywhere
+from spec.checking.verdict import check
+from spec.costs.memory import MODEL_STATES, Sizes
+from spec.derivation.derive import derive
+from spec.language.schedule import (
     COLLECTIVE_KINDS,
     HOST_TRANSFERS,
     MICRO_STEPS,
@@ -39,10 +37,12 @@ from spec.schedule import (
     Rest,
     Span,
 )
-from spec.states import POLICIES, BytePolicy, State, custom_policy
-from spec.strategies import STRATEGIES
-from spec.training import Loss, Training
-from spec.verdict import check
+from spec.models.states import POLICIES, BytePolicy, State, custom_policy
+from spec.models.training import Loss, Training
+from spec.plans.compose import Product, factor
+from spec.plans.modes import Mode
+from spec.plans.placement import BATCH, on_batch, place
+from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault, with_one_place_changed
 from tests.support.schedules import PIECES, placements, real_life, schedules
 

@@ -7,7 +7,7 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from spec.schedule import (
+from spec.language.schedule import (
     COLLECTIVE_KINDS,
     HOST_TRANSFERS,
     MICRO_STEPS,
@@ -23,8 +23,8 @@ from spec.schedule import (
     Phase,
     Span,
 )
-from spec.states import State
-from spec.training import Loss, Statistics
+from spec.models.states import State
+from spec.models.training import Loss, Statistics
 
 UNSLICED = (*NUMBERS, Buffer.ACTIVATIONS)
 FACTORS = [

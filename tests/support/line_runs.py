@@ -7,20 +7,20 @@ from functools import cache
 
 import z3
 
-from proofs import lines
-from proofs.form_needs import ACTIVATIONS, KEPT, OLD_MOMENT, OLD_WEIGHT, VIEW, WHOLE
-from proofs.lines import FIRST, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Checker
-from proofs.operation_lines import NotCovered, Places
-from proofs.symbolic_checker import by_place
-from proofs.symbolic_schedule import PLACES
-from spec.derive import derive
-from spec.forms import LACKING, Forms, OtherElements, Rejected
-from spec.operators import KEEP, OTHER
-from spec.semantics import execute, initial
-from spec.states import MIXED_ADAM
-from spec.strategies import STRATEGIES
-from spec.verdict import SETTLED_WITHIN, check, require_agreed
-from spec.words import Symbol
+from proofs.checking import lines
+from proofs.checking.form_needs import ACTIVATIONS, KEPT, OLD_MOMENT, OLD_WEIGHT, VIEW, WHOLE
+from proofs.checking.lines import FIRST, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Checker
+from proofs.checking.operation_lines import NotCovered, Places
+from proofs.checking.symbolic_checker import by_place
+from proofs.checking.symbolic_schedule import PLACES
+from spec.checking.forms import LACKING, Forms, OtherElements, Rejected
+from spec.checking.verdict import SETTLED_WITHIN, check, require_agreed
+from spec.checking.words import Symbol
+from spec.derivation.derive import derive
+from spec.devices.operators import KEEP, OTHER
+from spec.meaning.semantics import execute, initial
+from spec.models.states import MIXED_ADAM
+from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
 from tests.support.schedules import PIECES
 
@@ -59,7 +59,8 @@ def only_at(place, first, n):
 class LineRun:
     """The forms of places after lines, along an axis of n devices, by where the first device is.
 
-    `met`, `lost`: of lines that compute, as in `proofs.symbolic_checker`, by first device and place.
+    `met`, `lost`: of lines that compute, as in `proofs.checking.symbolic_checker`, by first device
+    and place.
     """
 
     def __init__(self, n, micro_steps, contributions, starts):

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.pipeline import Order, Pipeline
-from spec.transformer import Transformer
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.models.transformer import Transformer
+from spec.pipelines.pipeline import Order, Pipeline
 from tests.support.variations import DROPOUTS
 
 SHAPE = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32}

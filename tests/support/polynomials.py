@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Span
+from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Span
 
 
 def product_of(roots):

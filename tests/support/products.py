@@ -7,12 +7,12 @@ from math import gcd, prod
 from hypothesis import strategies as st
 
 from psem_model.predict.plan import Plan
-from spec.compose import OVER_ALL, PIPELINE, Product, factor
-from spec.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
-from spec.pipeline import Order, Pipeline
-from spec.states import POLICIES
-from spec.strategies import STRATEGIES
-from spec.transformer import Transformer
+from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.models.states import POLICIES
+from spec.models.transformer import Transformer
+from spec.pipelines.pipeline import Order, Pipeline
+from spec.plans.compose import OVER_ALL, PIPELINE, Product, factor
+from spec.plans.strategies import STRATEGIES
 from tests.support.variations import VARIATIONS
 
 OF_TENSOR, OF_CONTEXT = ["tp", "tp+sp"], ["cp", "cp-all-to-all"]

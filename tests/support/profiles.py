@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.profiles import NORM_FUNCTIONS, Padding, Profile, Units
+from spec.models.profiles import NORM_FUNCTIONS, Padding, Profile, Units
 
 PAIRS = ("scores", "scores_capped", "seen", "shares", "shares_mask", "shares_dropped")
 INSIDE = (*PAIRS, "gate_open", "active", "gated", "raised", "logits", "logits_capped")

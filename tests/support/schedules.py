@@ -6,11 +6,10 @@ from itertools import product
 
 from hypothesis import strategies as st
 
-from proofs.witnesses import broken_schedules
-from spec.derive import derive
-from spec.modes import Mode
-from spec.placement import on_batch, place
-from spec.schedule import (
+from proofs.checking.witnesses import broken_schedules
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.language.schedule import (
     MICRO_STEPS,
     REDUCTIONS,
     Buffer,
@@ -22,10 +21,11 @@ from spec.schedule import (
     Schedule,
     Span,
 )
-from spec.states import POLICIES, State
-from spec.strategies import STRATEGIES
-from spec.training import Loss, Statistics, Training
-from spec.verdict import check
+from spec.models.states import POLICIES, State
+from spec.models.training import Loss, Statistics, Training
+from spec.plans.modes import Mode
+from spec.plans.placement import on_batch, place
+from spec.plans.strategies import STRATEGIES
 from tests.support.damage import FACTORS, damaged, operations, redirected, some_axes, trainings
 
 SYMBOLS = [mode.value for mode in Mode]

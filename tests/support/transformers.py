@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from psem_model.simulator.distributed import ONE_STAGE, DistributedTransformer
 from psem_model.simulator.functions import Residues
 from psem_model.simulator.placing import Placing
-from spec.compose import Product
-from spec.derive import derive
-from spec.distribute import distribute
-from spec.match import first_difference
-from spec.model_strategies import MODEL_AXES
-from spec.stages import pieces, to_sum
-from spec.states import MIXED_ADAM
-from spec.transformer import USUAL_NORMS, Transformer, parts
+from spec.derivation.derive import derive
+from spec.derivation.distribute import distribute
+from spec.meaning.match import first_difference
+from spec.models.states import MIXED_ADAM
+from spec.models.transformer import USUAL_NORMS, Transformer, parts
+from spec.pipelines.stages import pieces, to_sum
+from spec.plans.compose import Product
+from spec.plans.model_strategies import MODEL_AXES
 from tests.support.variations import VARIATIONS
 
 AGAIN = ["none", "attention", "all", "sliced"]

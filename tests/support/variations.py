@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.transformer import CAPPED, DROPPED, NORMS, USUAL_NORMS
+from spec.models.transformer import CAPPED, DROPPED, NORMS, USUAL_NORMS
 
 DROPOUTS = st.just(DROPPED) | st.frozensets(st.sampled_from(sorted(DROPPED)))
 VARIATIONS = st.fixed_dictionaries(

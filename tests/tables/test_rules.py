@@ -16,7 +16,7 @@ from psem_model.tables import evidence as table_evidence
 from psem_model.tables.files import TABLES, build
 from psem_model.tables.table import Style
 from psem_model.text.papers import FORMATS
-from spec import transformer
+from spec.models import transformer
 from tests.support.broken import copied, python, with_another
 
 # ------------------------------------------------------------------------- every rule stands once
@@ -24,7 +24,7 @@ MUTANTS = [
     # (what is changed, file, what stands there, what is put there, table, row, column, before, after)
     (
         "states take twice as much",
-        "spec/memory.py",
+        "spec/costs/memory.py",
         "viewed + sizes.slice(rest.sharded) * sizes.policy.of(state)",
         "viewed + 2 * sizes.slice(rest.sharded) * sizes.policy.of(state)",
         ("memory", "zero1", "optimizer"),
@@ -32,7 +32,7 @@ MUTANTS = [
     ),
     (
         "a ring goes one step further",
-        "spec/collectives.py",
+        "spec/devices/collectives.py",
         "return n - 1",
         "return n",
         ("communication", "dp", "elements"),
@@ -40,7 +40,7 @@ MUTANTS = [
     ),
     (
         "a strategy is another placement",
-        "spec/strategies.py",
+        "spec/plans/strategies.py",
         '"zero1": on_batch("R", "S", "R", "S")',
         '"zero1": on_batch("R", "S+O", "R", "S")',
         ("placements", "zero1", "optimizer"),
@@ -48,7 +48,7 @@ MUTANTS = [
     ),
     (
         "a mode means something else",
-        "spec/modes.py",
+        "spec/plans/modes.py",
         '"a full copy on each device"',
         '"two copies"',
         ("modes", "R replicated", "rests as"),
@@ -56,7 +56,7 @@ MUTANTS = [
     ),
     (
         "what is gathered rests whole",
-        "spec/modes.py",
+        "spec/plans/modes.py",
         "return mode in (S, GATHERED)",
         "return mode is S",
         ("modes", "S* gathered", "keeps"),
@@ -64,7 +64,7 @@ MUTANTS = [
     ),
     (
         "tensor parallelism leaves the MLP whole",
-        "spec/model_strategies.py",
+        "spec/plans/model_strategies.py",
         "TENSOR = (HEADS, INNER, WORDS)",
         "TENSOR = (HEADS, WORDS)",
         ("layers", "tp", "collectives"),
@@ -72,7 +72,7 @@ MUTANTS = [
     ),
     (
         "what stages have is called otherwise",
-        "spec/transformer.py",
+        "spec/models/transformer.py",
         '"embedding", "layer", "head"',
         '"embedding", "block", "head"',
         ("placements", "pp", "parameters"),
@@ -145,11 +145,21 @@ def test_a_change_of_what_stands_once_is_seen_in_its_table(copy, what, file, rul
 
 RULES_BEHIND_A_CLAIM = [
     # (file, rule, another, the claim that then fails)
-    ("spec/modes.py", "return mode in (S, GATHERED)", "return mode is S", "M4"),
-    ("spec/collectives.py", '"all_gather", S, R,', '"all_gather", P, R,', "E10"),
-    ("spec/collectives.py", '"reduce_scatter", P, S,', '"reduce_scatter", P, R,', "E10"),
-    ("spec/collectives.py", '"all_reduce",\n    P,\n    R,', '"all_reduce",\n    P,\n    S,', "E10"),
-    ("spec/collectives.py", '"all_to_all",\n    S,\n    S,', '"all_to_all",\n    S,\n    R,', "E10"),
+    ("spec/plans/modes.py", "return mode in (S, GATHERED)", "return mode is S", "M4"),
+    ("spec/devices/collectives.py", '"all_gather", S, R,', '"all_gather", P, R,', "E10"),
+    ("spec/devices/collectives.py", '"reduce_scatter", P, S,', '"reduce_scatter", P, R,', "E10"),
+    (
+        "spec/devices/collectives.py",
+        '"all_reduce",\n    P,\n    R,',
+        '"all_reduce",\n    P,\n    S,',
+        "E10",
+    ),
+    (
+        "spec/devices/collectives.py",
+        '"all_to_all",\n    S,\n    S,',
+        '"all_to_all",\n    S,\n    R,',
+        "E10",
+    ),
 ]
 
 
@@ -162,7 +172,7 @@ def test_what_tables_say_of_modes_and_layouts_is_proved(copy, file, rule, other,
 
 def test_a_lower_bound_that_is_not_proved_is_one_line_and_no_table(copy, tmp_path):
     rule = '"every device receives the sum of its slice", ring_steps'
-    with changed(copy, "spec/collectives.py", rule, rule.replace("ring_steps", "lambda n: n")):
+    with changed(copy, "spec/devices/collectives.py", rule, rule.replace("ring_steps", "lambda n: n")):
         for args in (["collectives"], ["--all", "--folder", str(tmp_path)]):
             done = run(copy, "tables", *args)
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)

@@ -19,8 +19,8 @@ from psem_model.text.cells import plain
 from psem_model.text.latex import escaped, formula, label
 from psem_model.text.papers import FORMATS
 from psem_model.text.report import Column, meanings, parts
-from spec.states import MIXED_ADAM, custom_policy
-from spec.strategies import STRATEGIES
+from spec.models.states import MIXED_ADAM, custom_policy
+from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact, predicted
 
 POLICIES = {"2,2": MIXED_ADAM, "4,2": custom_policy(Fraction(4), Fraction(2), Fraction(12))}

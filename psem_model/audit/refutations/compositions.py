@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from proofs.sharpness import choose
+from proofs.meaning.sharpness import choose
 from psem_model.audit.refutations.noted import Noted, root
 from psem_model.audit.refutations.registry import Shown, Values, refutes
 from psem_model.reading.schedules import read
@@ -19,9 +19,9 @@ from psem_model.simulator import Run, simulate
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.models import KeepsView
 from psem_model.text.places import EXAMPLES
-from spec import training
-from spec.schedule import Schedule
-from spec.states import POLICIES
+from spec.language.schedule import Schedule
+from spec.models import training
+from spec.models.states import POLICIES
 
 DEVICES = 4
 TWINS = {

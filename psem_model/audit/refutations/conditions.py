@@ -24,8 +24,8 @@ from psem_model.audit.refutations.two_devices import (
     sample,
     scaled,
 )
-from spec.placement import BATCH
-from spec.schedule import Kind
+from spec.language.schedule import Kind
+from spec.plans.placement import BATCH
 
 
 @refutes("E4", "whole_sums_of_stale_gradients")

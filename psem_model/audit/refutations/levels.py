@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from psem_model.audit.refutations.registry import Shown, Values, refutes
 from psem_model.simulator import simulate
-from spec.collectives import REDUCE_SCATTER
-from spec.hierarchy import HIERARCHICAL, INNER, OUTER, OUTER_FIRST, Stages
-from spec.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
-from spec.states import State
+from spec.devices.collectives import REDUCE_SCATTER
+from spec.devices.hierarchy import HIERARCHICAL, INNER, OUTER, OUTER_FIRST, Stages
+from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
+from spec.models.states import State
 
 
 def in_stages(stages: Stages) -> Schedule:

@@ -7,9 +7,9 @@ from fractions import Fraction
 from psem_model.audit.refutations.registry import Shown, Values, refutes
 from psem_model.audit.refutations.two_devices import DP, ZERO3
 from psem_model.simulator import Run, simulate
-from spec.placement import BATCH
-from spec.schedule import Schedule
-from spec.states import custom_policy
+from spec.language.schedule import Schedule
+from spec.models.states import custom_policy
+from spec.plans.placement import BATCH
 
 
 @refutes("M8", "not_eight_times_less")

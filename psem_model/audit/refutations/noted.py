@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from proofs.sharpness import RATE, choose
+from proofs.meaning.sharpness import RATE, choose
 from psem_model.simulator import Arithmetic, Floating
 from psem_model.simulator.arithmetic import Array
-from spec import training
+from spec.models import training
 
 Rows = list[list[Any]]  # a row of each device, or the single one's
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from proofs.sharpness import choose
+from proofs.meaning.sharpness import choose
 from psem_model.audit.refutations.noted import Noted, Rows, root
 from psem_model.audit.refutations.registry import Shown, Values, refutes
 from psem_model.audit.refutations.two_devices import (
@@ -31,9 +31,9 @@ from psem_model.audit.refutations.two_devices import (
     scaled,
 )
 from psem_model.simulator.arithmetic import Array
-from spec import training
-from spec.placement import BATCH
-from spec.schedule import Buffer, Kind, Op, Phase, Schedule
+from spec.language.schedule import Buffer, Kind, Op, Phase, Schedule
+from spec.models import training
+from spec.plans.placement import BATCH
 
 Rule = Callable[[Any, Any], Any]
 

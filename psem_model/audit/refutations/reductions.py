@@ -13,8 +13,8 @@ from psem_model.simulator import Arithmetic
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.layout import Cluster
 from psem_model.simulator.network import Network, all_reduce
-from spec.online_softmax import Partial, Reals, merge, of_block
-from spec.placement import BATCH
+from spec.models.online_softmax import Partial, Reals, merge, of_block
+from spec.plans.placement import BATCH
 
 DEVICES = 2
 

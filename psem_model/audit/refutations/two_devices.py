@@ -12,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from proofs.sharpness import RATE
+from proofs.meaning.sharpness import RATE
 from psem_model.audit.refutations.noted import Noted
 from psem_model.audit.refutations.registry import Values
 from psem_model.simulator import Run, simulate
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.models import KeepsView
-from spec.derive import derive
-from spec.placement import BATCH
-from spec.schedule import Buffer, Kind, Monomial, Op, Phase, Schedule
-from spec.states import POLICIES, BytePolicy
-from spec.strategies import STRATEGIES
-from spec.verdict import check
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Schedule
+from spec.models.states import POLICIES, BytePolicy
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
 
 MESH = {BATCH: 2}
 SGD, ADAM = POLICIES["fp32-sgd"], POLICIES["fp32-adam"]

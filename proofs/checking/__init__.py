@@ -1,0 +1,1 @@
+"""The theorem: what is accepted matches, and what is not diverges."""

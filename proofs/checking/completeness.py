@@ -1,0 +1,166 @@
+"""T3: different normal forms do different things, and every kind of rejection has a diverging run."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import z3
+
+from proofs.checking.witnesses import Broken, broken_schedules
+from proofs.claim import claim
+from proofs.language.type_system import AXIS, OPERATORS, kinds, name, one_axis
+from proofs.tools.sums import closed_form
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from spec.checking.forms import Forms
+from spec.checking.verdict import check
+from spec.checking.words import Symbol
+from spec.devices.operators import OTHER, SUM, NormalForm, Operator, PerDevice, Source, reads
+from spec.language.schedule import Schedule
+from spec.meaning.match import first_difference
+from spec.meaning.reference import primes, run
+from spec.models.states import MIXED_ADAM
+from spec.plans.placement import BATCH
+
+
+@claim("T3")
+def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
+    """Normal forms that differ on a device differ there for some contributions; rejections diverge.
+
+    The coefficient of a form on a device is what it gives when only that device contributes, and only
+    one: so forms with a different coefficient differ (n >= 3; for smaller n on the devices that
+    exist); of what all devices have alike it is how often it is counted. For each need of the verdict a
+    schedule that breaks it alone is shown to diverge. (Claim T3)
+    """
+    return (
+        *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
+        *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),
+        _axes_factor(k.part("axes")),
+        *(_diverges(k.part(f"broken{i}"), w) for i, w in enumerate(broken_schedules())),
+    )
+
+
+def _probed(k: Kernel, operator: Operator) -> Theorem:
+    """On each kind of device an operator gives 1 for a single contribution it reads, 0 for others."""
+    axis = one_axis(k)
+    d = k.integers("d")
+    p = k.fixed("p", z3.IntSort())  # the device that contributes 1
+    only: PerDevice = lambda v: z3.If(v[AXIS] == p, z3.RealVal(1), z3.RealVal(0))  # noqa: E731
+    meaning = axis.meaning(operator, only)({AXIS: d})
+    uses = []
+    if axis.sums:
+        i = axis.sums[-1].index
+        one = closed_form(
+            k,
+            "a_single_contribution_sums_to_one",
+            axis.sums[-1],
+            z3.If(p < i, z3.RealVal(1), z3.RealVal(0)),
+            given=[p >= 0],
+        )
+        uses = [one.at(**{str(i): axis.n})]
+    named = (0, 1)
+    sources: dict[Any, Any] = {who: p == axis.place(who) for who in named}
+    elsewhere = z3.And(*(p != axis.place(who) for who in named))
+    sources |= {Source.SELF: z3.And(elsewhere, p == d), Source.REST: z3.And(elsewhere, p != d)}
+    claims = [
+        z3.Implies(
+            z3.And(at, there),
+            meaning == z3.RealVal(1 if source in reads(operator, place, named) else 0),
+        )
+        for place, at in kinds(axis, d, named).items()
+        for source, there in sources.items()
+        if not (source is Source.SELF and place is not OTHER)
+    ]
+    apart = [axis.owner != axis.other] if operator != SUM else []
+    inside = [p >= 0, p < axis.n] if uses else []
+    words = f"{name(operator)}_shows_its_coefficients"
+    return k.prove(words, z3.And(*claims), [*inside, *apart], uses)
+
+
+def _counted(k: Kernel, operator: Operator) -> Theorem:
+    """Of a value that all devices have alike an operator gives each its coefficient times as much."""
+    axis = one_axis(k)
+    d = k.integers("d")
+    meaning = axis.meaning(operator, lambda _: z3.RealVal(1))({AXIS: d})
+    uses = []
+    if axis.sums:
+        ones = axis.sums[-1]
+        number = closed_form(k, "ones_sum_to_their_number", ones, z3.ToReal(ones.index))
+        uses = [number.at(**{str(ones.index): axis.n})]
+    named, nothing_runs = (0, 1), Schedule((AXIS,), (), (), ())
+    forms = Forms(nothing_runs, {AXIS: axis.n}, 1, MIXED_ADAM, None, {AXIS: named[1]}, True)
+    forms.same = lambda a, b: a is b
+    value: NormalForm = {(Symbol("weight", 0), (operator,)): 1}
+    claims = [
+        z3.Implies(at, meaning == sum(forms.at(value, (place,)).values(), z3.RealVal(0)))
+        for place, at in kinds(axis, d, named).items()
+    ]
+    given = [axis.owner != axis.other] if isinstance(operator.to, int) else []
+    given += [axis.n >= 1] if uses else []
+    return k.prove(f"{name(operator)}_counts_equal_values", z3.And(*claims), given, uses)
+
+
+def _axes_factor(k: Kernel) -> Theorem:
+    """What is constant along an axis passes through its operators: axes can be probed one by one."""
+    axis = one_axis(k)
+    d = k.integers("d")
+    factor = k.fixed("factor", z3.RealSort())
+    x = k.function("x", z3.IntSort(), z3.RealSort())
+    value: PerDevice = lambda v: x(v[AXIS])  # noqa: E731
+    scaled: PerDevice = lambda v: factor * x(v[AXIS])  # noqa: E731
+    uses, claims = [], []
+    for operator in OPERATORS:
+        one = axis.meaning(operator, value)({AXIS: d})
+        before = len(axis.sums)
+        two = axis.meaning(operator, scaled)({AXIS: d})
+        if len(axis.sums) > before:
+            first, second = axis.sums[before - 1], axis.sums[-1]
+            i = second.index
+            uses.append(
+                closed_form(
+                    k,
+                    f"{name(operator)}_factors",
+                    second,
+                    factor * first(i),
+                    base=[first.start],
+                    uses=[first.next.at(**{str(first.index): i})],
+                ).at(**{str(i): axis.n})
+            )
+        claims.append(two == factor * one)
+    return k.prove("factors_pass_through", z3.And(*claims), [axis.n >= 1], uses)
+
+
+def _diverges(k: Kernel, broken: Broken) -> Theorem:
+    """The claim that the schedule matches on two devices, refuted."""
+    sizes = {BATCH: 2}
+    verdict = check(broken.schedule, sizes, broken.micro_steps)
+    if verdict.accepted or verdict.rule != broken.rule:
+        raise KernelError(f"{broken.name}: expected to break {broken.rule}, got {verdict}")
+    unknowns: dict[str, Any] = {}
+
+    def tokens(*index: Any) -> int:
+        return primes("tokens", *index)
+
+    def symbol(what: str, *index: Any) -> str:
+        flat = [n for part in index for n in (part if isinstance(part, tuple) else (part,))]
+        return "_".join([what, *map(str, flat)])
+
+    def unknown(what: str, *index: Any) -> Any:
+        if what == "tokens":  # a count is a whole number
+            return z3.RealVal(tokens(*index))
+        key = symbol(what, *index)
+        if key not in unknowns:
+            unknowns[key] = k.reals(key)
+        return unknowns[key]
+
+    options: dict[str, Any] = {"steps": broken.steps, "micro_steps": broken.micro_steps, "elements": 2}
+    kept = list(run(broken.schedule, sizes, data=unknown, **options))
+    claim = z3.And(*(has == single for copies in kept for has, single in copies.pairs()))
+
+    def replay(**values: Fraction) -> bool:
+        def known(what: str, *index: Any) -> int | Fraction:
+            return tokens(*index) if what == "tokens" else values[symbol(what, *index)]
+
+        return first_difference(run(broken.schedule, sizes, data=known, **options)) is None
+
+    return k.refute(broken.name, claim, list(unknowns.values()), replay)

@@ -1,0 +1,262 @@
+"""T2: every line leaves right what is right, so that it is after every step."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import z3
+
+from proofs.checking import lines
+from proofs.checking.lines import MOVES
+from proofs.checking.matching import Matching, Where
+from proofs.checking.symbolic_schedule import (
+    BACKWARD,
+    CONTRIBUTION,
+    INT,
+    MOMENT,
+    NOTHING,
+    ONE,
+    STARTS,
+    UPDATE,
+    WEIGHT,
+    WRONG,
+    WRONG_MOMENT,
+    ZERO,
+    StartSort,
+    cases,
+)
+from proofs.trusted.kernel import Bool, Theorem
+
+KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
+
+
+class EveryLine(Matching):
+    """By induction over the lines of the flat run."""
+
+    # ---------------------------------------------------- lines that compute
+    def _backward(self) -> Theorem:
+        l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
+        now, weight = l.step(t), l.state(WEIGHT, l.step(t))
+        read = {"view": l.source(t), "activations": l.second(t)}
+        right = [l.kind(t) == BACKWARD, l.is_right(t, d)]
+        compares = self.agree(
+            "a_right_backward_compares_equal",
+            [t],
+            lambda at: [l.kind(t) == BACKWARD, at.right],
+            [(t, b, weight, now) for b in read.values()],
+        )
+        rows = [
+            k.extend(
+                f"{name}_is_the_weights",
+                self.read(name, t, b, WEIGHT, now, right, compares),
+                j,
+            )
+            for name, b in read.items()
+        ]
+        made = l.made_gradient(t, d)
+        names = (
+            l.names.at(w=CONTRIBUTION, u=now, m=l.micro(t)),
+            l.names.at(w=WRONG, u=t, m=z3.IntVal(0)),
+        )
+        given = [t >= 0, l.kind(t) == BACKWARD]
+        target = l.target(t)
+        stands = self.single("a_gradient", t + 1, target, made, given, l.amounts_run.at(b=target))
+        return k.prove(
+            "step_backward",
+            self.is_right(t + 1, target),
+            [
+                *given,
+                t < l.last,
+                *self.on_a_device,
+                self.knows(t + 1, target),
+                *self.right_in(*read.values()),
+            ],
+            [
+                l.runs.at(b=target),
+                self.not_gone.at(t=t + 1, b=target),
+                stands,
+                *rows,
+                *names,
+                l.numbered,
+                l.original_is.at(s=made),
+            ],
+        )
+
+    def _update(self) -> list[Theorem]:
+        l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
+        now = l.step(t)
+        read = (
+            ("old_weight", l.source(t), WEIGHT),
+            ("old_moment", l.second(t), MOMENT),
+            ("gradient", l.third(t), None),
+        )
+        met = [l.kind(t) == UPDATE, l.is_met(t, d, j)]
+        compares = self.agree(
+            "a_met_update_compares_equal",
+            [t],
+            lambda at: [l.kind(t) == UPDATE, at.met],
+            [(t, b, None if w is None else l.state(w, now), now) for _, b, w in read],
+        )
+        right = [self.read(name, t, b, w, now, met, compares) for name, b, w in read]
+        given = [t >= 0, l.kind(t) == UPDATE]
+        found = []
+        places = l.target(t), l.second(t)
+        states = (WEIGHT, WRONG), (MOMENT, WRONG_MOMENT)
+        named = zip(("weight", "moment"), places, l.made_states(t, d, j), states, strict=True)
+        for name, place, made, kinds in named:
+            other = [l.target(t) != l.second(t)] if name == "weight" else []
+            stands = self.single(
+                f"a_new_{name}", t + 1, place, made, [*given, *other], l.amounts_run.at(b=place)
+            )
+            names = (
+                l.names.at(w=w, u=u, m=z3.IntVal(0)) for w, u in zip(kinds, (now + 1, t), strict=True)
+            )
+            found.append(
+                k.prove(
+                    f"step_new_{name}",
+                    self.is_right(t + 1, place),
+                    [
+                        *given,
+                        *other,
+                        t < l.last,
+                        *self.on_a_device,
+                        self.knows(t + 1, place),
+                        *self.right_in(*(b for _, b, _ in read)),
+                    ],
+                    [
+                        l.runs.at(b=place),
+                        self.not_gone.at(t=t + 1, b=place),
+                        stands,
+                        *right,
+                        *names,
+                        l.numbered,
+                        l.original_is.at(s=made),
+                        l.trains.at(u=now),
+                    ],
+                )
+            )
+        return found
+
+    # ------------------------------------------------------------------ the whole run
+    def steps(self) -> tuple[Theorem, ...]:
+        """What every line leaves right, by kind."""
+        moves = [self.moved(move) for move in MOVES]
+        return (*moves, self.untouched(), self.dropped(), self._backward(), *self._update())
+
+    def always(self) -> Theorem:
+        """What devices know, in any place after any line, is what it stands for."""
+        l, k, t, b = self.l, self.k, self.l.t, self.l.b
+        read = [place(t) for place in (l.source, l.second, l.third)]
+        right = self.right_in(b, *read)
+        step = k.prove("every_line_keeps_it", self.holds(t + 1, b), [*self.line, *right], self.steps())
+        begin = self._begins()
+
+        def at(time: Any) -> dict[str, Any]:
+            device = self.wrong_device(time, b)
+            return {"d": device, "j": self.wrong_element(time, b, device)}
+
+        first, after = z3.IntVal(0), t + 1
+        return k.induct(
+            "nothing_known_is_wrong",
+            t,
+            z3.Not(self.wrong(t, b)),
+            [t <= l.last],
+            base=[
+                self.found.at(t=first),
+                self.found_at.at(t=first, d=at(first)["d"]),
+                begin.at(**at(first)),
+            ],
+            step=[
+                self.found.at(t=after),
+                self.found_at.at(t=after, d=at(after)["d"]),
+                step.at(**at(after)),
+            ],
+            at=[{}, *({"b": place} for place in read)],
+        )
+
+    def _begins(self) -> Theorem:
+        """What places hold at first is what they stand for."""
+        l, k, (_, b, s, d, i, j) = self.l, self.k, self.variables()
+        zero = z3.IntVal(0)
+
+        def one_of(word: str) -> Bool:
+            return z3.Or(*(l.start(b) == STARTS[name] for name in STARTS if word in name))
+
+        state = z3.If(one_of("Moment"), l.state(MOMENT, 0), l.state(WEIGHT, 0))
+        empty = z3.Or(one_of("Zero"), l.start(b) == NOTHING)
+        holds = z3.And(z3.Not(empty), z3.Or(z3.Not(one_of("slices")), l.mesh.holds(b, d, j)))
+        value = l.original(state, d, j)
+        shares = k.induct(
+            "shares_at_first",
+            i,
+            self.shares(zero, b, s, d, j, i) == z3.If(z3.And(s == state, d < i, holds), value, ZERO),
+            [d >= 0],
+            base=[self.shares.start.at(t=zero)],
+            step=[
+                self.shares.next.at(t=zero),
+                l.amounts_begin,
+                *(self.times_is.at(multiple=a, multiplied=l.original(s, i, j)) for a in (ZERO, ONE)),
+            ],
+        )
+        names = [l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)]
+        stands = k.induct(
+            "what_places_stand_for_at_first",
+            s,
+            self.stands_for(zero, b, d, j, s) == z3.If(z3.And(state < s, holds), value, ZERO),
+            self.on_a_device,
+            base=[self.stands_for.start.at(t=zero), *names, l.numbered],
+            step=[self.stands_for.next.at(t=zero), shares.at(i=l.n)],
+        )
+        return k.prove(
+            "it_holds_at_first",
+            z3.Implies(self.knows(zero, b), self.is_right(zero, b)),
+            self.on_a_device,
+            [
+                stands.at(s=l.bound),
+                l.begin,
+                l.unknowns_begin,
+                self.not_gone.at(t=zero),
+                l.original_is.at(s=state),
+                *names,
+                l.numbered,
+            ],
+        )
+
+    def at_the_end(self, always: Theorem) -> Theorem:
+        """After every step, every kept copy that compares equal is the single device's."""
+        l, k, u, b, d, j = self.l, self.k, self.l.u, self.l.b, self.l.d, self.l.j
+        ends, kept = k.function("ends", INT, INT), k.function("kept_as", INT, StartSort)
+        end = ends(u)
+        step = [u >= 0, u < l.last, end >= 0, end <= l.last]
+        what = {start: MOMENT if "Moment" in start else WEIGHT for start in KEPT}
+        facts, found, single = {}, [], {}
+
+        def copy(start: str, holds: Bool) -> list[Bool]:
+            return [kept(b) == STARTS[start], *([holds] if "slices" in start else [])]
+
+        def compared(start: str, at: Where) -> list[Bool]:
+            return [*step, *copy(start, at.holds)]
+
+        for start in KEPT:
+            state = l.state(what[start], u + 1)
+            facts[start] = self.agree(
+                f"copies_kept_as_{start.lower()}_compare_equal",
+                [u, b],
+                partial(compared, start),
+                [(end, b, state, u)],
+            )
+        copies = {start: copy(start, l.mesh.holds(b, d, j)) for start in KEPT}
+        for start in KEPT:
+            name = f"kept_{start.lower()}"
+            given = [*step, *copies[start]]
+            right = self.read(name, end, b, what[start], u + 1, given, facts[start], by_a_line=False)
+            row = (l.omega if what[start] is MOMENT else l.theta)(u + 1)
+            single[STARTS[start]] = row[j]
+            found.append(right)
+        return k.prove(
+            "accepted_schedules_match",
+            l.has(end, b, d)[j] == cases(kept(b), single, ZERO),
+            [*self.on_a_device, *step, z3.Or(*(z3.And(*copy) for copy in copies.values()))],
+            [*found, always.at(t=end)],
+        )

@@ -1,0 +1,285 @@
+"""T2: on any mesh, whatever the schedule, what compares equal is what a single device has.
+
+Compared are amounts: of a state that is needed there is one, of the other states none; of a whole
+gradient there is each device's contribution once; of all other values there is nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from proofs.checking import lines
+from proofs.checking.superposition import Superposition
+from proofs.checking.symbolic_schedule import (
+    CONTRIBUTION,
+    MOMENT,
+    ONE,
+    WEIGHT,
+    ZERO,
+    Language,
+)
+from proofs.tools.sums import partition, total
+from proofs.trusted.kernel import Bool, Theorem
+
+KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where a comparison is made: where line t is right, or met, or place b has the element."""
+
+    right: Bool
+    met: Bool
+    holds: Bool
+
+
+Read = tuple[Any, Any, Any, Any]  # a line, a place; the state that is needed, or None; the step
+
+
+class Matching(Superposition):
+    """What comparisons of amounts say of values."""
+
+    def __init__(self, l: Language) -> None:
+        super().__init__(l)
+        k, t, b, s, d, i, j, u, m = self.k, *self.variables(), l.u, l.m
+        self.seen = total(k, "seen", [t, b, s, d, j], i, l.amount(t, b, s, d, i, j))
+        seen, amount = self.seen(t, b, s, d, j, l.n), l.amount(t, b, s, d, i, j)
+        here = z3.And(i >= 0, i < l.n)
+        params = [t, b, d, j, s, i]
+        known = self.knows(t, b)
+        none = z3.If(self.is_state(s), seen == 0, amount == 0)
+        self.equals_state, self.equals_state_is = k.define(
+            "equals_state",
+            [*params, m],
+            z3.And(known, z3.Implies(here, z3.If(s == m, seen == 1, none))),
+        )
+        self.equals_gradient, self.equals_gradient_is = k.define(
+            "equals_gradient",
+            [*params, u],
+            z3.And(known, z3.Implies(here, z3.If(l.is_of_step(s, u), amount == 1, none))),
+        )
+        self.whole = self._whole()
+        self.shares_of_states = self._shares_of_states()
+
+    def is_state(self, s: Any) -> Bool:
+        """Whether an original value is a state: all devices have the same."""
+        return z3.Or(self.l.what(s) == WEIGHT, self.l.what(s) == MOMENT)
+
+    def agree(
+        self,
+        name: str,
+        at: Sequence[Any],
+        when: Callable[[Where], Sequence[Bool]],
+        reads: Sequence[Read],
+    ) -> Theorem:
+        """The checker's comparisons: of what is read, on the devices where it says that it is right.
+
+        `at`: the variables that it is about, besides original values and devices.
+        """
+        l = self.l
+        where = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), l.mesh.holds(l.b, l.d, l.j))
+        said = z3.Implies(
+            z3.And(*when(where), *self.on_a_device), z3.And(*(self.compares(*each) for each in reads))
+        )
+        return self.k.suppose(name, [*at, l.s, l.d, l.i, l.j], said)
+
+    # ------------------------------------------------------- what comes out equal
+    def _shares_of_states(self) -> Theorem:
+        """Of a state, a device has its value as often as it is seen."""
+        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
+        value = l.original(s, d, j)
+        same = k.prove(
+            "states_are_alike",
+            l.original(s, i, j) == value,
+            [self.is_state(s)],
+            [l.original_is, l.original_is.at(d=i)],
+        )
+        return k.induct(
+            "shares_of_a_state",
+            i,
+            self.shares(t, b, s, d, j, i) == self.times(self.seen(t, b, s, d, j, i), value),
+            [self.is_state(s)],
+            base=[
+                self.shares.start,
+                self.seen.start,
+                self.times_is.at(multiple=ZERO, multiplied=value),
+            ],
+            step=[
+                self.shares.next,
+                self.seen.next,
+                same,
+                self.adds.at(
+                    multiple=self.seen(t, b, s, d, j, i),
+                    further=l.amount(t, b, s, d, i, j),
+                    multiplied=value,
+                ),
+            ],
+        )
+
+    def _whole(self) -> Theorem:
+        """Contributions to a step's gradient, one an original value, are those of all micro-steps."""
+        l, k, s, u, m, i, j = self.l, self.k, self.l.s, self.l.u, self.l.m, self.l.i, self.l.j
+        which = l.which(s)
+        counted = z3.And(which >= 0, which < l.micro_steps)
+        slot, slot_is = k.define("slot", [s], z3.If(counted, which, z3.IntVal(0)))
+        placed = k.prove(
+            "each_has_a_micro_step",
+            z3.And(slot(s) >= 0, slot(s) < l.micro_steps),
+            uses=[slot_is, l.numbered],
+        )
+        here = z3.If(l.is_of_step(s, u), l.all(s, j, l.n), ZERO)
+        share, parts, self.of_step, one = partition(
+            k, "contributions", m, s, slot, placed, l.micro_steps, here, [u, j]
+        )
+        sym = l.named(CONTRIBUTION, u, m)
+        given = [u >= 0, u <= l.last, m >= 0, m < l.micro_steps]
+        names = l.names.at(w=CONTRIBUTION)
+        same = k.induct(
+            "a_contribution_of_all_devices",
+            i,
+            l.all(sym, j, i) == l.batch(u, m, j, i),
+            given,
+            base=[l.all.start.at(s=sym), l.batch.start],
+            step=[l.all.next.at(s=sym), l.batch.next, l.original_is.at(s=sym, d=i), names],
+        )
+        each = k.induct(
+            "a_micro_steps_contribution",
+            s,
+            share(u, j, m, s) == z3.If(sym < s, l.batch(u, m, j, l.n), ZERO),
+            given,
+            base=[share.start, names],
+            step=[share.next, same.at(i=l.n), slot_is, l.name_is_its_own, names, self.inside()],
+        )
+        every = k.induct(
+            "contributions_of_micro_steps",
+            m,
+            parts(u, j, l.bound, m) == l.whole(u, j, m),
+            [u >= 0, u <= l.last, m <= l.micro_steps],
+            base=[parts.start.at(s=l.bound), l.whole.start],
+            step=[parts.next.at(s=l.bound), l.whole.next, each.at(s=l.bound), names],
+        )
+        return k.prove(
+            "contributions_are_the_whole_gradient",
+            self.of_step(u, j, l.bound) == l.whole(u, j, l.micro_steps),
+            [u >= 0, u <= l.last],
+            [one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered],
+        )
+
+    def compares(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
+        """What is compared of an original value; and that nothing that is not known is there."""
+        l = self.l
+        if state is None:
+            return self.equals_gradient(t, b, l.d, l.j, l.s, l.i, u)
+        return self.equals_state(t, b, l.d, l.j, l.s, l.i, state)
+
+    def compared(self, t: Any, b: Any, state: Any, u: Any) -> Theorem:
+        """What that is."""
+        if state is None:
+            return self.equals_gradient_is.at(t=t, b=b, u=u)
+        return self.equals_state_is.at(t=t, b=b, m=state)
+
+    def stands(
+        self,
+        name: str,
+        t: Any,
+        b: Any,
+        state: Any,
+        u: Any,
+        given: Sequence[Bool],
+        uses: Sequence[Theorem],
+    ) -> Theorem:
+        """What compares equal stands for what is needed; `uses` say that it does, and of the names."""
+        l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
+        at = {"t": t, "b": b}
+        met = [*uses, self.compared(t, b, state, u)]
+        given = [*self.on_a_device, *given]
+        of_step = z3.BoolVal(False) if state is not None else l.is_of_step(s, u)
+        value = self.l.original(s, i, j)
+        shares = self.shares(t, b, s, d, j, i)
+        others = k.induct(
+            f"shares_of_others_in_{name}",
+            i,
+            shares == z3.If(of_step, l.all(s, j, i), ZERO),
+            [*given, z3.Not(self.is_state(s)), i <= l.n],
+            base=[self.shares.start.at(**at), *([l.all.start] if state is None else [])],
+            step=[
+                self.shares.next.at(**at),
+                *([l.all.next] if state is None else []),
+                *met,
+                *(
+                    self.times_is.at(multiple=a, multiplied=value)
+                    for a in ((ZERO, ONE) if state is None else (ZERO,))
+                ),
+            ],
+        )
+        own = l.original(s, d, j)
+        wanted = z3.BoolVal(False) if state is None else s == state
+        row = k.prove(
+            f"shares_in_{name}",
+            self.shares(t, b, s, d, j, l.n)
+            == z3.If(wanted, own, z3.If(of_step, l.all(s, j, l.n), ZERO)),
+            given,
+            [
+                others.at(i=l.n),
+                self.shares_of_states.at(i=l.n, **at),
+                *(each.at(i=z3.IntVal(0)) for each in met),
+                *(
+                    self.times_is.at(multiple=a, multiplied=own)
+                    for a in ((ZERO,) if state is None else (ZERO, ONE))
+                ),
+            ],
+        )
+        if state is None:
+            right = self.of_step(u, j, s)
+            base, step = [self.of_step.start.at(u=u)], [self.of_step.next.at(u=u)]
+        else:
+            right = z3.If(state < s, l.original(state, d, j), ZERO)
+            base, step = [], []
+        return k.induct(
+            f"what_{name}_stands_for",
+            s,
+            self.stands_for(t, b, d, j, s) == right,
+            [*given, *([] if state is None else [state >= 0])],
+            base=[self.stands_for.start.at(**at), *base],
+            step=[self.stands_for.next.at(**at), row, *step],
+        ).at(s=l.bound)
+
+    def read(
+        self,
+        name: str,
+        t: Any,
+        b: Any,
+        what: Any,
+        u: Any,
+        given: Sequence[Bool],
+        compares: Theorem,
+        by_a_line: bool = True,
+    ) -> Theorem:
+        """What compares equal is right: the weight or the moment of a step, or its whole gradient."""
+        l, j = self.l, self.l.j
+        state = None if what is None else l.state(what, u)
+        right = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j]}.get(what, l.whole(u, j, l.micro_steps))
+        steps = [l.numbered] if by_a_line else []
+        names = [] if what is None else [l.names.at(w=what, u=u, m=z3.IntVal(0)), *steps]
+        stands = self.stands(name, t, b, state, u, given, [compares, *names])
+        value = (
+            [self.whole.at(u=u), l.finite, *steps]
+            if what is None
+            else [l.original_is.at(s=state), *names]
+        )
+        return self.k.prove(
+            f"{name}_is_right",
+            l.has(t, b, l.d)[j] == right,
+            [*self.on_a_device, *given, *[z3.Not(self.wrong(t, b))]],
+            [
+                self.fine.at(t=t, b=b),
+                stands,
+                compares.at(s=z3.IntVal(0), i=z3.IntVal(0)),
+                self.compared(t, b, state, u).at(s=z3.IntVal(0), i=z3.IntVal(0)),
+                *value,
+            ],
+        )

@@ -1,0 +1,185 @@
+"""The lines of T2 and T4 that operations of a schedule are: `execute`, over the places of values.
+
+Each value that an operation makes is in a place of its own, and what the specification does to make it
+is one line, or one after a copy. So there is no second list of what an operation does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from proofs.checking.lines import BACKWARD, UPDATE
+from spec.checking.verdict import kept_copies
+from spec.devices.mesh import Axes
+from spec.language.schedule import MICRO_STEPS, Monomial, Schedule
+from spec.meaning.semantics import Store, initial
+from spec.models.states import BytePolicy
+from spec.models.training import Loss
+from spec.numbers.arithmetic import Number
+
+NOWHERE = -1
+
+
+class NotCovered(Exception):
+    """What a schedule does of which T4 says nothing."""
+
+
+@dataclass(frozen=True)
+class LineAt:
+    """One line of the flat run: of a kind of `lines.MOVES`, a backward or an update; its places.
+
+    A backward drops its second source, the activations; an update leaves the moments there. Of tied
+    parameters, the contributions of the second use are those of as many more micro-steps. `axis`: along
+    which it is done; `shift`: how many devices before an element's owner the one is that takes it.
+    """
+
+    kind: str
+    target: int
+    source: int = NOWHERE
+    second: int = NOWHERE
+    third: int = NOWHERE
+    factor: Number = 1
+    step: int = 0
+    micro_step: int = 0
+    axis: str = ""
+    shift: int = 0
+
+
+class Places:
+    """A domain of values (`spec.meaning.semantics.Domain`) that are places, written by lines.
+
+    `starts`: what places hold at first, by `lines.STARTS`. `ends`: how many lines there are up to the
+    end of each step. `kept_as`: what is compared at these ends, likewise; `kept_axes`: along which axes
+    it is cut. Raises NotCovered.
+    """
+
+    def __init__(
+        self, schedule: Schedule, mesh: Mapping[str, Number], micro_steps: int, policy: BytePolicy
+    ) -> None:
+        training = schedule.training
+        for name, used in (
+            ("an optimizer without moments", policy.k == 0),
+            ("clips", training.clip),
+            ("statistics", training.statistics),
+            ("counts of tokens", training.loss is Loss.TOKEN_MEAN),
+        ):
+            if used:
+                raise NotCovered(name)
+        self.schedule, self.mesh, self.micro_steps, self.policy = schedule, mesh, micro_steps, policy
+        self.master, self.step = policy.master, 0
+        self.contributions = micro_steps * (2 if training.tied else 1)  # of a device to a gradient
+        self.places = 0
+        self.lines: list[LineAt] = []
+        self.starts: dict[int, str] = {}
+        self.ends: list[int] = []
+        self.kept_as: dict[int, str] = {}
+        self.kept_axes: dict[int, Axes] = {}
+
+    def initial(self) -> Store:
+        """The store before the first step."""
+        return initial(self.schedule, self, self._started("Weights"), self._started("Moments"))
+
+    def end_step(self, store: Store) -> None:
+        """Copy what is kept to where it is compared after every step."""
+        kept = kept_copies(self, store, self.schedule, self.policy)
+        if not self.kept_as:
+            for state, kind, _ in kept:
+                name = kind.capitalize()
+                slices = self.schedule.rest(state).sharded
+                place = self._place()
+                self.kept_as[place] = f"{name}_slices" if slices else f"{name}s"
+                self.kept_axes[place] = slices
+        for place, (_, _, value) in zip(self.kept_as, kept, strict=True):
+            self._write("copy", value, place)
+        self.ends.append(len(self.lines))
+
+    # ---------------------------------------------------------- what is done to values
+    @property
+    def zero(self) -> int:
+        return self._write("zero")
+
+    def unknown(self, _: str) -> int:
+        return self._place()  # never written
+
+    def require_a_slice(self, *_: Any) -> None:
+        """What is whole is cut: whether that is refused, the verdict says."""
+
+    def sum(self, value: int, axis: str) -> int:
+        return self._write("all_reduce", value, axis=axis)
+
+    def owners(self, value: int, axis: str, shift: int = 0) -> int:
+        return self._write("all_gather", value, axis=axis, shift=shift)
+
+    def first(self, value: int, axis: str) -> int:
+        return self._write("broadcast", value, axis=axis)
+
+    def replace(self, old: int, new: int, axes: Axes, shift: int = 0) -> int:
+        for axis in axes:
+            new = self._write("keep", new, self._copy(old), axis=axis, shift=shift)
+        return new
+
+    def add(self, value: int, other: int) -> int:
+        return self._write("accumulate", other, self._copy(value))
+
+    def scale(self, value: int, factor: Monomial) -> int:
+        if not factor.number:
+            return self.zero  # also of what is not known
+        return self._write("scale", value, factor=factor.value(self.mesh, self.micro_steps))
+
+    def forward(self, view: int, axes: Axes) -> int:
+        return view
+
+    def of_group(self, activations: int, axes: Axes) -> int:
+        self._own_samples(axes)
+        return activations
+
+    def gradient(
+        self, view: int, activations: int, micro_step: int, axes: Axes, tied: bool = False
+    ) -> int:
+        self._own_samples(axes)
+        of = micro_step + self.micro_steps if tied else micro_step
+        return self._write(BACKWARD.name, view, second=self._copy(activations), micro_step=of)
+
+    def update(self, weight: int, moment: int, gradient: int) -> tuple[int, int]:
+        """Of the mean over all samples: the optimizer may be any function of the sum, too."""
+        if self.schedule.training.loss is Loss.MEAN:
+            all_samples = (*self.schedule.axes, MICRO_STEPS)
+            gradient = self.scale(gradient, Monomial(sizes=tuple((name, 1) for name in all_samples)))
+        moments = self._copy(moment)
+        return self._write(UPDATE.name, weight, second=moments, third=gradient), moments
+
+    def _norms(self, *_: Any) -> int:
+        raise NotCovered("norms")
+
+    def _counts(self, *_: Any) -> int:
+        raise NotCovered("counts of tokens")
+
+    def _statistics(self, *_: Any) -> int:
+        raise NotCovered("statistics")
+
+    square_norm, clip, statistic = _norms, _norms, _statistics
+    tokens, divide = _counts, _counts
+
+    def _own_samples(self, axes: Axes) -> None:
+        if axes:
+            raise NotCovered("samples that several devices share")
+
+    # ------------------------------------------------------------------ places, lines
+    def _place(self) -> int:
+        self.places += 1
+        return self.places - 1
+
+    def _started(self, start: str) -> int:
+        place = self._place()
+        self.starts[place] = start
+        return place
+
+    def _copy(self, value: int) -> int:
+        return self._write("copy", value)
+
+    def _write(self, kind: str, source: int = NOWHERE, target: int | None = None, **more: Any) -> int:
+        target = self._place() if target is None else target
+        self.lines.append(LineAt(kind, target, source, step=self.step, **more))
+        return target

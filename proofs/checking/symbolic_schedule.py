@@ -1,0 +1,442 @@
+"""A schedule as a symbol: its lines are functions of which nothing is said, and so are its runs.
+
+Lines are those of the flat run, over all micro-steps and steps, on any mesh: of the devices of a
+line's groups nothing is said. Declared are what a single device does, what the devices do, the values
+that theirs are made of, and how often they have each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import z3
+
+from proofs.checking import lines
+from proofs.checking.lines import FIRST, MOVES, OWNER, Line
+from proofs.tools.sums import total
+from proofs.trusted.kernel import Bool, Kernel
+from spec.devices.operators import OTHER, Offset
+
+INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
+Element = z3.DeclareSort("Element")
+ROW = z3.ArraySort(Element, REAL)
+KindSort, _kinds = z3.EnumSort(
+    "LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update"]
+)
+KINDS = dict(zip((m.name for m in MOVES), _kinds, strict=False))
+BACKWARD, UPDATE = _kinds[-2:]
+WhatSort, ORIGINALS = z3.EnumSort("Original", ["Weight", "Moment", "Gradient", "Wrong", "Wrong_moment"])
+WEIGHT, MOMENT, CONTRIBUTION, WRONG, WRONG_MOMENT = ORIGINALS
+StartSort, _starts = z3.EnumSort("Start", [*lines.STARTS, "Nothing"])
+STARTS = dict(zip(lines.STARTS, _starts, strict=False))
+NOTHING = _starts[-1]
+PLACES: dict[Offset, int] = {OWNER: 0, FIRST: 1, OTHER: 2}  # a device's place as a number
+FIRSTS = (OWNER, FIRST)  # where the first device may be
+ZERO, ONE = z3.RealVal(0), z3.RealVal(1)
+
+
+def indicator(said: Any) -> Any:
+    """1 where a formula holds, 0 elsewhere."""
+    return z3.If(said, ONE, ZERO)
+
+
+def cases(term: Any, table: dict[Any, Any], otherwise: Any) -> Any:
+    """The value that a table has for a term."""
+    for key, value in reversed(table.items()):
+        otherwise = z3.If(term == key, value, otherwise)
+    return otherwise
+
+
+def either(first: Any, table: Mapping[int, Any]) -> Any:
+    """The value by where the first device is."""
+    return z3.If(first == OWNER, table[OWNER], table[FIRST])
+
+
+def place_of(device: Any, owner: Any) -> Any:
+    """A device's place, seen from an element's owner."""
+    elsewhere = z3.If(device == 0, z3.IntVal(PLACES[FIRST]), z3.IntVal(PLACES[OTHER]))
+    return z3.If(device == owner, z3.IntVal(PLACES[OWNER]), elsewhere)
+
+
+def first_of(owner: Any) -> Any:
+    """The first device's place, likewise."""
+    return z3.If(owner == 0, z3.IntVal(OWNER), z3.IntVal(FIRST))
+
+
+class Mesh:
+    """Any groups of devices: of each line which devices meet, and who of them owns an element.
+
+    size(t): how many there are in a group. member(t, d, c): the device at coordinate c of the group of
+    d. coordinate(t, d): where d is. owner(t, d, j): where the owner of element j is. holds(b, d, j):
+    whether a place that has slices has element j on device d.
+    """
+
+    def __init__(self, k: Kernel, n: Any, t: Any, b: Any, d: Any, c: Any, j: Any) -> None:
+        self.size = k.function("group_size", INT, INT)
+        self.member = k.function("member", INT, INT, INT, INT)
+        self.coordinate = k.function("coordinate", INT, INT, INT)
+        self.owner = k.function("owner", INT, INT, Element, INT)
+        self.holds = k.function("holds", INT, INT, Element, BOOL)
+        self.inside = k.suppose("groups_are_of_devices", [t, d, c, j], self.are_devices(n, t, d, c, j))
+
+    def are_devices(self, n: Any, t: Any, d: Any, c: Any, j: Any) -> Bool:
+        """That groups are of devices, and that an owner is in each."""
+        member, owner, size = self.member(t, d, c), self.owner(t, d, j), self.size(t)
+        one = z3.And(d >= 0, d < n, c >= 0, c < size)
+        return z3.And(
+            n >= 1, owner >= 0, owner < size, z3.Implies(one, z3.And(member >= 0, member < n))
+        )
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is followed through the lines: what a device has before a line, and what lines make.
+
+    at(b, e): what device e has in place b. in_group: the sum over the group of the source.
+    """
+
+    at: Callable[[Any, Any], Any]
+    in_group: Any
+    junk: Any
+    factor: Any
+    gradient: Any
+    weight: Any
+    moment: Any
+    dropped: Any
+
+
+class Language:
+    """The symbols, and what is supposed of them. Variables are named by letters:
+
+    t a line, b a place, s an original value, d and i devices, c a coordinate in a group, u a step, m a
+    micro-step, j an element.
+    """
+
+    def __init__(self, k: Kernel) -> None:
+        self.k = k
+        self.t, self.b, self.s, self.d, self.i, self.u = k.integers("t b s d i u")
+        self.m, self.c = k.integers("m c")
+        self.j, self.w = k.constant("j", Element), k.constant("w", WhatSort)
+        self.n, self.last, self.bound, self.micro_steps = (
+            k.fixed(name, INT) for name in ("n", "last", "bound", "micro_steps")
+        )
+        self.mesh = self._mesh()
+        self._lines()
+        self._single_device()
+        self._devices()
+        self._originals()
+        self._amounts()
+
+    def _mesh(self) -> Any:
+        return Mesh(self.k, self.n, self.t, self.b, self.d, self.c, self.j)
+
+    # ---------------------------------------------------------------- the schedule
+    def _lines(self) -> None:
+        k, t = self.k, self.t
+        self.kind = k.function("kind", INT, KindSort)
+        self.source, self.second, self.third, self.target, self.step, self.micro = (
+            k.function(name, INT, INT)
+            for name in ("source", "second", "third", "target", "step", "micro_step")
+        )
+        self.factor = k.function("factor", INT, REAL)
+        self.start = k.function("start", INT, StartSort)
+        m = self.micro(t)
+        self.numbered = k.suppose(
+            "lines_are_of_steps",
+            [t],
+            z3.And(self.step(t) >= 0, self.step(t) < self.last, m >= 0, m < self.micro_steps),
+        )
+
+    def writes_second(self, b: Any) -> Bool:
+        """Whether line t is an update, and b the place of the moments."""
+        return z3.And(self.kind(self.t) == UPDATE, b == self.second(self.t))
+
+    def drops(self, b: Any) -> Bool:
+        """Whether line t is a backward, and b the place of its activations."""
+        return z3.And(self.kind(self.t) == BACKWARD, b == self.second(self.t))
+
+    def untouched(self, b: Any) -> Bool:
+        """Whether line t leaves a place as it is."""
+        return z3.Not(z3.Or(b == self.target(self.t), self.writes_second(b), self.drops(b)))
+
+    def written(self, b: Any, moment: Any, value: Any, dropped: Any, before: Any) -> Any:
+        """What is in place b after line t."""
+        kept = z3.If(self.drops(b), dropped, before)
+        return z3.If(self.writes_second(b), moment, z3.If(b == self.target(self.t), value, kept))
+
+    # --------------------------------------------------------------- a single device
+    def _single_device(self) -> None:
+        k, u, m, i, j = self.k, self.u, self.m, self.i, self.j
+        self.theta, self.omega = (k.function(name, INT, ROW) for name in ("theta", "omega"))
+        self.next_weight, self.next_moment = (
+            k.function(name, INT, Element, REAL, REAL, REAL, REAL)
+            for name in ("next_weight", "next_moment")
+        )
+        # the gradient of a device's samples, at the weights that backward and forward read
+        self.gradient = k.function("gradient", ROW, ROW, INT, INT, INT, ROW)
+        here = self.gradient(self.theta(u), self.theta(u), u, m, i)[j]
+        self.batch = total(k, "batch", [u, m, j], i, here)
+        self.whole = total(k, "whole", [u, j], m, self.batch(u, m, j, self.n))
+        before = self.theta(u)[j], self.omega(u)[j], self.whole(u, j, self.micro_steps)
+        self.trains = k.suppose(
+            "the_single_device_trains",
+            [u, j],
+            z3.And(
+                self.theta(u + 1)[j] == self.next_weight(u, j, *before),
+                self.omega(u + 1)[j] == self.next_moment(u, j, *before),
+            ),
+        )
+
+    # ------------------------------------------------------------------- the devices
+    def _devices(self) -> None:
+        k, t, b, d, c, j = self.k, self.t, self.b, self.d, self.c, self.j
+        self.has = k.function("has", INT, INT, INT, ROW)
+        self.junk = k.function("junk", INT, INT, INT, Element, REAL)
+        member = self.mesh.member(t, d, c)
+        self.everyone = total(k, "everyone", [t, b, d, j], c, self.has(t, b, member)[j])
+        false, true = z3.BoolVal(False), z3.BoolVal(True)
+        self.gone, self.gone_start, self.gone_next = k.recursion(
+            "gone",
+            [b],
+            t,
+            self.start(b) == NOTHING,
+            lambda prev: self.written(b, false, self.kind(t) == KINDS["release"], true, prev(b)),
+        )
+        first = self.has(0, b, d)[j]
+        states = self.theta(0)[j], self.omega(0)[j], self.junk(0, b, d, j)
+        self.begin = k.suppose(
+            "devices_begin_alike",
+            [b, d, j],
+            z3.Implies(z3.Not(self.gone(b, 0)), first == self.begun(*states, first)),
+        )
+        update = self.read_by_update(t, d)
+        content = Content(
+            lambda b, e: self.has(t, b, e)[j],
+            self.everyone(t, self.source(t), d, j, self.mesh.size(t)),
+            self.junk(t, b, d, j),
+            self.factor(t),
+            self.computed_gradient(t, d)[j],
+            self.next_weight(*update),
+            self.next_moment(*update),
+            ZERO,
+        )
+        self.runs = k.suppose(
+            "devices_run_the_lines",
+            [t, b, d, j],
+            z3.Implies(z3.Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(content)),
+        )
+
+    def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any) -> Any:
+        """What device d has of element j in place b at first."""
+        elsewhere = z3.If(self.mesh.holds(self.b, self.d, self.j), z3.IntVal(0), z3.IntVal(1))
+        at_first = {
+            STARTS[name]: lines.started_on(name, elsewhere, z3.IntVal(0), weight, moment, junk)
+            for name in STARTS
+        }
+        return cases(self.start(self.b), at_first, nothing)
+
+    def ran(self, content: Content) -> Any:
+        """What device d has of element j in place b after line t."""
+        made = {KINDS[m.name]: self.moved_on(m, content) for m in MOVES}
+        made |= {BACKWARD: content.gradient, UPDATE: content.weight}
+        before = content.at(self.b, self.d)
+        return self.written(
+            self.b, content.moment, cases(self.kind(self.t), made, ZERO), content.dropped, before
+        )
+
+    def moved_on(self, line: Line, content: Content) -> Any:
+        """What device d has of element j in the target of line t, of a kind that moves values."""
+        t, d, j = self.t, self.d, self.j
+        here = self.mesh.coordinate(t, d)
+
+        def of(b: Any) -> Callable[[Any], Any]:
+            def at(c: Any) -> Any:
+                if c is lines.ANYONE:
+                    return c
+                own = z3.is_expr(c) and c.eq(here)
+                return content.at(b, d if own else self.mesh.member(t, d, c))
+
+            return at
+
+        return line.value(
+            here,
+            self.mesh.owner(t, d, j),
+            of(self.source(t)),
+            of(self.target(t)),
+            content.in_group,
+            content.junk,
+            content.factor,
+        )
+
+    def computed_gradient(self, t: Any, d: Any) -> Any:
+        """What backward computes in a line: a row."""
+        read = self.has(t, self.source(t), d), self.has(t, self.second(t), d)
+        return self.gradient(*read, self.step(t), self.micro(t), d)
+
+    def read_by_update(self, t: Any, d: Any) -> tuple[Any, ...]:
+        """What an update is of: its step, element j, the weight, the moment and the gradient there."""
+        read = (self.has(t, b(t), d)[self.j] for b in (self.source, self.second, self.third))
+        return self.step(t), self.j, *read
+
+    # -------------------------------------------------------------- original values
+    def _originals(self) -> None:
+        k, s, d, i, j, u, m, w = self.k, self.s, self.d, self.i, self.j, self.u, self.m, self.w
+        self.what = k.function("what", INT, WhatSort)
+        self.time, self.which = (k.function(name, INT, INT) for name in ("time", "which"))
+        self.named = k.function("named", WhatSort, INT, INT, INT)
+        self.name_is_its_own = k.suppose(
+            "original_values_have_names",
+            [s],
+            self.named(self.what(s), self.time(s), self.which(s)) == s,
+        )
+        found = self.named(w, u, m)
+        few = z3.If(w == CONTRIBUTION, self.micro_steps, 1)
+        self.names = k.suppose(
+            "names_are_of_original_values",
+            [w, u, m],
+            z3.Implies(
+                z3.And(u >= 0, u <= self.last, m >= 0, m < few),
+                z3.And(
+                    found >= 0,
+                    found < self.bound,
+                    self.what(found) == w,
+                    self.time(found) == u,
+                    self.which(found) == m,
+                ),
+            ),
+        )
+        zero = z3.IntVal(0)
+        self.finite = k.prove(
+            "original_values_are_finitely_many",
+            self.bound >= 0,
+            uses=[self.numbered, self.names.at(w=WEIGHT, u=zero, m=zero)],
+        )
+        at, of = self.time(s), self.which(s)
+        wrong = z3.If(
+            self.kind(at) == BACKWARD,
+            self.computed_gradient(at, d)[j],
+            self.next_weight(*self.read_by_update(at, d)),
+        )
+        own = self.gradient(self.theta(at), self.theta(at), at, of, d)[j]
+        values = (self.theta(at)[j], self.omega(at)[j], own, wrong)
+        wrong_moment = self.next_moment(*self.read_by_update(at, d))
+        self.original, self.original_is = k.define(
+            "original",
+            [s, d, j],
+            cases(self.what(s), dict(zip(ORIGINALS, values, strict=False)), wrong_moment),
+        )
+        self.all = total(k, "all", [s, j], i, self.original(s, i, j))
+
+    # -------------------------------------------------------- how often devices have them
+    def _amounts(self) -> None:
+        """amount: how often device d has device i's value s. unknowns: how often what is not known.
+
+        right: a backward reads on device d what the single device does; met: an update of element j.
+        lost: what is not known gets into what a line computes.
+        """
+        k, t, b, s, d, i, j = self.k, self.t, self.b, self.s, self.d, self.i, self.j
+        self.right = k.function("right", INT, INT, BOOL)
+        self.met = k.function("met", INT, INT, Element, BOOL)
+        self.lost = k.function("lost", INT, INT, Element, BOOL)
+        self.amount = k.function("amount", INT, INT, INT, INT, INT, Element, REAL)
+        self.unknowns = k.function("unknowns", INT, INT, INT, Element, REAL)
+        self._groups_of_amounts()
+        self.amounts_begin = k.suppose(
+            "amounts_begin", [b, s, d, i, j], self.amount(0, b, s, d, i, j) == self.amount_begun()
+        )
+        self.amounts_run = k.suppose(
+            "amounts_run_the_lines",
+            [t, b, s, d, i, j],
+            z3.Implies(
+                z3.And(t >= 0, i >= 0, i < self.n),
+                self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
+            ),
+        )
+        self.unknowns_begin = k.suppose(
+            "unknowns_begin", [b, d, j], self.unknowns(0, b, d, j) == self.unknowns_begun()
+        )
+        self.unknowns_run = k.suppose(
+            "unknowns_run_the_lines",
+            [t, b, d, j],
+            z3.Implies(t >= 0, self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns)),
+        )
+
+    def _groups_of_amounts(self) -> None:
+        k, t, b, s, d, i, c, j = self.k, self.t, self.b, self.s, self.d, self.i, self.c, self.j
+        member, size = self.mesh.member(t, d, c), self.mesh.size(t)
+        self.in_group = total(k, "in_group", [t, b, s, d, i, j], c, self.amount(t, b, s, member, i, j))
+        self.unknowns_in_group = total(
+            k, "unknowns_in_group", [t, b, d, j], c, self.unknowns(t, b, member, j)
+        )
+        lost = indicator(self.is_lost(t, d, j))
+        weight, moment = self.made_states(t, d, j)
+        gradient, weight, moment = (
+            indicator(z3.And(s == made, i == d)) for made in (self.made_gradient(t, d), weight, moment)
+        )
+        self.of_amounts = Content(
+            lambda b, e: self.amount(t, b, s, e, i, j),
+            self.in_group(t, self.source(t), s, d, i, j, size),
+            ZERO,
+            self.factor(t),
+            gradient,
+            weight,
+            moment,
+            ZERO,
+        )
+        self.of_unknowns = Content(
+            lambda b, e: self.unknowns(t, b, e, j),
+            self.unknowns_in_group(t, self.source(t), d, j, size),
+            *(ONE, ONE, lost, lost, lost, ONE),
+        )
+
+    def is_right(self, t: Any, d: Any) -> Bool:
+        """Whether a backward reads on a device what the single device does."""
+        return self.right(t, d)
+
+    def is_met(self, t: Any, d: Any, j: Any) -> Bool:
+        """Whether an update does, of an element."""
+        return self.met(t, d, j)
+
+    def is_lost(self, t: Any, d: Any, j: Any) -> Bool:
+        """Whether what is not known gets into what a line computes."""
+        return self.lost(t, d, j)
+
+    def amount_begun(self) -> Any:
+        """How often device d has device i's value s in place b at first."""
+        own = self.i == self.d
+        weight, moment = (
+            z3.If(z3.And(own, self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT)
+        )
+        return self.begun(weight, moment, ZERO, ZERO)
+
+    def unknowns_begun(self) -> Any:
+        """How often it has what is not known."""
+        return self.begun(ZERO, ZERO, ONE, ONE)
+
+    def made_gradient(self, t: Any, d: Any) -> Any:
+        """The name of what backward computes on a device."""
+        return z3.If(self.is_right(t, d), self.contribution(t), self.state(WRONG, t))
+
+    def made_states(self, t: Any, d: Any, j: Any) -> tuple[Any, Any]:
+        """The names of the weight and the moment that an update computes on a device."""
+        wrong, after = (WRONG, WRONG_MOMENT), self.step(t) + 1
+        weight, moment = (
+            z3.If(self.is_met(t, d, j), self.state(right, after), self.state(instead, t))
+            for right, instead in zip((WEIGHT, MOMENT), wrong, strict=True)
+        )
+        return weight, moment
+
+    def state(self, what: Any, u: Any) -> Any:
+        """The name of a state at a step."""
+        return self.named(what, u, z3.IntVal(0))
+
+    def contribution(self, t: Any) -> Any:
+        """The name of what backward computes in a line, if it is right."""
+        return self.named(CONTRIBUTION, self.step(t), self.micro(t))
+
+    def is_of_step(self, s: Any, u: Any) -> Bool:
+        """Whether a value is a contribution to a step's gradient."""
+        m = self.which(s)
+        return z3.And(self.what(s) == CONTRIBUTION, self.time(s) == u, m >= 0, m < self.micro_steps)

@@ -1,0 +1,169 @@
+"""X1-X5: what each strategy moves, derived from its placement through the proved collectives.
+
+`c` is the shard in elements: any number with Psi <= c N < Psi + N, so c N = Psi when N divides Psi.
+Volumes are elements or bytes that one device sends per step, with `m` micro-steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from proofs.claim import claim
+from proofs.tools.encoding import ModeSort, Symbolic, over_placements, realisable
+from proofs.trusted.kernel import Kernel, Theorem
+from spec.costs.communication import moves, totals
+from spec.costs.memory import Sizes
+from spec.derivation.derive import derive
+from spec.models.states import BytePolicy
+from spec.plans.placement import BATCH, Placement
+from spec.plans.strategies import STRATEGIES
+
+BATCH_STRATEGIES = {name: p for name, p in STRATEGIES.items() if p.axes == (BATCH,)}
+
+
+class Symbols:
+    """Psi, N, the shard c, micro-steps m, and bytes w, g, K per element, as real variables."""
+
+    def __init__(self, k: Kernel) -> None:
+        self.psi, self.n, self.c, self.m = k.reals("psi n c m")
+        self.w, self.g, self.k = k.reals("w g k")
+        self.positive = [x > 0 for x in (self.psi, self.c, self.w, self.g)]
+
+    def moves(self, placement: Placement, micro_steps: Any = 1) -> tuple[Any, Any, Any]:
+        """Elements and bytes to other devices, and bytes over the host link."""
+        arithmetic = Symbolic([(self.psi, self.c)])
+        policy = BytePolicy(self.w, self.g, self.k)
+        sizes = Sizes(self.psi, dict.fromkeys(placement.axes, self.n), policy, None, arithmetic)
+        return totals(moves(derive(placement), sizes, micro_steps))
+
+    def elements(self, strategy: str, micro_steps: Any = 1) -> Any:
+        """Elements one device sends to others."""
+        return self.moves(STRATEGIES[strategy], micro_steps)[0]
+
+    def bytes(self, strategy: str) -> Any:
+        """Bytes one device sends to others."""
+        return self.moves(STRATEGIES[strategy])[1]
+
+    def host(self, strategy: str, micro_steps: Any = 1) -> Any:
+        """Bytes over one device's host link, both ways together."""
+        return self.moves(STRATEGIES[strategy], micro_steps)[2]
+
+
+VOLUMES = {
+    "dp": 2,
+    "zero1": 2,
+    "zero2": 2,
+    "zero3": 3,
+    "fsdp": 3,
+    "fsdp-hold": 2,
+    "zero-offload": 2,
+    "fused-update": 2,
+}
+
+
+@claim("X1")
+def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
+    """DP, ZeRO-1 and ZeRO-2 send 2(N-1)/N Psi elements per device and step, ZeRO-3 3(N-1)/N Psi.
+
+    With padding, ceil(Psi/N) in place of Psi/N. HSDP sends three passes inside a group of n_s and
+    two of what that leaves across n_r groups. No realisable placement sends less than 2(N-1) such
+    shards, whichever modes it has. (Claim X1; ZeRO sections 7.1-7.2)
+    """
+    s = Symbols(k)
+    exact = k.prove(
+        "volumes_are_so_many_passes",
+        z3.And(*(s.elements(x) == passes * (s.n - 1) * s.c for x, passes in VOLUMES.items())),
+    )
+    divisible = k.prove(
+        "in_psi_when_n_divides_it",
+        z3.And(*(s.elements(x) * s.n == passes * (s.n - 1) * s.psi for x, passes in VOLUMES.items())),
+        given=[s.c * s.n == s.psi],
+    )
+    states = [k.constant(name, ModeSort) for name in ("theta", "omega", "grads", "acts")]
+    volume = over_placements(states, lambda p: s.moves(p)[0], z3.RealVal(0))
+    least = k.prove(
+        "no_placement_sends_less",
+        volume >= 2 * ((s.n - 1) * s.c),
+        given=[realisable(states), (s.n - 1) * s.c >= 0],
+    )
+    return exact, divisible, least, _hybrid(k.part("hybrid"))
+
+
+def _hybrid(k: Kernel) -> Theorem:
+    """HSDP sends ZeRO-3's three passes inside a group, and across groups two of what that leaves."""
+    psi, replica, shard = k.reals("psi replica shard")
+    placement = STRATEGIES["hsdp"]
+    mesh = {"replica": replica, "shard": shard}
+    sizes = Sizes(psi, mesh, BytePolicy(2, 2, 12), None, Symbolic())
+    elements = totals(moves(derive(placement), sizes))[0]
+    inside, across = (shard - 1) * (psi / shard), (replica - 1) * (psi / (shard * replica))
+    return k.prove(
+        "hybrid_sends_three_passes_inside_two_across",
+        elements == 3 * inside + 2 * across,
+    )
+
+
+@claim("X2")
+def zero3_moves_half_as_much_again(k: Kernel) -> tuple[Theorem, ...]:
+    """ZeRO-3 sends exactly 3/2 of data parallelism's elements, for every N >= 2. (Claim X2)
+
+    K does not occur in either. (Abstract, sentence 3)
+    """
+    s = Symbols(k)
+    ratio = k.prove("the_ratio_is_three_halves", 2 * s.elements("zero3") == 3 * s.elements("dp"))
+    some = k.prove("data_parallelism_sends_something", s.elements("dp") > 0, given=[s.n >= 2, s.c > 0])
+    return ratio, some
+
+
+@claim("X3")
+def in_bytes_only_with_equal_widths(k: Kernel) -> tuple[Theorem, ...]:
+    """In bytes the ratio is 3/2 if and only if weights and gradients are equally wide. (Claim X3)"""
+    s = Symbols(k)
+    return (
+        k.prove(
+            "three_halves_iff_equal_widths",
+            (2 * s.bytes("zero3") == 3 * s.bytes("dp")) == (s.w == s.g),
+            given=[s.n >= 2, s.c > 0],
+        ),
+    )
+
+
+@claim("X4")
+def accumulation_multiplies_what_is_not_kept_whole(k: Kernel) -> tuple[Theorem, ...]:
+    """With m micro-steps DP and ZeRO-1 still send 2 passes, ZeRO-2 m + 1, ZeRO-3 3m. (Claim X4)
+
+    FSDP that holds its gathered parameters sends 2m; of its gathers, m are saved.
+    """
+    s = Symbols(k)
+    passes = {"dp": 2, "zero1": 2, "zero2": s.m + 1, "zero3": 3 * s.m, "fsdp-hold": 2 * s.m}
+    return (
+        k.prove(
+            "passes_with_accumulation",
+            z3.And(*(s.elements(x, s.m) == p * ((s.n - 1) * s.c) for x, p in passes.items())),
+        ),
+    )
+
+
+@claim("X5")
+def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...]:
+    """ZeRO-Offload moves (m g + w) ceil(Psi/N) bytes over each host link per step. (Claim X5)
+
+    On one device with 2-byte weights and gradients that is 4 Psi (ZeRO-Offload 2101.06840); a
+    placement that keeps nothing on the host moves nothing there.
+    """
+    s = Symbols(k)
+    traffic = k.prove(
+        "gradients_down_weights_up", s.host("zero-offload", s.m) == (s.m * s.g + s.w) * s.c
+    )
+    single = k.prove(
+        "four_bytes_a_parameter_on_one_device",
+        s.host("zero-offload") == 4 * s.psi,
+        given=[s.c == s.psi, s.w == 2, s.g == 2],
+    )
+    others = k.prove(
+        "nothing_without_offload",
+        z3.And(*(s.host(x, s.m) == 0 for x in BATCH_STRATEGIES if x != "zero-offload")),
+    )
+    return traffic, single, others

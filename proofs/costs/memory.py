@@ -1,0 +1,251 @@
+"""M1-M9: what each strategy needs in memory, derived from its placement.
+
+The specification's own functions are evaluated on symbols: Psi, N and the bytes w, g, K per
+element. Padded sizes have a shard of any number c of elements with Psi <= c N < Psi + N.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import z3
+
+from proofs.claim import claim
+from proofs.tools.encoding import Symbolic, realisable_placements
+from proofs.trusted.kernel import Kernel, Theorem
+from spec.costs.memory import Sizes, held, ledger, moments, total_resting, transient
+from spec.derivation.derive import derive
+from spec.language.schedule import Op, Schedule
+from spec.models.states import BytePolicy, State
+from spec.numbers.arithmetic import DIVISIBLE
+from spec.plans.placement import BATCH
+from spec.plans.strategies import STRATEGIES
+
+
+class Symbols:
+    """Psi parameters, N devices, K optimizer bytes, as real variables; and the padded shard c."""
+
+    def __init__(self, k: Kernel) -> None:
+        self.psi, self.n, self.k, self.c = k.reals("psi n k c")
+        self.policy = BytePolicy(2, 2, self.k)  # mixed precision: 2-byte weights and gradients
+        self.sizes = [self.psi > 0, self.n >= 1, self.k >= 0]
+        self.covers = self.c * self.n >= self.psi
+        self.less_than_n_padding = self.c * self.n < self.psi + self.n
+
+    def rests(self, strategy: str, padded: bool = False) -> Any:
+        """Resting bytes of a strategy, from its placement."""
+        arithmetic = Symbolic([(self.psi, self.c)] if padded else [])
+        sizes = Sizes(self.psi, {BATCH: self.n}, self.policy, None, arithmetic)
+        return total_resting(derive(STRATEGIES[strategy]), sizes)
+
+
+def _rests(kernel: Kernel, strategy: str, formula: Any, padded: Any) -> tuple[Theorem, ...]:
+    """The derived bytes are the formula, in the divisible case and with padding."""
+    s = Symbols(kernel)
+    some_devices = [s.n >= 1] if STRATEGIES[strategy] != STRATEGIES["dp"] else []
+    name = f"{strategy}_rests_in"
+    return (
+        kernel.prove(f"{name}_its_formula", s.rests(strategy) == formula(s), given=some_devices),
+        kernel.prove(f"{name}_its_padded_formula", s.rests(strategy, True) == padded(s)),
+    )
+
+
+@claim("M1")
+def data_parallelism_rests_in_all_states(k: Kernel) -> tuple[Theorem, ...]:
+    """Data parallelism rests in (4+K)Psi bytes. (Claim M1; ZeRO 1910.02054 section 3.1)"""
+    return _rests(k, "dp", lambda s: (4 + s.k) * s.psi, lambda s: (4 + s.k) * s.psi)
+
+
+@claim("M2")
+def zero1_divides_the_optimizer(k: Kernel) -> tuple[Theorem, ...]:
+    """ZeRO-1 rests in 4Psi + K ceil(Psi/N) bytes. (Claim M2; ZeRO section 5.1)"""
+    return _rests(k, "zero1", lambda s: 4 * s.psi + s.k * s.psi / s.n, lambda s: 4 * s.psi + s.k * s.c)
+
+
+@claim("M3")
+def zero2_divides_gradients_too(k: Kernel) -> tuple[Theorem, ...]:
+    """ZeRO-2 rests in 2Psi + (2+K) ceil(Psi/N) bytes. (Claim M3; ZeRO section 5.2)"""
+    return _rests(
+        k,
+        "zero2",
+        lambda s: 2 * s.psi + (2 + s.k) * s.psi / s.n,
+        lambda s: 2 * s.psi + (2 + s.k) * s.c,
+    )
+
+
+@claim("M4")
+def zero3_divides_everything(k: Kernel) -> tuple[Theorem, ...]:
+    """ZeRO-3 rests in (4+K) ceil(Psi/N) bytes. (Claim M4; ZeRO section 5.3; abstract)"""
+    return _rests(k, "zero3", lambda s: (4 + s.k) * s.psi / s.n, lambda s: (4 + s.k) * s.c)
+
+
+@claim("M5")
+def each_stage_needs_less(k: Kernel) -> tuple[Theorem, ...]:
+    """DP > ZeRO-1 > ZeRO-2 > ZeRO-3 for every N >= 2 and K > 0; padded, for Psi >= 2. (Claim M5)"""
+    s = Symbols(k)
+    stages = ("dp", "zero1", "zero2", "zero3")
+
+    def decreasing(padded: bool) -> Any:
+        rests = [s.rests(stage, padded) for stage in stages]
+        return z3.And(*(more > less for more, less in pairwise(rests)))
+
+    divisible = k.prove(
+        "every_stage_needs_less", decreasing(False), given=[s.psi > 0, s.n >= 2, s.k > 0]
+    )
+    padded = k.prove(
+        "every_padded_stage_needs_less",
+        decreasing(True),
+        given=[s.less_than_n_padding, s.psi >= 2, s.n >= 2, s.k > 0],
+    )
+    return divisible, padded
+
+
+@claim("M6")
+def zero3_divides_memory_by_devices(k: Kernel) -> tuple[Theorem, ...]:
+    """DP needs exactly N times ZeRO-3's memory, for every K: 8 times exactly when N = 8. (Claim M6)"""
+    s = Symbols(k)
+    dp, zero3 = s.rests("dp"), s.rests("zero3")
+    ratio = k.prove("the_ratio_is_n", dp == s.n * zero3, given=[s.n >= 1])
+    eight = k.prove(
+        "eight_exactly_at_eight_devices",
+        (dp == 8 * zero3) == (s.n == 8),
+        given=s.sizes,
+    )
+    padded = k.prove(
+        "with_padding_at_most_n",
+        s.rests("dp", True) <= s.n * s.rests("zero3", True),
+        given=[s.covers, s.k >= 0],
+    )
+    return ratio, eight, padded
+
+
+@claim("M7")
+def zero2_approaches_its_bound(k: Kernel) -> tuple[Theorem, ...]:
+    """DP/ZeRO-2 < (4+K)/2 for every N, and comes as close as one likes: 8 at K = 12. (Claim M7)"""
+    s = Symbols(k)
+    eps = k.constant("eps", z3.RealSort())
+    dp, zero2, bound = s.rests("dp"), s.rests("zero2"), (4 + s.k) / 2
+    below = k.prove("always_below", dp < bound * zero2, given=s.sizes)
+    near = k.prove(
+        "as_close_as_one_likes",
+        dp * s.n > (bound - eps) * (zero2 * s.n),
+        given=[s.psi > 0, s.k >= 0, eps > 0, 2 * eps * s.n >= (4 + s.k) * (2 + s.k)],
+    )
+    return below, near
+
+
+@claim("M8")
+def eight_times_less_is_not_unqualified(k: Kernel) -> tuple[Theorem, ...]:
+    """ZeRO-3 uses 8 times less memory than data parallelism. (Claim M8; abstract, sentence 3)"""
+    s = Symbols(k)
+
+    def replay(psi: Fraction, n: Fraction, k: Fraction) -> bool:
+        sizes = Sizes(psi, {BATCH: n}, BytePolicy(2, 2, k), None, DIVISIBLE)
+        dp, zero3 = (total_resting(derive(STRATEGIES[x]), sizes) for x in ("dp", "zero3"))
+        return bool(dp == 8 * zero3)
+
+    return (
+        k.refute(
+            "not_eight_times_less",
+            s.rests("dp") == 8 * s.rests("zero3"),
+            [s.psi, s.n, s.k],
+            replay,
+            given=[*s.sizes, s.n >= 2, s.k == 12],
+        ),
+    )
+
+
+@claim("M9")
+def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
+    """The fullest moment of a step is what rests plus the largest set of passing buffers.
+
+    For every realisable placement of a batch axis and every named strategy; and after the step
+    everything that was taken has been given back. (Claim M9; design 2.3)
+    """
+    return (
+        _maximum_of_a_shifted_list(k.part("maximum")),
+        _ledger_balances(k.part("ledger")),
+        _named_strategies_hold(k.part("named")),
+    )
+
+
+def _named_strategies_hold(k: Kernel) -> Theorem:
+    """What passes through a device at the fullest moment, for the named strategies.
+
+    DP and ZeRO-1 reduce in place; sharded gradients take a unit of them, as they are produced;
+    sharded parameters a unit of them, as they are gathered, or all of them if they are held.
+    """
+    psi, unit, n, w, g, opt = k.reals("psi unit n w g opt")
+    most = {
+        "dp": 0 * psi,
+        "zero1": 0 * psi,
+        "zero2": g * unit,
+        "zero3": (w + g) * unit,
+        "fsdp": (w + g) * unit,
+        "fsdp-hold": w * psi + g * unit,
+        "hsdp": (w + g) * unit,
+        "zero-offload": g * unit,
+        "fused-update": g * unit,
+    }
+    claims = []
+    for name, formula in most.items():
+        placement = STRATEGIES[name]
+        mesh = dict.fromkeys(placement.axes, n)
+        sizes = Sizes(psi, mesh, BytePolicy(w, g, opt), unit, Symbolic())
+        claims.append(transient(derive(placement), sizes) == formula)
+    positive = [psi > 0, unit > 0, n >= 1, w > 0, g > 0]
+    return k.prove("named_strategies_hold_their_units", z3.And(*claims), given=positive)
+
+
+def _maximum_of_a_shifted_list(k: Kernel) -> Theorem:
+    """Whatever is held after each operation, the highest balance is what rests plus the most held."""
+    i = k.integers("i")
+    rest, first = k.fixed("rest", z3.RealSort()), z3.RealVal(0)
+    held = k.function("held", z3.IntSort(), z3.RealSort())
+    most, most_start, most_next = k.recursion(
+        "most_held", [], i, first, lambda before: Symbolic().maximum(before(), held(i))
+    )
+    high, high_start, high_next = k.recursion(
+        "highest", [], i, rest, lambda before: Symbolic().maximum(before(), rest + held(i))
+    )
+    return k.induct(
+        "highest_is_resting_plus_most_held",
+        i,
+        high(i) == rest + most(i),
+        base=[most_start, high_start],
+        step=[most_next, high_next],
+    )
+
+
+def _ledger_balances(k: Kernel) -> Theorem:
+    """During each operation of each schedule, the balance is what rests and what is held.
+
+    After the last operation nothing is held. Whatever room each operation's result takes.
+    """
+    rest = k.fixed("rest", z3.RealSort())
+    rooms: dict[Op, Any] = {}
+
+    def room_of(op: Op) -> Any:
+        if op not in rooms:
+            rooms[op] = k.fixed(f"room{len(rooms)}", z3.RealSort())
+        return rooms[op]
+
+    # operations on activations take no room that is counted: schedules that differ in them are one
+    placed = (*realisable_placements().values(), *STRATEGIES.values())
+    claims: dict[Any, None] = {}
+    for schedule in dict.fromkeys(_without_activations(derive(p)) for p in placed):
+        entries = ledger(schedule, rest, room_of)
+        for entry, moment in zip(entries[:-1], moments(schedule), strict=True):
+            claims[entry == rest + held(moment, room_of)] = None
+        claims[entries[-1] == rest] = None
+    return k.prove("balances_are_resting_and_held", z3.And(*claims))
+
+
+def _without_activations(schedule: Schedule) -> Schedule:
+    def kept(ops: tuple[Op, ...]) -> tuple[Op, ...]:
+        return tuple(op for op in ops if op.state is not State.ACTIVATIONS)
+
+    rests = tuple(r for r in schedule.rests if r[0] is not State.ACTIVATIONS)
+    return Schedule(schedule.axes, rests, kept(schedule.micro_step), kept(schedule.finish))

@@ -1,0 +1,1 @@
+"""Layouts, the types of operations, and programs that follow from them."""

@@ -1,0 +1,347 @@
+"""T1: the operator algebra is what operators do to values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product as pairs
+from typing import Any
+
+import z3
+
+from proofs.claim import claim
+from proofs.tools.sums import Sum, closed_form, equal_terms, of_sums, partition, total
+from proofs.trusted.kernel import Kernel, Theorem
+from spec.devices import operators as spec
+from spec.devices.operators import (
+    ALL,
+    KEEP,
+    OTHER,
+    OWNER,
+    SLICE,
+    SUM,
+    SUM_SLICE,
+    Operator,
+    PerDevice,
+    Source,
+)
+
+AXIS = "axis"
+
+
+@dataclass
+class Axis:
+    """One axis of n >= 1 devices, with an owner, and the sums that were needed along it."""
+
+    k: Kernel
+    n: Any
+    owner: Any
+    other: Any  # the device one place after the owner
+    sizes: Theorem
+    sums: list[Sum] = field(default_factory=list)
+
+    def total(self, _: Any, terms: Callable[[Any], Any]) -> Any:
+        """The sum of terms(i) over the axis, as a new symbol."""
+        i = self.k.integers(f"i{len(self.sums)}")
+        made = total(self.k, f"sum{len(self.sums)}", [], i, z3.simplify(_real(terms(i))))
+        self.sums.append(made)
+        return made(self.n)
+
+    def meaning(self, operator: Operator, value: PerDevice) -> PerDevice:
+        """What an operator makes of a value: the specification's definition."""
+        if operator == KEEP:
+            return value
+        if operator.of == ALL:
+            everywhere = spec.summed(value, AXIS, self.n, self.total)({AXIS: self.owner})
+            value = lambda device: everywhere  # noqa: E731
+        else:
+            value = spec.owners(value, AXIS, self.place(operator.of))
+        return value if operator.to == ALL else spec.sliced(value, AXIS, self.place(operator.to), z3.If)
+
+    def place(self, who: spec.Who) -> Any:
+        """The device that a place is."""
+        return {0: self.owner, 1: self.other}[int(who)]
+
+
+def _real(term: Any) -> Any:
+    return term if isinstance(term, z3.ExprRef) else z3.RealVal(term)
+
+
+def one_axis(k: Kernel) -> Axis:
+    n, owner, other = (k.fixed(v, z3.IntSort()) for v in ("n", "owner", "other"))
+    are = z3.And(owner >= 0, owner < n, other >= 0, other < n)
+    return Axis(k, n, owner, other, k.suppose("owner_and_other_are_of_n", [], are))
+
+
+# one operator for each way in which two can meet: over all, at the owner, at another device
+LEFT = (SUM, OWNER, SLICE, SUM_SLICE)
+RIGHT = (*LEFT, Operator(1, 1), Operator(1, ALL), Operator(ALL, 1))
+OPERATORS = (KEEP, *RIGHT, Operator(0, 1), Operator(1, 0))
+
+
+def name(operator: Operator) -> str:
+    """An operator in a theorem's name."""
+    words = {0: "owner", 1: "other"}
+    to, of = (words.get(who, who) if isinstance(who, int) else who for who in operator)
+    return f"{to}_of_{of}"
+
+
+@claim("T1")
+def operations_do_what_their_types_say(k: Kernel) -> tuple[Theorem, ...]:
+    """How operators multiply, their linearity and commutation across axes hold for every n.
+
+    So do what each reads on the owner, on another device and elsewhere, as tabulated, and that the
+    square norms of slices add up. Which operators an operation is, is not proved here. (Claim T1)
+    """
+    products = tuple(
+        _product(k.part(f"{name(left)}_{name(right)}"), left, right)
+        for left, right in pairs(LEFT, RIGHT)
+    )
+    return (
+        *products,
+        *_linear(k.part("linear")),
+        *_commute(k.part("commute")),
+        *_positions(k.part("positions"), (0,)),
+        *_positions(k.part("positions_told_apart"), (0, 1)),
+        *_parts_of_a_norm(k.part("norms")),
+    )
+
+
+def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
+    """left after right is what the product says."""
+    axis = one_axis(k)
+    d = k.integers("d")
+    x = k.function("x", z3.IntSort(), z3.RealSort())
+    value: PerDevice = lambda device: x(device[AXIS])  # noqa: E731
+    inner = axis.meaning(right, value)
+    here = {AXIS: d}
+    twice = axis.meaning(left, inner)(here)
+    factor, result = spec.product(left, right, axis.n)
+    once = axis.meaning(result, value)(here)
+    facts = [axis.sizes] if axis.sums and not _is_zero(factor) else []
+    if left.of == ALL:
+        # a sum of an even part and one device's part
+        outer = axis.sums[-2] if right.of == ALL else axis.sums[-1]
+        place = axis.owner if right.to == ALL else axis.place(right.to)
+        even = inner({AXIS: place - 1})
+        extra = inner({AXIS: place}) - even
+        base = [axis.sizes] if right.to != ALL else []
+        summed = outer.index * even + z3.If(place < outer.index, extra, z3.RealVal(0))
+        facts.append(
+            closed_form(k, "the_sum_over_devices", outer, summed, base=base).at(
+                **{str(outer.index): axis.n}
+            )
+        )
+    if len(axis.sums) > 1 and right.of == ALL and not _is_zero(factor):
+        first, again = axis.sums[0], axis.sums[-1]
+        facts.append(
+            closed_form(
+                k,
+                "the_same_sum",
+                first,
+                again(first.index),
+                base=[again.start],
+                uses=[again.next.at(**{str(again.index): first.index})],
+            ).at(**{str(first.index): axis.n})
+        )
+    apart = [axis.owner != axis.other] if _is_zero(factor) else []
+    return k.prove(f"{name(left)}_after_{name(right)}", twice == factor * once, apart, facts)
+
+
+def _is_zero(factor: Any) -> bool:
+    return isinstance(factor, int) and factor == 0
+
+
+def _linear(k: Kernel) -> tuple[Theorem, ...]:
+    """Sum, owner and slice respect sums and multiples; replacing a slice is adding a difference."""
+    axis = one_axis(k)
+    d, i = k.integers("d i")
+    x, y = (k.function(v, z3.IntSort(), z3.RealSort()) for v in "xy")
+    a, b = (k.fixed(v, z3.RealSort()) for v in "ab")
+    of_x, of_y = total(k, "of_x", [], i, x(i)), total(k, "of_y", [], i, y(i))
+    of_both = total(k, "of_both", [], i, a * x(i) + b * y(i))
+    summed = closed_form(
+        k,
+        "sums_are_linear",
+        of_both,
+        a * of_x(i) + b * of_y(i),
+        base=[of_x.start, of_y.start],
+        uses=[of_x.next, of_y.next],
+    )
+    here = {AXIS: d}
+    fx: PerDevice = lambda v: x(v[AXIS])  # noqa: E731
+    fy: PerDevice = lambda v: y(v[AXIS])  # noqa: E731
+    both: PerDevice = lambda v: a * fx(v) + b * fy(v)  # noqa: E731
+    owned = k.prove(
+        "owner_and_slice_are_linear",
+        z3.And(
+            *(
+                axis.meaning(op, both)(here)
+                == a * axis.meaning(op, fx)(here) + b * axis.meaning(op, fy)(here)
+                for op in (OWNER, SLICE, Operator(1, 0))
+            )
+        ),
+    )
+    replaced = k.prove(
+        "replacing_a_slice_adds_the_difference",
+        z3.And(
+            *(
+                spec.sliced(fx, AXIS, axis.place(who), z3.If, fy)(here)
+                == fy(here) + axis.meaning(Operator(who, who), lambda v: fx(v) - fy(v))(here)
+                for who in (0, 1)
+            )
+        ),
+    )
+    return summed, owned, replaced
+
+
+def _commute(k: Kernel) -> tuple[Theorem, ...]:
+    """Operators along different axes commute."""
+    d, e = k.integers("d e")
+    n, m, own_d, own_e = (k.fixed(v, z3.IntSort()) for v in ("n", "m", "own_d", "own_e"))
+    sizes = k.suppose("sizes", [], z3.And(n >= 1, m >= 1))
+    x = k.function("x", z3.IntSort(), z3.IntSort(), z3.RealSort())
+    zero = z3.RealVal(0)
+    _, rows, _, columns, exchanged = of_sums(k, "xs", d, e, x(d, e), [])
+    sums = k.prove("sums_commute", rows(m, n) == columns(n, m), uses=[exchanged.at(d=n, e=m), sizes])
+    along = total(k, "along_d", [e], d, x(d, e))
+    of_slices = total(k, "of_slices", [e], d, z3.If(e == own_e, x(d, e), zero))
+    slices = closed_form(
+        k,
+        "sums_and_slices_commute",
+        of_slices,
+        z3.If(e == own_e, along.upto(d), zero),
+        base=[along.start],
+        uses=[along.next],
+    )
+    of_owners = total(k, "of_owners", [e], d, x(d, own_e))
+    owners = closed_form(
+        k,
+        "sums_and_owners_commute",
+        of_owners,
+        along(own_e, d),
+        base=[along.start.at(e=own_e)],
+        uses=[along.next.at(e=own_e)],
+    )
+    world = {"a": d, "b": e}
+    value: PerDevice = lambda v: x(v["a"], v["b"])  # noqa: E731
+
+    def take(axis: str, owner: Any, v: PerDevice) -> PerDevice:
+        return spec.owners(v, axis, owner)
+
+    def keep(axis: str, owner: Any, v: PerDevice) -> PerDevice:
+        return spec.sliced(v, axis, owner, z3.If)
+
+    others = k.prove(
+        "owners_and_slices_commute",
+        z3.And(
+            *(
+                f("a", own_d, g("b", own_e, value))(world) == g("b", own_e, f("a", own_d, value))(world)
+                for f, g in pairs((take, keep), repeat=2)
+            )
+        ),
+    )
+    return sums, slices, owners, others
+
+
+def kinds(axis: Axis, d: Any, named: tuple[int, ...]) -> dict[spec.Offset, Any]:
+    """What it means for device d to be at a place, or at none that has a name."""
+    at: dict[spec.Offset, Any] = {who: d == axis.place(who) for who in named}
+    return {**at, OTHER: z3.And(*(d != axis.place(who) for who in named))}
+
+
+def _positions(k: Kernel, named: tuple[int, ...]) -> tuple[Theorem, ...]:
+    """What each operator comes to on a device: the values it sees, each once."""
+    axis = one_axis(k)
+    d, i = k.integers("d i")
+    x = k.function("x", z3.IntSort(), z3.RealSort())
+    value: PerDevice = lambda device: x(device[AXIS])  # noqa: E731
+    zero, places = z3.RealVal(0), [axis.place(who) for who in named]
+    apart = [z3.Distinct(*places)] if len(places) > 1 else []
+    nameless = z3.And(*(i != p for p in (d, *places)))
+    everyone = total(k, "everyone", [], i, x(i))
+    rest = total(k, "rest", [d], i, z3.If(nameless, x(i), zero))
+    split = k.induct(
+        "everyone_is_oneself_the_named_and_the_rest",
+        i,
+        everyone(i)
+        == rest(d, i)
+        + z3.If(z3.And(d < i, kinds(axis, d, named)[OTHER]), x(d), zero)
+        + sum((z3.If(p < i, x(p), zero) for p in places), zero),
+        given=[d >= 0, *apart],
+        base=[everyone.start, rest.start, axis.sizes],
+        step=[everyone.next, rest.next],
+    )
+    seen: dict[Any, Any] = {Source.SELF: x(d), Source.REST: rest(d, axis.n)}
+    seen |= {who: x(axis.place(who)) for who in named}
+    found = [_rest_is_as_many(k, axis, d, i, named, apart)]
+    for operator in OPERATORS:
+        if not {w for w in operator if isinstance(w, int)} <= set(named):
+            continue
+        meaning = axis.meaning(operator, value)({AXIS: d})
+        uses, given = [], apart if isinstance(operator.to, int) else []
+        if operator.of == ALL:
+            sum_ = axis.sums[-1]
+            same = equal_terms(k, f"{name(operator)}_is_everyone", sum_, everyone)
+            uses = [same.at(**{str(sum_.index): axis.n}), split.at(i=axis.n), axis.sizes]
+            given = [*apart, *([d >= 0, d < axis.n] if operator.to == ALL else [])]
+        claims = [
+            z3.Implies(at, meaning == sum((seen[s] for s in spec.reads(operator, place, named)), zero))
+            for place, at in kinds(axis, d, named).items()
+        ]
+        found.append(k.prove(f"what_{name(operator)}_reads", z3.And(*claims), given, uses))
+    return tuple(found)
+
+
+def _rest_is_as_many(
+    k: Kernel, axis: Axis, d: Any, i: Any, named: tuple[int, ...], apart: list[Any]
+) -> Theorem:
+    """The rest of a group are as many as the specification says."""
+    places = [axis.place(who) for who in named]
+    one, zero = z3.RealVal(1), z3.RealVal(0)
+    nameless = z3.And(*(i != p for p in (d, *places)))
+    many = total(k, "many", [d], i, z3.If(nameless, one, zero))
+    passed = [z3.If(p < i, one, zero) for p in places]
+    passed.append(z3.If(z3.And(d < i, kinds(axis, d, named)[OTHER]), one, zero))
+    counted = k.induct(
+        "the_rest_up_to",
+        i,
+        many(d, i) == z3.ToReal(i) - sum(passed, zero),
+        given=[d >= 0, *apart],
+        base=[many.start, axis.sizes],
+        step=[many.next],
+    )
+    claims = [
+        z3.Implies(at, many(d, axis.n) == z3.ToReal(spec.rest(place, named, axis.n)))
+        for place, at in kinds(axis, d, named).items()
+    ]
+    facts = [counted.at(i=axis.n), axis.sizes]
+    return k.prove("the_rest_are_as_many", z3.And(*claims), [d >= 0, d < axis.n, *apart], facts)
+
+
+def _parts_of_a_norm(k: Kernel) -> tuple[Theorem, ...]:
+    """The square norms of the devices' own slices add up to the norm of the whole.
+
+    However the elements are assigned to the devices of an axis, each to one.
+    """
+    n, elements = k.fixed("n", z3.IntSort()), k.fixed("elements", z3.IntSort())
+    device, element = k.integers("device element")
+    owner = k.function("owner", z3.IntSort(), z3.IntSort())
+    value = k.function("value", z3.IntSort(), z3.RealSort())
+    owned = k.suppose(
+        "each_element_has_an_owner",
+        [element],
+        z3.And(owner(element) >= 0, owner(element) < n),
+    )
+    some = k.suppose("there_are_elements", [], elements >= 1)
+    _, parts, whole, one = partition(
+        k, "norm", device, element, owner, owned, n, value(element) * value(element), []
+    )
+    at = {"element": elements}
+    return (
+        k.prove(
+            "norms_of_slices_add_up",
+            parts(elements, n) == whole(elements),
+            uses=[one.at(**at), some],
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Runs of training: the two conditions, and how sharp they are."""

@@ -1,0 +1,1 @@
+"""Orders of work, stages and checkpoints."""

@@ -1,0 +1,219 @@
+"""A step of training on the stages of a pipeline, and on one device, in symbols: what E11 is about.
+
+Pieces are numbered through the model: value i is what piece i reads, and value i + 1 what it gives.
+Values are those of any one sample; gradients, those of any one element of a weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import z3
+
+from proofs.meaning.runs import implied
+from proofs.trusted.kernel import Kernel, Theorem
+from spec.assumptions import DETERMINISM
+from spec.meaning import conditions
+from spec.models.values import Part, Role, Value
+from spec.pipelines.stages import Piece, is_sent, may_update
+
+INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
+Stream, Weights = z3.DeclareSort("Stream"), z3.DeclareSort("Weights")
+ANY_PART = Part("any", (), None, Value("any", (), Role.STREAM))
+
+
+def on_stage(stage: Any) -> Piece:
+    """A piece of which nothing but the stage is known."""
+    return Piece(ANY_PART, 0, stage, 0)
+
+
+class Step:
+    """One step: each stage does `units` forwards and as many backwards, in any order."""
+
+    def __init__(self, k: Kernel) -> None:
+        self.k = k
+        self.i, self.x, self.stage, self.work = k.integers("piece sample stage work")
+        self.n, self.p, self.units, self.samples = (
+            k.fixed(name, INT) for name in ("pieces", "stages", "units", "samples")
+        )
+        self.inside = z3.And(self.i >= 0, self.i < self.n)
+        self.sizes = k.suppose("sizes", [], z3.And(self.n >= 1, self.p >= 1, self.samples >= 0))
+        self.at = k.function("stage_of", INT, INT)
+        self.weights = k.function("weights", INT, Weights)  # the current ones, that one device has
+        self.fresh = self._fresh()
+        # which of its works a stage does for a sample's forward, or backward, through a piece
+        self.when = {
+            name: k.function(f"{name}_work", INT, INT, INT) for name in ("forward", "backward")
+        }
+        self.counted = {
+            name: k.suppose(
+                f"{name}s_are_of_this_step",
+                [self.i, self.x],
+                z3.And(when(self.i, self.x) >= 0, when(self.i, self.x) < 2 * self.units),
+            )
+            for name, when in self.when.items()
+        }
+        self.forward, self.gives = self._forward()
+        self.backward = self._backward()
+        self.uses = k.function("uses", INT, BOOL)  # whether a piece reads the weight in question
+
+    # ------------------------------------------------------------------- freshness
+    def _fresh(self) -> Theorem:
+        """Until the flush, every work of a stage reads the parameters that the step began with."""
+        k, stage, work, i = self.k, self.stage, self.work, self.i
+        self.view = k.function("view", INT, INT, INT, Weights)
+        updates = k.function("updates", INT, INT, BOOL)  # a stage, after so many works
+        begins = k.suppose(
+            "stages_begin_with_current_weights", [i], self.view(self.at(i), 0, i) == self.weights(i)
+        )
+        stays = k.suppose(
+            "weights_stay_until_an_update",
+            [stage, work, i],
+            z3.Or(updates(stage, work + 1), self.view(stage, work + 1, i) == self.view(stage, work, i)),
+        )
+        flush = k.suppose(
+            "updates_wait_for_the_flush",
+            [stage, work],
+            z3.Implies(updates(stage, work), may_update(work, self.units)),
+        )
+        here = {"stage": self.at(i)}
+        return k.induct(
+            "every_read_is_fresh",
+            work,
+            implied(
+                conditions.freshness(
+                    z3.Not(may_update(work, self.units)),
+                    self.view(self.at(i), work, i),
+                    self.weights(i),
+                )
+            ),
+            base=[begins],
+            step=[stays.at(**here), flush.at(**here, work=work + 1)],
+        )
+
+    # ---------------------------------------------------------- forward and backward
+    def _function(self, name: str, *sorts: Any) -> tuple[Any, Callable[..., tuple[Any, Theorem]]]:
+        """Any function of a piece and of values, and what a stage makes of it: the same.
+
+        A stage evaluates it with the weights that it reads at one of its works.
+        """
+        k, i = self.k, self.i
+        one, local = k.function(name, INT, *sorts), k.function(f"stages_{name}", INT, INT, *sorts)
+        given = [k.constant(f"{name}_{j}", sort) for j, sort in enumerate(sorts[:-1])]
+        alike = k.axiom(f"{name}_alike", DETERMINISM, local, one, self.stage, i, *given)
+
+        def evaluated(when: Any, *values: Any) -> tuple[Any, Theorem]:
+            values = self.view(self.at(i), when, i), *values
+            terms = {str(v): value for v, value in zip(given, values, strict=True)}
+            return local(self.at(i), i, *values), alike.at(stage=self.at(i), **terms)
+
+        return one, evaluated
+
+    def _forward(self) -> tuple[Theorem, Theorem]:
+        """Each stage has what its pieces read, and what they give, as one device has it.
+
+        What a stage has, it keeps until its backward.
+        """
+        k, i, x, at = self.k, self.i, self.x, self.at
+        first = k.function("first_value", INT, Stream)
+        f, evaluated = self._function("forward", Weights, Stream, Stream)
+        self.stream, begins, goes_on = k.recursion(
+            "stream", [x], i, first(x), lambda before: f(i, self.weights(i), before(x))
+        )
+        self.has = has = k.function("has", INT, INT, INT, Stream)  # a stage, a value, a sample
+        enters = k.suppose("samples_enter", [x], has(at(0), 0, x) == first(x))
+        when = self.when["forward"](i, x)
+        value, alike = evaluated(when, has(at(i), i, x))
+        computes = k.suppose(
+            "stages_run_their_pieces",
+            [i, x],
+            z3.Implies(self.inside, has(at(i), i + 1, x) == value),
+        )
+        arrives = k.suppose(
+            "what_is_sent_arrives",
+            [i, x],
+            z3.Implies(
+                z3.And(self.inside, is_sent(on_stage(at(i)), on_stage(at(i + 1)))),
+                has(at(i + 1), i + 1, x) == has(at(i), i + 1, x),
+            ),
+        )
+        runs = [computes, alike, self.fresh.at(work=when), self.counted["forward"], goes_on]
+        reads = k.induct(
+            "pieces_read_what_one_device_reads",
+            i,
+            has(at(i), i, x) == self.stream(x, i),
+            given=[i < self.n],
+            base=[enters, begins],
+            step=[*runs, arrives],
+        )
+        gives = k.prove(
+            "pieces_give_what_one_device_gives",
+            has(at(i), i + 1, x) == self.stream(x, i + 1),
+            given=[self.inside],
+            uses=[reads, *runs],
+        )
+        return reads, gives
+
+    def _backward(self) -> Theorem:
+        """Each stage has the cotangent of what its pieces give, as one device has it.
+
+        By induction from the last piece: `back` pieces before it.
+        """
+        k, i, x, at, has, n = self.k, self.i, self.x, self.at, self.has, self.n
+        loss = k.function("loss_cotangent", INT, Stream, Stream)
+        b, evaluated = self._function("backward", Weights, Stream, Stream, Stream)
+        back = k.integers("back")
+        here = n - 1 - back
+        self.cotangent, begins, goes_on = k.recursion(
+            "cotangent",
+            [x],
+            back,
+            loss(x, self.stream(x, n)),
+            lambda after: b(here, self.weights(here), self.stream(x, here), after(x)),
+        )
+        self.gets = gets = k.function("gets", INT, INT, INT, Stream)  # the cotangent of a value
+        starts = k.suppose(
+            "the_loss_starts", [x], gets(at(n - 1), n, x) == loss(x, has(at(n - 1), n, x))
+        )
+        when = self.when["backward"](i, x)
+        value, alike = evaluated(when, has(at(i), i, x), gets(at(i), i + 1, x))
+        computes = k.suppose(
+            "stages_run_their_pieces_back", [i, x], z3.Implies(self.inside, gets(at(i), i, x) == value)
+        )
+        returns = k.suppose(
+            "what_is_sent_back_arrives",
+            [i, x],
+            z3.Implies(
+                z3.And(self.inside, is_sent(on_stage(at(i)), on_stage(at(i + 1)))),
+                gets(at(i), i + 1, x) == gets(at(i + 1), i + 1, x),
+            ),
+        )
+        runs = [computes, alike, self.fresh.at(work=when), self.counted["backward"], self.forward]
+        return k.induct(
+            "cotangents_are_those_of_one_device",
+            back,
+            gets(at(here), here + 1, x) == self.cotangent(x, back),
+            given=[back < n],
+            base=[starts, begins, self.gives.at(piece=n - 1)],
+            step=[*(fact.at(piece=here) for fact in runs), goes_on, returns.at(piece=here - 1)],
+        )
+
+    # ------------------------------------------------------------------- gradients
+    def terms(self) -> tuple[Any, Any, Theorem, Theorem]:
+        """What a sample adds to the gradient by way of a piece: on its stage, and on one device."""
+        k, i, x = self.k, self.i, self.x
+        g, evaluated = self._function("gradient", Weights, Stream, Stream, REAL)
+        when, zero = self.when["backward"](i, x), z3.RealVal(0)
+        value, alike = evaluated(when, self.has(self.at(i), i, x), self.gets(self.at(i), i + 1, x))
+        own, owned = k.define("own_term", [i, x], z3.If(self.uses(i), value, zero))
+        single = g(i, self.weights(i), self.stream(x, i), self.cotangent(x, self.n - 1 - i))
+        term, termed = k.define("term", [i, x], z3.If(self.uses(i), single, zero))
+        runs = [alike, self.fresh.at(work=when), self.counted["backward"]]
+        same = k.prove(
+            "terms_are_those_of_one_device",
+            own(i, x) == term(i, x),
+            given=[self.inside],
+            uses=[owned, termed, *runs, self.forward, self.backward.at(back=self.n - 1 - i)],
+        )
+        return own(i, x), term(i, x), same, owned

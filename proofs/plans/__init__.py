@@ -1,0 +1,1 @@
+"""Named strategies and their products."""

@@ -1,0 +1,192 @@
+"""K5: products of strategies on different axes are accepted, for every mesh size."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations, pairwise, product
+
+from proofs.claim import claim
+from proofs.language.programs import accepted_rules, must_reject, rules_in
+from proofs.plans.strategies import accepted
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from spec.derivation.derive import derive
+from spec.derivation.distribute import distribute
+from spec.devices.layouts import PARTIAL
+from spec.language.programs import Axis, Move, Program, check_program
+from spec.language.schedule import Rest, Schedule
+from spec.meaning.terms import Terms, computed, differentiated
+from spec.models.transformer import DROPPED, Transformer, parts
+from spec.models.values import Does, Part, Value
+from spec.pipelines.stages import OUTSIDE, check_stages, pieces, sends, to_sum
+from spec.plans.compose import OVER_ALL, Product, factor
+from spec.plans.model_strategies import MODEL_AXES
+from spec.plans.placement import Placement
+from spec.plans.strategies import STRATEGIES
+
+OWN = "shard"
+# the axes that cut samples or tokens, and not a weight, as one (claim K2): sharded there, or replicated
+ALIKE, REPLICAS = "alike", "replicas"
+STATES = [
+    name for name in (*STRATEGIES, *OVER_ALL) if len(factor(name).axes) == 1 and name != "fused-update"
+]
+GPT = Transformer(4, 8, 2, 2, 4, 32, 16, positions=4, tied=True, dropout=DROPPED)
+LLAMA = Transformer(
+    4, 8, 2, 2, 4, 32, 16, gated=True, function="silu", norm="rms_norm", biases=frozenset()
+)
+SHAPES = (GPT, LLAMA, *(replace(shape, experts=4, chosen=2) for shape in (GPT, LLAMA)))
+KINDS = (("tp", "tp+sp"), ("ep",), ("cp", "cp-all-gather", "cp-all-to-all"), ("pp",))
+CHOICES = product(*(("", *kind) for kind in KINDS))  # none or one of each kind
+MODELS = [names for choice in CHOICES if (names := tuple(filter(None, choice)))]
+
+
+@claim("K5")
+def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
+    """Any strategy of the states times any product of TP, SP, CP, EP and PP is accepted. (Claim K5)
+
+    Along the axes that do not cut a weight, that weight's gradient is partial. If its states are
+    replicated there, its schedule is that of the strategy times data parallelism. If they are placed
+    there as along the strategy's own axis (zero1+all), but for stages, it is that of the strategy times
+    itself. All of these are executed on symbols, for all sizes; the programs and the stages are typed.
+    """
+    proved: dict[Schedule, Theorem] = {}
+    kinds: set[tuple[Placement, ...]] = set()
+    summed: dict[tuple[str, ...], Product] = {}  # factors of the model place no states: one of each
+    for names in MODELS:
+        model = Product(tuple(factor(name) for name in names))
+        summed |= dict.fromkeys(_accepted_programs(k, model), model)
+    summed.pop((), None)  # a weight that all axes cut is as it is alone (E9)
+    for name, (axes, model) in product(STATES, summed.items()):
+        places = _places(name, axes, model.pipe)
+        strategies = [strategy for strategy, _ in places.values()]
+        schedule = derive(Product(tuple(factor(s, axis) for axis, (s, _) in places.items())).states)
+        if schedule not in proved:
+            part = "_times_".join(strategies).replace("-", "_")
+            proved[schedule] = accepted(k.part(part), schedule)
+        kinds.add(tuple(STRATEGIES[strategy] for strategy in strategies))
+        whole = (factor(name, OWN) * model).states_of(axes)
+        _like(k, derive(whole), schedule, {axis: found for axis, (_, found) in places.items()})
+    if len(proved) != len(kinds):
+        raise KernelError(f"{k.claim}: on another axis two strategies are one")
+    return tuple(proved.values())
+
+
+def _places(
+    name: str, axes: tuple[str, ...], pipe: str | None
+) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Of a weight whose gradient is summed along some axes: the strategy on each of up to three axes.
+
+    And the axes that each stands for: the strategy's own, those along which it is alike, and the rest.
+    """
+    own, over_all = OVER_ALL.get(name, name), name in OVER_ALL
+    alike = tuple(axis for axis in axes if over_all and axis != pipe)
+    rest = tuple(axis for axis in axes if axis not in alike)
+    places = {OWN: (own, (OWN,)), ALIKE: (own, alike), REPLICAS: ("dp", rest)}
+    return {axis: place for axis, place in places.items() if place[1]}
+
+
+def _accepted_programs(k: Kernel, model: Product) -> set[tuple[str, ...]]:
+    """The axes along which some weight's gradient is summed, once programs and stages are accepted.
+
+    Of every shape; where there are experts to cut, of those that have them.
+    """
+    checked = {axis.name for axis in model.cuts} | ({model.pipe} if model.pipe else set())
+    if checked != {*model.axes}:
+        raise KernelError(f"{k.claim}: of {model.axes} only {checked} are checked")
+    found = set()
+    for shape in SHAPES:
+        if MODEL_AXES["ep"].name in model.axes and not shape.experts:
+            continue
+        shared = _shared(shape, 2 if model.pipe else 1)
+        for part in parts(shape):
+            for name, axes in _accepted_program(part, model.cuts):
+                found.add((*axes, *(axis for axis in (model.pipe,) if axis and name in shared)))
+    if not found:
+        raise KernelError(f"{k.claim}: no weights in {model}")
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _accepted_program(part: Part, cuts: tuple[Axis, ...]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """Its weights, each with the axes along which its gradient is summed, once it is accepted.
+
+    Every line keeps to a rule that E10 proves, and together they find what one device finds.
+    """
+    program, (terms, alone) = distribute(part, cuts), _alone(part)
+    check_program(program)
+    if computed(program, terms) != alone or not rules_in(program) <= accepted_rules():
+        raise KernelError(f"{part.name} on {[axis.name for axis in cuts]}: not what one device does")
+    found = []
+    for weight in part.weights:
+        axes = _partial_along(program, weight)
+        if program.summed(weight) != axes:
+            raise KernelError(f"{part.name}: the gradient of {weight} is partial along {axes}")
+        found.append((weight.name, axes))
+    return tuple(found)
+
+
+@lru_cache(maxsize=64)
+def _alone(part: Part) -> tuple[Terms, object]:
+    """What one device computes, in terms."""
+    terms = Terms()
+    return terms, differentiated(part, terms)
+
+
+@lru_cache(maxsize=64)
+def _shared(shape: Transformer, stages: int) -> frozenset[str]:
+    """The weights that pieces on different stages use, once what is sent and summed is accepted.
+
+    And without any one of what is sent and summed it is rejected.
+    """
+    placed = pieces(shape, stages)
+    neighbours = [(before, after) for before, after in pairwise(placed) if before.stage != after.stage]
+    names = [{weight.name for weight in part.weights} for part in parts(shape)]
+    of_two_parts = {name for one, other in combinations(names, 2) for name in one & other}
+    shared = {(name, OUTSIDE) for name in of_two_parts if stages > 1}
+    check_stages(placed, neighbours, shared)
+    if {*to_sum(placed)} != shared or sends(placed) != neighbours or len(neighbours) < stages - 1:
+        raise KernelError(f"stages share {shared}, and send at {neighbours}")
+    for sent in neighbours:
+        must_reject(check_stages, placed, [pair for pair in neighbours if pair != sent], shared)
+    for summed in shared:
+        must_reject(check_stages, placed, neighbours, shared - {summed})
+    return frozenset(name for name, _ in shared)
+
+
+def _partial_along(program: Program, weight: Value) -> tuple[str, ...]:
+    """The axes along which the terms of a weight's gradient are typed partial, before any is moved."""
+    sums, axes = {program.gradients[weight]}, set()
+    for line in reversed(program.backward):
+        if line.makes not in sums:
+            continue
+        if isinstance(line, Move):
+            sums.add(line.value)
+        elif line.does is Does.ADD:
+            sums |= {*line.reads}
+        else:
+            axes |= {axis for axis, lie in program.lies[line.makes].items() if lie == PARTIAL}
+    return tuple(axis.name for axis in program.axes if axis.name in axes)
+
+
+def _like(
+    k: Kernel, schedule: Schedule, proved: Schedule, stands_for: dict[str, tuple[str, ...]]
+) -> None:
+    """A schedule is the one that is proved, with some axes in place of each that stands for them."""
+
+    def named(found: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(a for axis in found for a in stands_for.get(axis, (axis,)))
+
+    def rest(found: Rest) -> Rest:
+        return replace(found, sharded=named(found.sharded))
+
+    expected = replace(
+        proved,
+        axes=named(proved.axes),
+        rests=tuple((state, rest(found)) for state, found in proved.rests),
+        micro_step=tuple(
+            replace(op, axes=named(op.axes), within=named(op.within)) for op in proved.micro_step
+        ),
+        finish=tuple(replace(op, axes=named(op.axes), within=named(op.within)) for op in proved.finish),
+    )
+    if schedule != expected:
+        raise KernelError(f"{k.claim}: {schedule.axes} is not scheduled as {proved.axes}")

@@ -1,0 +1,1 @@
+"""What proofs share: finite sums, and the specification's modes as terms."""

@@ -1,0 +1,1 @@
+"""The kernel: the only maker of theorems."""

@@ -1,0 +1,56 @@
+"""What the modes of a realisable placement are: constraints over four modes. (Claim P1)
+
+They are written once, for a logic that is given: of truths, or of terms over mode variables.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from spec.choosing.space import Kept, Regime
+from spec.models.states import State
+from spec.plans.modes import GATHERED, M, Mode, O, R, S
+
+THETA, OMEGA, GRADS, ACTS = State
+WHOLE_VIEW = "parameters are whole when they are read"
+OWN_SAMPLES = "each device works on samples of its own"
+STATE_RESTS = "optimizer state rests, if there is any"
+WHERE_THEY_REST = "without a copy of the weights, they are updated where they rest"
+SLICES = "gradients rest as slices only where slices are updated"
+GRADIENTS_REST = "with several micro-steps, gradients rest"
+
+
+class Logic(Protocol):
+    """Conditions, and how they combine."""
+
+    def among(self, state: State, *modes: Mode) -> Any:
+        """The state's mode is one of these."""
+
+    def either(self, *conditions: Any) -> Any:
+        """One of them holds."""
+
+    def both(self, *conditions: Any) -> Any:
+        """All of them hold."""
+
+
+def requirements(regime: Regime, logic: Logic) -> dict[str, Any]:
+    """All that a placement's modes must meet, by name; activations M are made again, O on the host."""
+    among, either, both = logic.among, logic.either, logic.both
+    sliced_view = both(among(OMEGA, GATHERED), among(THETA, GATHERED, M))
+    slices_updated = either(among(OMEGA, S), sliced_view)
+    found = {OWN_SAMPLES: among(ACTS, S, M, O)}
+    match regime.kept:
+        case Kept.COPY:
+            found[WHOLE_VIEW] = among(THETA, R, GATHERED, M, O)
+            found[STATE_RESTS] = among(OMEGA, R, S, GATHERED, O)
+        case Kept.MOMENTS:
+            whole = both(among(THETA, R), among(OMEGA, R, S, GATHERED))
+            beside = both(among(THETA, GATHERED), among(OMEGA, S, GATHERED))
+            found[WHERE_THEY_REST] = either(whole, beside)
+        case Kept.NOTHING:
+            found[WHERE_THEY_REST] = both(among(THETA, R, GATHERED), among(OMEGA, R, S, GATHERED, M))
+            slices_updated = either(among(THETA, GATHERED), among(OMEGA, S, M))
+    found[SLICES] = either(among(GRADS, R, GATHERED, M, O), slices_updated)
+    if regime.several:
+        found[GRADIENTS_REST] = among(GRADS, R, S, GATHERED, O)
+    return found

@@ -1,0 +1,333 @@
+"""The space of placements of one batch axis: what each costs, and which is better than which.
+
+A cost has three coordinates, per device: bytes that rest on it, bytes it sends to other devices in a
+step, and bytes over its host link in a step. Host memory is no coordinate: it is what offloading is
+meant to spend. Activations are not counted in parameters: their mode decides whether a placement is
+realisable, and nothing else here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache, lru_cache
+from itertools import product
+
+from spec.checking.verdict import Verdict, check
+from spec.costs.communication import moves, totals
+from spec.costs.memory import Sizes, total_resting
+from spec.derivation.derive import derive
+from spec.language.schedule import Schedule
+from spec.models.states import POLICIES, BytePolicy
+from spec.numbers.any_size import Comparison, Undecided, any_size
+from spec.numbers.arithmetic import Exact, Number
+from spec.plans.modes import M, Mode, O, S
+from spec.plans.placement import BATCH, Placement, on_batch
+
+FourModes = tuple[Mode, ...]  # of parameters, optimizer state, gradients and activations
+DEVICES = any_size("N")  # every number
+LEAST = 3  # from which on a verdict is the same for all
+ACTIVATIONS = (S, M, O)  # each device works on its own samples: realisable or not as one (claim P1)
+
+
+# ------------------------------------------------------------------------- costs
+@dataclass(frozen=True)
+class Cost:
+    """Bytes per device: that rest, that are sent in a step, that cross the host link in a step."""
+
+    resting: Number
+    sent: Number
+    host: Number
+
+    @property
+    def total(self) -> Number:
+        return self.resting + self.sent + self.host
+
+
+def cost(placement: Placement, sizes: Sizes, micro_steps: Number = 1) -> Cost:
+    """The cost of a placement, for any kind of number."""
+    schedule = derive(placement)
+    _, sent, host = totals(moves(schedule, sizes, micro_steps), 0 * sizes.psi)
+    return Cost(total_resting(schedule, sizes), sent, host)
+
+
+def dominance(a: Cost, b: Cost) -> tuple[Number, ...]:
+    """All that must hold for a to dominate b: nowhere worse, and better somewhere."""
+    return (a.resting <= b.resting, a.sent <= b.sent, a.host <= b.host, a.total < b.total)
+
+
+def dominates(a: Cost, b: Cost) -> bool:
+    """The same of numbers."""
+    return all(dominance(a, b))
+
+
+# ----------------------------------------------------------------------- regimes
+class Kept(Enum):
+    """What an optimizer's state has in it; it decides which placements are realisable."""
+
+    COPY = "a copy of the weights"
+    MOMENTS = "no copy of the weights"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True)
+class Regime:
+    """Policies and micro-steps that realise the same placements."""
+
+    kept: Kept
+    several: bool  # micro-steps
+
+    @property
+    def policy(self) -> BytePolicy:
+        """One of its byte policies."""
+        names = {Kept.COPY: "mixed-adam", Kept.MOMENTS: "fp32-adam", Kept.NOTHING: "fp32-sgd"}
+        return POLICIES[names[self.kept]]
+
+
+REGIMES = tuple(Regime(kept, several) for kept in Kept for several in (False, True))
+
+
+def regime_of(policy: BytePolicy, micro_steps: int) -> Regime:
+    """The regime of a policy and a number of micro-steps."""
+    kept = Kept.NOTHING if policy.k == 0 else Kept.COPY if policy.master else Kept.MOMENTS
+    return Regime(kept, micro_steps > 1)
+
+
+@cache
+def placement_of(modes: FourModes) -> Placement:
+    """The placement that four modes describe."""
+    theta, omega, grads, acts = (mode.value for mode in modes)
+    return on_batch(theta, omega, grads, acts)
+
+
+def verdict(placement: Placement, regime: Regime) -> Verdict:
+    """Whether a placement is realisable in a regime on LEAST or more devices, and why not."""
+    return _verdict(derive(placement), regime)
+
+
+@lru_cache(maxsize=4096)
+def _verdict(schedule: Schedule, regime: Regime) -> Verdict:
+    """Of a step, which several placements may have."""
+    comparison = Comparison()
+    micro_steps = 2 if regime.several else 1
+    found = check(schedule, {BATCH: DEVICES}, micro_steps, regime.policy, comparison)
+    special = {n for few in (comparison.apart, comparison.exceptions()) for n in few.get("N", ())}
+    if not found.accepted and special - {*range(LEAST)}:
+        raise Undecided(f"the verdict may be another for one of {special} devices")
+    return found
+
+
+@cache
+def verdicts(regime: Regime, activations: tuple[Mode, ...] = tuple(Mode)) -> dict[FourModes, Verdict]:
+    """The verdict on each of the 5^4 placements, or on those with some modes of activations."""
+    return {modes: verdict(placement_of(modes), regime) for modes in product(*[Mode] * 3, activations)}
+
+
+def realisable(regime: Regime) -> tuple[FourModes, ...]:
+    """The placements whose derived schedule is accepted."""
+    return tuple(modes for modes, found in verdicts(regime).items() if found.accepted)
+
+
+def reason(found: Verdict) -> tuple[str, str, str]:
+    """Why a placement is rejected: the rule, the operation, and what it has."""
+    return found.rule, found.op.kind.value if found.op else "end of the step", found.has
+
+
+# ------------------------------------------------------------------ closed forms
+WIDTHS = ("w", "g", "K")
+
+
+@dataclass(frozen=True)
+class Term:
+    """A product: bytes of an element, times the whole or a slice, once a step or per micro-step."""
+
+    width: str
+    sliced: bool
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class Point:
+    """Where forms are evaluated: elements of a whole and of a slice, micro-steps, bytes w, g, K."""
+
+    whole: Number
+    slice: Number
+    micro_steps: Number
+    widths: tuple[Number, ...]
+
+    def of(self, term: Term) -> Number:
+        """The value of a product."""
+        size = self.slice if term.sliced else self.whole
+        bytes_ = self.widths[WIDTHS.index(term.width)] * size
+        return bytes_ * self.micro_steps if term.repeated else bytes_
+
+
+@dataclass(frozen=True)
+class Form:
+    """A sum of products with whole coefficients."""
+
+    terms: tuple[tuple[Term, int], ...]
+
+    def at(self, point: Point) -> Number:
+        """The value of the form."""
+        return sum((n * point.of(term) for term, n in self.terms), 0 * point.whole)
+
+
+def sum_of(terms: Iterable[tuple[Term, int]]) -> Form:
+    """The sum of some products, like ones taken together."""
+    found: Counter[Term] = Counter()
+    for term, n in terms:
+        found[term] += n
+    return Form(tuple((term, n) for term, n in sorted(found.items(), key=repr) if n))
+
+
+@dataclass(frozen=True)
+class CostForm:
+    """A cost for every size: of all parameters; what is sent in units of N - 1 slices."""
+
+    resting: Form
+    sent: Form
+    host: Form
+
+    def at(self, point: Point) -> Cost:
+        """Resting and host bytes at a point, and bytes sent for each element of N - 1 slices."""
+        sent = self.sent.at(Point(1, 1, point.micro_steps, point.widths))
+        return Cost(self.resting.at(point), sent, self.host.at(point))
+
+    def within(self, regime: Regime) -> CostForm:
+        """The same where there is one micro-step, or no optimizer state."""
+
+        def restricted(form: Form) -> Form:
+            return sum_of(
+                (Term(t.width, t.sliced, t.repeated and regime.several), n)
+                for t, n in form.terms
+                if t.width != "K" or regime.kept is not Kept.NOTHING
+            )
+
+        return CostForm(restricted(self.resting), restricted(self.sent), restricted(self.host))
+
+
+class _Slice(Exact):
+    """Slices of a given size, whatever the whole."""
+
+    def __init__(self, elements: int) -> None:
+        self.elements = elements
+
+    def shard(self, elements: Number, unit: Number, devices: Number) -> Number:
+        return self.elements
+
+
+@cache
+def closed_form(placement: Placement) -> CostForm:
+    """The cost of a placement as a sum of products, read off at units: costs are linear in each."""
+    found: tuple[list[tuple[Term, int]], ...] = ([], [], [])
+    for width, sliced in product(WIDTHS, (False, True)):
+        w, g, k = (int(width == other) for other in WIDTHS)
+        sizes = Sizes(int(not sliced), {BATCH: 2}, BytePolicy(w, g, k), None, _Slice(int(sliced)))
+        none, one = (cost(placement, sizes, micro_steps) for micro_steps in (0, 1))
+        parts = (none.resting, one.resting), (none.sent, one.sent), (none.host, one.host)
+        for i, (once, both) in enumerate(parts):
+            apart = sliced and i != 1  # what is sent is slices, all of it
+            found[i].append((Term(width, apart, False), once))
+            found[i].append((Term(width, apart, True), both - once))
+    return CostForm(*map(sum_of, found))
+
+
+@cache
+def classes(regime: Regime) -> dict[CostForm, list[FourModes]]:
+    """The classes of equal cost, each with its realisable placements of parameters, Omega and G."""
+    found: dict[CostForm, list[FourModes]] = {}
+    for modes, verdict_ in verdicts(regime, (S,)).items():
+        if verdict_.accepted:
+            form = closed_form(placement_of(modes)).within(regime)
+            found.setdefault(form, []).append(modes)
+    return found
+
+
+# ---------------------------------------------------------------------- frontier
+# The modes of parameters, optimizer state and gradients of a class: the classes, one of which
+# dominates it where any placement does. What is not listed is dominated everywhere (claim P2).
+_FRONTIER = {
+    (Kept.COPY, False): {
+        "R S M": "M R M",
+        "M R M": "R S M, M S M",
+        "M S M": "",
+        "R O M": "M R M, M S M",
+        "S* O M": "M S M",
+        "M O M": "",
+        "O S M": "M O M",
+    },
+    (Kept.COPY, True): {
+        "R S R": "M R R, M R S*",
+        "R S S": "M R S*, M R R",
+        "M R R": "R S R, M S R",
+        "M R S*": "R S S, M S S, R S R",
+        "M S R": "M R S*, R S S",
+        "M S S": "",
+        "R S O": "M R O, R O R, R O S*",
+        "R O R": "M R R, M S R, M R O",
+        "R O S*": "M R S*, M S S, M R O",
+        "R O O": "M R O, M S O",
+        "S* O R": "M S R, M S S, R S S, M R S*, M S O, O S S",
+        "S* O S*": "M S S, M S O",
+        "S* O O": "M S O",
+        "M R O": "R S O, M S O, R O R",
+        "M S O": "R O S*, M O R, M O S*",
+        "M O R": "M R O, R O O, R S O",
+        "M O S*": "M R O, M S O",
+        "M O O": "",
+        "O S R": "M O R, R S O",
+        "O S S": "M O S*, R O R, M R O, R O O, S* O R",
+        "O S O": "M O O",
+    },
+    (Kept.MOMENTS, False): {
+        "R R M": "R S M",
+        "R S M": "R S* M",
+        "R S* M": "R S M",
+        "S* S M": "",
+    },
+    (Kept.MOMENTS, True): {
+        "R R R": "R S R",
+        "R R S*": "R S S, R S* R, R S R",
+        "R S R": "R S* R",
+        "R S S": "R S* S*",
+        "R S* R": "R S R",
+        "R S* S*": "R S S",
+        "S* S R": "R S S",
+        "S* S S": "",
+        "R R O": "R S O",
+        "R S O": "R S* O",
+        "R S* O": "R S O",
+        "S* S O": "",
+    },
+    (Kept.NOTHING, False): {
+        "R R M": "R S M",
+        "R S M": "R R M",
+        "S* S M": "",
+    },
+    (Kept.NOTHING, True): {
+        "R R R": "R S R",
+        "R R S*": "R S S",
+        "R S R": "R R R",
+        "R S S": "R R S*",
+        "S* S R": "R S S",
+        "S* S S": "",
+        "R R O": "R S O",
+        "R S O": "R R O",
+        "S* S O": "",
+    },
+}
+
+
+def form_of(name: str, regime: Regime) -> CostForm:
+    """The cost of a class, named by one of its placements: "R S M"."""
+    theta, omega, grads = name.split()
+    return closed_form(on_batch(theta, omega, grads)).within(regime)
+
+
+def frontier(regime: Regime) -> dict[str, tuple[str, ...]]:
+    """The classes that some sizes leave undominated, each with its rivals."""
+    rows = _FRONTIER[regime.kept, regime.several]
+    return {name: tuple(filter(None, rivals.split(", "))) for name, rivals in rows.items()}

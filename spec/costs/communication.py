@@ -1,0 +1,68 @@
+"""Communication of a schedule: what each operation moves, per device and step.
+
+A collective along some axes acts on what the other axes leave: each device's slice is the chunk.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spec.costs.memory import MODEL_STATES, Sizes
+from spec.devices.collectives import COLLECTIVES
+from spec.devices.mesh import group_size
+from spec.language.schedule import COLLECTIVE_KINDS as MOVING
+from spec.language.schedule import HOST_TRANSFERS, SCALARS, Kind, Op, Schedule
+from spec.numbers.arithmetic import Number
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What one operation moves in one step, per device."""
+
+    op: Op
+    times: Number  # micro-steps it is repeated in
+    elements: Number  # in all of them
+    bytes: Number
+
+    @property
+    def to_host(self) -> bool:
+        """Whether it crosses the host link, in either direction."""
+        return self.op.kind in HOST_TRANSFERS
+
+
+def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
+    """Elements one device sends in one execution of `op`; 0 if it moves nothing that is counted."""
+    if op.target in SCALARS:
+        chunk = whole = 1
+    elif op.state in MODEL_STATES and not sizes.is_empty(op.state):
+        chunk, whole = sizes.slice(op.within + op.axes), sizes.slice(op.within)
+    else:
+        return 0 * sizes.psi
+    if op.kind in HOST_TRANSFERS:  # what there is, as far as there is room for it
+        slices = (*op.within, *schedule.slices(op.source), *schedule.slices(op.target))
+        return sizes.slice(tuple(dict.fromkeys(slices))) if op.target not in SCALARS else whole
+    devices = group_size(sizes.mesh, op.axes)
+    if op.kind is Kind.BROADCAST:  # along a chain: all but the last device send all of it
+        return whole if devices > 1 else 0
+    return COLLECTIVES[op.kind.value].volume(devices, chunk)
+
+
+def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Transfer]:
+    """Every operation that moves data, in order."""
+    found = []
+    for ops, times in ((schedule.micro_step, micro_steps), (schedule.finish, 1)):
+        for op in ops:
+            if op.kind in (*HOST_TRANSFERS, *MOVING):
+                elements = times * elements_sent(op, schedule, sizes)
+                found.append(Transfer(op, times, elements, elements * sizes.width_sent(op)))
+    return found
+
+
+def totals(found: list[Transfer], zero: Number = 0) -> tuple[Number, Number, Number]:
+    """Elements and bytes sent to other devices, and bytes over the host link."""
+    sent = [m for m in found if not m.to_host]
+    return (
+        sum((m.elements for m in sent), zero),
+        sum((m.bytes for m in sent), zero),
+        sum((m.bytes for m in found if m.to_host), zero),
+    )

@@ -1,0 +1,259 @@
+"""Memory of a schedule: what rests, what it takes for a while, the peak, and what the host holds.
+
+Bytes per device. Activations are not counted here: their size is the model's, not Psi's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+
+from spec.devices.mesh import Mesh, group_size
+from spec.language.schedule import (
+    HOST_TRANSFERS,
+    REDUCTIONS,
+    SCALARS,
+    Buffer,
+    Kind,
+    Op,
+    Phase,
+    Schedule,
+    Span,
+)
+from spec.models.states import BytePolicy, State
+from spec.numbers.arithmetic import EXACT, Arithmetic, Number
+
+RoomOf = Callable[[Op], Number]
+SCALAR_BYTES = 4  # of a norm, or a count of tokens
+MODEL_STATES = (State.PARAMETERS, State.OPTIMIZER, State.GRADIENTS)
+
+
+@dataclass(frozen=True)
+class Vector:
+    """What is cut by rows that are never cut: so many, of so many elements."""
+
+    rows: Number
+    row: Number = 1
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is gathered or reduced at a time: vectors, each padded to as many rows on each device."""
+
+    vectors: tuple[Vector, ...]
+    times: int = 1  # as many units are alike
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers a cost depends on: Psi parameters in units of `unit`, a mesh, bytes per element.
+
+    `cut`: the axes along which anything is sliced. Each unit is cut in equal, padded cells along all
+    of them, so that who owns an element along one axis does not depend on the others.
+    `units`: if they are not all of `unit`; `ahead`: as many are gathered before they are needed.
+    """
+
+    psi: Number
+    mesh: Mesh
+    policy: BytePolicy
+    unit: Number | None = None  # default: one unit of Psi
+    arithmetic: Arithmetic = EXACT
+    cut: tuple[str, ...] = ()
+    units: tuple[Unit, ...] = ()
+    ahead: int = 0
+
+    def slice(self, axes: tuple[str, ...], span: Span = Span.WHOLE, at_once: int = 1) -> Number:
+        """Elements each device has of a whole state, or of one unit, that is sharded over `axes`.
+
+        Of units of several sizes, of so many of the largest as are there `at_once`.
+        """
+        if self.units:
+            return self._slice_of_units(axes, span, at_once)
+        unit = self.psi if self.unit is None else self.unit
+        elements = unit if span is Span.UNIT else self.psi
+        if not axes:
+            return elements
+        others, cells = self._cells(axes)
+        return others * self.arithmetic.shard(elements, unit, cells)
+
+    def _cells(self, axes: tuple[str, ...]) -> tuple[Number, Number]:
+        """Cells that a device has of what is sharded over `axes`, and cells in all."""
+        others = tuple(a for a in self.cut if a not in axes)
+        return group_size(self.mesh, others), group_size(self.mesh, axes + others)
+
+    def _slice_of_units(self, axes: tuple[str, ...], span: Span, at_once: int) -> Number:
+        """By rows along the axes that slices lie along; what only passes along others, by elements."""
+        others, cells = self._cells(tuple(axis for axis in axes if axis in self.cut))
+        passing = group_size(self.mesh, [axis for axis in axes if axis not in self.cut])
+        shard = self.arithmetic.shard
+
+        def of(vector: Vector) -> Number:
+            if not axes:
+                return vector.rows * vector.row
+            slice_ = others * shard(vector.rows, vector.rows, cells) * vector.row
+            return slice_ if passing == 1 else shard(slice_, slice_, passing)
+
+        sizes = [(sum(map(of, unit.vectors)), unit.times) for unit in self.units]
+        if span is Span.UNIT:
+            each = [size for size, times in sizes for _ in range(min(times, at_once))]
+            return sum(sorted(each)[-at_once:])
+        return sum(times * size for size, times in sizes)
+
+    def is_empty(self, state: State) -> bool:
+        """Whether the state has no elements: that of an optimizer without state."""
+        width = self.policy.of(state)
+        return isinstance(width, int | Fraction) and width == 0
+
+    def width(self, op: Op) -> Number:
+        """Bytes per element of what `op` writes; 0 for what is not counted in parameters.
+
+        Fresh gradients that are summed in another type are there in both while they are.
+        """
+        policy = self.policy
+        if op.target is Buffer.VIEW:
+            return policy.computed
+        if op.target in (Buffer.FRESH, Buffer.TIED):
+            is_copied = policy.reduced is not None and policy.reduced != policy.fresh
+            return policy.fresh + policy.summed if is_copied else policy.fresh
+        return self.width_sent(op)
+
+    def width_sent(self, op: Op) -> Number:
+        """Bytes per element of what `op` moves."""
+        if op.target in SCALARS:
+            return SCALAR_BYTES
+        if op.target is Buffer.VIEW and op.kind not in HOST_TRANSFERS:  # which pass on what rests
+            return self.policy.computed
+        if op.state is State.GRADIENTS and op.kind in REDUCTIONS:
+            return self.policy.summed
+        return self.policy.of(op.state) if op.state in MODEL_STATES else 0
+
+
+def resting(schedule: Schedule, state: State, sizes: Sizes, host: bool = False) -> Number:
+    """Bytes of `state` that a device (or its part of the host) keeps between steps."""
+    rest = schedule.rest(state)
+    views = [] if host else [op for op in at_the_start(schedule) if op.state is state]
+    viewed = 0 * sizes.psi + sum(room(op, sizes) for op in views)
+    if not rest.stored or rest.host is not host:
+        return viewed
+    return viewed + sizes.slice(rest.sharded) * sizes.policy.of(state)
+
+
+def total_resting(schedule: Schedule, sizes: Sizes, host: bool = False) -> Number:
+    """Bytes of all model states between steps."""
+    parameters, optimizer, gradients = (resting(schedule, state, sizes, host) for state in MODEL_STATES)
+    return parameters + optimizer + gradients
+
+
+def room(op: Op, sizes: Sizes) -> Number:
+    """Bytes an operation's result takes for itself, until its buffer is released."""
+    devices = group_size(sizes.mesh, op.axes) if op.kind is Kind.ALL_GATHER else 1
+    axes = op.within + op.axes if op.kind is Kind.ALL_GATHER else op.within
+    at_once = 1 + sizes.ahead if op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW else 1
+    return devices * sizes.slice(axes, op.span, at_once) * sizes.width(op)
+
+
+def at_the_start(schedule: Schedule) -> list[Op]:
+    """What takes room when a step begins, as the one before left it, and does not rest."""
+    view = Op(Kind.KEEP, Phase.FORWARD, Buffer.PARAMETERS, Buffer.VIEW, span=Span.WHOLE)
+    return [replace(view, into=buffer) for buffer in schedule.start]
+
+
+def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tuple[Op, ...]]]:
+    """For each operation of a step, the results that take room from then on, and those that go after.
+
+    A result goes when its buffer is released, replaced or offloaded. While a buffer is held unit by
+    unit, units take turns; what is held whole goes when all have had theirs. A number of the whole
+    gradient ends the turns: what is held then is held whole.
+    """
+    ops = [op for _, op in schedule.flat(1)]
+    live: dict[Buffer, Op] = {result.target: result for result in at_the_start(schedule)}
+    by_unit: set[Buffer] = set()
+    waiting: list[Op] = []
+    for i, op in enumerate(ops):
+        results = _results(op, schedule)
+        ended = {result.target for result in results} | ({op.target} if op.kind in _ENDS else set())
+        come = tuple(_as_held(result, ops[i + 1 :], by_unit) for result in results)
+        go = [live.pop(buffer) for buffer in ended if buffer in live]
+        live |= {result.target: result for result in come}
+        turned = ended if op.kind is not Kind.OFFLOAD else set()
+        by_unit = set() if op.of_a_number else by_unit - turned
+        by_unit |= {result.target for result in results if result.span is Span.UNIT}
+        waiting += [result for result in go if result.span is Span.WHOLE]
+        go = [result for result in go if result.span is Span.UNIT]
+        if not by_unit:
+            go, waiting = go + waiting, []
+        yield come, tuple(go)
+
+
+_ENDS = (Kind.RELEASE, Kind.OFFLOAD)
+
+
+def _results(op: Op, schedule: Schedule) -> list[Op]:
+    """What takes room: an operation's result, and for backward the tied gradients beside it."""
+    found = [op] if op.span is not Span.NONE else []
+    if op.kind is Kind.BACKWARD and schedule.training.tied:
+        found.append(Op(Kind.KEEP, op.phase, Buffer.FRESH, Buffer.TIED, span=op.span))
+    return found
+
+
+def _as_held(result: Op, later: list[Op], by_unit: set[Buffer]) -> Op:
+    """A result as it is held: whole, if it is still there when units are no longer taken in turn.
+
+    That is when nothing is held by the unit, or a number of the whole gradient is needed.
+    """
+    by_unit = by_unit | ({result.target} if result.span is Span.UNIT else set())
+    whole = replace(result, span=Span.WHOLE)
+    for op in later if result.span is not Span.WHOLE else []:
+        if op.of_a_number or not by_unit:
+            return whole
+        if op.target is result.target and (op.kind in _ENDS or op.span is not Span.NONE):
+            return replace(result, span=Span.UNIT)
+        if op.kind is Kind.RELEASE:
+            by_unit.discard(op.target)
+    return whole
+
+
+@lru_cache(maxsize=4096)
+def moments(schedule: Schedule) -> tuple[tuple[Op, ...], ...]:
+    """While each operation runs, the results that take room of their own."""
+    live = at_the_start(schedule)
+    found = []
+    for come, go in comings_and_goings(schedule):
+        live += come
+        found.append(tuple(live))
+        for result in go:
+            live.remove(result)
+    return tuple(found)
+
+
+def held(moment: tuple[Op, ...], room_of: RoomOf) -> Number:
+    """Bytes of the buffers that are live at one moment and do not rest."""
+    return sum(room_of(op) for op in moment)
+
+
+def transient(schedule: Schedule, sizes: Sizes) -> Number:
+    """Bytes of the largest set of buffers that are live together and do not rest."""
+    distinct = dict.fromkeys(m for m in moments(schedule) if m)
+    rooms = (held(moment, lambda op: room(op, sizes)) for moment in distinct)
+    return sizes.arithmetic.maximum(0 * sizes.psi, *rooms)
+
+
+def ledger(schedule: Schedule, resting_: Number, room_of: RoomOf) -> list[Number]:
+    """Bytes on the device while each operation runs, and at the end of the step."""
+    balance = resting_
+    entries = []
+    for come, go in comings_and_goings(schedule):
+        for result in come:
+            balance = balance + room_of(result)
+        entries.append(balance)
+        for result in go:
+            balance = balance - room_of(result)
+    return [*entries, balance]
+
+
+def peak(schedule: Schedule, sizes: Sizes) -> Number:
+    """Bytes at the fullest moment of a step."""
+    before = total_resting(schedule, sizes)
+    return sizes.arithmetic.maximum(before, *ledger(schedule, before, lambda op: room(op, sizes)))

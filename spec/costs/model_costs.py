@@ -1,0 +1,105 @@
+"""What a program holds and sends, per device: elements of values, as they lie on a mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from spec.costs.lifetimes import arriving, live
+from spec.devices.collectives import COLLECTIVES, RING
+from spec.devices.layouts import WHOLE, Layout, Lies
+from spec.devices.mesh import Mesh
+from spec.language.programs import Move, Program
+from spec.models.transformer import LAYER, Model, parts
+from spec.models.values import Value
+from spec.numbers.arithmetic import Number, quotient
+
+Indices = Mapping[str, Number]  # how many values each index has
+
+
+def elements(value: Value, lies: Lies, indices: Indices, mesh: Mesh) -> Number:
+    """Elements a device has of a value: of a cut index its slice, rounded up."""
+    product: Number = 1
+    for index in value.indices:
+        devices: Number = 1
+        for axis, lie in lies.items():
+            if lie.layout is Layout.SHARDED and lie.index == index:
+                devices = devices * mesh[axis]
+        product = product * quotient(indices[index], devices)
+    return product
+
+
+def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -> Number:
+    """Elements a device sends in a move, by ring or by pairwise exchange (claims C1 to C4)."""
+    if not move.is_sent:
+        return 0
+    n = mesh[move.axis]
+    has = _elements(move.value, program, indices, mesh)
+    is_own = move.collective == "all_gather" or move.collective in RING
+    return messages(move, program, mesh) * (has if is_own else quotient(has, n))
+
+
+def messages(move: Move, program: Program, mesh: Mesh) -> Number:
+    """Messages that a device sends in a move, in all turns of the loops that it is in."""
+    if not move.is_sent:
+        return 0
+    found = (COLLECTIVES | RING)[move.collective].messages(mesh[move.axis])
+    for axis in program.axes:
+        is_loop = axis.ring and axis.turns != move.turns
+        if is_loop and program.lies[move.value][axis.turns] != WHOLE:
+            found = found * mesh[axis.name]
+    return found
+
+
+def kept_bytes(program: Program, indices: Indices, mesh: Mesh) -> Number:
+    """Bytes of what backward reads of forward: the activations, where they are kept."""
+    return _bytes(program.kept, program, indices, mesh)
+
+
+def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
+    """Bytes of the values that are there at once while the part runs, forward or backward, at most.
+
+    But for what is counted elsewhere: what is kept for backward, weights, and their gradients.
+    """
+    apart = {*program.part.weights, *program.gradients.values(), *program.kept}
+    moments = []
+    for here, rings in zip(live(program), arriving(program), strict=True):
+        second = [value for value, axis in rings.items() if mesh[axis] != 1]
+        moments.append(_bytes((*(here - apart), *second), program, indices, mesh))
+    return max(moments)
+
+
+def _bytes(values: Iterable[Value], program: Program, indices: Indices, mesh: Mesh) -> Number:
+    return sum(value.width * _elements(value, program, indices, mesh) for value in values)
+
+
+def _elements(value: Value, program: Program, indices: Indices, mesh: Mesh) -> Number:
+    """Along turns, those of one turn: a ring has as many as devices."""
+    turns = {axis.turns: mesh[axis.name] for axis in program.axes if axis.ring}
+    return elements(value, program.lies[value], indices, {**mesh, **turns})
+
+
+def weights(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Number]:
+    """Elements that a device has of each weight."""
+    return {
+        weight: elements(weight, program.lies[weight], indices, mesh) for weight in program.part.weights
+    }
+
+
+def largest_part(model: Model) -> Number:
+    """Elements of the weights of the part that has most: of a layer, the embedding or the head."""
+    indices = model.sizes(1, 1)
+    return max(sum(elements(w, {}, indices, {}) for w in part.weights) for part in parts(model))
+
+
+def parameters(model: Model) -> dict[str, Number]:
+    """Elements of each weight of a whole model: of all layers together, of tied words once."""
+    indices = model.sizes(1, 1)
+    counted: set[Value] = set()
+    found: dict[str, Number] = {}
+    for part in parts(model):
+        name, times = ("layers", model.layers) if part.name == LAYER else (part.name, 1)
+        for weight in part.weights:
+            if weight not in counted:
+                found[f"{name}.{weight.name}"] = times * elements(weight, {}, indices, {})
+        counted.update(part.weights)
+    return found

@@ -1,0 +1,109 @@
+"""Of an index that several axes cut: which of them is the outer one.
+
+A device's slice is one contiguous chunk: the outer axis's, and of that the inner one's. What joins
+slices along an axis (all-gather, all-to-all) puts buffers side by side, which makes a chunk along the
+inner axis only; what cuts along an axis (reduce-scatter, slice, all-to-all) leaves a part of a chunk,
+so that this axis is the inner one from then on. Along an outer axis the same messages would leave
+parts of every chunk, which is no slice of an index. Round a ring whole buffers go: their order does not
+matter. An index that is renamed to another is cut as that is; several that become one make an index of
+its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from spec.devices.layouts import LayoutError
+from spec.language.programs import Move, Program
+from spec.models.values import Operation
+
+Orders = dict[str, tuple[str, ...]]  # of each index, the axes that cut it, the outer one first
+
+
+class Inner(NamedTuple):
+    """A move along an axis, the inner one of two that cut an index."""
+
+    of: str
+    outer: str
+    inner: str
+    move: Move
+    program: Program
+
+
+def needed(programs: Iterable[Program]) -> Iterator[Inner]:
+    """Of each move, the axes that must be outside its own."""
+    for program in programs:
+        rings = {axis.turns: axis.name for axis in program.axes}
+        for move in program.moves:
+            if move.in_turns:
+                continue
+            for index in filter(None, (move.before.index, move.after.index)):
+                for name, lie in program.lies[move.value].items():
+                    axis = rings.get(name, name)
+                    if lie.index == index and axis != move.axis:
+                        yield Inner(index, axis, move.axis, move, program)
+
+
+def families(programs: Iterable[Program]) -> dict[str, str]:
+    """Of each index one of those that it is renamed to, or from, one by one: all are cut alike."""
+    found: dict[str, str] = {}
+
+    def root(index: str) -> str:
+        while found.setdefault(index, index) != index:
+            index = found[index]
+        return index
+
+    for program in programs:
+        for line in program.lines:
+            for value in (*line.reads, line.makes):
+                for index in value.indices:
+                    root(index)
+            if isinstance(line, Operation):
+                for old, new in one_by_one(line):
+                    found[root(new)] = root(old)
+    return {index: root(index) for index in found}
+
+
+def one_by_one(line: Operation) -> Iterator[tuple[str, str]]:
+    """Indices that have another name after a line, and are the same."""
+    olds, news = [old for old, _ in line.renamed], [new for _, new in line.renamed]
+    return ((o, n) for o, n in line.renamed if olds.count(o) == 1 and news.count(n) == 1)
+
+
+def orders(programs: tuple[Program, ...]) -> Orders:
+    """Of each index an order of the axes in which moves are along the inner one of those that cut it.
+
+    As they are declared, where moves need no other order, or there is none.
+    """
+    axes = tuple(axis.name for axis in programs[0].axes) if programs else ()
+    family = families(programs)
+    pairs: dict[str, set[tuple[str, str]]] = {}
+    for each in needed(programs):
+        pairs.setdefault(family[each.of], set()).add((each.outer, each.inner))
+    found = {of: _sorted(axes, pairs.get(of, set())) for of in {*family.values()}}
+    return {index: found[of] for index, of in family.items()}
+
+
+def _sorted(axes: tuple[str, ...], pairs: set[tuple[str, str]]) -> tuple[str, ...]:
+    """The axes, the outer of each pair first; as they are where pairs contradict one another."""
+    found: list[str] = []
+    while len(found) < len(axes):
+        left = [axis for axis in axes if axis not in found]
+        free = [a for a in left if not any(inner == a and outer in left for outer, inner in pairs)]
+        if not free:
+            return axes
+        found.append(free[0])
+    return tuple(found)
+
+
+def check_orders(programs: Iterable[Program], found: Mapping[str, tuple[str, ...]]) -> None:
+    """Raise LayoutError for the first move that leaves what is no slice. `found`: of each index."""
+    for index, outer, inner, move, program in needed(programs):
+        order = found[index]
+        if order.index(outer) > order.index(inner):
+            raise LayoutError(
+                f"{inner} is outside {outer} in the order of {index}: parts of chunks are no slice; "
+                f'needs {index} = ["{outer}", "{inner}"] in [order], or a move over {outer} first',
+                (program.part.name, move),
+            )

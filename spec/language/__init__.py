@@ -1,0 +1,4 @@
+"""What a plan becomes: schedules of states, programs of models, lines of each.
+
+In order: schedule, turns, programs.
+"""

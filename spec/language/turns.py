@@ -1,0 +1,122 @@
+"""The turns of a ring: an axis in time.
+
+Round a ring of n devices slices of keys come to each device one after the other, in n turns. Along
+the turns a value lies as along any axis: the same in each turn, a slice in each, or a term in each; and
+the layout rule holds, for elements may be owned by turns as by devices. Lines on what is not the same
+in each turn are the body of a loop: after its last turn only what it summed, or sent home, is there.
+
+A softmax over what is cut in turns is made of each turn's keys alone. What is linear in it, row by row,
+is a partial result, and those of all turns merge by their log-sum-exp (claim F2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Protocol, TypeVar
+
+from spec.devices.layouts import WHOLE, Layout, LayoutError, Lie, along, contract, normalised
+from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
+
+_Lies = Mapping[str, Lie]
+
+
+class _Line(Protocol):
+    """Reads some values, makes one."""
+
+    @property
+    def reads(self) -> tuple[Value, ...]: ...
+
+    @property
+    def makes(self) -> Value: ...
+
+
+L = TypeVar("L", bound=_Line)
+
+
+# ------------------------------------------------------------------------------- layouts
+def in_turns(operation: Operation, *lies: Lie) -> Lie | None:
+    """How a result lies along turns, of a softmax of each turn's keys; None if the layout rule says it.
+
+    Raises LayoutError for what is not linear in such a softmax, or not for each of its rows alone.
+    """
+    slices = along(operation.over)
+    if operation.does is Does.NORMALISE and lies[0] == slices and operation.over:
+        return _normalised(operation, *lies)
+    open_ones = [(v, lie) for v, lie in zip(operation.reads, lies, strict=True) if lie.shares_of]
+    if not open_ones:
+        return None
+    value, lie = open_ones[0]
+    rows = {*value.indices} - {lie.index}
+    is_linear = operation.does is Does.CONTRACT and len(open_ones) == 1
+    if not is_linear or lie.log_total or not rows <= {*operation.makes.indices}:
+        raise LayoutError(f"{value.name} is of each turn's keys alone, and is not merged")
+    closed = (other.plain for other in lies)
+    return replace(contract(operation.contraction, *closed), shares_of=lie.shares_of)
+
+
+def _normalised(operation: Operation, *lies: Lie) -> Lie:
+    """Of a turn's keys alone; or right at once, from the log-sum-exp, and the gradient's product."""
+    scores, known = operation.reads[0].name, lies[1:]
+    if operation.function == LOG_TOTAL:
+        return Lie(Layout.PARTIAL, shares_of=scores, log_total=True)
+    if operation.function == "softmax" and not operation.backward and not known:
+        return replace(lies[0], shares_of=scores)
+    needed = (along(operation.over), WHOLE) if operation.backward else (WHOLE,)
+    return lies[0] if known == needed else normalised(lies[0], operation.over)
+
+
+# --------------------------------------------------------------------------------- loops
+def is_of_turns(line: _Line, lies: Mapping[Value, _Lies], turns: str) -> bool:
+    """Whether a line has to do with what is not the same in each turn."""
+    return any(lies[value][turns] != WHOLE for value in (*line.reads, line.makes))
+
+
+def loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: str) -> list[range]:
+    """The bodies of loops over some turns: runs of lines, by their numbers."""
+    found, number = [], 0
+    for inside, run in groupby(lines, lambda line: is_of_turns(line, lies, turns)):
+        size = len([*run])
+        found += [range(number, number + size)] if inside else []
+        number += size
+    return found
+
+
+def arranged(lines: Sequence[L], lies: Mapping[Value, _Lies], turns: str) -> list[L]:
+    """The lines, those of turns in one loop: before it what it needs, after it what it does not."""
+    inside = [number for number, line in enumerate(lines) if is_of_turns(line, lies, turns)]
+    if not inside:
+        return [*lines]
+    first, end = inside[0], inside[-1] + 1
+    needed: set[Value] = set()
+    before: list[L] = []
+    body, after = [lines[i] for i in inside], []
+    for number, line in reversed([*enumerate(lines)][first:end]):
+        if number in inside or line.makes in needed:
+            needed |= {*line.reads}
+            before += [] if number in inside else [line]
+        else:
+            after.append(line)
+    made = {line.makes for line in (*body, *after)}
+    if any(made & {*line.reads} for line in before):  # several loops
+        return [*lines]
+    return [*lines[:first], *before[::-1], *body, *after[::-1], *lines[end:]]
+
+
+def check_loops(lines: Sequence[_Line], lies: Mapping[Value, _Lies], turns: str) -> None:
+    """Raise LayoutError where a line reads another loop's turn, or a sum before the last turn."""
+    for body in loops(lines, lies, turns):
+        made = {lines[number].makes for number in body}
+        for line in (lines[number] for number in body):
+            for value in line.reads:
+                is_whole = lies[value][turns] == WHOLE
+                if value in made and is_whole:
+                    raise LayoutError(f"{value.name} is whole only after the last of the {turns}", line)
+                if value not in made and not is_whole and value.role is not Role.CONSTANT:
+                    raise LayoutError(f"{value.name} is not there in these {turns}", line)
+
+
+def is_in_turns(lies: _Lies, turns: Iterable[str]) -> bool:
+    """Whether what lies so is not the same in each turn."""
+    return any(lies[name] != WHOLE for name in turns)

@@ -1,0 +1,228 @@
+"""What a program computes on whole values, as terms, and what the chain rule says that it should.
+
+Two programs that compute the same terms compute the same, whatever the functions are: so a program
+finds the model's gradients if the terms of its lines are those of the chain rule.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from spec.devices.layouts import LayoutError
+from spec.language.programs import Line, Move, Program
+from spec.models.values import LOG_TOTAL, Does, Operation, Part, Role, Value
+
+SEED = "the cotangent of what is given"
+
+
+def given_to(part: Part) -> tuple[Value, ...]:
+    """Weights, and what the part takes."""
+    return (*part.weights, *([part.takes] if part.takes else []))
+
+
+Indexed = tuple[int, frozenset[str]]  # a term, and its indices
+
+
+@dataclass
+class Terms:
+    """Terms by number: equal ones have one. Sums and products are equal whatever their order."""
+
+    numbers: dict[Any, int] = field(default_factory=dict)
+    addends: dict[int, Counter[int]] = field(default_factory=dict)  # of a sum, each so many times
+    factors: dict[int, tuple[Indexed, Indexed]] = field(default_factory=dict)  # of a contraction
+
+    def number(self, term: Any) -> int:
+        return self.numbers.setdefault(term, len(self.numbers))
+
+    def given(self, value: Value) -> int:
+        """What comes in; a constant has one name however it lies."""
+        return self.number((value.name.partition("|")[0], value.indices))
+
+    def sum(self, numbers: Sequence[int]) -> int:
+        if len(numbers) == 1:
+            return numbers[0]
+        flat = sum(map(self.of, numbers), Counter[int]())
+        made = self.number(frozenset(flat.items()))
+        self.addends[made] = flat
+        return made
+
+    def of(self, number: int) -> Counter[int]:
+        """What a term is the sum of; of another term, itself."""
+        return self.addends.get(number) or Counter([number])
+
+    def made(self, operation: Operation, reads: Sequence[int]) -> int:
+        """What an operation makes of these."""
+        if operation.does is Does.ADD:
+            return self.sum(reads)
+        what = (operation.does, operation.function, operation.over, frozenset(operation.renamed))
+        makes = frozenset(operation.makes.indices)
+        pairs = zip(reads, operation.reads, strict=True)
+        of = tuple((n, frozenset(value.indices)) for n, value in pairs)
+        if operation.does is Does.CONTRACT:
+            left, right = of
+            made = self.number(_product(left, right, makes))
+            self.factors[made] = left, right
+            return made
+        backward = operation.backward and operation.does is not Does.RENAME  # it is a rename, too
+        if operation.function == "softmax" and self.tells_nothing(operation.over, backward, *of):
+            of = of[: 1 + backward]
+        return self.number((what, backward, of, makes))
+
+    def tells_nothing(self, over: str, backward: bool, *of: Indexed) -> bool:
+        """Whether a softmax has, beside its operands, only what it could make of them itself.
+
+        That is its log-sum-exp, or what its cotangent and it sum to as a product.
+        """
+        if len(of) != 2 + backward:
+            return False
+        (made, rows), (scores, indices) = of[-1], of[0]
+        if rows != indices - {over}:
+            return False
+        if not backward:
+            what = (Does.NORMALISE, LOG_TOTAL, over, frozenset[tuple[str, str]]())
+            return made == self.numbers.get((what, False, ((scores, indices),), rows))
+        pairs = self.factors.get(made, ())
+        return any(self.pairs_as(pair, of[:2], rows) for pair in (pairs, pairs[::-1]) if pair)
+
+    def pairs_as(
+        self, pair: tuple[Indexed, ...], other: tuple[Indexed, ...], rows: frozenset[str]
+    ) -> bool:
+        """Whether the product of a cotangent and a result, row by row, is that of two others.
+
+        What contracts a result with anything may contract the cotangent instead: <c, A y> = <A' c, y>.
+        Both have the same indices, and the rows are among them: nothing else is summed in one alone.
+        """
+        cotangent, result = pair
+        if cotangent[1] != result[1] or not rows <= result[1]:
+            return False
+        if pair == other:
+            return True
+        factors = self.factors.get(result[0], ())
+        for operand, by in (factors, factors[::-1]) if factors else ():
+            pulled = self.numbers.get(_product(cotangent, by, operand[1]))
+            if rows <= operand[1] and pulled is not None:
+                next_pair = (pulled, operand[1]), operand
+                if self.pairs_as(next_pair, other, rows):
+                    return True
+        return False
+
+
+def _product(left: Indexed, right: Indexed, makes: frozenset[str]) -> Any:
+    """The term of a contraction, whichever operand is the first."""
+    return Does.CONTRACT, frozenset(Counter((left, right)).items()), makes
+
+
+def computed(program: Program, terms: Terms) -> dict[str, int]:
+    """What a program gives, returns, and finds of each weight, on whole values: a move changes none.
+
+    Backward has what is kept, and what is at hand at any time.
+    """
+    return _executed(program, terms)[1]
+
+
+def _executed(program: Program, terms: Terms) -> tuple[list[tuple[Line, int]], dict[str, int]]:
+    """The term of each line, and of what the program gives, returns, and finds of each weight."""
+    known: dict[Value, int] = {}
+    made: list[tuple[Line, int]] = []
+
+    def of(value: Value) -> int:
+        return terms.given(value) if value.role is Role.CONSTANT else known[value]
+
+    def run(lines: Sequence[Line]) -> None:
+        for line in lines:
+            if isinstance(line, Move):
+                known[line.makes] = of(line.value)
+            else:
+                known[line.makes] = terms.made(line, [of(value) for value in line.reads])
+            made.append((line, known[line.makes]))
+
+    known |= {value: terms.given(value) for value in given_to(program.part)}
+    run(program.forward)
+    found = {"gives": of(program.gives)}
+    kept = {*program.kept}
+    known = {v: n for v, n in known.items() if v in kept or v.role is Role.WEIGHT}
+    known[program.seed] = terms.number(SEED)
+    run(program.backward)
+    found |= {_of(weight): of(gradient) for weight, gradient in program.gradients.items()}
+    return made, found | ({"returns": of(program.returns)} if program.returns else {})
+
+
+def differentiated(part: Part, terms: Terms) -> dict[str, int]:
+    """The same of a part, by the chain rule: a cotangent is the sum of what all uses pull back."""
+    known = {value: terms.given(value) for op in part.operations for value in op.reads}
+    for operation in part.operations:
+        reads = [known[value] for value in operation.reads]
+        known[operation.makes] = terms.made(operation, reads)
+    pulled: dict[Value, list[int]] = {part.gives: [terms.number(SEED)]}
+    for operation in reversed(part.operations):
+        if operation.makes not in pulled:  # nothing uses it
+            continue
+        cotangent = terms.sum(pulled[operation.makes])
+        for place, value in enumerate(operation.reads):
+            if value.role is not Role.CONSTANT:
+                back, reads = _pulled_back(operation, place, cotangent, known)
+                made = cotangent if back.does is Does.ADD else terms.made(back, reads)
+                pulled.setdefault(value, []).append(made)
+    for value in given_to(part):
+        if value not in pulled:
+            what = f"nothing that {part.name} gives depends on {value.name}: it has no gradient"
+            raise LayoutError(what, (part.name, "takes" if value == part.takes else value.name))
+    found = {"gives": known[part.gives]}
+    found |= {_of(weight): terms.sum(pulled[weight]) for weight in part.weights}
+    return found | ({"returns": terms.sum(pulled[part.takes])} if part.takes else {})
+
+
+def _of(weight: Value) -> str:
+    return f"gradient of {weight.name}"
+
+
+def _pulled_back(
+    operation: Operation, place: int, cotangent: int, known: Mapping[Value, int]
+) -> tuple[Operation, list[int]]:
+    """What gives the cotangent of an operand, and what it reads: a transpose, or a derivative."""
+    value, made = operation.reads[place], operation.makes
+    if operation.does is Does.CONTRACT:
+        other = operation.reads[1 - place]
+        reads = (made, other) if place == 0 else (other, made)
+        back = Operation(Does.CONTRACT, reads, value)
+        if back.contraction != operation.contraction.backward[place]:
+            raise LayoutError(f"{operation}: its transpose is not {back.contraction}")
+        return back, [cotangent if v == made else known[v] for v in reads]
+    if operation.does is Does.RENAME:
+        renamed = tuple((new, old) for old, new in operation.renamed)
+        return Operation(Does.RENAME, (made,), value, renamed=renamed, backward=True), [cotangent]
+    at = made if operation.function == "softmax" else value
+    return replace(operation, reads=(made, at), makes=value, backward=True), [cotangent, known[at]]
+
+
+def _beside(line: Line) -> tuple[Value, ...]:
+    """What a softmax reads beside its operands, and the log-sum-exp that is made of them."""
+    if isinstance(line, Move) or line.does is not Does.NORMALISE:
+        return ()
+    return (line.makes,) if line.function == LOG_TOTAL else line.reads[1 + line.backward :]
+
+
+def check_gradients(program: Program) -> None:
+    """Raise LayoutError, with the line, unless backward finds the gradients of what forward computes.
+
+    Of a program whose lines read what is there. A sum may be made in any order, of any of its terms.
+    """
+    terms = Terms()
+    right = differentiated(program.part, terms)
+    sums = [terms.of(number) for number in range(len(terms.numbers))]
+    made, found = _executed(program, terms)
+    if found == right:
+        return
+    numbers = {line.makes: number for line, number in made}
+    aside = {numbers.get(value) for line in program.lines for value in _beside(line)}
+    for line, number in made:
+        if number not in aside and not any(terms.of(number) <= whole for whole in sums):
+            raise LayoutError("the chain rule gives no such term", line)
+    part = program.part
+    wrong = [weight.name for weight in part.weights if found.get(_of(weight)) != right[_of(weight)]]
+    of = wrong[0] if wrong else part.takes.name if part.takes else ""
+    what = f"the gradient of {of} is not the sum of what its uses contribute"
+    raise LayoutError(what, (part.name, of if wrong else "returns"))

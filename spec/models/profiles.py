@@ -1,0 +1,154 @@
+"""Profiles: how a system realises a placement, where it does otherwise than the textbook.
+
+A placement says where values are. A profile says of which type they are, in which units states pass,
+what runs as one kernel, and what backward makes again. The derivation reads it; the textbook changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from spec.models.states import BytePolicy
+from spec.models.values import FULL, Builder, Does, Operation, Part, Role, Value
+from spec.numbers.arithmetic import Number
+
+WRITTEN = 2  # bytes of what is computed in the weights' precision, as parts are written
+NORM_FUNCTIONS = frozenset({"layer_norm", "rms_norm"})
+
+
+class Units(Enum):
+    """What is gathered, or reduced, at a time."""
+
+    LARGEST = "largest"  # as if all units were as large as the largest part
+    LAYER = "layer"  # each layer, the embedding, the head
+    PARAMETER = "parameter"  # each weight
+
+
+class Padding(Enum):
+    """What is never cut between devices."""
+
+    ELEMENT = "element"  # a unit is one flat vector
+    ROW = "row"  # each weight is cut by rows of its first dimension
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that a system does otherwise than the textbook, why, and who says so."""
+
+    what: str
+    why: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How a system realises a placement. Values are named as `psem derive --part` names them.
+
+    `inside`: values that never leave a kernel: they are in no memory, and backward makes them again.
+    `again`: functions and values in memory that backward makes again. `stores`:
+    values that are kept though backward does not read them. `widths`: bytes of an element of some
+    values. `in_full`: functions of rows that are computed in fp32, from a copy. `repeats`: keys
+    and values are copied, once for each head of a group.
+
+    `policy`: the name of the types that states have, if none is asked for. `gathered`, `reduced`: bytes
+    of an element of gathered parameters, and of gradients while they are summed over devices; none: as
+    they rest. `prefetch`: units that are gathered before they are needed. `placeholders`: for each
+    weight of a layer's products there is an array in place of its gradient, which is added up
+    elsewhere.
+    """
+
+    name: str = "textbook"
+    title: str = "the counts of the papers"
+    inside: frozenset[str] = frozenset()
+    again: frozenset[str] = NORM_FUNCTIONS
+    stores: frozenset[str] = frozenset()
+    widths: tuple[tuple[str, int], ...] = ()
+    in_full: frozenset[str] = frozenset()
+    repeats: bool = False
+    policy: str = ""
+    gathered: Number | None = None
+    reduced: Number | None = None
+    units: Units = Units.LARGEST
+    padding: Padding = Padding.ELEMENT
+    prefetch: int = 0
+    placeholders: bool = False
+    differs: tuple[Difference, ...] = ()
+
+    def types(self, policy: BytePolicy) -> BytePolicy:
+        """The types of states, with those in which they pass."""
+        return replace(policy, gathered=self.gathered, reduced=self.reduced)
+
+
+TEXTBOOK = Profile()
+
+
+def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
+    """The indices of a weight that are its rows: the features that its product makes.
+
+    Of a table that is looked up, its entries; of experts' weights, the experts. (torch.nn)
+    """
+    line = next(op for op in part.operations if weight in op.reads)
+    other = next(value for value in line.reads if value != weight)
+    made = tuple(index for index in weight.indices if index in line.makes.indices)
+    summed = tuple(index for index in weight.indices if index not in made)
+    if "e" in made:
+        return ("e",)
+    return summed if other.role is Role.CONSTANT and summed else made
+
+
+def realised(part: Part, profile: Profile, width: Number) -> Part:
+    """The part as a system computes it, with weights of `width` bytes."""
+    return _sized(_copied(part, profile), profile, width)
+
+
+def _sized(part: Part, profile: Profile, width: Number) -> Part:
+    """With the width of each value; masks and fp32 values keep theirs. What is in a kernel has none."""
+    named = dict(profile.widths)
+
+    def sized(value: Value) -> Value:
+        if value.role is Role.WEIGHT:
+            return value
+        if value.name in profile.inside:
+            return replace(value, width=0)
+        found = named.get(value.name, width if value.width == WRITTEN else value.width)
+        return value if found == value.width else replace(value, width=found)
+
+    def computed(operation: Operation) -> Operation:
+        reads = tuple(sized(value) for value in operation.reads)
+        return replace(operation, reads=reads, makes=sized(operation.makes))
+
+    operations = tuple(computed(operation) for operation in part.operations)
+    takes = sized(part.takes) if part.takes else None
+    return replace(part, operations=operations, takes=takes, gives=sized(part.gives))
+
+
+def _copied(part: Part, profile: Profile) -> Part:
+    """With copies in fp32 of what some functions read, and a copy of keys and values for each head."""
+    if not profile.in_full and not profile.repeats:
+        return part
+    work = Builder(part.name, part.takes)
+    now: dict[Value, Value] = {}
+    for operation in part.operations:
+        reads = tuple(now.get(value, value) for value in operation.reads)
+        if operation.does is Does.NORMALISE and operation.function in profile.in_full:
+            (x,), makes = reads, operation.makes
+            x = _copy(work, x, f"{makes.name}_argument", FULL)
+            full = replace(makes, name=f"{makes.name}_fp32", width=FULL)
+            work.operations.append(replace(operation, reads=(x,), makes=full))
+            _copy(work, full, makes.name, makes.width)
+            continue
+        work.operations.append(replace(operation, reads=reads))
+        if profile.repeats and operation.makes.name in ("keys", "values"):
+            makes = operation.makes
+            b, u, g, d = makes.indices
+            each = Value(f"{makes.name}_repeated", (b, u, g, "r", d))
+            now[makes] = work.contract(makes, Value("ones", ("r",), Role.CONSTANT, 0), each)
+    return work.part(part.gives)
+
+
+def _copy(work: Builder, x: Value, name: str, width: int) -> Value:
+    """The same values in another type: a product with ones."""
+    ones = Value("ones", x.indices[:1], Role.CONSTANT, 0)
+    return work.contract(x, ones, Value(name, x.indices, width=width))

@@ -1,0 +1,104 @@
+"""The four training states, and how many bytes an element of each takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from fractions import Fraction
+
+from spec.numbers.arithmetic import Number
+
+
+class State(Enum):
+    """What training keeps. Theta, Omega, G and A in the formulas."""
+
+    __hash__ = object.__hash__  # quicker than by name, and it is looked up often
+
+    PARAMETERS = "parameters"
+    OPTIMIZER = "optimizer"
+    GRADIENTS = "gradients"
+    ACTIVATIONS = "activations"
+
+
+@dataclass(frozen=True)
+class BytePolicy:
+    """Bytes per parameter: w of weight, g of gradient, k of optimizer state.
+
+    `parts` says where each coefficient comes from: (bytes, of what) for each of the three.
+    `master` says whether the optimizer state contains a copy of the weights to update from.
+    `gathered` and `reduced`: of gathered parameters, with which the model computes, and of gradients
+    while they are summed over devices; none: as they rest.
+    """
+
+    w: Number
+    g: Number
+    k: Number
+    parts: tuple[tuple[tuple[Number, str], ...], ...] = ()
+    master: bool = True
+    gathered: Number | None = None
+    reduced: Number | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.k, int | Fraction) and self.k == 0:  # no state, so no copy in it
+            object.__setattr__(self, "master", False)
+
+    def of(self, state: State) -> Number:
+        """Bytes per parameter of `state`; activations are not counted in parameters."""
+        sizes = {State.PARAMETERS: self.w, State.GRADIENTS: self.g, State.OPTIMIZER: self.k}
+        return sizes[state]
+
+    @property
+    def computed(self) -> Number:
+        """Bytes of an element of what the model computes with."""
+        return self.w if self.gathered is None else self.gathered
+
+    @property
+    def fresh(self) -> Number:
+        """Bytes of an element of gradients as backward leaves them."""
+        return self.g if self.gathered is None else self.gathered
+
+    @property
+    def summed(self) -> Number:
+        """Bytes of an element of gradients while they are summed over devices."""
+        return self.fresh if self.reduced is None else self.reduced
+
+    def provenance(self, state: State) -> str:
+        """In words, what the bytes of `state` are."""
+        states = (State.PARAMETERS, State.GRADIENTS, State.OPTIMIZER)
+        parts = self.parts[states.index(state)] if self.parts else ()
+        words = parts[0][1] if len(parts) == 1 else " + ".join(f"{s} {what}" for s, what in parts)
+        return words or ("nothing kept" if self.of(state) == 0 else "as given")
+
+
+def _policy(
+    weight: tuple[int, str], gradient: tuple[int, str], *optimizer: tuple[int, str]
+) -> BytePolicy:
+    kept = sum(size for size, _ in optimizer)
+    master = any("master weight" in what for _, what in optimizer)
+    return BytePolicy(weight[0], gradient[0], kept, ((weight,), (gradient,), optimizer), master)
+
+
+_MASTER = (4, "fp32 master weight")
+_MOMENTS = ((4, "fp32 first moment"), (4, "fp32 second moment"))
+
+POLICIES: dict[str, BytePolicy] = {
+    "mixed-adam": _policy((2, "bf16 weight"), (2, "bf16 gradient"), _MASTER, *_MOMENTS),
+    "mixed-adam-fp32-gradients": _policy((2, "bf16 weight"), (4, "fp32 gradient"), _MASTER, *_MOMENTS),
+    "mixed-adam-fp32-copy": _policy(
+        (2, "fp16 weight"),
+        (2, "fp16 gradient"),
+        _MASTER,
+        (4, "fp32 gradient copy"),
+        *_MOMENTS,
+    ),
+    "fp32-adam": _policy((4, "fp32 weight"), (4, "fp32 gradient"), *_MOMENTS),
+    "fp32-momentum": _policy((4, "fp32 weight"), (4, "fp32 gradient"), (4, "fp32 momentum")),
+    "fp32-sgd": _policy((4, "fp32 weight"), (4, "fp32 gradient")),
+}
+MIXED_ADAM = POLICIES["mixed-adam"]
+
+
+def custom_policy(w: Fraction, g: Fraction, k: Fraction) -> BytePolicy:
+    """A policy from its three sizes alone. The optimizer state is taken to hold the weights."""
+    w_, g_, k_ = (int(x) if x.denominator == 1 else x for x in (w, g, k))
+    return BytePolicy(w_, g_, k_, master=k > 0)

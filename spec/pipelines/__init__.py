@@ -1,0 +1,4 @@
+"""Stages: orders of work, what runs where, and what is kept.
+
+In order: pipeline, stages, checkpoints.
+"""

@@ -1,0 +1,172 @@
+"""Pipeline parallelism by the same rule: what runs on which stage, and so what must be sent and summed.
+
+A stage has some of the model's pieces, in order. A piece reads what the piece before it gives: if that
+is on another stage, it is sent, and its cotangent comes back. A weight's gradient sums over the pieces
+that use it: pieces on several stages each leave a term of it, as the layout rule says of any index that
+is cut and summed over. Parameters change only between steps, when all work of a stage is done.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any
+
+from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
+from spec.models.opaque import MODEL
+from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, parts
+from spec.models.values import Part, Value
+from spec.numbers.arithmetic import Number, ceil_div
+
+OUTSIDE = -1  # the number of what is no layer: the embedding and the head
+BY_USE = Contraction(("use",), ("use",), ())  # a weight's gradient, from the pieces that use it
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of the model, and where it runs. `number`: of the layer, from 0, or OUTSIDE."""
+
+    part: Part
+    number: Number
+    stage: Number
+    chunk: Number
+
+    def owns(self, weight: Value) -> tuple[str, Number]:
+        """What tells a weight from those of other pieces: only words have two uses."""
+        return (weight.name, self.number)
+
+    def __str__(self) -> str:
+        name = self.part.name
+        return f"{name} {self.number}" if name == LAYER else name
+
+
+# ------------------------------------------------------------------------------------ the rules
+def virtual_stage(stage: Number, chunk: Number, stages: Number) -> Number:
+    """The place of a stage's chunk among all chunks, in the order that a micro-batch passes them.
+
+    (arXiv 2104.04473, section 2.2.2)
+    """
+    return chunk * stages + stage
+
+
+def has_layer(
+    virtual: Number, number: Number, layers: Number, virtual_stages: Number
+) -> tuple[Any, Any]:
+    """The two bounds that say a virtual stage has a layer (both must hold).
+
+    number * virtual_stages // layers == virtual: as far among the stages as the layer among layers.
+    """
+    here = number * virtual_stages
+    return virtual * layers <= here, here < (virtual + 1) * layers
+
+
+def is_sent(before: Piece, after: Piece) -> Any:
+    """Whether what a piece gives has to be sent to the next, and its cotangent sent back."""
+    return before.stage != after.stage
+
+
+def gradient_lie(stages: Collection[int]) -> Lie:
+    """How the gradient of a weight that is used on some stages comes out: it sums over its uses."""
+    return contract(BY_USE, along("use"), along("use")) if len(stages) > 1 else WHOLE
+
+
+def may_update(works: Number, units: Number) -> Any:
+    """A flush: a stage updates after so many works, all its forwards and backwards of the step."""
+    return works >= 2 * units
+
+
+# ------------------------------------------------------------------------------- of a whole model
+def pieces(model: Model, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
+    """The whole model in order: layers as evenly over virtual stages as they go."""
+    by_name, found = {part.name: part for part in parts(model)}, []
+    for chunk, stage in product(range(chunks), range(stages)):
+        virtual = virtual_stage(stage, chunk, stages)
+        for number in range(model.layers):
+            if all(has_layer(virtual, number, model.layers, stages * chunks)):
+                found.append(Piece(by_name[LAYER], number, stage, chunk))
+    around = ends(model, stages, chunks)
+    return (*around[:1], *found, *around[1:])
+
+
+def ends(model: Model, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
+    """The pieces that are no layers. Of all weights, only theirs may have two uses."""
+    by_name = {part.name: part for part in parts(model)}
+    places = ((EMBEDDING, 0, 0), (MODEL, 0, 0), (HEAD, stages - 1, chunks - 1))
+    return tuple(Piece(by_name[name], OUTSIDE, *at) for name, *at in places if name in by_name)
+
+
+# ------------------------------------------------------------------------ the same, counted
+def layers_before(virtual: int, layers: int, virtual_stages: int) -> int:
+    """How many layers are on earlier virtual stages, as `has_layer` spreads them."""
+    return ceil_div(virtual * layers, virtual_stages)  # type: ignore[no-any-return]
+
+
+def parts_of(model: Model, stage: int, stages: int, chunks: int) -> list[Counter[str]]:
+    """How many pieces of each part a stage has, in each of its chunks, by the part's name."""
+    found = []
+    for chunk in range(chunks):
+        virtual = virtual_stage(stage, chunk, stages)
+        first, after = (layers_before(v, model.layers, stages * chunks) for v in (virtual, virtual + 1))
+        found.append(Counter({LAYER: after - first}))
+    for piece in ends(model, stages, chunks):
+        if piece.stage == stage:
+            found[piece.chunk][piece.part.name] += 1
+    return found
+
+
+def alike(layers: int, stages: int, chunks: int = 1) -> dict[int, int]:
+    """The first of each kind of stages, and how many there are of it.
+
+    Stages are of a kind if each chunk has as many layers, and neither begins or ends the model. They
+    hold and send the same, but for what is in flight: the first has most.
+    """
+    before = [layers_before(v, layers, stages * chunks) for v in range(stages * chunks + 1)]
+    counts = [b - a for a, b in pairwise(before)]
+    firsts: dict[tuple[int, ...], int] = {}
+    found = Counter[int]()
+    for stage in range(stages):
+        kind = (stage == 0, stage == stages - 1, *counts[stage::stages])
+        found[firsts.setdefault(kind, stage)] += 1
+    return found
+
+
+def sends(placed: Iterable[Piece]) -> list[tuple[Piece, Piece]]:
+    """Neighbours on different stages."""
+    return [(before, after) for before, after in pairwise(placed) if is_sent(before, after)]
+
+
+def to_sum(placed: Iterable[Piece]) -> dict[tuple[str, Number], tuple[int, ...]]:
+    """Weights whose gradients must be summed over stages, and over which."""
+    stages: dict[tuple[str, Number], set[int]] = {}
+    for piece in placed:
+        for weight in piece.part.weights:
+            stages.setdefault(piece.owns(weight), set()).add(piece.stage)
+    return {w: tuple(sorted(at)) for w, at in stages.items() if gradient_lie(at) == PARTIAL}
+
+
+def check_stages(
+    placed: Iterable[Piece],
+    sent: Iterable[tuple[Piece, Piece]],
+    summed: Iterable[tuple[str, Number]],
+) -> None:
+    """Raise LayoutError if a piece has not what it reads, or a gradient is only one of its terms."""
+    placed, sent, summed = tuple(placed), tuple(sent), tuple(summed)
+    layers = [piece.number for piece in placed if piece.part.name == LAYER]
+    if layers != [*range(len(layers))]:
+        raise LayoutError(f"layers are in the order {layers}; expected each once, from 0 on")
+    for before, after in pairwise(placed):
+        if after.part.takes is None or after.part.takes.indices != before.part.gives.indices:
+            raise LayoutError(f"{after} comes after {before}, and does not go on with what that gives")
+    for before, after in sends(placed):
+        if (before, after) not in sent:
+            raise LayoutError(
+                f"{after} on stage {after.stage} reads what {before} gives, "
+                f"on stage {before.stage}: it is not sent"
+            )
+    for (weight, number), stages in to_sum(placed).items():
+        if (weight, number) not in summed:
+            raise LayoutError(
+                f"the gradient of {weight} is in terms over stages {stages}; needs its sum"
+            )

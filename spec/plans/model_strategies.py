@@ -1,0 +1,35 @@
+"""Tensor, sequence, context and expert parallelism: what each cuts. Their collectives are derived.
+
+Pipeline parallelism cuts the layers themselves, between operations: see `pipeline`.
+"""
+
+from __future__ import annotations
+
+from spec.language.programs import Axis
+
+HEADS, INNER, WORDS, EXPERTS = "g", "f", "v", "e"  # indices that weights are cut along
+KEYS = "u"  # the index that goes round a ring
+SAMPLES, POSITIONS = "b", "s"  # indices that the stream is cut along
+
+TENSOR = (HEADS, INNER, WORDS)
+ATTENTION_BY_HEADS = (("scores", HEADS),)
+
+MODEL_AXES: dict[str, Axis] = {
+    "dp": Axis("batch", stream=SAMPLES),
+    "tp": Axis("tensor", TENSOR),
+    "tp+sp": Axis("tensor", TENSOR, POSITIONS),
+    "cp": Axis("context", stream=POSITIONS, ring=KEYS),
+    "cp-all-gather": Axis("context", stream=POSITIONS),
+    "cp-all-to-all": Axis("context", stream=POSITIONS, brought=ATTENTION_BY_HEADS),
+    "ep": Axis("expert", (EXPERTS,), SAMPLES),
+}
+MODEL_MEANING: dict[str, str] = {
+    "dp": "data parallelism: samples cut",
+    "tp": "tensor parallelism: heads, MLP features and words cut; tokens on every device",
+    "tp+sp": "tensor parallelism, with sequence parallelism: tokens cut where features are not",
+    "cp": "context parallelism by ring attention: tokens cut, keys and values sent around a ring",
+    "cp-all-gather": "context parallelism: tokens cut, keys gathered",
+    "cp-all-to-all": "context parallelism by all-to-all: tokens cut, for attention heads instead",
+    "ep": "expert parallelism: experts cut, samples cut; tokens sent to their experts and back",
+    "pp": "pipeline parallelism: layers cut in stages",
+}

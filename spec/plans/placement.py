@@ -1,0 +1,84 @@
+"""A placement: for each state and each axis, the mode. This is all that a user writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from spec.devices.mesh import HOST
+from spec.language.schedule import Rest
+from spec.models.states import State
+from spec.plans.modes import GATHERED, M, Mode, O, is_sharded
+
+AxisModes = tuple[tuple[str, Mode], ...]  # (axis, mode) for one state
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The modes of the four states along batch axes, and the host axis where one is offloaded.
+
+    `hold`: gathered parameters stay from forward to backward (FSDP's reshard_after_forward=False).
+    """
+
+    axes: tuple[str, ...]
+    modes: tuple[tuple[State, AxisModes], ...]
+    hold: bool = False
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.axes, self.modes, self.hold))
+
+    def __hash__(self) -> int:  # placements are looked up often
+        return self._hash
+
+    def mode(self, state: State, axis: str) -> Mode | None:
+        """The mode of `state` along `axis`; None on a host axis that it does not use."""
+        return dict(dict(self.modes)[state]).get(axis)
+
+    def rest(self, state: State) -> Rest:
+        """How `state` rests, over all axes together."""
+        modes = dict(dict(self.modes)[state])
+        return Rest(
+            sharded=tuple(a for a in self.axes if is_sharded(modes[a])),
+            stored=M not in modes.values(),
+            host=O in modes.values(),
+        )
+
+    def gathered(self, state: State) -> tuple[str, ...]:
+        """The axes along which the slices of `state` are gathered before a use."""
+        return tuple(a for a in self.axes if self.mode(state, a) is GATHERED)
+
+
+def place(
+    axes: tuple[str, ...], modes: Mapping[State, Mapping[str, Mode]], hold: bool = False
+) -> Placement:
+    """A placement from a mapping state -> axis -> mode. Every state needs a mode on every axis."""
+    for state in State:
+        missing = [a for a in axes if a not in modes.get(state, {})]
+        if missing:
+            raise ValueError(f"{state.value} has no mode on axis {missing[0]}")
+    ordered = tuple((state, tuple(sorted(modes[state].items()))) for state in State)
+    return Placement(axes, ordered, hold)
+
+
+BATCH = "batch"
+
+
+def on_batch(
+    parameters: str, optimizer: str, gradients: str, activations: str = "S", *, hold: bool = False
+) -> Placement:
+    """A placement on one batch axis, from mode symbols; "S+O" is S on the axis, kept on the host."""
+    symbols = dict(zip(State, (parameters, optimizer, gradients, activations), strict=True))
+    return place((BATCH,), {s: parse_modes(text, BATCH) for s, text in symbols.items()}, hold)
+
+
+def parse_modes(symbols: str, axis: str) -> dict[str, Mode]:
+    """Modes of one state from "MODE" or "MODE+O". Raises ValueError at an unknown symbol."""
+    first, _, host = symbols.partition("+")
+    modes = {axis: Mode(first)}
+    if host:
+        modes[HOST] = Mode(host)
+        if modes[HOST] is not O:
+            raise ValueError(f"{host!r} is not a mode of the host axis")
+    return modes
