@@ -8,17 +8,13 @@ from typing import Any
 import z3
 
 from proofs.checking.form_needs import ABSENT, CANCELLED, ONCE, RULES, SAME_ON_ALL, SUMMED, FormNeeds
-from proofs.checking.form_parts import COUNT, occurs
-from proofs.checking.lines import FIRST, MOVES, OWNER
+from proofs.checking.form_parts import occurs
+from proofs.checking.lines import OWNER
 from proofs.checking.matching import Read, Where
 from proofs.checking.representation import Represented
 from proofs.checking.symbolic_schedule import (
-    BACKWARD,
-    CONTRIBUTION,
-    FIRSTS,
     MOMENT,
     PLACES,
-    UPDATE,
     WEIGHT,
     ZERO,
     first_of,
@@ -157,71 +153,6 @@ class Comparisons(FormNeeds):
             )
         return tuple(found)
 
-    def before_the_first(self) -> Theorem:
-        """As long as all comparisons come out equal, no wrong value is anywhere."""
-        l, k, t, b, s, f = self.l, self.k, self.l.t, self.l.b, self.l.s, self.l.f
-        met = [l.met(z3.IntVal(g), z3.IntVal(q), t) for g in FIRSTS for q in PLACES.values()]
-        equal, _, equal_next = k.recursion(
-            "all_compare_equal",
-            [],
-            t,
-            z3.BoolVal(True),
-            lambda before: z3.And(
-                before(),
-                z3.Implies(l.kind(t) == BACKWARD, l.right(t)),
-                z3.Implies(l.kind(t) == UPDATE, z3.And(*met)),
-            ),
-        )
-        zeros = {str(v): ZERO for v in (*l.x, *l.z)}
-        nothing: list[Bool] = []
-        uses = []
-        for move in MOVES:
-            for g in FIRSTS:
-                said = [l.after_is[move.name, True].at(op=o, f=g, **zeros) for o in COUNT]
-                nothing += [each.goal.arg(0) == 0 for each in said]
-                uses += said
-        of_nothing = l.proved("lines_make_nothing_of_nothing", nothing, uses)
-        zero = z3.IntVal(0)
-
-        def none(b: Any, s: Any, f: Any) -> Bool:
-            return z3.And(*(c == 0 for c in l.form(t, b, s, f)))
-
-        no_form = k.induct(
-            "no_form_is_wrong_yet",
-            t,
-            none(b, s, f),
-            [l.last >= 0, equal(t), self.is_wrong(s), z3.Or(f == OWNER, f == FIRST)],
-            base=[
-                *(l.coefficient_start.at(op=o) for o in COUNT),
-                *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
-            ],
-            step=[
-                equal_next,
-                *(l.coefficient_next.at(op=o) for o in COUNT),
-                of_nothing.at(scaled_by=l.factor(t)),
-                l.names.at(w=CONTRIBUTION, u=l.step(t), m=l.micro(t)),
-                *(l.names.at(w=w, u=l.step(t) + 1, m=zero) for w in (WEIGHT, MOMENT)),
-                l.numbered,
-            ],
-            at=[{}, {"b": l.source(t)}],
-        )
-        d, j = l.d, l.j
-        fault = self.fault(t, b, d, j)
-        of = self.fault_of(t, b, fault, d, j)
-        nobody = [ZERO for _ in COUNT]
-        return k.prove(
-            "nothing_is_wrong_yet",
-            z3.Not(self.faulty(t, b, d, j)),
-            [t >= 0, t <= l.last, equal(t)],
-            [
-                self.faulty_found,
-                self.fault_found.at(s=fault),
-                l.amount_is.at(s=fault, i=of),
-                no_form.at(s=fault, f=self.here["f"]),
-                l.part_is.at(**self.here, **l.as_read(nobody), **l.viewed(l.one_of(of, d))),
-            ],
-        )
-
 
 @claim("T4")
 def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
@@ -230,12 +161,11 @@ def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
     The schedule is a symbol: its lines are functions of which nothing is said. The checker's run of it
     and its comparisons are what the specification makes of normal forms with any coefficients; what
     is not known is arbitrary. They are the amounts of T2, so that T2 says both halves of them. Equal:
-    what is kept is the single device's. Unequal, of what is known and made of no wrong value: in the
-    run of T2 the device has something else; and before the first that is unequal nothing is made of a
-    wrong value. (Claim T4)
+    what is kept is the single device's. The first that is unequal, of what is known: in the run of T2
+    the device has something else. (Claim T4)
     """
     language = Represented(k)
     language.follows()
     checker = Comparisons(language)
     always = checker.always()
-    return checker.at_the_end(always), *checker.unequal_forms(always), checker.before_the_first()
+    return checker.at_the_end(always), *checker.unequal_forms(always)

@@ -12,7 +12,7 @@ from typing import Any
 
 import z3
 
-from proofs.checking.every_line import EveryLine
+from proofs.checking.first_unequal import FirstUnequal
 from proofs.checking.symbolic_schedule import (
     CONTRIBUTION,
     INT,
@@ -21,8 +21,6 @@ from proofs.checking.symbolic_schedule import (
     REAL,
     ROW,
     WEIGHT,
-    WRONG,
-    WRONG_MOMENT,
     ZERO,
     Language,
     indicator,
@@ -32,7 +30,7 @@ from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 
 
-class Exactness(EveryLine):
+class Exactness(FirstUnequal):
     """The run in which a comparison that comes out unequal is of different values."""
 
     def __init__(self, l: Language) -> None:
@@ -51,10 +49,6 @@ class Exactness(EveryLine):
             "has_a_fault", [t, b, d, j], s, z3.And(self.is_wrong(s), of_device(t, b, s, d, j))
         )
         self.values_are = self._values()
-
-    def is_wrong(self, s: Any) -> Bool:
-        """Whether an original value is what a line computed of other values than it should."""
-        return z3.Or(self.l.what(s) == WRONG, self.l.what(s) == WRONG_MOMENT)
 
     def _is_odd(self, what: Any, u: Any) -> Bool:
         """Whether the odd value is of a kind and a step."""
@@ -136,11 +130,28 @@ class Exactness(EveryLine):
             step=[self.stands_for.next, shares.at(i=l.n)],
         ).at(s=l.bound)
 
+    def _without_fault(self) -> Theorem:
+        """Up to the first comparison that comes out unequal, no device has a wrong value."""
+        t, b, d, j = self.l.t, self.l.b, self.l.d, self.l.j
+        fault = self.fault(t, b, d, j)
+        of = self.fault_of(t, b, fault, d, j)
+        return self.k.prove(
+            "no_device_has_a_fault_yet",
+            z3.Not(self.faulty(t, b, d, j)),
+            [t >= 0, *self.on_a_device, self.all_equal(j, t)],
+            [
+                self.faulty_found,
+                self.fault_found.at(s=fault),
+                self.has_it_shown.at(s=fault, i=of),
+                self.nothing_is_wrong().at(s=fault, i=of),
+            ],
+        )
+
     def unequal(self, always: Theorem) -> tuple[Theorem, ...]:
-        """What compares unequal, of what is known and made of no wrong value, is another value."""
+        """What compares unequal first, of what is known, is another value."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         u, odd, contributor = l.u, self.odd, self.contributor
-        facts = [self._stands_for_it(), self.fine, always]
+        facts = [self._stands_for_it(), self.fine, always, self._without_fault()]
         of_step = l.is_of_step(odd, u)
         alone = k.induct(
             "the_odd_value_of_all_devices",
@@ -191,13 +202,13 @@ class Exactness(EveryLine):
         )
 
     def met_here(self) -> list[Bool]:
-        """Device d knows what is in place b before line t, and nothing in it is wrong; u is a step."""
+        """Device d knows what is in place b before line t, and all that was compared is equal."""
         l, odd = self.l, self.odd
         return [
             *(l.t >= 0, l.t <= l.last, l.u >= 0, l.u <= l.last, odd >= 0, odd < l.bound),
             *self.on_a_device,
             self.knows(l.t, l.b),
-            z3.Not(self.faulty(l.t, l.b, l.d, l.j)),
+            self.all_equal(l.j, l.t),
         ]
 
 
@@ -209,9 +220,9 @@ def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
     of which nothing is said. amount(t, b, s, d, i, j) is how often device d has device i's value s:
     it runs the lines, as values do. Equal: of a needed state there is one, of others none; of a whole
     gradient there is each device's contribution once; of all else nothing. Then what is kept is the
-    single device's after every step. Unequal, of what is known and made of no wrong value: with a loss
-    that is linear in its weights and an optimizer that follows a schedule the device has something
-    else. (Claim T2)
+    single device's after every step. The first that is unequal, of what is known: with a loss that is
+    linear in its weights and an optimizer that follows a schedule the device has something else.
+    (Claim T2)
     """
     matching = Exactness(Language(k))
     always = matching.always()

@@ -1,0 +1,126 @@
+"""T2: up to the first comparison that comes out unequal, nothing is made of a wrong value.
+
+A wrong value is what a backward or an update computes where it reads something else than it should.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import z3
+
+from proofs.checking.every_line import EveryLine
+from proofs.checking.lines import MOVES
+from proofs.checking.symbolic_schedule import (
+    BACKWARD,
+    CONTRIBUTION,
+    MOMENT,
+    UPDATE,
+    WEIGHT,
+    WRONG,
+    WRONG_MOMENT,
+    Language,
+)
+from proofs.trusted.kernel import Bool, Theorem
+
+
+class FirstUnequal(EveryLine):
+    """By induction over the lines before it."""
+
+    def __init__(self, l: Language) -> None:
+        super().__init__(l)
+        k, t, b, s, d, i, j = self.k, *self.variables()
+        self.has_it, self.device_with, self.has_it_shown, self.has_it_found = k.choose(
+            "some_device_has",
+            [t, b, s, i, j],
+            d,
+            z3.And(*self.on_a_device, l.amount(t, b, s, d, i, j) != 0),
+        )
+        off = z3.Or(
+            z3.And(l.kind(t) == BACKWARD, z3.Not(l.is_right(t, d))),
+            z3.And(l.kind(t) == UPDATE, z3.Not(l.is_met(t, d, j))),
+        )
+        self.off, _, self.off_shown, _ = k.choose(
+            "compares_unequal", [t, j], d, z3.And(*self.on_a_device, off)
+        )
+        self.all_equal, _, self.all_equal_next = k.recursion(
+            "all_compare_equal_before",
+            [j],
+            t,
+            z3.BoolVal(True),
+            lambda before: z3.And(before(j), z3.Not(self.off(t, j))),
+        )
+
+    def is_wrong(self, s: Any) -> Bool:
+        """Whether an original value is what a line computed of other values than it should."""
+        return z3.Or(self.l.what(s) == WRONG, self.l.what(s) == WRONG_MOMENT)
+
+    def _line_makes_none(self) -> Theorem:
+        """A line whose comparisons come out equal makes no wrong value of values that are not."""
+        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
+        none = z3.Not(self.has_it(t, b, s, i, j))
+        nobody = k.prove(
+            "nobody_has_it",
+            l.amount(t, b, s, d, i, j) == 0,
+            [*self.on_a_device, none],
+            [self.has_it_shown],
+        )
+        in_group = k.induct(
+            "no_group_has_it",
+            l.c,
+            l.in_group(t, b, s, d, i, j, l.c) == 0,
+            [*self.on_a_device, none, l.c <= l.mesh.size(t)],
+            base=[l.in_group.start],
+            step=[l.in_group.next, nobody.at(d=l.mesh.member(t, d, l.c)), self.inside()],
+        )
+        read = {(b.get_id(), e.get_id()): (b, e) for move in MOVES for b, e in self.reads(move)}
+        zero = z3.IntVal(0)
+        return k.prove(
+            "an_equal_line_makes_nothing_wrong",
+            l.amount(t + 1, b, s, d, i, j) == 0,
+            [
+                t >= 0,
+                *self.on_a_device,
+                i >= 0,
+                i < l.n,
+                self.is_wrong(s),
+                none,
+                z3.Not(self.has_it(t, l.source(t), s, i, j)),
+                z3.Not(self.off(t, j)),
+            ],
+            [
+                l.amounts_run,
+                nobody,
+                in_group.at(b=l.source(t), c=l.mesh.size(t)),
+                *(nobody.at(b=b, d=e) for b, e in read.values() if not b.eq(l.target(t))),
+                *(self.inside(c=e) for e in (zero, l.mesh.owner(t, d, j))),
+                self.off_shown,
+                l.names.at(w=CONTRIBUTION, u=l.step(t), m=l.micro(t)),
+                *(l.names.at(w=w, u=l.step(t) + 1, m=zero) for w in (WEIGHT, MOMENT)),
+                l.numbered,
+            ],
+        )
+
+    def nothing_is_wrong(self) -> Theorem:
+        """Where all comparisons before line t come out equal, nobody has a wrong value."""
+        l, k, t, b, s, _, i, j = self.l, self.k, *self.variables()
+        zero = z3.IntVal(0)
+        makes_none = self._line_makes_none()
+
+        def at(time: Any) -> dict[str, Any]:
+            return {"d": self.device_with(time, b, s, i, j)}
+
+        return k.induct(
+            "nothing_is_wrong_yet",
+            t,
+            z3.Not(self.has_it(t, b, s, i, j)),
+            [i >= 0, i < l.n, self.is_wrong(s), self.all_equal(j, t)],
+            base=[
+                self.has_it_found.at(t=zero),
+                l.amounts_begin.at(**at(zero)),
+                *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
+                l.numbered,
+            ],
+            step=[self.has_it_found.at(t=t + 1), makes_none.at(**at(t + 1)), self.all_equal_next],
+            at=[{}, {"b": l.source(t)}],
+        )
