@@ -12,15 +12,7 @@ from proofs.checking.form_parts import occurs
 from proofs.checking.lines import OWNER
 from proofs.checking.matching import Read, Where
 from proofs.checking.representation import Represented
-from proofs.checking.symbolic_schedule import (
-    MOMENT,
-    PLACES,
-    WEIGHT,
-    ZERO,
-    first_of,
-    indicator,
-    place_of,
-)
+from proofs.checking.symbols import MOMENT, PLACES, WEIGHT, ZERO, first_of, indicator, place_of
 from proofs.claim import claim
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 

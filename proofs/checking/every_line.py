@@ -9,12 +9,14 @@ import z3
 
 from proofs.checking import lines
 from proofs.checking.lines import MOVES
-from proofs.checking.matching import Matching, Where
-from proofs.checking.symbolic_schedule import (
+from proofs.checking.matching import Where
+from proofs.checking.norms import NormedLanguage, NormLine
+from proofs.checking.symbols import (
     BACKWARD,
     CONTRIBUTION,
     INT,
     MOMENT,
+    NORM,
     NOTHING,
     ONE,
     STARTS,
@@ -31,7 +33,7 @@ from proofs.trusted.kernel import Bool, Theorem
 KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
 
 
-class EveryLine(Matching):
+class EveryLine(NormLine):
     """By induction over the lines of the flat run."""
 
     # ---------------------------------------------------- lines that compute
@@ -99,6 +101,8 @@ class EveryLine(Matching):
             [(t, b, None if w is None else l.state(w, now), now) for _, b, w in read],
         )
         right = [self.read(name, t, b, w, now, met, compares) for name, b, w in read]
+        if isinstance(l, NormedLanguage):
+            right.append(self._norm_read(l, met))
         given = [t >= 0, l.kind(t) == UPDATE]
         found = []
         places = l.target(t), l.second(t)
@@ -122,7 +126,7 @@ class EveryLine(Matching):
                         t < l.last,
                         *self.on_a_device,
                         self.knows(t + 1, place),
-                        *self.right_in(*(b for _, b, _ in read)),
+                        *self.right_in(*(b(t) for b in l.sources)),
                     ],
                     [
                         l.runs.at(b=place),
@@ -138,16 +142,28 @@ class EveryLine(Matching):
             )
         return found
 
+    def _norm_read(self, l: NormedLanguage, met: list[Bool]) -> Theorem:
+        """What an update reads of a norm."""
+        t, now, place = l.t, l.step(l.t), l.fourth(l.t)
+        compares = self.agree(
+            "a_met_update_compares_the_norm_equal",
+            [t],
+            lambda at: [l.kind(t) == UPDATE, at.met, l.reads_norm],
+            [(t, place, l.state(NORM, now), now)],
+        )
+        return self.read("norm", t, place, NORM, now, [*met, l.reads_norm], compares)
+
     # ------------------------------------------------------------------ the whole run
     def steps(self) -> tuple[Theorem, ...]:
         """What every line leaves right, by kind."""
         moves = [self.moved(move) for move in MOVES]
-        return (*moves, self.untouched(), self.dropped(), self._backward(), *self._update())
+        computed = (self._backward(), *self._update(), *self.norm_steps())
+        return (*moves, self.untouched(), self.dropped(), *computed)
 
     def always(self) -> Theorem:
         """What devices know, in any place after any line, is what it stands for."""
         l, k, t, b = self.l, self.k, self.l.t, self.l.b
-        read = [place(t) for place in (l.source, l.second, l.third)]
+        read = [place(t) for place in l.sources]
         right = self.right_in(b, *read)
         step = k.prove("every_line_keeps_it", self.holds(t + 1, b), [*self.line, *right], self.steps())
         begin = self._begins()

@@ -13,16 +13,18 @@ from typing import Any
 import z3
 
 from proofs.checking.first_unequal import FirstUnequal
-from proofs.checking.symbolic_schedule import (
+from proofs.checking.norms import NormedLanguage
+from proofs.checking.symbolic_schedule import Language
+from proofs.checking.symbols import (
     CONTRIBUTION,
     INT,
     MOMENT,
+    NORM,
     ONE,
     REAL,
     ROW,
     WEIGHT,
     ZERO,
-    Language,
     indicator,
 )
 from proofs.claim import claim
@@ -38,6 +40,7 @@ class Exactness(FirstUnequal):
         k, t, b, s, d, i, j = self.k, *self.variables()
         self.odd, self.contributor = (k.fixed(name, INT) for name in ("odd", "contributor"))
         self.linear, self.scheduled = self._model()
+        self.normed = [self._norms(l)] if isinstance(l, NormedLanguage) else []
         self.one_name = k.suppose(
             "states_have_one_name", [s], z3.Implies(self.is_state(s), l.which(s) == 0)
         )
@@ -74,6 +77,14 @@ class Exactness(FirstUnequal):
         )
         return linear, scheduled
 
+    def _norms(self, l: NormedLanguage) -> Theorem:
+        """Norms that do not depend on gradients."""
+        return self.k.suppose(
+            "norms_follow_a_schedule",
+            [l.u, l.y],
+            l.norm(l.u, l.y) == indicator(self._is_odd(NORM, l.u)),
+        )
+
     def _values(self) -> Theorem:
         """The odd value is 1 where it is, all others are 0."""
         l, k, s, d, j, odd = self.l, self.k, self.l.s, self.l.d, self.l.j, self.odd
@@ -88,9 +99,17 @@ class Exactness(FirstUnequal):
                 l.original_is,
                 self.linear.at(u=l.time(s), m=l.which(s), i=d, **own),
                 self.scheduled.at(u=l.time(s)),
+                *self._normed_at(l.time(s)),
                 *(fact.at(s=each) for fact in (l.name_is_its_own, self.one_name) for each in (s, odd)),
             ],
         )
+
+    def _normed_at(self, u: Any) -> list[Theorem]:
+        """What the norm of a step is."""
+        l = self.l
+        if not isinstance(l, NormedLanguage):
+            return []
+        return [each.at(u=u, y=l.of_whole(u, l.elements)) for each in self.normed]
 
     def _stands_for_it(self) -> Theorem:
         """A place stands for how often the device has the odd value: it has nothing of all others."""
@@ -172,33 +191,28 @@ class Exactness(FirstUnequal):
         named = [
             l.name_is_its_own.at(s=odd),
             self.one_name.at(s=odd),
-            self.scheduled,
         ]
 
-        def differs(name: str, what: Any, right: Any, about: Sequence[Theorem]) -> Theorem:
+        def differs(name: str, what: Any, about: Sequence[Theorem]) -> Theorem:
             state = None if what is None else l.state(what, u)
             at = {"s": odd, "i": contributor}
             compares = self.compares(t, b, state, u)
             unequal = z3.Not(z3.substitute(compares, (s, odd), (i, contributor)))
             return k.prove(
                 f"{name}_that_compare_unequal_differ",
-                l.has(t, b, d)[j] != right,
+                l.has(t, b, d)[j] != self.right_value(what, u),
                 [*self.met_here(), unequal],
                 [*facts, self.compared(t, b, state, u).at(**at), *about],
             )
 
-        def state(name: str, what: Any, row: Any) -> Theorem:
-            return differs(name, what, row[j], [*named, l.names.at(w=what, m=z3.IntVal(0))])
+        def state(name: str, what: Any, about: Sequence[Theorem]) -> Theorem:
+            return differs(name, what, [*named, *about, l.names.at(w=what, m=z3.IntVal(0))])
 
         return (
-            state("weights", WEIGHT, l.theta(u)),
-            state("moments", MOMENT, l.omega(u)),
-            differs(
-                "gradients",
-                None,
-                l.whole(u, j, l.micro_steps),
-                [self.whole, nothing.at(s=l.bound)],
-            ),
+            state("weights", WEIGHT, [self.scheduled]),
+            state("moments", MOMENT, [self.scheduled]),
+            differs("gradients", None, [self.whole, nothing.at(s=l.bound)]),
+            *([state("norms", NORM, self._normed_at(u))] if l.normed else []),
         )
 
     def met_here(self) -> list[Bool]:
@@ -221,10 +235,10 @@ def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
     it runs the lines, as values do. Equal: of a needed state there is one, of others none; of a whole
     gradient there is each device's contribution once; of all else nothing. Then what is kept is the
     single device's after every step. The first that is unequal, of what is known: with a loss that is
-    linear in its weights and an optimizer that follows a schedule the device has something else.
-    (Claim T2)
+    linear in its weights, and an optimizer and norms that follow a schedule, the device has something
+    else. (Claim T2)
     """
-    matching = Exactness(Language(k))
+    matching = Exactness(NormedLanguage(k))
     always = matching.always()
     halves = matching.at_the_end(always), *matching.unequal(always)
     return *halves, _each_sample_is_contributed_once(k.part("samples"))

@@ -11,15 +11,16 @@ import z3
 
 from proofs.checking.every_line import EveryLine
 from proofs.checking.lines import MOVES
-from proofs.checking.symbolic_schedule import (
+from proofs.checking.symbolic_schedule import Language
+from proofs.checking.symbols import (
     BACKWARD,
     CONTRIBUTION,
     MOMENT,
+    NORM,
+    NORM_OF,
+    ORIGINALS,
     UPDATE,
     WEIGHT,
-    WRONG,
-    WRONG_MOMENT,
-    Language,
 )
 from proofs.trusted.kernel import Bool, Theorem
 
@@ -37,7 +38,7 @@ class FirstUnequal(EveryLine):
             z3.And(*self.on_a_device, l.amount(t, b, s, d, i, j) != 0),
         )
         off = z3.Or(
-            z3.And(l.kind(t) == BACKWARD, z3.Not(l.is_right(t, d))),
+            *(z3.And(l.kind(t) == kind, z3.Not(l.is_right(t, d))) for kind in self.of_all_elements),
             z3.And(l.kind(t) == UPDATE, z3.Not(l.is_met(t, d, j))),
         )
         self.off, _, self.off_shown, _ = k.choose(
@@ -51,9 +52,15 @@ class FirstUnequal(EveryLine):
             lambda before: z3.And(before(j), z3.Not(self.off(t, j))),
         )
 
+    @property
+    def of_all_elements(self) -> list[Any]:
+        """The kinds of lines that are of all elements."""
+        return [BACKWARD, *([NORM_OF] if self.l.normed else [])]
+
     def is_wrong(self, s: Any) -> Bool:
-        """Whether an original value is what a line computed of other values than it should."""
-        return z3.Or(self.l.what(s) == WRONG, self.l.what(s) == WRONG_MOMENT)
+        """Whether an original value is none of a single device's, but what a line computed wrong."""
+        single = (WEIGHT, MOMENT, CONTRIBUTION, *([NORM] if self.l.normed else []))
+        return z3.Or(*(self.l.what(s) == what for what in ORIGINALS if what not in single))
 
     def _line_makes_none(self) -> Theorem:
         """A line whose comparisons come out equal makes no wrong value of values that are not."""
@@ -97,6 +104,7 @@ class FirstUnequal(EveryLine):
                 self.off_shown,
                 l.names.at(w=CONTRIBUTION, u=l.step(t), m=l.micro(t)),
                 *(l.names.at(w=w, u=l.step(t) + 1, m=zero) for w in (WEIGHT, MOMENT)),
+                *([l.names.at(w=NORM, u=l.step(t), m=zero)] if l.normed else []),
                 l.numbered,
             ],
         )

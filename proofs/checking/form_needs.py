@@ -18,7 +18,7 @@ from proofs.checking.form_parts import CASES, literal
 from proofs.checking.lines import FIRST, GRADIENT, NAMED, NOW, OWNER, UNKNOWN, Checker
 from proofs.checking.representation import Represented
 from proofs.checking.symbolic_checker import masked
-from proofs.checking.symbolic_schedule import (
+from proofs.checking.symbols import (
     FIRSTS,
     ONE,
     PLACES,

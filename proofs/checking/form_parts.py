@@ -14,16 +14,7 @@ import z3
 from proofs.checking import lines
 from proofs.checking.lines import FIRST, OPERATORS, OWNER, Coefficients, Line
 from proofs.checking.symbolic_checker import CheckedLanguage, masked
-from proofs.checking.symbolic_schedule import (
-    FIRSTS,
-    ONE,
-    PLACES,
-    ZERO,
-    either,
-    first_of,
-    indicator,
-    place_of,
-)
+from proofs.checking.symbols import FIRSTS, ONE, PLACES, ZERO, either, first_of, indicator, place_of
 from proofs.trusted.kernel import Bool, Theorem
 from spec.devices.operators import ALL, KEEP, Who
 

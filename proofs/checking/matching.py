@@ -14,14 +14,8 @@ import z3
 
 from proofs.checking import lines
 from proofs.checking.superposition import Superposition
-from proofs.checking.symbolic_schedule import (
-    CONTRIBUTION,
-    MOMENT,
-    ONE,
-    WEIGHT,
-    ZERO,
-    Language,
-)
+from proofs.checking.symbolic_schedule import Language
+from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, ONE, WEIGHT, ZERO
 from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Bool, Theorem
 
@@ -66,8 +60,9 @@ class Matching(Superposition):
         self.shares_of_states = self._shares_of_states()
 
     def is_state(self, s: Any) -> Bool:
-        """Whether an original value is a state: all devices have the same."""
-        return z3.Or(self.l.what(s) == WEIGHT, self.l.what(s) == MOMENT)
+        """Whether an original value is a state, or a norm: all devices have the same."""
+        states = (WEIGHT, MOMENT, NORM) if self.l.normed else (WEIGHT, MOMENT)
+        return z3.Or(*(self.l.what(s) == what for what in states))
 
     def agree(
         self,
@@ -169,6 +164,12 @@ class Matching(Superposition):
             [one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered],
         )
 
+    def right_value(self, what: Any, u: Any) -> Any:
+        """What the single device has of element j: a state of a step, its norm, its whole gradient."""
+        l, j = self.l, self.l.j
+        states = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j], NORM: l.single_norm(u)}
+        return states.get(what, l.whole(u, j, l.micro_steps))
+
     def compares(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
         """What is compared of an original value; and that nothing that is not known is there."""
         l = self.l
@@ -260,9 +261,9 @@ class Matching(Superposition):
         by_a_line: bool = True,
     ) -> Theorem:
         """What compares equal is right: the weight or the moment of a step, or its whole gradient."""
-        l, j = self.l, self.l.j
+        l = self.l
         state = None if what is None else l.state(what, u)
-        right = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j]}.get(what, l.whole(u, j, l.micro_steps))
+        right = self.right_value(what, u)
         steps = [l.numbered] if by_a_line else []
         names = [] if what is None else [l.names.at(w=what, u=u, m=z3.IntVal(0)), *steps]
         stands = self.stands(name, t, b, state, u, given, [compares, *names])
@@ -273,7 +274,7 @@ class Matching(Superposition):
         )
         return self.k.prove(
             f"{name}_is_right",
-            l.has(t, b, l.d)[j] == right,
+            l.has(t, b, l.d)[l.j] == right,
             [*self.on_a_device, *given, *[z3.Not(self.wrong(t, b))]],
             [
                 self.fine.at(t=t, b=b),

@@ -7,7 +7,7 @@ is one line, or one after a copy. So there is no second list of what an operatio
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
@@ -20,6 +20,7 @@ from spec.models.training import Loss
 from spec.numbers.arithmetic import Number
 
 NOWHERE = -1
+NORM = "norm"
 
 
 class NotCovered(Exception):
@@ -28,11 +29,12 @@ class NotCovered(Exception):
 
 @dataclass(frozen=True)
 class LineAt:
-    """One line of the flat run: of a kind of `lines.MOVES`, a backward or an update; its places.
+    """One line of the flat run: of a kind of `lines.MOVES`, a backward, an update, a norm; its places.
 
-    A backward drops its second source, the activations; an update leaves the moments there. Of tied
-    parameters, the contributions of the second use are those of as many more micro-steps. `axis`: along
-    which it is done; `shift`: how many devices before an element's owner the one is that takes it.
+    A backward drops its second source, the activations; an update leaves the moments there, and reads
+    a norm in `fourth`. Of tied parameters, the contributions of the second use are those of as many
+    more micro-steps. `axis`: along which it is done, of a norm the `axes`; `shift`: how many devices
+    before an element's owner the one is that takes it.
     """
 
     kind: str
@@ -44,7 +46,26 @@ class LineAt:
     step: int = 0
     micro_step: int = 0
     axis: str = ""
+    axes: Axes = ()
     shift: int = 0
+    fourth: int = NOWHERE
+
+
+@dataclass(frozen=True)
+class NormOf:
+    """A square norm before a line is made of it: the slices that it is of, and the axes summed over."""
+
+    slices: int
+    along: Axes
+    summed: Axes = ()
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """A clipped gradient, to T2 a gradient and a norm that the update reads: their places."""
+
+    gradient: int
+    norm: int
 
 
 class Places:
@@ -61,7 +82,6 @@ class Places:
         training = schedule.training
         for name, used in (
             ("an optimizer without moments", policy.k == 0),
-            ("clips", training.clip),
             ("statistics", training.statistics),
             ("counts of tokens", training.loss is Loss.TOKEN_MEAN),
         ):
@@ -76,6 +96,10 @@ class Places:
         self.ends: list[int] = []
         self.kept_as: dict[int, str] = {}
         self.kept_axes: dict[int, Axes] = {}
+        # by place: what is cut along which axes, with zeros elsewhere; norms; clipped gradients
+        self.cut: dict[int, Axes] = {}
+        self.norms: dict[int, NormOf] = {}
+        self.clipped: dict[int, Clipped] = {}
 
     def initial(self) -> Store:
         """The store before the first step."""
@@ -98,7 +122,9 @@ class Places:
     # ---------------------------------------------------------- what is done to values
     @property
     def zero(self) -> int:
-        return self._write("zero")
+        place = self._write("zero")
+        self.cut[place] = ()
+        return place
 
     def unknown(self, _: str) -> int:
         return self._place()  # never written
@@ -107,6 +133,9 @@ class Places:
         """What is whole is cut: whether that is refused, the verdict says."""
 
     def sum(self, value: int, axis: str) -> int:
+        norm = self.norms.get(value)
+        if norm and axis in norm.along and axis not in norm.summed:
+            return self._named(self.norms, replace(norm, summed=(*norm.summed, axis)))
         return self._write("all_reduce", value, axis=axis)
 
     def owners(self, value: int, axis: str, shift: int = 0) -> int:
@@ -116,8 +145,16 @@ class Places:
         return self._write("broadcast", value, axis=axis)
 
     def replace(self, old: int, new: int, axes: Axes, shift: int = 0) -> int:
+        if new in self.clipped:  # what is not clipped beside it is no whole gradient
+            clipped = self.clipped[new]
+            kept = self.replace(self._place(), clipped.gradient, axes, shift)
+            return self._named(self.clipped, replace(clipped, gradient=kept))
+        of_zeros = old in self.cut and not shift
+        along = (*self.cut.get(new, ()), *axes)
         for axis in axes:
             new = self._write("keep", new, self._copy(old), axis=axis, shift=shift)
+        if of_zeros:
+            self.cut[new] = along
         return new
 
     def add(self, value: int, other: int) -> int:
@@ -143,15 +180,41 @@ class Places:
         return self._write(BACKWARD.name, view, second=self._copy(activations), micro_step=of)
 
     def update(self, weight: int, moment: int, gradient: int) -> tuple[int, int]:
-        """Of the mean over all samples: the optimizer may be any function of the sum, too."""
-        if self.schedule.training.loss is Loss.MEAN:
-            all_samples = (*self.schedule.axes, MICRO_STEPS)
-            gradient = self.scale(gradient, Monomial(sizes=tuple((name, 1) for name in all_samples)))
+        """Of the sum over all samples: the optimizer may be any function of their mean, and clip."""
+        if (gradient in self.clipped) > self.schedule.training.clip:
+            raise NotCovered("clips in training without them")
+        clipped = self.clipped.get(gradient, Clipped(gradient, NOWHERE))
+        summed, norm = self._of_all_samples(clipped.gradient), self._norm(clipped.norm)
         moments = self._copy(moment)
-        return self._write(UPDATE.name, weight, second=moments, third=gradient), moments
+        made = self._write(UPDATE.name, weight, second=moments, third=summed, fourth=norm)
+        return made, moments
 
-    def _norms(self, *_: Any) -> int:
-        raise NotCovered("norms")
+    def _of_all_samples(self, gradient: int) -> int:
+        """A mean over all samples as the sum."""
+        if self.schedule.training.loss is not Loss.MEAN:
+            return gradient
+        all_samples = (*self.schedule.axes, MICRO_STEPS)
+        return self.scale(gradient, Monomial(sizes=tuple((name, 1) for name in all_samples)))
+
+    def square_norm(self, gradient: int) -> int:
+        along = self.cut.get(gradient, ())
+        return self._named(self.norms, NormOf(self._of_all_samples(gradient), along))
+
+    def _norm(self, place: int) -> int:
+        """The place of a norm, after the line that makes it."""
+        if place not in self.norms:
+            return place
+        norm = self.norms[place]
+        return self._write(NORM, norm.slices, axes=norm.summed)
+
+    def clip(self, gradient: int, square_norm: int) -> int:
+        return self._named(self.clipped, Clipped(self._copy(gradient), square_norm))
+
+    def _named(self, named: dict[int, Any], value: Any) -> int:
+        """A place of which something is known that no line makes."""
+        place = self._place()
+        named[place] = value
+        return place
 
     def _counts(self, *_: Any) -> int:
         raise NotCovered("counts of tokens")
@@ -159,7 +222,7 @@ class Places:
     def _statistics(self, *_: Any) -> int:
         raise NotCovered("statistics")
 
-    square_norm, clip, statistic = _norms, _norms, _statistics
+    statistic = _statistics
     tokens, divide = _counts, _counts
 
     def _own_samples(self, axes: Axes) -> None:
@@ -180,6 +243,10 @@ class Places:
         return self._write("copy", value)
 
     def _write(self, kind: str, source: int = NOWHERE, target: int | None = None, **more: Any) -> int:
+        read = {source, more.get("second"), more.get("third")} | {target}
+        for what, places in (("norms", self.norms), ("clipped gradients", self.clipped)):
+            if not read.isdisjoint(places):
+                raise NotCovered(f"what is made of {what} but by an update")
         target = self._place() if target is None else target
         self.lines.append(LineAt(kind, target, source, step=self.step, **more))
         return target

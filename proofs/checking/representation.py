@@ -14,7 +14,7 @@ import z3
 from proofs.checking.form_parts import CASES, COUNT, FormParts, literal
 from proofs.checking.lines import FIRST, MOVES, OWNER, Coefficients, Line
 from proofs.checking.symbolic_checker import by_place
-from proofs.checking.symbolic_schedule import (
+from proofs.checking.symbols import (
     BACKWARD,
     KINDS,
     MOMENT,
@@ -243,7 +243,7 @@ class Represented(FormParts):
                 f"{word}_run_the_lines",
                 here == self.ran(content),
                 [t >= 0, *([i >= 0, i < self.n] if known else [])],
-                [elsewhere, made, *moved],
+                [elsewhere, made, *moved, self.no_norms],
             )
             begun = k.prove(
                 f"{word}_begin",

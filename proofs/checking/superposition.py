@@ -14,13 +14,8 @@ import z3
 
 from proofs.checking.group_sums import GroupSums
 from proofs.checking.lines import MOVES, Line
-from proofs.checking.symbolic_schedule import (
-    KINDS,
-    ONE,
-    ZERO,
-    Content,
-    Language,
-)
+from proofs.checking.symbolic_schedule import Content, Language
+from proofs.checking.symbols import KINDS, ONE, ZERO
 from proofs.trusted.kernel import Bool, Theorem
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import z3
 
 from proofs.checking import lines
+from proofs.checking.groups import Mesh
 from proofs.checking.lines import (
     FIRST,
     GRADIENT,
@@ -23,7 +24,8 @@ from proofs.checking.lines import (
     Coefficients,
     Line,
 )
-from proofs.checking.symbolic_schedule import (
+from proofs.checking.symbolic_schedule import Language
+from proofs.checking.symbols import (
     BACKWARD,
     BOOL,
     FIRSTS,
@@ -38,8 +40,6 @@ from proofs.checking.symbolic_schedule import (
     WRONG_MOMENT,
     ZERO,
     Element,
-    Language,
-    Mesh,
     cases,
     either,
     first_of,

@@ -7,87 +7,43 @@ that theirs are made of, and how often they have each of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import z3
 
 from proofs.checking import lines
-from proofs.checking.lines import FIRST, MOVES, OWNER, Line
+from proofs.checking.groups import Mesh
+from proofs.checking.lines import MOVES, Line
+from proofs.checking.symbols import (
+    BACKWARD,
+    BOOL,
+    CONTRIBUTION,
+    INT,
+    KINDS,
+    MOMENT,
+    NORM_OF,
+    NOTHING,
+    ONE,
+    ORIGINALS,
+    REAL,
+    ROW,
+    STARTS,
+    UPDATE,
+    WEIGHT,
+    WRONG,
+    WRONG_MOMENT,
+    ZERO,
+    Element,
+    KindSort,
+    StartSort,
+    WhatSort,
+    cases,
+    indicator,
+)
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Kernel
-from spec.devices.operators import OTHER, Offset
-
-INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
-Element = z3.DeclareSort("Element")
-ROW = z3.ArraySort(Element, REAL)
-KindSort, _kinds = z3.EnumSort(
-    "LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update"]
-)
-KINDS = dict(zip((m.name for m in MOVES), _kinds, strict=False))
-BACKWARD, UPDATE = _kinds[-2:]
-WhatSort, ORIGINALS = z3.EnumSort("Original", ["Weight", "Moment", "Gradient", "Wrong", "Wrong_moment"])
-WEIGHT, MOMENT, CONTRIBUTION, WRONG, WRONG_MOMENT = ORIGINALS
-StartSort, _starts = z3.EnumSort("Start", [*lines.STARTS, "Nothing"])
-STARTS = dict(zip(lines.STARTS, _starts, strict=False))
-NOTHING = _starts[-1]
-PLACES: dict[Offset, int] = {OWNER: 0, FIRST: 1, OTHER: 2}  # a device's place as a number
-FIRSTS = (OWNER, FIRST)  # where the first device may be
-ZERO, ONE = z3.RealVal(0), z3.RealVal(1)
-
-
-def indicator(said: Any) -> Any:
-    """1 where a formula holds, 0 elsewhere."""
-    return z3.If(said, ONE, ZERO)
-
-
-def cases(term: Any, table: dict[Any, Any], otherwise: Any) -> Any:
-    """The value that a table has for a term."""
-    for key, value in reversed(table.items()):
-        otherwise = z3.If(term == key, value, otherwise)
-    return otherwise
-
-
-def either(first: Any, table: Mapping[int, Any]) -> Any:
-    """The value by where the first device is."""
-    return z3.If(first == OWNER, table[OWNER], table[FIRST])
-
-
-def place_of(device: Any, owner: Any) -> Any:
-    """A device's place, seen from an element's owner."""
-    elsewhere = z3.If(device == 0, z3.IntVal(PLACES[FIRST]), z3.IntVal(PLACES[OTHER]))
-    return z3.If(device == owner, z3.IntVal(PLACES[OWNER]), elsewhere)
-
-
-def first_of(owner: Any) -> Any:
-    """The first device's place, likewise."""
-    return z3.If(owner == 0, z3.IntVal(OWNER), z3.IntVal(FIRST))
-
-
-class Mesh:
-    """Any groups of devices: of each line which devices meet, and who of them owns an element.
-
-    size(t): how many there are in a group. member(t, d, c): the device at coordinate c of the group of
-    d. coordinate(t, d): where d is. owner(t, d, j): where the owner of element j is. holds(b, d, j):
-    whether a place that has slices has element j on device d.
-    """
-
-    def __init__(self, k: Kernel, n: Any, t: Any, b: Any, d: Any, c: Any, j: Any) -> None:
-        self.size = k.function("group_size", INT, INT)
-        self.member = k.function("member", INT, INT, INT, INT)
-        self.coordinate = k.function("coordinate", INT, INT, INT)
-        self.owner = k.function("owner", INT, INT, Element, INT)
-        self.holds = k.function("holds", INT, INT, Element, BOOL)
-        self.inside = k.suppose("groups_are_of_devices", [t, d, c, j], self.are_devices(n, t, d, c, j))
-
-    def are_devices(self, n: Any, t: Any, d: Any, c: Any, j: Any) -> Bool:
-        """That groups are of devices, and that an owner is in each."""
-        member, owner, size = self.member(t, d, c), self.owner(t, d, j), self.size(t)
-        one = z3.And(d >= 0, d < n, c >= 0, c < size)
-        return z3.And(
-            n >= 1, owner >= 0, owner < size, z3.Implies(one, z3.And(member >= 0, member < n))
-        )
 
 
 @dataclass(frozen=True)
@@ -105,14 +61,17 @@ class Content:
     weight: Any
     moment: Any
     dropped: Any
+    norm: Any = ZERO
 
 
 class Language:
-    """The symbols, and what is supposed of them. Variables are named by letters:
+    """The symbols, and what is supposed of them: without norms. Variables are named by letters:
 
     t a line, b a place, s an original value, d and i devices, c a coordinate in a group, u a step, m a
     micro-step, j an element.
     """
+
+    normed = False
 
     def __init__(self, k: Kernel) -> None:
         self.k = k
@@ -149,6 +108,11 @@ class Language:
             z3.And(self.step(t) >= 0, self.step(t) < self.last, m >= 0, m < self.micro_steps),
         )
 
+    @property
+    def sources(self) -> tuple[Any, ...]:
+        """The places that lines read, as functions of the line."""
+        return self.source, self.second, self.third
+
     def writes_second(self, b: Any) -> Bool:
         """Whether line t is an update, and b the place of the moments."""
         return z3.And(self.kind(self.t) == UPDATE, b == self.second(self.t))
@@ -171,7 +135,7 @@ class Language:
         k, u, m, i, j = self.k, self.u, self.m, self.i, self.j
         self.theta, self.omega = (k.function(name, INT, ROW) for name in ("theta", "omega"))
         self.next_weight, self.next_moment = (
-            k.function(name, INT, Element, REAL, REAL, REAL, REAL)
+            k.function(name, INT, Element, REAL, REAL, REAL, REAL, REAL)
             for name in ("next_weight", "next_moment")
         )
         # the gradient of a device's samples, at the weights that backward and forward read
@@ -179,7 +143,9 @@ class Language:
         here = self.gradient(self.theta(u), self.theta(u), u, m, i)[j]
         self.batch = total(k, "batch", [u, m, j], i, here)
         self.whole = total(k, "whole", [u, j], m, self.batch(u, m, j, self.n))
-        before = self.theta(u)[j], self.omega(u)[j], self.whole(u, j, self.micro_steps)
+        self._norm_of_whole()
+        whole = self.whole(u, j, self.micro_steps)
+        before = self.theta(u)[j], self.omega(u)[j], whole, self.applied_norm(u)
         self.trains = k.suppose(
             "the_single_device_trains",
             [u, j],
@@ -189,6 +155,17 @@ class Language:
             ),
         )
 
+    def _norm_of_whole(self) -> None:
+        """Declare the norm of a single device's gradient, if there are norms."""
+
+    def single_norm(self, u: Any) -> Any:
+        """The norm of a step's whole gradient."""
+        return ZERO
+
+    def applied_norm(self, u: Any) -> Any:
+        """The norm that the single device's optimizer reads."""
+        return ZERO
+
     # ------------------------------------------------------------------- the devices
     def _devices(self) -> None:
         k, t, b, d, c, j = self.k, self.t, self.b, self.d, self.c, self.j
@@ -196,6 +173,7 @@ class Language:
         self.junk = k.function("junk", INT, INT, INT, Element, REAL)
         member = self.mesh.member(t, d, c)
         self.everyone = total(k, "everyone", [t, b, d, j], c, self.has(t, b, member)[j])
+        self._norm_of_devices()
         false, true = z3.BoolVal(False), z3.BoolVal(True)
         self.gone, self.gone_start, self.gone_next = k.recursion(
             "gone",
@@ -221,12 +199,25 @@ class Language:
             self.next_weight(*update),
             self.next_moment(*update),
             ZERO,
+            self.computed_norm(t, d),
         )
         self.runs = k.suppose(
             "devices_run_the_lines",
             [t, b, d, j],
             z3.Implies(z3.Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(content)),
         )
+
+    def _norm_of_devices(self) -> None:
+        """Declare what devices add up to a norm; without norms, that no line is one."""
+        self.no_norms = self.k.suppose("no_line_is_a_norm", [self.t], self.kind(self.t) != NORM_OF)
+
+    def computed_norm(self, t: Any, d: Any) -> Any:
+        """What a norm is in a line."""
+        return ZERO
+
+    def norm_read(self, t: Any, d: Any) -> Any:
+        """The norm that an update reads."""
+        return ZERO
 
     def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any) -> Any:
         """What device d has of element j in place b at first."""
@@ -241,6 +232,7 @@ class Language:
         """What device d has of element j in place b after line t."""
         made = {KINDS[m.name]: self.moved_on(m, content) for m in MOVES}
         made |= {BACKWARD: content.gradient, UPDATE: content.weight}
+        made |= {NORM_OF: content.norm} if self.normed else {}
         before = content.at(self.b, self.d)
         return self.written(
             self.b, content.moment, cases(self.kind(self.t), made, ZERO), content.dropped, before
@@ -276,9 +268,9 @@ class Language:
         return self.gradient(*read, self.step(t), self.micro(t), d)
 
     def read_by_update(self, t: Any, d: Any) -> tuple[Any, ...]:
-        """What an update is of: its step, element j, the weight, the moment and the gradient there."""
+        """What an update is of: its step, element j; weight, moment and gradient there; the norm."""
         read = (self.has(t, b(t), d)[self.j] for b in (self.source, self.second, self.third))
-        return self.step(t), self.j, *read
+        return self.step(t), self.j, *read, self.norm_read(t, d)
 
     # -------------------------------------------------------------- original values
     def _originals(self) -> None:
@@ -319,8 +311,10 @@ class Language:
             self.computed_gradient(at, d)[j],
             self.next_weight(*self.read_by_update(at, d)),
         )
+        if self.normed:
+            wrong = z3.If(self.kind(at) == NORM_OF, self.computed_norm(at, d), wrong)
         own = self.gradient(self.theta(at), self.theta(at), at, of, d)[j]
-        values = (self.theta(at)[j], self.omega(at)[j], own, wrong)
+        values = (self.theta(at)[j], self.omega(at)[j], own, wrong, self.single_norm(at))
         wrong_moment = self.next_moment(*self.read_by_update(at, d))
         self.original, self.original_is = k.define(
             "original",
@@ -384,11 +378,12 @@ class Language:
             weight,
             moment,
             ZERO,
+            self.amount_of_norm(),
         )
         self.of_unknowns = Content(
             lambda b, e: self.unknowns(t, b, e, j),
             self.unknowns_in_group(t, self.source(t), d, j, size),
-            *(ONE, ONE, lost, lost, lost, ONE),
+            *(ONE, ONE, lost, lost, lost, ONE, lost),
         )
 
     def is_right(self, t: Any, d: Any) -> Bool:
@@ -418,6 +413,10 @@ class Language:
     def made_gradient(self, t: Any, d: Any) -> Any:
         """The name of what backward computes on a device."""
         return z3.If(self.is_right(t, d), self.contribution(t), self.state(WRONG, t))
+
+    def amount_of_norm(self) -> Any:
+        """How often device d has device i's value s in a norm of line t."""
+        return ZERO
 
     def made_states(self, t: Any, d: Any, j: Any) -> tuple[Any, Any]:
         """The names of the weight and the moment that an update computes on a device."""

@@ -6,31 +6,29 @@ from hypothesis import strategies as st
 
 from proofs.checking.operation_lines import NotCovered
 from spec.derivation.derive import derive
-from spec.models.states import MIXED_ADAM, POLICIES
+from spec.models.states import POLICIES
 from spec.plans.strategies import STRATEGIES
-from tests.support.amount_runs import agree_on_amounts
-from tests.support.damage import damaged, with_one_fault
+from tests.support.amount_runs import (
+    CLIPS,
+    NAMED,
+    agree_on_amounts,
+    agree_on_faults,
+    agree_on_named_strategies,
+)
+from tests.support.broken import broken_copy, python
+from tests.support.damage import damaged
 from tests.support.line_runs import PLAIN_PIECES
 from tests.support.schedules import PIECES, cancelled, made_up, placements, training
 
 
-@pytest.mark.parametrize("name", ["dp", "zero1", "zero2", "zero3", "fsdp", "hsdp", "zero-offload"])
+@pytest.mark.parametrize("name", NAMED)
 def test_named_strategies_compare_equal_in_amounts(name):
-    schedule = derive(STRATEGIES[name])
-    for piece in PLAIN_PIECES:
-        mesh = dict(zip(schedule.axes, (2, 3), strict=False))
-        assert agree_on_amounts(PIECES[piece](schedule), mesh, 2, MIXED_ADAM, 2).accepted, piece
+    agree_on_named_strategies([name])
 
 
-def test_single_faults_on_two_axes_are_judged_by_amounts():
-    schedule, judged = derive(STRATEGIES["hsdp"]), 0
-    for faulty in with_one_fault(schedule):
-        try:
-            agree_on_amounts(faulty, dict.fromkeys(faulty.axes, 2), 1, MIXED_ADAM, 3)
-        except NotCovered:
-            continue
-        judged += 1
-    assert judged > 20
+@pytest.mark.parametrize("clips", CLIPS)
+def test_single_faults_on_two_axes_are_judged_by_amounts(clips):
+    assert agree_on_faults(clips(derive(STRATEGIES["hsdp"]))) > 20
 
 
 @st.composite
@@ -41,6 +39,7 @@ def on_meshes(draw):
     if source == "derived":
         schedule = derive(draw(placements(axes=draw(st.sampled_from([1, 2, 2])))))
         schedule = PIECES[draw(st.sampled_from(PLAIN_PIECES))](schedule)
+        schedule = draw(st.sampled_from(CLIPS))(schedule)
         schedule = draw(damaged(schedule)) if draw(st.integers(0, 3)) else schedule
     else:
         schedule = draw(made_up() if source == "made up" else cancelled())
@@ -66,3 +65,69 @@ def test_verdicts_of_many_schedules_are_those_of_amounts(case):
         agree_on_amounts(*case)
     except NotCovered:
         return
+
+
+MUTANTS = [
+    # (what is wrong, folder, file, the rule, the broken rule)
+    (
+        "a norm of slices is summed over no axis",
+        "proofs",
+        "operation_lines.py",
+        "replace(norm, summed=(*norm.summed, axis))",
+        "norm",
+    ),
+    (
+        "a norm of means is none of sums",
+        "proofs",
+        "operation_lines.py",
+        "NormOf(self._of_all_samples(gradient), along)",
+        "NormOf(gradient, along)",
+    ),
+    (
+        "an update reads no norm",
+        "proofs",
+        "operation_lines.py",
+        "third=summed, fourth=norm)",
+        "third=summed)",
+    ),
+    (
+        "a norm adds the slices of others",
+        "spec",
+        "semantics.py",
+        "own = domain.replace(domain.zero, read(source, present), op.within, op.shift)",
+        "own = read(source, present)",
+    ),
+    (
+        "a norm of slices is the whole norm",
+        "spec",
+        "algebra.py",
+        "norm.append(SUM if to == {ALL} else KEEP)",
+        "norm.append(SUM)",
+    ),
+    (
+        "what is applied is never clipped",
+        "spec",
+        "forms.py",
+        "return self.clip(form, self.square_norm(form)) if self.training.clip else form",
+        "return form",
+    ),
+    (
+        "a clip does nothing",
+        "spec",
+        "algebra.py",
+        'self._times("clip", known, square_norm) if square_norm else known',
+        "known",
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "folder", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS]
+)
+def test_a_broken_rule_of_norms_is_noticed(wrong, folder, file, rule, broken, tmp_path):
+    broken_copy(tmp_path, file, rule, broken, "tests", folder=folder)
+    done = python(tmp_path, "-m", "tests.support.amount_runs")
+    assert done.returncode == 1
+    noticed = ("AssertionError", "NotCovered", "TakenForOne")
+    assert any(each in done.stderr for each in noticed), wrong

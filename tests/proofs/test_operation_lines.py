@@ -13,16 +13,7 @@ from proofs.checking import lines
 from proofs.checking.lines import FIRST, NAMED, NOW, OPERATORS, UNKNOWN
 from proofs.checking.operation_lines import LineAt, NotCovered, Places
 from proofs.checking.symbolic_checker import CheckedLanguage
-from proofs.checking.symbolic_schedule import (
-    BACKWARD,
-    KINDS,
-    MOMENT,
-    PLACES,
-    UPDATE,
-    WEIGHT,
-    WRONG,
-    WRONG_MOMENT,
-)
+from proofs.checking.symbols import BACKWARD, KINDS, MOMENT, PLACES, UPDATE, WEIGHT, WRONG, WRONG_MOMENT
 from proofs.trusted.kernel import Kernel
 from spec.checking.words import Symbol
 from spec.derivation.derive import derive
@@ -237,8 +228,8 @@ MUTANTS = [
         "an update leaves the moments it read",
         "proofs",
         "operation_lines.py",
-        "third=gradient), moments",
-        "third=gradient), moment",
+        "return made, moments",
+        "return made, moment",
     ),
     (
         "a backward drops the parameters beside its activations",
@@ -272,8 +263,8 @@ MUTANTS = [
         "a mean loss is a sum",
         "proofs",
         "operation_lines.py",
-        "if self.schedule.training.loss is Loss.MEAN:",
-        "if False:",
+        "if self.schedule.training.loss is not Loss.MEAN:",
+        "if True:",
     ),
     (
         "slices are compared everywhere",

@@ -17,8 +17,14 @@ MUTANTS = [
     (
         "a backward may have been wrong before the first unequal comparison",
         "first_unequal.py",
-        "z3.And(l.kind(t) == BACKWARD, z3.Not(l.is_right(t, d)))",
-        "z3.BoolVal(False)",
+        "return [BACKWARD, *([NORM_OF] if self.l.normed else [])]",
+        "return [NORM_OF] if self.l.normed else []",
+    ),
+    (
+        "a norm may have been wrong before the first unequal comparison",
+        "first_unequal.py",
+        "return [BACKWARD, *([NORM_OF] if self.l.normed else [])]",
+        "return [BACKWARD]",
     ),
     (
         "only the last line before it has been compared",
@@ -43,6 +49,72 @@ MUTANTS = [
         "symbolic_schedule.py",
         "self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT)",
         "self.s == self.state(w, 0)), ONE, ZERO) for w in (WRONG, MOMENT)",
+    ),
+    (
+        "a norm leaves out the last device of a group",
+        "norms.py",
+        "self.of_group(t, d, self.elements, self.mesh.size(t))",
+        "self.of_group(t, d, self.elements, self.mesh.size(t) - 1)",
+    ),
+    (
+        "a single device's norm leaves out the last element",
+        "norms.py",
+        "self.of_whole(u, self.elements)",
+        "self.of_whole(u, self.elements - 1)",
+    ),
+    (
+        "a norm is of what the first device has",
+        "norms.py",
+        "self.mesh.member(t, d, owner(self.e)))[x]",
+        "self.mesh.member(t, d, 0))[x]",
+    ),
+    (
+        "a norm is of another step's gradient",
+        "norms.py",
+        "part = self.part_of_norm(u, self.whole(u, x, self.micro_steps))",
+        "part = self.part_of_norm(u, self.whole(u + 1, x, self.micro_steps))",
+    ),
+    (
+        "a norm that adds up anything is right",
+        "norms.py",
+        "z3.If(self.is_right(t, d), self.state(NORM, self.step(t)), self.state(WRONG, t))",
+        "self.state(NORM, self.step(t))",
+    ),
+    (
+        "a norm compares its own device's slice only",
+        "norms.py",
+        "z3.And(*right, d == owner, *self.on_a_device)",
+        "z3.And(*right, d == owner, d == asks, *self.on_a_device)",
+    ),
+    (
+        "a norm compares nothing",
+        "norms.py",
+        "z3.And(*right, d == owner, *self.on_a_device), self.compares(t, source, None, now)",
+        "z3.And(*right, d == owner, *self.on_a_device), z3.BoolVal(True)",
+    ),
+    (
+        "an update reads the next step's norm",
+        "every_line.py",
+        "[(t, place, l.state(NORM, now), now)]",
+        "[(t, place, l.state(NORM, now + 1), now)]",
+    ),
+    (
+        "an update reads a norm that the single device does not",
+        "norms.py",
+        "return z3.If(self.reads_norm, self.single_norm(u), ZERO)",
+        "return ZERO",
+    ),
+    (
+        "an update does not compare the norm",
+        "every_line.py",
+        "[l.kind(t) == UPDATE, at.met, l.reads_norm]",
+        "[l.kind(t) == UPDATE, at.met, z3.BoolVal(False)]",
+    ),
+    (
+        "activations are known after backward drops them",
+        "symbolic_schedule.py",
+        "*(ONE, ONE, lost, lost, lost, ONE, lost)",
+        "*(ONE, ONE, lost, lost, lost, ZERO, lost)",
     ),
 ]
 

@@ -5,11 +5,22 @@ from fractions import Fraction
 from itertools import product
 
 from proofs.checking import lines
-from proofs.checking.operation_lines import NotCovered, Places
+from proofs.checking.operation_lines import NORM, NotCovered, Places
 from spec.checking.verdict import check
+from spec.derivation.derive import derive
 from spec.meaning.semantics import execute
+from spec.models.states import MIXED_ADAM
+from spec.plans.strategies import STRATEGIES
+from tests.support.damage import with_one_fault
+from tests.support.line_runs import PLAIN_PIECES
+from tests.support.schedules import PIECES, with_clipping
 
 WRONG = "wrong"
+ALIKE = ("weight", "moment", NORM)  # values that are the same on all devices
+
+
+class TakenForOne(NotCovered):
+    """The checker accepts where something wrong was computed: it takes two equal values for one."""
 
 
 class AmountRun:
@@ -18,8 +29,8 @@ class AmountRun:
     amounts[place][owner, device][s, i]; unknowns[place][owner, device]. An axis is by its index.
     """
 
-    def __init__(self, axes, mesh, starts):
-        self.axes = axes
+    def __init__(self, axes, mesh, starts, reads_norm):
+        self.axes, self.reads_norm = axes, reads_norm
         self.devices = [*product(*(range(mesh[axis]) for axis in axes))]
         self.each = [*product(self.devices, self.devices)]  # owner and device
         self.amounts, self.unknowns = {}, {}
@@ -38,6 +49,8 @@ class AmountRun:
             return self._backward(number, line)
         if line.kind == lines.UPDATE.name:
             return self._update(number, line, micro_steps)
+        if line.kind == NORM:
+            return self._norm(number, line, micro_steps)
         kind, factor = line.kind, Fraction(line.factor)
         axis = self.axes.index(line.axis) if line.axis else 0
         (source, unknown), (target, unknown_there) = self._of(line.source), self._of(line.target)
@@ -73,8 +86,8 @@ class AmountRun:
         amounts, unknowns = self._of(place)
         seen = defaultdict(Fraction)
         for (s, i), amount in amounts[at].items():
-            seen[(s, None) if s[0] in ("weight", "moment") else (s, i)] += amount
-        states = all(s[0] in ("weight", "moment") for s in needed)
+            seen[(s, None) if s[0] in ALIKE else (s, i)] += amount
+        states = all(s[0] in ALIKE for s in needed)
         wanted = {(s, i): 1 for s in needed for i in ([None] if states else self.devices)}
         return not unknowns[at] and {term: a for term, a in seen.items() if a} == wanted
 
@@ -88,10 +101,28 @@ class AmountRun:
         self.unknowns.pop(line.second, None)
         return not right
 
+    def _norm(self, number, line, micro_steps):
+        """A norm is right on a device if all slices of its group compare equal to the gradient."""
+        whole = [("gradient", line.step, m) for m in range(micro_steps)]
+        along = [self.axes.index(axis) for axis in line.axes]
+
+        def right(d):
+            def owner(o):
+                return tuple(o[a] if a in along else d[a] for a in range(len(d)))
+
+            return all(self.equal(line.source, (o, owner(o)), whole) for o in self.devices)
+
+        met = {d: right(d) for d in self.devices}
+        made = {True: (NORM, line.step), False: (WRONG, number, NORM)}
+        self._compute(line.target, lambda at: made[met[at[1]]])
+        return not all(met.values())
+
     def _update(self, number, line, micro_steps):
         whole = [("gradient", line.step, m) for m in range(micro_steps)]
         weight, moment = ([(kind, line.step)] for kind in ("weight", "moment"))
         needs = [(line.source, weight), (line.second, moment), (line.third, whole)]
+        if self.reads_norm:
+            needs.append((line.fourth, [(NORM, line.step)]))
         met = {at: all(self.equal(place, at, needed) for place, needed in needs) for at in self.each}
         for place, kind in ((line.target, "weight"), (line.second, "moment")):
             right, wrong = (kind, line.step + 1), (WRONG, number, kind)
@@ -121,7 +152,7 @@ def agree_on_amounts(schedule, mesh, micro_steps, policy, steps=5):
     """
     places = Places(schedule, mesh, micro_steps, policy)
     store = places.initial()
-    run = AmountRun(schedule.axes, mesh, places.starts)
+    run = AmountRun(schedule.axes, mesh, places.starts, schedule.training.clip)
     verdict = check(schedule, mesh, micro_steps, policy)
     done, wrong, equal = 0, False, []
 
@@ -140,8 +171,42 @@ def agree_on_amounts(schedule, mesh, micro_steps, policy, steps=5):
         go_on()
         equal.append(bool(places.kept_as) and run.kept(places.kept_as, places.kept_axes, step))
     if verdict.accepted and not all(equal) and wrong:
-        raise NotCovered("wrong values that the checker takes for one")
+        raise TakenForOne("wrong values that the checker takes for one")
     if not verdict.accepted and verdict.rule == "room":
         raise NotCovered("whole values in a place for slices")
     assert verdict.accepted == all(equal)
     return verdict
+
+
+CLIPS = (lambda schedule: schedule), with_clipping
+NAMED = ("dp", "zero1", "zero2", "zero3", "fsdp", "hsdp", "zero-offload")
+
+
+def agree_on_named_strategies(names=NAMED):
+    """Named strategies, and real training in them, are accepted by amounts."""
+    for name, piece, clips in product(names, PLAIN_PIECES, CLIPS):
+        schedule = clips(PIECES[piece](derive(STRATEGIES[name])))
+        mesh = dict(zip(schedule.axes, (2, 3), strict=False))
+        assert agree_on_amounts(schedule, mesh, 2, MIXED_ADAM, 2).accepted, (name, piece)
+
+
+def agree_on_faults(schedule, devices=2):
+    """Each single fault in a schedule is judged alike, and none makes two equal wrong values.
+
+    Returns how many were judged.
+    """
+    judged = 0
+    for faulty in with_one_fault(schedule):
+        try:
+            agree_on_amounts(faulty, dict.fromkeys(faulty.axes, devices), 1, MIXED_ADAM, 3)
+            judged += 1
+        except TakenForOne as no:
+            raise AssertionError(faulty) from no
+        except NotCovered:
+            continue
+    return judged
+
+
+if __name__ == "__main__":
+    agree_on_named_strategies()
+    agree_on_faults(with_clipping(derive(STRATEGIES["zero1"])))
