@@ -11,7 +11,8 @@ from proofs.trusted.smtlib import Bool, KernelError, Term, summary
 from proofs.trusted.theorem import implies, read
 
 GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open
-GLANCES = 5  # with different seeds: mostly sooner than one long look
+LOOK = 40 * GLANCE  # for one that must be answered
+GLANCES = 5  # of either, with different seeds: mostly sooner than one long look
 
 
 def made_from(theorems: Iterable[Theorem]) -> list[Theorem]:
@@ -90,8 +91,11 @@ def answer(formulas: Sequence[Bool]) -> str:
         said = glance(formulas, seed=seed)
         if said != "unknown":
             return said
-    if _checked(z3.SimpleSolver(), [*formulas, *all_are(0, formulas)], RESOURCE_LIMIT, SEED) == "sat":
-        return "sat"
+    zeros = [*formulas, *all_are(0, formulas)]
+    looks = [(LOOK, seed) for seed in range(GLANCES)]
+    for limit, seed in (*looks, (RESOURCE_LIMIT, SEED)):
+        if _checked(z3.SimpleSolver(), zeros, limit, seed) == "sat":
+            return "sat"
     return _checked(z3.Solver(), formulas, RESOURCE_LIMIT, SEED)
 
 
