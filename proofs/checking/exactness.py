@@ -21,15 +21,12 @@ from proofs.checking.symbols import (
     MOMENT,
     NORM,
     ONE,
-    REAL,
     ROW,
     WEIGHT,
     ZERO,
     indicator,
 )
-from proofs.claim import claim
-from proofs.tools.sums import partition, total
-from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.kernel import Bool, Theorem
 
 
 class Exactness(FirstUnequal):
@@ -224,69 +221,3 @@ class Exactness(FirstUnequal):
             self.knows(l.t, l.b),
             self.all_equal(l.j, l.t),
         ]
-
-
-@claim("T2")
-def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
-    """On any mesh, values of any schedule compare equal if and only if every run has the right ones.
-
-    The schedule is a symbol: its lines, and the groups of devices that they are along, are functions
-    of which nothing is said. amount(t, b, s, d, i, j) is how often device d has device i's value s:
-    it runs the lines, as values do. Equal: of a needed state there is one, of others none; of a whole
-    gradient there is each device's contribution once; of all else nothing. Then what is kept is the
-    single device's after every step. The first that is unequal, of what is known: with a loss that is
-    linear in its weights, and an optimizer and norms that follow a schedule, the device has something
-    else. (Claim T2)
-    """
-    matching = Exactness(NormedLanguage(k))
-    always = matching.always()
-    halves = matching.at_the_end(always), *matching.unequal(always)
-    return *halves, _each_sample_is_contributed_once(k.part("samples"))
-
-
-def _each_sample_is_contributed_once(k: Kernel) -> Theorem:
-    """Whoever computes which samples: contributions of devices in micro-steps are those of all samples.
-
-    A device's contribution is the sum over the samples it computes in a micro-step, as a summed loss
-    has it; a whole gradient is the sum over the batch.
-    """
-    x, m, i = k.integers("x m i")
-    devices, micro_steps = k.fixed("devices", INT), k.fixed("micro_steps", INT)
-    device_of, micro_of = k.function("device_of", INT, INT), k.function("micro_step_of", INT, INT)
-    placed = [
-        k.suppose(f"each_sample_has_one_{name}", [x], z3.And(of(x) >= 0, of(x) < count))
-        for name, of, count in (
-            ("device", device_of, devices),
-            ("micro_step", micro_of, micro_steps),
-        )
-    ]
-    sample = k.function("sample_gradient", INT, REAL)
-    share, in_steps, whole, by_steps = partition(
-        k, "micro_step", m, x, micro_of, placed[1], micro_steps, sample(x)
-    )
-    mine = z3.If(micro_of(x) == m, sample(x), ZERO)
-    _, of_devices, step, by_devices = partition(
-        k, "device", i, x, device_of, placed[0], devices, mine, [m]
-    )
-    same = k.induct(
-        "a_micro_steps_samples",
-        x,
-        step(m, x) == share(m, x),
-        base=[step.start, share.start],
-        step=[step.next, share.next],
-    )
-    contributed = total(k, "contributed", [x], m, of_devices(m, x, devices))
-    every = k.induct(
-        "contributions_of_all",
-        m,
-        contributed(x, m) == in_steps(x, m),
-        [x >= 0],
-        base=[contributed.start, in_steps.start],
-        step=[contributed.next, in_steps.next, by_devices, same],
-    )
-    return k.prove(
-        "each_sample_is_contributed_once",
-        contributed(x, micro_steps) == whole(x),
-        [x >= 0],
-        [every.at(m=micro_steps), by_steps, placed[1]],
-    )

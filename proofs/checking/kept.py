@@ -1,0 +1,232 @@
+"""T2: where what is kept differs. A value that an update got wrong, and that is passed on, is wrong.
+
+In the run an update passes on what it reads wrong: its weight is off by as much as one of its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import z3
+
+from proofs.checking.exactness import Exactness
+from proofs.checking.lines import MOVES
+from proofs.checking.norms import NormedLanguage
+from proofs.checking.superposition import moving
+from proofs.checking.symbols import (
+    CONTRIBUTION,
+    INT,
+    KINDS,
+    MOMENT,
+    NORM,
+    ONE,
+    REAL,
+    UPDATE,
+    WEIGHT,
+    ZERO,
+    WhatSort,
+    cases,
+)
+from proofs.claim import claim
+from proofs.tools.sums import partition, total
+from proofs.trusted.kernel import Bool, Kernel, Theorem
+
+PASSES_ON = ("all_gather", "broadcast", "copy", "keep")  # lines that leave a value as it is
+
+
+class Kept(Exactness):
+    """The run in which an update that is the first to read something unequal leaves another weight."""
+
+    l: NormedLanguage
+
+    def __init__(self, l: NormedLanguage) -> None:
+        super().__init__(l)
+        k, t, b, d, j = self.k, l.t, l.b, l.d, l.j
+        self.operand = k.fixed("operand", WhatSort)
+        self.off_by = self._optimizer()
+        self.off_line, self.off_device = (k.fixed(name, INT) for name in ("wrong_line", "wrong_on"))
+        self.passed_on, self.none_at_first, self.passed_on_next = k.recursion(
+            "is_passed_on",
+            [b, d, j],
+            t,
+            z3.BoolVal(False),
+            lambda prev: self._passed_on(lambda place, device: prev(place, device, j)),
+        )
+
+    def _optimizer(self) -> Theorem:
+        """The optimizer follows the schedule, and is off by what one operand is."""
+        l, u, j = self.l, self.l.u, self.l.j
+        read = self.k.reals("read_weight read_moment read_whole read_norm")
+        right = (l.theta(u)[j], l.omega(u)[j], l.whole(u, j, l.micro_steps), l.applied_norm(u))
+        *off, of_norm = (has - needs for has, needs in zip(read, right, strict=True))
+        by_operand = dict(zip((WEIGHT, MOMENT, CONTRIBUTION), off, strict=True))
+        return self.k.suppose(
+            "the_optimizer_passes_on_what_is_off",
+            [u, j, *read],
+            l.next_weight(u, j, *read) == l.theta(u + 1)[j] + cases(self.operand, by_operand, of_norm),
+        )
+
+    def _passed_on(self, before: Any) -> Bool:
+        """Whether device d has in place b after line t what the update of wrong_line made."""
+        l, t, b = self.l, self.l.t, self.l.b
+        moved = {
+            KINDS[move.name]: l.moved_on(move, moving(before, ZERO, ONE))
+            for move in MOVES
+            if move.name in PASSES_ON
+        }
+        later = z3.If(
+            b == l.target(t),
+            cases(l.kind(t), moved, z3.BoolVal(False)),
+            z3.And(l.untouched(b), before(b, l.d)),
+        )
+        return z3.If(t == self.off_line, z3.And(b == l.target(t), l.d == self.off_device), later)
+
+    def _writes_another(self, differ: Sequence[Theorem]) -> Theorem:
+        """An update whose operand is the first to compare unequal makes another weight."""
+        l, k, t, d, i, j = self.l, self.k, self.l.t, self.l.d, self.l.i, self.l.j
+        now, target = l.step(t), l.target(t)
+        always = z3.BoolVal(True)
+        operands = (
+            (WEIGHT, l.source(t), l.state(WEIGHT, now), always),
+            (MOMENT, l.second(t), l.state(MOMENT, now), always),
+            (CONTRIBUTION, l.third(t), None, always),
+            (NORM, l.fourth(t), l.state(NORM, now), l.reads_norm),
+        )
+        off = []
+        for operand, place, state, read in operands:
+            equal = z3.substitute(
+                self.compares(t, place, state, now), (l.s, self.odd), (i, self.contributor)
+            )
+            off.append(z3.And(self.operand == operand, self.knows(t, place), read, z3.Not(equal)))
+        return k.prove(
+            "an_update_of_what_compares_unequal_makes_another_weight",
+            z3.And(l.has(t + 1, target, d)[j] != l.theta(now + 1)[j], z3.Not(l.gone(target, t + 1))),
+            [
+                *(t >= 0, t <= l.last, self.odd >= 0, self.odd < l.bound),
+                *self.on_a_device,
+                l.kind(t) == UPDATE,
+                target != l.second(t),
+                self.all_equal(j, t),
+                z3.Or(*off),
+            ],
+            [
+                l.runs.at(b=target),
+                l.gone_next.at(b=target),
+                l.numbered,
+                *(
+                    each.at(b=place, u=now)
+                    for each, (_, place, _, _) in zip(differ, operands, strict=True)
+                ),
+                self.off_by.at(
+                    u=now,
+                    **dict(
+                        zip(
+                            ("read_weight", "read_moment", "read_whole", "read_norm"),
+                            l.read_by_update(t, d)[2:],
+                            strict=True,
+                        )
+                    ),
+                ),
+            ],
+        )
+
+    def kept_differ(self, differ: Sequence[Theorem]) -> Theorem:
+        """Wherever that weight is passed on to, it is not the single device's."""
+        l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
+        wrong, zero = self._writes_another(differ), z3.IntVal(0)
+        line, device = self.off_line, self.off_device
+        made = l.has(line + 1, l.target(line), device)[j]
+        source = l.source(t)
+        same = k.induct(
+            "what_is_passed_on_is_the_same",
+            t,
+            z3.Implies(
+                self.passed_on(b, d, j, t),
+                z3.And(line < t, l.has(t, b, d)[j] == made, z3.Not(l.gone(b, t))),
+            ),
+            [z3.Not(l.gone(l.target(line), line + 1))],
+            base=[self.none_at_first],
+            step=[self.passed_on_next, l.runs, l.gone_next],
+            at=[
+                {},
+                {"b": source},
+                {"b": source, "d": l.mesh.member(t, d, l.mesh.owner(t, d, j))},
+                {"b": source, "d": l.mesh.member(t, d, zero)},
+            ],
+        )
+        now = l.step(line)
+        said = [z3.substitute(g, (t, line), (d, device)) for g in wrong.given]
+        return k.prove(
+            "what_is_kept_differs",
+            l.has(t, b, d)[j] != l.theta(now + 1)[j],
+            [*said, t >= 0, self.passed_on(b, d, j, t)],
+            [same, wrong.at(t=line, d=device)],
+        )
+
+
+@claim("T2")
+def what_compares_equal_matches(k: Kernel) -> tuple[Theorem, ...]:
+    """On any mesh, values of any schedule compare equal if and only if every run has the right ones.
+
+    The schedule is a symbol: its lines, and the groups of devices that they are along, are functions
+    of which nothing is said. amount(t, b, s, d, i, j) is how often device d has device i's value s:
+    it runs the lines, as values do. Equal: of a needed state there is one, of others none; of a whole
+    gradient there is each device's contribution once; of all else nothing. Then what is kept is the
+    single device's after every step. The first that is unequal, of what is known: with a loss that is
+    linear in its weights, and an optimizer and norms that follow a schedule, the device has something
+    else; and if an update reads it, another weight after it, wherever that is passed on. (Claim T2)
+    """
+    matching = Kept(NormedLanguage(k))
+    always = matching.always()
+    differ = matching.unequal(always)
+    halves = matching.at_the_end(always), *differ, matching.kept_differ(differ)
+    return *halves, _each_sample_is_contributed_once(k.part("samples"))
+
+
+def _each_sample_is_contributed_once(k: Kernel) -> Theorem:
+    """Whoever computes which samples: contributions of devices in micro-steps are those of all samples.
+
+    A device's contribution is the sum over the samples it computes in a micro-step, as a summed loss
+    has it; a whole gradient is the sum over the batch.
+    """
+    x, m, i = k.integers("x m i")
+    devices, micro_steps = k.fixed("devices", INT), k.fixed("micro_steps", INT)
+    device_of, micro_of = k.function("device_of", INT, INT), k.function("micro_step_of", INT, INT)
+    placed = [
+        k.suppose(f"each_sample_has_one_{name}", [x], z3.And(of(x) >= 0, of(x) < count))
+        for name, of, count in (
+            ("device", device_of, devices),
+            ("micro_step", micro_of, micro_steps),
+        )
+    ]
+    sample = k.function("sample_gradient", INT, REAL)
+    share, in_steps, whole, by_steps = partition(
+        k, "micro_step", m, x, micro_of, placed[1], micro_steps, sample(x)
+    )
+    mine = z3.If(micro_of(x) == m, sample(x), ZERO)
+    _, of_devices, step, by_devices = partition(
+        k, "device", i, x, device_of, placed[0], devices, mine, [m]
+    )
+    same = k.induct(
+        "a_micro_steps_samples",
+        x,
+        step(m, x) == share(m, x),
+        base=[step.start, share.start],
+        step=[step.next, share.next],
+    )
+    contributed = total(k, "contributed", [x], m, of_devices(m, x, devices))
+    every = k.induct(
+        "contributions_of_all",
+        m,
+        contributed(x, m) == in_steps(x, m),
+        [x >= 0],
+        base=[contributed.start, in_steps.start],
+        step=[contributed.next, in_steps.next, by_devices, same],
+    )
+    return k.prove(
+        "each_sample_is_contributed_once",
+        contributed(x, micro_steps) == whole(x),
+        [x >= 0],
+        [every.at(m=micro_steps), by_steps, placed[1]],
+    )
