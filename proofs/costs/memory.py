@@ -6,6 +6,7 @@ element. Padded sizes have a shard of any number c of elements with Psi <= c N <
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any
@@ -13,11 +14,20 @@ from typing import Any
 import z3
 
 from proofs.claim import claim
+from proofs.costs.buffer_lives import lives
 from proofs.tools.encoding import Symbolic, realisable_placements
-from proofs.trusted.kernel import Kernel, Theorem
-from spec.costs.memory import Sizes, held, ledger, moments, total_resting, transient
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from spec.costs.memory import (
+    Sizes,
+    held,
+    ledger,
+    moments,
+    total_resting,
+    transient,
+)
 from spec.derivation.derive import derive
-from spec.language.schedule import Op, Schedule
+from spec.language.schedule import Buffer, Kind, Op, Schedule
+from spec.meaning.semantics import updates_on_host
 from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import DIVISIBLE
 from spec.plans.placement import BATCH
@@ -167,6 +177,7 @@ def peak_is_resting_plus_largest_transient(k: Kernel) -> tuple[Theorem, ...]:
     return (
         _maximum_of_a_shifted_list(k.part("maximum")),
         _ledger_balances(k.part("ledger")),
+        *_largest_are_what_lives(k.part("lives")),
         _named_strategies_hold(k.part("named")),
     )
 
@@ -241,6 +252,59 @@ def _ledger_balances(k: Kernel) -> Theorem:
             claims[entry == rest + held(moment, room_of)] = None
         claims[entries[-1] == rest] = None
     return k.prove("balances_are_resting_and_held", z3.And(*claims))
+
+
+def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
+    """The most that is held is the most that lives, from where it is first written to its last read.
+
+    What lives is what the run of a step reads and writes (`proofs.costs.buffer_lives`); what is held,
+    of whatever size, is by releases. Where new weights go to the host before gradients that pass are
+    given back, it may be more, never less.
+    """
+    rooms: dict[Op, Any] = {}
+
+    def room_of(op: Op) -> Any:
+        if op not in rooms:
+            bytes_ = k.fixed(f"room{len(rooms)}", z3.RealSort())
+            rooms[op] = z3.If(bytes_ >= 0, bytes_, -bytes_)  # any size, which is not negative
+        return rooms[op]
+
+    def most(moments_: Iterable[tuple[Op, ...]]) -> Any:
+        sums = [held(moment, room_of) for moment in dict.fromkeys(moments_) if moment]
+        return Symbolic().maximum(z3.RealVal(0), *sums)
+
+    same: dict[Any, None] = {}
+    more: dict[Any, None] = {}
+    for placement in (*realisable_placements().values(), *STRATEGIES.values()):
+        schedule = derive(placement)
+        what_is_held, what_lives = map(most, _held_and_alive(schedule))
+        if _publishes_before_it_gives_back(schedule):
+            more[what_is_held >= what_lives] = None
+        else:
+            same[what_is_held == what_lives] = None
+    return (
+        k.prove("the_most_held_is_the_most_that_lives", z3.And(*same)),
+        k.prove("what_lives_is_held", z3.And(*more)),
+    )
+
+
+def _held_and_alive(schedule: Schedule) -> tuple[list[tuple[Op, ...]], list[tuple[Op, ...]]]:
+    """While each operation runs, what is held, but activations; and what of it lives."""
+    largest, needed = [], []
+    for moment, alive in zip(moments(schedule), lives(schedule), strict=True):
+        counted = tuple(op for op in moment if op.state is not State.ACTIVATIONS)
+        if not alive <= {op.target for op in counted}:
+            raise KernelError("a buffer lives that is not held")
+        largest.append(counted)
+        needed.append(tuple(op for op in counted if op.target in alive))
+    return largest, needed
+
+
+def _publishes_before_it_gives_back(schedule: Schedule) -> bool:
+    """Whether what is updated goes to the host while the gradients that it read are still there."""
+    (update,) = (op for _, op in schedule.flat(1) if op.kind is Kind.UPDATE)
+    to_host = schedule.rest(State.PARAMETERS).host and not updates_on_host(update, schedule)
+    return to_host and update.source is Buffer.FRESH
 
 
 def _without_activations(schedule: Schedule) -> Schedule:

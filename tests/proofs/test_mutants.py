@@ -73,6 +73,27 @@ MUTANTS = [
         "M9",
     ),
     (
+        "units take no room",
+        "memory.py",
+        "[op] if op.span is not Span.NONE else []",
+        "[op] if op.span is Span.WHOLE else []",
+        "M9",
+    ),
+    (
+        "an update gives back what it has written",
+        "memory.py",
+        "_ENDS = (Kind.RELEASE, Kind.OFFLOAD)",
+        "_ENDS = (Kind.RELEASE, Kind.OFFLOAD, Kind.UPDATE)",
+        "M9",
+    ),
+    (
+        "a unit stays until all have had their turns",
+        "memory.py",
+        "waiting += [result for result in go if result.span is Span.WHOLE]",
+        "waiting += go",
+        "M9",
+    ),
+    (
         "held parameters take a unit only",
         "derive.py",
         "Span.WHOLE if placement.hold else Span.UNIT",

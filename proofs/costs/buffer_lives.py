@@ -1,0 +1,78 @@
+"""When buffers live: from the operation that writes one to the last that reads it, as a step runs.
+
+What an operation reads and writes is what `spec.meaning.semantics.execute` does; of releases, spans and
+sizes nothing is looked at. So it is another definition than that of `spec.costs.memory`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from spec.language.schedule import RESTING, STATE_OF, Buffer, Kind, Op, Schedule
+from spec.meaning.semantics import Store, execute, initial
+from spec.models.states import State
+
+Place = tuple[Buffer, str]
+
+
+class Anything:
+    """A domain whose values are of no interest."""
+
+    master, zero = True, None
+
+    def update(self, *_: Any) -> tuple[None, None]:
+        return None, None
+
+    def __getattr__(self, _: str) -> Callable[..., None]:
+        return lambda *_, **__: None
+
+
+class Watched(dict[Place, tuple[bool, Any]]):
+    """A store that notes which buffers of a device, not of its host, are read and written."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.read: set[Buffer] = set()
+        self.written: set[Buffer] = set()
+
+    def __getitem__(self, place: Place) -> tuple[bool, Any]:
+        host, value = super().__getitem__(place)
+        if not host:
+            self.read.add(place[0])
+        return host, value
+
+    def __setitem__(self, place: Place, value: tuple[bool, Any]) -> None:
+        super().__setitem__(place, value)
+        if not value[0]:
+            self.written.add(place[0])
+
+
+def touched(schedule: Schedule) -> list[tuple[set[Buffer], set[Buffer]]]:
+    """The buffers that each operation of a step reads, and those that it writes."""
+    domain: Any = Anything()
+    store = Watched(initial(schedule, domain, None, None))
+    found = []
+    for micro_step, op in schedule.flat(1):
+        store.read, store.written = set(), set()
+        execute(op, schedule, domain, store, micro_step)
+        found.append((store.read | _reads_besides(op), store.written))
+    return found
+
+
+def _reads_besides(op: Op) -> set[Buffer]:
+    """What forward reads, if what it makes is not kept."""
+    return {op.source} if op.kind is Kind.FORWARD else set()
+
+
+def lives(schedule: Schedule) -> list[set[Buffer]]:
+    """While each operation of a step runs, the buffers that do not rest and are read later, or now."""
+    resting = {buffer for buffer in RESTING if schedule.rest(STATE_OF[buffer]).stored}
+    steps = touched(schedule)
+    found: list[set[Buffer]] = []
+    later = set[Buffer]()
+    for read, written in reversed(steps):
+        found.append(later | read | written)
+        later = (later - (written - read)) | read
+    counted = {buffer for buffer in STATE_OF if STATE_OF[buffer] is not State.ACTIVATIONS}
+    return [(each & counted) - resting for each in reversed(found)]
