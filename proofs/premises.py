@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import z3
-
-from proofs.trusted.kernel import RESOURCE_LIMIT, SEED, Theorem
-from proofs.trusted.smtlib import Bool, KernelError, Term, summary
+from proofs.trusted.kernel import Theorem
+from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask
+from proofs.trusted.parts import substitute, symbols
+from proofs.trusted.smtlib import ForAll
+from proofs.trusted.terms import Bool, Const, KernelError, Not, RealSort, Term
 from proofs.trusted.theorem import implies, read
 
 GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open
 LOOK = 40 * GLANCE  # for one that must be answered
-GLANCES = 5  # of either, with different seeds: mostly sooner than one long look
+LOOKS = 5  # with different seeds: mostly sooner than one long look
 
 
 def made_from(theorems: Iterable[Theorem]) -> list[Theorem]:
@@ -47,17 +48,17 @@ def conditions(theorem: Theorem) -> list[Bool]:
 def premises_of(goal: Bool) -> tuple[list[Bool], Bool]:
     """Of p => (q => r): what p and q say one by one, and r."""
     said: list[Bool] = []
-    while z3.is_implies(goal):
-        said += conjuncts(goal.arg(0))
-        goal = goal.arg(1)
+    while goal.op == "=>":
+        premise, goal = goal.args
+        said += conjuncts(premise)
     return said, goal
 
 
 def conjuncts(formula: Bool) -> list[Bool]:
     """What a formula says one by one."""
-    if not z3.is_and(formula):
+    if formula.op != "and":
         return [formula]
-    return [part for each in formula.children() for part in conjuncts(each)]
+    return [part for each in formula.args for part in conjuncts(each)]
 
 
 def hypotheses(theorems: Iterable[Theorem]) -> list[Theorem]:
@@ -65,58 +66,48 @@ def hypotheses(theorems: Iterable[Theorem]) -> list[Theorem]:
     return [part for part in made_from(theorems) if read(part).rule in ("hypothesis", "axiom")]
 
 
-def closed(hypothesis: Theorem) -> Bool:
+def closed(hypothesis: Theorem) -> Bool | ForAll:
     """What it says, for all values of its variables."""
     free, said = variables(hypothesis), read(hypothesis).goal
-    return z3.ForAll(free, said) if free else said
+    bound = [Const(f"any_{variable}", variable.sort) for variable in free]  # not what is free elsewhere
+    said = substitute(said, *zip(free, bound, strict=True))
+    return ForAll(tuple(bound), said) if free else said
+
+
+def denied(hypothesis: Theorem) -> Bool:
+    """That what it says is not so, of some values of its variables."""
+    return Not(read(hypothesis).goal)
 
 
 def variables(hypothesis: Theorem) -> list[Term]:
     """Those of which a hypothesis speaks for all values."""
     record = read(hypothesis)
     fixed = frozenset().union(*(h.fixed for h in record.under))
-    said = summary([record.goal])
-    free = record.kernel._variables & said.constants - fixed
-    return [symbol() for name, symbol in sorted(said.symbols, key=lambda s: s[0]) if name in free]
+    found = (s for s in symbols(record.goal) if not s.takes and s.name not in fixed)
+    return [s() for s in sorted(found, key=str) if s.name in record.kernel._variables]
 
 
-def glance(formulas: Sequence[Bool], limit: int = GLANCE, seed: int = SEED) -> str:
+def glance(formulas: Sequence[Bool | ForAll], limit: int = GLANCE, seed: int = SEED) -> str:
     """Whether formulas can hold together, if that is soon seen: sat, unsat or unknown."""
-    return _checked(z3.SimpleSolver(), formulas, limit, seed)
+    return ask(formulas, limit, seed, simple=True).said
 
 
 def answer(formulas: Sequence[Bool]) -> str:
-    """Whether formulas can hold together: sat, unsat or unknown."""
-    for seed in range(GLANCES):
-        said = glance(formulas, seed=seed)
-        if said != "unknown":
-            return said
-    looks = [(LOOK, seed) for seed in range(GLANCES)]
-    if any(hold_at_zero(formulas, *look) for look in (*looks, (RESOURCE_LIMIT, SEED))):
-        return "sat"
-    return _checked(z3.Solver(), formulas, RESOURCE_LIMIT, SEED)
-
-
-def hold_at_zero(formulas: Sequence[Bool], limit: int = LOOK, seed: int = SEED) -> bool:
-    """Whether formulas are seen to hold together where all real variables are zero."""
-    zeros = [*formulas, *all_are(0, formulas)]
-    return _checked(z3.SimpleSolver(), zeros, limit, seed) == "sat"
+    """Whether formulas can hold together: sat, unsat or unknown. Zeros are tried for all reals."""
+    said = glance(formulas)
+    if said == "unknown":
+        zeros = [*formulas, *all_are(0, formulas)]
+        looks = [(LOOK, seed) for seed in range(LOOKS)]
+        if any(glance(zeros, *look) == "sat" for look in (*looks, (RESOURCE_LIMIT, SEED))):
+            return "sat"
+        said = ask(formulas, RESOURCE_LIMIT, SEED).said
+    return said
 
 
 def all_are(value: int, formulas: Sequence[Bool]) -> list[Bool]:
     """That all real variables have a value: products are then easy to satisfy, if they can be."""
-    numbers = [symbol for _, symbol in summary(formulas).symbols if _is_number(symbol)]
-    return [symbol() == value for symbol in sorted(numbers, key=lambda symbol: symbol.name())]
-
-
-def _is_number(symbol: z3.FuncDeclRef) -> bool:
-    return symbol.arity() == 0 and symbol.range() == z3.RealSort()
-
-
-def _checked(solver: z3.Solver, formulas: Sequence[Bool], limit: int, seed: int) -> str:
-    solver.set(rlimit=limit, random_seed=seed)
-    solver.add(*formulas)
-    return str(solver.check())
+    numbers = [s for s in symbols(*formulas) if not s.takes and s.gives == RealSort()]
+    return [symbol() == value for symbol in sorted(numbers, key=str)]
 
 
 def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
@@ -138,8 +129,7 @@ def _require_of_one_kernel(claim: str, theorems: Sequence[Theorem]) -> None:
     if _contradict(theorems):
         for theorem in theorems:
             _require(claim, theorem, not _contradict([theorem]))
-    together = premises(theorems)
-    if glance(together) != "sat" and not hold_at_zero(together):
+    if len(theorems) == 1 or answer(premises(theorems)) != "sat":
         for theorem in theorems:
             _require(claim, theorem, answer(premises([theorem])) == "sat")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import z3
-
 from proofs.checking.form_needs import ABSENT, CANCELLED, ONCE, RULES, SAME_ON_ALL, SUMMED, FormNeeds
 from proofs.checking.form_parts import occurs
 from proofs.checking.lines import OWNER
@@ -15,6 +13,7 @@ from proofs.checking.representation import Represented
 from proofs.checking.symbols import MOMENT, PLACES, WEIGHT, ZERO, first_of, indicator, place_of
 from proofs.claim import claim
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 
 class Comparisons(FormNeeds):
@@ -77,15 +76,15 @@ class Comparisons(FormNeeds):
         compares = k.suppose(
             name,
             [*at, l.s, f, p],
-            z3.Implies(z3.And(*when(where), self.there_are(f, p)), z3.And(*equal)),
+            Implies(And(*when(where), self.there_are(f, p)), And(*equal)),
         )
         on = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), l.mesh.holds(l.b, l.d, l.j))
-        there = z3.And(*when(on), *self.on_a_device)
+        there = And(*when(on), *self.on_a_device)
         holds = [l.mesh.holds_is] if occurs(on.holds, there) else []
         alike = [self.as_amounts(f"{name}_{i}", *read) for i, read in enumerate(reads)]
         return k.prove(
             f"amounts_where_{name}",
-            z3.Implies(there, z3.And(*(self.compares(*read) for read in reads))),
+            Implies(there, And(*(self.compares(*read) for read in reads))),
             (),
             [compares.at(**self.here), self.are_there, *holds, *alike],
         )
@@ -118,15 +117,13 @@ class Comparisons(FormNeeds):
                 equal = self.form_equals_state(f, self.here["p"], t, b, odd, state)
                 defined = self.form_equals_state_is.at(s=odd, m=state, **self.here)
                 wanted = ZERO
-            shows_it = z3.If(
-                self.is_state(odd), z3.IntVal(0), self.shown_by(d, l.owner(j), wanted, *form)
-            )
+            shows_it = If(self.is_state(odd), IntVal(0), self.shown_by(d, l.owner(j), wanted, *form))
             who = self.contributor
             found.append(
                 k.prove(
                     f"forms_of_{name}_that_compare_unequal_differ",
                     l.has(t, b, d)[j] != right,
-                    [*self.met_here(), who == shows_it, z3.Not(equal)],
+                    [*self.met_here(), who == shows_it, Not(equal)],
                     [
                         differs,
                         defined,
@@ -139,7 +136,7 @@ class Comparisons(FormNeeds):
                             for rule in (SAME_ON_ALL if state is not None else (CANCELLED,))
                         ),
                         l.mesh.some,
-                        *([] if what is None else [l.names.at(w=what, m=z3.IntVal(0))]),
+                        *([] if what is None else [l.names.at(w=what, m=IntVal(0))]),
                     ],
                 )
             )

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import z3
-
 from proofs.checking.first_unequal import FirstUnequal
 from proofs.checking.norms import NormedLanguage
 from proofs.checking.symbolic_schedule import Language
@@ -27,6 +25,8 @@ from proofs.checking.symbols import (
     indicator,
 )
 from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 
 
 class Exactness(FirstUnequal):
@@ -39,26 +39,26 @@ class Exactness(FirstUnequal):
         self.linear, self.scheduled = self._model()
         self.normed = [self._norms(l)] if isinstance(l, NormedLanguage) else []
         self.one_name = k.suppose(
-            "states_have_one_name", [s], z3.Implies(self.is_state(s), l.which(s) == 0)
+            "states_have_one_name", [s], Implies(self.is_state(s), l.which(s) == 0)
         )
-        fault = z3.And(i >= 0, i < l.n, l.amount(t, b, s, d, i, j) != 0)
+        fault = And(i >= 0, i < l.n, l.amount(t, b, s, d, i, j) != 0)
         of_device, self.fault_of, self.fault_shown, self.fault_found = k.choose(
             "has_a_fault_of", [t, b, s, d, j], i, fault
         )
         self.faulty, self.fault, self.faulty_shown, self.faulty_found = k.choose(
-            "has_a_fault", [t, b, d, j], s, z3.And(self.is_wrong(s), of_device(t, b, s, d, j))
+            "has_a_fault", [t, b, d, j], s, And(self.is_wrong(s), of_device(t, b, s, d, j))
         )
         self.values_are = self._values()
 
     def _is_odd(self, what: Any, u: Any) -> Bool:
         """Whether the odd value is of a kind and a step."""
-        return z3.And(self.l.what(self.odd) == what, self.l.time(self.odd) == u)
+        return And(self.l.what(self.odd) == what, self.l.time(self.odd) == u)
 
     def _model(self) -> tuple[Theorem, Theorem]:
         """Gradients that do not depend on the weights, and states that do not depend on gradients."""
         l, k, u, m, i, j = self.l, self.k, self.l.u, self.l.m, self.l.i, self.l.j
         view, activations = k.constant("read_view", ROW), k.constant("read_activations", ROW)
-        here = z3.And(self._is_odd(CONTRIBUTION, u), m == l.which(self.odd), i == self.contributor)
+        here = And(self._is_odd(CONTRIBUTION, u), m == l.which(self.odd), i == self.contributor)
         linear = k.suppose(
             "the_loss_is_linear",
             [view, activations, u, m, i, j],
@@ -67,7 +67,7 @@ class Exactness(FirstUnequal):
         scheduled = k.suppose(
             "the_optimizer_follows_a_schedule",
             [u, j],
-            z3.And(
+            And(
                 l.theta(u)[j] == indicator(self._is_odd(WEIGHT, u)),
                 l.omega(u)[j] == indicator(self._is_odd(MOMENT, u)),
             ),
@@ -85,13 +85,13 @@ class Exactness(FirstUnequal):
     def _values(self) -> Theorem:
         """The odd value is 1 where it is, all others are 0."""
         l, k, s, d, j, odd = self.l, self.k, self.l.s, self.l.d, self.l.j, self.odd
-        here = z3.And(s == odd, z3.Or(self.is_state(odd), d == self.contributor))
+        here = And(s == odd, Or(self.is_state(odd), d == self.contributor))
         weights = l.theta(l.time(s))
         own = {"read_view": weights, "read_activations": weights}
         return k.prove(
             "one_value_is_odd",
             l.original(s, d, j) == indicator(here),
-            [z3.Not(self.is_wrong(s))],
+            [Not(self.is_wrong(s))],
             [
                 l.original_is,
                 self.linear.at(u=l.time(s), m=l.which(s), i=d, **own),
@@ -112,15 +112,15 @@ class Exactness(FirstUnequal):
         """A place stands for how often the device has the odd value: it has nothing of all others."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         odd, contributor = self.odd, self.contributor
-        given = [z3.Not(self.faulty(t, b, d, j))]
+        given = [Not(self.faulty(t, b, d, j))]
         once = l.amount(t, b, s, d, contributor, j)
         state = self.is_state(odd)
-        of_it = z3.If(state, self.seen(t, b, s, d, j, i), z3.If(contributor < i, once, ZERO))
+        of_it = If(state, self.seen(t, b, s, d, j, i), If(contributor < i, once, ZERO))
         value = l.original(s, i, j)
         shares = k.induct(
             "shares_of_the_odd_value",
             i,
-            self.shares(t, b, s, d, j, i) == z3.If(s == odd, of_it, ZERO),
+            self.shares(t, b, s, d, j, i) == If(s == odd, of_it, ZERO),
             [*given, i <= l.n, contributor >= 0],
             base=[self.shares.start, self.seen.start],
             step=[
@@ -136,11 +136,11 @@ class Exactness(FirstUnequal):
                 self.times_is.at(multiple=l.amount(t, b, s, d, i, j), multiplied=ONE),
             ],
         )
-        found = z3.If(state, self.seen(t, b, odd, d, j, l.n), l.amount(t, b, odd, d, contributor, j))
+        found = If(state, self.seen(t, b, odd, d, j, l.n), l.amount(t, b, odd, d, contributor, j))
         return k.induct(
             "places_stand_for_the_odd_value",
             s,
-            self.stands_for(t, b, d, j, s) == z3.If(odd < s, found, ZERO),
+            self.stands_for(t, b, d, j, s) == If(odd < s, found, ZERO),
             [*given, odd >= 0, contributor >= 0, contributor < l.n],
             base=[self.stands_for.start],
             step=[self.stands_for.next, shares.at(i=l.n)],
@@ -153,7 +153,7 @@ class Exactness(FirstUnequal):
         of = self.fault_of(t, b, fault, d, j)
         return self.k.prove(
             "no_device_has_a_fault_yet",
-            z3.Not(self.faulty(t, b, d, j)),
+            Not(self.faulty(t, b, d, j)),
             [t >= 0, *self.on_a_device, self.all_equal(j, t)],
             [
                 self.faulty_found,
@@ -172,15 +172,15 @@ class Exactness(FirstUnequal):
         alone = k.induct(
             "the_odd_value_of_all_devices",
             i,
-            l.all(s, j, i) == indicator(z3.And(s == odd, contributor < i)),
-            [z3.Not(self.is_wrong(s)), z3.Not(self.is_state(s)), contributor >= 0],
+            l.all(s, j, i) == indicator(And(s == odd, contributor < i)),
+            [Not(self.is_wrong(s)), Not(self.is_state(s)), contributor >= 0],
             base=[l.all.start],
             step=[l.all.next, self.values_are.at(d=i)],
         )
         nothing = k.induct(
             "the_whole_gradient_of_the_model",
             s,
-            self.of_step(u, j, s) == indicator(z3.And(odd < s, of_step)),
+            self.of_step(u, j, s) == indicator(And(odd < s, of_step)),
             [odd >= 0, contributor >= 0, contributor < l.n],
             base=[self.of_step.start],
             step=[self.of_step.next, alone.at(i=l.n)],
@@ -194,7 +194,7 @@ class Exactness(FirstUnequal):
             state = None if what is None else l.state(what, u)
             at = {"s": odd, "i": contributor}
             compares = self.compares(t, b, state, u)
-            unequal = z3.Not(z3.substitute(compares, (s, odd), (i, contributor)))
+            unequal = Not(substitute(compares, (s, odd), (i, contributor)))
             return k.prove(
                 f"{name}_that_compare_unequal_differ",
                 l.has(t, b, d)[j] != self.right_value(what, u),
@@ -203,7 +203,7 @@ class Exactness(FirstUnequal):
             )
 
         def state(name: str, what: Any, about: Sequence[Theorem]) -> Theorem:
-            return differs(name, what, [*named, *about, l.names.at(w=what, m=z3.IntVal(0))])
+            return differs(name, what, [*named, *about, l.names.at(w=what, m=IntVal(0))])
 
         return (
             state("weights", WEIGHT, [self.scheduled]),

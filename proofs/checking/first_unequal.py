@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import z3
-
 from proofs.checking.every_line import EveryLine
 from proofs.checking.lines import MOVES
 from proofs.checking.symbolic_schedule import Language
@@ -23,6 +21,7 @@ from proofs.checking.symbols import (
     WEIGHT,
 )
 from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.terms import And, BoolVal, IntVal, Not, Or
 
 
 class FirstUnequal(EveryLine):
@@ -35,21 +34,21 @@ class FirstUnequal(EveryLine):
             "some_device_has",
             [t, b, s, i, j],
             d,
-            z3.And(*self.on_a_device, l.amount(t, b, s, d, i, j) != 0),
+            And(*self.on_a_device, l.amount(t, b, s, d, i, j) != 0),
         )
-        off = z3.Or(
-            *(z3.And(l.kind(t) == kind, z3.Not(l.is_right(t, d))) for kind in self.of_all_elements),
-            z3.And(l.kind(t) == UPDATE, z3.Not(l.is_met(t, d, j))),
+        off = Or(
+            *(And(l.kind(t) == kind, Not(l.is_right(t, d))) for kind in self.of_all_elements),
+            And(l.kind(t) == UPDATE, Not(l.is_met(t, d, j))),
         )
         self.off, _, self.off_shown, _ = k.choose(
-            "compares_unequal", [t, j], d, z3.And(*self.on_a_device, off)
+            "compares_unequal", [t, j], d, And(*self.on_a_device, off)
         )
         self.all_equal, _, self.all_equal_next = k.recursion(
             "all_compare_equal_before",
             [j],
             t,
-            z3.BoolVal(True),
-            lambda before: z3.And(before(j), z3.Not(self.off(t, j))),
+            BoolVal(True),
+            lambda before: And(before(j), Not(self.off(t, j))),
         )
 
     @property
@@ -60,12 +59,12 @@ class FirstUnequal(EveryLine):
     def is_wrong(self, s: Any) -> Bool:
         """Whether an original value is none of a single device's, but what a line computed wrong."""
         single = (WEIGHT, MOMENT, CONTRIBUTION, *([NORM] if self.l.normed else []))
-        return z3.Or(*(self.l.what(s) == what for what in ORIGINALS if what not in single))
+        return Or(*(self.l.what(s) == what for what in ORIGINALS if what not in single))
 
     def _line_makes_none(self) -> Theorem:
         """A line whose comparisons come out equal makes no wrong value of values that are not."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
-        none = z3.Not(self.has_it(t, b, s, i, j))
+        none = Not(self.has_it(t, b, s, i, j))
         nobody = k.prove(
             "nobody_has_it",
             l.amount(t, b, s, d, i, j) == 0,
@@ -80,8 +79,8 @@ class FirstUnequal(EveryLine):
             base=[l.in_group.start],
             step=[l.in_group.next, nobody.at(d=l.mesh.member(t, d, l.c)), self.inside()],
         )
-        read = {(b.get_id(), e.get_id()): (b, e) for move in MOVES for b, e in self.reads(move)}
-        zero = z3.IntVal(0)
+        read = {(id(b), id(e)): (b, e) for move in MOVES for b, e in self.reads(move)}
+        zero = IntVal(0)
         return k.prove(
             "an_equal_line_makes_nothing_wrong",
             l.amount(t + 1, b, s, d, i, j) == 0,
@@ -92,14 +91,14 @@ class FirstUnequal(EveryLine):
                 i < l.n,
                 self.is_wrong(s),
                 none,
-                z3.Not(self.has_it(t, l.source(t), s, i, j)),
-                z3.Not(self.off(t, j)),
+                Not(self.has_it(t, l.source(t), s, i, j)),
+                Not(self.off(t, j)),
             ],
             [
                 l.amounts_run,
                 nobody,
                 in_group.at(b=l.source(t), c=l.mesh.size(t)),
-                *(nobody.at(b=b, d=e) for b, e in read.values() if not b.eq(l.target(t))),
+                *(nobody.at(b=b, d=e) for b, e in read.values() if b is not l.target(t)),
                 *(self.inside(c=e) for e in (zero, l.mesh.owner(t, d, j))),
                 self.off_shown,
                 l.names.at(w=CONTRIBUTION, u=l.step(t), m=l.micro(t)),
@@ -112,7 +111,7 @@ class FirstUnequal(EveryLine):
     def nothing_is_wrong(self) -> Theorem:
         """Where all comparisons before line t come out equal, nobody has a wrong value."""
         l, k, t, b, s, _, i, j = self.l, self.k, *self.variables()
-        zero = z3.IntVal(0)
+        zero = IntVal(0)
         makes_none = self._line_makes_none()
 
         def at(time: Any) -> dict[str, Any]:
@@ -121,7 +120,7 @@ class FirstUnequal(EveryLine):
         return k.induct(
             "nothing_is_wrong_yet",
             t,
-            z3.Not(self.has_it(t, b, s, i, j)),
+            Not(self.has_it(t, b, s, i, j)),
             [i >= 0, i < l.n, self.is_wrong(s), self.all_equal(j, t)],
             base=[
                 self.has_it_found.at(t=zero),

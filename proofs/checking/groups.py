@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import z3
-
 from proofs.checking.symbols import BOOL, INT, Element
 from proofs.trusted.kernel import Bool, Kernel
+from proofs.trusted.terms import And, Implies
 
 
 class Mesh:
@@ -29,7 +28,5 @@ class Mesh:
     def are_devices(self, n: Any, t: Any, d: Any, c: Any, j: Any) -> Bool:
         """That groups are of devices, and that an owner is in each."""
         member, owner, size = self.member(t, d, c), self.owner(t, d, j), self.size(t)
-        one = z3.And(d >= 0, d < n, c >= 0, c < size)
-        return z3.And(
-            n >= 1, owner >= 0, owner < size, z3.Implies(one, z3.And(member >= 0, member < n))
-        )
+        one = And(d >= 0, d < n, c >= 0, c < size)
+        return And(n >= 1, owner >= 0, owner < size, Implies(one, And(member >= 0, member < n)))

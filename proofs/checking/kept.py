@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import z3
-
 from proofs.checking.exactness import Exactness
 from proofs.checking.lines import MOVES
 from proofs.checking.norms import NormedLanguage
@@ -31,6 +29,8 @@ from proofs.checking.symbols import (
 from proofs.claim import claim
 from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
 
 PASSES_ON = ("all_gather", "broadcast", "copy", "keep")  # lines that leave a value as it is
 
@@ -50,7 +50,7 @@ class Kept(Exactness):
             "is_passed_on",
             [b, d, j],
             t,
-            z3.BoolVal(False),
+            BoolVal(False),
             lambda prev: self._passed_on(lambda place, device: prev(place, device, j)),
         )
 
@@ -75,18 +75,18 @@ class Kept(Exactness):
             for move in MOVES
             if move.name in PASSES_ON
         }
-        later = z3.If(
+        later = If(
             b == l.target(t),
-            cases(l.kind(t), moved, z3.BoolVal(False)),
-            z3.And(l.untouched(b), before(b, l.d)),
+            cases(l.kind(t), moved, BoolVal(False)),
+            And(l.untouched(b), before(b, l.d)),
         )
-        return z3.If(t == self.off_line, z3.And(b == l.target(t), l.d == self.off_device), later)
+        return If(t == self.off_line, And(b == l.target(t), l.d == self.off_device), later)
 
     def _writes_another(self, differ: Sequence[Theorem]) -> Theorem:
         """An update whose operand is the first to compare unequal makes another weight."""
         l, k, t, d, i, j = self.l, self.k, self.l.t, self.l.d, self.l.i, self.l.j
         now, target = l.step(t), l.target(t)
-        always = z3.BoolVal(True)
+        always = BoolVal(True)
         operands = (
             (WEIGHT, l.source(t), l.state(WEIGHT, now), always),
             (MOMENT, l.second(t), l.state(MOMENT, now), always),
@@ -95,20 +95,20 @@ class Kept(Exactness):
         )
         off = []
         for operand, place, state, read in operands:
-            equal = z3.substitute(
+            equal = substitute(
                 self.compares(t, place, state, now), (l.s, self.odd), (i, self.contributor)
             )
-            off.append(z3.And(self.operand == operand, self.knows(t, place), read, z3.Not(equal)))
+            off.append(And(self.operand == operand, self.knows(t, place), read, Not(equal)))
         return k.prove(
             "an_update_of_what_compares_unequal_makes_another_weight",
-            z3.And(l.has(t + 1, target, d)[j] != l.theta(now + 1)[j], z3.Not(l.gone(target, t + 1))),
+            And(l.has(t + 1, target, d)[j] != l.theta(now + 1)[j], Not(l.gone(target, t + 1))),
             [
                 *(t >= 0, t <= l.last, self.odd >= 0, self.odd < l.bound),
                 *self.on_a_device,
                 l.kind(t) == UPDATE,
                 target != l.second(t),
                 self.all_equal(j, t),
-                z3.Or(*off),
+                Or(*off),
             ],
             [
                 l.runs.at(b=target),
@@ -134,18 +134,18 @@ class Kept(Exactness):
     def kept_differ(self, differ: Sequence[Theorem]) -> Theorem:
         """Wherever that weight is passed on to, it is not the single device's."""
         l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
-        wrong, zero = self._writes_another(differ), z3.IntVal(0)
+        wrong, zero = self._writes_another(differ), IntVal(0)
         line, device = self.off_line, self.off_device
         made = l.has(line + 1, l.target(line), device)[j]
         source = l.source(t)
         same = k.induct(
             "what_is_passed_on_is_the_same",
             t,
-            z3.Implies(
+            Implies(
                 self.passed_on(b, d, j, t),
-                z3.And(line < t, l.has(t, b, d)[j] == made, z3.Not(l.gone(b, t))),
+                And(line < t, l.has(t, b, d)[j] == made, Not(l.gone(b, t))),
             ),
-            [z3.Not(l.gone(l.target(line), line + 1))],
+            [Not(l.gone(l.target(line), line + 1))],
             base=[self.none_at_first],
             step=[self.passed_on_next, l.runs, l.gone_next],
             at=[
@@ -156,7 +156,7 @@ class Kept(Exactness):
             ],
         )
         now = l.step(line)
-        said = [z3.substitute(g, (t, line), (d, device)) for g in wrong.given]
+        said = [substitute(g, (t, line), (d, device)) for g in wrong.given]
         return k.prove(
             "what_is_kept_differs",
             l.has(t, b, d)[j] != l.theta(now + 1)[j],
@@ -194,7 +194,7 @@ def _each_sample_is_contributed_once(k: Kernel) -> Theorem:
     devices, micro_steps = k.fixed("devices", INT), k.fixed("micro_steps", INT)
     device_of, micro_of = k.function("device_of", INT, INT), k.function("micro_step_of", INT, INT)
     placed = [
-        k.suppose(f"each_sample_has_one_{name}", [x], z3.And(of(x) >= 0, of(x) < count))
+        k.suppose(f"each_sample_has_one_{name}", [x], And(of(x) >= 0, of(x) < count))
         for name, of, count in (
             ("device", device_of, devices),
             ("micro_step", micro_of, micro_steps),
@@ -204,7 +204,7 @@ def _each_sample_is_contributed_once(k: Kernel) -> Theorem:
     share, in_steps, whole, by_steps = partition(
         k, "micro_step", m, x, micro_of, placed[1], micro_steps, sample(x)
     )
-    mine = z3.If(micro_of(x) == m, sample(x), ZERO)
+    mine = If(micro_of(x) == m, sample(x), ZERO)
     _, of_devices, step, by_devices = partition(
         k, "device", i, x, device_of, placed[0], devices, mine, [m]
     )

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import z3
-
 from proofs.checking.matching import Matching
 from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import BOOL, INT, NORM, NORM_OF, REAL, WRONG, ZERO, Element, indicator
 from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Theorem
+from proofs.trusted.terms import And, If, Implies, IntVal
 
 
 class NormedLanguage(Language):
@@ -48,7 +47,7 @@ class NormedLanguage(Language):
         return self.norm(u, self.of_whole(u, self.elements))
 
     def applied_norm(self, u: Any) -> Any:
-        return z3.If(self.reads_norm, self.single_norm(u), ZERO)
+        return If(self.reads_norm, self.single_norm(u), ZERO)
 
     def _norm_of_devices(self) -> None:
         t, d = self.t, self.d
@@ -67,14 +66,14 @@ class NormedLanguage(Language):
         return self.norm(self.step(t), self.of_group(t, d, self.elements, self.mesh.size(t)))
 
     def norm_read(self, t: Any, d: Any) -> Any:
-        return z3.If(self.reads_norm, self.has(t, self.fourth(t), d)[self.j], ZERO)
+        return If(self.reads_norm, self.has(t, self.fourth(t), d)[self.j], ZERO)
 
     def amount_of_norm(self) -> Any:
-        return indicator(z3.And(self.s == self.made_norm(self.t, self.d), self.i == self.d))
+        return indicator(And(self.s == self.made_norm(self.t, self.d), self.i == self.d))
 
     def made_norm(self, t: Any, d: Any) -> Any:
         """The name of what a norm is on a device."""
-        return z3.If(self.is_right(t, d), self.state(NORM, self.step(t)), self.state(WRONG, t))
+        return If(self.is_right(t, d), self.state(NORM, self.step(t)), self.state(WRONG, t))
 
 
 class NormLine(Matching):
@@ -110,7 +109,7 @@ class NormLine(Matching):
                 squares.at(e=l.elements),
                 l.group_is_of_elements.at(e=l.elements),
                 l.counted,
-                *(l.names.at(w=w, u=u, m=z3.IntVal(0)) for w, u in ((NORM, now), (WRONG, t))),
+                *(l.names.at(w=w, u=u, m=IntVal(0)) for w, u in ((NORM, now), (WRONG, t))),
                 l.numbered,
                 l.original_is.at(s=made),
             ],
@@ -125,9 +124,7 @@ class NormLine(Matching):
         compares = k.suppose(
             "a_right_norm_compares_equal",
             [t, l.s, l.i, j, d, asks],
-            z3.Implies(
-                z3.And(*right, d == owner, *self.on_a_device), self.compares(t, source, None, now)
-            ),
+            Implies(And(*right, d == owner, *self.on_a_device), self.compares(t, source, None, now)),
         )
         read = self.read("normed", t, source, None, now, [*right, d == owner], compares)
         at = {"asks": d, "j": l.element(e)}

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from proofs.checking import lines
 from proofs.checking.groups import Mesh
 from proofs.checking.lines import MOVES, Line
@@ -44,6 +42,7 @@ from proofs.checking.symbols import (
 )
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Kernel
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class Language:
         self.numbered = k.suppose(
             "lines_are_of_steps",
             [t],
-            z3.And(self.step(t) >= 0, self.step(t) < self.last, m >= 0, m < self.micro_steps),
+            And(self.step(t) >= 0, self.step(t) < self.last, m >= 0, m < self.micro_steps),
         )
 
     @property
@@ -115,20 +114,20 @@ class Language:
 
     def writes_second(self, b: Any) -> Bool:
         """Whether line t is an update, and b the place of the moments."""
-        return z3.And(self.kind(self.t) == UPDATE, b == self.second(self.t))
+        return And(self.kind(self.t) == UPDATE, b == self.second(self.t))
 
     def drops(self, b: Any) -> Bool:
         """Whether line t is a backward, and b the place of its activations."""
-        return z3.And(self.kind(self.t) == BACKWARD, b == self.second(self.t))
+        return And(self.kind(self.t) == BACKWARD, b == self.second(self.t))
 
     def untouched(self, b: Any) -> Bool:
         """Whether line t leaves a place as it is."""
-        return z3.Not(z3.Or(b == self.target(self.t), self.writes_second(b), self.drops(b)))
+        return Not(Or(b == self.target(self.t), self.writes_second(b), self.drops(b)))
 
     def written(self, b: Any, moment: Any, value: Any, dropped: Any, before: Any) -> Any:
         """What is in place b after line t."""
-        kept = z3.If(self.drops(b), dropped, before)
-        return z3.If(self.writes_second(b), moment, z3.If(b == self.target(self.t), value, kept))
+        kept = If(self.drops(b), dropped, before)
+        return If(self.writes_second(b), moment, If(b == self.target(self.t), value, kept))
 
     # --------------------------------------------------------------- a single device
     def _single_device(self) -> None:
@@ -149,7 +148,7 @@ class Language:
         self.trains = k.suppose(
             "the_single_device_trains",
             [u, j],
-            z3.And(
+            And(
                 self.theta(u + 1)[j] == self.next_weight(u, j, *before),
                 self.omega(u + 1)[j] == self.next_moment(u, j, *before),
             ),
@@ -174,7 +173,7 @@ class Language:
         member = self.mesh.member(t, d, c)
         self.everyone = total(k, "everyone", [t, b, d, j], c, self.has(t, b, member)[j])
         self._norm_of_devices()
-        false, true = z3.BoolVal(False), z3.BoolVal(True)
+        false, true = BoolVal(False), BoolVal(True)
         self.gone, self.gone_start, self.gone_next = k.recursion(
             "gone",
             [b],
@@ -187,7 +186,7 @@ class Language:
         self.begin = k.suppose(
             "devices_begin_alike",
             [b, d, j],
-            z3.Implies(z3.Not(self.gone(b, 0)), first == self.begun(*states, first)),
+            Implies(Not(self.gone(b, 0)), first == self.begun(*states, first)),
         )
         update = self.read_by_update(t, d)
         content = Content(
@@ -204,7 +203,7 @@ class Language:
         self.runs = k.suppose(
             "devices_run_the_lines",
             [t, b, d, j],
-            z3.Implies(z3.Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(content)),
+            Implies(Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(content)),
         )
 
     def _norm_of_devices(self) -> None:
@@ -221,9 +220,9 @@ class Language:
 
     def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any) -> Any:
         """What device d has of element j in place b at first."""
-        elsewhere = z3.If(self.mesh.holds(self.b, self.d, self.j), z3.IntVal(0), z3.IntVal(1))
+        elsewhere = If(self.mesh.holds(self.b, self.d, self.j), IntVal(0), IntVal(1))
         at_first = {
-            STARTS[name]: lines.started_on(name, elsewhere, z3.IntVal(0), weight, moment, junk)
+            STARTS[name]: lines.started_on(name, elsewhere, IntVal(0), weight, moment, junk)
             for name in STARTS
         }
         return cases(self.start(self.b), at_first, nothing)
@@ -247,7 +246,7 @@ class Language:
             def at(c: Any) -> Any:
                 if c is lines.ANYONE:
                     return c
-                own = z3.is_expr(c) and c.eq(here)
+                own = c is here
                 return content.at(b, d if own else self.mesh.member(t, d, c))
 
             return at
@@ -284,13 +283,13 @@ class Language:
             self.named(self.what(s), self.time(s), self.which(s)) == s,
         )
         found = self.named(w, u, m)
-        few = z3.If(w == CONTRIBUTION, self.micro_steps, 1)
+        few = If(w == CONTRIBUTION, self.micro_steps, 1)
         self.names = k.suppose(
             "names_are_of_original_values",
             [w, u, m],
-            z3.Implies(
-                z3.And(u >= 0, u <= self.last, m >= 0, m < few),
-                z3.And(
+            Implies(
+                And(u >= 0, u <= self.last, m >= 0, m < few),
+                And(
                     found >= 0,
                     found < self.bound,
                     self.what(found) == w,
@@ -299,20 +298,20 @@ class Language:
                 ),
             ),
         )
-        zero = z3.IntVal(0)
+        zero = IntVal(0)
         self.finite = k.prove(
             "original_values_are_finitely_many",
             self.bound >= 0,
             uses=[self.numbered, self.names.at(w=WEIGHT, u=zero, m=zero)],
         )
         at, of = self.time(s), self.which(s)
-        wrong = z3.If(
+        wrong = If(
             self.kind(at) == BACKWARD,
             self.computed_gradient(at, d)[j],
             self.next_weight(*self.read_by_update(at, d)),
         )
         if self.normed:
-            wrong = z3.If(self.kind(at) == NORM_OF, self.computed_norm(at, d), wrong)
+            wrong = If(self.kind(at) == NORM_OF, self.computed_norm(at, d), wrong)
         own = self.gradient(self.theta(at), self.theta(at), at, of, d)[j]
         values = (self.theta(at)[j], self.omega(at)[j], own, wrong, self.single_norm(at))
         wrong_moment = self.next_moment(*self.read_by_update(at, d))
@@ -343,8 +342,8 @@ class Language:
         self.amounts_run = k.suppose(
             "amounts_run_the_lines",
             [t, b, s, d, i, j],
-            z3.Implies(
-                z3.And(t >= 0, i >= 0, i < self.n),
+            Implies(
+                And(t >= 0, i >= 0, i < self.n),
                 self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
             ),
         )
@@ -354,7 +353,7 @@ class Language:
         self.unknowns_run = k.suppose(
             "unknowns_run_the_lines",
             [t, b, d, j],
-            z3.Implies(t >= 0, self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns)),
+            Implies(t >= 0, self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns)),
         )
 
     def _groups_of_amounts(self) -> None:
@@ -367,7 +366,7 @@ class Language:
         lost = indicator(self.is_lost(t, d, j))
         weight, moment = self.made_states(t, d, j)
         gradient, weight, moment = (
-            indicator(z3.And(s == made, i == d)) for made in (self.made_gradient(t, d), weight, moment)
+            indicator(And(s == made, i == d)) for made in (self.made_gradient(t, d), weight, moment)
         )
         self.of_amounts = Content(
             lambda b, e: self.amount(t, b, s, e, i, j),
@@ -401,9 +400,7 @@ class Language:
     def amount_begun(self) -> Any:
         """How often device d has device i's value s in place b at first."""
         own = self.i == self.d
-        weight, moment = (
-            z3.If(z3.And(own, self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT)
-        )
+        weight, moment = (If(And(own, self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT))
         return self.begun(weight, moment, ZERO, ZERO)
 
     def unknowns_begun(self) -> Any:
@@ -412,7 +409,7 @@ class Language:
 
     def made_gradient(self, t: Any, d: Any) -> Any:
         """The name of what backward computes on a device."""
-        return z3.If(self.is_right(t, d), self.contribution(t), self.state(WRONG, t))
+        return If(self.is_right(t, d), self.contribution(t), self.state(WRONG, t))
 
     def amount_of_norm(self) -> Any:
         """How often device d has device i's value s in a norm of line t."""
@@ -422,14 +419,14 @@ class Language:
         """The names of the weight and the moment that an update computes on a device."""
         wrong, after = (WRONG, WRONG_MOMENT), self.step(t) + 1
         weight, moment = (
-            z3.If(self.is_met(t, d, j), self.state(right, after), self.state(instead, t))
+            If(self.is_met(t, d, j), self.state(right, after), self.state(instead, t))
             for right, instead in zip((WEIGHT, MOMENT), wrong, strict=True)
         )
         return weight, moment
 
     def state(self, what: Any, u: Any) -> Any:
         """The name of a state at a step."""
-        return self.named(what, u, z3.IntVal(0))
+        return self.named(what, u, IntVal(0))
 
     def contribution(self, t: Any) -> Any:
         """The name of what backward computes in a line, if it is right."""
@@ -438,4 +435,4 @@ class Language:
     def is_of_step(self, s: Any, u: Any) -> Bool:
         """Whether a value is a contribution to a step's gradient."""
         m = self.which(s)
-        return z3.And(self.what(s) == CONTRIBUTION, self.time(s) == u, m >= 0, m < self.micro_steps)
+        return And(self.what(s) == CONTRIBUTION, self.time(s) == u, m >= 0, m < self.micro_steps)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import z3
-
 from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
+from proofs.trusted.infix import text
 from proofs.trusted.kernel import Obligation, Theorem
-from proofs.trusted.smtlib import summary
+from proofs.trusted.parts import symbols
 from proofs.trusted.theorem import read
-from psem_model.audit.formulas import implication, in_general, parts, statement, text
+from psem_model.audit.formulas import implication, in_general, parts, statement
+from psem_model.audit.notes import annotated
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted
 from psem_model.text.figures import counted
 from psem_model.text.lines import width, wrapped
@@ -78,15 +78,15 @@ def _defined(result: Result) -> list[Theorem]:
 def _symbols(theorem: Theorem) -> set[tuple[int, str]]:
     """What a theorem speaks of: symbols by kernel and name."""
     record = read(theorem)
-    return {(id(record.kernel), name) for name, _ in summary([*record.given, record.goal]).symbols}
+    return {(id(record.kernel), symbol.name) for symbol in symbols(*record.given, record.goal)}
 
 
 def _head(definition: Theorem) -> tuple[int, str]:
     """The symbol that a definition defines."""
     goal = definition.goal
-    sides = goal.children() if z3.is_eq(goal) else [goal]
-    named = [side for side in sides if side.decl().kind() == z3.Z3_OP_UNINTERPRETED]
-    return id(read(definition).kernel), named[0].decl().name() if named else definition.name
+    sides = goal.args if goal.op == "=" else [goal]
+    named = [side.of.name for side in sides if side.op == "apply"]
+    return id(read(definition).kernel), named[0] if named else definition.name
 
 
 def _title(result: Result) -> Iterator[str]:
@@ -195,7 +195,7 @@ def json_of(result: Result) -> dict[str, Any]:
         for part in _assumed(result, kind)
     ]
     return {
-        **result.json(),
+        **result.outcome.json(),
         "theorems": [_theorem(theorem) for theorem in result.theorems],
         "assumed": assumed,
         "made_from": [_theorem(theorem) for theorem in result.listed],
@@ -236,10 +236,11 @@ def smt_of(result: Result, name: str) -> str:
 
     Raises BadInput, with the nearest name.
     """
-    found = {name_of(theorem, o): o for theorem in result.listed for o in theorem.obligations}
+    asked = [(theorem, o) for theorem in result.listed for o in theorem.obligations]
+    found = {name_of(*each): each for each in asked}
     if not found:
         raise BadInput(f"{result.claim.id} has no obligations: {result.failure}")
-    meant = [known for known, o in found.items() if name in (known, o.name)]
+    meant = [known for known, (_, o) in found.items() if name in (known, o.name)]
     if len(meant) > 1:
         raise BadInput(
             f"obligation of {result.claim.id}: given {quoted(name)}, which {len(meant)} are called; "
@@ -251,4 +252,4 @@ def smt_of(result: Result, name: str) -> str:
             f"obligation of {result.claim.id}: given {quoted(name)}; expected one that "
             f"`psem explain {result.claim.id} --tree` lists{near}"
         )
-    return found[meant[0]].text.rstrip()
+    return annotated(*found[meant[0]]).rstrip()

@@ -11,8 +11,8 @@ MUTANTS = [
     (
         "an update may have been wrong before the first unequal comparison",
         "first_unequal.py",
-        "z3.And(l.kind(t) == UPDATE, z3.Not(l.is_met(t, d, j)))",
-        "z3.BoolVal(False)",
+        "And(l.kind(t) == UPDATE, Not(l.is_met(t, d, j)))",
+        "BoolVal(False)",
     ),
     (
         "a backward may have been wrong before the first unequal comparison",
@@ -29,8 +29,8 @@ MUTANTS = [
     (
         "only the last line before it has been compared",
         "first_unequal.py",
-        "z3.And(before(j), z3.Not(self.off(t, j)))",
-        "z3.Not(self.off(t, j))",
+        "And(before(j), Not(self.off(t, j)))",
+        "Not(self.off(t, j))",
     ),
     (
         "a right backward makes a wrong value",
@@ -77,20 +77,20 @@ MUTANTS = [
     (
         "a norm that adds up anything is right",
         "norms.py",
-        "z3.If(self.is_right(t, d), self.state(NORM, self.step(t)), self.state(WRONG, t))",
+        "If(self.is_right(t, d), self.state(NORM, self.step(t)), self.state(WRONG, t))",
         "self.state(NORM, self.step(t))",
     ),
     (
         "a norm compares its own device's slice only",
         "norms.py",
-        "z3.And(*right, d == owner, *self.on_a_device)",
-        "z3.And(*right, d == owner, d == asks, *self.on_a_device)",
+        "And(*right, d == owner, *self.on_a_device)",
+        "And(*right, d == owner, d == asks, *self.on_a_device)",
     ),
     (
         "a norm compares nothing",
         "norms.py",
-        "z3.And(*right, d == owner, *self.on_a_device), self.compares(t, source, None, now)",
-        "z3.And(*right, d == owner, *self.on_a_device), z3.BoolVal(True)",
+        "And(*right, d == owner, *self.on_a_device), self.compares(t, source, None, now)",
+        "And(*right, d == owner, *self.on_a_device), BoolVal(True)",
     ),
     (
         "an update reads the next step's norm",
@@ -101,14 +101,14 @@ MUTANTS = [
     (
         "an update reads a norm that the single device does not",
         "norms.py",
-        "return z3.If(self.reads_norm, self.single_norm(u), ZERO)",
+        "return If(self.reads_norm, self.single_norm(u), ZERO)",
         "return ZERO",
     ),
     (
         "an update does not compare the norm",
         "every_line.py",
         "[l.kind(t) == UPDATE, at.met, l.reads_norm]",
-        "[l.kind(t) == UPDATE, at.met, z3.BoolVal(False)]",
+        "[l.kind(t) == UPDATE, at.met, BoolVal(False)]",
     ),
     (
         "activations are known after backward drops them",
@@ -125,13 +125,13 @@ MUTANTS = [
     (
         "a weight that one device gets wrong is wrong on all",
         "kept.py",
-        "z3.And(b == l.target(t), l.d == self.off_device)",
+        "And(b == l.target(t), l.d == self.off_device)",
         "b == l.target(t)",
     ),
     (
         "a weight is passed on through what overwrites it",
         "kept.py",
-        "z3.And(l.untouched(b), before(b, l.d))",
+        "And(l.untouched(b), before(b, l.d))",
         "before(b, l.d)",
     ),
     (
