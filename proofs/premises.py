@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import z3
-
 from proofs.trusted.kernel import RESOURCE_LIMIT, SEED, Theorem
-from proofs.trusted.smtlib import Bool, KernelError, Term, summary
+from proofs.trusted.oracle import ask
+from proofs.trusted.smtlib import ForAll
+from proofs.trusted.terms import Bool, KernelError, RealSort, Term, symbols
 from proofs.trusted.theorem import implies, read
 
 GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open
@@ -46,17 +46,17 @@ def conditions(theorem: Theorem) -> list[Bool]:
 def premises_of(goal: Bool) -> tuple[list[Bool], Bool]:
     """Of p => (q => r): what p and q say one by one, and r."""
     said: list[Bool] = []
-    while z3.is_implies(goal):
-        said += conjuncts(goal.arg(0))
-        goal = goal.arg(1)
+    while goal.op == "=>":
+        premise, goal = goal.args
+        said += conjuncts(premise)
     return said, goal
 
 
 def conjuncts(formula: Bool) -> list[Bool]:
     """What a formula says one by one."""
-    if not z3.is_and(formula):
+    if formula.op != "and":
         return [formula]
-    return [part for each in formula.children() for part in conjuncts(each)]
+    return [part for each in formula.args for part in conjuncts(each)]
 
 
 def hypotheses(theorems: Iterable[Theorem]) -> list[Theorem]:
@@ -64,24 +64,23 @@ def hypotheses(theorems: Iterable[Theorem]) -> list[Theorem]:
     return [part for part in made_from(theorems) if read(part).rule in ("hypothesis", "axiom")]
 
 
-def closed(hypothesis: Theorem) -> Bool:
+def closed(hypothesis: Theorem) -> Bool | ForAll:
     """What it says, for all values of its variables."""
     free, said = variables(hypothesis), read(hypothesis).goal
-    return z3.ForAll(free, said) if free else said
+    return ForAll(tuple(free), said) if free else said
 
 
 def variables(hypothesis: Theorem) -> list[Term]:
     """Those of which a hypothesis speaks for all values."""
     record = read(hypothesis)
     fixed = frozenset().union(*(h.fixed for h in record.under))
-    said = summary([record.goal])
-    free = record.kernel._variables & said.constants - fixed
-    return [symbol() for name, symbol in sorted(said.symbols, key=lambda s: s[0]) if name in free]
+    found = (s for s in symbols(record.goal) if not s.takes and s.name not in fixed)
+    return [s() for s in sorted(found, key=str) if s.name in record.kernel._variables]
 
 
-def glance(formulas: Sequence[Bool], limit: int = GLANCE, seed: int = SEED) -> str:
+def glance(formulas: Sequence[Bool | ForAll], limit: int = GLANCE, seed: int = SEED) -> str:
     """Whether formulas can hold together, if that is soon seen: sat, unsat or unknown."""
-    return _checked(z3.SimpleSolver(), formulas, limit, seed)
+    return ask(formulas, limit, seed, simple=True).said
 
 
 def answer(formulas: Sequence[Bool]) -> str:
@@ -90,25 +89,15 @@ def answer(formulas: Sequence[Bool]) -> str:
         said = glance(formulas, seed=seed)
         if said != "unknown":
             return said
-    if _checked(z3.SimpleSolver(), [*formulas, *all_are(0, formulas)], RESOURCE_LIMIT, SEED) == "sat":
+    if glance([*formulas, *all_are(0, formulas)], RESOURCE_LIMIT) == "sat":
         return "sat"
-    return _checked(z3.Solver(), formulas, RESOURCE_LIMIT, SEED)
+    return ask(formulas, RESOURCE_LIMIT, SEED).said
 
 
 def all_are(value: int, formulas: Sequence[Bool]) -> list[Bool]:
     """That all real variables have a value: products are then easy to satisfy, if they can be."""
-    numbers = [symbol for _, symbol in summary(formulas).symbols if _is_number(symbol)]
-    return [symbol() == value for symbol in sorted(numbers, key=lambda symbol: symbol.name())]
-
-
-def _is_number(symbol: z3.FuncDeclRef) -> bool:
-    return symbol.arity() == 0 and symbol.range() == z3.RealSort()
-
-
-def _checked(solver: z3.Solver, formulas: Sequence[Bool], limit: int, seed: int) -> str:
-    solver.set(rlimit=limit, random_seed=seed)
-    solver.add(*formulas)
-    return str(solver.check())
+    numbers = [s for s in symbols(*formulas) if not s.takes and s.gives == RealSort()]
+    return [symbol() == value for symbol in sorted(numbers, key=str)]
 
 
 def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:

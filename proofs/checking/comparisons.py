@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import z3
-
 from proofs.checking.form_needs import ABSENT, CANCELLED, ONCE, RULES, SAME_ON_ALL, SUMMED, FormNeeds
 from proofs.checking.form_parts import COUNT, occurs
 from proofs.checking.lines import FIRST, MOVES, OWNER
@@ -27,6 +25,7 @@ from proofs.checking.symbolic_schedule import (
 )
 from proofs.claim import claim
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
 
 
 class Comparisons(FormNeeds):
@@ -89,15 +88,15 @@ class Comparisons(FormNeeds):
         compares = k.suppose(
             name,
             [*at, l.s, f, p],
-            z3.Implies(z3.And(*when(where), self.there_are(f, p)), z3.And(*equal)),
+            Implies(And(*when(where), self.there_are(f, p)), And(*equal)),
         )
         on = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), l.mesh.holds(l.b, l.d, l.j))
-        there = z3.And(*when(on), *self.on_a_device)
+        there = And(*when(on), *self.on_a_device)
         holds = [l.mesh.holds_is] if occurs(on.holds, there) else []
         alike = [self.as_amounts(f"{name}_{i}", *read) for i, read in enumerate(reads)]
         return k.prove(
             f"amounts_where_{name}",
-            z3.Implies(there, z3.And(*(self.compares(*read) for read in reads))),
+            Implies(there, And(*(self.compares(*read) for read in reads))),
             (),
             [compares.at(**self.here), self.are_there, *holds, *alike],
         )
@@ -130,15 +129,13 @@ class Comparisons(FormNeeds):
                 equal = self.form_equals_state(f, self.here["p"], t, b, odd, state)
                 defined = self.form_equals_state_is.at(s=odd, m=state, **self.here)
                 wanted = ZERO
-            shows_it = z3.If(
-                self.is_state(odd), z3.IntVal(0), self.shown_by(d, l.owner(j), wanted, *form)
-            )
+            shows_it = If(self.is_state(odd), IntVal(0), self.shown_by(d, l.owner(j), wanted, *form))
             who = self.contributor
             found.append(
                 k.prove(
                     f"forms_of_{name}_that_compare_unequal_differ",
                     l.has(t, b, d)[j] != right,
-                    [*self.met_here(), who == shows_it, z3.Not(equal)],
+                    [*self.met_here(), who == shows_it, Not(equal)],
                     [
                         differs,
                         defined,
@@ -151,7 +148,7 @@ class Comparisons(FormNeeds):
                             for rule in (SAME_ON_ALL if state is not None else (CANCELLED,))
                         ),
                         l.mesh.some,
-                        *([] if what is None else [l.names.at(w=what, m=z3.IntVal(0))]),
+                        *([] if what is None else [l.names.at(w=what, m=IntVal(0))]),
                     ],
                 )
             )
@@ -160,16 +157,16 @@ class Comparisons(FormNeeds):
     def before_the_first(self) -> Theorem:
         """As long as all comparisons come out equal, no wrong value is anywhere."""
         l, k, t, b, s, f = self.l, self.k, self.l.t, self.l.b, self.l.s, self.l.f
-        met = [l.met(z3.IntVal(g), z3.IntVal(q), t) for g in FIRSTS for q in PLACES.values()]
+        met = [l.met(IntVal(g), IntVal(q), t) for g in FIRSTS for q in PLACES.values()]
         equal, _, equal_next = k.recursion(
             "all_compare_equal",
             [],
             t,
-            z3.BoolVal(True),
-            lambda before: z3.And(
+            BoolVal(True),
+            lambda before: And(
                 before(),
-                z3.Implies(l.kind(t) == BACKWARD, l.right(t)),
-                z3.Implies(l.kind(t) == UPDATE, z3.And(*met)),
+                Implies(l.kind(t) == BACKWARD, l.right(t)),
+                Implies(l.kind(t) == UPDATE, And(*met)),
             ),
         )
         zeros = {str(v): ZERO for v in (*l.x, *l.z)}
@@ -178,19 +175,19 @@ class Comparisons(FormNeeds):
         for move in MOVES:
             for g in FIRSTS:
                 said = [l.after_is[move.name, True].at(op=o, f=g, **zeros) for o in COUNT]
-                nothing += [each.goal.arg(0) == 0 for each in said]
+                nothing += [each.goal.args[0] == 0 for each in said]
                 uses += said
         of_nothing = l.proved("lines_make_nothing_of_nothing", nothing, uses)
-        zero = z3.IntVal(0)
+        zero = IntVal(0)
 
         def none(b: Any, s: Any, f: Any) -> Bool:
-            return z3.And(*(c == 0 for c in l.form(t, b, s, f)))
+            return And(*(c == 0 for c in l.form(t, b, s, f)))
 
         no_form = k.induct(
             "no_form_is_wrong_yet",
             t,
             none(b, s, f),
-            [l.last >= 0, equal(t), self.is_wrong(s), z3.Or(f == OWNER, f == FIRST)],
+            [l.last >= 0, equal(t), self.is_wrong(s), Or(f == OWNER, f == FIRST)],
             base=[
                 *(l.coefficient_start.at(op=o) for o in COUNT),
                 *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
@@ -211,7 +208,7 @@ class Comparisons(FormNeeds):
         nobody = [ZERO for _ in COUNT]
         return k.prove(
             "nothing_is_wrong_yet",
-            z3.Not(self.faulty(t, b, d, j)),
+            Not(self.faulty(t, b, d, j)),
             [t >= 0, t <= l.last, equal(t)],
             [
                 self.faulty_found,

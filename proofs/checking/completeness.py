@@ -5,13 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import z3
-
 from proofs.checking.witnesses import Broken, broken_schedules
 from proofs.claim import claim
 from proofs.language.type_system import AXIS, OPERATORS, kinds, name, one_axis
 from proofs.tools.sums import closed_form
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And, If, Implies, IntSort, RealSort, RealVal, ToReal
 from spec.checking.forms import Forms
 from spec.checking.verdict import check
 from spec.checking.words import Symbol
@@ -44,8 +43,8 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
     """On each kind of device an operator gives 1 for a single contribution it reads, 0 for others."""
     axis = one_axis(k)
     d = k.integers("d")
-    p = k.fixed("p", z3.IntSort())  # the device that contributes 1
-    only: PerDevice = lambda v: z3.If(v[AXIS] == p, z3.RealVal(1), z3.RealVal(0))  # noqa: E731
+    p = k.fixed("p", IntSort())  # the device that contributes 1
+    only: PerDevice = lambda v: If(v[AXIS] == p, RealVal(1), RealVal(0))  # noqa: E731
     meaning = axis.meaning(operator, only)({AXIS: d})
     uses = []
     if axis.sums:
@@ -54,18 +53,18 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
             k,
             "a_single_contribution_sums_to_one",
             axis.sums[-1],
-            z3.If(p < i, z3.RealVal(1), z3.RealVal(0)),
+            If(p < i, RealVal(1), RealVal(0)),
             given=[p >= 0],
         )
         uses = [one.at(**{str(i): axis.n})]
     named = (0, 1)
     sources: dict[Any, Any] = {who: p == axis.place(who) for who in named}
-    elsewhere = z3.And(*(p != axis.place(who) for who in named))
-    sources |= {Source.SELF: z3.And(elsewhere, p == d), Source.REST: z3.And(elsewhere, p != d)}
+    elsewhere = And(*(p != axis.place(who) for who in named))
+    sources |= {Source.SELF: And(elsewhere, p == d), Source.REST: And(elsewhere, p != d)}
     claims = [
-        z3.Implies(
-            z3.And(at, there),
-            meaning == z3.RealVal(1 if source in reads(operator, place, named) else 0),
+        Implies(
+            And(at, there),
+            meaning == RealVal(1 if source in reads(operator, place, named) else 0),
         )
         for place, at in kinds(axis, d, named).items()
         for source, there in sources.items()
@@ -74,38 +73,38 @@ def _probed(k: Kernel, operator: Operator) -> Theorem:
     apart = [axis.owner != axis.other] if operator != SUM else []
     inside = [p >= 0, p < axis.n] if uses else []
     words = f"{name(operator)}_shows_its_coefficients"
-    return k.prove(words, z3.And(*claims), [*inside, *apart], uses)
+    return k.prove(words, And(*claims), [*inside, *apart], uses)
 
 
 def _counted(k: Kernel, operator: Operator) -> Theorem:
     """Of a value that all devices have alike an operator gives each its coefficient times as much."""
     axis = one_axis(k)
     d = k.integers("d")
-    meaning = axis.meaning(operator, lambda _: z3.RealVal(1))({AXIS: d})
+    meaning = axis.meaning(operator, lambda _: RealVal(1))({AXIS: d})
     uses = []
     if axis.sums:
         ones = axis.sums[-1]
-        number = closed_form(k, "ones_sum_to_their_number", ones, z3.ToReal(ones.index))
+        number = closed_form(k, "ones_sum_to_their_number", ones, ToReal(ones.index))
         uses = [number.at(**{str(ones.index): axis.n})]
     named, nothing_runs = (0, 1), Schedule((AXIS,), (), (), ())
     forms = Forms(nothing_runs, {AXIS: axis.n}, 1, MIXED_ADAM, None, {AXIS: named[1]}, True)
     forms.same = lambda a, b: a is b
     value: NormalForm = {(Symbol("weight", 0), (operator,)): 1}
     claims = [
-        z3.Implies(at, meaning == sum(forms.at(value, (place,)).values(), z3.RealVal(0)))
+        Implies(at, meaning == sum(forms.at(value, (place,)).values(), RealVal(0)))
         for place, at in kinds(axis, d, named).items()
     ]
     given = [axis.owner != axis.other] if isinstance(operator.to, int) else []
     given += [axis.n >= 1] if uses else []
-    return k.prove(f"{name(operator)}_counts_equal_values", z3.And(*claims), given, uses)
+    return k.prove(f"{name(operator)}_counts_equal_values", And(*claims), given, uses)
 
 
 def _axes_factor(k: Kernel) -> Theorem:
     """What is constant along an axis passes through its operators: axes can be probed one by one."""
     axis = one_axis(k)
     d = k.integers("d")
-    factor = k.fixed("factor", z3.RealSort())
-    x = k.function("x", z3.IntSort(), z3.RealSort())
+    factor = k.fixed("factor", RealSort())
+    x = k.function("x", IntSort(), RealSort())
     value: PerDevice = lambda v: x(v[AXIS])  # noqa: E731
     scaled: PerDevice = lambda v: factor * x(v[AXIS])  # noqa: E731
     uses, claims = [], []
@@ -127,7 +126,7 @@ def _axes_factor(k: Kernel) -> Theorem:
                 ).at(**{str(i): axis.n})
             )
         claims.append(two == factor * one)
-    return k.prove("factors_pass_through", z3.And(*claims), [axis.n >= 1], uses)
+    return k.prove("factors_pass_through", And(*claims), [axis.n >= 1], uses)
 
 
 def _diverges(k: Kernel, broken: Broken) -> Theorem:
@@ -147,7 +146,7 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
 
     def unknown(what: str, *index: Any) -> Any:
         if what == "tokens":  # a count is a whole number
-            return z3.RealVal(tokens(*index))
+            return RealVal(tokens(*index))
         key = symbol(what, *index)
         if key not in unknowns:
             unknowns[key] = k.reals(key)
@@ -155,7 +154,7 @@ def _diverges(k: Kernel, broken: Broken) -> Theorem:
 
     options: dict[str, Any] = {"steps": broken.steps, "micro_steps": broken.micro_steps, "elements": 2}
     kept = list(run(broken.schedule, sizes, data=unknown, **options))
-    claim = z3.And(*(has == single for copies in kept for has, single in copies.pairs()))
+    claim = And(*(has == single for copies in kept for has, single in copies.pairs()))
 
     def replay(**values: Fraction) -> bool:
         def known(what: str, *index: Any) -> int | Fraction:

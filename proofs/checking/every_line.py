@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import z3
-
 from proofs.checking import lines
 from proofs.checking.lines import MOVES
 from proofs.checking.matching import Matching, Where
@@ -27,6 +25,7 @@ from proofs.checking.symbolic_schedule import (
     cases,
 )
 from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 
 KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
 
@@ -57,7 +56,7 @@ class EveryLine(Matching):
         made = l.made_gradient(t, d)
         names = (
             l.names.at(w=CONTRIBUTION, u=now, m=l.micro(t)),
-            l.names.at(w=WRONG, u=t, m=z3.IntVal(0)),
+            l.names.at(w=WRONG, u=t, m=IntVal(0)),
         )
         given = [t >= 0, l.kind(t) == BACKWARD]
         target = l.target(t)
@@ -110,7 +109,7 @@ class EveryLine(Matching):
                 f"a_new_{name}", t + 1, place, made, [*given, *other], l.amounts_run.at(b=place)
             )
             names = (
-                l.names.at(w=w, u=u, m=z3.IntVal(0)) for w, u in zip(kinds, (now + 1, t), strict=True)
+                l.names.at(w=w, u=u, m=IntVal(0)) for w, u in zip(kinds, (now + 1, t), strict=True)
             )
             found.append(
                 k.prove(
@@ -156,11 +155,11 @@ class EveryLine(Matching):
             device = self.wrong_device(time, b)
             return {"d": device, "j": self.wrong_element(time, b, device)}
 
-        first, after = z3.IntVal(0), t + 1
+        first, after = IntVal(0), t + 1
         return k.induct(
             "nothing_known_is_wrong",
             t,
-            z3.Not(self.wrong(t, b)),
+            Not(self.wrong(t, b)),
             [t <= l.last],
             base=[
                 self.found.at(t=first),
@@ -178,19 +177,19 @@ class EveryLine(Matching):
     def _begins(self) -> Theorem:
         """What places hold at first is what they stand for."""
         l, k, (_, b, s, d, i, j) = self.l, self.k, self.variables()
-        zero = z3.IntVal(0)
+        zero = IntVal(0)
 
         def one_of(word: str) -> Bool:
-            return z3.Or(*(l.start(b) == STARTS[name] for name in STARTS if word in name))
+            return Or(*(l.start(b) == STARTS[name] for name in STARTS if word in name))
 
-        state = z3.If(one_of("Moment"), l.state(MOMENT, 0), l.state(WEIGHT, 0))
-        empty = z3.Or(one_of("Zero"), l.start(b) == NOTHING)
-        holds = z3.And(z3.Not(empty), z3.Or(z3.Not(one_of("slices")), l.mesh.holds(b, d, j)))
+        state = If(one_of("Moment"), l.state(MOMENT, 0), l.state(WEIGHT, 0))
+        empty = Or(one_of("Zero"), l.start(b) == NOTHING)
+        holds = And(Not(empty), Or(Not(one_of("slices")), l.mesh.holds(b, d, j)))
         value = l.original(state, d, j)
         shares = k.induct(
             "shares_at_first",
             i,
-            self.shares(zero, b, s, d, j, i) == z3.If(z3.And(s == state, d < i, holds), value, ZERO),
+            self.shares(zero, b, s, d, j, i) == If(And(s == state, d < i, holds), value, ZERO),
             [d >= 0],
             base=[self.shares.start.at(t=zero)],
             step=[
@@ -203,14 +202,14 @@ class EveryLine(Matching):
         stands = k.induct(
             "what_places_stand_for_at_first",
             s,
-            self.stands_for(zero, b, d, j, s) == z3.If(z3.And(state < s, holds), value, ZERO),
+            self.stands_for(zero, b, d, j, s) == If(And(state < s, holds), value, ZERO),
             self.on_a_device,
             base=[self.stands_for.start.at(t=zero), *names, l.numbered],
             step=[self.stands_for.next.at(t=zero), shares.at(i=l.n)],
         )
         return k.prove(
             "it_holds_at_first",
-            z3.Implies(self.knows(zero, b), self.is_right(zero, b)),
+            Implies(self.knows(zero, b), self.is_right(zero, b)),
             self.on_a_device,
             [
                 stands.at(s=l.bound),
@@ -257,6 +256,6 @@ class EveryLine(Matching):
         return k.prove(
             "accepted_schedules_match",
             l.has(end, b, d)[j] == cases(kept(b), single, ZERO),
-            [*self.on_a_device, *step, z3.Or(*(z3.And(*copy) for copy in copies.values()))],
+            [*self.on_a_device, *step, Or(*(And(*copy) for copy in copies.values()))],
             [*found, always.at(t=end)],
         )

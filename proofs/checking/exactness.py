@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import z3
-
 from proofs.checking.every_line import EveryLine
 from proofs.checking.symbolic_schedule import (
     CONTRIBUTION,
@@ -30,6 +28,7 @@ from proofs.checking.symbolic_schedule import (
 from proofs.claim import claim
 from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or, substitute
 
 
 class Exactness(EveryLine):
@@ -41,30 +40,30 @@ class Exactness(EveryLine):
         self.odd, self.contributor = (k.fixed(name, INT) for name in ("odd", "contributor"))
         self.linear, self.scheduled = self._model()
         self.one_name = k.suppose(
-            "states_have_one_name", [s], z3.Implies(self.is_state(s), l.which(s) == 0)
+            "states_have_one_name", [s], Implies(self.is_state(s), l.which(s) == 0)
         )
-        fault = z3.And(i >= 0, i < l.n, l.amount(t, b, s, d, i, j) != 0)
+        fault = And(i >= 0, i < l.n, l.amount(t, b, s, d, i, j) != 0)
         of_device, self.fault_of, self.fault_shown, self.fault_found = k.choose(
             "has_a_fault_of", [t, b, s, d, j], i, fault
         )
         self.faulty, self.fault, self.faulty_shown, self.faulty_found = k.choose(
-            "has_a_fault", [t, b, d, j], s, z3.And(self.is_wrong(s), of_device(t, b, s, d, j))
+            "has_a_fault", [t, b, d, j], s, And(self.is_wrong(s), of_device(t, b, s, d, j))
         )
         self.values_are = self._values()
 
     def is_wrong(self, s: Any) -> Bool:
         """Whether an original value is what a line computed of other values than it should."""
-        return z3.Or(self.l.what(s) == WRONG, self.l.what(s) == WRONG_MOMENT)
+        return Or(self.l.what(s) == WRONG, self.l.what(s) == WRONG_MOMENT)
 
     def _is_odd(self, what: Any, u: Any) -> Bool:
         """Whether the odd value is of a kind and a step."""
-        return z3.And(self.l.what(self.odd) == what, self.l.time(self.odd) == u)
+        return And(self.l.what(self.odd) == what, self.l.time(self.odd) == u)
 
     def _model(self) -> tuple[Theorem, Theorem]:
         """Gradients that do not depend on the weights, and states that do not depend on gradients."""
         l, k, u, m, i, j = self.l, self.k, self.l.u, self.l.m, self.l.i, self.l.j
         view, activations = k.constant("read_view", ROW), k.constant("read_activations", ROW)
-        here = z3.And(self._is_odd(CONTRIBUTION, u), m == l.which(self.odd), i == self.contributor)
+        here = And(self._is_odd(CONTRIBUTION, u), m == l.which(self.odd), i == self.contributor)
         linear = k.suppose(
             "the_loss_is_linear",
             [view, activations, u, m, i, j],
@@ -73,7 +72,7 @@ class Exactness(EveryLine):
         scheduled = k.suppose(
             "the_optimizer_follows_a_schedule",
             [u, j],
-            z3.And(
+            And(
                 l.theta(u)[j] == indicator(self._is_odd(WEIGHT, u)),
                 l.omega(u)[j] == indicator(self._is_odd(MOMENT, u)),
             ),
@@ -83,13 +82,13 @@ class Exactness(EveryLine):
     def _values(self) -> Theorem:
         """The odd value is 1 where it is, all others are 0."""
         l, k, s, d, j, odd = self.l, self.k, self.l.s, self.l.d, self.l.j, self.odd
-        here = z3.And(s == odd, z3.Or(self.is_state(odd), d == self.contributor))
+        here = And(s == odd, Or(self.is_state(odd), d == self.contributor))
         weights = l.theta(l.time(s))
         own = {"read_view": weights, "read_activations": weights}
         return k.prove(
             "one_value_is_odd",
             l.original(s, d, j) == indicator(here),
-            [z3.Not(self.is_wrong(s))],
+            [Not(self.is_wrong(s))],
             [
                 l.original_is,
                 self.linear.at(u=l.time(s), m=l.which(s), i=d, **own),
@@ -102,15 +101,15 @@ class Exactness(EveryLine):
         """A place stands for how often the device has the odd value: it has nothing of all others."""
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
         odd, contributor = self.odd, self.contributor
-        given = [z3.Not(self.faulty(t, b, d, j))]
+        given = [Not(self.faulty(t, b, d, j))]
         once = l.amount(t, b, s, d, contributor, j)
         state = self.is_state(odd)
-        of_it = z3.If(state, self.seen(t, b, s, d, j, i), z3.If(contributor < i, once, ZERO))
+        of_it = If(state, self.seen(t, b, s, d, j, i), If(contributor < i, once, ZERO))
         value = l.original(s, i, j)
         shares = k.induct(
             "shares_of_the_odd_value",
             i,
-            self.shares(t, b, s, d, j, i) == z3.If(s == odd, of_it, ZERO),
+            self.shares(t, b, s, d, j, i) == If(s == odd, of_it, ZERO),
             [*given, i <= l.n, contributor >= 0],
             base=[self.shares.start, self.seen.start],
             step=[
@@ -126,11 +125,11 @@ class Exactness(EveryLine):
                 self.times_is.at(multiple=l.amount(t, b, s, d, i, j), multiplied=ONE),
             ],
         )
-        found = z3.If(state, self.seen(t, b, odd, d, j, l.n), l.amount(t, b, odd, d, contributor, j))
+        found = If(state, self.seen(t, b, odd, d, j, l.n), l.amount(t, b, odd, d, contributor, j))
         return k.induct(
             "places_stand_for_the_odd_value",
             s,
-            self.stands_for(t, b, d, j, s) == z3.If(odd < s, found, ZERO),
+            self.stands_for(t, b, d, j, s) == If(odd < s, found, ZERO),
             [*given, odd >= 0, contributor >= 0, contributor < l.n],
             base=[self.stands_for.start],
             step=[self.stands_for.next, shares.at(i=l.n)],
@@ -145,15 +144,15 @@ class Exactness(EveryLine):
         alone = k.induct(
             "the_odd_value_of_all_devices",
             i,
-            l.all(s, j, i) == indicator(z3.And(s == odd, contributor < i)),
-            [z3.Not(self.is_wrong(s)), z3.Not(self.is_state(s)), contributor >= 0],
+            l.all(s, j, i) == indicator(And(s == odd, contributor < i)),
+            [Not(self.is_wrong(s)), Not(self.is_state(s)), contributor >= 0],
             base=[l.all.start],
             step=[l.all.next, self.values_are.at(d=i)],
         )
         nothing = k.induct(
             "the_whole_gradient_of_the_model",
             s,
-            self.of_step(u, j, s) == indicator(z3.And(odd < s, of_step)),
+            self.of_step(u, j, s) == indicator(And(odd < s, of_step)),
             [odd >= 0, contributor >= 0, contributor < l.n],
             base=[self.of_step.start],
             step=[self.of_step.next, alone.at(i=l.n)],
@@ -168,7 +167,7 @@ class Exactness(EveryLine):
             state = None if what is None else l.state(what, u)
             at = {"s": odd, "i": contributor}
             compares = self.compares(t, b, state, u)
-            unequal = z3.Not(z3.substitute(compares, (s, odd), (i, contributor)))
+            unequal = Not(substitute(compares, (s, odd), (i, contributor)))
             return k.prove(
                 f"{name}_that_compare_unequal_differ",
                 l.has(t, b, d)[j] != right,
@@ -177,7 +176,7 @@ class Exactness(EveryLine):
             )
 
         def state(name: str, what: Any, row: Any) -> Theorem:
-            return differs(name, what, row[j], [*named, l.names.at(w=what, m=z3.IntVal(0))])
+            return differs(name, what, row[j], [*named, l.names.at(w=what, m=IntVal(0))])
 
         return (
             state("weights", WEIGHT, l.theta(u)),
@@ -197,7 +196,7 @@ class Exactness(EveryLine):
             *(l.t >= 0, l.t <= l.last, l.u >= 0, l.u <= l.last, odd >= 0, odd < l.bound),
             *self.on_a_device,
             self.knows(l.t, l.b),
-            z3.Not(self.faulty(l.t, l.b, l.d, l.j)),
+            Not(self.faulty(l.t, l.b, l.d, l.j)),
         ]
 
 
@@ -229,7 +228,7 @@ def _each_sample_is_contributed_once(k: Kernel) -> Theorem:
     devices, micro_steps = k.fixed("devices", INT), k.fixed("micro_steps", INT)
     device_of, micro_of = k.function("device_of", INT, INT), k.function("micro_step_of", INT, INT)
     placed = [
-        k.suppose(f"each_sample_has_one_{name}", [x], z3.And(of(x) >= 0, of(x) < count))
+        k.suppose(f"each_sample_has_one_{name}", [x], And(of(x) >= 0, of(x) < count))
         for name, of, count in (
             ("device", device_of, devices),
             ("micro_step", micro_of, micro_steps),
@@ -239,7 +238,7 @@ def _each_sample_is_contributed_once(k: Kernel) -> Theorem:
     share, in_steps, whole, by_steps = partition(
         k, "micro_step", m, x, micro_of, placed[1], micro_steps, sample(x)
     )
-    mine = z3.If(micro_of(x) == m, sample(x), ZERO)
+    mine = If(micro_of(x) == m, sample(x), ZERO)
     _, of_devices, step, by_devices = partition(
         k, "device", i, x, device_of, placed[0], devices, mine, [m]
     )

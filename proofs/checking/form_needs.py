@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import z3
-
 from proofs.checking import lines
 from proofs.checking.exactness import Exactness
 from proofs.checking.form_parts import CASES, literal
@@ -30,7 +28,18 @@ from proofs.checking.symbolic_schedule import (
     place_of,
 )
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.smtlib import KernelError
+from proofs.trusted.terms import (
+    And,
+    BoolVal,
+    If,
+    Implies,
+    IntVal,
+    KernelError,
+    Not,
+    Or,
+    RealVal,
+    ToReal,
+)
 from spec.checking.words import Symbol
 from spec.devices.operators import KEEP, OTHER, Offset
 
@@ -119,7 +128,7 @@ class FormNeeds(Exactness):
                 for g in FIRSTS
             )
             body = either(
-                f, {g: cases(p, at, z3.BoolVal(True)) for g, at in zip(FIRSTS, of_place, strict=True)}
+                f, {g: cases(p, at, BoolVal(True)) for g, at in zip(FIRSTS, of_place, strict=True)}
             )
             self.rules[rule], self.rule_is[rule] = k.define(f"is_{rule}", [f, p, *l.x], body)
         self.wanted = k.reals("wanted")
@@ -140,16 +149,16 @@ class FormNeeds(Exactness):
     # ---------------------------------------------------------------- where there are devices
     def exists(self, f: int, place: Offset) -> Bool:
         """Whether there are devices at a place."""
-        return self.l.size > len(NAMED[f]) if place is OTHER else z3.BoolVal(place in NAMED[f])
+        return self.l.size > len(NAMED[f]) if place is OTHER else BoolVal(place in NAMED[f])
 
     def _exists_at(self, f: Any, p: Any) -> Bool:
         """Whether there are devices at a place that is a term."""
         at = {
-            g: cases(p, {PLACES[q]: self.exists(g, q) for q in (*NAMED[g], OTHER)}, z3.BoolVal(False))
+            g: cases(p, {PLACES[q]: self.exists(g, q) for q in (*NAMED[g], OTHER)}, BoolVal(False))
             for g in FIRSTS
         }
-        enough = z3.Or(f == OWNER, self.l.size > FIRST)
-        return z3.And(enough, either(f, at))
+        enough = Or(f == OWNER, self.l.size > FIRST)
+        return And(enough, either(f, at))
 
     # ------------------------------------------------------------------ what is known
     def _known(self) -> Bool:
@@ -160,9 +169,9 @@ class FormNeeds(Exactness):
             form = lines.form(UNKNOWN, masked(self.l.x, f))
             found = []
             for place in (*NAMED[f], OTHER):
-                seen = [z3.Implies(there, v == 0) for there, v in checker.sees(form, place)]
-                found.append(z3.Implies(self.l.p == PLACES[place], z3.And(*seen)))
-            by_first[f] = z3.And(*found)
+                seen = [Implies(there, v == 0) for there, v in checker.sees(form, place)]
+                found.append(Implies(self.l.p == PLACES[place], And(*seen)))
+            by_first[f] = And(*found)
         return either(self.l.f, by_first)
 
     def _counted(self, known_at_is: Theorem) -> Theorem:
@@ -175,7 +184,7 @@ class FormNeeds(Exactness):
                 self.l.part_is.at(f=f, p=p, **self.l.viewed(self.l.alike)),
             )
             enough = self.l.size >= len({d, owner, 0})
-            parts.append(z3.Implies(z3.And(said.goal.arg(0), enough), part.goal.arg(0) == 0))
+            parts.append(Implies(And(said.goal.args[0], enough), part.goal.args[0] == 0))
             uses += [said, part]
         return self.l.proved("what_is_known_counts_nothing", parts, uses)
 
@@ -191,7 +200,7 @@ class FormNeeds(Exactness):
                     if set(compared) != {OWNER} | set(() if need.of_slices else (*NAMED[f], OTHER)):
                         raise KernelError(f"{need.name} is not compared at every place it is needed at")
                     for place, said in compared.items():
-                        if not z3.eq(found.setdefault((rule, f, place), said), said):
+                        if found.setdefault((rule, f, place), said) is not said:
                             raise KernelError(
                                 f"{need.name}: {symbol} is not compared as by other needs"
                             )
@@ -200,7 +209,7 @@ class FormNeeds(Exactness):
     def _candidates(self, d: int, owner: int) -> Iterator[tuple[Bool, Sequence[Any]]]:
         """In a case that stands for others, who may have a value alone: if there is one, its views."""
         for c in (d, owner, 0):
-            yield z3.BoolVal(True), [z3.RealVal(int(v)) for v in (c == d, 1, c == owner, c == 0)]
+            yield BoolVal(True), [RealVal(int(v)) for v in (c == d, 1, c == owner, c == 0)]
         yield self.l.size > len({d, owner, 0}), (ZERO, ONE, ZERO, ZERO)
 
     def _means(self, rule: str) -> Theorem:
@@ -212,28 +221,28 @@ class FormNeeds(Exactness):
             f, p = literal(first_of, owner), literal(place_of, d, owner)
             said = self.rule_is[rule].at(f=f, p=p)
             uses.append(said)
-            seen = [(z3.BoolVal(True), l.alike)] if rule in SAME_ON_ALL else self._candidates(d, owner)
+            seen = [(BoolVal(True), l.alike)] if rule in SAME_ON_ALL else self._candidates(d, owner)
             right = []
             for there, views in seen:
                 part = l.part_is.at(f=f, p=p, **l.viewed(views))
                 uses.append(part)
-                right.append(z3.Implies(there, part.goal.arg(0) == amount))
+                right.append(Implies(there, part.goal.args[0] == amount))
             enough = l.size >= len({d, owner, 0})
-            parts.append(z3.Implies(enough, said.goal.arg(0) == z3.And(*right)))
+            parts.append(Implies(enough, said.goal.args[0] == And(*right)))
         return l.proved(f"what_is_{rule}", parts, uses)
 
     def _shown_by(self) -> tuple[Any, Theorem]:
         """A device whose value alone shows that a form has another amount than is wanted."""
         l, d, i = self.l, self.l.d, self.l.i  # i is the owner here
         at = first_of(i), place_of(d, i)
-        found = z3.If(
-            z3.And(i != 1, d != 1),
-            z3.IntVal(1),
-            z3.If(z3.And(i != 2, d != 2), z3.IntVal(2), z3.IntVal(3)),
+        found = If(
+            And(i != 1, d != 1),
+            IntVal(1),
+            If(And(i != 2, d != 2), IntVal(2), IntVal(3)),
         )
-        for device in (z3.IntVal(0), i, d):
+        for device in (IntVal(0), i, d):
             views = (indicator(device == d), ONE, indicator(device == i), indicator(device == 0))
-            found = z3.If(l.part(*at, *l.x, *views) != self.wanted, device, found)
+            found = If(l.part(*at, *l.x, *views) != self.wanted, device, found)
         return self.k.define("shown_by", [d, i, self.wanted, *l.x], found)
 
     def shows(self, rule: str) -> Theorem:
@@ -245,8 +254,8 @@ class FormNeeds(Exactness):
         at = first_of(i), place_of(d, i)
         return self.k.prove(
             f"somebody_shows_{rule}",
-            z3.And(c >= 0, c < l.n, l.part(*at, *l.x, *views) != amount),
-            [d >= 0, d < l.n, i >= 0, i < l.n, z3.Not(self.rules[rule](*at, *l.x))],
+            And(c >= 0, c < l.n, l.part(*at, *l.x, *views) != amount),
+            [d >= 0, d < l.n, i >= 0, i < l.n, Not(self.rules[rule](*at, *l.x))],
             [self.shown_by_is.at(wanted=amount), self.means[rule]],
         )
 
@@ -261,13 +270,13 @@ class FormNeeds(Exactness):
             f, p = literal(first_of, case[1]), literal(place_of, *case)
             sums = [v + w for v, w in zip(l.views, more, strict=True)]
             parts = [l.part_is.at(f=f, p=p, **l.viewed(v)) for v in (l.views, more, sums)]
-            first, second, both = (each.goal.arg(0) for each in parts)
+            first, second, both = (each.goal.args[0] for each in parts)
             added.append(both == first + second)
             uses += parts
         additive = l.proved("parts_add_up", added, uses)
         so_far = [
-            indicator(device < i) if device is not None else z3.ToReal(i)
-            for device in (d, None, owner, z3.IntVal(0))
+            indicator(device < i) if device is not None else ToReal(i)
+            for device in (d, None, owner, IntVal(0))
         ]
         nothing = dict.fromkeys(map(str, l.views), ZERO)
         names = map(str, more)
@@ -298,10 +307,10 @@ class FormNeeds(Exactness):
         said = {rule: self.rules[rule](l.f, l.p, *l.form(l.t, l.b, l.s, l.f)) for rule in RULES}
         compared = said[ABSENT]
         if not state:
-            compared = z3.If(l.is_of_step(l.s, l.u), said[SUMMED], compared)
-        compared = z3.If(self.is_state(l.s), said[CANCELLED], compared)
+            compared = If(l.is_of_step(l.s, l.u), said[SUMMED], compared)
+        compared = If(self.is_state(l.s), said[CANCELLED], compared)
         if state:
-            compared = z3.If(l.s == l.m, said[ONCE], compared)
+            compared = If(l.s == l.m, said[ONCE], compared)
         params = [l.f, l.p, l.t, l.b, l.s, l.m if state else l.u]
         name = "state" if state else "gradient"
         return self.k.define(f"form_equals_{name}", params, compared)
@@ -310,5 +319,5 @@ class FormNeeds(Exactness):
         """That the form of an original value compares equal at a place; and that all is known there."""
         known = self.known_at(f, p, *self.l.not_known(t, b, f))
         if state is None:
-            return z3.And(known, self.form_equals_gradient(f, p, t, b, s, u))
-        return z3.And(known, self.form_equals_state(f, p, t, b, s, state))
+            return And(known, self.form_equals_gradient(f, p, t, b, s, u))
+        return And(known, self.form_equals_state(f, p, t, b, s, state))

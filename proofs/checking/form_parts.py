@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import z3
-
 from proofs.checking import lines
 from proofs.checking.lines import FIRST, OPERATORS, OWNER, Coefficients, Line
 from proofs.checking.symbolic_checker import CheckedLanguage, masked
@@ -25,6 +23,7 @@ from proofs.checking.symbolic_schedule import (
     place_of,
 )
 from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.terms import And, If, IntVal
 from spec.devices.operators import ALL, KEEP, Who
 
 COUNT = range(len(OPERATORS))
@@ -35,7 +34,7 @@ SHARES: dict[Who, str] = {ALL: "all", OWNER: "owner", FIRST: "first"}
 
 def literal(term: Callable[..., Any], *devices: int) -> Any:
     """What a term is for devices that are numbers."""
-    return z3.simplify(term(*map(z3.IntVal, devices)))
+    return term(*map(IntVal, devices))
 
 
 def number_of(who: Who) -> int:
@@ -46,7 +45,7 @@ def number_of(who: Who) -> int:
 
 def occurs(part: Any, term: Any) -> bool:
     """Whether a term has a part."""
-    return term.eq(part) or any(occurs(part, each) for each in term.children())
+    return term is part or any(occurs(part, each) for each in term.args)
 
 
 class FormParts(CheckedLanguage):
@@ -97,7 +96,7 @@ class FormParts(CheckedLanguage):
         for op, c in zip(OPERATORS, masked(self.x, f), strict=True):
             here = c * read[op.of]
             everywhere = op.to in (KEEP.to, ALL)
-            found += here if everywhere else z3.If(p == number_of(op.to), here, ZERO)
+            found += here if everywhere else If(p == number_of(op.to), here, ZERO)
         return found
 
     def at_device(self, d: Any, owner: Any, form: Coefficients, views: Sequence[Any]) -> Any:
@@ -131,13 +130,13 @@ class FormParts(CheckedLanguage):
 
     def proved(self, name: str, goals: Sequence[Bool], uses: Sequence[Theorem]) -> Theorem:
         """Several statements at once, from facts of which some are named twice."""
-        return self.k.prove(name, z3.And(*goals), (), {u.goal.get_id(): u for u in uses}.values())
+        return self.k.prove(name, And(*goals), (), {id(u.goal): u for u in uses}.values())
 
     # -------------------------------------------------------------- lines that move
     def new(self, move: Line, f: Any, known: bool) -> Coefficients:
         """The coefficients after a line, in those before."""
         after = self.after_is[move.name, known]
-        return [z3.simplify(after.at(op=o, f=f).goal.arg(1)) for o in COUNT]
+        return [after.at(op=o, f=f).goal.args[1] for o in COUNT]
 
     def algebra(self, move: Line, known: bool) -> Theorem:
         """The form after a line comes to what the line makes of what forms came to."""
@@ -157,8 +156,8 @@ class FormParts(CheckedLanguage):
 
             def part(e: int, c: Coefficients, owner: int = owner, known: Any = unfolded) -> Any:
                 said = self.unfolded(e, owner, c)
-                known[said.goal.arg(0).get_id()] = said
-                return said.goal.arg(0)
+                known[id(said.goal.args[0])] = said
+                return said.goal.args[0]
 
             def at(c: Coefficients, part: Any = part) -> Any:
                 return lambda e: e if e is lines.ANYONE else part(e, c)
@@ -166,25 +165,25 @@ class FormParts(CheckedLanguage):
             whole = self.of_all_is.at(f=f, **self.viewed(self.views_at(owner, owner)))
             new = self.unfolded(d, owner, self.new(move, f, known))
             junk = ZERO if known else self.views_at(d, owner)[0]
-            value = move.value(d, owner, at(self.x), at(self.z), whole.goal.arg(0), junk, factor)
+            value = move.value(d, owner, at(self.x), at(self.z), whole.goal.args[0], junk, factor)
             goal.append(self.there(d, owner, after) == value)
             if (d, owner) in ((0, 0), (1, 1)):
                 uses += [self.after_is[move.name, known].at(op=o, f=f) for o in COUNT]
-            if z3.eq(new.goal.arg(0), value):
+            if new.goal.args[0] is value:
                 continue
-            read = [each for each in (*unfolded.values(), whole) if occurs(each.goal.arg(0), value)]
+            read = [each for each in (*unfolded.values(), whole) if occurs(each.goal.args[0], value)]
             if move.name == "scale" and known:  # a product of its own name
-                before, terms = read[0].goal.children()
+                before, terms = read[0].goal.args
                 times = [
                     self.times_is.at(repeated=self.scaled_by, repetition=v) for v in (terms, before)
                 ]
-                scaled.append(new.goal.arg(0) == times[0].goal.arg(0))
+                scaled.append(new.goal.args[0] == times[0].goal.args[0])
                 scaled_by += [new, times[0]]
                 uses.append(times[1])
-                made.append(new.goal.arg(0) == times[1].goal.arg(0))
+                made.append(new.goal.args[0] == times[1].goal.args[0])
                 made_by += read
             else:
-                made.append(new.goal.arg(0) == value)
+                made.append(new.goal.args[0] == value)
                 made_by += [new, *read]
         if scaled:
             made_by.append(self.proved("parts_scaled", scaled, scaled_by))
@@ -229,7 +228,7 @@ class FormParts(CheckedLanguage):
                 for who in SHARES
                 if who == ALL or (who == OWNER and d == o) or (who == FIRST and d == 0 != o)
             ]
-            part, *terms = (each.goal.arg(0) for each in said)
+            part, *terms = (each.goal.args[0] for each in said)
             parts.append(part == sum(terms[1:], terms[0]))
             uses += said
         self.split = self.proved("a_part_is_shares", parts, uses)
@@ -246,7 +245,7 @@ class FormParts(CheckedLanguage):
                 self.of_all_is.at(f=g, **at),
             ]
             even = shares_are[ALL].at(f=g, **at)
-            first, *others, last = (each.goal.arg(0) for each in said)
+            first, *others, last = (each.goal.args[0] for each in said)
             in_shares.append(sum(others, first) == last)
             uses += [*said, even]
         self.added = self.proved("shares_make_the_sum", in_shares, uses)

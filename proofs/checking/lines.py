@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import z3
-
-from proofs.trusted.smtlib import KernelError
+from proofs.trusted.terms import And, BoolVal, If, Implies, KernelError, Real, RealSort, RealVal
 from spec.checking.forms import Forms, Need, Rejected
 from spec.checking.verdict import require_agreed
 from spec.checking.words import Position, Symbol
@@ -51,7 +49,7 @@ Coefficients = list[Any]  # of a normal form, one real term for each of OPERATOR
 
 NOW = 0  # the step in which a line is executed
 GRADIENT, UNKNOWN = Symbol("gradient", NOW), Symbol("unknown", 0, made_of="it is not known")
-REAL = z3.RealSort()
+REAL = RealSort()
 
 
 def of_place(operator: Operator, place: int) -> bool:
@@ -86,7 +84,7 @@ class Checker(Forms):
     def sees(self, form: Mapping[Any, Any], place: Offset) -> Iterator[tuple[Any, Any]]:
         """What a device at a place sees of a form: whether it is there to be seen, and how often."""
         for (_, sources), amount in self.at(form, (place,)).items():
-            there: Any = z3.BoolVal(True)
+            there: Any = BoolVal(True)
             if Source.REST in sources:
                 there = rest(place, self.named[0], self.sizes[0]) > 0
             yield there, real(amount)
@@ -112,12 +110,12 @@ def coefficients(found: Mapping[Any, Any], kind: str) -> Coefficients:
             sums[op] = sums.get(op, 0) + real(amount)
     if not set(sums) <= set(OPERATORS):
         raise KernelError("an operator that is not listed")
-    return [z3.simplify(real(sums.get(op, 0))) for op in OPERATORS]
+    return [real(sums.get(op, 0)) for op in OPERATORS]
 
 
 def real(number: Any) -> Any:
     """A number as a real term."""
-    return z3.RealVal(str(number)) if isinstance(number, int | Fraction) else number
+    return RealVal(str(number)) if isinstance(number, int | Fraction) else number
 
 
 def one(amount: Any = 1) -> Coefficients:
@@ -129,7 +127,7 @@ class AnyDevices(Devices):
     """The specification's devices on one axis, any of whose values may be terms."""
 
     def __init__(self, owner: Any, junk: Any, total: Total | None = None, factor: Any = 1) -> None:
-        super().__init__({AXIS: 1, FACTOR: factor}, {AXIS: owner}, z3.If, lambda: lambda _: junk)
+        super().__init__({AXIS: 1, FACTOR: factor}, {AXIS: owner}, If, lambda: lambda _: junk)
         self.total = total
 
     def sum(self, value: PerDevice, axis: str) -> PerDevice:
@@ -178,7 +176,7 @@ class Line:
 
         devices: Any = AnyDevices(owner, junk, added_up, f)
         after: PerDevice = self.of(devices, lambda e: x(e[AXIS]), lambda e: z(e[AXIS]))
-        return z3.simplify(real(after({AXIS: d})))
+        return real(after({AXIS: d}))
 
 
 MOVES = (
@@ -220,7 +218,7 @@ def started_on(start: str, d: Any, owner: Any, weight: Any, moment: Any, junk: A
     states = (lambda _: weight), (lambda _: moment)
     devices: Any = AnyDevices(owner, junk)
     found: PerDevice = initial(schedule(sharded), devices, *states)[place][1]
-    return z3.simplify(real(found({AXIS: d})))
+    return real(found({AXIS: d}))
 
 
 # ------------------------------------------------------------ what lines compute
@@ -272,11 +270,11 @@ def _formulas(checker: Checker, symbol: Symbol) -> Compared:
     found: Compared = {}
     for place, _, difference in checker.compared:
         of_it = {term: amount for term, amount in difference.items() if term[0] == symbol}
-        said = [z3.Implies(there, amount == 0) for there, amount in checker.sees(of_it, place)]
-        found.setdefault(place, []).append(z3.And(*said))
+        said = [Implies(there, amount == 0) for there, amount in checker.sees(of_it, place)]
+        found.setdefault(place, []).append(And(*said))
     return found
 
 
 def only_at(place: Offset, first: int) -> Coefficients:
     """The coefficients of what the devices at a place have, and nothing elsewhere."""
-    return Checker(z3.Real("any_size"), first, schedule()).only_at(place)
+    return Checker(Real("any_size"), first, schedule()).only_at(place)

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from proofs.checking import lines
 from proofs.checking.superposition import Superposition
 from proofs.checking.symbolic_schedule import (
@@ -24,6 +22,7 @@ from proofs.checking.symbolic_schedule import (
 )
 from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
 
 KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
 
@@ -48,26 +47,26 @@ class Matching(Superposition):
         k, t, b, s, d, i, j, u, m = self.k, *self.variables(), l.u, l.m
         self.seen = total(k, "seen", [t, b, s, d, j], i, l.amount(t, b, s, d, i, j))
         seen, amount = self.seen(t, b, s, d, j, l.n), l.amount(t, b, s, d, i, j)
-        here = z3.And(i >= 0, i < l.n)
+        here = And(i >= 0, i < l.n)
         params = [t, b, d, j, s, i]
         known = self.knows(t, b)
-        none = z3.If(self.is_state(s), seen == 0, amount == 0)
+        none = If(self.is_state(s), seen == 0, amount == 0)
         self.equals_state, self.equals_state_is = k.define(
             "equals_state",
             [*params, m],
-            z3.And(known, z3.Implies(here, z3.If(s == m, seen == 1, none))),
+            And(known, Implies(here, If(s == m, seen == 1, none))),
         )
         self.equals_gradient, self.equals_gradient_is = k.define(
             "equals_gradient",
             [*params, u],
-            z3.And(known, z3.Implies(here, z3.If(l.is_of_step(s, u), amount == 1, none))),
+            And(known, Implies(here, If(l.is_of_step(s, u), amount == 1, none))),
         )
         self.whole = self._whole()
         self.shares_of_states = self._shares_of_states()
 
     def is_state(self, s: Any) -> Bool:
         """Whether an original value is a state: all devices have the same."""
-        return z3.Or(self.l.what(s) == WEIGHT, self.l.what(s) == MOMENT)
+        return Or(self.l.what(s) == WEIGHT, self.l.what(s) == MOMENT)
 
     def agree(
         self,
@@ -82,8 +81,8 @@ class Matching(Superposition):
         """
         l = self.l
         where = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), l.mesh.holds(l.b, l.d, l.j))
-        said = z3.Implies(
-            z3.And(*when(where), *self.on_a_device), z3.And(*(self.compares(*each) for each in reads))
+        said = Implies(
+            And(*when(where), *self.on_a_device), And(*(self.compares(*each) for each in reads))
         )
         return self.k.suppose(name, [*at, l.s, l.d, l.i, l.j], said)
 
@@ -124,14 +123,14 @@ class Matching(Superposition):
         """Contributions to a step's gradient, one an original value, are those of all micro-steps."""
         l, k, s, u, m, i, j = self.l, self.k, self.l.s, self.l.u, self.l.m, self.l.i, self.l.j
         which = l.which(s)
-        counted = z3.And(which >= 0, which < l.micro_steps)
-        slot, slot_is = k.define("slot", [s], z3.If(counted, which, z3.IntVal(0)))
+        counted = And(which >= 0, which < l.micro_steps)
+        slot, slot_is = k.define("slot", [s], If(counted, which, IntVal(0)))
         placed = k.prove(
             "each_has_a_micro_step",
-            z3.And(slot(s) >= 0, slot(s) < l.micro_steps),
+            And(slot(s) >= 0, slot(s) < l.micro_steps),
             uses=[slot_is, l.numbered],
         )
-        here = z3.If(l.is_of_step(s, u), l.all(s, j, l.n), ZERO)
+        here = If(l.is_of_step(s, u), l.all(s, j, l.n), ZERO)
         share, parts, self.of_step, one = partition(
             k, "contributions", m, s, slot, placed, l.micro_steps, here, [u, j]
         )
@@ -149,7 +148,7 @@ class Matching(Superposition):
         each = k.induct(
             "a_micro_steps_contribution",
             s,
-            share(u, j, m, s) == z3.If(sym < s, l.batch(u, m, j, l.n), ZERO),
+            share(u, j, m, s) == If(sym < s, l.batch(u, m, j, l.n), ZERO),
             given,
             base=[share.start, names],
             step=[share.next, same.at(i=l.n), slot_is, l.name_is_its_own, names, self.inside()],
@@ -197,14 +196,14 @@ class Matching(Superposition):
         at = {"t": t, "b": b}
         met = [*uses, self.compared(t, b, state, u)]
         given = [*self.on_a_device, *given]
-        of_step = z3.BoolVal(False) if state is not None else l.is_of_step(s, u)
+        of_step = BoolVal(False) if state is not None else l.is_of_step(s, u)
         value = self.l.original(s, i, j)
         shares = self.shares(t, b, s, d, j, i)
         others = k.induct(
             f"shares_of_others_in_{name}",
             i,
-            shares == z3.If(of_step, l.all(s, j, i), ZERO),
-            [*given, z3.Not(self.is_state(s)), i <= l.n],
+            shares == If(of_step, l.all(s, j, i), ZERO),
+            [*given, Not(self.is_state(s)), i <= l.n],
             base=[self.shares.start.at(**at), *([l.all.start] if state is None else [])],
             step=[
                 self.shares.next.at(**at),
@@ -217,16 +216,15 @@ class Matching(Superposition):
             ],
         )
         own = l.original(s, d, j)
-        wanted = z3.BoolVal(False) if state is None else s == state
+        wanted = BoolVal(False) if state is None else s == state
         row = k.prove(
             f"shares_in_{name}",
-            self.shares(t, b, s, d, j, l.n)
-            == z3.If(wanted, own, z3.If(of_step, l.all(s, j, l.n), ZERO)),
+            self.shares(t, b, s, d, j, l.n) == If(wanted, own, If(of_step, l.all(s, j, l.n), ZERO)),
             given,
             [
                 others.at(i=l.n),
                 self.shares_of_states.at(i=l.n, **at),
-                *(each.at(i=z3.IntVal(0)) for each in met),
+                *(each.at(i=IntVal(0)) for each in met),
                 *(
                     self.times_is.at(multiple=a, multiplied=own)
                     for a in ((ZERO,) if state is None else (ZERO, ONE))
@@ -237,7 +235,7 @@ class Matching(Superposition):
             right = self.of_step(u, j, s)
             base, step = [self.of_step.start.at(u=u)], [self.of_step.next.at(u=u)]
         else:
-            right = z3.If(state < s, l.original(state, d, j), ZERO)
+            right = If(state < s, l.original(state, d, j), ZERO)
             base, step = [], []
         return k.induct(
             f"what_{name}_stands_for",
@@ -264,7 +262,7 @@ class Matching(Superposition):
         state = None if what is None else l.state(what, u)
         right = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j]}.get(what, l.whole(u, j, l.micro_steps))
         steps = [l.numbered] if by_a_line else []
-        names = [] if what is None else [l.names.at(w=what, u=u, m=z3.IntVal(0)), *steps]
+        names = [] if what is None else [l.names.at(w=what, u=u, m=IntVal(0)), *steps]
         stands = self.stands(name, t, b, state, u, given, [compares, *names])
         value = (
             [self.whole.at(u=u), l.finite, *steps]
@@ -274,12 +272,12 @@ class Matching(Superposition):
         return self.k.prove(
             f"{name}_is_right",
             l.has(t, b, l.d)[j] == right,
-            [*self.on_a_device, *given, *[z3.Not(self.wrong(t, b))]],
+            [*self.on_a_device, *given, *[Not(self.wrong(t, b))]],
             [
                 self.fine.at(t=t, b=b),
                 stands,
-                compares.at(s=z3.IntVal(0), i=z3.IntVal(0)),
-                self.compared(t, b, state, u).at(s=z3.IntVal(0), i=z3.IntVal(0)),
+                compares.at(s=IntVal(0), i=IntVal(0)),
+                self.compared(t, b, state, u).at(s=IntVal(0), i=IntVal(0)),
                 *value,
             ],
         )

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import z3
-
 from proofs.checking.form_parts import CASES, COUNT, FormParts, literal
 from proofs.checking.lines import FIRST, MOVES, OWNER, Coefficients, Line
 from proofs.checking.symbolic_checker import by_place
@@ -30,6 +28,7 @@ from proofs.checking.symbolic_schedule import (
     place_of,
 )
 from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Or, ToReal, substitute
 from spec.devices.operators import ALL
 
 
@@ -70,15 +69,15 @@ class Represented(FormParts):
         owner, x = self.owner(j), form
         seen = views(c)
         of = [self.share_of[who](first_of(owner), *x, *seen[1:]) for who in (ALL, OWNER, FIRST)]
-        first = z3.And(first_of(owner) == FIRST, c > 0)
+        first = And(first_of(owner) == FIRST, c > 0)
         before = k.induct(
             f"{name}_of_devices",
             c,
             parts
             == self.times(x[0], upto)
-            + self.times(z3.ToReal(c), of[0])
-            + z3.If(owner < c, of[1], ZERO)
-            + z3.If(first, of[2], ZERO),
+            + self.times(ToReal(c), of[0])
+            + If(owner < c, of[1], ZERO)
+            + If(first, of[2], ZERO),
             given[:1],
             base=[
                 part_is[0],
@@ -92,12 +91,12 @@ class Represented(FormParts):
                 self.mesh.member_is,
                 self.split.at(**self.as_read(x), **self.viewed(seen)),
                 self.more_of_it.at(repeated=x[0], repetition=upto, more_repetition=seen[0]),
-                self.once_more.at(repeated=z3.ToReal(c), repetition=of[0]),
+                self.once_more.at(repeated=ToReal(c), repetition=of[0]),
             ],
         )
         return k.prove(
             f"{name}_make_the_sum",
-            z3.substitute(parts, (c, self.n)) == self.of_all(first_of(owner), *x, *seen[1:]),
+            substitute(parts, (c, self.n)) == self.of_all(first_of(owner), *x, *seen[1:]),
             given,
             [
                 before.at(c=self.n),
@@ -126,7 +125,7 @@ class Represented(FormParts):
             (self.unknowns_in_group.start, self.unknowns_in_group.next, self.unknowns_is.at(d=member)),
             self.not_known(t, b, first),
             lambda _: self.alike,
-            z3.ToReal(c),
+            ToReal(c),
             [],
         )
         return amounts, unknowns
@@ -146,7 +145,7 @@ class Represented(FormParts):
         given = [t >= 0, self.kind(t) == KINDS[move.name]]
         coefficients = k.prove(
             f"coefficients_after_{move.name}_{known}",
-            z3.And(
+            And(
                 *(
                     c == after(o, first, self.factor(t), *x, *z)
                     for o, c in enumerate(form(t + 1, target))
@@ -166,7 +165,7 @@ class Represented(FormParts):
             **self.viewed(views),
         )
         mesh = self.mesh
-        coordinate = {"all_gather": mesh.owner(t, d, j), "broadcast": z3.IntVal(0)}.get(move.name, d)
+        coordinate = {"all_gather": mesh.owner(t, d, j), "broadcast": IntVal(0)}.get(move.name, d)
         own = [is_.at(b=source)]
         facts = {
             "all_reduce": [summed.at(b=source), mesh.size_is],
@@ -196,13 +195,13 @@ class Represented(FormParts):
         parts: list[Bool] = []
         uses = []
         for d, owner in CASES:
-            f, p = literal(first_of, owner).as_long(), literal(place_of, d, owner).as_long()
+            f, p = literal(first_of, owner).of, literal(place_of, d, owner).of
             part = self.unfolded(d, owner, by_place(lambda q: self.amounts_at[q], f))
-            said = part.goal.arg(0)
-            parts.append(z3.Implies(self.amounts_at[p] == 1, said == self.views_at(d, owner)[0]))
-            parts.append(z3.Implies(self.amounts_at[p] == 0, said == 0))
+            said = part.goal.args[0]
+            parts.append(Implies(self.amounts_at[p] == 1, said == self.views_at(d, owner)[0]))
+            parts.append(Implies(self.amounts_at[p] == 0, said == 0))
             uses.append(part)
-        return self.k.prove("what_is_placed_is_there", z3.And(*parts), (), uses)
+        return self.k.prove("what_is_placed_is_there", And(*parts), (), uses)
 
     def placed_as(self, amount: Callable[[int], Any], views: Sequence[Any]) -> Theorem:
         """The same for some amounts by place."""
@@ -230,12 +229,12 @@ class Represented(FormParts):
                 [t >= 0, self.untouched(b)],
                 [is_, is_.at(t=t + 1), *after],
             )
-            others = z3.Or(self.writes_second(b), self.drops(b))
-            computes = z3.Or(self.kind(t) == BACKWARD, self.kind(t) == UPDATE)
+            others = Or(self.writes_second(b), self.drops(b))
+            computes = Or(self.kind(t) == BACKWARD, self.kind(t) == UPDATE)
             made = k.prove(
                 f"{word}_of_what_is_computed",
                 here == self.ran(content),
-                [t >= 0, z3.Or(others, z3.And(b == self.target(t), computes))],
+                [t >= 0, Or(others, And(b == self.target(t), computes))],
                 [is_.at(t=t + 1), *after, *self._by_places(known, views)],
             )
             moved = [self._does_the_same(move, known, summed) for move in MOVES]
@@ -254,7 +253,7 @@ class Represented(FormParts):
                 ),
                 (),
                 [
-                    is_.at(t=z3.IntVal(0)),
+                    is_.at(t=IntVal(0)),
                     *(
                         (self.coefficient_start if known else self.unknown_start).at(op=o, f=first)
                         for o in COUNT
@@ -272,9 +271,9 @@ class Represented(FormParts):
         """What is placed where line t computes, or drops."""
         t, s, first = self.t, self.s, first_of(self.owner(self.j))
         if not known:
-            lost = self.lost(first, z3.IntVal(0), t)
+            lost = self.lost(first, IntVal(0), t)
             return [
-                self.placed_as(lambda q: indicator(self.lost(first, z3.IntVal(q), t)), views),
+                self.placed_as(lambda q: indicator(self.lost(first, IntVal(q), t)), views),
                 self.placed_as(lambda _: indicator(lost), views),
                 self.placed_as(lambda _: ONE, views),
             ]
@@ -282,8 +281,8 @@ class Represented(FormParts):
 
         def state(right: Any, wrong: Any) -> Theorem:
             def at(q: int) -> Any:
-                met = self.met(first, z3.IntVal(q), t)
-                return indicator(s == z3.If(met, self.state(right, step), self.state(wrong, t)))
+                met = self.met(first, IntVal(q), t)
+                return indicator(s == If(met, self.state(right, step), self.state(wrong, t)))
 
             return self.placed_as(at, views)
 
@@ -298,7 +297,7 @@ class Represented(FormParts):
     def _by_places_at_first(self, known: bool, views: Sequence[Any]) -> list[Theorem]:
         """What is placed where places have something at first."""
         if not known:
-            found = [lambda _: ONE, lambda _: ZERO, lambda q: indicator(z3.BoolVal(q != PLACES[OWNER]))]
+            found = [lambda _: ONE, lambda _: ZERO, lambda q: indicator(BoolVal(q != PLACES[OWNER]))]
             return [self.placed_as(each, views) for each in found]
 
         def at(what: Any, slices: bool) -> Theorem:

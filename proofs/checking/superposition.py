@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import z3
-
 from proofs.checking.group_sums import GroupSums
 from proofs.checking.lines import MOVES, Line
 from proofs.checking.symbolic_schedule import (
@@ -22,6 +20,7 @@ from proofs.checking.symbolic_schedule import (
     Language,
 )
 from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 
 def moving(at: Callable[[Any, Any], Any], in_group: Any, factor: Any) -> Content:
@@ -41,13 +40,13 @@ class Superposition(GroupSums):
         self.not_gone = self._not_gone()
         # a device and an element where a place is not what it stands for, if there are any
         self.wrong_at, self.wrong_element, shown_at, self.found_at = k.choose(
-            "wrong_at", [t, b, d], j, z3.Not(self.holds(t, b))
+            "wrong_at", [t, b, d], j, Not(self.holds(t, b))
         )
         self.wrong, self.wrong_device, shown, self.found = k.choose(
             "wrong", [t, b], d, self.wrong_at(t, b, d)
         )
         self.fine = k.prove(
-            "what_is_not_wrong_holds", self.holds(t, b), [z3.Not(self.wrong(t, b))], [shown_at, shown]
+            "what_is_not_wrong_holds", self.holds(t, b), [Not(self.wrong(t, b))], [shown_at, shown]
         )
 
     def is_right(self, t: Any, b: Any) -> Bool:
@@ -61,11 +60,11 @@ class Superposition(GroupSums):
 
     def holds(self, t: Any, b: Any) -> Bool:
         """Device d has what place b stands for, if it knows it."""
-        return z3.Implies(z3.And(*self.on_a_device, self.knows(t, b)), self.is_right(t, b))
+        return Implies(And(*self.on_a_device, self.knows(t, b)), self.is_right(t, b))
 
     def right_in(self, *places: Any) -> list[Bool]:
         """That what is in some places before line t is not wrong."""
-        return [z3.Not(self.wrong(self.l.t, place)) for place in places]
+        return [Not(self.wrong(self.l.t, place)) for place in places]
 
     # ---------------------------------------------------------- lines that move
     def reads(self, move: Line) -> list[tuple[Any, Any]]:
@@ -73,7 +72,7 @@ class Superposition(GroupSums):
         found: dict[tuple[int, int], tuple[Any, Any]] = {}
 
         def at(b: Any, e: Any) -> Any:
-            found[b.get_id(), e.get_id()] = b, e
+            found[id(b), id(e)] = b, e
             return ZERO
 
         self.l.moved_on(move, moving(at, ZERO, ONE))
@@ -182,15 +181,15 @@ class Superposition(GroupSums):
         here, after = l.unknowns(t, b, d, j), l.unknowns(t + 1, b, d, j)
         below, element, shown_below, found_below = k.choose("below_nothing_at", [t, b, d], j, here < 0)
         negative, device, shown, found = k.choose(
-            "below_nothing", [t, b], d, z3.And(*self.on_a_device, below(t, b, d))
+            "below_nothing", [t, b], d, And(*self.on_a_device, below(t, b, d))
         )
         least = k.prove(
             "unknowns_count",
             here >= 0,
-            [*self.on_a_device, z3.Not(negative(t, b))],
+            [*self.on_a_device, Not(negative(t, b))],
             [shown_below, shown],
         )
-        none = z3.Not(negative(t, b))
+        none = Not(negative(t, b))
         in_group = k.induct(
             "unknowns_of_a_group_count",
             c,
@@ -203,7 +202,7 @@ class Superposition(GroupSums):
         self.part_of_group = k.induct(
             "a_member_is_part_of_its_group",
             c,
-            z3.Implies(
+            Implies(
                 one < c,
                 l.unknowns(t, b, l.mesh.member(t, d, one), j) <= l.unknowns_in_group(t, b, d, j, c),
             ),
@@ -216,7 +215,7 @@ class Superposition(GroupSums):
                 self.inside(),
             ],
         )
-        read = {(b.get_id(), e.get_id()): (b, e) for move in MOVES for b, e in self.reads(move)}
+        read = {(id(b), id(e)): (b, e) for move in MOVES for b, e in self.reads(move)}
         step = k.prove(
             "unknowns_count_after_a_line",
             after >= 0,
@@ -224,14 +223,14 @@ class Superposition(GroupSums):
                 t >= 0,
                 *self.on_a_device,
                 none,
-                z3.Not(negative(t, l.source(t))),
+                Not(negative(t, l.source(t))),
             ],
             [
                 l.unknowns_run,
                 least,
                 in_group.at(b=l.source(t), c=l.mesh.size(t)),
-                *(least.at(b=b, d=e) for b, e in read.values() if not b.eq(l.target(t))),
-                *(self.inside(c=e) for e in (z3.IntVal(0), l.mesh.owner(t, d, j))),
+                *(least.at(b=b, d=e) for b, e in read.values() if b is not l.target(t)),
+                *(self.inside(c=e) for e in (IntVal(0), l.mesh.owner(t, d, j))),
             ],
         )
 
@@ -239,7 +238,7 @@ class Superposition(GroupSums):
             where = device(time, b)
             return {"d": where, "j": element(time, b, where)}
 
-        zero = z3.IntVal(0)
+        zero = IntVal(0)
         self.never = k.induct(
             "nothing_is_below_nothing",
             t,
@@ -266,13 +265,11 @@ class Superposition(GroupSums):
         gone = k.induct(
             "what_is_gone_is_not_known",
             t,
-            z3.Implies(l.gone(b, t), l.unknowns(t, b, d, j) == 1),
+            Implies(l.gone(b, t), l.unknowns(t, b, d, j) == 1),
             base=[l.gone_start, l.unknowns_begin],
             step=[l.gone_next, l.unknowns_run],
         )
-        return k.prove(
-            "what_is_known_is_there", z3.Not(l.gone(b, t)), [t >= 0, self.knows(t, b)], [gone]
-        )
+        return k.prove("what_is_known_is_there", Not(l.gone(b, t)), [t >= 0, self.knows(t, b)], [gone])
 
     # ------------------------------------------------------------------ each line
     def moved(self, move: Line) -> Theorem:
@@ -280,7 +277,7 @@ class Superposition(GroupSums):
         target = l.target(t)
         given, known = [t >= 0, l.kind(t) == KINDS[move.name]], self.knows(t + 1, target)
         if move.name == "release":
-            return k.prove("step_release", z3.Not(known), given, [l.unknowns_run.at(b=target)])
+            return k.prove("step_release", Not(known), given, [l.unknowns_run.at(b=target)])
         if move.name != "zero":
             given += [*self.on_a_device, known]
         read = self.reads(move)
@@ -294,7 +291,7 @@ class Superposition(GroupSums):
         ]
         if move.name == "accumulate":
             facts += [self.known.at(b=b, d=e) for b, e in read]
-        coordinates = {"all_gather": l.mesh.owner(t, d, j), "broadcast": z3.IntVal(0)}
+        coordinates = {"all_gather": l.mesh.owner(t, d, j), "broadcast": IntVal(0)}
         facts += [self.inside(c=c) for name, c in coordinates.items() if name == move.name]
         places = [l.source(t), *([target] if move.name in ("keep", "accumulate") else [])]
         if "reduce" in move.name:
@@ -309,7 +306,7 @@ class Superposition(GroupSums):
                     [
                         *self.on_a_device,
                         c <= size,
-                        z3.Not(self.wrong(t, b)),
+                        Not(self.wrong(t, b)),
                         l.unknowns_in_group(t, b, d, j, size) == 0,
                         t >= 0,
                     ],
@@ -375,7 +372,7 @@ class Superposition(GroupSums):
         l, t, b = self.l, self.l.t, self.l.b
         return self.k.prove(
             "step_dropped",
-            z3.Not(self.knows(t + 1, b)),
+            Not(self.knows(t + 1, b)),
             [t >= 0, l.drops(b), b != l.target(t)],
             [l.unknowns_run],
         )
@@ -390,7 +387,7 @@ class Superposition(GroupSums):
         row = k.induct(
             f"shares_of_{name}",
             i,
-            self.shares(t, b, s, d, j, i) == z3.If(z3.And(s == made, d < i), own, ZERO),
+            self.shares(t, b, s, d, j, i) == If(And(s == made, d < i), own, ZERO),
             [*given, d >= 0, i <= l.n],
             base=[self.shares.start.at(**at)],
             step=[self.shares.next.at(**at), ran, *of],
@@ -398,7 +395,7 @@ class Superposition(GroupSums):
         return k.induct(
             f"what_{name}_stands_for",
             s,
-            self.stands_for(t, b, d, j, s) == z3.If(made < s, own, ZERO),
+            self.stands_for(t, b, d, j, s) == If(made < s, own, ZERO),
             [*given, *self.on_a_device, made >= 0],
             base=[self.stands_for.start.at(**at)],
             step=[self.stands_for.next.at(**at), row.at(i=l.n)],

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import z3
-
 from proofs.checking import lines
 from proofs.checking.lines import (
     FIRST,
@@ -46,6 +44,7 @@ from proofs.checking.symbolic_schedule import (
     place_of,
 )
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, If, IntVal, ToReal
 from spec.checking.words import Symbol
 from spec.devices.operators import OTHER
 
@@ -58,7 +57,7 @@ def of_one(op: Any, amounts: Coefficients) -> Any:
 def masked(amounts: Sequence[Any], first: Any) -> Coefficients:
     """Coefficients, where operators that speak of a first device that owns are no others."""
     return [
-        (ZERO if first is OWNER else a if first is FIRST else z3.If(first == OWNER, ZERO, a))
+        (ZERO if first is OWNER else a if first is FIRST else If(first == OWNER, ZERO, a))
         if FIRST in op
         else a
         for op, a in zip(OPERATORS, amounts, strict=True)
@@ -77,7 +76,7 @@ class OneAxis(Mesh):
     def __init__(self, k: Kernel, n: Any, t: Any, b: Any, d: Any, c: Any, j: Any) -> None:
         self.owner_of = k.function("owner", Element, INT)
         owner = self.owner_of(j)
-        owned = k.suppose("each_element_has_an_owner", [j], z3.And(owner >= 0, owner < n))
+        owned = k.suppose("each_element_has_an_owner", [j], And(owner >= 0, owner < n))
         self.size, size_is = k.define("group_size", [t], n)
         self.member, self.member_is = k.define("member", [t, d, c], c)
         self.coordinate, coordinate_is = k.define("coordinate", [t, d], d)
@@ -85,7 +84,7 @@ class OneAxis(Mesh):
         self.holds, self.holds_is = k.define("holds", [b, d, j], d == owner)
         self.places = [coordinate_is, self.owner_is]
         self.size_is = size_is
-        self.some = k.prove("there_are_devices", z3.And(n >= 1, owner >= 0, owner < n), (), [owned])
+        self.some = k.prove("there_are_devices", And(n >= 1, owner >= 0, owner < n), (), [owned])
         facts = [self.some, size_is, self.member_is, self.owner_is]
         self.inside = k.prove("devices_are_a_group", self.are_devices(n, t, d, c, j), (), facts)
 
@@ -95,7 +94,7 @@ class CheckedLanguage(Language):
 
     def _mesh(self) -> OneAxis:
         self.f, self.p, self.op = self.k.integers("f p op")
-        self.size = z3.ToReal(self.n)
+        self.size = ToReal(self.n)
         return OneAxis(self.k, self.n, self.t, self.b, self.d, self.c, self.j)
 
     def owner(self, j: Any) -> Any:
@@ -116,7 +115,7 @@ class CheckedLanguage(Language):
 
     def is_lost(self, t: Any, d: Any, j: Any) -> Bool:
         """By place, if it is an update."""
-        place = z3.If(self.kind(t) == BACKWARD, z3.IntVal(0), place_of(d, self.owner(j)))
+        place = If(self.kind(t) == BACKWARD, IntVal(0), place_of(d, self.owner(j)))
         return self.lost(first_of(self.owner(j)), place, t)
 
     # ------------------------------------------------------------ the transfer of T1
@@ -153,7 +152,7 @@ class CheckedLanguage(Language):
             self.updated(self.state(w, step + 1), v)
             for w, v in zip((WEIGHT, MOMENT), wrong, strict=True)
         )
-        computed = z3.If(self.right(t), self.contribution(t), self.state(WRONG, t))
+        computed = If(self.right(t), self.contribution(t), self.state(WRONG, t))
         self.coefficient, self.coefficient_start, self.coefficient_next = k.recursion(
             "coefficient",
             [op, b, s, f],
@@ -161,14 +160,14 @@ class CheckedLanguage(Language):
             self.form_begun(True),
             lambda prev: self._after(
                 True,
-                lambda o, place: prev(z3.IntVal(o), place, s, f),
+                lambda o, place: prev(IntVal(o), place, s, f),
                 prev(op, b, s, f),
-                z3.If(s == computed, of_one(op, lines.one()), ZERO),
+                If(s == computed, of_one(op, lines.one()), ZERO),
                 weights,
                 moments,
             ),
         )
-        lost = self._by_place(lambda p: z3.If(self.lost(f, p, t), ONE, ZERO))
+        lost = self._by_place(lambda p: If(self.lost(f, p, t), ONE, ZERO))
         self.unknown, self.unknown_start, self.unknown_next = k.recursion(
             "not_known",
             [op, b, f],
@@ -176,9 +175,9 @@ class CheckedLanguage(Language):
             self.form_begun(False),
             lambda prev: self._after(
                 False,
-                lambda o, place: prev(z3.IntVal(o), place, f),
+                lambda o, place: prev(IntVal(o), place, f),
                 prev(op, b, f),
-                z3.If(self.lost(f, 0, t), of_one(op, lines.one()), ZERO),
+                If(self.lost(f, 0, t), of_one(op, lines.one()), ZERO),
                 lost,
                 lost,
             ),
@@ -195,7 +194,7 @@ class CheckedLanguage(Language):
             form = either(
                 self.f, {f: of_one(self.op, lines.coefficients(found[f], kind)) for f in FIRSTS}
             )
-            table[start] = z3.If(self.s == named[kind], form, ZERO) if known else form
+            table[start] = If(self.s == named[kind], form, ZERO) if known else form
         return cases(self.start(self.b), table, ZERO if known else of_one(self.op, lines.one()))
 
     def updated(self, right: Any, wrong: Any) -> Any:
@@ -203,7 +202,7 @@ class CheckedLanguage(Language):
 
         def at(p: int) -> Any:
             met = self.met(self.f, p, self.t)
-            return z3.If(self.s == z3.If(met, right, wrong), ONE, ZERO)
+            return If(self.s == If(met, right, wrong), ONE, ZERO)
 
         return self._by_place(at)
 
@@ -235,8 +234,8 @@ class CheckedLanguage(Language):
 
     def form(self, t: Any, b: Any, s: Any, f: Any) -> Coefficients:
         """The coefficients of an original value in a place before a line."""
-        return [self.coefficient(z3.IntVal(o), b, s, f, t) for o in range(len(OPERATORS))]
+        return [self.coefficient(IntVal(o), b, s, f, t) for o in range(len(OPERATORS))]
 
     def not_known(self, t: Any, b: Any, f: Any) -> Coefficients:
         """The coefficients of what is not known."""
-        return [self.unknown(z3.IntVal(o), b, f, t) for o in range(len(OPERATORS))]
+        return [self.unknown(IntVal(o), b, f, t) for o in range(len(OPERATORS))]

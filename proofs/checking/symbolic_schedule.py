@@ -11,58 +11,70 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from proofs.checking import lines
 from proofs.checking.lines import FIRST, MOVES, OWNER, Line
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Kernel
+from proofs.trusted.terms import (
+    And,
+    ArraySort,
+    BoolSort,
+    BoolVal,
+    DeclareSort,
+    EnumSort,
+    If,
+    Implies,
+    IntSort,
+    IntVal,
+    Not,
+    Or,
+    RealSort,
+    RealVal,
+)
 from spec.devices.operators import OTHER, Offset
 
-INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
-Element = z3.DeclareSort("Element")
-ROW = z3.ArraySort(Element, REAL)
-KindSort, _kinds = z3.EnumSort(
-    "LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update"]
-)
+INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
+Element = DeclareSort("Element")
+ROW = ArraySort(Element, REAL)
+KindSort, _kinds = EnumSort("LineKind", [*(m.name.capitalize() for m in MOVES), "Backward", "Update"])
 KINDS = dict(zip((m.name for m in MOVES), _kinds, strict=False))
 BACKWARD, UPDATE = _kinds[-2:]
-WhatSort, ORIGINALS = z3.EnumSort("Original", ["Weight", "Moment", "Gradient", "Wrong", "Wrong_moment"])
+WhatSort, ORIGINALS = EnumSort("Original", ["Weight", "Moment", "Gradient", "Wrong", "Wrong_moment"])
 WEIGHT, MOMENT, CONTRIBUTION, WRONG, WRONG_MOMENT = ORIGINALS
-StartSort, _starts = z3.EnumSort("Start", [*lines.STARTS, "Nothing"])
+StartSort, _starts = EnumSort("Start", [*lines.STARTS, "Nothing"])
 STARTS = dict(zip(lines.STARTS, _starts, strict=False))
 NOTHING = _starts[-1]
 PLACES: dict[Offset, int] = {OWNER: 0, FIRST: 1, OTHER: 2}  # a device's place as a number
 FIRSTS = (OWNER, FIRST)  # where the first device may be
-ZERO, ONE = z3.RealVal(0), z3.RealVal(1)
+ZERO, ONE = RealVal(0), RealVal(1)
 
 
 def indicator(said: Any) -> Any:
     """1 where a formula holds, 0 elsewhere."""
-    return z3.If(said, ONE, ZERO)
+    return If(said, ONE, ZERO)
 
 
 def cases(term: Any, table: dict[Any, Any], otherwise: Any) -> Any:
     """The value that a table has for a term."""
     for key, value in reversed(table.items()):
-        otherwise = z3.If(term == key, value, otherwise)
+        otherwise = If(term == key, value, otherwise)
     return otherwise
 
 
 def either(first: Any, table: Mapping[int, Any]) -> Any:
     """The value by where the first device is."""
-    return z3.If(first == OWNER, table[OWNER], table[FIRST])
+    return If(first == OWNER, table[OWNER], table[FIRST])
 
 
 def place_of(device: Any, owner: Any) -> Any:
     """A device's place, seen from an element's owner."""
-    elsewhere = z3.If(device == 0, z3.IntVal(PLACES[FIRST]), z3.IntVal(PLACES[OTHER]))
-    return z3.If(device == owner, z3.IntVal(PLACES[OWNER]), elsewhere)
+    elsewhere = If(device == 0, IntVal(PLACES[FIRST]), IntVal(PLACES[OTHER]))
+    return If(device == owner, IntVal(PLACES[OWNER]), elsewhere)
 
 
 def first_of(owner: Any) -> Any:
     """The first device's place, likewise."""
-    return z3.If(owner == 0, z3.IntVal(OWNER), z3.IntVal(FIRST))
+    return If(owner == 0, IntVal(OWNER), IntVal(FIRST))
 
 
 class Mesh:
@@ -84,10 +96,8 @@ class Mesh:
     def are_devices(self, n: Any, t: Any, d: Any, c: Any, j: Any) -> Bool:
         """That groups are of devices, and that an owner is in each."""
         member, owner, size = self.member(t, d, c), self.owner(t, d, j), self.size(t)
-        one = z3.And(d >= 0, d < n, c >= 0, c < size)
-        return z3.And(
-            n >= 1, owner >= 0, owner < size, z3.Implies(one, z3.And(member >= 0, member < n))
-        )
+        one = And(d >= 0, d < n, c >= 0, c < size)
+        return And(n >= 1, owner >= 0, owner < size, Implies(one, And(member >= 0, member < n)))
 
 
 @dataclass(frozen=True)
@@ -146,25 +156,25 @@ class Language:
         self.numbered = k.suppose(
             "lines_are_of_steps",
             [t],
-            z3.And(self.step(t) >= 0, self.step(t) < self.last, m >= 0, m < self.micro_steps),
+            And(self.step(t) >= 0, self.step(t) < self.last, m >= 0, m < self.micro_steps),
         )
 
     def writes_second(self, b: Any) -> Bool:
         """Whether line t is an update, and b the place of the moments."""
-        return z3.And(self.kind(self.t) == UPDATE, b == self.second(self.t))
+        return And(self.kind(self.t) == UPDATE, b == self.second(self.t))
 
     def drops(self, b: Any) -> Bool:
         """Whether line t is a backward, and b the place of its activations."""
-        return z3.And(self.kind(self.t) == BACKWARD, b == self.second(self.t))
+        return And(self.kind(self.t) == BACKWARD, b == self.second(self.t))
 
     def untouched(self, b: Any) -> Bool:
         """Whether line t leaves a place as it is."""
-        return z3.Not(z3.Or(b == self.target(self.t), self.writes_second(b), self.drops(b)))
+        return Not(Or(b == self.target(self.t), self.writes_second(b), self.drops(b)))
 
     def written(self, b: Any, moment: Any, value: Any, dropped: Any, before: Any) -> Any:
         """What is in place b after line t."""
-        kept = z3.If(self.drops(b), dropped, before)
-        return z3.If(self.writes_second(b), moment, z3.If(b == self.target(self.t), value, kept))
+        kept = If(self.drops(b), dropped, before)
+        return If(self.writes_second(b), moment, If(b == self.target(self.t), value, kept))
 
     # --------------------------------------------------------------- a single device
     def _single_device(self) -> None:
@@ -183,7 +193,7 @@ class Language:
         self.trains = k.suppose(
             "the_single_device_trains",
             [u, j],
-            z3.And(
+            And(
                 self.theta(u + 1)[j] == self.next_weight(u, j, *before),
                 self.omega(u + 1)[j] == self.next_moment(u, j, *before),
             ),
@@ -196,7 +206,7 @@ class Language:
         self.junk = k.function("junk", INT, INT, INT, Element, REAL)
         member = self.mesh.member(t, d, c)
         self.everyone = total(k, "everyone", [t, b, d, j], c, self.has(t, b, member)[j])
-        false, true = z3.BoolVal(False), z3.BoolVal(True)
+        false, true = BoolVal(False), BoolVal(True)
         self.gone, self.gone_start, self.gone_next = k.recursion(
             "gone",
             [b],
@@ -209,7 +219,7 @@ class Language:
         self.begin = k.suppose(
             "devices_begin_alike",
             [b, d, j],
-            z3.Implies(z3.Not(self.gone(b, 0)), first == self.begun(*states, first)),
+            Implies(Not(self.gone(b, 0)), first == self.begun(*states, first)),
         )
         update = self.read_by_update(t, d)
         content = Content(
@@ -225,14 +235,14 @@ class Language:
         self.runs = k.suppose(
             "devices_run_the_lines",
             [t, b, d, j],
-            z3.Implies(z3.Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(content)),
+            Implies(Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(content)),
         )
 
     def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any) -> Any:
         """What device d has of element j in place b at first."""
-        elsewhere = z3.If(self.mesh.holds(self.b, self.d, self.j), z3.IntVal(0), z3.IntVal(1))
+        elsewhere = If(self.mesh.holds(self.b, self.d, self.j), IntVal(0), IntVal(1))
         at_first = {
-            STARTS[name]: lines.started_on(name, elsewhere, z3.IntVal(0), weight, moment, junk)
+            STARTS[name]: lines.started_on(name, elsewhere, IntVal(0), weight, moment, junk)
             for name in STARTS
         }
         return cases(self.start(self.b), at_first, nothing)
@@ -255,7 +265,7 @@ class Language:
             def at(c: Any) -> Any:
                 if c is lines.ANYONE:
                     return c
-                own = z3.is_expr(c) and c.eq(here)
+                own = c is here
                 return content.at(b, d if own else self.mesh.member(t, d, c))
 
             return at
@@ -292,13 +302,13 @@ class Language:
             self.named(self.what(s), self.time(s), self.which(s)) == s,
         )
         found = self.named(w, u, m)
-        few = z3.If(w == CONTRIBUTION, self.micro_steps, 1)
+        few = If(w == CONTRIBUTION, self.micro_steps, 1)
         self.names = k.suppose(
             "names_are_of_original_values",
             [w, u, m],
-            z3.Implies(
-                z3.And(u >= 0, u <= self.last, m >= 0, m < few),
-                z3.And(
+            Implies(
+                And(u >= 0, u <= self.last, m >= 0, m < few),
+                And(
                     found >= 0,
                     found < self.bound,
                     self.what(found) == w,
@@ -307,14 +317,14 @@ class Language:
                 ),
             ),
         )
-        zero = z3.IntVal(0)
+        zero = IntVal(0)
         self.finite = k.prove(
             "original_values_are_finitely_many",
             self.bound >= 0,
             uses=[self.numbered, self.names.at(w=WEIGHT, u=zero, m=zero)],
         )
         at, of = self.time(s), self.which(s)
-        wrong = z3.If(
+        wrong = If(
             self.kind(at) == BACKWARD,
             self.computed_gradient(at, d)[j],
             self.next_weight(*self.read_by_update(at, d)),
@@ -349,8 +359,8 @@ class Language:
         self.amounts_run = k.suppose(
             "amounts_run_the_lines",
             [t, b, s, d, i, j],
-            z3.Implies(
-                z3.And(t >= 0, i >= 0, i < self.n),
+            Implies(
+                And(t >= 0, i >= 0, i < self.n),
                 self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
             ),
         )
@@ -360,7 +370,7 @@ class Language:
         self.unknowns_run = k.suppose(
             "unknowns_run_the_lines",
             [t, b, d, j],
-            z3.Implies(t >= 0, self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns)),
+            Implies(t >= 0, self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns)),
         )
 
     def _groups_of_amounts(self) -> None:
@@ -373,7 +383,7 @@ class Language:
         lost = indicator(self.is_lost(t, d, j))
         weight, moment = self.made_states(t, d, j)
         gradient, weight, moment = (
-            indicator(z3.And(s == made, i == d)) for made in (self.made_gradient(t, d), weight, moment)
+            indicator(And(s == made, i == d)) for made in (self.made_gradient(t, d), weight, moment)
         )
         self.of_amounts = Content(
             lambda b, e: self.amount(t, b, s, e, i, j),
@@ -406,9 +416,7 @@ class Language:
     def amount_begun(self) -> Any:
         """How often device d has device i's value s in place b at first."""
         own = self.i == self.d
-        weight, moment = (
-            z3.If(z3.And(own, self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT)
-        )
+        weight, moment = (If(And(own, self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT))
         return self.begun(weight, moment, ZERO, ZERO)
 
     def unknowns_begun(self) -> Any:
@@ -417,20 +425,20 @@ class Language:
 
     def made_gradient(self, t: Any, d: Any) -> Any:
         """The name of what backward computes on a device."""
-        return z3.If(self.is_right(t, d), self.contribution(t), self.state(WRONG, t))
+        return If(self.is_right(t, d), self.contribution(t), self.state(WRONG, t))
 
     def made_states(self, t: Any, d: Any, j: Any) -> tuple[Any, Any]:
         """The names of the weight and the moment that an update computes on a device."""
         wrong, after = (WRONG, WRONG_MOMENT), self.step(t) + 1
         weight, moment = (
-            z3.If(self.is_met(t, d, j), self.state(right, after), self.state(instead, t))
+            If(self.is_met(t, d, j), self.state(right, after), self.state(instead, t))
             for right, instead in zip((WEIGHT, MOMENT), wrong, strict=True)
         )
         return weight, moment
 
     def state(self, what: Any, u: Any) -> Any:
         """The name of a state at a step."""
-        return self.named(what, u, z3.IntVal(0))
+        return self.named(what, u, IntVal(0))
 
     def contribution(self, t: Any) -> Any:
         """The name of what backward computes in a line, if it is right."""
@@ -439,4 +447,4 @@ class Language:
     def is_of_step(self, s: Any, u: Any) -> Bool:
         """Whether a value is a contribution to a step's gradient."""
         m = self.which(s)
-        return z3.And(self.what(s) == CONTRIBUTION, self.time(s) == u, m >= 0, m < self.micro_steps)
+        return And(self.what(s) == CONTRIBUTION, self.time(s) == u, m >= 0, m < self.micro_steps)

@@ -12,11 +12,10 @@ from functools import cache
 from itertools import product
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.encoding import MODES, ModeSort, Symbolic, Terms, lift
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And, BoolVal, Implies, Not, Or, RealVal, substitute
 from spec.checking.verdict import check
 from spec.choosing.requirements import requirements
 from spec.choosing.space import (
@@ -78,8 +77,8 @@ def _characterised(k: Kernel, regime: Regime) -> Theorem:
     names = ("theta", "omega", "grads", "acts")
     states = {state: k.constant(name, ModeSort) for state, name in zip(State, names, strict=True)}
     accepted = set(realisable(regime))
-    verdict = lift(lambda *m: z3.BoolVal(m in accepted), [(term, MODES) for term in states.values()])
-    met = z3.And(*requirements(regime, Terms(states)).values())
+    verdict = lift(lambda *m: BoolVal(m in accepted), [(term, MODES) for term in states.values()])
+    met = And(*requirements(regime, Terms(states)).values())
     return k.prove("modes_decide", verdict == met)
 
 
@@ -115,26 +114,26 @@ class Symbols:
         self.costs: dict[CostForm | str, Cost] = {}
         self.dominances: dict[tuple[CostForm | str, CostForm | str], Any] = {}
         self.s, self.w, self.g = k.reals("s w g")
-        self.m = k.reals("m") if regime.several else z3.RealVal(1)
-        self.k = z3.RealVal(0) if regime.kept is Kept.NOTHING else k.reals("opt")
+        self.m = k.reals("m") if regime.several else RealVal(1)
+        self.k = RealVal(0) if regime.kept is Kept.NOTHING else k.reals("opt")
         sizes = [self.s > 0, self.w > 0, self.g > 0]
         sizes += [self.m >= 2] if regime.several else []
         sizes += [] if regime.kept is Kept.NOTHING else [self.k > 0]
         # of the slice one bound will do for some
-        self.weaker, self.given = [z3.And(*sizes)], [z3.And(*sizes, 2 * self.s <= 1)]
+        self.weaker, self.given = [And(*sizes)], [And(*sizes, 2 * self.s <= 1)]
 
     def cost(self, name: CostForm | str) -> Cost:
         """The cost of a class, or of one of its placements, for each parameter."""
         if name not in self.costs:
             form = form_of(name, self.regime) if isinstance(name, str) else name
             widths = (self.w, self.g, self.k)
-            self.costs[name] = form.at(Point(z3.RealVal(1), self.s, self.m, widths))
+            self.costs[name] = form.at(Point(RealVal(1), self.s, self.m, widths))
         return self.costs[name]
 
     def assigned(self, values: Iterable[Fraction | int]) -> list[tuple[Any, Any]]:
         """Values for the slice, micro-steps and bytes."""
         symbols = (self.s, self.m, self.w, self.g, self.k)
-        return [(x, z3.RealVal(v)) for x, v in zip(symbols, values, strict=True)]
+        return [(x, RealVal(v)) for x, v in zip(symbols, values, strict=True)]
 
     def dominates(self, better: CostForm | str, form: CostForm | str) -> Any:
         """That one class dominates another."""
@@ -145,11 +144,11 @@ class Symbols:
 
     def dominated(self, form: CostForm | str, by: Iterable[str]) -> Any:
         """That one of some classes dominates another."""
-        return z3.Or(*(self.dominates(better, form) for better in by))
+        return Or(*(self.dominates(better, form) for better in by))
 
 
 def _all(claims: Iterable[Any]) -> Any:
-    return z3.And(*claims)
+    return And(*claims)
 
 
 @claim("P2")
@@ -191,7 +190,7 @@ def _strict_order(k: Kernel) -> Theorem:
     """Dominance is irreflexive and transitive: what is dominated is so by an undominated class."""
     a, b, c = (Cost(*k.reals(f"{x}_rests {x}_sends {x}_moves")) for x in "abc")
     ab, bc, ac = (_all(dominance(x, y)) for x, y in ((a, b), (b, c), (a, c)))
-    goal = z3.And(z3.Not(_all(dominance(a, a))), z3.Implies(z3.And(ab, bc), ac))
+    goal = And(Not(_all(dominance(a, a))), Implies(And(ab, bc), ac))
     return k.prove("dominance_is_a_strict_order", goal)
 
 
@@ -217,7 +216,7 @@ def _forms(k: Kernel) -> list[Theorem]:
         derived = cost(placement, sizes, m)
         form = closed_form(placement).at(Point(psi, c, m, tuple(widths)))
         equal.setdefault(modes[0], []).append(
-            z3.And(
+            And(
                 derived.resting == form.resting,
                 derived.sent == form.sent * ((n - 1) * c),
                 derived.host == form.host,
@@ -270,7 +269,7 @@ def _rivals_suffice(s: Symbols) -> list[Theorem]:
         claims = []
         for name in names:
             others = [other for other in best if other not in (name, *best[name])]
-            claims.append(z3.Implies(s.dominated(name, others), s.dominated(name, best[name])))
+            claims.append(Implies(s.dominated(name, others), s.dominated(name, best[name])))
         theorems.append(s.kernel.prove(f"rivals_suffice_{len(theorems)}", _all(claims), given=s.given))
     return theorems
 
@@ -293,7 +292,7 @@ def _each_is_best_somewhere(s: Symbols) -> Theorem:
             if not any(dominates(costs[rival], costs[name]) for rival in best[name])
         )
         values = (Fraction(at.slice, at.whole), at.micro_steps, *at.widths)
-        claims.append(z3.substitute(z3.Not(s.dominated(name, best)), *s.assigned(values)))
+        claims.append(substitute(Not(s.dominated(name, best)), *s.assigned(values)))
     return s.kernel.prove("each_is_best_somewhere", _all(claims))
 
 
@@ -327,10 +326,10 @@ class _Named(Symbols):
 
     def __init__(self, k: Kernel) -> None:
         super().__init__(k, Regime(Kept.COPY, True))
-        some_steps = z3.Or(self.m == 1, self.m >= 2)
+        some_steps = Or(self.m == 1, self.m >= 2)
         widths = (self.w > 0, self.g > 0, self.k >= 0)
-        sizes = z3.And(2 * self.s <= 1, some_steps, *widths)
-        self.weaker, self.given = [sizes], [z3.And(self.s > 0, sizes)]
+        sizes = And(2 * self.s <= 1, some_steps, *widths)
+        self.weaker, self.given = [sizes], [And(self.s > 0, sizes)]
 
     def beats(self, a: str, b: str) -> Any:
         """That one strategy dominates another."""
@@ -342,13 +341,13 @@ def _among_themselves(k: Kernel) -> Theorem:
     s = _Named(k)
     once = s.m == 1
     when = {
-        ("zero1", "dp"): z3.And(s.w <= s.g, z3.Or(s.w < s.g, s.k > 0)),
-        ("dp", "zero1"): z3.And(s.w > s.g, s.k == 0),
-        ("zero2", "dp"): z3.And(once, s.w <= s.g),
+        ("zero1", "dp"): And(s.w <= s.g, Or(s.w < s.g, s.k > 0)),
+        ("dp", "zero1"): And(s.w > s.g, s.k == 0),
+        ("zero2", "dp"): And(once, s.w <= s.g),
         ("zero2", "zero1"): once,
-        ("zero3", "dp"): z3.And(once, 2 * s.w <= s.g),
+        ("zero3", "dp"): And(once, 2 * s.w <= s.g),
     }
-    claims = [s.beats(a, b) == when.get((a, b), z3.BoolVal(False)) for a, b in product(STAGES, STAGES)]
+    claims = [s.beats(a, b) == when.get((a, b), BoolVal(False)) for a, b in product(STAGES, STAGES)]
     return k.prove("dominance_among_the_stages", _all(claims), given=s.weaker)
 
 
@@ -361,12 +360,12 @@ def _held_and_offloaded(k: Kernel) -> Theorem:
         s.beats("fsdp-hold", "zero3"),
         s.beats("fsdp-hold", "zero2") == once,
         s.beats("fsdp-hold", "zero1") == once,
-        s.beats("fsdp-hold", "dp") == z3.And(once, s.w <= s.g),
-        s.beats("fsdp-hold", "zero-offload") == z3.And(once, (s.w + s.g + s.k) * s.s <= s.w),
-        *(z3.Not(s.beats("zero-offload", name)) for name in (*STAGES, "fsdp-hold")),
-        *(z3.Not(s.beats(name, "zero-offload")) for name in STAGES),
+        s.beats("fsdp-hold", "dp") == And(once, s.w <= s.g),
+        s.beats("fsdp-hold", "zero-offload") == And(once, (s.w + s.g + s.k) * s.s <= s.w),
+        *(Not(s.beats("zero-offload", name)) for name in (*STAGES, "fsdp-hold")),
+        *(Not(s.beats(name, "zero-offload")) for name in STAGES),
         _all(dominance(s.cost(cast), s.cost(closed_form(STRATEGIES["zero3"])))),
-        z3.Implies(once, s.beats("fused-update", "dp")),
+        Implies(once, s.beats("fused-update", "dp")),
     ]
     return k.prove("dominance_of_variants", _all(claims), given=s.given)
 
@@ -374,27 +373,27 @@ def _held_and_offloaded(k: Kernel) -> Theorem:
 def _on_the_frontier(s: Symbols) -> Theorem:
     """Where nothing in the space dominates a stage."""
     w, g, opt, m, rest = s.w, s.g, s.k, s.m, 1 - s.s
-    never, always = z3.BoolVal(False), z3.BoolVal(True)
+    never, always = BoolVal(False), BoolVal(True)
 
     def strictly(a: Any, b: Any, c: Any, d: Any) -> Any:
         """a <= b and c <= d, and not both equal."""
-        return z3.And(a <= b, c <= d, a + c < b + d)
+        return And(a <= b, c <= d, a + c < b + d)
 
     when = dict.fromkeys(STAGES, never)
     if s.regime == Regime(Kept.COPY, True):
         replicated = strictly(g, w, opt * rest, w)  # optimizer state, and nothing lost by it
-        when["zero1"] = z3.Not(z3.Or(replicated, strictly(m * g, w, (opt - g) * rest, w)))
-        when["zero2"] = z3.Not(z3.Or(replicated, (opt + g) * rest <= w))
+        when["zero1"] = Not(Or(replicated, strictly(m * g, w, (opt - g) * rest, w)))
+        when["zero2"] = Not(Or(replicated, (opt + g) * rest <= w))
     elif s.regime == Regime(Kept.MOMENTS, True):
         when = {"dp": w > g, "zero1": w <= opt + g, "zero2": w <= opt + g, "zero3": always}
     elif s.regime == Regime(Kept.NOTHING, True):
         when = {"dp": w >= g, "zero1": w <= g, "zero2": w <= g, "zero3": always}
     best = frontier(s.regime)
     claims = [
-        z3.Not(s.dominated(closed_form(STRATEGIES[name]).within(s.regime), best)) == when[name]
+        Not(s.dominated(closed_form(STRATEGIES[name]).within(s.regime), best)) == when[name]
         for name in STAGES
     ]
-    usual = z3.Implies(z3.And(opt * rest > w, w < 2 * g), z3.And(when["zero1"], when["zero2"]))
+    usual = Implies(And(opt * rest > w, w < 2 * g), And(when["zero1"], when["zero2"]))
     if s.regime == Regime(Kept.COPY, True):
         claims.append(usual)
     return s.kernel.prove("stages_on_the_frontier", _all(claims), given=s.given)

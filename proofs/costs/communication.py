@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.encoding import ModeSort, Symbolic, over_placements, realisable
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, RealVal
 from spec.costs.communication import moves, totals
 from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
@@ -74,15 +73,15 @@ def zero_moves_two_or_three_passes(k: Kernel) -> tuple[Theorem, ...]:
     s = Symbols(k)
     exact = k.prove(
         "volumes_are_so_many_passes",
-        z3.And(*(s.elements(x) == passes * (s.n - 1) * s.c for x, passes in VOLUMES.items())),
+        And(*(s.elements(x) == passes * (s.n - 1) * s.c for x, passes in VOLUMES.items())),
     )
     divisible = k.prove(
         "in_psi_when_n_divides_it",
-        z3.And(*(s.elements(x) * s.n == passes * (s.n - 1) * s.psi for x, passes in VOLUMES.items())),
+        And(*(s.elements(x) * s.n == passes * (s.n - 1) * s.psi for x, passes in VOLUMES.items())),
         given=[s.c * s.n == s.psi],
     )
     states = [k.constant(name, ModeSort) for name in ("theta", "omega", "grads", "acts")]
-    volume = over_placements(states, lambda p: s.moves(p)[0], z3.RealVal(0))
+    volume = over_placements(states, lambda p: s.moves(p)[0], RealVal(0))
     least = k.prove(
         "no_placement_sends_less",
         volume >= 2 * ((s.n - 1) * s.c),
@@ -141,7 +140,7 @@ def accumulation_multiplies_what_is_not_kept_whole(k: Kernel) -> tuple[Theorem, 
     return (
         k.prove(
             "passes_with_accumulation",
-            z3.And(*(s.elements(x, s.m) == p * ((s.n - 1) * s.c) for x, p in passes.items())),
+            And(*(s.elements(x, s.m) == p * ((s.n - 1) * s.c) for x, p in passes.items())),
         ),
     )
 
@@ -164,6 +163,6 @@ def offload_moves_gradients_down_and_weights_up(k: Kernel) -> tuple[Theorem, ...
     )
     others = k.prove(
         "nothing_without_offload",
-        z3.And(*(s.host(x, s.m) == 0 for x in BATCH_STRATEGIES if x != "zero-offload")),
+        And(*(s.host(x, s.m) == 0 for x in BATCH_STRATEGIES if x != "zero-offload")),
     )
     return traffic, single, others

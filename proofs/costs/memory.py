@@ -10,11 +10,10 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.encoding import Symbolic, realisable_placements
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, IntSort, RealSort, RealVal
 from spec.costs.memory import Sizes, held, ledger, moments, total_resting, transient
 from spec.derivation.derive import derive
 from spec.language.schedule import Op, Schedule
@@ -89,7 +88,7 @@ def each_stage_needs_less(k: Kernel) -> tuple[Theorem, ...]:
 
     def decreasing(padded: bool) -> Any:
         rests = [s.rests(stage, padded) for stage in stages]
-        return z3.And(*(more > less for more, less in pairwise(rests)))
+        return And(*(more > less for more, less in pairwise(rests)))
 
     divisible = k.prove(
         "every_stage_needs_less", decreasing(False), given=[s.psi > 0, s.n >= 2, s.k > 0]
@@ -125,7 +124,7 @@ def zero3_divides_memory_by_devices(k: Kernel) -> tuple[Theorem, ...]:
 def zero2_approaches_its_bound(k: Kernel) -> tuple[Theorem, ...]:
     """DP/ZeRO-2 < (4+K)/2 for every N, and comes as close as one likes: 8 at K = 12. (Claim M7)"""
     s = Symbols(k)
-    eps = k.constant("eps", z3.RealSort())
+    eps = k.constant("eps", RealSort())
     dp, zero2, bound = s.rests("dp"), s.rests("zero2"), (4 + s.k) / 2
     below = k.prove("always_below", dp < bound * zero2, given=s.sizes)
     near = k.prove(
@@ -196,14 +195,14 @@ def _named_strategies_hold(k: Kernel) -> Theorem:
         sizes = Sizes(psi, mesh, BytePolicy(w, g, opt), unit, Symbolic())
         claims.append(transient(derive(placement), sizes) == formula)
     positive = [psi > 0, unit > 0, n >= 1, w > 0, g > 0]
-    return k.prove("named_strategies_hold_their_units", z3.And(*claims), given=positive)
+    return k.prove("named_strategies_hold_their_units", And(*claims), given=positive)
 
 
 def _maximum_of_a_shifted_list(k: Kernel) -> Theorem:
     """Whatever is held after each operation, the highest balance is what rests plus the most held."""
     i = k.integers("i")
-    rest, first = k.fixed("rest", z3.RealSort()), z3.RealVal(0)
-    held = k.function("held", z3.IntSort(), z3.RealSort())
+    rest, first = k.fixed("rest", RealSort()), RealVal(0)
+    held = k.function("held", IntSort(), RealSort())
     most, most_start, most_next = k.recursion(
         "most_held", [], i, first, lambda before: Symbolic().maximum(before(), held(i))
     )
@@ -224,12 +223,12 @@ def _ledger_balances(k: Kernel) -> Theorem:
 
     After the last operation nothing is held. Whatever room each operation's result takes.
     """
-    rest = k.fixed("rest", z3.RealSort())
+    rest = k.fixed("rest", RealSort())
     rooms: dict[Op, Any] = {}
 
     def room_of(op: Op) -> Any:
         if op not in rooms:
-            rooms[op] = k.fixed(f"room{len(rooms)}", z3.RealSort())
+            rooms[op] = k.fixed(f"room{len(rooms)}", RealSort())
         return rooms[op]
 
     # operations on activations take no room that is counted: schedules that differ in them are one
@@ -240,7 +239,7 @@ def _ledger_balances(k: Kernel) -> Theorem:
         for entry, moment in zip(entries[:-1], moments(schedule), strict=True):
             claims[entry == rest + held(moment, room_of)] = None
         claims[entries[-1] == rest] = None
-    return k.prove("balances_are_resting_and_held", z3.And(*claims))
+    return k.prove("balances_are_resting_and_held", And(*claims))
 
 
 def _without_activations(schedule: Schedule) -> Schedule:

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.costs.reciprocals import divisor
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import RealVal
 from spec.costs.model_costs import elements_moved, kept_bytes, weights
 from spec.derivation.distribute import ALL, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE
@@ -40,7 +39,7 @@ class Symbols:
         self.k = k
         self.b, self.s, self.d, self.v = k.reals("b s d v")
         self.n, self.kv = divisor(k, "n"), k.reals("kv")
-        each = z3.RealVal(1) if square else k.reals("each")  # heads that share a key
+        each = RealVal(1) if square else k.reals("each")  # heads that share a key
         self.a = self.kv * each
         if square:
             self.h = self.a * self.d

@@ -12,11 +12,10 @@ from itertools import product
 from math import prod
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And
 from spec.costs.communication import elements_sent
 from spec.costs.memory import MODEL_STATES, Sizes, resting
 from spec.derivation.derive import derive
@@ -61,12 +60,12 @@ def costs_of_products(k: Kernel) -> tuple[Theorem, ...]:
             if sent.keys() != expected.keys():
                 raise KernelError(f"{k.claim}: {name} sends along {[*sent]}, not along {[*expected]}")
             alike = (sent[moment] == expected[moment] for moment in sent)
-            proved[whole.states] = k.prove(name, z3.And(*alike))
+            proved[whole.states] = k.prove(name, And(*alike))
             memory |= dict.fromkeys(_memory(whole, schedule, sizes))
-    as_one = z3.And(*(alike for name in NAMES for alike in _as_one(k, name, sizes)))
+    as_one = And(*(alike for name in NAMES for alike in _as_one(k, name, sizes)))
     return (
         *proved.values(),
-        k.prove("what_rests_is_multiplied", z3.And(*memory)),
+        k.prove("what_rests_is_multiplied", And(*memory)),
         k.prove("two_axes_of_a_strategy_are_one_of_product_size", as_one),
     )
 

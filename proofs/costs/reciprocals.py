@@ -6,33 +6,40 @@ polynomials, which every solver decides at once.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
-
-import z3
 
 from proofs.trusted.kernel import Kernel
 
 
-class Divisor(z3.ArithRef):
+@dataclass(frozen=True, eq=False)
+class Divisor:
     """A real number and its reciprocal; products of divisors are divisors."""
 
-    def __init__(self, number: Any, reciprocal: Any) -> None:
-        super().__init__(number.as_ast(), number.ctx)
-        self.reciprocal = reciprocal
+    number: Any
+    reciprocal: Any
 
     def __truediv__(self, other: Any) -> Any:
-        return self * other.reciprocal if isinstance(other, Divisor) else super().__truediv__(other)
+        return self.number * (other.reciprocal if isinstance(other, Divisor) else 1 / other)
 
     def __rtruediv__(self, other: Any) -> Any:
         return other * self.reciprocal
 
     def __mul__(self, other: Any) -> Any:
-        product = super().__mul__(other)
-        both = isinstance(other, Divisor)
-        return Divisor(product, self.reciprocal * other.reciprocal) if both else product
+        if isinstance(other, Divisor):
+            return Divisor(self.number * other.number, self.reciprocal * other.reciprocal)
+        return self.number * other
 
     def __rmul__(self, other: Any) -> Any:
-        return self if isinstance(other, int) and other == 1 else super().__rmul__(other)
+        return self if type(other) is int and other == 1 else other * self.number
+
+    def __add__(self, other: Any) -> Any:
+        return self.number + other
+
+    def __sub__(self, other: Any) -> Any:
+        return self.number - other
+
+    __radd__ = __add__
 
 
 def divisor(k: Kernel, name: str) -> Divisor:

@@ -9,11 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.sums import closed_form, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, If, Implies, IntSort, Or, RealSort
 from spec.devices.collectives import ALL_TO_ALL, all_to_all_sends, all_to_all_step, ring_steps
 
 
@@ -33,12 +32,12 @@ class Group:
 
     def same(self, a: Any, b: Any) -> Bool:
         """Equal modulo n, for numbers less than 2n apart."""
-        return z3.Or(a == b, a + self.n == b, a - self.n == b)
+        return Or(a == b, a + self.n == b, a - self.n == b)
 
 
 def _group(k: Kernel) -> Group:
     d, c, s = k.integers("d c s")
-    return Group(k, k.fixed("n", z3.IntSort()), d, c, s)
+    return Group(k, k.fixed("n", IntSort()), d, c, s)
 
 
 def _equal_modulo_n(g: Group) -> Theorem:
@@ -60,13 +59,13 @@ def _exchanged(g: Group, name: str, sent: Callable[[Any, Any], Any]) -> tuple[An
         [d, c],
         s,
         sent(d, c),
-        lambda before: all_to_all_step(sent, before, s, g.same, z3.If)(d, c),
+        lambda before: all_to_all_step(sent, before, s, g.same, If)(d, c),
     )
-    away = z3.If(c <= d, d - c, d - c + n)  # steps from c to d
+    away = If(c <= d, d - c, d - c + n)  # steps from c to d
     arrived = k.induct(
         f"{name}_in_turn",
         s,
-        received(d, c, s) == z3.If(away <= s, sent(c, d), sent(d, c)),
+        received(d, c, s) == If(away <= s, sent(c, d), sent(d, c)),
         given=g.devices,
         base=[start],
         step=[then],
@@ -89,9 +88,9 @@ def _volume(k: Kernel) -> Theorem:
     volume = ALL_TO_ALL.volume(n, chunk)
     return k.prove(
         "volume_is_exact",
-        z3.And(
+        And(
             volume == sent(chunk, ring_steps(n)),
-            z3.Implies(chunk * n == local, volume * n == (n - 1) * local),
+            Implies(chunk * n == local, volume * n == (n - 1) * local),
         ),
         given=[n >= 1],
         uses=[so_far.at(s=n - 1)],
@@ -105,7 +104,7 @@ def all_to_all_is_a_transpose(k: Kernel) -> tuple[Theorem, ...]:
     Each device has sent n - 1 of its n chunks. (Claim C4; design 2.5)
     """
     g = _group(k)
-    x = k.function("x", z3.IntSort(), z3.IntSort(), z3.RealSort())
+    x = k.function("x", IntSort(), IntSort(), RealSort())
     received, there = _exchanged(g, "received", x)
     again, back = _exchanged(g, "received_again", lambda d, c: received(d, c, ring_steps(g.n)))
     inverse = k.prove(

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.devices.gossip import (
     INT,
@@ -24,6 +22,7 @@ from proofs.devices.gossip import (
 )
 from proofs.tools.sums import Sum, of_sums, total
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 from spec.devices import collectives as spec
 
 
@@ -66,9 +65,7 @@ def _traffic(g: Gossip, sent: Census) -> Traffic:
     sends, all_send, about, all_about, exchanged = of_sums(
         k, "traffic", x, y, sent.of(y, x, g.until(y)), []
     )
-    bounded = k.suppose(
-        "no_device_sends_more_than_v", [x], z3.Implies(g.device(x), sends(x, size) <= v)
-    )
+    bounded = k.suppose("no_device_sends_more_than_v", [x], Implies(g.device(x), sends(x, size) <= v))
     same = k.induct(
         "what_all_send_about_one_element",
         x,
@@ -122,7 +119,7 @@ def _reduce_scatter_messages(g: Gossip, owner: Any, sent: Census, leave: Theorem
     gets = k.suppose(
         "the_owner_ends_with_every_contribution",
         [E, C],
-        z3.Implies(g.device(C), g.knows(E, owner(E), C, g.until(E))),
+        Implies(g.device(C), g.knows(E, owner(E), C, g.until(E))),
     )
     once = k.prove(
         "every_other_device_sends",
@@ -139,7 +136,7 @@ def _all_gather_messages(g: Gossip, owner: Any) -> Theorem:
     gets = k.suppose(
         "every_device_ends_with_the_owners_value",
         [E, D],
-        z3.Implies(g.device(D), g.knows(E, D, owner(E), g.until(E))),
+        Implies(g.device(D), g.knows(E, D, owner(E), g.until(E))),
     )
     received = census(g, "received", g.receiver, g.receivers)
     once = k.prove(
@@ -156,27 +153,27 @@ def _all_reduce_messages(g: Gossip, sent: Census, leave: Theorem) -> Theorem:
     k, n, knows, until = g.k, g.n, g.knows, g.until
     several = k.suppose("at_least_two_devices", [], n >= 2)
     lacks, lacked, lack_shown, lack_found = k.choose(
-        "lacks", [E, D, T], C, z3.And(g.device(C), z3.Not(knows(E, D, C, T)))
+        "lacks", [E, D, T], C, And(g.device(C), Not(knows(E, D, C, T)))
     )
     done, whose, done_shown, done_found = k.choose(
-        "somebody_is_done", [E, T], D, z3.And(g.device(D), z3.Not(lacks(E, D, T)))
+        "somebody_is_done", [E, T], D, And(g.device(D), Not(lacks(E, D, T)))
     )
     gets = k.suppose(
         "every_device_ends_with_every_contribution",
         [E, D, C],
-        z3.Implies(z3.And(g.device(D), g.device(C)), knows(E, D, C, until(E))),
+        Implies(And(g.device(D), g.device(C)), knows(E, D, C, until(E))),
     )
     all_done = k.prove(
         "every_device_is_done",
-        z3.Not(lacks(E, D, until(E))),
+        Not(lacks(E, D, until(E))),
         given=[g.device(D)],
         uses=[lack_found.at(t=until(E)), gets.at(c=lacked(E, D, until(E)))],
     )
-    early = census(g, "sent_early", g.sender, g.senders, z3.Not(done(E, T)))
+    early = census(g, "sent_early", g.sender, g.senders, Not(done(E, T)))
     late = census(g, "received_late", g.receiver, g.receivers, done(E, T))
 
     # nobody is done at first
-    other = z3.If(D == 0, z3.IntVal(1), z3.IntVal(0))
+    other = If(D == 0, IntVal(1), IntVal(0))
     lacking = k.prove(
         "at_first_every_device_lacks_another",
         lacks(E, D, 0),
@@ -184,13 +181,13 @@ def _all_reduce_messages(g: Gossip, sent: Census, leave: Theorem) -> Theorem:
     )
     nobody = k.prove(
         "at_first_nobody_is_done",
-        z3.Not(done(E, 0)),
+        Not(done(E, 0)),
         uses=[done_found.at(t=0), lacking.at(d=whose(E, 0))],
     )
     # once done, always done
     keeps = k.prove(
         "knowledge_is_kept",
-        z3.Implies(lacks(E, D, T + 1), lacks(E, D, T)),
+        Implies(lacks(E, D, T + 1), lacks(E, D, T)),
         given=[T >= 0],
         uses=[
             lack_found.at(t=T + 1),
@@ -200,7 +197,7 @@ def _all_reduce_messages(g: Gossip, sent: Census, leave: Theorem) -> Theorem:
     )
     stays = k.prove(
         "somebody_stays_done",
-        z3.Implies(done(E, T), done(E, T + 1)),
+        Implies(done(E, T), done(E, T + 1)),
         given=[T >= 0],
         uses=[done_found, keeps.at(d=whose(E, T)), done_shown.at(d=whose(E, T), t=T + 1)],
     )
@@ -209,11 +206,11 @@ def _all_reduce_messages(g: Gossip, sent: Census, leave: Theorem) -> Theorem:
         "until_then_every_message_is_early",
         T,
         early.of(E, D, T) == sent.of(E, D, T),
-        given=[z3.Or(T == 0, z3.Not(done(E, T - 1)))],
+        given=[Or(T == 0, Not(done(E, T - 1)))],
         base=[early.of.start, sent.of.start],
         step=[early.of.next, sent.of.next, stays.at(t=T - 1)],
     )
-    first_done = z3.And(done(E, T + 1), z3.Not(done(E, T)))
+    first_done = And(done(E, T + 1), Not(done(E, T)))
     who = whose(E, T + 1)
     all_sent = k.prove(
         "by_then_every_other_device_has_sent",
@@ -238,7 +235,7 @@ def _all_reduce_messages(g: Gossip, sent: Census, leave: Theorem) -> Theorem:
     half = k.induct(
         "n_less_one_messages_are_early",
         T,
-        z3.Implies(done(E, T), early.messages(E, T) >= n - 1),
+        Implies(done(E, T), early.messages(E, T) >= n - 1),
         base=[nobody],
         step=[many.at(**{str(m): n}), early.adds_up.at(t=T + 1), g.group, early.messages.next],
     )
@@ -247,21 +244,21 @@ def _all_reduce_messages(g: Gossip, sent: Census, leave: Theorem) -> Theorem:
         "first_to_be_done",
         [E],
         T,
-        z3.IntVal(0),
-        lambda before: z3.If(done(E, T), before(E), g.receiver(E, T)),
+        IntVal(0),
+        lambda before: If(done(E, T), before(E), g.receiver(E, T)),
     )
     c = lacked(E, D, T)
     unchanged = k.prove(
         "who_receives_nothing_learns_nothing",
-        z3.Implies(lacks(E, D, T), lacks(E, D, T + 1)),
+        Implies(lacks(E, D, T), lacks(E, D, T + 1)),
         given=[T >= 0, g.receiver(E, T) != D],
         uses=[lack_found, g.then.at(c=c), lack_shown.at(c=c, t=T + 1)],
     )
     learns = k.induct(
         "whoever_is_done_later_received_late",
         T,
-        z3.Implies(
-            z3.And(done(E, T), z3.Not(lacks(E, D, T)), g.device(D), leader(E, T) != D),
+        Implies(
+            And(done(E, T), Not(lacks(E, D, T)), g.device(D), leader(E, T) != D),
             late.of(E, D, T) >= 1,
         ),
         base=[nobody],

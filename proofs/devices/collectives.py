@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.sums import Sum, closed_form, total
 from proofs.trusted.kernel import Kernel, Term, Theorem
+from proofs.trusted.terms import And, If, Implies, IntSort, Not, Or, RealSort
 from spec.devices import collectives as spec
 
 
@@ -25,7 +24,7 @@ class Ring:
     """
 
     def __init__(self, k: Kernel) -> None:
-        self.k, self.n = k, k.fixed("n", z3.IntSort())
+        self.k, self.n = k, k.fixed("n", IntSort())
         self.some_devices = k.suppose("at_least_one_device", [], self.n >= 1)
         a, b, q = self.names = k.integers("a b q")
         self.same, self.times, self.shown, self.found = k.choose(
@@ -40,8 +39,8 @@ class Ring:
     @cached_property
     def not_near(self) -> Theorem:
         a, b, _ = self.names
-        near = z3.Or(z3.And(a - b > 0, a - b < self.n), z3.And(b - a > 0, b - a < self.n))
-        differ = z3.Not(self.same(a, b))
+        near = Or(And(a - b > 0, a - b < self.n), And(b - a > 0, b - a < self.n))
+        differ = Not(self.same(a, b))
         return self.k.prove("chunks_less_than_n_apart_differ", differ, given=[near], uses=[self.found])
 
     @cached_property
@@ -49,12 +48,12 @@ class Ring:
         (a, b, _), n, same, times = self.names, self.n, self.same, self.times
         forth = self.k.prove(
             "a_chunk_after_n_is_the_same",
-            z3.Implies(same(a, b), same(a + n, b)),
+            Implies(same(a, b), same(a + n, b)),
             uses=[self.found, self.shown.at(a=a + n, q=times(a, b) + 1)],
         )
         back = self.k.prove(
             "and_back",
-            z3.Implies(same(a + n, b), same(a, b)),
+            Implies(same(a + n, b), same(a, b)),
             uses=[self.found.at(a=a + n), self.shown.at(q=times(a + n, b) - 1)],
         )
         goes_round = same(a + n, b) == same(a, b)
@@ -65,13 +64,13 @@ def _buffer(
     r: Ring, name: str, initial: Callable[..., Any], step: Callable[..., Any]
 ) -> tuple[Any, Theorem, Theorem]:
     """The buffers of a ring algorithm after s steps, by its step rule."""
-    d, c, s = (r.k.constant(f"{name}_{v}", z3.IntSort()) for v in "dcs")
+    d, c, s = (r.k.constant(f"{name}_{v}", IntSort()) for v in "dcs")
     return r.k.recursion(
         name,
         [d, c],
         s,
         initial(d, c),
-        lambda previous: step(previous, s, r.same, z3.If)(d, c),
+        lambda previous: step(previous, s, r.same, If)(d, c),
     )
 
 
@@ -232,7 +231,7 @@ def _all_gather(
 ) -> Theorem:
     """After n - 1 steps every device has every chunk's value, if device c began with chunk c's."""
     k, n = r.k, r.n
-    d, c, s, i = (k.constant(v, z3.IntSort()) for v in ("e", "chunk", "t", "behind"))
+    d, c, s, i = (k.constant(v, IntSort()) for v in ("e", "chunk", "t", "behind"))
     copies, at0, then = _buffer(r, "copies", own, spec.all_gather_step)
 
     def after(device: Any, chunk: Any) -> Theorem:
@@ -268,7 +267,7 @@ def _all_gather(
 
 def _starting_buffers(k: Kernel) -> Any:
     """What device d has of chunk c at first."""
-    return k.function("x", z3.IntSort(), z3.IntSort(), z3.RealSort())
+    return k.function("x", IntSort(), IntSort(), RealSort())
 
 
 def _volume(k: Kernel, collective: spec.Collective, rings: int) -> Theorem:
@@ -279,9 +278,9 @@ def _volume(k: Kernel, collective: spec.Collective, rings: int) -> Theorem:
     volume = collective.volume(n, chunk)
     return k.prove(
         f"{collective.name}_volume_is_exact",
-        z3.And(
+        And(
             volume == rings * sent(chunk, spec.ring_steps(n)),
-            z3.Implies(chunk * n == elements, volume * n == rings * (n - 1) * elements),
+            Implies(chunk * n == elements, volume * n == rings * (n - 1) * elements),
         ),
         given=[n >= 1],
         uses=[so_far.at(sent_steps=n - 1)],
@@ -321,7 +320,7 @@ def _ring_reduce(k: Kernel) -> tuple[Theorem, Theorem]:
         ],
     )
     chunk, hop = k.integers("ring_chunk hop")
-    hops = k.fixed("hops", z3.IntSort())
+    hops = k.fixed("hops", IntSort())
     sent = total(k, "sent", [chunk], hop, chunk)
     volume = k.prove(
         "ring_reduce_volume_is_exact",
@@ -335,7 +334,7 @@ def _ring_reduce(k: Kernel) -> tuple[Theorem, Theorem]:
 def _ring_gather(k: Kernel) -> tuple[Theorem, Theorem]:
     """In turn t a device has the chunk that the device t before it began with."""
     d, t = k.integers("at turn")
-    own = k.function("own", z3.IntSort(), z3.RealSort())
+    own = k.function("own", IntSort(), RealSort())
     has, first, then = k.recursion(
         "has", [d], t, own(d), lambda before: spec.ring_gather_step(before)(d)
     )
@@ -371,7 +370,7 @@ def ring_all_gather_copies(k: Kernel) -> tuple[Theorem, ...]:
     """
     r = Ring(k)
     own = _starting_buffers(k)
-    value = k.function("value", z3.IntSort(), z3.RealSort())
+    value = k.function("value", IntSort(), RealSort())
     d, c = k.integers("device chunk_number")
     begins = k.suppose("device_d_begins_with_chunk_d", [d], own(d, d) == value(d))
     own_round = k.suppose("chunk_c_plus_n_is_chunk_c", [d, c], own(d, c + r.n) == own(d, c))

@@ -11,17 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from proofs.tools.sums import Sum, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, BoolVal, If, Implies, Ints, IntSort, IntVal, Or
 
-INT = z3.IntSort()
-E, D, C, T = z3.Ints("e d c t")  # element, device, contributor, messages so far
+INT = IntSort()
+E, D, C, T = Ints("e d c t")  # element, device, contributor, messages so far
 
 
 def count(condition: Bool) -> Any:
-    return z3.If(condition, z3.IntVal(1), z3.IntVal(0))
+    return If(condition, IntVal(1), IntVal(0))
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Gossip:
 
     def device(self, d: Any) -> Bool:
         """d is one of the devices."""
-        return z3.And(d >= 0, d < self.n)
+        return And(d >= 0, d < self.n)
 
 
 def gossip(k: Kernel) -> Gossip:
@@ -51,7 +50,7 @@ def gossip(k: Kernel) -> Gossip:
     k.integers("e d c t")
     sender, receiver = k.function("sender", INT, INT, INT), k.function("receiver", INT, INT, INT)
     senders, receivers = (
-        k.suppose(f"{who.name()}s_are_devices", [E, T], z3.And(who(E, T) >= 0, who(E, T) < n))
+        k.suppose(f"{who.name}s_are_devices", [E, T], And(who(E, T) >= 0, who(E, T) < n))
         for who in (sender, receiver)
     )
     group = k.prove("at_least_one_device", n >= 1, uses=[senders])
@@ -60,7 +59,7 @@ def gossip(k: Kernel) -> Gossip:
         [E, D, C],
         T,
         D == C,
-        lambda before: z3.Or(before(E, D, C), z3.And(receiver(E, T) == D, before(E, sender(E, T), C))),
+        lambda before: Or(before(E, D, C), And(receiver(E, T) == D, before(E, sender(E, T), C))),
     )
     until = k.function("until", INT, INT)
     lengths = k.suppose("schedules_are_finite", [E], until(E) >= 0)
@@ -111,8 +110,8 @@ def census(g: Gossip, name: str, who: Any, among: Theorem, counts: Bool | None =
     """`counts` says of message t whether it counts; None: all do."""
     k, n = g.k, g.n
     m = k.constant(f"{name}_devices", INT)
-    counted = z3.BoolVal(True) if counts is None else counts
-    of = total(k, name, [E, D], T, count(z3.And(who(E, T) == D, counted)))
+    counted = BoolVal(True) if counts is None else counts
+    of = total(k, name, [E, D], T, count(And(who(E, T) == D, counted)))
     by_all = total(k, f"{name}_by_all", [E, T], m, of(E, m, T))
     positive = k.induct(f"{name}_is_a_count", T, of(E, D, T) >= 0, base=[of.start], step=[of.next])
     messages: Any = lambda _, t: t  # noqa: E731
@@ -130,7 +129,7 @@ def census(g: Gossip, name: str, who: Any, among: Theorem, counts: Bool | None =
     one_each = k.induct(
         f"{name}_by_one_device_each",
         m,
-        by_all(E, T + 1, m) == by_all(E, T, m) + count(z3.And(who(E, T) < m, counted)),
+        by_all(E, T + 1, m) == by_all(E, T, m) + count(And(who(E, T) < m, counted)),
         given=[T >= 0],
         base=[by_all.start, by_all.start.at(t=T + 1), among],
         step=[by_all.next, by_all.next.at(t=T + 1), of.next.at(d=m)],
@@ -150,7 +149,7 @@ def leaves(g: Gossip, sent: Census) -> Theorem:
     return g.k.induct(
         "what_is_known_elsewhere_was_sent",
         T,
-        z3.Implies(z3.And(g.knows(E, D, C, T), D != C), sent.of(E, C, T) >= 1),
+        Implies(And(g.knows(E, D, C, T), D != C), sent.of(E, C, T) >= 1),
         base=[g.first],
         step=[g.then, sent.of.next.at(d=C), sent.positive.at(d=C)],
         at=[{}, {"d": g.sender(E, T)}],
@@ -162,7 +161,7 @@ def arrives(g: Gossip, received: Census) -> Theorem:
     return g.k.induct(
         "what_is_known_of_others_was_received",
         T,
-        z3.Implies(z3.And(g.knows(E, D, C, T), D != C), received.of(E, D, T) >= 1),
+        Implies(And(g.knows(E, D, C, T), D != C), received.of(E, D, T) >= 1),
         base=[g.first],
         step=[g.then, received.of.next, received.positive],
     )

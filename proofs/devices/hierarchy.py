@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.sums import Sum, by_rows, equal_terms, of_sums, total
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, If, IntSort, RealSort, substitute
 from spec.devices import operators
 from spec.devices.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from spec.devices.hierarchy import (
@@ -27,7 +26,7 @@ from spec.devices.hierarchy import (
 from spec.devices.mesh import first_element, shard_contains
 from spec.devices.operators import ALL, PerDevice
 
-INT, REAL = z3.IntSort(), z3.RealSort()
+INT, REAL = IntSort(), RealSort()
 
 
 class _Levels:
@@ -37,7 +36,7 @@ class _Levels:
         self.k = k
         i, j, d = k.integers("i j d")
         self.m, self.n = k.fixed("m", INT), k.fixed("n", INT)
-        self.sizes = k.suppose("sizes", [], z3.And(self.m >= 1, self.n >= 1))
+        self.sizes = k.suppose("sizes", [], And(self.m >= 1, self.n >= 1))
         self.here: Mapping[str, Any] = {OUTER: i, INNER: j}
         self.size = {OUTER: self.m, INNER: self.n}
         self.owner = {level: k.fixed(f"{level}_owner", INT) for level in (OUTER, INNER)}
@@ -59,7 +58,7 @@ class _Levels:
             else:
                 value = operators.owners(value, level, self.owner[level])
             if operator.to != ALL:
-                value = operators.sliced(value, level, self.owner[level], z3.If)
+                value = operators.sliced(value, level, self.owner[level], If)
         return value(self.here)
 
     def summed(self, value: PerDevice, level: str) -> PerDevice:
@@ -72,14 +71,14 @@ class _Levels:
             return self.sums[-1](across, size)
 
         here = operators.summed(value, level, self.size[level], new)(self.here)
-        return lambda device: z3.substitute(here, (across, device[other]))
+        return lambda device: substitute(here, (across, device[other]))
 
     def is_flat(self, stages: Stages) -> Theorem:
         """After the stages, every device has the sum over all devices, by number."""
         k, i, j, m, n = self.k, self.here[OUTER], self.here[INNER], self.m, self.n
         has = self.after(stages)
         first, second = self.sums
-        inner_first, turned = first.index.eq(j), []
+        inner_first, turned = first.index is j, []
         if inner_first:
             by_row, rows = by_rows(k, "all", i, j, self.value(self.here), [])
             whole, part = rows, by_row
@@ -145,7 +144,7 @@ def _gathers(k: Kernel) -> Theorem:
     levels = _Levels(k)
     stages: Stages = ((INNER, ALL_GATHER), (OUTER, ALL_GATHER))
     owners = levels.value(levels.owner)
-    has = z3.And(*(levels.after(order) == owners for order in (stages, (stages[1], stages[0]))))
+    has = And(*(levels.after(order) == owners for order in (stages, (stages[1], stages[0]))))
     return k.prove("gathers_in_either_order_take_the_owners_value", has)
 
 
@@ -215,7 +214,7 @@ def _volumes(k: Kernel) -> tuple[Theorem, ...]:
     return (
         k.prove(
             "volumes_of_each_level",
-            z3.And(
+            And(
                 sent[INNER] * n == 2 * (n - 1) * whole,
                 sent[OUTER] * (n * m) == 2 * (m - 1) * whole,
             ),
@@ -230,12 +229,12 @@ def _volumes(k: Kernel) -> tuple[Theorem, ...]:
         ),
         k.prove(
             "never_more_than_one_after_the_other",
-            z3.And(sent[INNER] <= in_turn[INNER], sent[OUTER] <= in_turn[OUTER]),
+            And(sent[INNER] <= in_turn[INNER], sent[OUTER] <= in_turn[OUTER]),
             given=[n >= 1, m >= 1, cell >= 0],
         ),
         k.prove(
             "a_level_is_whole_again_after_its_gather",
-            z3.And(by_halves[INNER] == in_turn[INNER], by_halves[OUTER] == in_turn[OUTER]),
+            And(by_halves[INNER] == in_turn[INNER], by_halves[OUTER] == in_turn[OUTER]),
         ),
     )
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.sums import products
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, BoolSort, If, Implies, IntSort, IntVal, Or
 from spec.devices.hierarchy import next_stride, number
 from spec.devices.mesh import first_element
 
-INT, BOOL = z3.IntSort(), z3.BoolSort()
+INT, BOOL = IntSort(), BoolSort()
 Coordinate = Callable[[Any], Any]  # of one device, along the axis of that index
 
 
@@ -26,7 +25,7 @@ class _Mesh:
         size = self.size = k.function("size", INT, INT)
         self.some = k.suppose("axes_have_devices", [self.a], size(self.a) >= 1)
         self.stride, self.first, self.then = k.recursion(
-            "stride", [], self.a, z3.IntVal(1), lambda before: next_stride(before(), size(self.a))
+            "stride", [], self.a, IntVal(1), lambda before: next_stride(before(), size(self.a))
         )
         self.products = products(k)
         times, product = self.products.times, self.products.rule
@@ -42,7 +41,7 @@ class _Mesh:
         """The numbers of a device on its first so many axes: each is one of as many devices."""
         k, a = self.k, self.a
         symbol, start, then = k.recursion(
-            name, params, a, z3.IntVal(0), lambda before: number(before(*params), at(a), self.stride(a))
+            name, params, a, IntVal(0), lambda before: number(before(*params), at(a), self.stride(a))
         )
         laws, stride = self.products, self.stride(a)
         places = k.prove(
@@ -54,7 +53,7 @@ class _Mesh:
         inside = k.induct(
             f"{name}_is_among_the_devices",
             a,
-            z3.And(symbol(*params, a) >= 0, symbol(*params, a) < stride),
+            And(symbol(*params, a) >= 0, symbol(*params, a) < stride),
             base=[start, self.first],
             step=[
                 *(places, self.wider, on_mesh, laws.none.at(unit=stride)),
@@ -67,7 +66,7 @@ class _Mesh:
     def device(self, name: str) -> tuple[Coordinate, Theorem]:
         """Any device: a coordinate on each axis."""
         at = self.k.function(name, INT, INT)
-        inside = z3.And(at(self.a) >= 0, at(self.a) < self.size(self.a))
+        inside = And(at(self.a) >= 0, at(self.a) < self.size(self.a))
         return at, self.k.suppose(f"{name}_is_on_the_mesh", [self.a], inside)
 
 
@@ -104,7 +103,7 @@ def _one_to_one(k: Kernel, along: str | None) -> tuple[Theorem, ...]:
     def at_first(device: Coordinate) -> Coordinate:
         if group is None:
             return device
-        return lambda axis: z3.If(group(axis), z3.IntVal(0), device(axis))
+        return lambda axis: If(group(axis), IntVal(0), device(axis))
 
     (here, on_mesh), (there, also) = mesh.device("here"), mesh.device("there")
     one = mesh.numbered("number_here", at_first(here), on_mesh)
@@ -124,13 +123,13 @@ def _one_to_one(k: Kernel, along: str | None) -> tuple[Theorem, ...]:
     same = k.induct(
         "equal_numbers_have_equal_coordinates",
         a,
-        z3.Implies(b < a, here_is(b) == there_is(b)),
+        Implies(b < a, here_is(b) == there_is(b)),
         given=[b >= 0, one.upto(a) == two.upto(a)],
         step=[last, one.then, two.then],
     )
     if group is None:
         return one.inside, same
-    differ = k.suppose("they_differ_along_these_axes_only", [a], z3.Or(group(a), here(a) == there(a)))
+    differ = k.suppose("they_differ_along_these_axes_only", [a], Or(group(a), here(a) == there(a)))
     alike = k.induct(
         "devices_that_differ_only_there_have_one_first_device",
         a,
@@ -140,7 +139,7 @@ def _one_to_one(k: Kernel, along: str | None) -> tuple[Theorem, ...]:
     )
     only = k.prove(
         "devices_of_one_first_device_differ_only_there",
-        z3.Or(group(b), here(b) == there(b)),
+        Or(group(b), here(b) == there(b)),
         given=[b >= 0, b < a, one.upto(a) == two.upto(a)],
         uses=[same],
     )
@@ -159,7 +158,7 @@ def _onto(k: Kernel) -> Theorem:
 
     in_range = k.prove(
         "digits_are_coordinates",
-        z3.And(digit(a) >= 0, digit(a) < size(a)),
+        And(digit(a) >= 0, digit(a) < size(a)),
         given=[a >= 0],
         uses=[rest1, mesh.some],
     )

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, If, IntSort, RealSort, RealVal
 from spec.devices.mesh import first_element, padding, shard_contains
 
-INT = z3.IntSort()
+INT = IntSort()
 
 
 def _chunks(k: Kernel) -> tuple[Any, Any, Any, Theorem, Theorem]:
@@ -26,9 +25,9 @@ def shards_cover_and_are_disjoint(k: Kernel) -> tuple[Theorem, ...]:
     """Every element has exactly one owner among the n devices. (Claim S1; design 2.2)"""
     n, psi, chunk, enough, _ = _chunks(k)
     e, d, other = k.integers("e d other")
-    some = k.suppose("there_are_devices_and_elements", [], z3.And(n >= 1, psi >= 1))
+    some = k.suppose("there_are_devices_and_elements", [], And(n >= 1, psi >= 1))
     positive = k.prove("chunks_are_not_empty", chunk >= 1, uses=[some, enough])
-    owned, owner, shown, found = k.choose("is_owned", [e], d, z3.And(*shard_contains(d, e, chunk)))
+    owned, owner, shown, found = k.choose("is_owned", [e], d, And(*shard_contains(d, e, chunk)))
     # each next element is in the same shard, or the first of the next
     covered = k.induct(
         "every_element_is_owned",
@@ -44,7 +43,7 @@ def shards_cover_and_are_disjoint(k: Kernel) -> tuple[Theorem, ...]:
     )
     among = k.prove(
         "owners_are_among_the_devices",
-        z3.And(d >= 0, d < n),
+        And(d >= 0, d < n),
         given=[e >= 0, e < psi, *shard_contains(d, e, chunk)],
         uses=[enough],
     )
@@ -57,7 +56,7 @@ def padding_is_less_than_one_element_per_device(k: Kernel) -> tuple[Theorem, ...
     n, psi, chunk, *ceiling = _chunks(k)
     units = k.fixed("units", INT)
     pad = padding(psi, chunk, n)
-    little = k.prove("padding_is_little", z3.And(pad >= 0, pad < n), uses=ceiling)
+    little = k.prove("padding_is_little", And(pad >= 0, pad < n), uses=ceiling)
     none = k.prove("no_padding_when_n_divides_psi", pad == 0, given=[psi == units * n], uses=ceiling)
     return little, none
 
@@ -67,10 +66,10 @@ def gathering_the_shards_is_the_identity(k: Kernel) -> tuple[Theorem, ...]:
     """Cut into shards, then gathered, every element is what it was. (Claim S3; design 2.5)"""
     _, psi, chunk, *_ = _chunks(k)
     e, d, slot = k.integers("e d slot")
-    whole = k.function("whole", INT, z3.RealSort())
-    inside = z3.And(slot >= 0, slot < chunk, first_element(d, chunk) + slot < psi)
+    whole = k.function("whole", INT, RealSort())
+    inside = And(slot >= 0, slot < chunk, first_element(d, chunk) + slot < psi)
     shard, cut = k.define(
-        "shard", [d, slot], z3.If(inside, whole(first_element(d, chunk) + slot), z3.RealVal(0))
+        "shard", [d, slot], If(inside, whole(first_element(d, chunk) + slot), RealVal(0))
     )
     # the owner's slot of e is its distance from the start of the owner's shard
     gathered, gather = k.define("gathered", [d, e], shard(d, e - first_element(d, chunk)))

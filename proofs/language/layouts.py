@@ -6,16 +6,15 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.language.type_system import AXIS, OPERATORS, Axis, name, one_axis
 from proofs.tools.sums import Sum, closed_form, equal_terms, of_sums, partition, total
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And, If, IntSort, RealSort, RealVal
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, Lie, along, contract, cotangent
 from spec.devices.operators import ALL, KEEP, Operator, PerDevice, Who, transpose
 
-INT, REAL = z3.IntSort(), z3.RealSort()
+INT, REAL = IntSort(), RealSort()
 PRODUCT = Contraction(("r", "i"), ("i", "c"), ("r", "c"))
 
 
@@ -44,7 +43,7 @@ def _summed_over_cells(k: Kernel, contraction: Contraction, index: str) -> Theor
         for side, indices in (("left", contraction.left), ("right", contraction.right))
     )
     term = left(*(at[i] for i in contraction.left)) * right(*(at[i] for i in contraction.right))
-    owned = k.suppose("each_has_an_owner", [item], z3.And(owner(item) >= 0, owner(item) < n))
+    owned = k.suppose("each_has_an_owner", [item], And(owner(item) >= 0, owner(item) < n))
     some = k.suppose("there_are_some", [], size >= 1)
     _, parts, whole, one = partition(k, "cells", device, item, owner, owned, n, term)
     return k.prove(
@@ -75,16 +74,16 @@ def kept_index_leaves_a_slice(k: Kernel) -> tuple[Theorem, ...]:
     found = []
     for side, kept in (("left", r), ("right", c)):
         mine = owner(kept) == d
-        zero = z3.RealVal(0)
-        own_left = z3.If(mine, left(r, i), zero) if side == "left" else left(r, i)
-        own_right = z3.If(mine, right(i, c), zero) if side == "right" else right(i, c)
+        zero = RealVal(0)
+        own_left = If(mine, left(r, i), zero) if side == "left" else left(r, i)
+        own_right = If(mine, right(i, c), zero) if side == "right" else right(i, c)
         local = total(k, f"of_own_{side}", [d, r, c], i, own_left * own_right)
         found.append(
             closed_form(
                 k,
                 f"slices_of_{side}_give_slices",
                 local,
-                z3.If(mine, full.upto(i), zero),
+                If(mine, full.upto(i), zero),
                 base=[full.start],
                 uses=[full.next],
             )
@@ -102,7 +101,7 @@ def linear_maps_keep_partial_sums(k: Kernel) -> tuple[Theorem, ...]:
     _says(k, PRODUCT, WHOLE, PARTIAL, PARTIAL)
     d, i = k.integers("d i")
     n, size = k.fixed("n", INT), k.fixed("size", INT)
-    sizes = k.suppose("sizes", [], z3.And(n >= 1, size >= 1))
+    sizes = k.suppose("sizes", [], And(n >= 1, size >= 1))
     x, y = (k.function(v, INT, INT, REAL) for v in ("x", "y"))
     w = k.function("w", INT, REAL)
     _, rows, by_device, columns, exchanged = of_sums(k, "mapped", d, i, x(d, i) * w(i), [])
@@ -156,7 +155,7 @@ def nonlinear_maps_of_partial_sums_are_wrong(k: Kernel) -> tuple[Theorem, ...]:
     """
 
     def positive(x: Any) -> Any:
-        return max(x, Fraction(0)) if isinstance(x, Fraction) else z3.If(x > 0, x, z3.RealVal(0))
+        return max(x, Fraction(0)) if isinstance(x, Fraction) else If(x > 0, x, RealVal(0))
 
     def square(x0: Any, x1: Any) -> Any:
         return (x0 + x1) * (x0 + x1) == x0 * x0 + x1 * x1
@@ -263,7 +262,7 @@ def _product_of_sums(
         steps = [summed.next.at(**{str(summed.index): d})]
         return closed_form(k, words, pairing, value, base=[summed.start], uses=steps).at(d=axis.n)
     place = axis.place(who)
-    value = z3.If(place < d, own(place) * made({AXIS: place}), z3.RealVal(0))
+    value = If(place < d, own(place) * made({AXIS: place}), RealVal(0))
     fact = closed_form(k, words, pairing, value, base=[axis.sizes]).at(d=axis.n)
     return k.prove(
         f"{words}_at_one", pairing(axis.n) == own(place) * made({AXIS: place}), uses=[fact, axis.sizes]

@@ -12,16 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from proofs.models.context import shares_merge_turn_by_turn
 from proofs.tools.sums import Sum, closed_form, equal_terms, of_sums, partition, total
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And, ArraySort, BoolVal, If, Implies, IntSort, Or, RealSort, RealVal
 from spec.devices.layouts import Layout
 from spec.devices.operators import owners, sliced, summed
 
-INT, REAL = z3.IntSort(), z3.RealSort()
-ROW = z3.ArraySort(INT, REAL)
+INT, REAL = IntSort(), RealSort()
+ROW = ArraySort(INT, REAL)
 AXIS = "axis"
 R, S, P = Layout
 CONTRACT, ADD, FUNCTION, RENAME = "contract", "add", "function", "rename"
@@ -72,9 +71,7 @@ def _held(
     if sort == ROW:
         row = [k.integers("place")]
         same = local[row[0]] == whole[row[0]]
-    fact = k.suppose(
-        f"{name}_lies_so", [device, *at, *row], z3.Implies(mine, same) if lie is S else same
-    )
+    fact = k.suppose(f"{name}_lies_so", [device, *at, *row], Implies(mine, same) if lie is S else same)
     return Held(whole, local, [fact])
 
 
@@ -96,7 +93,7 @@ def _contracted(k: Kernel, rule: Rule) -> Theorem:
         return _contracted_slices(k, rule)
     _require(k, rule, rule.result is (R if rule.cut == NO else S), rule.cut != ROWS)
     device, left, right, both, i = k.integers("device left right both summed")
-    given, mine = [], z3.BoolVal(True)
+    given, mine = [], BoolVal(True)
     if rule.cut:
         at = {LEFT: left, RIGHT: right, BOTH: both}[rule.cut]
         mine = k.function("owner", INT, INT)(at) == device
@@ -120,13 +117,13 @@ def _contracted_slices(k: Kernel, rule: Rule) -> Theorem:
     _require(k, rule, rule.result is P, S in rule.lies)
     device, left, right, both, i = k.integers("device left right both summed")
     n, size, owner = k.fixed("n", INT), k.fixed("size", INT), k.function("owner", INT, INT)
-    owned = k.suppose("each_has_an_owner", [i], z3.And(owner(i) >= 0, owner(i) < n))
-    some = k.suppose("there_are_some", [], z3.And(n >= 0, size >= 0))
+    owned = k.suppose("each_has_an_owner", [i], And(owner(i) >= 0, owner(i) < n))
+    some = k.suppose("there_are_some", [], And(n >= 0, size >= 0))
     mine = owner(i) == device
     x = _held(k, "x", rule.lies[0], device, [left, both, i], mine)
     y = _held(k, "y", rule.lies[1], device, [right, both, i], mine)
     others = [left, right, both]
-    term = z3.If(mine, x.local * y.local, z3.RealVal(0))
+    term = If(mine, x.local * y.local, RealVal(0))
     here = total(k, "here", [device, *others], i, term)
     share, shares, whole, once = partition(
         k, "slices", device, i, owner, owned, n, x.whole * y.whole, others
@@ -152,7 +149,7 @@ def _contracted_terms(k: Kernel, rule: Rule) -> Theorem:
     _require(k, rule, rule.result is P, R in rule.lies, rule.cut == NO)
     device, left, right, both, i = k.integers("device left right both summed")
     n, size = k.fixed("n", INT), k.fixed("size", INT)
-    some = k.suppose("there_are_some", [], z3.And(n >= 0, size >= 0))
+    some = k.suppose("there_are_some", [], And(n >= 0, size >= 0))
     x = _held(k, "x", rule.lies[0], device, [left, both, i], None)
     y = _held(k, "y", rule.lies[1], device, [right, both, i], None)
     others = [left, right, both]
@@ -228,10 +225,10 @@ def _renamed(k: Kernel, rule: Rule) -> Theorem:
     device, old, new = k.integers("device old new")
     owner, of_new = k.function("owner", INT, INT), k.function("owner_of_new", INT, INT)
     takes = k.function("takes", INT, INT, REAL)
-    same_owner = z3.Or(takes(new, old) == 0, of_new(new) == owner(old))
+    same_owner = Or(takes(new, old) == 0, of_new(new) == owner(old))
     kept = k.suppose("elements_keep_their_owner", [new, old], same_owner)
     x = _held(k, "x", S, device, [old], owner(old) == device)
-    mine = z3.If(owner(old) == device, takes(new, old) * x.local, z3.RealVal(0))
+    mine = If(owner(old) == device, takes(new, old) * x.local, RealVal(0))
     here = total(k, "here", [device, new], old, mine)
     whole = total(k, "whole", [new], old, takes(new, old) * x.whole)
     return k.induct(
@@ -251,7 +248,7 @@ def _moved(k: Kernel, rule: Rule) -> Theorem:
     n = k.fixed("n", INT)
     owner, to = (k.function(name, INT, INT)(at) for name, at in (("owner", i), ("to", j)))
     x = _held(k, "x", before, device, [i, j], owner == device)
-    function = x.local.decl()
+    function = x.local.of
     value: Callable[[Any], Any] = lambda at: function(at[AXIS], i, j)  # noqa: E731
     whole, uses = x.whole, x.lies_so
     if x.terms is not None:
@@ -270,7 +267,7 @@ def _moved(k: Kernel, rule: Rule) -> Theorem:
         value = owners(value, AXIS, owner)
         uses = [fact.at(device=owner) for fact in uses]
     own = rule.result is S
-    after = sliced(value, AXIS, to, z3.If) if own else value
+    after = sliced(value, AXIS, to, If) if own else value
     given = [to == device] if own else []
     return k.prove("result_lies_so", after({AXIS: device}) == whole, given, uses)
 
@@ -311,7 +308,7 @@ def contractions_have_transposes(k: Kernel) -> Theorem:
     for index, params in ((left, [right, both, i]), (both, [left, right, i])):
         made_side, back_side = (
             total(k, f"{side}_over_{index}", params, index, term)
-            for side, term in zip(("made", "back"), one.goal.children(), strict=True)
+            for side, term in zip(("made", "back"), one.goal.args, strict=True)
         )
         one = equal_terms(k, f"transposed_over_{index}", made_side, back_side, one, given=sizes)
         sizes.append(index >= 0)

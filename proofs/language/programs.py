@@ -12,8 +12,6 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
-import z3
-
 from proofs.claim import claim
 from proofs.language.program_lines import (
     ADD,
@@ -37,6 +35,7 @@ from proofs.language.program_lines import (
     proved,
 )
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Or
 from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, Lies, along
 from spec.language.programs import (
@@ -335,22 +334,22 @@ def _made_again(k: Kernel) -> Theorem:
     does = k.function("does", INT, REAL, REAL, REAL)
     made, again = (k.function(name, INT, REAL) for name in ("made", "again"))
     reads = [k.function(name, INT, INT)(line) for name in ("first", "second")]
-    kept = k.function("kept", INT, z3.BoolSort())(line)
-    before = z3.And(*(z3.And(read >= 0, read < line) for read in reads))
-    earlier = k.suppose("lines_read_earlier_ones", [line], z3.Or(kept, before))
+    kept = k.function("kept", INT, BoolSort())(line)
+    before = And(*(And(read >= 0, read < line) for read in reads))
+    earlier = k.suppose("lines_read_earlier_ones", [line], Or(kept, before))
     forward = k.suppose(
-        "forward", [line], z3.Or(kept, made(line) == does(line, *(made(read) for read in reads)))
+        "forward", [line], Or(kept, made(line) == does(line, *(made(read) for read in reads)))
     )
     anew = does(line, *(again(read) for read in reads))
-    backward = k.suppose("backward", [line], again(line) == z3.If(kept, made(line), anew))
+    backward = k.suppose("backward", [line], again(line) == If(kept, made(line), anew))
     same = again(line) == made(line)
     alike, start, then = k.recursion(
-        "alike", [], line, z3.BoolVal(True), lambda previous: z3.And(previous(), same)
+        "alike", [], line, BoolVal(True), lambda previous: And(previous(), same)
     )
     one = k.induct(
         "one_of_those",
         line,
-        z3.Implies(z3.And(alike(line), other >= 0, other < line), again(other) == made(other)),
+        Implies(And(alike(line), other >= 0, other < line), again(other) == made(other)),
         step=[then],
     )
     of_reads = [one.at(other=read) for read in reads]

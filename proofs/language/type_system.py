@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from itertools import product as pairs
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.sums import Sum, closed_form, equal_terms, of_sums, partition, total
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, Distinct, If, Implies, IntSort, RealSort, RealVal, Term, ToReal
 from spec.devices import operators as spec
 from spec.devices.operators import (
     ALL,
@@ -43,7 +42,7 @@ class Axis:
     def total(self, _: Any, terms: Callable[[Any], Any]) -> Any:
         """The sum of terms(i) over the axis, as a new symbol."""
         i = self.k.integers(f"i{len(self.sums)}")
-        made = total(self.k, f"sum{len(self.sums)}", [], i, z3.simplify(_real(terms(i))))
+        made = total(self.k, f"sum{len(self.sums)}", [], i, _real(terms(i)))
         self.sums.append(made)
         return made(self.n)
 
@@ -56,7 +55,7 @@ class Axis:
             value = lambda device: everywhere  # noqa: E731
         else:
             value = spec.owners(value, AXIS, self.place(operator.of))
-        return value if operator.to == ALL else spec.sliced(value, AXIS, self.place(operator.to), z3.If)
+        return value if operator.to == ALL else spec.sliced(value, AXIS, self.place(operator.to), If)
 
     def place(self, who: spec.Who) -> Any:
         """The device that a place is."""
@@ -64,12 +63,12 @@ class Axis:
 
 
 def _real(term: Any) -> Any:
-    return term if isinstance(term, z3.ExprRef) else z3.RealVal(term)
+    return term if isinstance(term, Term) else RealVal(term)
 
 
 def one_axis(k: Kernel) -> Axis:
-    n, owner, other = (k.fixed(v, z3.IntSort()) for v in ("n", "owner", "other"))
-    are = z3.And(owner >= 0, owner < n, other >= 0, other < n)
+    n, owner, other = (k.fixed(v, IntSort()) for v in ("n", "owner", "other"))
+    are = And(owner >= 0, owner < n, other >= 0, other < n)
     return Axis(k, n, owner, other, k.suppose("owner_and_other_are_of_n", [], are))
 
 
@@ -111,7 +110,7 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
     """left after right is what the product says."""
     axis = one_axis(k)
     d = k.integers("d")
-    x = k.function("x", z3.IntSort(), z3.RealSort())
+    x = k.function("x", IntSort(), RealSort())
     value: PerDevice = lambda device: x(device[AXIS])  # noqa: E731
     inner = axis.meaning(right, value)
     here = {AXIS: d}
@@ -126,7 +125,7 @@ def _product(k: Kernel, left: Operator, right: Operator) -> Theorem:
         even = inner({AXIS: place - 1})
         extra = inner({AXIS: place}) - even
         base = [axis.sizes] if right.to != ALL else []
-        summed = outer.index * even + z3.If(place < outer.index, extra, z3.RealVal(0))
+        summed = outer.index * even + If(place < outer.index, extra, RealVal(0))
         facts.append(
             closed_form(k, "the_sum_over_devices", outer, summed, base=base).at(
                 **{str(outer.index): axis.n}
@@ -156,8 +155,8 @@ def _linear(k: Kernel) -> tuple[Theorem, ...]:
     """Sum, owner and slice respect sums and multiples; replacing a slice is adding a difference."""
     axis = one_axis(k)
     d, i = k.integers("d i")
-    x, y = (k.function(v, z3.IntSort(), z3.RealSort()) for v in "xy")
-    a, b = (k.fixed(v, z3.RealSort()) for v in "ab")
+    x, y = (k.function(v, IntSort(), RealSort()) for v in "xy")
+    a, b = (k.fixed(v, RealSort()) for v in "ab")
     of_x, of_y = total(k, "of_x", [], i, x(i)), total(k, "of_y", [], i, y(i))
     of_both = total(k, "of_both", [], i, a * x(i) + b * y(i))
     summed = closed_form(
@@ -174,7 +173,7 @@ def _linear(k: Kernel) -> tuple[Theorem, ...]:
     both: PerDevice = lambda v: a * fx(v) + b * fy(v)  # noqa: E731
     owned = k.prove(
         "owner_and_slice_are_linear",
-        z3.And(
+        And(
             *(
                 axis.meaning(op, both)(here)
                 == a * axis.meaning(op, fx)(here) + b * axis.meaning(op, fy)(here)
@@ -184,9 +183,9 @@ def _linear(k: Kernel) -> tuple[Theorem, ...]:
     )
     replaced = k.prove(
         "replacing_a_slice_adds_the_difference",
-        z3.And(
+        And(
             *(
-                spec.sliced(fx, AXIS, axis.place(who), z3.If, fy)(here)
+                spec.sliced(fx, AXIS, axis.place(who), If, fy)(here)
                 == fy(here) + axis.meaning(Operator(who, who), lambda v: fx(v) - fy(v))(here)
                 for who in (0, 1)
             )
@@ -198,19 +197,19 @@ def _linear(k: Kernel) -> tuple[Theorem, ...]:
 def _commute(k: Kernel) -> tuple[Theorem, ...]:
     """Operators along different axes commute."""
     d, e = k.integers("d e")
-    n, m, own_d, own_e = (k.fixed(v, z3.IntSort()) for v in ("n", "m", "own_d", "own_e"))
-    sizes = k.suppose("sizes", [], z3.And(n >= 1, m >= 1))
-    x = k.function("x", z3.IntSort(), z3.IntSort(), z3.RealSort())
-    zero = z3.RealVal(0)
+    n, m, own_d, own_e = (k.fixed(v, IntSort()) for v in ("n", "m", "own_d", "own_e"))
+    sizes = k.suppose("sizes", [], And(n >= 1, m >= 1))
+    x = k.function("x", IntSort(), IntSort(), RealSort())
+    zero = RealVal(0)
     _, rows, _, columns, exchanged = of_sums(k, "xs", d, e, x(d, e), [])
     sums = k.prove("sums_commute", rows(m, n) == columns(n, m), uses=[exchanged.at(d=n, e=m), sizes])
     along = total(k, "along_d", [e], d, x(d, e))
-    of_slices = total(k, "of_slices", [e], d, z3.If(e == own_e, x(d, e), zero))
+    of_slices = total(k, "of_slices", [e], d, If(e == own_e, x(d, e), zero))
     slices = closed_form(
         k,
         "sums_and_slices_commute",
         of_slices,
-        z3.If(e == own_e, along.upto(d), zero),
+        If(e == own_e, along.upto(d), zero),
         base=[along.start],
         uses=[along.next],
     )
@@ -230,11 +229,11 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
         return spec.owners(v, axis, owner)
 
     def keep(axis: str, owner: Any, v: PerDevice) -> PerDevice:
-        return spec.sliced(v, axis, owner, z3.If)
+        return spec.sliced(v, axis, owner, If)
 
     others = k.prove(
         "owners_and_slices_commute",
-        z3.And(
+        And(
             *(
                 f("a", own_d, g("b", own_e, value))(world) == g("b", own_e, f("a", own_d, value))(world)
                 for f, g in pairs((take, keep), repeat=2)
@@ -247,27 +246,27 @@ def _commute(k: Kernel) -> tuple[Theorem, ...]:
 def kinds(axis: Axis, d: Any, named: tuple[int, ...]) -> dict[spec.Offset, Any]:
     """What it means for device d to be at a place, or at none that has a name."""
     at: dict[spec.Offset, Any] = {who: d == axis.place(who) for who in named}
-    return {**at, OTHER: z3.And(*(d != axis.place(who) for who in named))}
+    return {**at, OTHER: And(*(d != axis.place(who) for who in named))}
 
 
 def _positions(k: Kernel, named: tuple[int, ...]) -> tuple[Theorem, ...]:
     """What each operator comes to on a device: the values it sees, each once."""
     axis = one_axis(k)
     d, i = k.integers("d i")
-    x = k.function("x", z3.IntSort(), z3.RealSort())
+    x = k.function("x", IntSort(), RealSort())
     value: PerDevice = lambda device: x(device[AXIS])  # noqa: E731
-    zero, places = z3.RealVal(0), [axis.place(who) for who in named]
-    apart = [z3.Distinct(*places)] if len(places) > 1 else []
-    nameless = z3.And(*(i != p for p in (d, *places)))
+    zero, places = RealVal(0), [axis.place(who) for who in named]
+    apart = [Distinct(*places)] if len(places) > 1 else []
+    nameless = And(*(i != p for p in (d, *places)))
     everyone = total(k, "everyone", [], i, x(i))
-    rest = total(k, "rest", [d], i, z3.If(nameless, x(i), zero))
+    rest = total(k, "rest", [d], i, If(nameless, x(i), zero))
     split = k.induct(
         "everyone_is_oneself_the_named_and_the_rest",
         i,
         everyone(i)
         == rest(d, i)
-        + z3.If(z3.And(d < i, kinds(axis, d, named)[OTHER]), x(d), zero)
-        + sum((z3.If(p < i, x(p), zero) for p in places), zero),
+        + If(And(d < i, kinds(axis, d, named)[OTHER]), x(d), zero)
+        + sum((If(p < i, x(p), zero) for p in places), zero),
         given=[d >= 0, *apart],
         base=[everyone.start, rest.start, axis.sizes],
         step=[everyone.next, rest.next],
@@ -286,10 +285,10 @@ def _positions(k: Kernel, named: tuple[int, ...]) -> tuple[Theorem, ...]:
             uses = [same.at(**{str(sum_.index): axis.n}), split.at(i=axis.n), axis.sizes]
             given = [*apart, *([d >= 0, d < axis.n] if operator.to == ALL else [])]
         claims = [
-            z3.Implies(at, meaning == sum((seen[s] for s in spec.reads(operator, place, named)), zero))
+            Implies(at, meaning == sum((seen[s] for s in spec.reads(operator, place, named)), zero))
             for place, at in kinds(axis, d, named).items()
         ]
-        found.append(k.prove(f"what_{name(operator)}_reads", z3.And(*claims), given, uses))
+        found.append(k.prove(f"what_{name(operator)}_reads", And(*claims), given, uses))
     return tuple(found)
 
 
@@ -298,25 +297,25 @@ def _rest_is_as_many(
 ) -> Theorem:
     """The rest of a group are as many as the specification says."""
     places = [axis.place(who) for who in named]
-    one, zero = z3.RealVal(1), z3.RealVal(0)
-    nameless = z3.And(*(i != p for p in (d, *places)))
-    many = total(k, "many", [d], i, z3.If(nameless, one, zero))
-    passed = [z3.If(p < i, one, zero) for p in places]
-    passed.append(z3.If(z3.And(d < i, kinds(axis, d, named)[OTHER]), one, zero))
+    one, zero = RealVal(1), RealVal(0)
+    nameless = And(*(i != p for p in (d, *places)))
+    many = total(k, "many", [d], i, If(nameless, one, zero))
+    passed = [If(p < i, one, zero) for p in places]
+    passed.append(If(And(d < i, kinds(axis, d, named)[OTHER]), one, zero))
     counted = k.induct(
         "the_rest_up_to",
         i,
-        many(d, i) == z3.ToReal(i) - sum(passed, zero),
+        many(d, i) == ToReal(i) - sum(passed, zero),
         given=[d >= 0, *apart],
         base=[many.start, axis.sizes],
         step=[many.next],
     )
     claims = [
-        z3.Implies(at, many(d, axis.n) == z3.ToReal(spec.rest(place, named, axis.n)))
+        Implies(at, many(d, axis.n) == ToReal(spec.rest(place, named, axis.n)))
         for place, at in kinds(axis, d, named).items()
     ]
     facts = [counted.at(i=axis.n), axis.sizes]
-    return k.prove("the_rest_are_as_many", z3.And(*claims), [d >= 0, d < axis.n, *apart], facts)
+    return k.prove("the_rest_are_as_many", And(*claims), [d >= 0, d < axis.n, *apart], facts)
 
 
 def _parts_of_a_norm(k: Kernel) -> tuple[Theorem, ...]:
@@ -324,14 +323,14 @@ def _parts_of_a_norm(k: Kernel) -> tuple[Theorem, ...]:
 
     However the elements are assigned to the devices of an axis, each to one.
     """
-    n, elements = k.fixed("n", z3.IntSort()), k.fixed("elements", z3.IntSort())
+    n, elements = k.fixed("n", IntSort()), k.fixed("elements", IntSort())
     device, element = k.integers("device element")
-    owner = k.function("owner", z3.IntSort(), z3.IntSort())
-    value = k.function("value", z3.IntSort(), z3.RealSort())
+    owner = k.function("owner", IntSort(), IntSort())
+    value = k.function("value", IntSort(), RealSort())
     owned = k.suppose(
         "each_element_has_an_owner",
         [element],
-        z3.And(owner(element) >= 0, owner(element) < n),
+        And(owner(element) >= 0, owner(element) < n),
     )
     some = k.suppose("there_are_elements", [], elements >= 1)
     _, parts, whole, one = partition(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import z3
-
 from proofs.claim import claim
 from proofs.meaning.runs import INT, REAL, Distributed, Parameters, implied
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, BoolVal, Const, DeclareSort, If, Implies, Or, Real, RealVal
 from spec.meaning import conditions
 from spec.models import training
 
@@ -82,7 +81,7 @@ def match_follows(r: Distributed, integrity: Theorem, fresh_sum: Theorem) -> The
     owners = k.induct(
         "owners_match_the_single_device",
         t,
-        z3.And(r.current(t) == r.theta(t), r.current_moments(t) == r.omega(t)),
+        And(r.current(t) == r.theta(t), r.current_moments(t) == r.omega(t)),
         base=[weights0, moments0],
         step=[weights, moments],
     )
@@ -110,21 +109,19 @@ def necessity_in_each_run(k: Kernel) -> tuple[Theorem, ...]:
     match = k.suppose("match", [t, d, j], r.matches(t, d, j))
     agreement = k.prove("matching_copies_agree", r.agrees(t, d, e, j), uses=[match, match.at(d=e)])
     h = k.constant("h", REAL)
-    w, s, g = k.constant("w", REAL), z3.Const("s", r.state(t, d)[j].sort()), z3.Real("g")
+    w, s, g = k.constant("w", REAL), Const("s", r.state(t, d)[j].sort), Real("g")
     injective = k.suppose(
         "optimizer_is_jointly_injective",
         [w, s, g, h],
-        z3.Implies(
-            z3.And(
+        Implies(
+            And(
                 r.next_weight(w, s, g) == r.next_weight(w, s, h),
                 r.next_moment(w, s, g) == r.next_moment(w, s, h),
             ),
             g == h,
         ),
     )
-    both = k.suppose(
-        "who_updates_an_element_keeps_it", [d, j], z3.Implies(r.updates(d, j), r.keeps(d, j))
-    )
+    both = k.suppose("who_updates_an_element_keeps_it", [d, j], Implies(r.updates(d, j), r.keeps(d, j)))
     current = k.extend(
         "current_parameters_are_the_single_devices",
         k.prove(
@@ -202,17 +199,17 @@ def necessity_for_all_models(k: Kernel) -> tuple[Theorem, ...]:
 def _until_data_differ_so_do_runs(k: Kernel) -> Theorem:
     """Two runs whose models agree on the first steps' data are in the same state until then."""
     t = k.integers("t")
-    world, slice_ = z3.DeclareSort("World"), z3.DeclareSort("ModelOnOneBatch")
+    world, slice_ = DeclareSort("World"), DeclareSort("ModelOnOneBatch")
     step = k.function("step", INT, world, slice_, world)
     one, other = (k.function(f"run_{x}", INT, world) for x in "ab")
     data, other_data = (k.function(f"data_{x}", INT, slice_) for x in "ab")
     until = k.fixed("until", INT)
     runs = [
-        k.suppose(f"{run.name()}_follows_the_schedule", [t], run(t + 1) == step(t, run(t), given(t)))
+        k.suppose(f"{run.name}_follows_the_schedule", [t], run(t + 1) == step(t, run(t), given(t)))
         for run, given in ((one, data), (other, other_data))
     ]
     begin = k.suppose("both_start_alike", [], one(0) == other(0))
-    alike = k.suppose("models_agree_before", [t], z3.Implies(t < until, data(t) == other_data(t)))
+    alike = k.suppose("models_agree_before", [t], Implies(t < until, data(t) == other_data(t)))
     return k.induct(
         "runs_agree_until_their_models_differ",
         t,
@@ -236,12 +233,12 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
         k.fixed("batch", INT),
         k.fixed("reads", INT),
     )
-    counted = k.suppose("counts_are_counts", [], z3.And(batch >= 0, reads >= 0))
+    counted = k.suppose("counts_are_counts", [], And(batch >= 0, reads >= 0))
     # gamma(p, x): the gradient of sample x at the element in question; nudged: at one point, one more
     gamma = k.function("gamma", Parameters, INT, REAL)
-    here = z3.And(p == at, x == sample)
+    here = And(p == at, x == sample)
     nudged, nudge = k.define(
-        "nudged", [at, sample, p, x], gamma(p, x) + z3.If(here, z3.RealVal(1), z3.RealVal(0))
+        "nudged", [at, sample, p, x], gamma(p, x) + If(here, RealVal(1), RealVal(0))
     )
     applied = total(k, "applied", [], i, share(i) * gamma(seen(i), of(i)))
     applied2 = total(
@@ -252,7 +249,7 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
         "coefficient",
         [at, sample],
         i,
-        z3.If(z3.And(seen(i) == at, of(i) == sample), share(i), z3.RealVal(0)),
+        If(And(seen(i) == at, of(i) == sample), share(i), RealVal(0)),
     )
     whole = total(k, "whole", [], x, training.weighted(weight(x), gamma(theta, x)))
     whole2 = total(
@@ -269,11 +266,11 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
         base=[applied.start, applied2.start, coefficient.start],
         step=[applied.next, applied2.next, coefficient.next, nudge.at(p=seen(i), x=of(i))],
     )
-    in_batch = z3.And(at == theta, sample >= 0, sample < x)
+    in_batch = And(at == theta, sample >= 0, sample < x)
     by_sample = k.induct(
         "a_nudge_shows_the_weight",
         x,
-        whole2(at, sample, x) == whole(x) + z3.If(in_batch, weight(sample), z3.RealVal(0)),
+        whole2(at, sample, x) == whole(x) + If(in_batch, weight(sample), RealVal(0)),
         base=[whole.start, whole2.start],
         step=[whole.next, whole2.next, nudge.at(p=theta)],
     )
@@ -306,7 +303,7 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
     fresh = k.prove(
         "nothing_stale_comes_in",
         coefficient(at, sample, reads) == 0,
-        given=[z3.Or(at != theta, sample < 0, sample >= batch)],
+        given=[Or(at != theta, sample < 0, sample >= batch)],
         uses=facts,
     )
     # if one reading uses a sample, with a coefficient, it was fresh
@@ -314,12 +311,12 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
     only = k.suppose(
         "each_sample_is_read_once",
         [i, r0],
-        z3.Implies(z3.And(of(i) == of(r0), i >= 0, i < reads, r0 >= 0, r0 < reads), i == r0),
+        Implies(And(of(i) == of(r0), i >= 0, i < reads, r0 >= 0, r0 < reads), i == r0),
     )
     alone = k.induct(
         "the_coefficient_of_a_single_reading",
         i,
-        coefficient(seen(r0), of(r0), i) == z3.If(r0 < i, share(r0), z3.RealVal(0)),
+        coefficient(seen(r0), of(r0), i) == If(r0 < i, share(r0), RealVal(0)),
         given=[r0 >= 0, r0 < reads, i <= reads],
         base=[coefficient.start.at(at=seen(r0), sample=of(r0))],
         step=[coefficient.next.at(at=seen(r0), sample=of(r0)), only],
@@ -332,7 +329,7 @@ def _coefficients_are_the_weights(k: Kernel) -> tuple[Theorem, ...]:
     )
     integrity = k.prove(
         "what_is_applied_is_every_sample_once",
-        implied(conditions.gradient_integrity(z3.BoolVal(True), applied(reads), whole(batch))),
+        implied(conditions.gradient_integrity(BoolVal(True), applied(reads), whole(batch))),
         uses=[matches],
     )
     return once, fresh, read_fresh, integrity

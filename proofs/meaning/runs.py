@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import z3
-
 from proofs.tools.sums import Sum, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import TRUE, And, ArraySort, BoolSort, DeclareSort, Implies, IntSort, RealSort
 from spec.assumptions import DETERMINISM, LINEARITY
 from spec.meaning import conditions
 from spec.models.training import weighted
 
-INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
-Device, Element, Moment = (z3.DeclareSort(s) for s in ("Device", "Element", "Moment"))
-Parameters, Moments = z3.ArraySort(Element, REAL), z3.ArraySort(Element, Moment)
+INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
+Device, Element, Moment = (DeclareSort(s) for s in ("Device", "Element", "Moment"))
+Parameters, Moments = ArraySort(Element, REAL), ArraySort(Element, Moment)
 
 
 def implied(condition: conditions.Condition) -> Bool:
     """A condition of the specification as a formula."""
     when, then = condition
     if isinstance(when, list):
-        when = z3.And(*when)
-    return then if z3.is_true(when) else z3.Implies(when, then)
+        when = And(*when)
+    return then if when is TRUE else Implies(when, then)
 
 
 class SingleDevice:
@@ -66,7 +65,7 @@ class SingleDevice:
         self.trains = k.suppose(
             "the_single_device_trains",
             [t, j],
-            z3.And(
+            And(
                 self.theta(t + 1)[j] == self.next_weight(weight, moment, g),
                 self.omega(t + 1)[j] == self.next_moment(weight, moment, g),
             ),
@@ -116,9 +115,9 @@ class Distributed(SingleDevice):
         self.device_updates = k.suppose(
             "devices_apply_their_gradients",
             [t, d, j],
-            z3.Implies(
+            Implies(
                 self.updates(d, j),
-                z3.And(
+                And(
                     self.copy(t + 1, d)[j] == weight_on(*before),
                     self.state(t + 1, d)[j] == moment_on(*before),
                 ),
@@ -144,7 +143,7 @@ class Distributed(SingleDevice):
         return self.k.suppose(
             "init",
             [d, j],
-            z3.And(
+            And(
                 implied(conditions.initialised(self.keeps(d, j), self.copy(0, d)[j], self.theta(0)[j])),
                 implied(
                     conditions.initialised(self.updates(d, j), self.state(0, d)[j], self.omega(0)[j])
@@ -166,7 +165,7 @@ class Distributed(SingleDevice):
         return self.k.suppose("agreement", [t, d, e, j], self.agrees(t, d, e, j))
 
     def agrees(self, t: Any, d: Any, e: Any, j: Any) -> Bool:
-        return z3.And(
+        return And(
             implied(
                 conditions.agreement(
                     self.keeps(d, j), self.keeps(e, j), self.copy(t, d)[j], self.copy(t, e)[j]
@@ -181,7 +180,7 @@ class Distributed(SingleDevice):
 
     def suppose_freshness(self) -> Theorem:
         t, x = self.t, self.x
-        in_batch = z3.And(x >= 0, x < self.batch(t))
+        in_batch = And(x >= 0, x < self.batch(t))
         return self.k.suppose(
             "freshness",
             [t, x],
@@ -189,7 +188,7 @@ class Distributed(SingleDevice):
         )
 
     def matches(self, t: Any, d: Any, j: Any) -> Bool:
-        return z3.And(
+        return And(
             implied(conditions.match(self.keeps(d, j), self.copy(t, d)[j], self.theta(t)[j])),
             implied(conditions.match(self.updates(d, j), self.state(t, d)[j], self.omega(t)[j])),
         )

@@ -12,11 +12,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.sums import partition
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import (
+    And,
+    Float64,
+    FPVal,
+    If,
+    IntSort,
+    Not,
+    Or,
+    Q,
+    RealSort,
+    RealVal,
+    Term,
+    ToReal,
+    fp,
+)
 from spec.meaning import conditions
 from spec.models import training
 
@@ -25,24 +38,24 @@ RATE = 1
 
 def every(*facts: Any) -> Any:
     """All of them, as a truth value or as a formula."""
-    return all(facts) if all(isinstance(f, bool) for f in facts) else z3.And(*facts)
+    return all(facts) if all(isinstance(f, bool) for f in facts) else And(*facts)
 
 
 def some(*facts: Any) -> Any:
     """At least one of them."""
-    return any(facts) if all(isinstance(f, bool) for f in facts) else z3.Or(*facts)
+    return any(facts) if all(isinstance(f, bool) for f in facts) else Or(*facts)
 
 
 def no(fact: Any) -> Any:
     """Not that."""
-    return not fact if isinstance(fact, bool) else z3.Not(fact)
+    return not fact if isinstance(fact, bool) else Not(fact)
 
 
 def choose(condition: Any, then: Any, otherwise: Any) -> Any:
     """One of two values."""
     if isinstance(condition, bool):
         return then if condition else otherwise
-    return z3.If(condition, then, otherwise)
+    return If(condition, then, otherwise)
 
 
 def holds(condition: conditions.Condition) -> Any:
@@ -187,7 +200,7 @@ def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
         return updates[0] == updates[1], applied == whole
 
     def adam(weight: Any, whole: Any, applied: Any, root: Any, root2: Any) -> Any:
-        half = Fraction(1, 2) if isinstance(weight, Fraction) else z3.Q(1, 2)
+        half = Fraction(1, 2) if isinstance(weight, Fraction) else Q(1, 2)
         one, other = (
             _first_adam_step(weight, g, r, 0, half) for g, r in ((whole, root), (applied, root2))
         )
@@ -227,8 +240,7 @@ def _adam_with_epsilon_shows_its_first_gradient(k: Kernel) -> Theorem:
     """With a positive epsilon Adam's first step is another for another gradient."""
     weight, whole, applied, root, root2, epsilon = k.reals("weight whole applied root root2 epsilon")
     one, other = (
-        _first_adam_step(weight, g, r, epsilon, z3.Q(1, 2))
-        for g, r in ((whole, root), (applied, root2))
+        _first_adam_step(weight, g, r, epsilon, Q(1, 2)) for g, r in ((whole, root), (applied, root2))
     )
     given = [epsilon > 0, one[1], other[1], one[0] == other[0]]
     return k.prove("adam_with_epsilon_shows_its_first_gradient", applied == whole, given)
@@ -237,9 +249,9 @@ def _adam_with_epsilon_shows_its_first_gradient(k: Kernel) -> Theorem:
 def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:
     """Adam with epsilon = 0 moves its weights alike for gradients g(t) and c g(t), at every step."""
     t = k.integers("t")
-    c, beta1, beta2, rate = (k.fixed(x, z3.RealSort()) for x in ("scale", "beta1", "beta2", "rate"))
-    g = k.function("g", z3.IntSort(), z3.RealSort())
-    zero = z3.RealVal(0)
+    c, beta1, beta2, rate = (k.fixed(x, RealSort()) for x in ("scale", "beta1", "beta2", "rate"))
+    g = k.function("g", IntSort(), RealSort())
+    zero = RealVal(0)
 
     def moment(name: str, which: int, factor: Any) -> Any:
         betas = (beta1, beta2)
@@ -277,10 +289,10 @@ def _adam_hides_the_scale_at_every_step(k: Kernel) -> Theorem:
         given=[c > 0, root > 0],
         uses=[adam, adam.at(moment=c * x, root=c * root)],
     )
-    is_root, rule = k.define("is_root", [root, x], z3.And(root > 0, root * root == x))
+    is_root, rule = k.define("is_root", [root, x], And(root > 0, root * root == x))
     scales = k.prove(
         "roots_scale",
-        z3.And(root > 0, scaled_root == c * root),
+        And(root > 0, scaled_root == c * root),
         given=[c > 0, is_root(root, x), is_root(scaled_root, c * c * x)],
         uses=[rule, rule.at(root=scaled_root, moment=c * c * x)],
     )
@@ -321,17 +333,17 @@ def local_norm_clipping_diverges(k: Kernel) -> tuple[Theorem, ...]:
 
 
 def _real(number: Any) -> Any:
-    return z3.ToReal(number) if isinstance(number, z3.ExprRef) else number
+    return ToReal(number) if isinstance(number, Term) else number
 
 
 def _summed_norms_clip_alike(k: Kernel) -> Theorem:
     """The sum over devices of their shards' squared norms is the whole squared norm, for every n."""
     d, j = k.integers("d j")
-    n, psi = k.fixed("n", z3.IntSort()), k.fixed("psi", z3.IntSort())
+    n, psi = k.fixed("n", IntSort()), k.fixed("psi", IntSort())
     sizes = k.suppose("sizes", [], psi >= 1)
-    owner = k.function("owner", z3.IntSort(), z3.IntSort())
-    among = k.suppose("owners_are_devices", [j], z3.And(owner(j) >= 0, owner(j) < n))
-    g = k.function("g", z3.IntSort(), z3.RealSort())
+    owner = k.function("owner", IntSort(), IntSort())
+    among = k.suppose("owners_are_devices", [j], And(owner(j) >= 0, owner(j) < n))
+    g = k.function("g", IntSort(), RealSort())
     _, summed, whole, same = partition(k, "squares", d, j, owner, among, n, g(j) * g(j))
     norm, reduced, bound = k.reals("norm reduced bound")
     return k.prove(
@@ -355,35 +367,24 @@ def floats_are_not_a_ring(k: Kernel) -> tuple[Theorem, ...]:
     Refuted: one device adds three samples' gradients in order; of two devices the second adds the
     last two, and then the sums are added. IEEE 754 binary64, round to nearest.
     """
-    double, mode = z3.Float64(), z3.RNE()
-    small = k.constant("g", double)
+    small = k.constant("g", Float64())
 
     def add(a: Any, b: Any) -> Any:
-        return a + b if isinstance(a, float) else z3.fpAdd(mode, a, b)
+        return a + b if isinstance(a, float) else fp("fp.add", a, b)
 
     def same(one: Any, g: Any) -> Any:
         single, devices = add(add(one, g), g), add(one, add(g, g))
-        return single == devices if isinstance(g, float) else z3.fpEQ(single, devices)
+        return single == devices if isinstance(g, float) else fp("fp.eq", single, devices)
 
     return (
         k.refute(
             "sums_depend_on_their_order",
-            same(z3.FPVal(1, double), small),
+            same(FPVal(1.0), small),
             [small],
             lambda g: bool(same(1.0, g)),
             given=[
-                z3.fpGT(small, z3.FPVal(2.0**-53, double)),
-                z3.fpLT(small, z3.FPVal(2.0**-53 + 2.0**-73, double)),
+                fp("fp.gt", small, FPVal(2.0**-53)),
+                fp("fp.lt", small, FPVal(2.0**-53 + 2.0**-73)),
             ],
-            as_exact=_as_float,
         ),
     )
-
-
-def _as_float(value: Any) -> float:
-    """The machine's own number of the same bits."""
-    import struct
-
-    bits = z3.simplify(z3.fpToIEEEBV(value)).as_long()
-    number: float = struct.unpack(">d", struct.pack(">Q", bits))[0]
-    return number

@@ -10,17 +10,28 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.models.online_softmax import Softmax, backward_from_the_log_sum_exp, equal, softmax
 from proofs.tools.sums import closed_form, equal_terms, of_sums, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import (
+    And,
+    BoolSort,
+    BoolVal,
+    If,
+    Implies,
+    IntSort,
+    IntVal,
+    Not,
+    Or,
+    RealSort,
+    RealVal,
+)
 from spec.devices.collectives import all_gather_sends
 from spec.models.online_softmax import Partial, merge, merge_outputs, nothing, weight
 
-BOOL, INT, REAL = z3.BoolSort(), z3.IntSort(), z3.RealSort()
-NO_WEIGHT = z3.RealVal(0)
+BOOL, INT, REAL = BoolSort(), IntSort(), RealSort()
+NO_WEIGHT = RealVal(0)
 
 
 @dataclass(frozen=True)
@@ -62,17 +73,17 @@ def _keys(k: Kernel) -> Keys:
     block, turn = k.function("block", INT, INT), k.function("turn", INT, INT, INT)
     score, visible = k.function("score", INT, REAL), k.function("visible", INT, BOOL)
     turns = k.suppose(
-        "each_block_has_its_turn", [device, c], z3.And(turn(device, c) >= 0, turn(device, c) < n)
+        "each_block_has_its_turn", [device, c], And(turn(device, c) >= 0, turn(device, c) < n)
     )
     span = (device, key, lo, mid, hi, m, r)
     turn_of_key = turn(device, block(key))
-    in_span = z3.And(visible(key), turn_of_key >= lo, turn_of_key < hi)
+    in_span = And(visible(key), turn_of_key >= lo, turn_of_key < hi)
     seen = k.recursion(
         "seen",
         [device, lo, hi],
         key,
-        z3.BoolVal(False),
-        lambda before: z3.Or(before(device, lo, hi), in_span),
+        BoolVal(False),
+        lambda before: Or(before(device, lo, hi), in_span),
     )
     of_key = (visible(key), score(key), turns.at(c=block(key)), in_span)
     return Keys(softmax(k), n, size, sized, *span, *of_key, *seen)
@@ -87,9 +98,9 @@ class Weighted:
 
     def __init__(self, x: Keys, field: str, value: Any) -> None:
         self.x, self.field, self.value, self.k = x, field, value, x.s.k
-        weighted = z3.If(x.in_span, x.weight(x.m) * value, NO_WEIGHT)
+        weighted = If(x.in_span, x.weight(x.m) * value, NO_WEIGHT)
         self.of = total(self.k, field, [x.device, x.lo, x.hi, x.m], x.key, weighted)
-        unscaled = z3.If(x.visible, x.s.reals.exp(x.score) * value, NO_WEIGHT)
+        unscaled = If(x.visible, x.s.reals.exp(x.score) * value, NO_WEIGHT)
         self.plain = total(self.k, f"plain_{field}", [], x.key, unscaled)
 
     @cached_property
@@ -143,7 +154,7 @@ class Weighted:
 
     @cached_property
     def all(self) -> Theorem:
-        x, every = self.x, {"lo": z3.IntVal(0), "hi": self.x.n, "at_m": NO_WEIGHT}
+        x, every = self.x, {"lo": IntVal(0), "hi": self.x.n, "at_m": NO_WEIGHT}
         return self.k.induct(
             f"{self.field}_of_all_turns_is_plain",
             x.key,
@@ -160,7 +171,7 @@ class Weighted:
             f"{self.field}_of_hidden_keys_is_nothing",
             self.of,
             NO_WEIGHT,
-            given=[z3.Not(x.seen(x.device, x.lo, x.hi, x.key))],
+            given=[Not(x.seen(x.device, x.lo, x.hi, x.key))],
             uses=[x.then],
         )
 
@@ -197,9 +208,9 @@ def _merged(x: Keys, order: Order, w: Weighted) -> tuple[Any, Theorem]:
     def step(before: Callable[[Any], Any]) -> Any:
         return getattr(merge(Partial(m, *2 * [before(device)]), arriving, x.s.reals), w.field)
 
-    begin = z3.RealVal(getattr(nothing(), w.field))
+    begin = RealVal(getattr(nothing(), w.field))
     merged, begins, then = k.recursion(f"merged_{w.field}", [device], t, begin, step)
-    first, last, zero = order.reference(device, 0), order.reference(device, x.n), z3.RealVal(0)
+    first, last, zero = order.reference(device, 0), order.reference(device, x.n), RealVal(0)
     so_far = k.induct(
         f"{w.field}_is_that_of_the_blocks_so_far",
         t,
@@ -232,7 +243,7 @@ def _positive(x: Keys, w: Weighted) -> Theorem:
     return x.s.k.induct(
         "weights_seen_add_up_to_more_than_nothing",
         x.key,
-        z3.And(of >= 0, z3.Implies(x.seen(x.device, x.lo, x.hi, x.key), of > 0)),
+        And(of >= 0, Implies(x.seen(x.device, x.lo, x.hi, x.key), of > 0)),
         base=[w.of.start, x.none_yet],
         step=[w.of.next, x.then, x.s.positive.at(x=x.score, m=x.m)],
     )
@@ -243,7 +254,7 @@ def _attention(k: Kernel) -> tuple[Theorem, ...]:
     x = _keys(k)
     value = k.function("value", INT, REAL)
     totals, values = both = (
-        Weighted(x, "total", z3.RealVal(1)),
+        Weighted(x, "total", RealVal(1)),
         Weighted(x, "weighted", value(x.key)),
     )
     positive = _positive(x, totals)
@@ -262,10 +273,10 @@ def _attention(k: Kernel) -> tuple[Theorem, ...]:
     hidden = k.prove(
         "hidden_blocks_are_nothing",
         equal(span(x.m), nothing(x.m)),
-        given=[z3.Not(seen), x.key >= 0],
+        given=[Not(seen), x.key >= 0],
         uses=[w.hidden for w in both],
     )
-    order, zero = _order(x), z3.RealVal(0)
+    order, zero = _order(x), RealVal(0)
     (l, all_totals), (o, all_values) = (_merged(x, order, w) for w in both)
     plain = Partial(zero, totals.plain(x.size), values.plain(x.size))
     whole = k.prove(
@@ -289,9 +300,9 @@ def shares_merge_turn_by_turn(k: Kernel) -> Theorem:
     As the lines of a program have it: after each turn the output so far is that of the keys so far. In
     each turn some keys are seen: where a mask hides one, its score is low.
     """
-    x, zero = _keys(k), z3.RealVal(0)
+    x, zero = _keys(k), RealVal(0)
     value, t, device = k.function("value", INT, REAL), k.integers("t"), x.device
-    totals = Weighted(x, "total", z3.RealVal(1))
+    totals = Weighted(x, "total", RealVal(1))
     values = Weighted(x, "weighted", value(x.key))
 
     def of(w: Weighted, lo: Any, hi: Any) -> Any:
@@ -307,7 +318,7 @@ def shares_merge_turn_by_turn(k: Kernel) -> Theorem:
     alone = k.suppose(
         "each_turn_alone",
         [device, t],
-        z3.And(
+        And(
             plain(log(device, t)) == of(totals, t, t + 1),
             out(device, t) * of(totals, t, t + 1) == of(values, t, t + 1),
         ),
@@ -409,10 +420,10 @@ def _ring_order(k: Kernel) -> Theorem:
     d, c, s = k.integers("d c s")
     n = k.fixed("n", INT)
     here = all_gather_sends(d, s)  # the block that the device has in step s
-    turn = z3.If(c <= d, d - c, d - c + n)
+    turn = If(c <= d, d - c, d - c + n)
     return k.prove(
         "a_ring_gives_each_block_a_turn_on_each_device",
-        z3.And(turn >= 0, turn < n, z3.Or(here == c, here + n == c) == (s == turn)),
+        And(turn >= 0, turn < n, Or(here == c, here + n == c) == (s == turn)),
         given=[d >= 0, d < n, c >= 0, c < n, s >= 0, s < n],
     )
 

@@ -12,14 +12,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.trusted.kernel import Bool, Kernel, Term, Theorem
+from proofs.trusted.terms import And, If, RealSort, RealVal
 from spec.assumptions import EXPONENTIAL
 from spec.models.online_softmax import Partial, Reals, merge, nothing, of_block, score_gradient, weight
 
-REAL = z3.RealSort()
+REAL = RealSort()
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Softmax:
     @cached_property
     def one(self) -> Theorem:
         """exp(x - x) = 1."""
-        goal, zero = weight(self.x, self.x, self.reals) == 1, z3.RealVal(0)
+        goal, zero = weight(self.x, self.x, self.reals) == 1, RealVal(0)
         return self.k.prove("the_reference_has_weight_one", goal, uses=[self.law.at(a=zero, b=zero)])
 
     def rescaled(self, size: Term, score: Term, m: Term, r: Term) -> Theorem:
@@ -55,7 +54,7 @@ def softmax(k: Kernel) -> Softmax:
     """Declare exp and the larger of two references, with their laws."""
     a, b, x, m, r = k.reals("a b x m r")
     exp = k.function("exponential", REAL, REAL)
-    larger, largest = k.define("larger", [m, r], z3.If(m >= r, m, r))
+    larger, largest = k.define("larger", [m, r], If(m >= r, m, r))
     reals = Reals(exp, larger)
     law = k.axiom("exp_of_a_sum_is_a_product", EXPONENTIAL, exp, a, b)
     rescales = k.prove(
@@ -68,7 +67,7 @@ def softmax(k: Kernel) -> Softmax:
 
 def equal(one: Partial, other: Partial) -> Bool:
     """Field by field."""
-    return z3.And(*(a == b for a, b in zip(one, other, strict=True)))
+    return And(*(a == b for a, b in zip(one, other, strict=True)))
 
 
 @claim("F4")
@@ -137,7 +136,7 @@ def backward_from_the_log_sum_exp(k: Kernel) -> tuple[Theorem, ...]:
     s = softmax(k)
     x, y, lse, m, l = k.reals("score changed lse m_saved l_saved")
     saved = weight(lse, m, s.reals) == l
-    one = z3.RealVal(1)
+    one = RealVal(1)
     rescaled, positive = s.rescaled(one, x, lse, m), s.positive.at(x=lse, m=m)
     p, more = weight(x, lse, s.reals), weight(y, x, s.reals) - 1
     found = k.prove(

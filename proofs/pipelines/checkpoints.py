@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, Not, Or
 from spec.pipelines.checkpoints import kept
 
 
@@ -67,12 +66,12 @@ def least_is_kept_at_the_square_root(k: Kernel) -> tuple[Theorem, ...]:
     below = k.reals("below")
     next_to = k.prove(
         "the_best_whole_number_is_next_to_the_root",
-        z3.Or(of.kept(c) >= of.kept(below), of.kept(c) >= of.kept(below + 1)),
+        Or(of.kept(c) >= of.kept(below), of.kept(c) >= of.kept(below + 1)),
         given=[
-            z3.And(c > 0, below > 0),
-            z3.Or(c <= below, c >= below + 1),
+            And(c > 0, below > 0),
+            Or(c <= below, c >= below + 1),
             of.up_to_root(below),
-            z3.Not(of.up_to_root(below + 1)),
+            Not(of.up_to_root(below + 1)),
         ],
     )
     all_of_them = k.prove(
@@ -97,11 +96,11 @@ def _search(k: Kernel, of: Stage) -> tuple[Theorem, ...]:
     n, g, fewest, shorter, l = k.integers("n g fewest shorter l")
     counted = k.prove(
         "a_length_needs_no_more_checkpoints_than_have_it",
-        z3.And(fewest <= n, shorter <= g),
+        And(fewest <= n, shorter <= g),
         given=[
             n * g >= l,
-            z3.And((fewest - 1) * g < l, l <= fewest * g),  # fewest = ceil(l / g)
-            z3.And(fewest > 0, (shorter - 1) * fewest < l),  # shorter = ceil(l / fewest)
+            And((fewest - 1) * g < l, l <= fewest * g),  # fewest = ceil(l / g)
+            And(fewest > 0, (shorter - 1) * fewest < l),  # shorter = ceil(l / fewest)
         ],
     )
     count, length, fewer, longest = k.reals("count length fewer longest")
@@ -111,15 +110,13 @@ def _search(k: Kernel, of: Stage) -> tuple[Theorem, ...]:
         given=[fewer <= count, longest <= length, of.size_in > 0, of.size_mid > 0],
     )
     filled, stop, least = k.reals("filled stop least")  # layers / length; layers / length of the stop
-    beyond = z3.Or(
-        z3.And(filled <= stop, of.up_to_root(stop)), z3.And(stop <= filled, of.from_root(stop))
-    )
+    beyond = Or(And(filled <= stop, of.up_to_root(stop)), And(stop <= filled, of.from_root(stop)))
     stopped = k.prove(
         "lengths_beyond_a_stop_keep_more",
         of.kept_of_whole(count, length) > least,
         given=[
-            z3.And(filled > 0, filled * length == of.layers, count >= filled),
-            z3.And(stop > 0, of.size_in > 0),
+            And(filled > 0, filled * length == of.layers, count >= filled),
+            And(stop > 0, of.size_in > 0),
             of.kept(stop) > least,
             beyond,
         ],

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
+from proofs.trusted.terms import And, If, Not, Or, RealVal
 from spec.pipelines.pipeline import (
     Order,
     Pipeline,
@@ -39,7 +38,7 @@ class Timetable:
     def __init__(self, k: Kernel, kind: Order) -> None:
         self.k = k
         self.p, self.m, self.f, self.b = k.reals("p m f b")
-        self.v = k.reals("v") if kind is Order.INTERLEAVED else z3.RealVal(1)
+        self.v = k.reals("v") if kind is Order.INTERLEAVED else RealVal(1)
         self.pipe = Pipeline(kind, self.p, self.m, self.v, self.f, self.b)
         self.n = self.pipe.units
         # a stage, its forward `unit` and backward `back`, and a `later` one of either
@@ -91,17 +90,17 @@ class Timetable:
             ),
             "nothing_starts_before_0": forward(stage, unit) >= 0,
             "nothing_ends_after_the_span": backward_ends(stage, back) <= span(self.pipe),
-            "the_span_is_taken": z3.And(
+            "the_span_is_taken": And(
                 forward(0, 0) == 0, backward_ends(0, self.n - 1) == span(self.pipe)
             ),
-            "every_stage_idles": z3.And(
+            "every_stage_idles": And(
                 idle == (self.p - 1) * (self.f + self.b), idle == bubble(self.pipe)
             ),
-            "idle_part_of_the_work": z3.And(
+            "idle_part_of_the_work": And(
                 part(work) == (self.p - 1) / (self.v * self.m),
                 part(work) == bubble_of_ideal(self.pipe),
             ),
-            "idle_part_of_the_whole": z3.And(
+            "idle_part_of_the_whole": And(
                 part(span(self.pipe)) == (self.p - 1) / (self.v * self.m + self.p - 1),
                 part(span(self.pipe)) == bubble_of_span(self.pipe),
             ),
@@ -114,11 +113,11 @@ class Timetable:
             del goals["backwards_before_a_forward_have_ended"]
         if goals.keys() != given.keys():
             raise KernelError(f"{self.k.claim}: shown are {', '.join(given)}")
-        runs = z3.And(*runs_forward(self.pipe, self.stage, self.forwards, self.back))
+        runs = And(*runs_forward(self.pipe, self.stage, self.forwards, self.back))
         rule = self.k.prove(
             "before_a_backward_these_forwards_are_done",
             self.unit < self.forwards,
-            given=[z3.Not(runs), self.unit < self.n, self.before(self.unit, self.back)],
+            given=[Not(runs), self.unit < self.n, self.before(self.unit, self.back)],
         )
         _, in_turn = runs_forward(self.pipe, self.stage, self.unit, self.backwards)
         other = self.k.prove(
@@ -202,7 +201,7 @@ def _as_early_as_possible(t: Timetable) -> tuple[Theorem, ...]:
 
     def early(stage: Any, i: Any) -> Any:
         warm = i <= t.p - 1 - stage
-        return z3.If(warm, warm_up_start(t.pipe, stage, i), t.forward(stage, i))
+        return If(warm, warm_up_start(t.pipe, stage, i), t.forward(stage, i))
 
     stage, some = t.stage, unit >= 0
     return (
@@ -300,16 +299,16 @@ def _numbered(t: Timetable, at: Any) -> tuple[Theorem, ...]:
                 given=[
                     *places,
                     *(t.v >= 1, low <= t.v - 1, high >= 0, later_place >= 0),
-                    z3.Or(
+                    Or(
                         group + 1 <= later_group,
-                        z3.And(group == later_group, low + 1 <= high),
-                        z3.And(group == later_group, chunk == later_chunk, place + 1 <= later_place),
+                        And(group == later_group, low + 1 <= high),
+                        And(group == later_group, chunk == later_chunk, place + 1 <= later_place),
                     ),
                 ],
             ),
             t.k.prove(
                 f"{name}s_are_numbered_from_0_to_the_last",
-                z3.And(unit >= 0, unit <= t.n - 1),
+                And(unit >= 0, unit <= t.n - 1),
                 given=[
                     *places,
                     *(chunk >= 0, chunk <= t.v - 1, group >= 0, group <= groups - 1, whole),

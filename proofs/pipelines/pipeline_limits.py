@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import z3
-
 from proofs.claim import claim
 from proofs.pipelines.pipeline import TERMS, Timetable
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import (
+    And,
+    BoolSort,
+    If,
+    Implies,
+    IntSort,
+    IntVal,
+    RealSort,
+    ToReal,
+    substitute,
+)
 from spec.pipelines.pipeline import Order, Pipeline, ideal, in_flight, runs_forward, span, warm_up
 
-INT, REAL = z3.IntSort(), z3.RealSort()
+INT, REAL = IntSort(), RealSort()
 
 
 @claim("B4")
@@ -34,7 +43,7 @@ def stages_hold_no_more_than_their_warm_up_and_one(k: Kernel) -> tuple[Theorem, 
         t.k.prove("gpipe_holds_all", in_flight(gpipe, t.stage, TERMS) == t.m),
         t.k.prove(
             "one_f_one_b_holds_one_for_each_stage_after",
-            in_flight(one_f_one_b, t.stage, TERMS) == z3.If(t.m <= t.p - t.stage, t.m, t.p - t.stage),
+            in_flight(one_f_one_b, t.stage, TERMS) == If(t.m <= t.p - t.stage, t.m, t.p - t.stage),
         ),
         t.k.prove(
             "interleaved_holds_these_layers",
@@ -47,20 +56,18 @@ def stages_hold_no_more_than_their_warm_up_and_one(k: Kernel) -> tuple[Theorem, 
 def _holds(k: Kernel, kind: Order) -> tuple[Theorem, ...]:
     """A stage that follows the rule for x steps, over whole numbers."""
     p, m, stage = (k.fixed(name, INT) for name in ("p", "m", "stage"))
-    v = k.fixed("v", INT) if kind is Order.INTERLEAVED else z3.IntVal(1)
+    v = k.fixed("v", INT) if kind is Order.INTERLEAVED else IntVal(1)
     pipe, x = Pipeline(kind, p, m, v), k.integers("x")
     n, most = pipe.units, in_flight(pipe, stage, TERMS)
     chunks = [v >= 1] if kind is Order.INTERLEAVED else []
-    sizes = k.suppose("sizes", [], z3.And(stage >= 0, stage <= p - 1, m >= 1, *chunks))
-    natural = k.prove("some_units", z3.And(n >= 1, warm_up(pipe, stage) >= 0), uses=[sizes])
+    sizes = k.suppose("sizes", [], And(stage >= 0, stage <= p - 1, m >= 1, *chunks))
+    natural = k.prove("some_units", And(n >= 1, warm_up(pipe, stage) >= 0), uses=[sizes])
     done, start, then = k.recursion(
         "forwards_done",
         [],
         x,
-        z3.IntVal(0),
-        lambda before: (
-            before() + z3.If(z3.And(*runs_forward(pipe, stage, before(), x - before())), 1, 0)
-        ),
+        IntVal(0),
+        lambda before: before() + If(And(*runs_forward(pipe, stage, before(), x - before())), 1, 0),
     )
     held = done(x) - (x - done(x))
     limits = [
@@ -87,7 +94,7 @@ def _holds(k: Kernel, kind: Order) -> tuple[Theorem, ...]:
         k.prove("never_holds_more", held <= most, given=[x >= 0], uses=limits),
         k.prove(
             "once_holds_as_many",
-            z3.substitute(held, (x, most)) == most,
+            substitute(held, (x, most)) == most,
             uses=[first.at(x=most), natural],
         ),
         k.prove(
@@ -108,19 +115,19 @@ class AnyTimes:
         self.forward, self.backward = (
             k.function(name, INT, INT, REAL) for name in ("forward", "backward")
         )
-        self.times = k.suppose("times", [], z3.And(self.f > 0, self.b > 0))
+        self.times = k.suppose("times", [], And(self.f > 0, self.b > 0))
         behind, last = (self.virtual + 1, self.micro_batch), (self.length - 1, self.micro_batch)
-        between = z3.And(self.virtual >= 0, self.virtual < self.length - 1)
+        between = And(self.virtual >= 0, self.virtual < self.length - 1)
         first = k.suppose("nothing_before_0", [self.micro_batch], self.forward(0, here[1]) >= 0)
         follows = k.suppose(
             "forwards_follow",
             here,
-            z3.Implies(between, self.forward(*here) + self.f <= self.forward(*behind)),
+            Implies(between, self.forward(*here) + self.f <= self.forward(*behind)),
         )
         returns = k.suppose(
             "backwards_return",
             here,
-            z3.Implies(between, self.backward(*behind) + self.b <= self.backward(*here)),
+            Implies(between, self.backward(*behind) + self.b <= self.backward(*here)),
         )
         loss = k.suppose("loss", here[1:], self.forward(*last) + self.f <= self.backward(*last))
         ends = k.suppose("all_has_ended", here[1:], self.backward(0, here[1]) + self.b <= self.end)
@@ -155,13 +162,13 @@ class AnyTimes:
         after, before = (self.p - 1) * self.f, self.end - (self.p - 1) * self.b
         self.fills = k.prove(
             "the_last_stage_waits",
-            z3.And(self.forward(*here) >= after, self.backward(*here) >= after),
+            And(self.forward(*here) >= after, self.backward(*here) >= after),
             given=among,
             uses=[arrives, turned, self.times],
         )
         self.drains = k.prove(
             "the_last_stage_is_done_early",
-            z3.And(self.forward(*here) + self.f <= before, self.backward(*here) + self.b <= before),
+            And(self.forward(*here) + self.f <= before, self.backward(*here) + self.b <= before),
             given=among,
             uses=[leaves, turned, self.times],
         )
@@ -178,26 +185,26 @@ def no_order_idles_less(k: Kernel) -> tuple[Theorem, ...]:
     p, f, b = any_times.p, any_times.f, any_times.b
     x, works, m, v = k.integers("x"), k.fixed("works", INT), k.fixed("m", REAL), k.fixed("v", REAL)
     # the last stage's work, in any order: which half of a unit, of what, through which of its chunks
-    is_forward = k.function("is_forward", INT, z3.BoolSort())
+    is_forward = k.function("is_forward", INT, BoolSort())
     through, of = (k.function(name, INT, INT) for name in ("through", "of"))
     its_own = k.suppose(
         "chunks_of_the_last_stage",
         [x],
-        z3.And(p >= 1, through(x) >= p - 1, through(x) < any_times.length),
+        And(p >= 1, through(x) >= p - 1, through(x) < any_times.length),
     )
-    takes = z3.If(is_forward(x), f, b)
+    takes = If(is_forward(x), f, b)
     work = (through(x), of(x))
     begins, begun = k.define(
-        "begins", [x], z3.If(is_forward(x), any_times.forward(*work), any_times.backward(*work))
+        "begins", [x], If(is_forward(x), any_times.forward(*work), any_times.backward(*work))
     )
     busy = total(k, "busy", [], x, takes)
     turns = k.suppose(
         "one_thing_at_a_time",
         [x],
-        z3.Implies(z3.And(x >= 0, x + 1 < works), begins(x) + takes <= begins(x + 1)),
+        Implies(And(x >= 0, x + 1 < works), begins(x) + takes <= begins(x + 1)),
     )
-    pipe = Pipeline(Order.INTERLEAVED, z3.ToReal(p), m, v, f, b)
-    all_of_it = k.suppose("all_of_its_work", [], z3.And(works >= 1, busy(works) == ideal(pipe)))
+    pipe = Pipeline(Order.INTERLEAVED, ToReal(p), m, v, f, b)
+    all_of_it = k.suppose("all_of_its_work", [], And(works >= 1, busy(works) == ideal(pipe)))
     here = {"virtual": through(x), "micro_batch": of(x)}
     fills = k.prove(
         "its_work_waits", begins(x) >= (p - 1) * f, uses=[begun, any_times.fills.at(**here), its_own]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import z3
-
 from proofs.pipelines.stage_runs import INT, on_stage
 from proofs.tools.sums import closed_form, products, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, If, IntVal, Or
 from spec.pipelines.pipeline import Order, Pipeline, boundaries
 from spec.pipelines.stages import has_layer, is_sent, virtual_stage
 
@@ -44,15 +43,15 @@ class Placing:
         self.sizes = sizes = k.suppose(
             "a_layer_for_each_virtual_stage",
             [],
-            z3.And(virtual >= 1, virtual <= layers),
+            And(virtual >= 1, virtual <= layers),
         )
-        has, self.rule = k.define("has", [s, i], z3.And(*has_layer(s, i, layers, virtual)))
+        has, self.rule = k.define("has", [s, i], And(*has_layer(s, i, layers, virtual)))
         rule = self.rule
         self.products = laws = products(k)
         by, upto = laws.rule.at(unit=virtual), laws.rule.at(unit=layers)
         self.between = between = k.prove(
             "a_virtual_stage_has_layers_from_its_start_to_the_next",
-            has(s, i) == z3.And(self.starts(s) <= self.scaled(i), self.scaled(i) < self.starts(s + 1)),
+            has(s, i) == And(self.starts(s) <= self.scaled(i), self.scaled(i) < self.starts(s + 1)),
             uses=[rule, by.at(multiple=i), upto.at(multiple=s), upto.at(multiple=s + 1)],
         )
         placed, self.at, shown, self.found = k.choose("is_placed", [i], s, has(s, i))
@@ -75,13 +74,13 @@ class Placing:
         )
         self.among = k.prove(
             "virtual_stages_are_among_all",
-            z3.And(s >= 0, s < virtual),
+            And(s >= 0, s < virtual),
             given=[i >= 0, i < layers, has(s, i)],
             uses=[rule, sizes],
         )
         self.following = k.prove(
             "the_next_layer_is_there_or_on_the_next",
-            z3.Or(other == s, other == s + 1),
+            Or(other == s, other == s + 1),
             given=[has(s, i), has(other, i + 1)],
             uses=[
                 *(between, between.at(virtual=other, layer=i + 1), sizes),
@@ -92,7 +91,7 @@ class Placing:
         )
         self.ends = k.prove(
             "the_first_and_the_last_layer",
-            z3.And(has(0, 0), has(virtual - 1, layers - 1)),
+            And(has(0, 0), has(virtual - 1, layers - 1)),
             uses=[rule.at(virtual=0, layer=0), rule.at(virtual=virtual - 1, layer=layers - 1), sizes],
         )
         self.has = has
@@ -119,7 +118,7 @@ class Placing:
         a_run, size = [*here, *next_], next_first - first
         run = k.prove(
             "the_layers_of_a_virtual_stage_are_a_run",
-            self.has(s, i) == z3.And(first <= i, i < next_first),
+            self.has(s, i) == And(first <= i, i < next_first),
             given=a_run,
             uses=[
                 self.between,
@@ -135,7 +134,7 @@ class Placing:
         )
         evenly = k.prove(
             "layers_are_spread_evenly",
-            z3.Or(size == each, size == each + 1),
+            Or(size == each, size == each + 1),
             given=[*a_run, scaled(each) <= layers, layers < scaled(each + 1)],
             uses=[
                 *(one_more, laws.sums.at(multiple=first, larger=size, unit=virtual)),
@@ -149,13 +148,13 @@ class Placing:
         """Messages between layers, counted from the first to the last."""
         k, i, p, at, layers = self.k, self.i, self.p, self.at, self.layers
         sent = is_sent(on_stage(stage(at(i))), on_stage(stage(at(i + 1))))
-        messages = total(k, "messages", [], i, z3.If(sent, z3.IntVal(1), z3.IntVal(0)))
+        messages = total(k, "messages", [], i, If(sent, IntVal(1), IntVal(0)))
         stands = [self.found, self.everywhere]
         counted = closed_form(
             k,
             "messages_up_to_a_layer",
             messages,
-            z3.If(p >= 2, at(i), z3.IntVal(0)),
+            If(p >= 2, at(i), IntVal(0)),
             base=[
                 *(fact.at(layer=0) for fact in stands),
                 *(self.ends, self.unique.at(layer=0, virtual=at(0), other=0)),
@@ -169,7 +168,7 @@ class Placing:
         chunks = k.suppose("chunks_of_each_stage", [], self.virtual == pipe.virtual_stages)
         return k.prove(
             "one_message_for_each_boundary",
-            messages(last) == z3.If(p >= 2, boundaries(pipe), z3.IntVal(0)),
+            messages(last) == If(p >= 2, boundaries(pipe), IntVal(0)),
             uses=[
                 *(fact.at(layer=last) for fact in (counted, *stands)),
                 *(self.ends, self.sizes, chunks),
@@ -218,7 +217,7 @@ def _on_next_stage(k: Kernel, placing: Placing) -> tuple[Any, Theorem]:
     )
     in_turn = k.prove(
         "stages_take_turns",
-        z3.And(
+        And(
             number(on + 1, chunk) == number(on, chunk) + 1,
             number(0, chunk + 1) == number(p - 1, chunk) + 1,
         ),
@@ -231,7 +230,7 @@ def _on_next_stage(k: Kernel, placing: Placing) -> tuple[Any, Theorem]:
     stands = k.suppose(
         "every_virtual_stage_has_its_place",
         [s],
-        z3.And(number(stage(s), chunk_of(s)) == s, stage(s) >= 0, stage(s) < p),
+        And(number(stage(s), chunk_of(s)) == s, stage(s) >= 0, stage(s) < p),
     )
     there = {"other_on": stage(s + 1), "other_chunk": chunk_of(s + 1)}
     crosses = k.prove(

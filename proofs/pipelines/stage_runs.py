@@ -9,17 +9,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import z3
-
 from proofs.meaning.runs import implied
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import (
+    And,
+    BoolSort,
+    DeclareSort,
+    If,
+    Implies,
+    IntSort,
+    Not,
+    Or,
+    RealSort,
+    RealVal,
+)
 from spec.assumptions import DETERMINISM
 from spec.meaning import conditions
 from spec.models.values import Part, Role, Value
 from spec.pipelines.stages import Piece, is_sent, may_update
 
-INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
-Stream, Weights = z3.DeclareSort("Stream"), z3.DeclareSort("Weights")
+INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
+Stream, Weights = DeclareSort("Stream"), DeclareSort("Weights")
 ANY_PART = Part("any", (), None, Value("any", (), Role.STREAM))
 
 
@@ -37,8 +47,8 @@ class Step:
         self.n, self.p, self.units, self.samples = (
             k.fixed(name, INT) for name in ("pieces", "stages", "units", "samples")
         )
-        self.inside = z3.And(self.i >= 0, self.i < self.n)
-        self.sizes = k.suppose("sizes", [], z3.And(self.n >= 1, self.p >= 1, self.samples >= 0))
+        self.inside = And(self.i >= 0, self.i < self.n)
+        self.sizes = k.suppose("sizes", [], And(self.n >= 1, self.p >= 1, self.samples >= 0))
         self.at = k.function("stage_of", INT, INT)
         self.weights = k.function("weights", INT, Weights)  # the current ones, that one device has
         self.fresh = self._fresh()
@@ -50,7 +60,7 @@ class Step:
             name: k.suppose(
                 f"{name}s_are_of_this_step",
                 [self.i, self.x],
-                z3.And(when(self.i, self.x) >= 0, when(self.i, self.x) < 2 * self.units),
+                And(when(self.i, self.x) >= 0, when(self.i, self.x) < 2 * self.units),
             )
             for name, when in self.when.items()
         }
@@ -70,12 +80,12 @@ class Step:
         stays = k.suppose(
             "weights_stay_until_an_update",
             [stage, work, i],
-            z3.Or(updates(stage, work + 1), self.view(stage, work + 1, i) == self.view(stage, work, i)),
+            Or(updates(stage, work + 1), self.view(stage, work + 1, i) == self.view(stage, work, i)),
         )
         flush = k.suppose(
             "updates_wait_for_the_flush",
             [stage, work],
-            z3.Implies(updates(stage, work), may_update(work, self.units)),
+            Implies(updates(stage, work), may_update(work, self.units)),
         )
         here = {"stage": self.at(i)}
         return k.induct(
@@ -83,7 +93,7 @@ class Step:
             work,
             implied(
                 conditions.freshness(
-                    z3.Not(may_update(work, self.units)),
+                    Not(may_update(work, self.units)),
                     self.view(self.at(i), work, i),
                     self.weights(i),
                 )
@@ -128,13 +138,13 @@ class Step:
         computes = k.suppose(
             "stages_run_their_pieces",
             [i, x],
-            z3.Implies(self.inside, has(at(i), i + 1, x) == value),
+            Implies(self.inside, has(at(i), i + 1, x) == value),
         )
         arrives = k.suppose(
             "what_is_sent_arrives",
             [i, x],
-            z3.Implies(
-                z3.And(self.inside, is_sent(on_stage(at(i)), on_stage(at(i + 1)))),
+            Implies(
+                And(self.inside, is_sent(on_stage(at(i)), on_stage(at(i + 1)))),
                 has(at(i + 1), i + 1, x) == has(at(i), i + 1, x),
             ),
         )
@@ -179,13 +189,13 @@ class Step:
         when = self.when["backward"](i, x)
         value, alike = evaluated(when, has(at(i), i, x), gets(at(i), i + 1, x))
         computes = k.suppose(
-            "stages_run_their_pieces_back", [i, x], z3.Implies(self.inside, gets(at(i), i, x) == value)
+            "stages_run_their_pieces_back", [i, x], Implies(self.inside, gets(at(i), i, x) == value)
         )
         returns = k.suppose(
             "what_is_sent_back_arrives",
             [i, x],
-            z3.Implies(
-                z3.And(self.inside, is_sent(on_stage(at(i)), on_stage(at(i + 1)))),
+            Implies(
+                And(self.inside, is_sent(on_stage(at(i)), on_stage(at(i + 1)))),
                 gets(at(i), i + 1, x) == gets(at(i + 1), i + 1, x),
             ),
         )
@@ -204,11 +214,11 @@ class Step:
         """What a sample adds to the gradient by way of a piece: on its stage, and on one device."""
         k, i, x = self.k, self.i, self.x
         g, evaluated = self._function("gradient", Weights, Stream, Stream, REAL)
-        when, zero = self.when["backward"](i, x), z3.RealVal(0)
+        when, zero = self.when["backward"](i, x), RealVal(0)
         value, alike = evaluated(when, self.has(self.at(i), i, x), self.gets(self.at(i), i + 1, x))
-        own, owned = k.define("own_term", [i, x], z3.If(self.uses(i), value, zero))
+        own, owned = k.define("own_term", [i, x], If(self.uses(i), value, zero))
         single = g(i, self.weights(i), self.stream(x, i), self.cotangent(x, self.n - 1 - i))
-        term, termed = k.define("term", [i, x], z3.If(self.uses(i), single, zero))
+        term, termed = k.define("term", [i, x], If(self.uses(i), single, zero))
         runs = [alike, self.fresh.at(work=when), self.counted["backward"]]
         same = k.prove(
             "terms_are_those_of_one_device",

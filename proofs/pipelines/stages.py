@@ -5,14 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.meaning.runs import implied
 from proofs.pipelines.stage_placing import layers_are_placed_in_order
 from proofs.pipelines.stage_runs import BOOL, INT, Step
 from proofs.tools.sums import closed_form, equal_terms, of_sums, partition, total
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
+from proofs.trusted.terms import And, BoolVal, If, Implies, Not, Or, RealVal, substitute
 from spec.devices.layouts import PARTIAL, WHOLE
 from spec.meaning import conditions
 from spec.models.training import sgd
@@ -62,23 +61,23 @@ class Gradients(Step):
         once = k.suppose(
             "every_sample_comes_back_once",
             [i, x],
-            z3.And(unit(i, x) >= 0, unit(i, x) < self.units),
+            And(unit(i, x) >= 0, unit(i, x) < self.units),
         )
         _, accumulated, of_piece, added = partition(
             k, "backwards", passes, x, lambda x: unit(i, x), once, self.units, own, [i]
         )
         result = accumulated(i, self.samples, self.units)
-        among = k.suppose("pieces_have_a_stage", [i], z3.And(self.at(i) >= 0, self.at(i) < self.p))
+        among = k.suppose("pieces_have_a_stage", [i], And(self.at(i) >= 0, self.at(i) < self.p))
         self.of_stage, self.over_stages, of_pieces, summed = partition(
             k, "uses", self.stage, i, self.at, among, self.p, result
         )
         nothing = closed_form(
-            k, "pieces_without_a_use", of_piece, z3.RealVal(0), [z3.Not(self.uses(i))], [owned]
+            k, "pieces_without_a_use", of_piece, RealVal(0), [Not(self.uses(i))], [owned]
         )
         self.unused = k.prove(
             "pieces_without_a_use_add_nothing",
             result == 0,
-            given=[z3.Not(self.uses(i))],
+            given=[Not(self.uses(i))],
             uses=[added.at(**at_end), nothing.at(**at_end), self.sizes],
         )
         _, self.gradient, by_piece, pieces, exchanged = of_sums(k, "gradient", x, i, term, [])
@@ -104,14 +103,14 @@ class Gradients(Step):
     def _nothing_elsewhere(self, name: str, used: Bool) -> Theorem:
         """Where no piece uses a weight, nothing is added to its gradient."""
         k, i, stage = self.k, self.i, self.stage
-        there = z3.substitute(used, (stage, self.at(i)))
-        supposed = k.suppose(name, [i], z3.Implies(self.uses(i), there))
+        there = substitute(used, (stage, self.at(i)))
+        supposed = k.suppose(name, [i], Implies(self.uses(i), there))
         return closed_form(
             k,
             f"{name}_only",
             self.of_stage,
-            z3.RealVal(0),
-            given=[z3.Not(used)],
+            RealVal(0),
+            given=[Not(used)],
             uses=[supposed, self.unused],
         )
 
@@ -120,7 +119,7 @@ class Gradients(Step):
         k, i, stage = self.k, self.i, self.stage
         users = k.function("is_summed", INT, BOOL)
         nothing = self._nothing_elsewhere("users_are_summed", users(stage))
-        term = z3.If(users(stage), self.of_stage.upto(i), z3.RealVal(0))
+        term = If(users(stage), self.of_stage.upto(i), RealVal(0))
         group = total(k, "over_users", [i], stage, term)
         same = equal_terms(
             k, "others_add_nothing", group, self.over_stages, given=[i >= 0], uses=[nothing]
@@ -129,7 +128,7 @@ class Gradients(Step):
             "summed_gradients_are_whole",
             implied(
                 conditions.gradient_integrity(
-                    z3.BoolVal(True),
+                    BoolVal(True),
                     group(self.n, self.p),
                     self.gradient(self.n, self.samples),
                 )
@@ -141,13 +140,13 @@ class Gradients(Step):
         """A weight of one stage has its whole gradient there."""
         k, i, stage = self.k, self.i, self.stage
         only = k.fixed("only", INT)
-        there = k.suppose("there_is_one", [], z3.And(only >= 0, only < self.p))
+        there = k.suppose("there_is_one", [], And(only >= 0, only < self.p))
         nothing = self._nothing_elsewhere("one_stage_uses_it", stage == only)
         alone = closed_form(
             k,
             "one_stage_has_every_term",
             self.over_stages,
-            z3.If(only < stage, self.of_stage(only, i), z3.RealVal(0)),
+            If(only < stage, self.of_stage(only, i), RealVal(0)),
             given=[i >= 0],
             base=[there],
             uses=[nothing],
@@ -175,15 +174,15 @@ def _backwards_are_numbered(k: Kernel) -> tuple[Theorem, ...]:
             unit + 1 <= backward_unit(pipe, later_group, chunk, later_place),
             given=[
                 *(place <= p - 1, later_place >= 0, v >= 1, p >= 1),
-                z3.Or(
+                Or(
                     group + 1 <= later_group,
-                    z3.And(group == later_group, place + 1 <= later_place),
+                    And(group == later_group, place + 1 <= later_place),
                 ),
             ],
         ),
         k.prove(
             "all_backwards_are_of_the_step",
-            z3.And(unit >= 0, unit <= pipe.units - 1),
+            And(unit >= 0, unit <= pipe.units - 1),
             given=[
                 *places,
                 *(chunk >= 0, chunk <= v - 1, group >= 0, group <= groups - 1, m == groups * p),

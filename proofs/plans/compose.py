@@ -7,14 +7,13 @@ from fractions import Fraction
 from itertools import product
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.meaning.runs import INT, Device, Distributed, Element, Parameters, implied
 from proofs.plans.unsafe import UNSAFE, WHOLE_NUMBERS, Claimed
 from proofs.tools.encoding import Symbolic
 from proofs.tools.sums import equal_terms, partition, total
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, RealVal
 from spec.costs.communication import elements_sent
 from spec.costs.memory import MODEL_STATES, Sizes, resting
 from spec.derivation.derive import derive
@@ -24,7 +23,7 @@ from spec.models.states import BytePolicy, State
 from spec.plans.modes import Mode
 from spec.plans.placement import Placement, place
 
-BOOL = z3.BoolSort()
+BOOL = BoolSort()
 A, B = AXES = ("a", "b")
 
 
@@ -48,7 +47,7 @@ class _Mesh(Distributed):
         by_row, by_column = (
             self.k.function(f"{axis}_{what}", INT, Element, BOOL) for axis in ("row", "column")
         )
-        both = z3.And(by_row(self.row, self.j), by_column(self.column, self.j))
+        both = And(by_row(self.row, self.j), by_column(self.column, self.j))
         here = whole(self.at(self.row, self.column), self.j)
         name = f"{what}_axis_by_axis"
         return by_column, self.k.suppose(name, [self.row, self.column, self.j], here == both)
@@ -80,11 +79,11 @@ def _integrity(r: _Mesh) -> Theorem:
     places, placed = [], []
     for axis, size in (("row", r.m), ("column", r.n)):
         place_ = k.function(f"sample_{axis}", INT, INT, INT)
-        inside = z3.And(place_(t, x) >= 0, place_(t, x) < size)
+        inside = And(place_(t, x) >= 0, place_(t, x) < size)
         places.append(place_)
         placed.append(k.suppose(f"samples_have_a_{axis}", [t, x], inside))
-    term, zero = r.as_seen.term, z3.RealVal(0)
-    mine = z3.If(places[0](t, x) == row, term, zero)
+    term, zero = r.as_seen.term, RealVal(0)
+    mine = If(places[0](t, x) == row, term, zero)
     _, shares, in_row, one_row = partition(
         k, "in_row", column, x, lambda i: places[1](t, i), placed[1], r.n, mine, [t, j, row]
     )
@@ -197,7 +196,7 @@ def _freshness(r: _Mesh) -> Theorem:
     )
     gathered, view = (k.function(v, INT, INT, INT, Parameters) for v in ("gathered", "view"))
     there = r.copy(t, r.at(row, owner_column(j)))[j]
-    always = z3.BoolVal(True)
+    always = BoolVal(True)
     along_rows = k.suppose(
         "freshness_along_rows",
         [t, row, column, j],
@@ -217,9 +216,9 @@ def _freshness(r: _Mesh) -> Theorem:
     )
     current = k.extend("views_are_current", element, j)
     reader = k.function("reader", INT, INT, Device)
-    in_batch = z3.And(x >= 0, x < r.batch(t))
+    in_batch = And(x >= 0, x < r.batch(t))
     with_it = r.seen(t, x) == view(t, r.row_of(reader(t, x)), r.column_of(reader(t, x)))
-    reads = k.suppose("samples_are_read_with_their_devices_view", [t, x], z3.Implies(in_batch, with_it))
+    reads = k.suppose("samples_are_read_with_their_devices_view", [t, x], Implies(in_batch, with_it))
     return k.prove(
         "the_mesh_reads_fresh",
         implied(conditions.freshness(in_batch, r.seen(t, x), r.current(t))),
@@ -264,7 +263,7 @@ def _memory_multiplies(k: Kernel) -> Theorem:
             claims[both == takes(state, {A: one}) * takes(state, {B: other})] = None
         both = takes(state, {A: Mode.SHARDED, B: Mode.SHARDED})
         claims[both * (n * m) == unsharded] = None
-    return k.prove("memory_factors_multiply", z3.And(*claims))
+    return k.prove("memory_factors_multiply", And(*claims))
 
 
 def _volumes_of_the_rest(k: Kernel) -> tuple[Theorem, Theorem]:
@@ -280,9 +279,9 @@ def _volumes_of_the_rest(k: Kernel) -> tuple[Theorem, Theorem]:
     passes = {Kind.ALL_GATHER: 1, Kind.REDUCE_SCATTER: 1, Kind.ALL_REDUCE: 2}
     rest = k.prove(
         "a_collective_acts_on_what_the_other_axis_leaves",
-        z3.And(
+        And(
             *(
-                z3.And(
+                And(
                     sent(kind, (A,), (B,)) * (n * m) == times * ((n - 1) * psi),
                     sent(kind, (A,), (B,)) * m == sent(kind, (A,)),
                 )
@@ -294,7 +293,7 @@ def _volumes_of_the_rest(k: Kernel) -> tuple[Theorem, Theorem]:
     gather, scatter = Kind.ALL_GATHER, Kind.REDUCE_SCATTER
     in_turn = k.prove(
         "axes_in_turn_send_as_much_as_at_once",
-        z3.And(
+        And(
             sent(gather, (A,), (B,)) + sent(gather, (B,)) == sent(gather, AXES),
             sent(scatter, (A,)) + sent(scatter, (B,), (A,)) == sent(scatter, AXES),
         ),

@@ -8,11 +8,10 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, permutations, product
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.encoding import ModeSort, Symbolic
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And
 from spec.costs.communication import elements_sent
 from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
@@ -63,7 +62,7 @@ def _modes_are_the_factors(k: Kernel) -> Theorem:
             if merged.axes != order or merged.hold is not any(holds):
                 raise KernelError(f"{k.claim}: merged on {merged.axes}, not on {order}")
             alike += [merged.mode(s, axis) == symbols[axis][s] for axis in AXES for s in State]
-    return k.prove("merged_modes_are_each_placements_own", z3.And(*dict.fromkeys(alike)))
+    return k.prove("merged_modes_are_each_placements_own", And(*dict.fromkeys(alike)))
 
 
 def _schedules_are_alike(k: Kernel) -> None:
@@ -130,7 +129,7 @@ def _costs_are_alike(k: Kernel) -> Theorem:
         axes, within = cut[:count], cut[count:]
         named = sent(kind, _ordered(axes), _ordered(within), AXES)
         alike[sent(kind, axes, within, cut) == named] = None
-    return k.prove("no_cost_depends_on_the_order_of_axes", z3.And(*alike))
+    return k.prove("no_cost_depends_on_the_order_of_axes", And(*alike))
 
 
 def _slices_differ(k: Kernel) -> Theorem:

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-import z3
-
 from proofs.claim import claim
 from proofs.tools.sums import Sum, total
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import And, If, Implies, IntSort, RealSort, RealVal, substitute
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.devices.mesh import Axes, Device
@@ -27,7 +26,7 @@ from spec.models.states import State
 from spec.numbers.any_size import Comparison, any_size
 from spec.plans.strategies import STRATEGIES
 
-INT, REAL = z3.IntSort(), z3.RealSort()
+INT, REAL = IntSort(), RealSort()
 MICRO = "m"  # the index of micro-steps, beside the axes
 
 
@@ -95,7 +94,7 @@ class Execution(Devices):
         self.bound = {i: k.fixed(f"{i}_count", INT) for i in self.indices}
         self.at = {i: k.constant(f"{i}_at", INT) for i in self.indices}  # a device and a micro-step
         owner = {a: k.fixed(f"{a}_owner", INT) for a in schedule.axes}
-        self.sizes = k.suppose("sizes", [], z3.And(*(n >= 1 for n in self.bound.values())))
+        self.sizes = k.suppose("sizes", [], And(*(n >= 1 for n in self.bound.values())))
         self.contribution = k.function("contribution", *(INT for _ in self.indices), REAL)
         self.weight, self.moment = k.fixed("weight", REAL), k.fixed("moment", REAL)
         self.next_weight = k.function("next_weight", REAL, REAL, REAL, REAL)
@@ -107,7 +106,7 @@ class Execution(Devices):
         super().__init__(
             {a: self.bound[a] for a in schedule.axes},
             owner,
-            z3.If,
+            If,
             self._anything,
         )
 
@@ -165,7 +164,7 @@ class Execution(Devices):
             f"one_more_{name}",
             at[b],
             helper(*params, upto + 1, at[b])
-            == helper(*params, upto, at[b]) + z3.substitute(inner.upto(at[b]), (at[a], upto)),
+            == helper(*params, upto, at[b]) + substitute(inner.upto(at[b]), (at[a], upto)),
             given=[upto >= 0],
             base=[helper.start, helper.start.at(**{u: upto + 1}), inner.start.at(**{ai: upto})],
             step=[
@@ -239,10 +238,10 @@ class Execution(Devices):
 
     # -------------------------------------------------------------------- values
     def _owns(self, axes: Axes, device: Device) -> Any:
-        return z3.And(*(device[a] == self.owner[a] for a in axes))
+        return And(*(device[a] == self.owner[a] for a in axes))
 
     def _is(self, value: Any, order: tuple[str, ...], owned: Axes) -> Any:
-        return z3.Implies(self._owns(owned, self.device()), value == self.nest(order))
+        return Implies(self._owns(owned, self.device()), value == self.nest(order))
 
     def known(self, value: PerDevice, order: tuple[str, ...], owned: Axes, *uses: Theorem) -> Known:
         """A value, once it is proved what it is."""
@@ -271,7 +270,7 @@ class Execution(Devices):
         fact = k.induct(
             self.name("summed"),
             i,
-            z3.Implies(owns, s.upto(i) == nest.upto(i)),
+            Implies(owns, s.upto(i) == nest.upto(i)),
             base=[s.start, nest.start],
             step=[s.next, nest.next, *value.facts],
         )
@@ -339,7 +338,7 @@ class Execution(Devices):
             given=[self._owns(axes, device)] if axes else [],
             uses=uses,
         )
-        fresh = z3.And(*(v(device) == self.weight for v in self.read))
+        fresh = And(*(v(device) == self.weight for v in self.read))
         expected = [
             f(self.weight, self.moment, self.nest(canonical))
             for f in (self.next_weight, self.next_moment)
@@ -350,7 +349,7 @@ class Execution(Devices):
         if any(store.get(place, (None, None))[0] is not host for place, (host, _) in kept.items()):
             raise KernelError(f"{k.claim}: a step does not end with the buffers that one begins with")
         again = (
-            z3.Implies(
+            Implies(
                 self._owns(self.schedule.slices(place[0]), device),
                 store[place][1](device) == value(device),
             )
@@ -360,7 +359,7 @@ class Execution(Devices):
         at_owners = whole.at(**{str(self.at[a]): self.owner[a] for a in axes})
         return k.prove(
             "reads_are_fresh_gradients_whole_and_the_next_step_begins_alike",
-            z3.And(fresh, *again),
+            And(fresh, *again),
             uses=[at_owners],
         )
 
@@ -389,7 +388,7 @@ class Execution(Devices):
                 raise KernelError(f"{self.k.claim}: a micro-step changes more than gradients")
             return store[Buffer.GRADIENTS, CONTENT][1](self.device())
 
-        kept, start, then = self.k.recursion("kept", params, m, z3.RealVal(0), one_micro_step)
+        kept, start, then = self.k.recursion("kept", params, m, RealVal(0), one_micro_step)
         added = self.added
         rest = self.schedule.rest(State.GRADIENTS)
         nest = self.nest_sum((MICRO, *added.order))
@@ -397,7 +396,7 @@ class Execution(Devices):
         fact = self.k.induct(
             "kept_gradients_accumulate",
             m,
-            z3.Implies(owns, kept(*params, m) == nest.upto(m)),
+            Implies(owns, kept(*params, m) == nest.upto(m)),
             base=[start, nest.start],
             step=[then, nest.next, *added.facts],
         )

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-import z3
-
 from proofs.meaning.sharpness import choose, every, holds, nonzero
+from proofs.trusted.terms import Term, ToReal
 from spec.devices.operators import PerDevice, owners, sliced, summed
 from spec.meaning import conditions
 from spec.models.training import clip_by_norm
@@ -127,7 +126,7 @@ def shard_offset_of_the_other_axis(old: Any, new: Any) -> Claimed:
 
 
 def _real(number: Any) -> Any:
-    return z3.ToReal(number) if isinstance(number, z3.ExprRef) else number
+    return ToReal(number) if isinstance(number, Term) else number
 
 
 UNSAFE: dict[str, tuple[Callable[..., Claimed], str]] = {

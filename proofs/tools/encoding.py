@@ -11,8 +11,7 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-import z3
-
+from proofs.trusted.terms import And, BoolVal, EnumSort, If, Or
 from spec.choosing.space import Kept, Regime, placement_of, verdict
 from spec.devices.collectives import COLLECTIVES, Collective
 from spec.devices.layouts import Layout
@@ -20,9 +19,9 @@ from spec.models.states import State
 from spec.plans.modes import Mode
 from spec.plans.placement import Placement
 
-ModeSort, _modes = z3.EnumSort("Mode", [m.name.capitalize() for m in Mode])
-LayoutSort, _layouts = z3.EnumSort("Layout", [f"Is{x.name.capitalize()}" for x in Layout])
-CollectiveSort, _collectives = z3.EnumSort("Collective", [c.title() for c in COLLECTIVES])
+ModeSort, _modes = EnumSort("Mode", [m.name.capitalize() for m in Mode])
+LayoutSort, _layouts = EnumSort("Layout", [f"Is{x.name.capitalize()}" for x in Layout])
+CollectiveSort, _collectives = EnumSort("Collective", [c.title() for c in COLLECTIVES])
 MODES: dict[Mode, Any] = dict(zip(Mode, _modes, strict=True))
 LAYOUTS: dict[Layout, Any] = dict(zip(Layout, _layouts, strict=True))
 COLLECTIVE_TERMS: dict[str, Any] = dict(zip(COLLECTIVES, _collectives, strict=True))
@@ -42,21 +41,21 @@ def lift(function: Callable[..., Any], choices: Sequence[tuple[Any, dict[Any, An
     ]
     result = branches[-1][1]
     for name, branch in reversed(branches[:-1]):
-        result = branch if branch.eq(result) else z3.If(term == name, branch, result)
+        result = branch if branch is result else If(term == name, branch, result)
     return result
 
 
 class Terms:
     """Conditions on modes, as terms over mode variables (`spec.choosing.requirements.Logic`)."""
 
-    either, both = staticmethod(z3.Or), staticmethod(z3.And)
+    either, both = staticmethod(Or), staticmethod(And)
 
     def __init__(self, modes: Mapping[State, Any]) -> None:
         self.modes = modes
 
     def among(self, state: State, *modes: Mode) -> Any:
         """The state's mode is one of these."""
-        return z3.Or(*(self.modes[state] == MODES[mode] for mode in modes))
+        return Or(*(self.modes[state] == MODES[mode] for mode in modes))
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +83,7 @@ def over_placements(states: Sequence[Any], value: Callable[[Placement], Any], ot
 
 def realisable(states: Sequence[Any]) -> Any:
     """The constraint that four mode terms describe a realisable placement."""
-    return over_placements(states, lambda _: z3.BoolVal(True), z3.BoolVal(False))
+    return over_placements(states, lambda _: BoolVal(True), BoolVal(False))
 
 
 def layout(collective: Any, side: str) -> Any:
@@ -105,11 +104,11 @@ class Symbolic:
 
     def shard(self, elements: Any, unit: Any, devices: Any) -> Any:
         for whole, shard in self.shards:
-            if whole.eq(elements):
+            if whole is elements:
                 return shard
         return elements / devices
 
     def maximum(self, first: Any, *others: Any) -> Any:
         for other in others:
-            first = z3.If(other > first, other, first)
+            first = If(other > first, other, first)
         return first

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import z3
-
 from proofs.trusted.kernel import Bool, Kernel, Term, Theorem
+from proofs.trusted.terms import If, IntVal, RealSort, RealVal
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class Sum:
 
 def total(k: Kernel, name: str, params: Sequence[Term], index: Term, term: Term) -> Sum:
     """Declare the sum of `term` over `index`."""
-    zero = z3.RealVal(0) if term.sort() == z3.RealSort() else z3.IntVal(0)
+    zero = RealVal(0) if term.sort == RealSort() else IntVal(0)
     symbol, start, then = k.recursion(
         name, params, index, zero, lambda previous: previous(*params) + term
     )
@@ -153,13 +152,13 @@ def partition(
     `placed`: 0 <= place(item) < parts. Declares share(part; items), their total(items; parts), and
     whole(items); returns them with the theorem total(items; parts) = whole(items).
     """
-    mine = z3.If(place(item) == part, term, z3.RealVal(0))
+    mine = If(place(item) == part, term, RealVal(0))
     share, total_of, column, columns, exchanged = of_sums(k, name, part, item, mine, params)
     whole = total(k, f"{name}_whole", params, item, term)
     once = k.induct(
         f"{name}_each_item_once",
         part,
-        column.upto(part) == z3.If(place(item) < part, term, z3.RealVal(0)),
+        column.upto(part) == If(place(item) < part, term, RealVal(0)),
         base=[column.start, placed],
         step=[column.next],
     )

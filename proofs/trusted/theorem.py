@@ -6,14 +6,13 @@ the identity of the theorem: a copy, a subclass or a look-alike says nothing.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
-import z3
-
-from proofs.trusted.smtlib import Bool, KernelError, own, standalone_text, summary
+from proofs.trusted import smtlib
+from proofs.trusted.terms import And, Bool, Implies, KernelError, Not, speak_of_reals
 
 
 @dataclass(frozen=True)
@@ -22,12 +21,16 @@ class Obligation:
 
     name: str
     rule: str
-    text: str
     facts: tuple[Bool, ...]
     goal: Bool
     expected: str
     seconds: float
     resources: int
+
+    @cached_property
+    def text(self) -> str:
+        """The question in SMT-LIB, with the claim's own names: can the facts hold, and not the goal?"""
+        return smtlib.text([*self.facts, Not(self.goal)])
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,11 @@ class Theorem:
 
     @property
     def given(self) -> tuple[Bool, ...]:
-        return tuple(own(g) for g in read(self).given)
+        return read(self).given
 
     @property
     def goal(self) -> Bool:
-        return own(read(self).goal)
+        return read(self).goal
 
     @property
     def statement(self) -> Bool:
@@ -158,7 +161,7 @@ class Theorem:
 
 def implies(given: Sequence[Bool], goal: Bool) -> Bool:
     """The formula that `given` together imply `goal`."""
-    return z3.Implies(z3.And(*given), goal) if given else own(goal)
+    return Implies(And(*given), goal) if given else goal
 
 
 def hypotheses_of(theorems: Iterable[Theorem]) -> frozenset[Hypothesis]:
@@ -173,26 +176,5 @@ def assumed(name: str) -> frozenset[Hypothesis]:
 
 def needs_arithmetic(asked: Iterable[Obligation]) -> frozenset[Hypothesis]:
     """Real arithmetic, if any obligation is about real numbers."""
-    real = any("R" in summary([*o.facts, o.goal]).features for o in asked)
+    real = any(speak_of_reals(*o.facts, o.goal) for o in asked)
     return assumed("real-arithmetic") if real else frozenset()
-
-
-def put(
-    decide: Callable[[str], tuple[z3.CheckSatResult, tuple[Any, int]]],
-    claim: str,
-    name: str,
-    rule: str,
-    facts: tuple[Bool, ...],
-    goal: Bool,
-    expected: z3.CheckSatResult,
-) -> tuple[Obligation, Any]:
-    """Put one question to the solver; any other answer than the expected one is a failure."""
-    start = time.perf_counter()
-    text = standalone_text([*facts, z3.Not(goal)])
-    answer, found = decide(text)
-    if answer != expected:
-        what = "not proved" if expected == z3.unsat else "no counterexample"
-        raise KernelError(f"{claim}: {name}: {what}: the solver says {answer}")
-    model, resources = found
-    seconds = time.perf_counter() - start
-    return Obligation(name, rule, text, facts, goal, str(expected), seconds, resources), model
