@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +17,7 @@ from proofs.trusted.terms import Bool, Sort, Symbol, Term, below
 
 WORTH = 4  # operators and symbols, from which on what occurs several times is defined once
 SHORT = 40  # characters that a reader would rather read again
-_SPELLED = {"neg": "-", "fp.add": "fp.add RNE"}
+SPELLED = {"neg": "-", "fp.add": "fp.add RNE"}
 
 
 @dataclass(frozen=True)
@@ -28,41 +28,32 @@ class ForAll:
     formula: Bool
 
 
-@dataclass
 class Question:
     """Whether formulas can hold together: the text, and what the symbols are called in it."""
 
-    formulas: Sequence[Bool | ForAll]
-    readable: bool = False
-    notes: Sequence[str] = ()  # of a readable one: what each formula is
-    names: dict[Any, str] = field(
-        default_factory=dict, init=False
-    )  # of symbols, sorts and shared terms
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self, formulas: Sequence[Bool | ForAll], readable: bool = False, notes: Sequence[str] = ()
+    ) -> None:
+        """`readable`: with the symbols' own names, and `notes` on the formulas, in their order."""
+        self.readable = readable
+        self.names: dict[Any, str] = {}  # of symbols and sorts, and of terms that are shared
         self._declared: list[str] = []
-        self._bound = frozenset(
-            v.of for f in self.formulas if isinstance(f, ForAll) for v in f.variables
-        )
-        bodies = [f.formula if isinstance(f, ForAll) else f for f in self.formulas]
-        self._parts = list(below(bodies))
-        for term in self._parts:
-            self._declare(term)
-        self._spelled: dict[int, str] = {}
-        defined = self._write()
-        notes = [*self.notes, *[""] * len(bodies)]
-        asserted = []
-        for note, formula, body in zip(notes, self.formulas, bodies, strict=False):
-            said = self._spelled[id(body)]
+        self._defined: list[str] = []
+        self._bound = {v.of for f in formulas if isinstance(f, ForAll) for v in f.variables}
+        bodies = [f.formula if isinstance(f, ForAll) else f for f in formulas]
+        parts = list(below(bodies))
+        spelled = self._spelled(parts)
+        logic = logic_of(parts, bool(self._bound)) if readable else ""
+        lines = [f"(set-logic {logic})"] if logic else []  # the solver that is asked here takes any
+        lines += [*self._declared, *self._defined]
+        for i, formula in enumerate(formulas):
+            said = spelled[id(bodies[i])]
             if isinstance(formula, ForAll):
-                bound = " ".join(
-                    f"({self.names[v.of]} {self._sort(v.sort)})" for v in formula.variables
-                )
-                said = f"(forall ({bound}) {said})"
-            asserted += [f"; {note}"] if note else []
-            asserted.append(f"(assert {said})")
-        logic = f"(set-logic {logic_of(self._parts, bool(self._bound))})"
-        self.text = "\n".join([logic, *self._declared, *defined, *asserted, "(check-sat)", ""])
+                bound = (f"({self.names[v.of]} {self._sort(v.sort)})" for v in formula.variables)
+                said = f"(forall ({' '.join(bound)}) {said})"
+            lines += [f"; {notes[i]}"] if notes else []
+            lines.append(f"(assert {said})")
+        self.text = "\n".join([*lines, "(check-sat)", ""])
 
     @property
     def symbols(self) -> dict[str, Symbol]:
@@ -70,8 +61,7 @@ class Question:
         return {name: key for key, name in self.names.items() if isinstance(key, Symbol)}
 
     def _name(self, key: Any, own: str, prefix: str) -> str:
-        count = len(self.names)
-        return self.names.setdefault(key, own if self.readable else f"{prefix}{count}")
+        return self.names.setdefault(key, own if self.readable else f"{prefix}{len(self.names)}")
 
     def _sort(self, sort: Sort) -> str:
         if sort.kind == "Array":
@@ -86,49 +76,50 @@ class Question:
         return self.names[sort]
 
     def _value(self, sort: Sort, index: int) -> str:
+        self._sort(sort)
         return str(sort.parts[index]) if self.readable else f"v{index}{self.names[sort]}"
 
-    def _declare(self, term: Term) -> None:
-        sort = self._sort(term.sort)
-        if term.op == "apply" and term.of not in self.names:
-            takes = " ".join(map(self._sort, term.of.takes))
-            name = self._name(term.of, term.of.name, "s")
-            if term.of not in self._bound:
-                self._declared.append(f"(declare-fun {name} ({takes}) {sort})")
+    def _symbol(self, symbol: Symbol) -> str:
+        if symbol not in self.names:
+            name = self._name(symbol, symbol.name, "s")
+            takes, gives = " ".join(map(self._sort, symbol.takes)), self._sort(symbol.gives)
+            if symbol not in self._bound:
+                self._declared.append(f"(declare-fun {name} ({takes}) {gives})")
+        return self.names[symbol]
 
-    def _write(self) -> list[str]:
-        """Spell all terms; the definitions of those that are shared."""
-        uses = Counter(id(arg) for term in self._parts for arg in term.args)
-        defined: list[str] = []
+    def _spelled(self, parts: Sequence[Term]) -> dict[int, str]:
+        """What stands in the text for each term; those that are shared are defined."""
+        uses = Counter([id(arg) for term in parts for arg in term.args])
+        spelled: dict[int, str] = {}
         sizes: dict[int, int] = {}
-        bound: set[int] = set()  # what has a variable of a hypothesis for all values
-        for term in self._parts:
-            key = id(term)
-            sizes[key] = 1 + sum(sizes[id(arg)] for arg in term.args)
-            own = term.op == "apply" and term.of in self._bound
-            if own or any(id(arg) in bound for arg in term.args):
+        bound: set[int] = set()  # terms with a variable of a hypothesis for all values: not shared
+        heads: dict[Any, str] = {}
+        for term in parts:
+            op, args, sort, of = term
+            key, size = id(term), 1
+            if op == "apply":
+                head = heads.get(id(of)) or heads.setdefault(id(of), self._symbol(of))
+                if of in self._bound:
+                    bound.add(key)
+            else:
+                head = self._literal(term) if not args else SPELLED.get(op, op)
+            if not args:
+                spelled[key], sizes[key] = head, 1
+                continue
+            for arg in args:
+                size += sizes[id(arg)]
+            said = f"({head} {' '.join([spelled[id(arg)] for arg in args])})"
+            if bound and not bound.isdisjoint(map(id, args)):
                 bound.add(key)
-            self._spelled[key] = said = self._spell(term)
-            shared = uses[key] > 1 and sizes[key] >= WORTH and key not in bound
-            if shared and not (self.readable and len(said) < SHORT):
-                name = self._name(term, f"${_word(term)}{len(defined) + 1}", "x")
-                defined.append(f"(define-fun {name} () {self._sort(term.sort)} {said})")
-                self._spelled[key] = name
-                sizes[key] = 1
-        return defined
+            elif uses[key] > 1 and size >= WORTH and not (self.readable and len(said) < SHORT):
+                name = self._name(term, f"${_word(term)}{len(self._defined) + 1}", "x")
+                self._defined.append(f"(define-fun {name} () {self._sort(sort)} {said})")
+                said, size = name, 1
+            spelled[key], sizes[key] = said, size
+        return spelled
 
-    def _spell(self, term: Term) -> str:
-        if term.op == "apply":
-            head = self.names[term.of]
-        elif term.op == "value":
-            return self._value(term.sort, term.of)
-        elif not term.args:
-            return _literal(term)
-        else:
-            head = _SPELLED.get(term.op, term.op)
-        if not term.args:
-            return head
-        return f"({head} {' '.join(self._spelled[id(arg)] for arg in term.args)})"
+    def _literal(self, term: Term) -> str:
+        return self._value(term.sort, term.of) if term.op == "value" else _literal(term)
 
 
 def _word(term: Term) -> str:

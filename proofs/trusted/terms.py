@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from proofs.trusted import infix
-from proofs.trusted.folding import simpler
+from proofs.trusted.folding import ORDER, simpler
 
 
 class KernelError(Exception):
@@ -185,10 +185,10 @@ class Term(_Fields):
     def __reduce_ex__(self, _: object) -> NoReturn:
         raise KernelError("a term is not data: it can be neither copied nor pickled")
 
-    def __iter__(self) -> NoReturn:
+    def __len__(self) -> NoReturn:
         raise TypeError("a term has no members")
 
-    __len__ = __contains__ = __iter__  # type: ignore[assignment]
+    __contains__ = __len__  # type: ignore[assignment]
 
     def __bool__(self) -> bool:
         if self.op == "bool":
@@ -448,29 +448,34 @@ def _made(op: str, args: tuple[Any, ...]) -> Any:
 
 def _range(op: str, sorts: tuple[Sort, ...]) -> Sort | None:
     """The sort of an application; nothing if there is none."""
-    count, kinds = len(sorts), {*sorts}
-    first = sorts[0] if sorts else _BOOL
-    alike, numbers = len(kinds) == 1, kinds in ({_INT}, {_REAL})
-    ranges: dict[str, tuple[bool, Sort]] = {
-        "and": (kinds <= {_BOOL}, _BOOL),
-        "or": (kinds <= {_BOOL}, _BOOL),
-        "not": (sorts == (_BOOL,), _BOOL),
-        "=>": (sorts == (_BOOL, _BOOL), _BOOL),
-        "=": (alike and count == 2, _BOOL),
-        "distinct": (alike and count > 1, _BOOL),
-        "ite": (count == 3 and first == _BOOL and sorts[1] == sorts[-1], sorts[-1] if sorts else _BOOL),
-        **dict.fromkeys(("<", "<=", ">", ">="), (numbers and count == 2, _BOOL)),
-        **dict.fromkeys(("+", "-", "*"), (numbers and count == 2, first)),
-        "/": (sorts == (_REAL, _REAL), _REAL),
-        **dict.fromkeys(("div", "mod"), (sorts == (_INT, _INT), _INT)),
-        "neg": (numbers and count == 1, first),
-        "to_real": (sorts == (_INT,), _REAL),
-        "store": (first.kind == "Array" and sorts[1:] == first.parts, first),
-        "fp.add": (sorts == (_FLOAT, _FLOAT), _FLOAT),
-        **{f"fp.{each}": (sorts == (_FLOAT, _FLOAT), _BOOL) for each in ("eq", "lt", "gt")},
-    }
-    fits, sort = ranges[op]
-    return sort if fits else None
+    if op in ("and", "or"):
+        return _BOOL if all(sort == _BOOL for sort in sorts) else None
+    if op in _SIGNATURES:
+        takes, gives = _SIGNATURES[op]
+        return gives if sorts == takes else None
+    count, first = len(sorts), sorts[0]
+    if op == "ite":
+        return sorts[1] if count == 3 and first == _BOOL and sorts[1] == sorts[2] else None
+    if op == "store":
+        return first if first.kind == "Array" and sorts[1:] == first.parts else None
+    alike = all(sort == first for sort in sorts)
+    if op in ("=", "distinct"):
+        return _BOOL if alike and (count == 2 or (op == "distinct" and count > 2)) else None
+    if not alike or first not in (_INT, _REAL) or count != (1 if op == "neg" else 2):
+        return None
+    return _BOOL if op in ORDER else first
+
+
+_SIGNATURES: dict[str, tuple[tuple[Sort, ...], Sort]] = {
+    "not": ((_BOOL,), _BOOL),
+    "=>": ((_BOOL, _BOOL), _BOOL),
+    "/": ((_REAL, _REAL), _REAL),
+    "div": ((_INT, _INT), _INT),
+    "mod": ((_INT, _INT), _INT),
+    "to_real": ((_INT,), _REAL),
+    "fp.add": ((_FLOAT, _FLOAT), _FLOAT),
+    **{op: ((_FLOAT, _FLOAT), _BOOL) for op in ("fp.eq", "fp.lt", "fp.gt")},
+}
 
 
 # ---------------------------------------------------------------------- what is in terms
@@ -478,18 +483,20 @@ _in_terms: dict[int, frozenset[Symbol]] = {}  # by identity: terms stay
 _real: set[int] = set()  # terms in which there is a real number, likewise
 
 
-def below(terms: Iterable[Term]) -> Iterator[Term]:
+def below(terms: Iterable[Term]) -> list[Term]:
     """Terms and all their parts, each once, parts first."""
-    done: set[int] = set()
-    pending = [(term, False) for term in reversed([*terms])]
-    while pending:
-        term, ready = pending.pop()
-        if ready:
-            yield term
-        elif id(term) not in done:
-            done.add(id(term))
-            pending.append((term, True))
-            pending.extend((arg, False) for arg in reversed(term.args))
+    found: dict[int, Term] = {}
+
+    def visit(term: Term) -> None:
+        for arg in term.args:
+            if id(arg) not in found:
+                visit(arg)
+        found[id(term)] = term
+
+    for term in terms:
+        if id(term) not in found:
+            visit(term)
+    return list(found.values())
 
 
 def symbols(*terms: Term) -> frozenset[Symbol]:
