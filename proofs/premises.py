@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from proofs.trusted.kernel import RESOURCE_LIMIT, SEED, Theorem
-from proofs.trusted.oracle import ask
+from proofs.trusted.kernel import Theorem
+from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask
 from proofs.trusted.smtlib import ForAll
-from proofs.trusted.terms import Bool, KernelError, RealSort, Term, symbols
+from proofs.trusted.terms import Bool, Const, KernelError, Not, RealSort, Term, substitute, symbols
 from proofs.trusted.theorem import implies, read
 
 GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open
@@ -66,7 +66,14 @@ def hypotheses(theorems: Iterable[Theorem]) -> list[Theorem]:
 def closed(hypothesis: Theorem) -> Bool | ForAll:
     """What it says, for all values of its variables."""
     free, said = variables(hypothesis), read(hypothesis).goal
-    return ForAll(tuple(free), said) if free else said
+    bound = [Const(f"any_{variable}", variable.sort) for variable in free]  # not what is free elsewhere
+    said = substitute(said, *zip(free, bound, strict=True))
+    return ForAll(tuple(bound), said) if free else said
+
+
+def denied(hypothesis: Theorem) -> Bool:
+    """That what it says is not so, of some values of its variables."""
+    return Not(read(hypothesis).goal)
 
 
 def variables(hypothesis: Theorem) -> list[Term]:
@@ -83,7 +90,7 @@ def glance(formulas: Sequence[Bool | ForAll], limit: int = GLANCE, seed: int = S
 
 
 def answer(formulas: Sequence[Bool]) -> str:
-    """Whether formulas can hold together: sat, unsat or unknown. Mostly with all real variables zero."""
+    """Whether formulas can hold together: sat, unsat or unknown. Zeros are tried for all reals."""
     said = glance(formulas)
     if said == "unknown":
         said = glance([*formulas, *all_are(0, formulas)], RESOURCE_LIMIT)

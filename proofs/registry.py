@@ -17,7 +17,9 @@ from typing import Any
 
 from proofs.claim import PROOFS, Proof
 from proofs.premises import require_possible
-from proofs.trusted.kernel import RESOURCE_LIMIT, SEED, Kernel, KernelError, Obligation, Theorem
+from proofs.trusted.kernel import Kernel, KernelError, Obligation, Theorem
+from proofs.trusted.oracle import RESOURCE_LIMIT, SEED
+from proofs.trusted.oracle import VERSION as SOLVER
 
 NOT_PROVED = ("hypothesis", "axiom", "definition", "instance")
 VERSION = 1  # of the report
@@ -233,8 +235,6 @@ def _require_proved(kernel: Kernel, theorems: Sequence[Theorem]) -> None:
 
 def report(results: Sequence[Result], seconds: float) -> dict[str, Any]:
     """The machine-readable report."""
-    from proofs.trusted.oracle import VERSION as SOLVER
-
     return {
         "version": VERSION,
         "claims": [result.json() for result in results],

@@ -62,7 +62,8 @@ def _members(op: str, args: tuple[Any, ...]) -> Any:
 def _worked_out(op: str, values: list[Any]) -> Any:
     """An operation on numbers; by zero nothing is worked out. The rest of `mod` is never negative."""
     if len(values) == 1:
-        return {"not": lambda v: not v, "neg": lambda v: -v, "to_real": lambda v: v}[op](values[0])
+        (value,) = values
+        return not value if op == "not" else -value if op == "neg" else value
     left, right = values
     if op in ORDER:
         return ORDER[op](left, right)

@@ -1,4 +1,4 @@
-"""Terms as text to read: `And(x >= 0, f(x + 1) == f(x) + g(x))`. Of the kernel, messages alone need it."""
+"""Terms as text to read: `And(x >= 0, f(x + 1) == f(x) + g(x))`. For messages and readers only."""
 
 from __future__ import annotations
 

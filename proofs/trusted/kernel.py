@@ -113,7 +113,7 @@ class Kernel(SetOnce):
         made = [self.constant(name, sort) for name in names.split()]
         return made[0] if len(made) == 1 else made
 
-    def function(self, name: str, *sorts: Sort) -> Symbol:
+    def function(self, name: str, *sorts: Sort) -> Any:
         """A symbol for any function; the last sort is its range."""
         made = self._declare(name, sorts[:-1], sorts[-1])
         self._arbitrary.add(name)

@@ -18,7 +18,7 @@ SEED = 0
 
 
 class Answer(NamedTuple):
-    """sat, unsat or unknown; of sat, values of constants by name; and the solver's count of the work."""
+    """sat, unsat or unknown; of sat, values of constants by name; the solver's count of its work."""
 
     said: str
     values: dict[str, Term]
@@ -42,12 +42,7 @@ def ask(
     key = (question.text, limit, seed, simple)
     if key in _answers:
         return _answers[key]
-    context = z3.Context()
-    solver = z3.SimpleSolver(ctx=context) if simple else z3.Solver(ctx=context)
-    # an interrupt is the caller's: it must not look like an answer
-    solver.set(rlimit=limit, random_seed=seed, ctrl_c=False)
-    with _uninterrupted():
-        solver.from_string(question.text)
+    solver = _solver(question.text, limit, seed, simple)
     said = str(solver.check())
     work = int(solver.statistics().get_key_value("rlimit count"))
     if said != "sat":
@@ -57,6 +52,21 @@ def ask(
     known = {name: symbol for name, symbol in question.symbols.items() if name in found}
     values = {symbol.name: _value(found[name], symbol.gives) for name, symbol in known.items()}
     return Answer(said, {name: value for name, value in values.items() if value is not None}, work)
+
+
+def reading(text: str) -> str:
+    """The answer to a text as readers have it."""
+    return str(_solver(text, RESOURCE_LIMIT, SEED, False).check())
+
+
+def _solver(text: str, limit: int, seed: int, simple: bool) -> Any:
+    """A solver in a context of its own that has read a text."""
+    solver = (z3.SimpleSolver if simple else z3.Solver)(ctx=z3.Context())
+    # an interrupt is the caller's: it must not look like an answer
+    solver.set(rlimit=limit, random_seed=seed, ctrl_c=False)
+    with _uninterrupted():
+        solver.from_string(text)
+    return solver
 
 
 def _value(found: Any, sort: Sort) -> Term | None:

@@ -2,14 +2,14 @@
 
 Equal terms are one object, which only this module makes: what looks like one is refused. The names are
 those of z3's Python interface, as its operators are: `x + 1 <= y` is a term. What is constant is worked
-out as a term is made, and what changes nothing is left out: 2 + 3 is 5, x + 0 is x, `And(p, True)` is p.
+out as a term is made, and what changes nothing is left out: 2 + 3 is 5, x + 0 is x, And(p, True) is p.
 """
 
 from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
@@ -202,7 +202,7 @@ class Term(_Fields):
 
     __repr__ = __str__
 
-    def __getitem__(self, index: Any) -> Any:  # type: ignore[override]
+    def __getitem__(self, index: Any) -> Any:
         if self.sort.kind != "Array":
             raise KernelError(f"{self} is no array")
         place, element = self.sort.parts
@@ -238,10 +238,10 @@ class Term(_Fields):
     def __rsub__(self, other: Any) -> Any:
         return _of_numbers("-", other, self)
 
-    def __mul__(self, other: Any) -> Any:  # type: ignore[override]
+    def __mul__(self, other: Any) -> Any:
         return _of_numbers("*", self, other)
 
-    def __rmul__(self, other: Any) -> Any:  # type: ignore[override]
+    def __rmul__(self, other: Any) -> Any:
         return _of_numbers("*", other, self)
 
     def __truediv__(self, other: Any) -> Any:
@@ -474,7 +474,7 @@ _SIGNATURES: dict[str, tuple[tuple[Sort, ...], Sort]] = {
     "mod": ((_INT, _INT), _INT),
     "to_real": ((_INT,), _REAL),
     "fp.add": ((_FLOAT, _FLOAT), _FLOAT),
-    **{op: ((_FLOAT, _FLOAT), _BOOL) for op in ("fp.eq", "fp.lt", "fp.gt")},
+    **dict.fromkeys(("fp.eq", "fp.lt", "fp.gt"), ((_FLOAT, _FLOAT), _BOOL)),
 }
 
 

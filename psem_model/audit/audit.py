@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from proofs.registry import ROOT, Claim, claims, registration
-from proofs.trusted.kernel import RESOURCE_LIMIT, SEED
+from proofs.trusted.oracle import RESOURCE_LIMIT, SEED
 from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.cvc5_solver import Answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
@@ -28,7 +28,7 @@ from psem_model.text.progress import ticker
 from spec.assumptions import ASSUMPTIONS
 
 Entry: TypeAlias = dict[str, Any]  # what audit_run.entry makes
-TRUSTED = ("kernel", "smtlib", "theorem")
+TRUSTED = ("terms", "folding", "theorem", "kernel", "smtlib", "oracle")
 KERNEL = ROOT / "proofs" / "trusted"
 CLAIM = re.compile(r"[A-Z]+\d+")  # a claim's id
 SAME = ("verdict", "failure", "axioms", "rules")  # in every run
@@ -238,12 +238,12 @@ def _evaluated(o: Entry, findings: list[str]) -> bool:
 # ----------------------------------------------------------------------------- the trusted base
 def solvers() -> dict[str, Any]:
     """Versions and options."""
-    import z3
+    from proofs.trusted.oracle import VERSION
 
     return {
         "python": platform.python_version(),
         "z3": {
-            "version": z3.get_version_string(),
+            "version": VERSION,
             "options": {"rlimit": RESOURCE_LIMIT, "random_seed": SEED},
         },
         "cvc5": {

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 Expression: TypeAlias = Any  # a word, or a list of expressions
 Value: TypeAlias = Any  # a fraction, a float or a truth value
 TOKEN = re.compile(r";[^\n]*|[()]|[^\s();]+")
-DOUBLE = ["_", "FloatingPoint", "11", "53"]
-NEAREST = "roundNearestTiesToEven"  # as the machine rounds
+DOUBLE = "Float64"
+NEAREST = "RNE"  # as the machine rounds
 
 
 class CannotEvaluate(ValueError):
@@ -67,6 +67,8 @@ def holds(text: str, values: Mapping[str, str]) -> bool:
         if command[0] == "declare-fun" and command[1] in values:
             given = values[command[1]]
             names[command[1]] = float(given) if command[3] == DOUBLE else Fraction(given)
+        elif command[0] == "define-fun" and not command[2]:
+            names[command[1]] = evaluated(command[4], names)
         elif command[0] == "assert":
             asserted.append(command[1])
     return all(evaluated(each, names) is True for each in asserted)
@@ -88,9 +90,6 @@ def commands(text: str) -> Iterator[list[Expression]]:
 
 def evaluated(expression: Expression, names: Mapping[str, Value]) -> Value:
     """The value of an expression, where names have values."""
-    while expression[0] == "let":
-        _, bindings, expression = expression
-        names = {**names, **{name: evaluated(each, names) for name, each in bindings}}
     if isinstance(expression, str):
         return names[expression] if expression in names else _constant(expression)
     symbol, *arguments = expression

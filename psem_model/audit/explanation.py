@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import z3
-
 from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
+from proofs.trusted.infix import text
 from proofs.trusted.kernel import Obligation, Theorem
-from proofs.trusted.smtlib import summary
+from proofs.trusted.terms import symbols
 from proofs.trusted.theorem import read
-from psem_model.audit.formulas import implication, in_general, parts, statement, text
+from psem_model.audit.formulas import implication, in_general, parts, statement
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted
 from psem_model.text.figures import counted
 from psem_model.text.lines import width, wrapped
@@ -78,15 +77,15 @@ def _defined(result: Result) -> list[Theorem]:
 def _symbols(theorem: Theorem) -> set[tuple[int, str]]:
     """What a theorem speaks of: symbols by kernel and name."""
     record = read(theorem)
-    return {(id(record.kernel), name) for name, _ in summary([*record.given, record.goal]).symbols}
+    return {(id(record.kernel), symbol.name) for symbol in symbols(*record.given, record.goal)}
 
 
 def _head(definition: Theorem) -> tuple[int, str]:
     """The symbol that a definition defines."""
     goal = definition.goal
-    sides = goal.children() if z3.is_eq(goal) else [goal]
-    named = [side for side in sides if side.decl().kind() == z3.Z3_OP_UNINTERPRETED]
-    return id(read(definition).kernel), named[0].decl().name() if named else definition.name
+    sides = goal.args if goal.op == "=" else [goal]
+    named = [side.of.name for side in sides if side.op == "apply"]
+    return id(read(definition).kernel), named[0] if named else definition.name
 
 
 def _title(result: Result) -> Iterator[str]:

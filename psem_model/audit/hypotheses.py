@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import z3
-
-from proofs.premises import closed, conditions, hypotheses, made_from, variables
+from proofs.premises import closed, conditions, denied, hypotheses, made_from, variables
 from proofs.registry import NOT_PROVED
-from proofs.trusted.kernel import SEED, Obligation, Theorem
-from proofs.trusted.smtlib import Bool
+from proofs.trusted.kernel import Obligation, Theorem
+from proofs.trusted.oracle import SEED, ask
+from proofs.trusted.smtlib import ForAll
+from proofs.trusted.terms import Bool, Implies, Not
 from psem_model.audit.questions import brief, entries, proved_theorems, together
 
 GLANCE = 200_000  # z3's own deterministic count, for a question with quantifiers
@@ -46,23 +46,21 @@ def implied(theorem: Theorem) -> list[str]:
     return [
         f"hypothesis {part.name}: the others of {theorem.name} imply it"
         for part in said
-        if _contradict([*(closed(other) for other in said if other is not part), z3.Not(closed(part))])
+        if _contradict([*(closed(other) for other in said if other is not part), denied(part)])
     ]
 
 
-def _contradict(formulas: Sequence[Bool]) -> bool:
-    solver = z3.Solver()
-    solver.set(rlimit=GLANCE, random_seed=SEED)
-    solver.add(*formulas)
-    return bool(solver.check() == z3.unsat)
+def _contradict(formulas: Sequence[Bool | ForAll]) -> bool:
+    return ask(formulas, GLANCE, SEED).said == "unsat"
 
 
 def parts_of(formula: Bool) -> list[Bool]:
     """What a conjunction, perhaps under a condition, says one by one."""
-    if z3.is_and(formula):
-        return [part for each in formula.children() for part in parts_of(each)]
-    if z3.is_implies(formula):
-        return [z3.Implies(formula.arg(0), part) for part in parts_of(formula.arg(1))]
+    if formula.op == "and":
+        return [part for each in formula.args for part in parts_of(each)]
+    if formula.op == "=>":
+        premise, goal = formula.args
+        return [Implies(premise, part) for part in parts_of(goal)]
     return [formula]
 
 
@@ -102,4 +100,4 @@ def _fails_without(obligation: Obligation, fact: int, index: int) -> bool:
     """Whether the obligation is no longer proved without one part of a fact."""
     said = parts_of(obligation.facts[fact])
     rest = [*obligation.facts[:fact], *said[:index], *said[index + 1 :], *obligation.facts[fact + 1 :]]
-    return together([*rest, z3.Not(obligation.goal)]) == "sat"
+    return together([*rest, Not(obligation.goal)]) == "sat"

@@ -10,37 +10,28 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-import z3
-
 from proofs.premises import all_are, premises_of
-from proofs.trusted.kernel import RESOURCE_LIMIT, SEED, Obligation, Theorem
-from proofs.trusted.smtlib import Bool, Term, standalone_text
+from proofs.trusted.kernel import Obligation, Theorem
+from proofs.trusted.oracle import ask, reading
+from proofs.trusted.smtlib import text
+from proofs.trusted.terms import And, Bool, Const, Implies, Not, below
 from proofs.trusted.theorem import implies
 
-VALUES = (z3.Z3_BOOL_SORT, z3.Z3_INT_SORT, z3.Z3_REAL_SORT)
-
-
-def _solver() -> z3.Solver:
-    """A solver of its own context, bounded as the kernel's is."""
-    solver = z3.Solver(ctx=z3.Context())
-    solver.set(rlimit=RESOURCE_LIMIT, random_seed=SEED)
-    return solver
+VALUES = ("Bool", "Int", "Real")
 
 
 @cache
 def answer(text: str) -> str:
-    """The solver's answer to a text: sat, unsat or unknown."""
-    solver = _solver()
-    solver.from_string(text)
-    return str(solver.check())
+    """The solver's answer to a text as readers have it: sat, unsat or unknown."""
+    return reading(text)
 
 
 def together(formulas: Sequence[Bool]) -> str:
     """Whether formulas can hold together. Products are easy where all variables are one, or zero."""
     tried = ([*formulas, *said] for v in (1, 0) if (said := all_are(v, formulas)))
-    if any(answer(standalone_text(each)) == "sat" for each in tried):
+    if any(ask(each).said == "sat" for each in tried):
         return "sat"
-    return answer(standalone_text(list(formulas))) if formulas else "sat"
+    return ask(formulas).said if formulas else "sat"
 
 
 def opened(obligation: Obligation) -> Obligation:
@@ -61,7 +52,7 @@ def to_hold(obligation: Obligation) -> tuple[Bool, ...]:
 def without(obligation: Obligation, index: int) -> str:
     """The obligation with one fact dropped. `sat` means that the fact was needed."""
     rest = [fact for i, fact in enumerate(obligation.facts) if i != index]
-    return together([*rest, z3.Not(obligation.goal)])
+    return together([*rest, Not(obligation.goal)])
 
 
 def proved_theorems(theorems: Sequence[Theorem]) -> list[Theorem]:
@@ -111,7 +102,7 @@ def unused(theorem: Theorem) -> Iterator[str]:
     """The facts that a theorem is proved without."""
     for label, places in entries(theorem).items():
         if theorem.rule == "induction" and label.startswith(("given", "premise")):
-            asked = [together([*o.facts, z3.Not(o.goal)]) for o in _stated_without(theorem, label)]
+            asked = [together([*o.facts, Not(o.goal)]) for o in _stated_without(theorem, label)]
         else:
             asked = [without(obligation, index) for obligation, index in places]
         if "sat" not in asked:
@@ -128,7 +119,7 @@ def _stated_without(theorem: Theorem, label: str) -> Iterator[Obligation]:
         said, follows = premises_of(goal)
         kept = {"given": list(given), "premise": said}
         del kept[kind][int(number)]
-        return kept["given"], z3.Implies(z3.And(*said), follows) if said else follows
+        return kept["given"], Implies(And(*said), follows) if said else follows
 
     count = len(theorem.given) - 1
     of_base = len(base.facts) - count
@@ -136,10 +127,7 @@ def _stated_without(theorem: Theorem, label: str) -> Iterator[Obligation]:
     last = len(step.facts) - count
     given, goal = left(base.facts[of_base:], base.goal)
     yield replace(base, facts=(*base.facts[:of_base], *given), goal=goal)
-    hypotheses = [
-        implies(*left(said.arg(0).children() if count else [], said.arg(1) if count else said))
-        for said in step.facts[of_step:last]
-    ]
+    hypotheses = [implies(*left(*_under(said, count))) for said in step.facts[of_step:last]]
     given, goal = left(step.facts[last:], step.goal)
     yield replace(step, facts=(*step.facts[:of_step], *hypotheses, *given), goal=goal)
 
@@ -150,40 +138,28 @@ def brief(formula: Bool, length: int = 100) -> str:
     return text if len(text) <= length else f"{text[:length]}..."
 
 
+def _under(said: Bool, count: int) -> tuple[list[Bool], Bool]:
+    """An induction hypothesis: its `count` conditions, and what it says under them."""
+    if not count:
+        return [], said
+    conditions, goal = said.args
+    return (list(conditions.args) if conditions.op == "and" else [conditions]), goal
+
+
 def witness(facts: Sequence[Bool]) -> str | None:
     """The facts with values under which they hold, as text; nothing if none are found.
 
     With values no solver need search: for a second one, nonlinear facts are hard to satisfy.
     """
-    solver = _solver()
-    solver.add(*(fact.translate(solver.ctx) for fact in facts))
-    solver.push()
-    solver.add(*(each.translate(solver.ctx) for each in all_are(0, facts)))
-    if solver.check() != z3.sat:
-        solver.pop()
-        if solver.check() != z3.sat:
-            return None
-    model, values = solver.model(), []
-    for term in _unknowns(facts):
-        value = model.eval(term.translate(solver.ctx), model_completion=True)
-        if z3.is_int_value(value) or z3.is_rational_value(value):
-            values.append(term == value.translate(z3.main_ctx()))
-        elif z3.is_true(value) or z3.is_false(value):
-            values.append(term if z3.is_true(value) else z3.Not(term))
-    text = standalone_text([*facts, *values])
-    return text if answer(text) == "sat" else None
-
-
-def _unknowns(terms: Sequence[Term]) -> Iterator[Term]:
-    """The numbers and truth values in terms that no operator makes from others."""
-    seen, pending = set(), list(terms)
-    while pending:
-        term = pending.pop()
-        if term.get_id() in seen:
-            continue
-        seen.add(term.get_id())
-        pending.extend(term.children())
-        if term.decl().kind() in (z3.Z3_OP_UNINTERPRETED, z3.Z3_OP_SELECT) and (
-            term.sort_kind() in VALUES
-        ):
-            yield term
+    terms = [t for t in below(facts) if t.op in ("apply", "select") and t.sort.kind in VALUES]
+    called = [Const(f"value_{i}", term.sort) for i, term in enumerate(terms)]
+    asked = [*facts, *(name == term for name, term in zip(called, terms, strict=True))]
+    found = ask([*asked, *all_are(0, facts)])
+    if found.said != "sat":
+        found = ask(asked)
+    if found.said != "sat":
+        return None
+    named = [(term, found.values.get(name.of.name)) for name, term in zip(called, terms, strict=True)]
+    values = [term == value for term, value in named if value is not None]
+    said = text([*facts, *values])
+    return said if answer(said) == "sat" else None

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import z3
-
 from proofs.premises import made_from
 from proofs.registry import Result
 from proofs.trusted import theorem as theorems
 from proofs.trusted.kernel import Kernel, Theorem
+from proofs.trusted.terms import Symbol, is_term
 from proofs.trusted.theorem import Record, Step, read
 from psem_check.graphs import Lists
 from psem_check.terms import Terms
@@ -95,14 +94,14 @@ class Part:
     def _named(self, record: Record) -> dict[str, Any]:
         rule = record.step.rule
         if rule in ("recursion", "choose"):
-            return {"name": str(record.step.given["symbol"].name())}
+            return {"name": str(record.step.given["symbol"].name)}
         return {} if rule == "instance" else {"name": record.name}
 
     def _arguments(self, step: Step) -> dict[str, Any]:
         if step.rule == "axiom":
             symbols = step.given["symbols"]
-            functions = [self._one(s) for s in symbols if not z3.is_expr(s)]
-            variables = [self._one(s) for s in symbols if z3.is_expr(s)]
+            functions = [self._one(s) for s in symbols if not is_term(s)]
+            variables = [self._one(s) for s in symbols if is_term(s)]
             return {
                 "axiom_name": step.given["axiom"],
                 "functions": functions,
@@ -126,10 +125,10 @@ class Part:
 
     def _one(self, given: Any) -> Any:
         """A term, a theorem, a symbol, or several of them, by number."""
-        if isinstance(given, tuple):
-            return [self._one(each) for each in given]
+        if is_term(given):
+            return self.lists.number(self.translation.term(given))
         if isinstance(given, Theorem):
             return self.numbers[id(given)]
-        if isinstance(given, z3.FuncDeclRef):
+        if isinstance(given, Symbol):
             return self.lists.symbol(self.translation.symbol(given))
-        return self.lists.number(self.translation.term(given))
+        return [self._one(each) for each in given]

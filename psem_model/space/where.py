@@ -16,9 +16,21 @@ from math import inf
 from operator import add, ge, gt, le, lt, mul, sub, truediv
 from typing import Any
 
-import z3
-
 from proofs.tools.encoding import MODES, ModeSort, Terms, lift
+from proofs.trusted.oracle import ask
+from proofs.trusted.terms import (
+    TRUE,
+    And,
+    BoolVal,
+    Const,
+    Int,
+    Not,
+    Or,
+    Real,
+    RealVal,
+    ToReal,
+    substitute,
+)
 from psem_model.space.placements import Row, Space, spelled
 from psem_model.text.errors import BadInput, or_nearest, quoted
 from psem_model.text.figures import counted
@@ -65,7 +77,7 @@ class Bound:
         sides = [self.tree.left, *self.tree.comparators]
         found = [self._value(side, values) for side in sides]
         relations = (RELATIONS[type(op)] for op in self.tree.ops)
-        return z3.And(*(r(a, b) for r, a, b in zip(relations, found[:-1], found[1:], strict=True)))
+        return And(*(r(a, b) for r, a, b in zip(relations, found[:-1], found[1:], strict=True)))
 
     def _value(self, node: ast.expr, values: Mapping[str, Any]) -> Any:
         match node:
@@ -75,7 +87,7 @@ class Bound:
             case ast.Name():
                 return values[node.id]
             case ast.Constant():
-                return z3.RealVal(str(Fraction(str(node.value))))
+                return RealVal(Fraction(str(node.value)))
         raise AssertionError(ast.dump(node))
 
 
@@ -135,7 +147,7 @@ class Asked:
 
     def __init__(self, space: Space, asked: tuple[Bound, ...], every_number: bool) -> None:
         self.space, self.bounds, self.every_number = space, asked, every_number
-        self.modes = {state: z3.Const(state.value, ModeSort) for state in State}
+        self.modes = {state: Const(state.value, ModeSort) for state in State}
 
     @cached_property
     def constraints(self) -> dict[str, Any]:
@@ -143,7 +155,7 @@ class Asked:
         found = requirements(self.space.regime, Terms(self.modes))
         placed = [(self.modes[state], MODES) for state in list(State)[:3]]
         for bound in self.bounds:
-            found[bound.text] = lift(lambda *m, b=bound: z3.BoolVal(self.keeps(m, b)), placed)
+            found[bound.text] = lift(lambda *m, b=bound: BoolVal(self.keeps(m, b)), placed)
         return found
 
     def keeps(self, modes: FourModes, bound: Bound) -> bool:
@@ -159,11 +171,11 @@ class Asked:
         return {}
 
     def _keeps(self, form: CostForm, bound: Bound) -> bool:
-        space, psi, number = self.space, z3.Real("Psi"), z3.Int("N")
-        devices = z3.ToReal(number) if self.every_number else z3.RealVal(space.devices)
+        space, psi, number = self.space, Real("psi"), Int("n")
+        devices = ToReal(number) if self.every_number else RealVal(space.devices)
         here = [number >= LEAST_DEVICES] if self.every_number else []
-        widths = tuple(z3.RealVal(str(width)) for width in space.point.widths)
-        steps = z3.RealVal(space.micro_steps)
+        widths = tuple(RealVal(Fraction(str(width))) for width in space.point.widths)
+        steps = RealVal(space.micro_steps)
         cost = form.at(Point(psi, psi / devices, steps, widths))
         values = {
             "resting": cost.resting,
@@ -171,25 +183,21 @@ class Asked:
             "host": cost.host,
             **dict(zip(SIZES, (psi, devices, steps, *widths), strict=True)),
         }
-        solver = z3.Solver()
-        solver.add(psi > 0, *here, z3.Not(bound.holds(values)))
-        found = solver.check()
-        if found == z3.unknown:
+        said = ask([psi > 0, *here, Not(bound.holds(values))]).said
+        if said == "unknown":
             raise BadInput(f"--where: given {quoted(bound.text)}; expected a bound that can be decided")
-        return bool(found == z3.unsat)
+        return said == "unsat"
 
     @cached_property
     def rows(self) -> list[Row]:
         """The classes of equal cost that serve: every model of the constraints."""
-        solver, found = z3.Solver(), set()
-        solver.add(*self.constraints.values())
-        names = {term: mode for mode, term in MODES.items()}
-        while solver.check() == z3.sat:
-            model = solver.model()
-            values = [model.eval(self.modes[state], model_completion=True) for state in State]
-            found.add(tuple(names[value] for value in values[:3]))
-            terms = list(self.modes.values())[:3]
-            solver.add(z3.Or(*(term != value for term, value in zip(terms, values, strict=False))))
+        found: set[tuple[Mode, ...]] = set()
+        asked, terms = list(self.constraints.values()), list(self.modes.values())[:3]
+        names = {id(term): mode for mode, term in MODES.items()}
+        while (answer := ask(asked)).said == "sat":
+            values = [answer.values.get(str(term), MODES[Mode.REPLICATED]) for term in terms]
+            found.add(tuple(names[id(value)] for value in values))
+            asked.append(Or(*(term != value for term, value in zip(terms, values, strict=True))))
         served = {
             form: [modes for modes in placed if modes[:3] in found]
             for form, placed in classes(self.space.regime).items()
@@ -215,11 +223,10 @@ class Asked:
 
     def _number(self, tried: Mapping[str, Any], without: str) -> int:
         """How many of all placements meet the constraints but one."""
-        others = z3.And(*(constraint for name, constraint in tried.items() if name != without))
+        others = And(*(constraint for name, constraint in tried.items() if name != without))
         terms = list(self.modes.values())
         every = product(MODES.values(), repeat=len(terms))
-        found = (z3.simplify(z3.substitute(others, *zip(terms, m, strict=True))) for m in every)
-        return sum(map(z3.is_true, found))
+        return sum(substitute(others, *zip(terms, m, strict=True)) is TRUE for m in every)
 
     def report(self) -> Report:
         """The classes that serve; or, wrong, why none does."""
@@ -245,11 +252,11 @@ class Asked:
 
 def _core(constraints: Mapping[str, Any]) -> list[str]:
     """Constraints that cannot hold together, none of which can be left out; empty if all can."""
-    solver = z3.Solver()
-    solver.set("core.minimize", True)
-    for name, constraint in constraints.items():
-        solver.assert_and_track(constraint, name)
-    if solver.check() == z3.sat:
+    left = dict(constraints)
+    if ask(list(left.values())).said == "sat":
         return []
-    core = {str(name) for name in solver.unsat_core()}
-    return [name for name in constraints if name in core]
+    for name in constraints:
+        others = [constraint for other, constraint in left.items() if other != name]
+        if ask(others).said == "unsat":
+            del left[name]
+    return list(left)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import sympy
-import z3
 
 from proofs.registry import prove, select
 from proofs.trusted.kernel import Theorem
@@ -66,18 +65,18 @@ def _volume(collective: Collective, style: Style) -> Any:
 def _bound(theorem: Theorem) -> tuple[str, Any]:
     """A collective, and what some device sends at least: of n v >= messages, the right over n."""
     names = {"n": N, "elements": sympy.Symbol("M", positive=True), "v": sympy.Symbol("v")}
-    least, messages = (_formula(side, names) for side in theorem.statement.children())
+    least, messages = (_formula(side, names) for side in theorem.statement.args)
     collective = theorem.name.removesuffix("_cannot_be_done_with_less")
     return collective, by_size(sympy.factor(messages * names["v"] / least))
 
 
 def _formula(term: Any, names: dict[str, Any]) -> Any:
-    """A Z3 term of sums and products as a SymPy expression."""
-    if z3.is_int_value(term):
-        return sympy.Integer(term.as_long())
-    if z3.is_const(term):
+    """A term of sums and products as a SymPy expression."""
+    if term.op == "number":
+        return sympy.Integer(term.of)
+    if term.op == "apply" and not term.args:
         return names[str(term)]
-    first, *others = (_formula(child, names) for child in term.children())
+    first, *others = (_formula(child, names) for child in term.args)
     for other in others:
-        first = {"+": first + other, "-": first - other, "*": first * other}[str(term.decl())]
+        first = {"+": first + other, "-": first - other, "*": first * other}[term.op]
     return first
