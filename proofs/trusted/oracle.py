@@ -80,8 +80,9 @@ def _value(found: Any, sort: Sort) -> Term | None:
     if sort.kind == "Values":
         _, values = EnumSort(sort.name, sort.parts)
         return values[int(found.decl().name()[1:].partition("S")[0])]
-    if sort.kind == "Float64":
-        return FPBits(z3.simplify(z3.fpToIEEEBV(found.translate(z3.main_ctx()))).as_long())
+    if sort.kind == "Float64" and not found.isNaN():
+        sign, exponent = int(found.sign()), found.exponent_as_long(biased=True)
+        return FPBits(sign << 63 | exponent << 52 | found.significand_as_long())
     return None
 
 
