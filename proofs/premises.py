@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from proofs.trusted.kernel import Theorem
 from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask
+from proofs.trusted.parts import substitute, symbols
 from proofs.trusted.smtlib import ForAll
-from proofs.trusted.terms import Bool, Const, KernelError, Not, RealSort, Term, substitute, symbols
+from proofs.trusted.terms import Bool, Const, KernelError, Not, RealSort, Term
 from proofs.trusted.theorem import implies, read
 
 GLANCE = 50_000  # z3's own deterministic count, for a question that may be left open

@@ -28,7 +28,8 @@ from proofs.checking.symbolic_schedule import (
 from proofs.claim import claim
 from proofs.tools.sums import partition, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
-from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or, substitute
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 
 
 class Exactness(EveryLine):

@@ -28,7 +28,8 @@ from proofs.checking.symbolic_schedule import (
     place_of,
 )
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Or, ToReal, substitute
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Or, ToReal
 from spec.devices.operators import ALL
 
 

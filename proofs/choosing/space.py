@@ -15,7 +15,8 @@ from typing import Any
 from proofs.claim import claim
 from proofs.tools.encoding import MODES, ModeSort, Symbolic, Terms, lift
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
-from proofs.trusted.terms import And, BoolVal, Implies, Not, Or, RealVal, substitute
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, BoolVal, Implies, Not, Or, RealVal
 from spec.checking.verdict import check
 from spec.choosing.requirements import requirements
 from spec.choosing.space import (

@@ -9,7 +9,8 @@ from typing import Any
 from proofs.claim import claim
 from proofs.tools.sums import Sum, by_rows, equal_terms, of_sums, total
 from proofs.trusted.kernel import Kernel, Theorem
-from proofs.trusted.terms import And, If, IntSort, RealSort, substitute
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, If, IntSort, RealSort
 from spec.devices import operators
 from spec.devices.collectives import ALL_GATHER, ALL_REDUCE, REDUCE_SCATTER
 from spec.devices.hierarchy import (

@@ -6,17 +6,8 @@ from proofs.claim import claim
 from proofs.pipelines.pipeline import TERMS, Timetable
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Kernel, Theorem
-from proofs.trusted.terms import (
-    And,
-    BoolSort,
-    If,
-    Implies,
-    IntSort,
-    IntVal,
-    RealSort,
-    ToReal,
-    substitute,
-)
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, BoolSort, If, Implies, IntSort, IntVal, RealSort, ToReal
 from spec.pipelines.pipeline import Order, Pipeline, ideal, in_flight, runs_forward, span, warm_up
 
 INT, REAL = IntSort(), RealSort()

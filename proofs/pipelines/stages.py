@@ -11,7 +11,8 @@ from proofs.pipelines.stage_placing import layers_are_placed_in_order
 from proofs.pipelines.stage_runs import BOOL, INT, Step
 from proofs.tools.sums import closed_form, equal_terms, of_sums, partition, total
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
-from proofs.trusted.terms import And, BoolVal, If, Implies, Not, Or, RealVal, substitute
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, BoolVal, If, Implies, Not, Or, RealVal
 from spec.devices.layouts import PARTIAL, WHOLE
 from spec.meaning import conditions
 from spec.models.training import sgd

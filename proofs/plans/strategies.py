@@ -15,7 +15,8 @@ from typing import Any
 from proofs.claim import claim
 from proofs.tools.sums import Sum, total
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
-from proofs.trusted.terms import And, If, Implies, IntSort, RealSort, RealVal, substitute
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, If, Implies, IntSort, RealSort, RealVal
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.devices.mesh import Axes, Device

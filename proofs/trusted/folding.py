@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from fractions import Fraction
 from operator import eq, ge, gt, le, lt
 from typing import Any
 
@@ -42,6 +43,13 @@ def as_float(term: Any) -> float:
     """The machine's own number of the same bits."""
     (number,) = struct.unpack(">d", struct.pack(">Q", term.of))
     return float(number)
+
+
+def exact(term: Any) -> bool | Fraction | float:
+    """A constant as a value of Python."""
+    if term.op == "float":
+        return as_float(term)
+    return bool(term.of) if term.op == "bool" else Fraction(term.of)
 
 
 def _is(term: Any, value: Any) -> bool:

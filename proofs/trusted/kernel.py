@@ -22,33 +22,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from fractions import Fraction
 from typing import Any
 
-from proofs.trusted.folding import as_float
+from proofs.trusted.folding import exact
 from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask
+from proofs.trusted.parts import below, constants, name_of, substitute, symbols
 from proofs.trusted.terms import (
     FALSE,
     Bool,
     BoolSort,
-    BoolVal,
     Function,
     IntSort,
     IntVal,
     KernelError,
     Not,
     RealSort,
-    RealVal,
     Sort,
     Symbol,
     Term,
-    below,
-    constants,
+    default,
     is_term,
-    name_of,
-    substitute,
     symbol_of,
-    symbols,
     term_of,
 )
 from proofs.trusted.theorem import (
@@ -234,7 +228,7 @@ class Kernel(SetOnce):
     ) -> Theorem:
         """`given` implies `goal`, by the solver, from the theorems in `uses`."""
         given, goal, uses = tuple(map(term_of, given)), term_of(goal), tuple(uses)
-        asked = self._ask(name, "smt", self._statements(uses), given, goal)
+        asked, _ = self._ask(name, "smt", (*self._statements(uses), *given), goal)
         under = hypotheses_of(uses) | needs_arithmetic([asked])
         step = Step("prove", given=given, goal=goal, uses=uses)
         return self._issue(name, "smt", given, goal, step, uses, (asked,), under)
@@ -267,21 +261,15 @@ class Kernel(SetOnce):
                 raise KernelError(f"{name}: the induction hypothesis is about {index} alone")
             hypothesis.append(self._substituted(claim, terms, under))
         zero, following = ((index, IntVal(0)),), ((index, index + 1),)
+        at_zero = [substitute(g, *zero) for g in given]
+        after = [index >= 0, *hypothesis, *(substitute(g, *following) for g in given)]
         asked = (
+            self._ask(f"{name}_base", "induction base", [*facts[0], *at_zero], substitute(goal, *zero))[
+                0
+            ],
             self._ask(
-                f"{name}_base",
-                "induction base",
-                facts[0],
-                [substitute(g, *zero) for g in given],
-                substitute(goal, *zero),
-            ),
-            self._ask(
-                f"{name}_step",
-                "induction step",
-                facts[1],
-                [index >= 0, *hypothesis, *(substitute(g, *following) for g in given)],
-                substitute(goal, *following),
-            ),
+                f"{name}_step", "induction step", [*facts[1], *after], substitute(goal, *following)
+            )[0],
         )
         return self._issue(
             name,
@@ -327,16 +315,15 @@ class Kernel(SetOnce):
         given, claim = tuple(map(term_of, given)), term_of(claim)
         unknowns = self._parameters(unknowns)
         formula = implies(given, claim)
-        self._knterm_of([formula])
-        asked, values = self._put(name, "counterexample", given, claim, "sat")
-        pairs = [(u, values.get(name_of(u), _any(u.sort))) for u in unknowns]
+        asked, model = self._ask(name, "counterexample", given, claim, "sat")
+        pairs = [(u, model.get(name_of(u), default(u.sort))) for u in unknowns]
         refuted = substitute(formula, *pairs)
         if refuted is not FALSE:
             raise KernelError(f"{self.claim}: {name}: its values do not refute it")
-        exact = {name_of(u): _exact(v) for u, v in pairs}
-        if replay(**exact) is not False:
+        values = {name_of(u): exact(v) for u, v in pairs}
+        if replay(**values) is not False:
             raise KernelError(f"{self.claim}: {name}: outside the solver the claim holds there")
-        shown = {key: str(value) for key, value in exact.items()}
+        shown = {key: str(value) for key, value in values.items()}
         made = Step("refute", given=given, claim=claim, values=tuple(pairs))
         return self._issue(
             name, "counterexample", (), Not(refuted), made, obligations=(asked,), counterexample=shown
@@ -344,23 +331,17 @@ class Kernel(SetOnce):
 
     # ------------------------------------------------------------------ innards
     def _ask(
-        self, name: str, rule: str, facts: Sequence[Bool], given: Sequence[Bool], goal: Bool
-    ) -> Obligation:
-        everything = (*facts, *given)
-        self._knterm_of([*everything, goal])
-        return self._put(name, rule, everything, goal, "unsat")[0]
-
-    def _put(
-        self, name: str, rule: str, facts: tuple[Bool, ...], goal: Bool, expected: str
+        self, name: str, rule: str, facts: Sequence[Bool], goal: Bool, expected: str = "unsat"
     ) -> tuple[Obligation, dict[str, Term]]:
         """Put one question to the solver; any other answer than the expected one is a failure."""
+        self._known([*facts, goal])
         start = time.perf_counter()
         found = ask([*facts, Not(goal)], RESOURCE_LIMIT, SEED)
         if found.said != expected:
             what = "not proved" if expected == "unsat" else "no counterexample"
             raise KernelError(f"{self.claim}: {name}: {what}: the solver says {found.said}")
         seconds = time.perf_counter() - start
-        return Obligation(name, rule, facts, goal, expected, seconds, found.work), found.values
+        return Obligation(name, rule, tuple(facts), goal, expected, seconds, found.work), found.values
 
     def _issue(
         self,
@@ -425,14 +406,14 @@ class Kernel(SetOnce):
                 raise KernelError(f"{theorem.name} is a counterexample, not a fact to use")
         return [implies(read(t).given, read(t).goal) for t in theorems]
 
-    def _knterm_of(self, formulas: Iterable[Term], besides: Symbol | None = None) -> None:
+    def _known(self, formulas: Iterable[Term], besides: Symbol | None = None) -> None:
         for symbol in symbols(*formulas) - {besides}:
             if self._symbols.get(symbol.name) is not symbol:
                 raise KernelError(f"{symbol} is not declared in this kernel")
 
     def _said(self, formulas: Sequence[Term], besides: Symbol | None = None) -> None:
         """Known symbols; in a definition, a hypothesis or an axiom they are no longer arbitrary."""
-        self._knterm_of(formulas, besides)
+        self._known(formulas, besides)
         self._arbitrary.difference_update(symbol.name for symbol in symbols(*formulas))
 
     def _declared(self, given: Any) -> Any:
@@ -460,15 +441,3 @@ class Kernel(SetOnce):
         stray = (self._variables & constants(body)) - {name_of(p) for p in params}
         if stray:
             raise KernelError(f"a definition leaves {', '.join(sorted(stray))} open")
-
-
-def _any(sort: Sort) -> Term:
-    """A value for an unknown that the solver leaves open."""
-    return BoolVal(False) if sort == BoolSort() else IntVal(0) if sort == IntSort() else RealVal(0)
-
-
-def _exact(value: Term) -> bool | Fraction | float:
-    """A value of a model, outside the solver."""
-    if value.op == "float":
-        return as_float(value)
-    return bool(value.of) if value.op == "bool" else Fraction(value.of)

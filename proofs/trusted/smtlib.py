@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from proofs.trusted.terms import Bool, Sort, Symbol, Term, below
+from proofs.trusted.parts import below
+from proofs.trusted.terms import Bool, Sort, Symbol, Term
 
 WORTH = 4  # operators and symbols, from which on what occurs several times is defined once
 SHORT = 40  # characters that a reader would rather read again

@@ -7,108 +7,35 @@ out as a term is made, and what changes nothing is left out: 2 + 3 is 5, x + 0 i
 
 from __future__ import annotations
 
-import re
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 from proofs.trusted import infix
-from proofs.trusted.folding import ORDER, simpler
+from proofs.trusted.folding import simpler
+from proofs.trusted.sorts import (
+    BOOL,
+    FLOAT,
+    INT,
+    NAME,
+    REAL,
+    ArraySort,
+    BoolSort,
+    DeclareSort,
+    Float64,
+    IntSort,
+    KernelError,
+    RealSort,
+    Sort,
+    enumeration,
+    plain,
+    range_of,
+    sort_of,
+)
 
 
-class KernelError(Exception):
-    """A step that is not a proof: the solver disagrees, or a rule is misused."""
-
-
-# words that a text in SMT-LIB would take for something else than a symbol of that name
-_WORDS = """
-    and or not xor true false ite distinct let forall exists match par as is abs div mod divisible
-    to_real to_int is_int select store exp sin cos tan csc sec cot arcsin arccos arctan sqrt pi
-    implies iff if nand nor lambda const map
-    assert check declare define get set reset push pop exit echo model unsat sat unknown
-    Bool Int Real Array Float16 Float32 Float64 Float128 FloatingPoint RoundingMode BitVec String
-    RNE RNA RTP RTN RTZ NUMERAL DECIMAL STRING HEXADECIMAL BINARY
-"""
-RESERVED = frozenset(_WORDS.split())
-NAME = re.compile(r"[a-z][a-zA-Z0-9_]*\Z")
-SORT_NAME = re.compile(r"[A-Z][a-zA-Z0-9_]*\Z")
-
-
-# ---------------------------------------------------------------------- sorts and symbols
-class Sort(NamedTuple):
-    """A sort: its kind, its name if it has one, and its parts (index and element, or values)."""
-
-    kind: str
-    name: str = ""
-    parts: tuple[Any, ...] = ()
-
-    def __str__(self) -> str:
-        inside = ", ".join(map(str, self.parts))
-        return f"Array({inside})" if self.kind == "Array" else self.name or self.kind
-
-
-_BOOL, _INT, _REAL, _FLOAT = map(Sort, ("Bool", "Int", "Real", "Float64"))
-_PLAIN = (_BOOL, _INT, _REAL, _FLOAT)
-
-
-def BoolSort() -> Sort:
-    return _BOOL
-
-
-def IntSort() -> Sort:
-    return _INT
-
-
-def RealSort() -> Sort:
-    return _REAL
-
-
-def Float64() -> Sort:
-    """IEEE 754 binary64; sums are rounded to nearest."""
-    return _FLOAT
-
-
-def ArraySort(index: Sort, element: Sort) -> Sort:
-    """Functions as values: from an index to an element, equal if they are equal everywhere."""
-    return Sort("Array", "", (sort_of(index), sort_of(element)))
-
-
-def DeclareSort(name: str) -> Sort:
-    """Any set that is not empty."""
-    return Sort("Sort", _plain(name, SORT_NAME))
-
-
-def EnumSort(name: str, values: Sequence[str]) -> tuple[Sort, list[Any]]:
-    """A sort of these values, and the values."""
-    names = tuple(_plain(value, SORT_NAME) for value in values)
-    if not names or len({*names}) != len(names):
-        raise KernelError(f"the values of {name} are not distinct")
-    sort = Sort("Values", _plain(name, SORT_NAME), names)
-    return sort, [_term("value", (), sort, i) for i in range(len(names))]
-
-
-def _plain(name: Any, pattern: re.Pattern[str]) -> str:
-    if type(name) is not str or not pattern.match(name) or name in RESERVED:
-        raise KernelError(f"{name!r} is not a plain name")
-    return name
-
-
-def sort_of(given: Any) -> Sort:
-    """The same sort, if it is one. Raises KernelError."""
-    if type(given) is Sort:
-        kind, name, parts = given
-        if kind == "Array" and type(parts) is tuple and len(parts) == 2:
-            return ArraySort(*parts)
-        if kind == "Sort" and parts == ():
-            return DeclareSort(name)
-        if kind == "Values" and type(parts) is tuple:
-            return EnumSort(name, parts)[0]
-        if given in _PLAIN:
-            return given
-    raise KernelError(f"not a sort of obligations: {given!r}")
-
-
+# ---------------------------------------------------------------------- symbols
 class Symbol(NamedTuple):
     """A symbol for a function, or for a value if it takes nothing."""
 
@@ -134,7 +61,7 @@ _known_symbols: dict[int, Symbol] = {}  # by identity
 def Function(name: str, *sorts: Sort) -> Symbol:
     """A symbol for a function; the last sort is its range."""
     *takes, gives = map(sort_of, sorts)
-    made = Symbol(_plain(name, NAME), tuple(takes), gives)
+    made = Symbol(plain(name, NAME), tuple(takes), gives)
     made = _symbols.setdefault(made, made)
     return _known_symbols.setdefault(id(made), made)
 
@@ -144,11 +71,11 @@ def Const(name: str, sort: Sort) -> Any:
 
 
 def Int(name: str) -> Any:
-    return Const(name, _INT)
+    return Const(name, INT)
 
 
 def Real(name: str) -> Any:
-    return Const(name, _REAL)
+    return Const(name, REAL)
 
 
 def Ints(names: str) -> list[Any]:
@@ -257,7 +184,7 @@ class Term(_Fields):
         return _of_numbers("mod", other, self)
 
     def __pow__(self, exponent: int) -> Any:
-        whole = RealVal(1) if self.sort == _REAL else IntVal(1)
+        whole = RealVal(1) if self.sort == REAL else IntVal(1)
         for _ in range(abs(exponent)):
             whole = whole * self
         return whole if exponent >= 0 else 1 / whole
@@ -275,7 +202,7 @@ class Term(_Fields):
         return Or(other, self)
 
     def __neg__(self) -> Any:
-        return _made("neg", (term_of(self),))
+        return applied("neg", (term_of(self),))
 
 
 _terms: dict[tuple[Any, ...], Term] = {}  # each once
@@ -306,7 +233,18 @@ def is_term(given: Any) -> bool:
     return type(given) is Term and _known.get(id(given)) is given
 
 
-TRUE, FALSE = (_term("bool", (), _BOOL, value) for value in (True, False))
+def EnumSort(name: str, values: Sequence[str]) -> tuple[Sort, list[Any]]:
+    """A sort of these values, and the values."""
+    sort = enumeration(name, values)
+    return sort, [_term("value", (), sort, i) for i in range(len(sort.parts))]
+
+
+def default(sort: Sort) -> Any:
+    """A value for an unknown that the solver leaves open."""
+    return BoolVal(False) if sort == BOOL else IntVal(0) if sort == INT else RealVal(0)
+
+
+TRUE, FALSE = (_term("bool", (), BOOL, value) for value in (True, False))
 
 
 def BoolVal(value: bool) -> Any:
@@ -316,11 +254,11 @@ def BoolVal(value: bool) -> Any:
 def IntVal(value: Any) -> Any:
     if Fraction(value).denominator != 1:
         raise KernelError(f"{value} is not whole")
-    return _term("number", (), _INT, int(value))
+    return _term("number", (), INT, int(value))
 
 
 def RealVal(value: Any) -> Any:
-    return _term("number", (), _REAL, Fraction(value))
+    return _term("number", (), REAL, Fraction(value))
 
 
 def Q(numerator: int, denominator: int) -> Any:
@@ -335,22 +273,22 @@ def FPVal(value: float) -> Any:
 
 def FPBits(bits: int) -> Any:
     """The number of binary64 with these 64 bits."""
-    return _term("float", (), _FLOAT, bits)
+    return _term("float", (), FLOAT, bits)
 
 
 def _literal(value: Any, sort: Sort) -> Term | None:
     """A plain value of Python, as a term of a sort; nothing if it is none of it."""
     if type(value) is bool:
-        return BoolVal(value) if sort == _BOOL else None
-    if type(value) is int and sort in (_INT, _REAL):
-        return IntVal(value) if sort == _INT else RealVal(value)
-    return RealVal(value) if type(value) is Fraction and sort == _REAL else None
+        return BoolVal(value) if sort == BOOL else None
+    if type(value) is int and sort in (INT, REAL):
+        return IntVal(value) if sort == INT else RealVal(value)
+    return RealVal(value) if type(value) is Fraction and sort == REAL else None
 
 
 def _cast(value: Any, sort: Sort) -> Term:
     """A term, or a plain number, as a term of this sort: a whole one may stand for a real one."""
     made = value if is_term(value) else _literal(value, sort)
-    if made is not None and made.sort == _INT and sort == _REAL:
+    if made is not None and made.sort == INT and sort == REAL:
         made = ToReal(made)
     if made is None or made.sort != sort:
         raise KernelError(f"{value} is not of sort {sort}")
@@ -360,8 +298,8 @@ def _cast(value: Any, sort: Sort) -> Term:
 def _pair(left: Any, right: Any) -> tuple[Term, Term]:
     """Two operands, of one sort."""
     sorts = [side.sort for side in (left, right) if is_term(side)]
-    real = _REAL in sorts or (_INT in sorts and Fraction in (type(left), type(right)))
-    sort = _REAL if real else sorts[0] if sorts else _INT
+    real = REAL in sorts or (INT in sorts and Fraction in (type(left), type(right)))
+    sort = REAL if real else sorts[0] if sorts else INT
     return _cast(left, sort), _cast(right, sort)
 
 
@@ -369,15 +307,15 @@ def _of_numbers(op: str, left: Any, right: Any) -> Any:
     if not all(is_term(side) or type(side) in (int, Fraction) for side in (left, right)):
         return NotImplemented
     pair = _pair(left, right)
-    if op == "/" and pair[0].sort == _INT:
+    if op == "/" and pair[0].sort == INT:
         op = "div"
-    return _made(op, pair)
+    return applied(op, pair)
 
 
 def _compared(op: str, left: Any, right: Any) -> Any:
     if not all(is_term(side) or type(side) in (int, bool, Fraction) for side in (left, right)):
         return NotImplemented
-    return _made(op, _pair(left, right))
+    return applied(op, _pair(left, right))
 
 
 def _many(given: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -387,36 +325,36 @@ def _many(given: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def And(*formulas: Any) -> Any:
-    return _made("and", tuple(_cast(f, _BOOL) for f in _many(formulas)))
+    return applied("and", tuple(_cast(f, BOOL) for f in _many(formulas)))
 
 
 def Or(*formulas: Any) -> Any:
-    return _made("or", tuple(_cast(f, _BOOL) for f in _many(formulas)))
+    return applied("or", tuple(_cast(f, BOOL) for f in _many(formulas)))
 
 
 def Not(formula: Any) -> Any:
-    return _made("not", (_cast(formula, _BOOL),))
+    return applied("not", (_cast(formula, BOOL),))
 
 
 def Implies(premise: Any, conclusion: Any) -> Any:
-    return _made("=>", (_cast(premise, _BOOL), _cast(conclusion, _BOOL)))
+    return applied("=>", (_cast(premise, BOOL), _cast(conclusion, BOOL)))
 
 
 def If(condition: Any, then: Any, otherwise: Any) -> Any:
-    return _made("ite", (_cast(condition, _BOOL), *_pair(then, otherwise)))
+    return applied("ite", (_cast(condition, BOOL), *_pair(then, otherwise)))
 
 
 def Distinct(*terms: Any) -> Any:
-    return _made("distinct", _many(terms))
+    return applied("distinct", _many(terms))
 
 
 def ToReal(term: Any) -> Any:
-    return _made("to_real", (term_of(term),))
+    return applied("to_real", (term_of(term),))
 
 
 def Store(array: Any, index: Any, element: Any) -> Any:
     place, of = term_of(array).sort.parts
-    return _made("store", (array, _cast(index, place), _cast(element, of)))
+    return applied("store", (array, _cast(index, place), _cast(element, of)))
 
 
 def Sum(*terms: Any) -> Any:
@@ -426,16 +364,16 @@ def Sum(*terms: Any) -> Any:
 
 def fp(op: str, left: Any, right: Any) -> Any:
     """`fp.add`, `fp.eq`, `fp.lt` or `fp.gt` of two numbers of binary64."""
-    return _made(op, (_cast(left, _FLOAT), _cast(right, _FLOAT)))
+    return applied(op, (_cast(left, FLOAT), _cast(right, FLOAT)))
 
 
 # ---------------------------------------------------------------------- what operators make
-def _made(op: str, args: tuple[Any, ...]) -> Any:
+def applied(op: str, args: tuple[Any, ...]) -> Any:
     """An operator's application. Raises KernelError for arguments of other sorts."""
     for arg in args:
         term_of(arg)
     sorts = tuple(arg.sort for arg in args)
-    sort = _range(op, sorts)
+    sort = range_of(op, sorts)
     if sort is None:
         raise KernelError(f"{op} has no arguments of sorts {', '.join(map(str, sorts))}")
     found = simpler(op, args)
@@ -446,119 +384,12 @@ def _made(op: str, args: tuple[Any, ...]) -> Any:
     return found if is_term(found) else FPVal(found) if type(found) is float else _literal(found, sort)
 
 
-def _range(op: str, sorts: tuple[Sort, ...]) -> Sort | None:
-    """The sort of an application; nothing if there is none."""
-    if op in ("and", "or"):
-        return _BOOL if all(sort == _BOOL for sort in sorts) else None
-    if op in _SIGNATURES:
-        takes, gives = _SIGNATURES[op]
-        return gives if sorts == takes else None
-    count, first = len(sorts), sorts[0]
-    if op == "ite":
-        return sorts[1] if count == 3 and first == _BOOL and sorts[1] == sorts[2] else None
-    if op == "store":
-        return first if first.kind == "Array" and sorts[1:] == first.parts else None
-    alike = all(sort == first for sort in sorts)
-    if op in ("=", "distinct"):
-        return _BOOL if alike and (count == 2 or (op == "distinct" and count > 2)) else None
-    if not alike or first not in (_INT, _REAL) or count != (1 if op == "neg" else 2):
-        return None
-    return _BOOL if op in ORDER else first
-
-
-_SIGNATURES: dict[str, tuple[tuple[Sort, ...], Sort]] = {
-    "not": ((_BOOL,), _BOOL),
-    "=>": ((_BOOL, _BOOL), _BOOL),
-    "/": ((_REAL, _REAL), _REAL),
-    "div": ((_INT, _INT), _INT),
-    "mod": ((_INT, _INT), _INT),
-    "to_real": ((_INT,), _REAL),
-    "fp.add": ((_FLOAT, _FLOAT), _FLOAT),
-    **dict.fromkeys(("fp.eq", "fp.lt", "fp.gt"), ((_FLOAT, _FLOAT), _BOOL)),
-}
-
-
-# ---------------------------------------------------------------------- what is in terms
-_in_terms: dict[int, frozenset[Symbol]] = {}  # by identity: terms stay
-_real: set[int] = set()  # terms in which there is a real number, likewise
-
-
-def below(terms: Iterable[Term]) -> list[Term]:
-    """Terms and all their parts, each once, parts first."""
-    found: dict[int, Term] = {}
-
-    def visit(term: Term) -> None:
-        for arg in term.args:
-            if id(arg) not in found:
-                visit(arg)
-        found[id(term)] = term
-
-    for term in terms:
-        if id(term) not in found:
-            visit(term)
-    return list(found.values())
-
-
-def symbols(*terms: Term) -> frozenset[Symbol]:
-    """The symbols that occur in terms."""
-    missing = [term for term in terms if id(term_of(term)) not in _in_terms]
-    for term in below(missing) if missing else ():
-        if id(term) not in _in_terms:
-            found = [_in_terms[id(arg)] for arg in term.args]
-            own = frozenset([term.of]) if term.op == "apply" else frozenset()
-            largest = max(found, key=len, default=own)
-            alone = own <= largest and all(each <= largest for each in found)
-            _in_terms[id(term)] = largest if alone else own.union(*found)
-            if term.sort == _REAL or any(id(arg) in _real for arg in term.args):
-                _real.add(id(term))
-    return frozenset().union(*(_in_terms[id(term)] for term in terms))
-
-
-def speak_of_reals(*terms: Term) -> bool:
-    """Whether there is a real number in terms."""
-    symbols(*terms)
-    return any(id(term) in _real for term in terms)
-
-
-def constants(*terms: Term) -> frozenset[str]:
-    """The names of the constants that occur in terms."""
-    return frozenset(symbol.name for symbol in symbols(*terms) if not symbol.takes)
-
-
-def name_of(term: Term) -> str:
-    """The name of a constant; a term that is none has no name."""
-    return term.of.name if term.op == "apply" and not term.args else ""
-
-
-def substitute(term: Any, *pairs: tuple[Any, Any]) -> Any:
-    """The term with others in place of some of its parts, all at once."""
-    done: dict[int, Any] = {}
-    for part, other in pairs:
-        if term_of(part).sort != term_of(other).sort:
-            raise KernelError(f"{other} cannot stand for {part}: it is of another sort")
-        done.setdefault(id(part), other)
-    heads = {part.of for part, _ in pairs} if all(part.op == "apply" for part, _ in pairs) else None
-
-    def replaced(here: Any) -> Any:
-        known = done.get(id(here))
-        if known is None:
-            if heads is not None and heads.isdisjoint(symbols(here)):
-                known = here
-            else:
-                known = with_args(here, tuple(map(replaced, here.args)))
-            done[id(here)] = known
-        return known
-
-    return replaced(term_of(term))
-
-
-def with_args(term: Any, args: tuple[Any, ...]) -> Any:
-    """The same operation of other arguments."""
-    if all(a is b for a, b in zip(args, term.args, strict=True)):
-        return term
-    if term.op == "apply":
-        return term.of(*args)
-    return args[0][args[1]] if term.op == "select" else _made(term.op, args)
-
-
 Bool: TypeAlias = Any  # Term
+
+__all__ = [
+    "FALSE", "TRUE", "And", "ArraySort", "Bool", "BoolSort", "BoolVal", "Const", "DeclareSort",
+    "Distinct", "EnumSort", "FPBits", "FPVal", "Float64", "Function", "If", "Implies", "Int",
+    "IntSort", "IntVal", "Ints", "KernelError", "Not", "Or", "Q", "Real", "RealSort", "RealVal",
+    "Sort", "Store", "Sum", "Symbol", "Term", "ToReal", "applied", "default", "fp", "is_term",
+    "symbol_of", "term_of",
+]  # fmt: skip

@@ -12,7 +12,8 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 from proofs.trusted import smtlib
-from proofs.trusted.terms import And, Bool, Implies, KernelError, Not, speak_of_reals
+from proofs.trusted.parts import speak_of_reals
+from proofs.trusted.terms import And, Bool, Implies, KernelError, Not
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
 from proofs.trusted.infix import text
 from proofs.trusted.kernel import Obligation, Theorem
-from proofs.trusted.terms import symbols
+from proofs.trusted.parts import symbols
 from proofs.trusted.theorem import read
 from psem_model.audit.formulas import implication, in_general, parts, statement
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from proofs.premises import conjuncts, premises_of, variables
 from proofs.trusted.infix import text
-from proofs.trusted.terms import TRUE, Bool, Const, Term, below, substitute
+from proofs.trusted.parts import below, substitute
+from proofs.trusted.terms import TRUE, Bool, Const, Term
 from proofs.trusted.theorem import Theorem, read
 from psem_model.text.lines import width
 

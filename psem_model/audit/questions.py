@@ -13,8 +13,9 @@ from functools import cache
 from proofs.premises import all_are, premises_of
 from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.oracle import ask, reading
+from proofs.trusted.parts import below
 from proofs.trusted.smtlib import text
-from proofs.trusted.terms import And, Bool, Const, Implies, Not, below
+from proofs.trusted.terms import And, Bool, Const, Implies, Not
 from proofs.trusted.theorem import implies
 
 VALUES = ("Bool", "Int", "Real")

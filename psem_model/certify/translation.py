@@ -8,6 +8,7 @@ from typing import Any
 
 from proofs.trusted import terms as trusted
 from proofs.trusted.kernel import Kernel
+from proofs.trusted.parts import below
 from psem_check.terms import Sort, Symbol, Term, Terms
 
 
@@ -44,7 +45,7 @@ class Translation:
 
     def term(self, term: trusted.Term) -> Term:
         """The same term, in the graph."""
-        for here in trusted.below([term]):
+        for here in below([term]):
             if id(here) not in self._done:
                 self._done[id(here)] = self._made(here, [self._done[id(arg)] for arg in here.args])
         return self._done[id(term)]

@@ -18,19 +18,8 @@ from typing import Any
 
 from proofs.tools.encoding import MODES, ModeSort, Terms, lift
 from proofs.trusted.oracle import ask
-from proofs.trusted.terms import (
-    TRUE,
-    And,
-    BoolVal,
-    Const,
-    Int,
-    Not,
-    Or,
-    Real,
-    RealVal,
-    ToReal,
-    substitute,
-)
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import TRUE, And, BoolVal, Const, Int, Not, Or, Real, RealVal, ToReal
 from psem_model.space.placements import Row, Space, spelled
 from psem_model.text.errors import BadInput, or_nearest, quoted
 from psem_model.text.figures import counted

@@ -5,10 +5,10 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
-import z3
 
 from proofs.registry import Claim, prove, select
 from proofs.trusted.kernel import Kernel
+from proofs.trusted.terms import And, Implies, IntSort, IntVal
 from psem_model.audit.audit import execute, facts_of, judged, refutations
 from psem_model.audit.cvc5_solver import Answer, digest_of
 from psem_model.audit.refutations import REGISTERED
@@ -68,26 +68,26 @@ def test_nothing_is_found_where_nothing_is_wrong():
 # ---------------------------------------------------------------------------- premises of a goal
 def with_an_impossible_premise(k: Kernel):
     x, y = k.integers("x y")
-    return (k.prove("void", z3.Implies(z3.And(x >= 1, x <= 0), x == y)),)
+    return (k.prove("void", Implies(And(x >= 1, x <= 0), x == y)),)
 
 
 def with_an_idle_premise(k: Kernel):
     x, y = k.integers("x y")
-    return (k.prove("less", z3.Implies(y >= 7, z3.Implies(z3.And(x < 5, y < 9), x < 6))),)
+    return (k.prove("less", Implies(y >= 7, Implies(And(x < 5, y < 9), x < 6))),)
 
 
 def with_an_idle_premise_by_induction(k: Kernel):
     i, y = k.integers("i y")
-    _, start, following = k.recursion("count", [], i, z3.IntVal(0), lambda before: before() + 1)
+    _, start, following = k.recursion("count", [], i, IntVal(0), lambda before: before() + 1)
     count = k._symbols["count"]
-    claim = z3.Implies(y >= 7, count(i) == i)
+    claim = Implies(y >= 7, count(i) == i)
     return (k.induct("counts", i, claim, base=[start], step=[following]),)
 
 
 def with_a_premise_that_is_needed(k: Kernel):
     x, y = k.integers("x y")
-    first = k.prove("first", z3.Implies(x < 5, z3.Implies(y < 5, x + y < 9)))
-    return (first, k.prove("second", z3.Implies(x < 4, x < 5)))
+    first = k.prove("first", Implies(x < 5, Implies(y < 5, x + y < 9)))
+    return (first, k.prove("second", Implies(x < 4, x < 5)))
 
 
 def test_premises_of_a_goal_that_cannot_hold_are_found():
@@ -115,7 +115,7 @@ def test_premises_of_a_goal_that_are_needed_are_facts():
 
 # ------------------------------------------------------------------- theorems that nothing rests on
 def with_an_idle_theorem(k: Kernel):
-    a = k.fixed("a", z3.IntSort())
+    a = k.fixed("a", IntSort())
     large = k.suppose("large", [], a > 5)
     part = k.prove("part", a > 4, uses=[large])
     k.prove("idle", a > 3, uses=[large])
@@ -133,12 +133,12 @@ def test_an_unused_fact_is_found():
 
 
 def with_a_hypothesis_that_another_implies(k: Kernel):
-    n, x, y = k.fixed("n", z3.IntSort()), k.integers("x"), k.integers("y")
-    place = k.function("place", z3.IntSort(), z3.IntSort())
-    placed = k.suppose("placed", [x], z3.And(place(x) >= 0, place(x) < n))
+    n, x, y = k.fixed("n", IntSort()), k.integers("x"), k.integers("y")
+    place = k.function("place", IntSort(), IntSort())
+    placed = k.suppose("placed", [x], And(place(x) >= 0, place(x) < n))
     some = k.suppose("some", [], n >= 1)
     own = k.prove("own", place(y) < n, uses=[placed.at(x=y)])
-    return (k.prove("both", z3.And(place(y) < n, n >= 1), uses=[own, some]),)
+    return (k.prove("both", And(place(y) < n, n >= 1), uses=[own, some]),)
 
 
 def test_a_hypothesis_that_the_others_imply_is_found():
@@ -189,11 +189,11 @@ def with_contradictory_lemmas(k: Kernel):
     large, small = k.suppose("large", [], a > 5), k.suppose("small", [], a < 3)
     above = k.prove("above", x > 5, given=[x >= a], uses=[large])
     below = k.prove("below", x < 3, given=[x <= a], uses=[small])
-    return (k.prove("both", z3.And(y > 5, y < 3), given=[y == a], uses=[above.at(x=y), below.at(x=y)]),)
+    return (k.prove("both", And(y > 5, y < 3), given=[y == a], uses=[above.at(x=y), below.at(x=y)]),)
 
 
 def with_contradictory_hypotheses_for_all_values(k: Kernel):
-    f = k.function("f", z3.IntSort(), z3.IntSort())
+    f = k.function("f", IntSort(), IntSort())
     x, y = k.integers("x y")
     large, small = k.suppose("large", [x], f(x) > 5), k.suppose("small", [x], f(x) < 3)
     above = k.prove("above", f(y + 1) > 4, uses=[large.at(x=y + 1)])
@@ -231,8 +231,8 @@ def test_hypotheses_for_all_values_are_listed():
 
 def with_parts_of_facts(k: Kernel):
     x, y, n = k.integers("x y n")
-    sizes = k.suppose("sizes", [], z3.And(n >= 1, n < 9))
-    first = k.prove("first", x < 6, given=[z3.And(x < 5, y < 5)])
+    sizes = k.suppose("sizes", [], And(n >= 1, n < 9))
+    first = k.prove("first", x < 6, given=[And(x < 5, y < 5)])
     second = k.prove("second", n >= 0, uses=[sizes])
     third = k.prove("third", n < 10, uses=[sizes])
     return first, second, third
@@ -244,7 +244,7 @@ def test_parts_of_conjunctions_that_nothing_needs_are_found():
 
 
 def refuted_without_unknowns(k: Kernel):
-    return (k.refute("two_and_two_is_five", z3.IntVal(2) + 2 == 5, [], lambda: False),)
+    return (k.refute("two_and_two_is_five", IntVal(2) + 2 == 5, [], lambda: False),)
 
 
 def nothing_refuted(k: Kernel):

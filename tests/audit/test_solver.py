@@ -10,7 +10,9 @@ import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofs.trusted.parts import substitute
 from proofs.trusted.smtlib import standalone_text
+from proofs.trusted.terms import Float64, FPVal, If, Not, Or, RealVal
 from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.cvc5_solver import answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
@@ -93,12 +95,12 @@ def test_a_text_that_is_no_obligation_is_no_answer(tmp_path, text):
 A, B = z3.Reals("a b")
 NUMBERS = st.fractions(max_denominator=50)
 TERMS = st.recursive(
-    st.sampled_from([A, B]) | NUMBERS.map(lambda x: z3.RealVal(str(x))),
+    st.sampled_from([A, B]) | NUMBERS.map(lambda x: RealVal(str(x))),
     lambda terms: st.one_of(
         st.tuples(terms, terms).map(lambda t: t[0] + t[1]),
         st.tuples(terms, terms).map(lambda t: t[0] - t[1]),
         st.tuples(terms, terms).map(lambda t: t[0] * t[1]),
-        st.tuples(terms, terms, terms).map(lambda t: z3.If(t[0] < t[1], t[1], t[2])),
+        st.tuples(terms, terms, terms).map(lambda t: If(t[0] < t[1], t[1], t[2])),
     ),
     max_leaves=8,
 )
@@ -106,10 +108,10 @@ TERMS = st.recursive(
 
 @given(left=TERMS, right=TERMS, a=NUMBERS, b=NUMBERS)
 def test_evaluation_without_a_solver_agrees_with_substitution_in_one(left, right, a, b):
-    values = [(A, z3.RealVal(str(a))), (B, z3.RealVal(str(b)))]
-    for formula in (left == right, left < right, z3.Or(left >= right, z3.Not(left == A))):
+    values = [(A, RealVal(str(a))), (B, RealVal(str(b)))]
+    for formula in (left == right, left < right, Or(left >= right, Not(left == A))):
         text = standalone_text([formula])
-        said = z3.is_true(z3.simplify(z3.substitute(formula, *values)))
+        said = z3.is_true(z3.simplify(substitute(formula, *values)))
         assert holds(text, {"a": str(a), "b": str(b)}) == said
 
 
@@ -119,11 +121,11 @@ LITERALS = st.floats(allow_nan=False, allow_infinity=False).filter(bool)
 
 @given(a=LITERALS, b=st.floats(allow_nan=False))
 def test_floating_point_literals_are_read_bit_for_bit(a, b):
-    g = z3.FP("g", z3.Float64())
-    formula = z3.fpEQ(z3.fpAdd(z3.RNE(), z3.FPVal(a, z3.Float64()), g), g)
+    g = z3.FP("g", Float64())
+    formula = z3.fpEQ(z3.fpAdd(z3.RNE(), FPVal(a, Float64()), g), g)
     text = standalone_text([formula])
     assert holds(text, {"g": repr(b)}) == (a + b == b)
-    assert holds(standalone_text([z3.FPVal(a, z3.Float64()) > g]), {"g": repr(b)}) == (a > b)
+    assert holds(standalone_text([FPVal(a, Float64()) > g]), {"g": repr(b)}) == (a > b)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ from itertools import product
 from math import prod
 
 import pytest
-import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +17,7 @@ import proofs.plans.products as products
 import proofs.plans.unsafe as unsafe
 from proofs.meaning.runs import Distributed
 from proofs.trusted.kernel import Kernel, KernelError
+from proofs.trusted.terms import BoolVal
 from psem_model.audit.refutations.levels import in_stages
 from psem_model.simulator import simulate
 from psem_model.simulator.layout import Cluster
@@ -227,7 +227,7 @@ NEEDED = [
 @pytest.mark.parametrize(("claim", "hypothesis"), NEEDED)
 def test_no_hypothesis_can_be_dropped(claim, hypothesis, monkeypatch):
     def suppose(kernel, name, variables, formula):
-        dropped = z3.BoolVal(True) if name == hypothesis else formula
+        dropped = BoolVal(True) if name == hypothesis else formula
         return supposed(kernel, name, variables, dropped)
 
     supposed = Kernel.suppose

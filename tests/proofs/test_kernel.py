@@ -9,9 +9,21 @@ import z3
 
 from proofs.trusted import kernel
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import (
+    And,
+    BoolSort,
+    BoolVal,
+    Function,
+    Int,
+    IntSort,
+    IntVal,
+    Not,
+    Real,
+    RealSort,
+)
 
-INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
-FALSE = z3.BoolVal(False)
+INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
+FALSE = BoolVal(False)
 refused = pytest.raises(KernelError)
 
 
@@ -173,7 +185,7 @@ def test_quantifiers_are_refused(k, x, bound):
     with pytest.raises((KernelError, ValueError)):
         k.prove("no", bound([x], x == x))
     with pytest.raises((KernelError, ValueError)):
-        k.prove("no", x == x, given=[z3.Not(bound([x], x == x))])
+        k.prove("no", x == x, given=[Not(bound([x], x == x))])
     assert k.theorems == []
 
 
@@ -205,8 +217,8 @@ def test_theorems_of_another_kernel_are_refused(k, x, theorem):
 
 def test_theorems_of_one_part_are_refused_in_another(k):
     one, two = k.part("one"), k.part("two")
-    _, equation = one.define("c", [], z3.IntVal(1))
-    two.define("c", [], z3.IntVal(2))
+    _, equation = one.define("c", [], IntVal(1))
+    two.define("c", [], IntVal(2))
     with refused:
         two.prove("no", FALSE, uses=[equation])
     with refused:
@@ -214,14 +226,14 @@ def test_theorems_of_one_part_are_refused_in_another(k):
 
 
 def test_a_replaced_kernel_does_not_own_the_theorems(k):
-    c, equation = k.define("c", [], z3.IntVal(1))
+    c, equation = k.define("c", [], IntVal(1))
     twin = dataclasses.replace(k)
     with refused:
         twin.prove("no", c() == 1, uses=[equation])
 
 
 def test_undeclared_symbols_are_refused(k, x):
-    stranger = z3.Int("zz")
+    stranger = Int("zz")
     with pytest.raises(KernelError, match="not declared"):
         k.prove("no", stranger == stranger)
     with pytest.raises(KernelError, match="not declared"):
@@ -229,7 +241,7 @@ def test_undeclared_symbols_are_refused(k, x):
     with pytest.raises(KernelError, match="not declared"):
         k.suppose("no", [], stranger == 0)
     with pytest.raises(KernelError, match="not declared"):
-        k.induct("no", x, z3.Function("f", INT, BOOL)(x))
+        k.induct("no", x, Function("f", INT, BOOL)(x))
     with pytest.raises(KernelError, match="not a variable"):
         k.refute("no", stranger == 0, [stranger], lambda zz: zz == 0)
     assert k.theorems == []
@@ -237,9 +249,9 @@ def test_undeclared_symbols_are_refused(k, x):
 
 def test_a_symbol_of_the_same_name_and_another_sort_is_undeclared(k, x):
     with pytest.raises(KernelError, match="not declared"):
-        k.prove("no", z3.Real("x") == z3.Real("x"))
+        k.prove("no", Real("x") == Real("x"))
     with pytest.raises(KernelError, match="not declared"):
-        k.prove("no", z3.Function("x", INT, INT)(x) == x)
+        k.prove("no", Function("x", INT, INT)(x) == x)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +266,7 @@ def test_names_that_need_quoting_are_refused(k, name):
     with refused:
         k.function(name, INT, INT)
     with refused:
-        k.define(name, [], z3.IntVal(0))
+        k.define(name, [], IntVal(0))
     assert unproved(k)
 
 
@@ -292,7 +304,7 @@ def test_a_name_is_declared_once(k, x, declare):
         "fixed": lambda name: k.fixed(name, INT),
         "function": lambda name: k.function(name, INT, INT),
         "define": lambda name: k.define(name, [x], x + 1),
-        "recursion": lambda name: k.recursion(name, [], x, z3.IntVal(0), lambda p: p() + 1),
+        "recursion": lambda name: k.recursion(name, [], x, IntVal(0), lambda p: p() + 1),
     }[declare]
     for name in ("x", "f"):
         with pytest.raises(KernelError, match="already"):
@@ -329,7 +341,7 @@ def test_a_definition_leaves_no_variable_open(k, x):
     with pytest.raises(KernelError, match="open"):
         k.recursion("h", [], x, x, lambda previous: previous())
     with pytest.raises(KernelError, match="open"):
-        k.recursion("i", [], x, z3.IntVal(0), lambda previous: previous() + y)
+        k.recursion("i", [], x, IntVal(0), lambda previous: previous() + y)
     with pytest.raises(KernelError, match="open"):
         k.choose("p", [], x, x == y)
     assert k.theorems == []
@@ -337,53 +349,53 @@ def test_a_definition_leaves_no_variable_open(k, x):
 
 def test_a_definition_mentions_declared_symbols_only(k, x):
     with pytest.raises(KernelError, match="not declared"):
-        k.define("f", [x], z3.Function("other", INT, INT)(x))
+        k.define("f", [x], Function("other", INT, INT)(x))
     with pytest.raises(KernelError, match="not declared"):
-        k.choose("p", [], x, z3.Int("zz") == x)
+        k.choose("p", [], x, Int("zz") == x)
     with pytest.raises(KernelError, match="not declared"):
-        k.recursion("g", [], x, z3.Int("zz"), lambda previous: previous())
+        k.recursion("g", [], x, Int("zz"), lambda previous: previous())
     assert k.theorems == []
 
 
 def test_a_definition_does_not_mention_itself(k, x):
-    f = z3.Function("f", INT, INT)
+    f = Function("f", INT, INT)
     with pytest.raises(KernelError, match="not declared"):
         k.define("f", [x], f(x) + 1)
-    holds = z3.Function("p", BOOL)
+    holds = Function("p", BOOL)
     with pytest.raises(KernelError, match="not declared"):
-        k.choose("p", [], x, z3.Not(holds()))
+        k.choose("p", [], x, Not(holds()))
     with pytest.raises(KernelError, match="not declared"):
-        k.recursion("f", [], x, f(z3.IntVal(0)) + 1, lambda previous: previous())
+        k.recursion("f", [], x, f(IntVal(0)) + 1, lambda previous: previous())
     assert k.theorems == []
 
 
 @pytest.mark.parametrize("later", [lambda n: n + 1, lambda n: n + 2, lambda n: 0 * n, lambda n: -n])
 def test_a_recursion_uses_the_value_before_it_only(k, x, later):
-    f = z3.Function("f", INT, INT)
+    f = Function("f", INT, INT)
     with pytest.raises(KernelError, match="before it only"):
-        k.recursion("f", [], x, z3.IntVal(0), lambda previous: f(later(x)) + 1)
+        k.recursion("f", [], x, IntVal(0), lambda previous: f(later(x)) + 1)
     assert k.theorems == []
 
 
 def test_a_recursion_does_not_hide_a_later_value_in_its_arguments(k, x):
     y = k.integers("y")
-    f = z3.Function("f", INT, INT, INT)
+    f = Function("f", INT, INT, INT)
     with pytest.raises(KernelError, match="before it only"):
         k.recursion("f", [y], x, y, lambda previous: previous(f(y, x + 1)) + 1)
     assert k.theorems == []
 
 
 def test_parameters_and_witnesses_are_variables(k, x):
-    for stray in (x + 1, z3.IntVal(0), z3.Int("zz"), k.fixed("c", INT)):
+    for stray in (x + 1, IntVal(0), Int("zz"), k.fixed("c", INT)):
         with pytest.raises(KernelError, match="not a variable"):
-            k.define("f", [stray], z3.IntVal(0))
+            k.define("f", [stray], IntVal(0))
         with pytest.raises(KernelError, match="not a variable"):
             k.choose("p", [], stray, FALSE)
     assert k.theorems == []
 
 
 def test_a_chosen_witness_does_not_exist_for_nothing(k, x):
-    holds, _, _, _ = k.choose("p", [], x, z3.And(x > 0, x < 0))
-    assert k.prove("there_is_none", z3.Not(holds()), uses=[k.theorems[-1]])
+    holds, _, _, _ = k.choose("p", [], x, And(x > 0, x < 0))
+    assert k.prove("there_is_none", Not(holds()), uses=[k.theorems[-1]])
     with refused:
         k.prove("no", holds(), uses=k.theorems)

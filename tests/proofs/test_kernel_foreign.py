@@ -5,11 +5,28 @@ import z3
 
 from proofs.trusted import smtlib
 from proofs.trusted.kernel import Kernel, KernelError
+from proofs.trusted.terms import (
+    And,
+    ArraySort,
+    BoolSort,
+    BoolVal,
+    DeclareSort,
+    Function,
+    Int,
+    IntSort,
+    IntVal,
+    Or,
+    RealSort,
+    RealVal,
+    Sort,
+    Symbol,
+    Term,
+)
 from spec.assumptions import DETERMINISM, EXPONENTIAL, LINEARITY
 
-INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
-TRUE, FALSE = z3.BoolVal(True), z3.BoolVal(False)
-HALF = z3.RealVal("1/2")
+INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
+TRUE, FALSE = BoolVal(True), BoolVal(False)
+HALF = RealVal("1/2")
 refused = pytest.raises(KernelError)
 
 
@@ -25,7 +42,7 @@ def constants(k, names, sort):
 
 
 def some_two_are_equal(k, x, y, z):
-    return k.prove("two", z3.Or(x == y, y == z, x == z))
+    return k.prove("two", Or(x == y, y == z, x == z))
 
 
 # ------------------------------------------------------------------ enumerations declared again
@@ -41,7 +58,7 @@ def test_values_that_are_declared_no_more_are_no_instances(k):
     sort = enumeration("Boar", "First", "Second", "Third")
     values = sort.First, sort.Second, sort.Third
     x, y, z = constants(k, "xyz", sort)
-    k.prove("known", z3.And(x == x, y == y, z == z, sort.First == sort.First))
+    k.prove("known", And(x == x, y == y, z == z, sort.First == sort.First))
     enumeration("Boar", "First", "Second")
     with refused:
         theorem = some_two_are_equal(k, x, y, z)
@@ -56,14 +73,14 @@ def test_a_value_that_is_declared_no_more_is_not_read_as_one_of_another_enumerat
     w = k.constant("w", enumeration("Latter", "Third", "Fourth", "Fifth"))
     with refused:
         instance = theorem.at(**dict(zip("xyz", values, strict=True)))
-        k.prove("no", z3.And(FALSE, w == w), uses=[instance])
+        k.prove("no", And(FALSE, w == w), uses=[instance])
 
 
 ARRAYS = {
-    "values": lambda unit: z3.ArraySort(unit, BOOL),
-    "tables": lambda unit: z3.ArraySort(unit, unit, BOOL),
-    "arrays": lambda unit: z3.ArraySort(unit, z3.ArraySort(unit, BOOL)),
-    "later": lambda unit: z3.ArraySort(unit, z3.ArraySort(BOOL, unit)),
+    "values": lambda unit: ArraySort(unit, BOOL),
+    "tables": lambda unit: ArraySort(unit, unit, BOOL),
+    "arrays": lambda unit: ArraySort(unit, ArraySort(unit, BOOL)),
+    "later": lambda unit: ArraySort(unit, ArraySort(BOOL, unit)),
 }
 
 
@@ -105,9 +122,7 @@ def test_the_values_of_an_enumeration_have_plain_names_even_where_none_occurs(k,
     [z3.SeqSort(INT), z3.DeclareTypeVar("Any"), z3.FiniteDomainSort("Int", 2), z3.BitVecSort(1)],
     ids=str,
 )
-@pytest.mark.parametrize(
-    "within", [lambda s: s, lambda s: z3.ArraySort(INT, s)], ids=["itself", "array"]
-)
+@pytest.mark.parametrize("within", [lambda s: s, lambda s: ArraySort(INT, s)], ids=["itself", "array"])
 def test_only_the_sorts_of_obligations_occur_in_them(k, sort, within):
     with refused:
         x = k.constant("x", within(sort))
@@ -131,9 +146,9 @@ class Unequal(str):
 
 
 def test_a_name_that_denies_to_be_itself_is_refused(k):
-    _, zero = k.define("c", [], z3.IntVal(0))
+    _, zero = k.define("c", [], IntVal(0))
     with refused:
-        _, one = k.define(Unequal("c"), [], z3.IntVal(1))
+        _, one = k.define(Unequal("c"), [], IntVal(1))
         k.prove("no", FALSE, uses=[zero, one])
     with refused:
         k.choose(Unequal("c"), [], k.integers("x"), TRUE)
@@ -205,7 +220,7 @@ def test_a_sort_that_declares_its_own_symbol_meanwhile_is_refused(k):
         def __getattribute__(self, name):
             if name == "ctx" and Busy.armed:
                 Busy.armed = False
-                equations.append(k.define("c", [], z3.IntVal(0))[1])
+                equations.append(k.define("c", [], IntVal(0))[1])
             return super().__getattribute__(name)
 
     sort = Busy(INT.ast)
@@ -215,7 +230,7 @@ def test_a_sort_that_declares_its_own_symbol_meanwhile_is_refused(k):
         k.prove("no", FALSE, uses=[equations[0].at(c=1)])
 
 
-@pytest.mark.parametrize("sort", [int, "Int", [INT, INT], z3.IntVal(0), z3.IntSort(z3.Context())])
+@pytest.mark.parametrize("sort", [int, "Int", [INT, INT], IntVal(0), IntSort(z3.Context())])
 def test_a_sort_is_a_sort_of_this_context(k, sort):
     with refused:
         k.constant("x", sort)
@@ -226,8 +241,8 @@ def test_a_sort_is_a_sort_of_this_context(k, sort):
 
 
 def test_a_function_given_out_is_not_the_one_that_is_kept(k):
-    f, _ = k.define("f", [], z3.IntVal(0))
-    other = z3.Function("f", BOOL, INT)
+    f, _ = k.define("f", [], IntVal(0))
+    other = Function("f", BOOL, INT)
     f.ast = other.ast
     with refused:
         k.define("g", [], other(TRUE))
@@ -239,7 +254,7 @@ def test_an_axiom_is_about_the_functions_of_the_kernel_and_not_what_they_answer(
     here = k.function("here", INT, INT, INT)
     anywhere = k.function("anywhere", INT, INT)
 
-    class Lying(z3.FuncDeclRef):
+    class Lying(Symbol):
         def __call__(self, *_):
             return here(d, x) + 1
 
@@ -254,7 +269,7 @@ def test_an_axiom_is_not_about_a_function_that_calls_itself_another(k):
     here = k.function("here", INT, INT, INT)
     k.function("other", INT, INT)
 
-    class Masked(z3.FuncDeclRef):
+    class Masked(Symbol):
         def name(self):
             return "other"
 
@@ -271,11 +286,11 @@ def test_an_axiom_is_not_about_a_function_that_calls_itself_another(k):
         k.axiom("no", DETERMINISM, here, Masked(here.ast, here.ctx), d, x)
 
 
-@pytest.mark.parametrize(("result", "value"), [(INT, HALF), (BOOL, z3.IntVal(5))], ids=["half", "five"])
+@pytest.mark.parametrize(("result", "value"), [(INT, HALF), (BOOL, IntVal(5))], ids=["half", "five"])
 def test_an_axiom_does_not_equate_values_of_two_sorts(k, result, value):
     d, x, y = k.integers("d x y")
     here, rows = k.function("here", INT, INT, result), k.function("rows", INT, INT)
-    there = k.function("there", INT, INT, z3.ArraySort(INT, result))
+    there = k.function("there", INT, INT, ArraySort(INT, result))
     one, _ = k.define("one", [x], value)
     four, _ = k.define("four", [d, x, y, k.integers("z")], value)
     with refused:
@@ -298,7 +313,7 @@ def test_reassigning_the_address_within_a_term_changes_no_theorem(k, reach):
     t = k.prove("t", goal, given=[x < 5])
     terms = {"goal": t.goal, "obligation": t.obligations[0].goal, "argument": goal, "parameter": x}
     address = terms[reach].ast.value
-    terms[reach].ast.value = FALSE.ast.value if reach != "parameter" else z3.IntVal(0).ast.value
+    terms[reach].ast.value = FALSE.ast.value if reach != "parameter" else IntVal(0).ast.value
     try:
         with refused:
             k.prove("no", FALSE, uses=[t.at(x=0)])
@@ -306,7 +321,7 @@ def test_reassigning_the_address_within_a_term_changes_no_theorem(k, reach):
         terms[reach].ast.value = address
 
 
-@pytest.mark.parametrize(("base", "value"), [(z3.IntVal(0), HALF), (TRUE, z3.IntVal(5))])
+@pytest.mark.parametrize(("base", "value"), [(IntVal(0), HALF), (TRUE, IntVal(5))])
 def test_the_step_of_a_recursion_is_of_the_sort_of_its_base(k, base, value):
     n = k.integers("n")
     with refused:
@@ -314,20 +329,20 @@ def test_the_step_of_a_recursion_is_of_the_sort_of_its_base(k, base, value):
         k.prove("no", FALSE, uses=[following.at(n=0)])
 
 
-@pytest.mark.parametrize("kind", [z3.FuncDeclRef, z3.ArithRef])
+@pytest.mark.parametrize("kind", [Symbol, z3.ArithRef])
 def test_the_step_of_a_recursion_does_not_reach_what_it_is_given(k, kind):
     n = k.integers("n")
-    g, equation = k.define("g", [n], z3.IntVal(1))
-    other = {z3.FuncDeclRef: g, z3.ArithRef: z3.IntVal(-1)}[kind]
+    g, equation = k.define("g", [n], IntVal(1))
+    other = {Symbol: g, z3.ArithRef: IntVal(-1)}[kind]
 
     def step(previous):
         for cell in previous.__closure__:
             if isinstance(cell.cell_contents, kind):
                 cell.cell_contents = other
-        return z3.IntVal(0)
+        return IntVal(0)
 
-    f, start, following = k.recursion("f", [], n, z3.IntVal(0), step)
-    assert following.goal.eq(f(n + 1) == z3.IntVal(0))
+    f, start, following = k.recursion("f", [], n, IntVal(0), step)
+    assert following.goal.eq(f(n + 1) == IntVal(0))
     with refused:
         k.prove("no", FALSE, uses=[start, following.at(n=0), equation.at(n=0), equation.at(n=1)])
 
@@ -335,7 +350,7 @@ def test_the_step_of_a_recursion_does_not_reach_what_it_is_given(k, kind):
 @pytest.mark.parametrize("sort", [REAL, BOOL])
 def test_a_recursion_is_over_the_integers(k, sort):
     with refused:
-        k.recursion("f", [], k.constant("x", sort), z3.IntVal(0), lambda _: z3.IntVal(1))
+        k.recursion("f", [], k.constant("x", sort), IntVal(0), lambda _: IntVal(1))
 
 
 class Number(int):
@@ -345,7 +360,7 @@ class Number(int):
 
 @pytest.mark.parametrize("number", [Number(0), True, 0.5, "0", None])
 def test_a_number_in_place_of_a_variable_is_a_plain_integer(k, number):
-    theorem = k.prove("t", z3.Or(k.integers("n") <= 0, k.integers("m") >= 1, True))
+    theorem = k.prove("t", Or(k.integers("n") <= 0, k.integers("m") >= 1, True))
     with refused:
         theorem.at(n=number)
 
@@ -353,8 +368,8 @@ def test_a_number_in_place_of_a_variable_is_a_plain_integer(k, number):
 def test_a_term_of_another_context_is_not_read_as_one_of_this(k):
     n = k.integers("n")
     other = z3.Context()
-    f = z3.Function("f", z3.IntSort(other), z3.IntSort(other))
-    body = f(z3.Int("n", other)) + 1
+    f = Function("f", IntSort(other), IntSort(other))
+    body = f(Int("n", other)) + 1
     body.ctx = z3.main_ctx()
     try:
         with refused:
@@ -366,19 +381,19 @@ def test_a_term_of_another_context_is_not_read_as_one_of_this(k):
 
 def of_another(context):
     """Terms, functions and sorts of every kind, of that context."""
-    sort, real = z3.IntSort(context), z3.RealSort(context)
-    f, n = z3.Function("f", sort, sort), z3.Int("n", context)
+    sort, real = IntSort(context), RealSort(context)
+    f, n = Function("f", sort, sort), Int("n", context)
     made = z3.Datatype("Elsewhere", context)
     made.declare("Only")
     terms = [
         n,
         f(n) + 1,
-        z3.IntVal(5, context),
-        z3.BoolVal(True, context),
-        z3.And(n > 0, n < 2, n != 1),
+        IntVal(5, context),
+        BoolVal(True, context),
+        And(n > 0, n < 2, n != 1),
     ]
-    sorts = [sort, real, z3.BoolSort(context), z3.FPSort(5, 11, context), z3.ArraySort(sort, real)]
-    return [*terms, f, *sorts, z3.DeclareSort("Ours", context), made.create()]
+    sorts = [sort, real, BoolSort(context), z3.FPSort(5, 11, context), ArraySort(sort, real)]
+    return [*terms, f, *sorts, DeclareSort("Ours", context), made.create()]
 
 
 @pytest.mark.parametrize("number", range(len(of_another(z3.Context()))))
@@ -386,7 +401,7 @@ def test_what_is_of_another_context_is_refused_whatever_it_says_and_not_remember
     other = z3.Context()
     kept = of_another(other)
     given = kept[number]
-    kind = next(k for k in (z3.ExprRef, z3.FuncDeclRef, z3.SortRef) if isinstance(given, k))
+    kind = next(k for k in (Term, Symbol, Sort) if isinstance(given, k))
     given.ctx = z3.main_ctx()
     try:
         with pytest.raises(KernelError, match="of this context"):
@@ -400,7 +415,7 @@ def test_what_is_of_another_context_is_refused_whatever_it_says_and_not_remember
 @pytest.mark.parametrize("number", range(len(of_another(z3.Context()))))
 def test_what_is_of_this_context_is_taken(number):
     given = of_another(z3.main_ctx())[number]
-    kind = next(k for k in (z3.ExprRef, z3.FuncDeclRef, z3.SortRef) if isinstance(given, k))
+    kind = next(k for k in (Term, Symbol, Sort) if isinstance(given, k))
     assert smtlib.own(given, kind).eq(given)
 
 
@@ -415,10 +430,10 @@ def test_a_list_is_what_it_gives_when_it_is_read(k):
 
 # ------------------------------------------------------------------ the kernel itself
 def test_a_kernel_is_not_started_over(k):
-    _, zero = k.define("c", [], z3.IntVal(0))
+    _, zero = k.define("c", [], IntVal(0))
     with refused:
         k.__init__("again")
-        _, one = k.define("c", [], z3.IntVal(1))
+        _, one = k.define("c", [], IntVal(1))
         k.prove("no", FALSE, uses=[zero, one])
     with refused:
         k.theorems = []

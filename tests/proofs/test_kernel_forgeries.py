@@ -4,9 +4,24 @@ import pytest
 import z3
 
 from proofs.trusted.kernel import Kernel, KernelError
+from proofs.trusted.terms import (
+    And,
+    ArraySort,
+    BoolSort,
+    BoolVal,
+    DeclareSort,
+    EnumSort,
+    Function,
+    Int,
+    IntSort,
+    IntVal,
+    Real,
+    RealSort,
+    Store,
+)
 from spec.assumptions import DETERMINISM
 
-INT, REAL, BOOL, FALSE = z3.IntSort(), z3.RealSort(), z3.BoolSort(), z3.BoolVal(False)
+INT, REAL, BOOL, FALSE = IntSort(), RealSort(), BoolSort(), BoolVal(False)
 
 
 def false_is_not_provable(k, *facts):
@@ -34,7 +49,7 @@ def test_reassigning_a_term_changes_no_theorem(k, reach):
     goal = x <= 5
     t = k.prove("t", goal, given=[x < 5])
     if reach == "given":
-        reassign(t.given[0], z3.BoolVal(True))
+        reassign(t.given[0], BoolVal(True))
         return false_is_not_provable(k, t.at(x=9))
     term = {"goal": t.goal, "obligation": t.obligations[0].goal, "argument": goal}[reach]
     reassign(term, FALSE)
@@ -52,7 +67,7 @@ def test_the_step_of_a_recursion_does_not_define_its_way_round(k):
         return g(n) + 1
 
     with pytest.raises(KernelError):
-        _, _, following = k.recursion("f", [], n, z3.IntVal(0), step)
+        _, _, following = k.recursion("f", [], n, IntVal(0), step)
         k.prove("no", FALSE, uses=[following.at(n=0), equations[0].at(m=0)])
 
 
@@ -62,7 +77,7 @@ def test_the_step_of_a_recursion_does_not_change_its_parameters(k):
 
     def step(previous):
         params[0] = y
-        return z3.IntVal(0)
+        return IntVal(0)
 
     with pytest.raises(KernelError):
         _, start, _ = k.recursion("f", params, n, x, step)
@@ -72,15 +87,15 @@ def test_the_step_of_a_recursion_does_not_change_its_parameters(k):
 def test_a_witness_of_the_name_and_not_the_sort_of_a_variable_is_refused(k):
     x = k.integers("x")
     with pytest.raises(KernelError):
-        _, _, shown, found = k.choose("h", [], z3.Real("x"), x == 0)
+        _, _, shown, found = k.choose("h", [], Real("x"), x == 0)
         k.prove("no", FALSE, uses=[shown.at(x=0), found.at(x=1)])
 
 
 def test_a_value_with_the_name_of_a_variable_is_no_parameter(k):
     with pytest.raises(KernelError):
         x = k.constant("true", BOOL)
-        _, equation = k.define("f", [z3.BoolVal(True)], x)
-        k.prove("no", FALSE, uses=[equation.at(true=FALSE), equation.at(true=z3.BoolVal(True))])
+        _, equation = k.define("f", [BoolVal(True)], x)
+        k.prove("no", FALSE, uses=[equation.at(true=FALSE), equation.at(true=BoolVal(True))])
 
 
 def enumeration(name, *values):
@@ -101,9 +116,9 @@ def test_a_constructor_with_the_name_of_a_variable_is_no_parameter(k):
 def test_a_constructor_with_the_name_of_a_variable_is_no_index(k):
     colour = enumeration("Paint", "green", "grey")
     k.constant("green", colour)
-    a, x = k.constant("a", z3.ArraySort(colour, INT)), k.integers("x")
+    a, x = k.constant("a", ArraySort(colour, INT)), k.integers("x")
     with pytest.raises(KernelError):
-        here = k.prove("here", a[colour.green] == z3.Store(a, colour.grey, x)[colour.green])
+        here = k.prove("here", a[colour.green] == Store(a, colour.grey, x)[colour.green])
         equal = k.extend("equal", here, colour.green)
         k.prove("no", FALSE, uses=[equal.at(x=a[colour.grey] + 1)])
 
@@ -128,8 +143,8 @@ def test_a_datatype_declared_again_does_not_extend_the_first(k):
 
 
 def test_agreement_in_one_column_does_not_make_tables_equal(k):
-    a, (i, v) = k.constant("a", z3.ArraySort(INT, INT, INT)), k.integers("i v")
-    column = k.prove("column", z3.Select(a, i, 0) == z3.Select(z3.Store(a, 0, 1, v), i, 0))
+    a, (i, v) = k.constant("a", ArraySort(INT, INT, INT)), k.integers("i v")
+    column = k.prove("column", z3.Select(a, i, 0) == z3.Select(Store(a, 0, 1, v), i, 0))
     with pytest.raises(KernelError):
         equal = k.extend("equal", column, i)
         k.prove("no", FALSE, uses=[equal.at(v=z3.Select(a, 0, 1) + 1)])
@@ -168,13 +183,13 @@ def test_a_term_that_lies_about_its_parts_is_read_as_it_is(k):
             return []
 
         def decl(self):
-            return z3.IntVal(0).decl()
+            return IntVal(0).decl()
 
         def get_id(self):
             return -7
 
     n = k.integers("n")
-    body = z3.Function("g", INT, INT)(n) + 1
+    body = Function("g", INT, INT)(n) + 1
     with pytest.raises(KernelError):
         _, equation = k.define("g", [n], Lying(body.as_ast(), body.ctx))
         k.prove("no", FALSE, uses=[equation.at(n=0)])
@@ -187,13 +202,13 @@ def test_a_recursive_function_of_the_solver_is_refused(k):
     f = z3.RecFunction("hidden", INT, INT)
     z3.RecAddDefinition(f, [y], x)
     with pytest.raises((KernelError, ValueError)):
-        g, equation = k.define("g", [], f(z3.IntVal(0)))
-        t = k.prove("t", z3.And(g() == x, d == d), uses=[equation])
+        g, equation = k.define("g", [], f(IntVal(0)))
+        t = k.prove("t", And(g() == x, d == d), uses=[equation])
         k.prove("no", FALSE, uses=[t.at(x=0), t.at(x=1)])
 
 
 def test_a_defined_constant_has_no_counterexample(k):
-    c, equation = k.define("c", [], z3.IntVal(5))
+    c, equation = k.define("c", [], IntVal(5))
     k.prove("five", c() == 5, uses=[equation])
     with pytest.raises(KernelError):
         k.refute("no", c() == 5, [c()], lambda **v: v["c"] == 5)
@@ -201,7 +216,7 @@ def test_a_defined_constant_has_no_counterexample(k):
 
 def test_a_function_application_is_no_unknown_of_a_counterexample(k):
     x = k.integers("x")
-    f, _ = k.define("f", [x], z3.IntVal(5))
+    f, _ = k.define("f", [x], IntVal(5))
     with pytest.raises(KernelError):
         k.refute("no", f(x) == 5, [f(x)], lambda **v: v["f(x)"] == 5)
 
@@ -212,7 +227,7 @@ def test_the_names_of_a_kernel_are_its_own():
         k = Kernel("attack", [], {}, variables)  # type: ignore[call-arg]
     except TypeError:
         return
-    _, equation = k.define("c", [], z3.IntVal(5))
+    _, equation = k.define("c", [], IntVal(5))
     variables.add("c")
     with pytest.raises(KernelError):
         k.prove("no", FALSE, uses=[equation.at(c=6)])
@@ -229,7 +244,7 @@ def test_an_axiom_is_not_about_a_function_that_a_definition_speaks_of(k):
 def test_an_axiom_is_not_about_a_function_that_a_recursion_or_a_choice_speaks_of(k):
     d, x, n = k.integers("d x n")
     f, h = k.function("f", INT, INT, INT), k.function("h", INT, INT, INT)
-    g, _, _ = k.recursion("g", [x], n, z3.IntVal(0), lambda before: f(0, x) + before(x))
+    g, _, _ = k.recursion("g", [x], n, IntVal(0), lambda before: f(0, x) + before(x))
     _, found, _, _ = k.choose("some", [x], n, h(0, x) + 1 == n)
     with pytest.raises(KernelError):
         k.axiom("no", DETERMINISM, f, g, d, x)
@@ -240,7 +255,7 @@ def test_an_axiom_is_not_about_a_function_that_a_recursion_or_a_choice_speaks_of
 def test_a_term_of_another_context_is_refused(k):
     k.integers("x")
     with pytest.raises(KernelError):
-        k.prove("no", z3.Int("x", z3.Context()) == 0)
+        k.prove("no", Int("x", z3.Context()) == 0)
 
 
 @pytest.mark.parametrize("name", ["and", "or", "not", "ite", "let", "true", "distinct", "exp", "mod"])
@@ -252,12 +267,12 @@ def test_a_symbol_is_not_a_word_of_the_language_it_is_written_in(k, name):
 
 @pytest.mark.parametrize("name", ["Int", "Bool", "RNE", "a sort", "Pair) (declare-fun x () Int"])
 def test_a_sort_is_not_a_word_of_the_language_it_is_written_in(k, name):
-    thing = k.constant("thing", z3.DeclareSort(name))
+    thing = k.constant("thing", DeclareSort(name))
     with pytest.raises(KernelError, match="plain name"):
         k.prove("no", thing == thing)
 
 
 def test_a_value_of_an_enumeration_is_not_a_word_of_the_language_it_is_written_in(k):
-    _, (value, _) = z3.EnumSort("Rounding", ["RNE", "Other"])
+    _, (value, _) = EnumSort("Rounding", ["RNE", "Other"])
     with pytest.raises(KernelError):
         k.prove("no", value == value)

@@ -7,10 +7,24 @@ import pytest
 import z3
 
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import (
+    And,
+    ArraySort,
+    BoolSort,
+    BoolVal,
+    Function,
+    Int,
+    IntSort,
+    IntVal,
+    Real,
+    RealSort,
+    RealVal,
+    Store,
+)
 from spec.assumptions import DETERMINISM, INDUCTION, LINEARITY, Assumption
 
-INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
-FALSE = z3.BoolVal(False)
+INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
+FALSE = BoolVal(False)
 refused = pytest.raises(KernelError)
 
 
@@ -55,8 +69,8 @@ def test_the_hypothesis_is_at_the_index_before_alone(k):
 
 
 def test_induction_is_about_a_variable(k, x):
-    constant, _ = k.define("c", [], z3.IntVal(1))
-    for index in (constant(), k.fixed("d", INT), z3.Int("zz"), x + 0):
+    constant, _ = k.define("c", [], IntVal(1))
+    for index in (constant(), k.fixed("d", INT), Int("zz"), x + 0):
         with pytest.raises(KernelError, match="not a variable"):
             k.induct("no", index, index >= 0)
 
@@ -74,7 +88,7 @@ def test_the_hypothesis_is_not_taken_at_values_that_a_hypothesis_rules_out(k):
     n, m = k.integers("n m")
     is_zero = k.suppose("m_is_zero", [n], m == 0)
     with pytest.raises(KernelError, match="fixed by the hypothesis"):
-        k.induct("no", n, n >= 0, step=[is_zero], at=[{"m": z3.IntVal(1)}])
+        k.induct("no", n, n >= 0, step=[is_zero], at=[{"m": IntVal(1)}])
 
 
 @pytest.mark.parametrize("sort", [REAL, BOOL, z3.BitVecSort(4)])
@@ -115,13 +129,13 @@ def test_an_instance_of_a_variable_of_a_hypothesis_is_granted_and_the_hypothesis
 
 
 def test_a_hypothesis_is_about_variables(k, x):
-    for stray in (x + 1, z3.Int("zz"), k.fixed("c", INT)):
+    for stray in (x + 1, Int("zz"), k.fixed("c", INT)):
         with pytest.raises(KernelError, match="not a variable"):
             k.suppose("no", [stray], x == 0)
 
 
 def test_instances_are_of_the_right_sort(k, theorem):
-    for term in (z3.RealVal(1), z3.BoolVal(True), z3.Real("r"), z3.K(INT, z3.IntVal(0))):
+    for term in (RealVal(1), BoolVal(True), Real("r"), z3.K(INT, IntVal(0))):
         with pytest.raises(KernelError, match="sort"):
             theorem.at(x=term)
 
@@ -129,7 +143,7 @@ def test_instances_are_of_the_right_sort(k, theorem):
 def test_instances_are_of_variables_only(k, theorem):
     c = k.fixed("c", INT)
     about = k.prove("about_c", c == c)
-    k.define("d", [], z3.IntVal(1))
+    k.define("d", [], IntVal(1))
     for wrong in (lambda: theorem.at(zz=1), lambda: about.at(c=1), lambda: about.at(d=1)):
         with pytest.raises(KernelError, match="not a variable"):
             wrong()
@@ -146,7 +160,7 @@ def test_instances_put_terms_in_place_of_variables_all_at_once(k, x):
 
 def test_an_instance_may_not_bring_in_undeclared_symbols(k, x, theorem):
     with refused:
-        k.prove("no", x == x, uses=[theorem.at(x=z3.Int("zz"))])
+        k.prove("no", x == x, uses=[theorem.at(x=Int("zz"))])
 
 
 # ------------------------------------------------------------------ axioms
@@ -180,7 +194,7 @@ def test_an_axiom_is_about_a_function_that_nothing_is_said_of(k):
     d, x = k.integers("d x")
     here, anywhere = k.function("here", INT, INT, INT), k.function("anywhere", INT, INT)
     defined, _ = k.define("defined", [d, x], d + x)
-    for function in (defined, z3.Function("stranger", INT, INT, INT), lambda d, x: x):
+    for function in (defined, Function("stranger", INT, INT, INT), lambda d, x: x):
         with pytest.raises(KernelError):
             k.axiom("no", DETERMINISM, function, anywhere, d, x)
     k.suppose("said", [d, x], here(d, x) != 0)
@@ -239,18 +253,18 @@ def test_a_counterexample_is_in_rational_numbers(k):
 # ------------------------------------------------------------------ arrays
 @pytest.fixture
 def arrays(k):
-    return [k.constant(name, z3.ArraySort(INT, INT)) for name in "ab"]
+    return [k.constant(name, ArraySort(INT, INT)) for name in "ab"]
 
 
 def test_agreement_at_an_arbitrary_index_makes_arrays_equal(k, x, arrays):
     a, _ = arrays
-    same = k.prove("same", z3.Store(a, 0, a[0])[x] == a[x])
-    assert k.extend("equal", same, x).goal.eq(z3.Store(a, 0, a[0]) == a)
+    same = k.prove("same", Store(a, 0, a[0])[x] == a[x])
+    assert k.extend("equal", same, x).goal.eq(Store(a, 0, a[0]) == a)
 
 
 def test_an_index_that_a_premise_mentions_is_not_arbitrary(k, x, arrays):
     a, _ = arrays
-    at_zero = k.prove("at_zero", z3.Store(a, 1, 5)[x] == a[x], given=[x == 0])
+    at_zero = k.prove("at_zero", Store(a, 1, 5)[x] == a[x], given=[x == 0])
     with pytest.raises(KernelError, match="not arbitrary"):
         k.extend("no", at_zero, x)
     y = k.integers("y")
@@ -261,7 +275,7 @@ def test_an_index_that_a_premise_mentions_is_not_arbitrary(k, x, arrays):
 def test_an_index_in_the_arrays_is_not_arbitrary(k, x, arrays):
     a, _ = arrays
     y = k.integers("y")
-    moving = k.prove("moving", z3.Store(a, x + 1, y)[x] == a[x])
+    moving = k.prove("moving", Store(a, x + 1, y)[x] == a[x])
     with pytest.raises(KernelError, match="not arbitrary"):
         k.extend("no", moving, x)
 
@@ -272,7 +286,7 @@ def test_an_index_that_a_hypothesis_fixes_is_not_arbitrary(k, x, arrays):
     with pytest.raises(KernelError, match="fixed by the hypothesis"):
         k.extend("no", here, x)
     is_zero = k.suppose("x_is_zero", [], x == 0)
-    hidden = k.prove("hidden", z3.Store(a, 1, 5)[x] == a[x], uses=[is_zero])
+    hidden = k.prove("hidden", Store(a, 1, 5)[x] == a[x], uses=[is_zero])
     with pytest.raises(KernelError, match="fixed by the hypothesis"):
         k.extend("no", hidden, x)
 
@@ -280,10 +294,10 @@ def test_an_index_that_a_hypothesis_fixes_is_not_arbitrary(k, x, arrays):
 def test_an_index_is_a_variable(k, x, arrays):
     a, _ = arrays
     c = k.fixed("c", INT)
-    at_zero = k.prove("at_zero", z3.Store(a, 1, 5)[0] == a[0])
+    at_zero = k.prove("at_zero", Store(a, 1, 5)[0] == a[0])
     with pytest.raises(KernelError, match="not a variable"):
-        k.extend("no", at_zero, z3.IntVal(0))
-    fixed = k.prove("fixed", z3.Store(a, c, a[c])[c] == a[c])
+        k.extend("no", at_zero, IntVal(0))
+    fixed = k.prove("fixed", Store(a, c, a[c])[c] == a[c])
     with pytest.raises(KernelError, match="not a variable"):
         k.extend("no", fixed, c)
 
@@ -295,7 +309,7 @@ def test_only_an_equation_of_two_elements_extends(k, x, arrays):
         "inequality": a[x] <= a[x],
         "other_index": a[y] == a[y],
         "sum": a[x] + 0 == a[x] + 0,
-        "conjunction": z3.And(a[x] == a[x], b[x] == b[x]),
+        "conjunction": And(a[x] == a[x], b[x] == b[x]),
         "shifted": a[x + 1] == a[x + 1],
         "number": x == x,
     }

@@ -13,9 +13,21 @@ from hypothesis import strategies as st
 
 from proofs.registry import ROOT
 from proofs.trusted.kernel import Kernel, KernelError
+from proofs.trusted.terms import (
+    And,
+    BoolSort,
+    BoolVal,
+    Implies,
+    IntSort,
+    IntVal,
+    Not,
+    Or,
+    RealSort,
+    RealVal,
+)
 
-INT, REAL, BOOL = z3.IntSort(), z3.RealSort(), z3.BoolSort()
-FALSE = z3.BoolVal(False)
+INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
+FALSE = BoolVal(False)
 refused = pytest.raises(KernelError)
 
 
@@ -29,15 +41,15 @@ def test_the_refusals_do_not_depend_on_python_assertions():
 
         if __debug__:
             sys.exit("assertions are on")
-        INT, FALSE = z3.IntSort(), z3.BoolVal(False)
+        INT, FALSE = IntSort(), BoolVal(False)
         k = Kernel("attack")
         x, y = k.integers("x y")
         t = k.prove("t", x <= 5, given=[x < 5])
         h = k.suppose("h", [], y == 0)
         r = k.refute("r", x == 0, [x], lambda x: x == 0)
-        a = k.constant("a", z3.ArraySort(INT, INT))
-        p = k.prove("p", z3.Store(a, 1, 5)[x] == a[x], given=[x == 0])
-        f = z3.Function("f", INT, INT)
+        a = k.constant("a", ArraySort(INT, INT))
+        p = k.prove("p", Store(a, 1, 5)[x] == a[x], given=[x == 0])
+        f = Function("f", INT, INT)
         other = Kernel("other")
         before = len(k.theorems)
         attacks = [
@@ -50,19 +62,19 @@ def test_the_refusals_do_not_depend_on_python_assertions():
             lambda: k.prove("no", FALSE, uses=[object.__new__(Theorem)]),
             lambda: k.prove("no", FALSE, uses=[r]),
             lambda: other.prove("no", FALSE, uses=[t]),
-            lambda: k.prove("no", z3.Int("zz") == z3.Int("zz")),
+            lambda: k.prove("no", Int("zz") == Int("zz")),
             lambda: k.prove("t", x == x),
             lambda: k.induct("no", x, x >= 1),
             lambda: k.induct("no", x, x <= 3),
             lambda: k.induct("no", x, x == 0, at=[{"x": x + 1}]),
             lambda: k.induct("no", y, y == 0, base=[h], step=[h]),
             lambda: h.at(y=1),
-            lambda: t.at(x=z3.RealVal(1)),
+            lambda: t.at(x=RealVal(1)),
             lambda: t.at(zz=1),
             lambda: k.extend("no", p, x),
             lambda: k.define("f", [x], f(x) + 1),
             lambda: k.define("g", [x], x + y),
-            lambda: k.recursion("f", [], x, z3.IntVal(0), lambda previous: f(x + 1) + 1),
+            lambda: k.recursion("f", [], x, IntVal(0), lambda previous: f(x + 1) + 1),
             lambda: k.constant("x", INT),
             lambda: k.constant("needs quotes", INT),
             lambda: k.axiom("no", Assumption("linearity", "", lambda: FALSE), []),
@@ -95,7 +107,7 @@ def test_exported_text_stands_alone_and_gives_its_expected_answer(k):
     n, m = k.integers("n m")
     q = k.reals("q")
     f = k.function("f", INT, REAL)
-    total, start, following = k.recursion("total", [], n, z3.RealVal(0), lambda p: p() + f(n))
+    total, start, following = k.recursion("total", [], n, RealVal(0), lambda p: p() + f(n))
     k.prove("t", total(1) == f(0), uses=[start, following.at(n=0)])
     k.prove("squares", q * q >= 0)
     k.induct("i", n, total(n) == total(n), base=[start], step=[following])
@@ -121,9 +133,9 @@ RELATIONS = {
     ">": operator.gt,
 }
 CONNECTIVES = {
-    "and": (z3.And, lambda p, q: p and q),
-    "or": (z3.Or, lambda p, q: p or q),
-    "implies": (z3.Implies, lambda p, q: not p or q),
+    "and": (And, lambda p, q: p and q),
+    "or": (Or, lambda p, q: p or q),
+    "implies": (Implies, lambda p, q: not p or q),
 }
 
 terms = st.recursive(
@@ -169,7 +181,7 @@ def term_of(term, at):
     if isinstance(term, str):
         return at[term]
     if isinstance(term, int):
-        return z3.IntVal(term)
+        return IntVal(term)
     operation, left, right = term
     left, right = term_of(left, at), term_of(right, at)
     if operation in OPERATIONS:
@@ -180,7 +192,7 @@ def term_of(term, at):
 def formula_of(formula, at):
     head, *rest = formula
     if head == "not":
-        return z3.Not(formula_of(rest[0], at))
+        return Not(formula_of(rest[0], at))
     if head in CONNECTIVES:
         return CONNECTIVES[head][0](formula_of(rest[0], at), formula_of(rest[1], at))
     return RELATIONS[head](term_of(rest[0], at), term_of(rest[1], at))

@@ -24,6 +24,7 @@ from proofs.checking.symbolic_schedule import (
     WRONG_MOMENT,
 )
 from proofs.trusted.kernel import Kernel
+from proofs.trusted.terms import Distinct, IntVal, Or
 from spec.checking.words import Symbol
 from spec.derivation.derive import derive
 from spec.devices.operators import KEEP, OTHER
@@ -173,13 +174,13 @@ def _same_as_recursion(l, run, before, line, first, known):
         ]
     gradient = Symbol("gradient", NOW, 0)
     names = {
-        gradient: l.contribution(z3.IntVal(T)),
+        gradient: l.contribution(IntVal(T)),
         Symbol("weight", NOW + 1): l.named(WEIGHT, NOW + 1, 0),
         Symbol("moment", NOW + 1): l.named(MOMENT, NOW + 1, 0),
         Symbol("wrong", 0, T, "weight"): l.named(WRONG, T, 0),
         Symbol("wrong", 0, T, "moment"): l.named(WRONG_MOMENT, T, 0),
     }
-    facts.append(z3.Distinct(*names.values()))
+    facts.append(Distinct(*names.values()))
     if line.kind in KINDS:
         names = {gradient: names[gradient]}
     if line.kind == lines.BACKWARD.name:
@@ -194,9 +195,9 @@ def _same_as_recursion(l, run, before, line, first, known):
 
         def term(place, t, o, s=s):
             return (
-                l.coefficient(z3.IntVal(o), place, s, first, t)
+                l.coefficient(IntVal(o), place, s, first, t)
                 if known
-                else l.unknown(z3.IntVal(o), place, first, t)
+                else l.unknown(IntVal(o), place, first, t)
             )
 
         told = [term(place, T, o) == value for (place, o), value in values.items()]
@@ -219,7 +220,7 @@ def _same_as_recursion(l, run, before, line, first, known):
         solver = z3.Solver()
         solver.add(*facts, *told)
         assert solver.check() == z3.sat
-        solver.add(z3.Or(*wrong))
+        solver.add(Or(*wrong))
         assert solver.check() == z3.unsat, (symbol, first)
 
 

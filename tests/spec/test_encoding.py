@@ -3,6 +3,8 @@
 import z3
 
 from proofs.tools import encoding
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import Const
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.devices.collectives import COLLECTIVES
@@ -10,7 +12,7 @@ from spec.models.states import State
 from spec.plans.modes import Mode
 from spec.plans.placement import BATCH
 
-STATES = [z3.Const(state.value, encoding.ModeSort) for state in State]
+STATES = [Const(state.value, encoding.ModeSort) for state in State]
 
 
 def chosen(modes):
@@ -21,7 +23,7 @@ def test_realisable_is_the_verdict_for_each_of_the_625_placements():
     constraint = encoding.realisable(STATES)
     for modes, placement in encoding.placements().items():
         pairs = [(t, encoding.MODES[m]) for t, m in zip(STATES, modes, strict=True)]
-        value = z3.simplify(z3.substitute(constraint, *pairs))
+        value = z3.simplify(substitute(constraint, *pairs))
         assert z3.is_true(value) == check(derive(placement), {BATCH: 5}).accepted
 
 
@@ -34,11 +36,11 @@ def test_one_query_finds_a_realisable_placement_and_none_with_sharded_parameters
 
 
 def test_layouts_of_collectives_are_encoded():
-    term = z3.Const("c", encoding.CollectiveSort)
+    term = Const("c", encoding.CollectiveSort)
     for name, collective in COLLECTIVES.items():
         for side in ("before", "after"):
             pair = (term, encoding.COLLECTIVE_TERMS[name])
-            value = z3.simplify(z3.substitute(encoding.layout(term, side), pair))
+            value = z3.simplify(substitute(encoding.layout(term, side), pair))
             assert value.eq(encoding.LAYOUTS[getattr(collective, side)])
 
 

@@ -13,6 +13,7 @@ from proofs.checking.lines import FIRST, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN
 from proofs.checking.operation_lines import NotCovered, Places
 from proofs.checking.symbolic_checker import by_place
 from proofs.checking.symbolic_schedule import PLACES
+from proofs.trusted.terms import Implies, RealVal
 from spec.checking.forms import LACKING, Forms, OtherElements, Rejected
 from spec.checking.verdict import SETTLED_WITHIN, check, require_agreed
 from spec.checking.words import Symbol
@@ -52,7 +53,7 @@ def compared(need, n, first, symbol, amounts):
 @cache
 def only_at(place, first, n):
     """The numbers by which the proof writes what devices at a place have."""
-    found = by_place(lambda p: z3.RealVal(int(PLACES[place] == p)), first)
+    found = by_place(lambda p: RealVal(int(PLACES[place] == p)), first)
     return [Fraction(str(z3.simplify(amount))) for amount in found]
 
 
@@ -123,7 +124,7 @@ class LineRun:
         found = {}
         for p, same in equal.items():
             seen = checker.sees(of_unknown, p)
-            known = all(said(z3.Implies(there, amount == 0)) for there, amount in seen)
+            known = all(said(Implies(there, amount == 0)) for there, amount in seen)
             found[p] = same and (known or (need.of_slices and p != OWNER)), known
         return found
 
