@@ -261,16 +261,12 @@ class Kernel(SetOnce):
                 raise KernelError(f"{name}: the induction hypothesis is about {index} alone")
             hypothesis.append(self._substituted(claim, terms, under))
         zero, following = ((index, IntVal(0)),), ((index, index + 1),)
-        at_zero = [substitute(g, *zero) for g in given]
+        of_base = [*facts[0], *(substitute(g, *zero) for g in given)]
         after = [index >= 0, *hypothesis, *(substitute(g, *following) for g in given)]
-        asked = (
-            self._ask(f"{name}_base", "induction base", [*facts[0], *at_zero], substitute(goal, *zero))[
-                0
-            ],
-            self._ask(
-                f"{name}_step", "induction step", [*facts[1], *after], substitute(goal, *following)
-            )[0],
-        )
+        reached, next_ = substitute(goal, *zero), substitute(goal, *following)
+        base_asked, _ = self._ask(f"{name}_base", "induction base", of_base, reached)
+        step_asked, _ = self._ask(f"{name}_step", "induction step", [*facts[1], *after], next_)
+        asked = base_asked, step_asked
         return self._issue(
             name,
             "induction",
