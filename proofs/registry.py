@@ -87,27 +87,59 @@ class Result:
         found = ((t.name, t.counterexample) for t in self.theorems)
         return {name: dict(values) for name, values in found if values is not None}
 
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it, without the theorems."""
+        return Outcome(
+            self.claim,
+            self.verdict,
+            len(self.obligations),
+            round(self.seconds, 6),
+            self.axioms,
+            self.hypotheses,
+            self.counterexamples,
+            self.failure,
+        )
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a claim, as plain values."""
+
+    claim: Claim
+    verdict: str
+    obligations: int
+    seconds: float
+    axioms: list[str]
+    hypotheses: list[str]
+    counterexample: dict[str, dict[str, str]]
+    failure: str = ""
+
+    @property
+    def as_expected(self) -> bool:
+        return self.verdict == self.claim.expected
+
     def json(self) -> dict[str, Any]:
         """The claim's entry of the report."""
+        claim = self.claim
         entry: dict[str, Any] = {
-            "id": self.claim.id,
-            "area": self.claim.area,
-            "statement": self.claim.statement,
-            "formula": self.claim.formula,
-            "caveat": self.claim.caveat,
-            "scope": list(self.claim.scope),
-            "checked": list(self.claim.checked),
-            "expected": self.claim.expected,
+            "id": claim.id,
+            "area": claim.area,
+            "statement": claim.statement,
+            "formula": claim.formula,
+            "caveat": claim.caveat,
+            "scope": list(claim.scope),
+            "checked": list(claim.checked),
+            "expected": claim.expected,
             "verdict": self.verdict,
-            "obligations": len(self.obligations),
-            "seconds": round(self.seconds, 6),
+            "obligations": self.obligations,
+            "seconds": self.seconds,
             "axioms": self.axioms,
             "hypotheses": self.hypotheses,
         }
-        if self.counterexamples:
-            entry["counterexample"] = self.counterexamples
-        if self.failure:
-            entry["failure"] = self.failure
+        for name in ("counterexample", "failure"):
+            if getattr(self, name):
+                entry[name] = getattr(self, name)
         return entry
 
 
@@ -233,11 +265,12 @@ def _require_proved(kernel: Kernel, theorems: Sequence[Theorem]) -> None:
             raise KernelError(f"{kernel.claim}: {theorem.name} is a {theorem.rule}, not proved here")
 
 
-def report(results: Sequence[Result], seconds: float) -> dict[str, Any]:
-    """The machine-readable report."""
+def report(outcomes: Sequence[Outcome], seconds: float, remembered: int = 0) -> dict[str, Any]:
+    """The machine-readable report; `remembered`: how many outcomes are those of an earlier run."""
     return {
         "version": VERSION,
-        "claims": [result.json() for result in results],
+        "claims": [outcome.json() for outcome in outcomes],
+        "remembered": remembered,
         "solver": {
             "name": "z3",
             "version": SOLVER,

@@ -14,6 +14,7 @@ from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.parts import symbols
 from proofs.trusted.theorem import read
 from psem_model.audit.formulas import implication, in_general, parts, statement
+from psem_model.audit.notes import annotated
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted
 from psem_model.text.figures import counted
 from psem_model.text.lines import width, wrapped
@@ -194,7 +195,7 @@ def json_of(result: Result) -> dict[str, Any]:
         for part in _assumed(result, kind)
     ]
     return {
-        **result.json(),
+        **result.outcome.json(),
         "theorems": [_theorem(theorem) for theorem in result.theorems],
         "assumed": assumed,
         "made_from": [_theorem(theorem) for theorem in result.listed],
@@ -235,10 +236,12 @@ def smt_of(result: Result, name: str) -> str:
 
     Raises BadInput, with the nearest name.
     """
-    found = {name_of(theorem, o): o for theorem in result.listed for o in theorem.obligations}
+    found = {
+        name_of(theorem, o): (theorem, o) for theorem in result.listed for o in theorem.obligations
+    }
     if not found:
         raise BadInput(f"{result.claim.id} has no obligations: {result.failure}")
-    meant = [known for known, o in found.items() if name in (known, o.name)]
+    meant = [known for known, (_, o) in found.items() if name in (known, o.name)]
     if len(meant) > 1:
         raise BadInput(
             f"obligation of {result.claim.id}: given {quoted(name)}, which {len(meant)} are called; "
@@ -250,4 +253,4 @@ def smt_of(result: Result, name: str) -> str:
             f"obligation of {result.claim.id}: given {quoted(name)}; expected one that "
             f"`psem explain {result.claim.id} --tree` lists{near}"
         )
-    return found[meant[0]].text.rstrip()
+    return annotated(*found[meant[0]]).rstrip()

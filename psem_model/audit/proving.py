@@ -7,13 +7,16 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from multiprocessing import get_all_start_methods, get_context
 
 import click
 
-from proofs.registry import Claim, Result, areas, claims, prove, registration, report
+from proofs.registry import Claim, Outcome, Result, areas, claims, prove, registration, report
+from proofs.trusted.oracle import VERSION
+from psem_model.audit.remembered import recalled, remember
 from psem_model.reading.claims import named
 from psem_model.text import places
 from psem_model.text.figures import counted
@@ -25,28 +28,77 @@ REPORT = "report.json"
 CLEAR = "\r\033[K"  # of the terminal's line: the bar
 
 
-def run(ids: Sequence[str], as_json: bool) -> int:
-    """Prove the selected claims and print them; 0 if every verdict is the expected one."""
+def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) -> int:
+    """Prove the selected claims and print them; 0 if every verdict is the expected one.
+
+    `jobs`: in so many processes. `cached`: what is remembered of these sources is not proved again.
+    """
     selected = named(ids)
     whole = len(selected) == len(claims())
     if whole:
         require_writable(places.BUILD, REPORT)
     start = time.perf_counter()
-    with uncollected(), interruptible() as check:
-        results = list(_each(selected, check, (lambda _: None) if as_json else printer()))
-    document = report(results, time.perf_counter() - start)
+    known = recalled(selected) if cached else {}
+    show = (lambda _: None) if as_json else printer()
+    with ExitStack() as stack:
+        check = stack.enter_context(interruptible())
+        left = [claim for claim in selected if claim.id not in known]
+        executor = (
+            stack.enter_context(processes(min(jobs, len(left)))) if jobs > 1 < len(left) else None
+        )
+        outcomes = list(_each(selected, known, executor, check, show))
+    document = report(outcomes, time.perf_counter() - start, len(known))
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
         click.echo()
-        for line in totals(results, document["seconds"]):
+        for line in totals(outcomes, document["seconds"], len(known)):
             click.echo(line)
+    if cached and len(known) < len(selected):
+        remember(outcomes)
     if whole:
         write_atomically(places.BUILD / REPORT, json.dumps(document, indent=2) + "\n")
-    unfit = registration() if whole else []
+    unfit = registration() if whole and len(known) < len(selected) else []
     for each in unfit:
         click.echo(f"psem: {each}", err=True)
-    return 0 if all(result.as_expected for result in results) and not unfit else 1
+    return 0 if all(outcome.as_expected for outcome in outcomes) and not unfit else 1
+
+
+@contextmanager
+def processes(jobs: int) -> Iterator[Executor]:
+    """Processes that prove claims. An interrupt is this one's: they end with it."""
+    method = "fork" if "fork" in get_all_start_methods() else "spawn"
+    context = get_context(method)
+    pool = ProcessPoolExecutor(
+        jobs, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
+    )
+    try:
+        yield pool
+    except BaseException:
+        for process in [*pool._processes.values()]:
+            process.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def outcome_of(claim: Claim) -> Outcome:
+    """Prove one claim: what any `concurrent.futures.Executor` can be asked to do."""
+    with uncollected():
+        return prove(claim).outcome
+
+
+def outcomes(selected: Sequence[Claim], executor: Executor | None = None) -> Iterator[Outcome]:
+    """What comes of claims, in their order: proved here, or by an executor's workers.
+
+    The last are begun first: later claims are mostly larger.
+    """
+    if executor is None:
+        yield from map(outcome_of, selected)
+        return
+    futures = {claim.id: executor.submit(outcome_of, claim) for claim in reversed(selected)}
+    for claim in selected:
+        yield futures[claim.id].result()
 
 
 @contextmanager
@@ -90,26 +142,31 @@ def proved(claim: Claim) -> Result:
 
 
 def _each(
-    selected: Sequence[Claim], check: Callable[[], None], show: Callable[[Result], None]
-) -> Iterator[Result]:
-    """Results one by one, each shown when it is there; below them a bar, on a terminal."""
+    selected: Sequence[Claim],
+    known: Mapping[str, Outcome],
+    executor: Executor | None,
+    check: Callable[[], None],
+    show: Callable[[Outcome], None],
+) -> Iterator[Outcome]:
+    """Outcomes one by one, each shown when it is there; below them a bar, on a terminal."""
+    left = outcomes([claim for claim in selected if claim.id not in known], executor)
     with ticker("proving", len(selected), patience=0) as tell:
         for done, claim in enumerate(selected, 1):
             tell(done - 1)
-            result = prove(claim)
+            outcome = known.get(claim.id) or next(left)
             check()
             if sys.stderr.isatty():
                 click.echo(CLEAR, nl=False, err=True)
-            show(result)
-            yield result
+            show(outcome)
+            yield outcome
 
 
-def printer() -> Callable[[Result], None]:
-    """Prints results as they come, with a heading where an area of claims begins."""
+def printer() -> Callable[[Outcome], None]:
+    """Prints outcomes as they come, with a heading where an area of claims begins."""
     known = areas()
     before: list[str] = []
 
-    def show(result: Result) -> None:
+    def show(result: Outcome) -> None:
         area = result.claim.area
         if before[-1:] != [area]:
             if before:
@@ -123,7 +180,7 @@ def printer() -> Callable[[Result], None]:
     return show
 
 
-def lines_of(result: Result) -> list[str]:
+def lines_of(result: Outcome) -> list[str]:
     """What is printed of one claim."""
     claim = result.claim
     verdict = result.verdict if result.as_expected else f"{result.verdict.upper()}!"
@@ -131,7 +188,7 @@ def lines_of(result: Result) -> list[str]:
         verdict = "refuted as expected"
     row = (
         f"{claim.id:<3} {verdict:<19} {_number(result.obligations, 'obligation', 's'):<16} "
-        f"{result.seconds * 1e3:>6.0f} ms {_number(result.hypotheses, 'hypothes', 'es', 'is')}"
+        f"{result.seconds * 1e3:>6.0f} ms {_number(len(result.hypotheses), 'hypothes', 'es', 'is')}"
     )
     lines = [row] if len(row) <= width() else wrapped(" ".join(row.split()), "", "    ")
     lines += wrapped(f"{claim.statement} [axioms: {', '.join(result.axioms) or 'none'}]", "    ")
@@ -141,20 +198,23 @@ def lines_of(result: Result) -> list[str]:
     return [*lines, *wrapped(result.failure, "    ")]
 
 
-def _number(of: Sequence[Any], what: str, many: str, one: str = "") -> str:
-    return f"{len(of):>4} {what}{one if len(of) == 1 else many}"
+def _number(of: int, what: str, many: str, one: str = "") -> str:
+    return f"{of:>4} {what}{one if of == 1 else many}"
 
 
-def totals(results: Sequence[Result], seconds: float) -> list[str]:
+def totals(outcomes: Sequence[Outcome], seconds: float, remembered: int = 0) -> list[str]:
     """The closing lines."""
-    import z3
-
-    wrong = [r.claim.id for r in results if not r.as_expected]
-    count = sum(len(r.obligations) for r in results)
+    wrong = [r.claim.id for r in outcomes if not r.as_expected]
+    count = sum(r.obligations for r in outcomes)
     lines = wrapped(
-        f"{counted(len(results), 'claim')}: {sum(r.verdict == 'proved' for r in results)} proved, "
-        f"{sum(r.verdict == 'refuted' for r in results)} refuted; {counted(count, 'obligation')} in "
-        f"{seconds:.1f} s; z3 {z3.get_version_string()}"
+        f"{counted(len(outcomes), 'claim')}: {sum(r.verdict == 'proved' for r in outcomes)} proved, "
+        f"{sum(r.verdict == 'refuted' for r in outcomes)} refuted; {counted(count, 'obligation')} in "
+        f"{seconds:.1f} s; z3 {VERSION}"
     )
+    if remembered:
+        which = "all" if remembered == len(outcomes) else f"{remembered:,}"
+        lines += wrapped(
+            f"{which} of them remembered, of the same sources and solver: --no-cache proves them again"
+        )
     said = f"NOT as expected: {', '.join(wrong)}" if wrong else "every verdict is the expected one"
     return [*lines, *wrapped(said)]

@@ -18,6 +18,7 @@ from typing import Any
 
 from proofs.registry import Claim, Result, prove
 from proofs.registry import select as chosen
+from psem_model.audit.notes import annotated
 from psem_model.audit.processes import end, program, started
 
 SEEDS = ("1", "2")
@@ -54,7 +55,7 @@ def entry(result: Result, asks: bool) -> dict[str, Any]:
                     "seconds": obligation.seconds,
                     "resources": obligation.resources,
                     "values": None if theorem.counterexample is None else dict(theorem.counterexample),
-                    "text": _titled(claim, theorem.name, obligation) + obligation.text,
+                    "text": _titled(claim, theorem.name, obligation) + annotated(theorem, obligation),
                 }
             )
     if asks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,8 +16,17 @@ from psem_model.text.report import Report
 
 
 @click.command(cls=Command, examples=["psem prove", "psem prove C1 E2"])
-@options(CLAIMS, JSON)
-def prove(ids: Sequence[str], as_json: bool) -> None:
+@options(CLAIMS)
+@option(
+    OUTPUT,
+    "--jobs",
+    type=click.IntRange(1, 256),
+    metavar="NUMBER",
+    help="In so many processes; by default, one for each core.",
+)
+@option(OUTPUT, "--no-cache", is_flag=True, help="Prove again what is remembered of the same sources.")
+@JSON
+def prove(ids: Sequence[str], jobs: int | None, no_cache: bool, as_json: bool) -> None:
     """Prove claims (all, or those named), by area.
 
     Of each: the verdict, how many obligations the solver decided and how many hypotheses its theorems
@@ -24,7 +34,7 @@ def prove(ids: Sequence[str], as_json: bool) -> None:
     """
     from psem_model.audit.proving import run
 
-    sys.exit(run(ids, as_json))
+    sys.exit(run(ids, as_json, jobs or os.cpu_count() or 1, not no_cache))
 
 
 @click.command(

@@ -6,13 +6,12 @@ import time
 from fractions import Fraction
 
 import pytest
-import z3
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proofs.trusted import smtlib
 from proofs.trusted.parts import substitute
-from proofs.trusted.smtlib import standalone_text
-from proofs.trusted.terms import Float64, FPVal, If, Not, Or, RealVal
+from proofs.trusted.terms import TRUE, Const, Float64, FPVal, If, Not, Or, Real, RealVal, fp
 from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.cvc5_solver import answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
@@ -92,7 +91,7 @@ def test_a_text_that_is_no_obligation_is_no_answer(tmp_path, text):
 
 
 # ---------------------------------------------------------------------------------- evaluation
-A, B = z3.Reals("a b")
+A, B = Real("a"), Real("b")
 NUMBERS = st.fractions(max_denominator=50)
 TERMS = st.recursive(
     st.sampled_from([A, B]) | NUMBERS.map(lambda x: RealVal(str(x))),
@@ -110,8 +109,8 @@ TERMS = st.recursive(
 def test_evaluation_without_a_solver_agrees_with_substitution_in_one(left, right, a, b):
     values = [(A, RealVal(str(a))), (B, RealVal(str(b)))]
     for formula in (left == right, left < right, Or(left >= right, Not(left == A))):
-        text = standalone_text([formula])
-        said = z3.is_true(z3.simplify(substitute(formula, *values)))
+        text = smtlib.text([formula])
+        said = substitute(formula, *values) is TRUE
         assert holds(text, {"a": str(a), "b": str(b)}) == said
 
 
@@ -121,11 +120,11 @@ LITERALS = st.floats(allow_nan=False, allow_infinity=False).filter(bool)
 
 @given(a=LITERALS, b=st.floats(allow_nan=False))
 def test_floating_point_literals_are_read_bit_for_bit(a, b):
-    g = z3.FP("g", Float64())
-    formula = z3.fpEQ(z3.fpAdd(z3.RNE(), FPVal(a, Float64()), g), g)
-    text = standalone_text([formula])
+    g = Const("g", Float64())
+    formula = fp("fp.eq", fp("fp.add", FPVal(a), g), g)
+    text = smtlib.text([formula])
     assert holds(text, {"g": repr(b)}) == (a + b == b)
-    assert holds(standalone_text([FPVal(a, Float64()) > g]), {"g": repr(b)}) == (a > b)
+    assert holds(smtlib.text([fp("fp.gt", FPVal(a), g)]), {"g": repr(b)}) == (a > b)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_floating_point_literals_are_read_bit_for_bit(a, b):
 )
 def test_what_cannot_be_evaluated_is_said_so(asserted):
     with pytest.raises(CannotEvaluate):
-        declared = "(declare-fun x () Int)(declare-fun f () (_ FloatingPoint 11 53))"
+        declared = "(declare-fun x () Int)(declare-fun f () Float64)"
         holds(f"{declared}(assert {asserted})", {"x": "1", "f": "1"})
 
 

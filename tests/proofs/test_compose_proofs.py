@@ -125,7 +125,7 @@ def test_what_composes_is_what_sufficiency_supposes():
     supposed = r.suppose_integrity(), r.suppose_agreement(), r.suppose_freshness()
     for has, needs in zip(K3(Kernel("K3")), supposed, strict=True):
         assert not has.given
-        assert has.goal.eq(needs.goal)
+        assert has.goal is needs.goal
 
 
 def counted_twice(value, axis, n, total):

@@ -1,8 +1,8 @@
 """Certificates with a step that breaks its rule: the checker names it, and checks nothing."""
 
 import pytest
-import z3
 
+from proofs.trusted.terms import ArraySort, Implies, IntSort
 from psem_check.check import check
 from psem_check.printing import lines_of
 from psem_check.terms import Rejected
@@ -12,7 +12,7 @@ from tests.support.certificates import changed, made, opened
 def proof(k):
     """All rules: n <= total(n) <= twice(n), for a total made by recursion."""
     n, m, x = k.integers("n m x")
-    start = k.fixed("start", z3.IntSort())
+    start = k.fixed("start", IntSort())
     least = k.suppose("start_is_positive", [], start >= 1)
     given = k.suppose("x_is_positive", [], x >= 1)
     total, at_zero, then = k.recursion("total", [m], n, start, lambda before: before(m) + 1)
@@ -255,10 +255,10 @@ def test_words_of_a_certificate_stay_in_their_line(document):
 def arrays(k):
     """Arrays of zeros are equal, and an integer times itself can be itself."""
     i, y = k.integers("i y")
-    a, b = (k.fixed(name, z3.ArraySort(z3.IntSort(), z3.IntSort())) for name in "ab")
+    a, b = (k.fixed(name, ArraySort(IntSort(), IntSort())) for name in "ab")
     zeros = [k.suppose(f"{array}_is_zero", [i], array[i] == 0) for array in (a, b)]
     alike = k.prove("they_agree", a[i] == b[i], uses=zeros)
-    other = k.prove("they_agree_at", z3.Implies(i == y, a[i] == b[i]), uses=zeros)
+    other = k.prove("they_agree_at", Implies(i == y, a[i] == b[i]), uses=zeros)
     refuted = k.refute("squares_differ", y * y != y, [y], lambda y: y * y != y)
     assert other
     return (k.extend("they_are_equal", alike, i), refuted)

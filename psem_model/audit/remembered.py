@@ -1,0 +1,74 @@
+"""Outcomes of claims, kept from one run to the next: the same sources and solver give them again.
+
+Only `psem prove` reads them; audits and certificates prove everything. Of an entry that is damaged, or
+of other sources, nothing is believed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from proofs.registry import Claim, Outcome
+from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, VERSION
+from psem_model.text import places
+from psem_model.text.files import write_atomically
+
+NAME = "remembered.json"
+SOURCES = ("spec", "proofs")
+
+
+@cache
+def key() -> str:
+    """What outcomes depend on: every file of spec/ and proofs/, the solver and its options, Python."""
+    found = hashlib.sha256(repr((VERSION, RESOURCE_LIMIT, SEED, platform.python_version())).encode())
+    for folder in SOURCES:
+        for path in sorted((places.PACKAGES / folder).rglob("*")):
+            if path.suffix in (".py", ".toml"):
+                data = path.read_bytes()
+                found.update(f"{path.relative_to(places.PACKAGES)} {len(data)} ".encode() + data)
+    return found.hexdigest()
+
+
+def recalled(selected: Iterable[Claim]) -> dict[str, Outcome]:
+    """By claim, the outcomes that are known of these sources."""
+    known = _read(places.BUILD / NAME)
+    return {claim.id: _outcome(claim, known[claim.id]) for claim in selected if claim.id in known}
+
+
+def remember(outcomes: Iterable[Outcome]) -> None:
+    """Keep the outcomes that are as expected, beside those that are known of these sources."""
+    kept = {o.claim.id: _entry(o) for o in outcomes if o.as_expected}
+    path = places.BUILD / NAME
+    claims = {**_read(path), **kept}
+    document = {"key": key(), "claims": claims, "digest": _digest(claims)}
+    write_atomically(path, json.dumps(document, indent=1) + "\n")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The entries of a file, if it is whole and of these sources."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        claims = document["claims"]
+        whole = document["digest"] == _digest(claims) and document["key"] == key()
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return dict(claims) if whole else {}
+
+
+def _digest(claims: Any) -> str:
+    return hashlib.sha256(json.dumps([key(), claims], sort_keys=True).encode()).hexdigest()
+
+
+def _entry(outcome: Outcome) -> dict[str, Any]:
+    return {name: value for name, value in asdict(outcome).items() if name != "claim"}
+
+
+def _outcome(claim: Claim, entry: dict[str, Any]) -> Outcome:
+    return Outcome(claim, **{f.name: entry[f.name] for f in fields(Outcome) if f.name != "claim"})
