@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from hypothesis import settings
@@ -12,6 +13,8 @@ from psem_model.commands.cli import main
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("ci")
+os.environ["PSEM_JOBS"] = "1"  # what a test replaces is replaced in this process
+os.environ["PSEM_NO_CACHE"] = "1"
 
 
 @pytest.fixture

@@ -236,9 +236,8 @@ def smt_of(result: Result, name: str) -> str:
 
     Raises BadInput, with the nearest name.
     """
-    found = {
-        name_of(theorem, o): (theorem, o) for theorem in result.listed for o in theorem.obligations
-    }
+    asked = [(theorem, o) for theorem in result.listed for o in theorem.obligations]
+    found = {name_of(*each): each for each in asked}
     if not found:
         raise BadInput(f"{result.claim.id} has no obligations: {result.failure}")
     meant = [known for known, (_, o) in found.items() if name in (known, o.name)]

@@ -43,9 +43,8 @@ def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) 
     with ExitStack() as stack:
         check = stack.enter_context(interruptible())
         left = [claim for claim in selected if claim.id not in known]
-        executor = (
-            stack.enter_context(processes(min(jobs, len(left)))) if jobs > 1 < len(left) else None
-        )
+        jobs = min(jobs, len(left))
+        executor = stack.enter_context(processes(jobs)) if jobs > 1 else None
         outcomes = list(_each(selected, known, executor, check, show))
     document = report(outcomes, time.perf_counter() - start, len(known))
     if as_json:
@@ -67,11 +66,9 @@ def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) 
 @contextmanager
 def processes(jobs: int) -> Iterator[Executor]:
     """Processes that prove claims. An interrupt is this one's: they end with it."""
-    method = "fork" if "fork" in get_all_start_methods() else "spawn"
-    context = get_context(method)
-    pool = ProcessPoolExecutor(
-        jobs, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
-    )
+    context = get_context("fork" if "fork" in get_all_start_methods() else "spawn")
+    ignore = (signal.SIGINT, signal.SIG_IGN)
+    pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=ignore)
     try:
         yield pool
     except BaseException:

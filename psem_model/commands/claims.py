@@ -22,9 +22,16 @@ from psem_model.text.report import Report
     "--jobs",
     type=click.IntRange(1, 256),
     metavar="NUMBER",
+    envvar="PSEM_JOBS",
     help="In so many processes; by default, one for each core.",
 )
-@option(OUTPUT, "--no-cache", is_flag=True, help="Prove again what is remembered of the same sources.")
+@option(
+    OUTPUT,
+    "--no-cache",
+    is_flag=True,
+    envvar="PSEM_NO_CACHE",
+    help="Prove again what is remembered of the same sources.",
+)
 @JSON
 def prove(ids: Sequence[str], jobs: int | None, no_cache: bool, as_json: bool) -> None:
     """Prove claims (all, or those named), by area.

@@ -1,0 +1,115 @@
+"""Outcomes that are remembered, and claims proved in several processes."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from proofs.registry import select
+from psem_model.audit import proving, remembered
+from psem_model.text import places
+
+IDS = ("S1", "M8", "R4")
+
+
+@pytest.fixture
+def prove(psem, monkeypatch, tmp_path):
+    """prove(...) -> the report of claims, with a memory of their own; which were proved."""
+    monkeypatch.setattr(places, "BUILD", tmp_path)
+    monkeypatch.delenv("PSEM_NO_CACHE")
+    proved = []
+    monkeypatch.setattr(proving, "prove", lambda c, of=proving.prove: (proved.append(c.id), of(c))[1])
+
+    def run(*args):
+        proved.clear()
+        code, out, _ = psem("prove", *IDS, "--json", *args)
+        assert code == 0
+        report = json.loads(out)
+        assert [claim["verdict"] for claim in report["claims"]] == ["proved", "refuted", "refuted"]
+        return report, list(proved)
+
+    return run
+
+
+def timeless(report):
+    return [{key: v for key, v in claim.items() if key != "seconds"} for claim in report["claims"]]
+
+
+def test_what_is_remembered_is_not_proved_again_and_says_the_same(prove):
+    first, proved = prove()
+    assert proved == ["S1", "M8", "R4"]
+    again, proved = prove()
+    assert proved == []
+    assert (first["remembered"], again["remembered"]) == (0, 3)
+    assert again["claims"] == first["claims"]
+
+
+def test_without_the_cache_all_is_proved_again(prove):
+    prove()
+    assert prove("--no-cache")[1] == ["S1", "M8", "R4"]
+
+
+def test_it_is_said_that_outcomes_are_remembered(prove, psem):
+    prove()
+    assert "all of them remembered" in " ".join(psem("prove", *IDS)[1].split())
+    assert "1 of them remembered" in " ".join(psem("prove", "S1", "S2")[1].split())
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[: len(text) // 2],
+        lambda text: text.replace('"verdict": "refuted"', '"verdict": "proved"', 1),
+        lambda text: text.replace('"obligations": ', '"obligations": 1', 1),
+        lambda text: "[]",
+        lambda text: '{"key": 1, "claims": 3, "digest": null}',
+    ],
+)
+def test_of_a_damaged_memory_nothing_is_believed(prove, tmp_path, damage):
+    prove()
+    path = tmp_path / remembered.NAME
+    changed = damage(path.read_text())
+    assert changed != path.read_text()
+    path.write_text(changed)
+    assert prove()[1] == ["S1", "M8", "R4"]
+    assert prove()[1] == []
+
+
+def test_a_changed_source_makes_memory_stale(prove, monkeypatch):
+    prove()
+    monkeypatch.setattr(remembered, "key", lambda: "of other sources")
+    assert prove()[1] == ["S1", "M8", "R4"]
+
+
+def test_the_key_is_of_every_source(monkeypatch, tmp_path):
+    for folder in ("spec", "proofs"):
+        (tmp_path / folder / "room").mkdir(parents=True)
+        (tmp_path / folder / "room" / "rule.py").write_text("x = 1\n")
+    monkeypatch.setattr(places, "PACKAGES", tmp_path)
+    keys = {remembered.key.__wrapped__()}
+    (tmp_path / "spec" / "room" / "rule.py").write_text("x = 2\n")
+    keys.add(remembered.key.__wrapped__())
+    (tmp_path / "proofs" / "claims.toml").write_text("")
+    keys.add(remembered.key.__wrapped__())
+    (tmp_path / "spec" / "room" / "rule.py").rename(tmp_path / "spec" / "room" / "law.py")
+    keys.add(remembered.key.__wrapped__())
+    assert len(keys) == 4
+
+
+def test_what_is_not_as_expected_is_not_remembered(tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "BUILD", tmp_path)
+    (outcome,) = proving.outcomes(select(["S1"]))
+    remembered.remember([type(outcome)(**{**vars(outcome), "verdict": "failed"})])
+    assert remembered.recalled(select(["S1"])) == {}
+
+
+def test_several_processes_come_to_the_same_in_the_same_order(prove):
+    assert timeless(prove("--no-cache", "--jobs", "2")[0]) == timeless(prove("--no-cache")[0])
+
+
+def test_any_executor_can_be_asked():
+    selected = select(IDS)
+    with ThreadPoolExecutor(1) as executor:
+        found = list(proving.outcomes(selected, executor))
+    assert [o.claim for o in found] == selected
+    assert all(o.as_expected for o in found)
