@@ -94,14 +94,16 @@ def _search(k: Kernel, of: Stage) -> tuple[Theorem, ...]:
     form keeps no more than these: once it exceeds what was found, further lengths need no visit.
     """
     n, g, fewest, shorter, l = k.integers("n g fewest shorter l")
-    counted = k.prove(
+    enough = l <= fewest * g  # fewest = ceil(l / g), shorter = ceil(l / fewest)
+    fewest_of_all = k.prove(
         "a_length_needs_no_more_checkpoints_than_have_it",
-        And(fewest <= n, shorter <= g),
-        given=[
-            n * g >= l,
-            And((fewest - 1) * g < l, l <= fewest * g),  # fewest = ceil(l / g)
-            And(fewest > 0, (shorter - 1) * fewest < l),  # shorter = ceil(l / fewest)
-        ],
+        fewest <= n,
+        given=[n * g >= l, And((fewest - 1) * g < l, g > 0)],
+    )
+    no_longer = k.prove(
+        "so_many_checkpoints_need_segments_no_longer",
+        shorter <= g,
+        given=[enough, And(fewest > 0, (shorter - 1) * fewest < l)],
     )
     count, length, fewer, longest = k.reals("count length fewer longest")
     visited = k.prove(
@@ -121,4 +123,4 @@ def _search(k: Kernel, of: Stage) -> tuple[Theorem, ...]:
             beyond,
         ],
     )
-    return counted, visited, stopped
+    return fewest_of_all, no_longer, visited, stopped
