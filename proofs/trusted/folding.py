@@ -33,7 +33,7 @@ def simpler(op: str, args: tuple[Any, ...]) -> Any:
             return True
         return conclusion if _is(premise, True) else None
     if all(arg.op in ("number", "bool") for arg in args):
-        return _worked_out(op, [arg.of for arg in args])
+        return _worked_out(op, [as_number(arg) for arg in args])
     if all(arg.op == "float" for arg in args):
         return FLOATS[op](*map(as_float, args))
     return _without_neutral(op, *args) if op in ("+", "-", "*", "/") else None
@@ -45,6 +45,11 @@ def as_float(term: Any) -> float:
     return float(number)
 
 
+def as_number(term: Any) -> Any:
+    """A number or a truth value as one of Python."""
+    return Fraction(term.of) if type(term.of) is str else term.of
+
+
 def exact(term: Any) -> bool | Fraction | float:
     """A constant as a value of Python."""
     if term.op == "float":
@@ -53,7 +58,7 @@ def exact(term: Any) -> bool | Fraction | float:
 
 
 def _is(term: Any, value: Any) -> bool:
-    return term.op in ("number", "bool") and bool(term.of == value)
+    return term.op in ("number", "bool") and term.of in (value, str(value))
 
 
 def _members(op: str, args: tuple[Any, ...]) -> Any:

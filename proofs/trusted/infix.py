@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from proofs.trusted.folding import as_number
+
 CALLS = {"and": "And", "or": "Or", "not": "Not", "=>": "Implies", "ite": "If", "to_real": "ToReal"}
 SIGNS = {
     "=": "==",
@@ -42,8 +44,8 @@ def _binds(term: Any) -> int:
     """How tightly its outermost operation holds together."""
     if term.op in SIGNS and len(term.args) == 2:
         return BINDS[SIGNS[term.op]]
-    negative = term.op == "neg" or (term.op == "number" and term.of < 0)
-    fraction = term.op == "number" and getattr(term.of, "denominator", 1) != 1
+    negative = term.op == "neg" or (term.op == "number" and as_number(term) < 0)
+    fraction = term.op == "number" and as_number(term).denominator != 1
     return 3 if fraction else NEGATIVE if negative else TIGHT
 
 

@@ -148,7 +148,7 @@ class Kernel(SetOnce):
         self._said([base])
         f = Function(name, *(p.sort for p in params), IntSort(), base.sort)
         # f is not declared yet: nothing the step defines on its way can mention it
-        body = term_of(step(lambda *args: f(*args, index)))
+        body = term_of(step(_before(f, index)))
         if body.sort != base.sort:
             raise KernelError(f"{name} is of sort {base.sort}, its step of sort {body.sort}")
         self._closed(body, (*params, index))
@@ -186,7 +186,8 @@ class Kernel(SetOnce):
 
     def suppose(self, name: str, variables: Sequence[Term], formula: Bool) -> Theorem:
         """A hypothesis, for all values of `variables`; other constants in it stay as they are."""
-        step = Step("suppose", variables=tuple(variables), formula=term_of(formula))
+        variables = tuple(variables)
+        step = Step("suppose", variables=variables, formula=term_of(formula))
         return self._assume(name, variables, formula, None, step)
 
     def axiom(self, name: str, assumption: Assumption, function: Symbol, *symbols: Any) -> Theorem:
@@ -284,7 +285,7 @@ class Kernel(SetOnce):
         record = read(pointwise)
         (index,) = self._parameters([index])
         self._free(index, record.under)
-        goal = record.goal
+        goal = below([record.goal])[-1]
         sides = goal.args if goal.op == "=" else ()
         if len(sides) != 2 or not all(s.op == "select" and s.args[1] is index for s in sides):
             raise KernelError(f"{name}: not an equation between two arrays at {index}")
@@ -365,19 +366,19 @@ class Kernel(SetOnce):
         return theorem
 
     def _instance(self, theorem: Theorem, terms: Mapping[str, Any]) -> Theorem:
-        record = read(theorem)
+        record, terms = read(theorem), dict(terms)
         if record.rule == "counterexample":
             raise KernelError(f"{record.name} is a counterexample, not a fact to use")
         given = tuple(self._substituted(g, terms, record.under) for g in record.given)
         goal = self._substituted(record.goal, terms, record.under)
-        step, under = Step("instance", of=theorem, terms=dict(terms)), record.under
+        step, under = Step("instance", of=theorem, terms=terms), record.under
         return self._issue(record.name, "instance", given, goal, step, (theorem,), under=under)
 
     def _substituted(
         self, formula: Bool, terms: Mapping[str, Any], under: frozenset[Hypothesis]
     ) -> Bool:
         pairs = []
-        for name, term in dict(terms).items():
+        for name, term in terms.items():
             if type(name) is not str or name not in self._variables:
                 raise KernelError(f"{name} is not a variable")
             variable = self._symbols[name]()
@@ -437,3 +438,8 @@ class Kernel(SetOnce):
         stray = (self._variables & constants(body)) - {name_of(p) for p in params}
         if stray:
             raise KernelError(f"a definition leaves {', '.join(sorted(stray))} open")
+
+
+def _before(f: Symbol, index: Term) -> Callable[..., Any]:
+    """The value at index of the function of a recursion; its variables are shared with nothing."""
+    return lambda *args: f(*args, index)

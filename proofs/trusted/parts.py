@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from proofs.trusted.sorts import KernelError, RealSort
-from proofs.trusted.terms import Symbol, Term, applied, term_of
+from proofs.trusted.sorts import KernelError, RealSort, Sort
+from proofs.trusted.terms import Symbol, Term, applied, symbol_of, term_of
 
 _in_terms: dict[int, frozenset[Symbol]] = {}  # by identity: terms stay
 _real: set[int] = set()  # terms in which there is a real number, likewise
+
+
+def genuine(term: Term) -> None:
+    """Raises KernelError if a term, its symbol or its sort was given another class, that may lie."""
+    if type(term) is not Term or type(term.sort) is not Sort:
+        raise KernelError("not a term: its class was changed")
+    if term.op == "apply":
+        symbol_of(term.of)
 
 
 def below(terms: Iterable[Term]) -> list[Term]:
@@ -17,6 +25,7 @@ def below(terms: Iterable[Term]) -> list[Term]:
     found: dict[int, Term] = {}
 
     def visit(term: Term) -> None:
+        genuine(term)
         for arg in term.args:
             if id(arg) not in found:
                 visit(arg)
@@ -71,6 +80,7 @@ def substitute(term: Any, *pairs: tuple[Any, Any]) -> Any:
     def replaced(here: Any) -> Any:
         known = done.get(id(here))
         if known is None:
+            genuine(here)
             if heads is not None and heads.isdisjoint(symbols(here)):
                 known = here
             else:

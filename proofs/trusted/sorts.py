@@ -38,7 +38,7 @@ class Sort(NamedTuple):
 
 
 BOOL, INT, REAL, FLOAT = map(Sort, ("Bool", "Int", "Real", "Float64"))
-_PLAIN = (BOOL, INT, REAL, FLOAT)
+_PLAIN = {sort.kind: sort for sort in (BOOL, INT, REAL, FLOAT)}
 
 
 def BoolSort() -> Sort:
@@ -84,7 +84,7 @@ def plain(name: Any, pattern: re.Pattern[str]) -> str:
 
 def sort_of(given: Any) -> Sort:
     """The same sort, if it is one. Raises KernelError."""
-    if type(given) is Sort:
+    if type(given) is Sort and type(given[0]) is str:
         kind, name, parts = given
         if kind == "Array" and type(parts) is tuple and len(parts) == 2:
             return ArraySort(*parts)
@@ -92,8 +92,8 @@ def sort_of(given: Any) -> Sort:
             return DeclareSort(name)
         if kind == "Values" and type(parts) is tuple:
             return enumeration(name, parts)
-        if given in _PLAIN:
-            return given
+        if kind in _PLAIN:
+            return _PLAIN[kind]
     raise KernelError(f"not a sort of obligations: {given!r}")
 
 
@@ -104,6 +104,8 @@ def range_of(op: str, sorts: tuple[Sort, ...]) -> Sort | None:
     if op in _SIGNATURES:
         takes, gives = _SIGNATURES[op]
         return gives if sorts == takes else None
+    if not sorts:
+        return None
     count, first = len(sorts), sorts[0]
     if op == "ite":
         return sorts[1] if count == 3 and first == BOOL and sorts[1] == sorts[2] else None
@@ -112,9 +114,12 @@ def range_of(op: str, sorts: tuple[Sort, ...]) -> Sort | None:
     alike = all(sort == first for sort in sorts)
     if op in ("=", "distinct"):
         return BOOL if alike and (count == 2 or (op == "distinct" and count > 2)) else None
-    if not alike or first not in (INT, REAL) or count != (1 if op == "neg" else 2):
+    if not alike or first not in (INT, REAL) or count != _OF_NUMBERS.get(op):
         return None
     return BOOL if op in ("<", "<=", ">", ">=") else first
+
+
+_OF_NUMBERS = {"neg": 1, **dict.fromkeys(("+", "-", "*", "<", "<=", ">", ">="), 2)}
 
 
 _SIGNATURES: dict[str, tuple[tuple[Sort, ...], Sort]] = {

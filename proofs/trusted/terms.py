@@ -258,7 +258,8 @@ def IntVal(value: Any) -> Any:
 
 
 def RealVal(value: Any) -> Any:
-    return _term("number", (), REAL, Fraction(value))
+    given = Fraction(value)  # kept as text: a fraction's parts may be anything, and may change
+    return _term("number", (), REAL, str(Fraction(int(given.numerator), int(given.denominator))))
 
 
 def Q(numerator: int, denominator: int) -> Any:
@@ -273,6 +274,8 @@ def FPVal(value: float) -> Any:
 
 def FPBits(bits: int) -> Any:
     """The number of binary64 with these 64 bits."""
+    if type(bits) is not int or bits < 0 or bits >> 64:
+        raise KernelError(f"not 64 bits: {bits!r}")
     return _term("float", (), FLOAT, bits)
 
 
@@ -370,10 +373,9 @@ def fp(op: str, left: Any, right: Any) -> Any:
 # ---------------------------------------------------------------------- what operators make
 def applied(op: str, args: tuple[Any, ...]) -> Any:
     """An operator's application. Raises KernelError for arguments of other sorts."""
-    for arg in args:
-        term_of(arg)
+    args = tuple(map(term_of, args))
     sorts = tuple(arg.sort for arg in args)
-    sort = range_of(op, sorts)
+    sort = range_of(op, sorts) if type(op) is str else None
     if sort is None:
         raise KernelError(f"{op} has no arguments of sorts {', '.join(map(str, sorts))}")
     found = simpler(op, args)
