@@ -4,7 +4,6 @@ import copy
 import dataclasses
 
 import pytest
-import z3
 
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import (
@@ -12,6 +11,7 @@ from proofs.trusted.terms import (
     ArraySort,
     BoolSort,
     BoolVal,
+    Const,
     Function,
     Int,
     IntSort,
@@ -70,7 +70,7 @@ def test_the_hypothesis_is_at_the_index_before_alone(k):
 
 def test_induction_is_about_a_variable(k, x):
     constant, _ = k.define("c", [], IntVal(1))
-    for index in (constant(), k.fixed("d", INT), Int("zz"), x + 0):
+    for index in (constant(), k.fixed("d", INT), Int("zz"), x + 1):
         with pytest.raises(KernelError, match="not a variable"):
             k.induct("no", index, index >= 0)
 
@@ -91,10 +91,10 @@ def test_the_hypothesis_is_not_taken_at_values_that_a_hypothesis_rules_out(k):
         k.induct("no", n, n >= 0, step=[is_zero], at=[{"m": IntVal(1)}])
 
 
-@pytest.mark.parametrize("sort", [REAL, BOOL, z3.BitVecSort(4)])
+@pytest.mark.parametrize("sort", [REAL, BOOL, ArraySort(INT, INT)])
 def test_induction_is_over_the_integers(k, sort):
     y = k.constant("y", sort)
-    with pytest.raises((KernelError, z3.Z3Exception, AttributeError, TypeError)):
+    with refused:
         k.induct("no", y, y == y)
     assert k.theorems == []
 
@@ -135,7 +135,7 @@ def test_a_hypothesis_is_about_variables(k, x):
 
 
 def test_instances_are_of_the_right_sort(k, theorem):
-    for term in (RealVal(1), BoolVal(True), Real("r"), z3.K(INT, IntVal(0))):
+    for term in (RealVal(1), BoolVal(True), Real("r"), Const("a", ArraySort(INT, INT))):
         with pytest.raises(KernelError, match="sort"):
             theorem.at(x=term)
 
@@ -153,7 +153,7 @@ def test_instances_put_terms_in_place_of_variables_all_at_once(k, x):
     y = k.integers("y")
     theorem = k.prove("t", x <= y, given=[x < y])
     swapped = theorem.at(x=y, y=x)
-    assert swapped.goal.eq(y <= x)
+    assert swapped.goal is (y <= x)
     with refused:
         k.prove("no", FALSE, uses=[theorem, swapped])
 
@@ -245,7 +245,7 @@ def test_a_counterexample_names_all_its_values(k, x):
 
 def test_a_counterexample_is_in_rational_numbers(k):
     r = k.reals("r")
-    with pytest.raises(KernelError, match="rational"):
+    with pytest.raises(KernelError, match="do not refute"):
         k.refute("no", r * r != 2, [r], lambda r: False)
     assert k.theorems == []
 
@@ -259,7 +259,7 @@ def arrays(k):
 def test_agreement_at_an_arbitrary_index_makes_arrays_equal(k, x, arrays):
     a, _ = arrays
     same = k.prove("same", Store(a, 0, a[0])[x] == a[x])
-    assert k.extend("equal", same, x).goal.eq(Store(a, 0, a[0]) == a)
+    assert k.extend("equal", same, x).goal is (Store(a, 0, a[0]) == a)
 
 
 def test_an_index_that_a_premise_mentions_is_not_arbitrary(k, x, arrays):
@@ -308,7 +308,7 @@ def test_only_an_equation_of_two_elements_extends(k, x, arrays):
     shapes = {
         "inequality": a[x] <= a[x],
         "other_index": a[y] == a[y],
-        "sum": a[x] + 0 == a[x] + 0,
+        "sum": a[x] + 1 == a[x] + 1,
         "conjunction": And(a[x] == a[x], b[x] == b[x]),
         "shifted": a[x + 1] == a[x + 1],
         "number": x == x,
