@@ -15,7 +15,9 @@ class KernelError(Exception):
 _WORDS = """
     and or not xor true false ite distinct let forall exists match par as is abs div mod divisible
     to_real to_int is_int select store exp sin cos tan csc sec cot arcsin arccos arctan sqrt pi
-    implies iff if nand nor lambda const map
+    asin acos atan sinh cosh tanh asinh acosh atanh arctan2 atan2 log ln rem
+    implies iff if nand nor lambda const map equals equiv
+    union intersection setminus complement subset choice mkbv
     assert check declare define get set reset push pop exit echo model unsat sat unknown
     Bool Int Real Array Float16 Float32 Float64 Float128 FloatingPoint RoundingMode BitVec String
     RNE RNA RTP RTN RTZ NUMERAL DECIMAL STRING HEXADECIMAL BINARY

@@ -3,7 +3,6 @@
 import copy
 import numbers
 import pickle
-import re
 from contextlib import contextmanager
 from fractions import Fraction
 
@@ -23,9 +22,9 @@ from proofs.trusted.terms import (
     DeclareSort,
     Distinct,
     EnumSort,
+    Float64,
     FPBits,
     FPVal,
-    Float64,
     Function,
     If,
     Int,
@@ -85,8 +84,7 @@ class Everything:
 def alike(term):
     return {
         "new": lambda: tuple.__new__(Term, tuple(FALSE)),
-        "make": lambda: Term._make(tuple(term)),
-        "replace": lambda: term._replace(op="bool", args=(), sort=BOOL, of=False),
+        "same": lambda: tuple.__new__(Term, tuple(term)),
         "fields": lambda: tuple(term),
         "none": lambda: None,
         "not implemented": lambda: NotImplemented,
@@ -134,7 +132,7 @@ def test_what_looks_like_a_term_is_refused_by_every_rule(k, kind):
 
 def test_a_look_alike_within_a_term_is_refused(k):
     x = k.integers("x")
-    fake = x._replace(op="number", of=0)
+    fake = tuple.__new__(Term, ("number", (), INT, 0))
     for made in (lambda: fake + x, lambda: x + fake, lambda: x == fake, lambda: -fake, lambda: fake[0]):
         with pytest.raises((KernelError, TypeError)):
             if made() is False:  # what Python says of things that cannot be compared
@@ -150,6 +148,13 @@ def test_a_look_alike_within_a_term_is_refused(k):
 def test_a_term_cannot_be_duplicated(change):
     with refused:
         change(Int("x") + 1)
+
+
+def test_a_term_is_not_made_of_fields():
+    term = Int("x") + 1
+    for make in (lambda: Term._make(tuple(term)), lambda: term._replace(op="-")):
+        with pytest.raises((KernelError, TypeError)):
+            term_of(make())
 
 
 def test_a_term_is_neither_constructed_nor_derived():
@@ -263,7 +268,9 @@ def test_an_equation_whose_class_changes_does_not_extend(k):
 INJECTED = "+ 0 0) 0)))(assert false)(assert (not (<= (+"
 
 
-@pytest.mark.parametrize("op", [INJECTED, "apply", "select", "number", "bool", "value", "abs", "", None, 0])
+@pytest.mark.parametrize(
+    "op", [INJECTED, "apply", "select", "number", "bool", "value", "abs", "", None, 0]
+)
 def test_an_operator_is_one_of_those_that_there_are(k, op):
     x, y = k.integers("x y")
     for args in ((x, y), (x,), ()):
@@ -422,7 +429,7 @@ def test_enumerations_of_one_name_and_other_values_are_two_sorts(k):
     with refused:
         theorem.at(**dict(zip("xyz", values, strict=True)))
     with refused:
-        k.constant("w", three) == k.constant("v", two)
+        Distinct(k.constant("w", three), k.constant("v", two))
 
 
 def test_the_values_given_for_an_enumeration_are_read_once(k):
@@ -451,7 +458,7 @@ def test_the_values_of_two_enumerations_are_not_compared(k):
     _, (one, _) = EnumSort("Sow", ["First", "Second"])
     _, (other, _) = EnumSort("Hog", ["First", "Second"])
     with refused:
-        one == other
+        Distinct(one, other)
     with refused:
         If(TRUE, one, other)
 
@@ -613,7 +620,6 @@ def test_a_symbol_is_never_read_as_an_operator_of_the_solver(k, name, sorts):
     (text,) = (asked.text for asked in theorem.obligations)
     (negated,) = z3.parse_smt2_string(text)
     assert negated.arg(0).arg(0).decl().kind() == z3.Z3_OP_UNINTERPRETED
-    assert not re.search(rf"\b{name}\b", theorem.obligations[0].text.split("(assert")[0]) is None
 
 
 # ------------------------------------------------------------------ what is called meanwhile
@@ -652,25 +658,26 @@ def test_the_step_of_a_recursion_does_not_reach_what_it_is_given(k, kind, other)
         k.prove("no", FALSE, uses=[start, following.at(n=0)])
 
 
-def test_the_step_of_a_recursion_does_not_declare_its_function_meanwhile(k):
+MEANWHILE = {
+    "function": lambda k, n: k.function("f", INT, INT),
+    "define": lambda k, n: k.define("f", [n], IntVal(5)),
+    "recursion": lambda k, n: k.recursion("f", [], n, IntVal(1), lambda _: IntVal(2)),
+    "choose": lambda k, n: k.choose("f", [], n, n == 5),
+}
+
+
+@pytest.mark.parametrize("rule", MEANWHILE)
+def test_the_step_of_a_recursion_does_not_declare_its_function_meanwhile(k, rule):
     n = k.integers("n")
-    for declare in (
-        lambda: k.function("f", INT, INT),
-        lambda: k.define("f", [n], IntVal(5)),
-        lambda: k.recursion("f", [], n, IntVal(1), lambda _: IntVal(2)),
-        lambda: k.choose("f", [], n, n == 5),
-    ):
-        k = Kernel("meanwhile")
-        n = k.integers("n")
 
-        def step(previous, declare=declare):
-            declare()
-            return previous() + 1
+    def step(previous):
+        MEANWHILE[rule](k, n)
+        return previous() + 1
 
-        with refused:
-            k.recursion("f", [], n, IntVal(0), step)
-        with refused:
-            k.prove("no", FALSE, uses=k.theorems)
+    with refused:
+        k.recursion("f", [], n, IntVal(0), step)
+    with refused:
+        k.prove("no", FALSE, uses=k.theorems)
 
 
 def test_the_step_of_a_recursion_does_not_make_an_axiom_of_what_it_uses(k):
