@@ -40,9 +40,10 @@ class Question:
         self.names: dict[Any, str] = {}  # of symbols and sorts, and of terms that are shared
         self._declared: list[str] = []
         self._defined: list[str] = []
-        self._bound = {v.of for f in formulas if isinstance(f, ForAll) for v in f.variables}
+        bound = [v for f in formulas if isinstance(f, ForAll) for v in f.variables]
+        self._bound = {v.of for v in bound}
         bodies = [f.formula if isinstance(f, ForAll) else f for f in formulas]
-        parts = list(below(bodies))
+        parts = below([*bodies, *bound])
         spelled = self._spelled(parts)
         logic = logic_of(parts, bool(self._bound)) if readable else ""
         lines = [f"(set-logic {logic})"] if logic else []  # the solver that is asked here takes any
@@ -50,8 +51,8 @@ class Question:
         for i, formula in enumerate(formulas):
             said = spelled[id(bodies[i])]
             if isinstance(formula, ForAll):
-                bound = (f"({self.names[v.of]} {self._sort(v.sort)})" for v in formula.variables)
-                said = f"(forall ({' '.join(bound)}) {said})"
+                over = (f"({self.names[v.of]} {self._sort(v.sort)})" for v in formula.variables)
+                said = f"(forall ({' '.join(over)}) {said})"
             lines += [f"; {notes[i]}"] if notes else []
             lines.append(f"(assert {said})")
         self.text = "\n".join([*lines, "(check-sat)", ""])

@@ -17,7 +17,7 @@ _WORDS = """
     to_real to_int is_int select store exp sin cos tan csc sec cot arcsin arccos arctan sqrt pi
     asin acos atan sinh cosh tanh asinh acosh atanh arctan2 atan2 log ln rem
     implies iff if nand nor lambda const map equals equiv
-    union intersection setminus complement subset choice mkbv
+    union intersection setminus complement subset choice mkbv div0 mod0
     assert check declare define get set reset push pop exit echo model unsat sat unknown
     Bool Int Real Array Float16 Float32 Float64 Float128 FloatingPoint RoundingMode BitVec String
     RNE RNA RTP RTN RTZ NUMERAL DECIMAL STRING HEXADECIMAL BINARY
