@@ -233,10 +233,8 @@ class Literals(ast.NodeTransformer):
 NAMES = {str(v): v for found in VARIABLES.values() for v in found}
 NAMES |= {str(c): c for c in made.COLOURS} | {"f": made.f, "g": made.g, "p": made.p}
 NAMES |= {"Fraction": Fraction, "float": FPBits, "literal": literal}
-NAMES["Distinct"] = lambda *of: (
-    constructors.Distinct(*map(literal, of))
-    | {n: getattr(constructors, n) for n in constructors.__all__}
-)
+NAMES |= {name: getattr(constructors, name) for name in constructors.__all__}
+NAMES["Distinct"] = lambda *of: constructors.Distinct(*map(literal, of))
 
 
 def evaluated(said):
