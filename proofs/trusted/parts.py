@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from proofs.trusted.sorts import KernelError, RealSort, Sort
+from proofs.trusted.sorts import KernelError, RealSort, is_sort
 from proofs.trusted.terms import Symbol, Term, applied, symbol_of, term_of
 
 _in_terms: dict[int, frozenset[Symbol]] = {}  # by identity: terms stay
@@ -14,7 +14,7 @@ _real: set[int] = set()  # terms in which there is a real number, likewise
 
 def genuine(term: Term) -> None:
     """Raises KernelError if a term, its symbol or its sort was given another class, that may lie."""
-    if type(term) is not Term or type(term.sort) is not Sort:
+    if type(term) is not Term or not is_sort(term.sort):
         raise KernelError("not a term: its class was changed")
     if term.op == "apply":
         symbol_of(term.of)
@@ -72,6 +72,8 @@ def substitute(term: Any, *pairs: tuple[Any, Any]) -> Any:
     """The term with others in place of some of its parts, all at once."""
     done: dict[int, Any] = {}
     for part, other in pairs:
+        genuine(part)
+        genuine(other)
         if term_of(part).sort != term_of(other).sort:
             raise KernelError(f"{other} cannot stand for {part}: it is of another sort")
         done.setdefault(id(part), other)

@@ -99,6 +99,11 @@ def sort_of(given: Any) -> Sort:
     raise KernelError(f"not a sort of obligations: {given!r}")
 
 
+def is_sort(given: Any) -> bool:
+    """Whether it is a sort with all its parts, of no other class."""
+    return type(given) is Sort and all(type(part) is str or is_sort(part) for part in given.parts)
+
+
 def range_of(op: str, sorts: tuple[Sort, ...]) -> Sort | None:
     """The sort of an operator's application, by those of its arguments; nothing if there is none."""
     if op in ("and", "or"):

@@ -250,6 +250,30 @@ def test_a_symbol_whose_class_changes_is_refused():
         k.prove("no", goal)
 
 
+@pytest.mark.parametrize("within", [lambda sort: sort, lambda sort: ArraySort(INT, sort)])
+def test_a_sort_whose_class_changes_has_no_instances_of_another(k, within):
+    only, _ = EnumSort("OnlyOne", ["Single"])
+    x, y = constants(k, "xy", within(only))
+    theorem, known = k.prove("same", x == y), hash(only)
+
+    class Any(Sort):
+        __slots__ = ()
+        kind, name, parts = "Int", "", ()
+
+        def __eq__(self, _):
+            return True
+
+        def __ne__(self, _):
+            return False
+
+        def __hash__(self):
+            return known
+
+    inner = [v.sort if v.sort.kind == "Values" else v.sort.parts[1] for v in (x, y)]
+    with of_class(inner[0], Any), of_class(inner[1], Any), refused:
+        k.prove("no", FALSE, uses=[theorem.at(x=IntVal(1), y=IntVal(2))])
+
+
 def test_an_equation_whose_class_changes_does_not_extend(k):
     a, b = constants(k, "ab", ArraySort(INT, INT))
     x = k.integers("x")
