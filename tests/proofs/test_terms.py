@@ -3,6 +3,7 @@
 import ast
 import operator
 from fractions import Fraction
+from typing import Any
 
 import pytest
 import z3
@@ -44,7 +45,7 @@ def euclidean(left, right):
     return (left - rest) // right, rest
 
 
-OPERATIONS = {
+OPERATIONS: dict[str, Any] = {
     "+": operator.add,
     "-": operator.sub,
     "*": operator.mul,
