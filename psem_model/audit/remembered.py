@@ -10,6 +10,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
@@ -18,7 +19,8 @@ from typing import Any
 from proofs.registry import Claim, Outcome
 from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, VERSION
 from psem_model.text import places
-from psem_model.text.files import write_atomically
+from psem_model.text.errors import UserError
+from psem_model.text.files import require_writable, write_atomically
 
 NAME = "remembered.json"
 SOURCES = ("spec", "proofs")
@@ -48,7 +50,9 @@ def remember(outcomes: Iterable[Outcome]) -> None:
     path = places.BUILD / NAME
     claims = {**_read(path), **kept}
     document = {"key": key(), "claims": claims, "digest": _digest(claims)}
-    write_atomically(path, json.dumps(document, indent=1) + "\n")
+    with suppress(UserError):  # where nothing can be written nothing is remembered
+        require_writable(places.BUILD, NAME)
+        write_atomically(path, json.dumps(document, indent=1) + "\n")
 
 
 def _read(path: Path) -> dict[str, Any]:

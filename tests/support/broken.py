@@ -97,6 +97,7 @@ def broken_copy(where, file, rule, broken, *more, folder="spec"):
 def python(folder, *args):
     """What Python does in a copy."""
     environment = {"PYTHONPATH": str(folder), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"PSEM_NO_CACHE": "1", "PSEM_JOBS": "1"}
     command = [sys.executable, *args]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment)
 
@@ -108,7 +109,7 @@ def notices(folder, module, function):
     reason = (done.stderr.strip().splitlines() or [""])[-1]
     # a pair of layouts is the key of a collective: there is none from the one to the other
     known = (
-        "proofs.trusted.smtlib.KernelError",
+        "proofs.trusted.sorts.KernelError",
         "spec.devices.layouts.LayoutError",
         "KeyError: (<Layout",
     )
