@@ -1,0 +1,38 @@
+"""Templates filled in: they lay out what was computed, and escape all text."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from psem_model.pages import mathematics
+from psem_model.pages.words import marked
+from psem_model.text.figures import counted
+
+TEMPLATES = "templates"
+
+
+@cache
+def _environment() -> Environment:
+    loader = PackageLoader("psem_model.pages", TEMPLATES)
+    made = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        "counted": counted,
+        "inlined": lambda name: Markup(loader.get_source(made, name)[0]),  # a file of ours
+    }
+    made.filters |= {"marked": marked, "mathml": mathematics.formula}
+    return made
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template with these values."""
+    return _environment().get_template(template).render(**values)
