@@ -20,7 +20,7 @@ from psem_model.pages.proofs import Asked, Node, Statement, assumed, obligations
 from psem_model.pages.words import ids_in
 
 TWINS = Path(__file__).with_name("twins.toml")
-TEXTS = 220_000  # characters of SMT-LIB that the page has, the shortest texts first
+TEXTS = 140_000  # characters of SMT-LIB that the page has, the shortest texts first
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,16 @@ class ClaimPage:
     @property
     def as_expected(self) -> bool:
         return bool(self.entry["verdict"] == self.claim.expected)
+
+    @property
+    def without_text(self) -> dict[str, list[str]]:
+        """The names of the other obligations, by rule, each with an answer that is not `unsat`."""
+        found: dict[str, list[str]] = {}
+        for asked in self.obligations:
+            if not asked.text:
+                odd = "" if asked.expected == "unsat" else f" ({asked.expected})"
+                found.setdefault(asked.rule, []).append(asked.name + odd)
+        return found
 
     @property
     def texts(self) -> int:

@@ -10,7 +10,10 @@ from typing import Any
 from proofs.registry import Result, areas
 from psem_model.pages.claims import ClaimPage, pages
 from psem_model.pages.evidence import NOT_RUN, Evidence, require_same
+from psem_model.pages.pictures import pictures
 from psem_model.pages.render import filled
+from psem_model.pages.runs import examples
+from psem_model.pages.steps import strategies
 from psem_model.pages.words import abstract, said
 from spec.assumptions import ASSUMPTIONS
 
@@ -18,6 +21,9 @@ LARGEST = 2_000_000  # bytes of the page
 CONTENTS = (
     ("claims", "Claims"),
     ("abstract", "Abstract"),
+    ("strategies", "Strategies"),
+    ("runs", "Runs"),
+    ("pictures", "Pictures"),
     ("assumed", "Assumed"),
     ("trusted", "Trusted"),
     ("limits", "Limits"),
@@ -79,6 +85,9 @@ def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]
         free=[id for id, names in rests.items() if not names],
         totals=_totals(made, found),
         abstract=abstract(),
+        strategies=strategies(),
+        runs=examples(),
+        pictures=pictures(),
         said=[(name, said(name)) for name in ("trusted", "limits")],
     )
 

@@ -60,4 +60,42 @@
     form.addEventListener("submit", (event) => event.preventDefault());
     filter();
   }
+
+  // what pays a term is marked while the term is pointed at, or has the focus
+  for (const term of document.querySelectorAll("[data-payers]")) {
+    const mark = (on) => () => {
+      for (const id of term.dataset.payers.split(" ")) document.getElementById(id).classList.toggle("pays", on);
+    };
+    for (const [event, on] of [["mouseenter", true], ["focus", true], ["mouseleave", false], ["blur", false]]) {
+      term.addEventListener(event, mark(on));
+    }
+  }
+
+  // a run, line by line
+  for (const player of document.querySelectorAll(".player")) {
+    const rows = [...player.querySelectorAll("tbody tr")];
+    const wrong = rows.findIndex((row) => row.classList.contains("first-wrong"));
+    const controls = player.querySelector(".controls"), status = controls.querySelector("[role=status]");
+    let at = rows.length - 1;
+    const places = {
+      first: () => 0, back: () => Math.max(at - 1, 0), on: () => Math.min(at + 1, rows.length - 1),
+      wrong: () => (wrong < 0 ? rows.length - 1 : wrong), all: () => rows.length - 1,
+    };
+    const go = (where) => {
+      at = places[where]();
+      rows.forEach((row, number) => {
+        row.classList.toggle("later", number > at);
+        row.classList.toggle("now", number === at && where !== "all");
+      });
+      status.textContent = `line ${at + 1} of ${rows.length}` + (at === wrong ? ": the first wrong value" : "");
+    };
+    controls.hidden = false;
+    controls.addEventListener("click", (event) => {
+      if (event.target.dataset.go) go(event.target.dataset.go);
+    });
+    controls.addEventListener("keydown", (event) => {
+      const where = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "all" }[event.key];
+      if (where) { event.preventDefault(); go(where); }
+    });
+  }
 })();
