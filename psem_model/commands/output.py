@@ -1,23 +1,43 @@
-"""Printing a report in the form that is asked for, and ending with its exit code."""
+"""Printing a report in the form that is asked for, or writing a page, and ending with its exit code."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import NoReturn
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from psem_model.text.errors import REJECTED
+from psem_model.text.errors import REJECTED, BadInput
+from psem_model.text.files import named, require_no_folder, write_atomically
 from psem_model.text.report import Report
+
+if TYPE_CHECKING:
+    from psem_model.pages.runs import Played
 
 FORMS = ("text", "json", "markdown", "latex", "csv")
 
 
-def ended(report: Report, form: str) -> NoReturn:
-    """Print a report, and exit: 0 if it is right, else 1."""
-    click.echo(written(report, form), nl=False)
+def ended(report: Report, form: str, html: str | None = None, runs: Sequence[Played] = ()) -> NoReturn:
+    """Print a report, or write its page with some runs, and exit: 0 if it is right, else 1."""
+    if html is None:
+        click.echo(written(report, form), nl=False)
+    else:
+        from psem_model.pages.plan import page
+
+        if form != "text":
+            raise BadInput(f"--html: given with --format {form}; expected one of the two")
+        write_page(Path(html), page(report, runs))
     sys.exit(0 if report.right else REJECTED)
+
+
+def write_page(file: Path, page: str, *about: str) -> None:
+    """Write a whole page or nothing, and say so in a line. Raises BadInput."""
+    require_no_folder(file)
+    write_atomically(file, page)
+    click.echo(f"{named(file)}: {', '.join((*about, f'{len(page.encode()):,} bytes'))}")
 
 
 def written(report: Report, form: str) -> str:

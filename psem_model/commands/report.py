@@ -9,6 +9,7 @@ import click
 from psem_model.commands import names
 from psem_model.commands.help import Command, option
 from psem_model.commands.options import OUTPUT
+from psem_model.commands.output import write_page
 from psem_model.text.figures import counted
 
 PAGE = "report.html"
@@ -27,7 +28,7 @@ def report(out: str | None) -> None:
     from psem_model.pages.claims_report import page
     from psem_model.pages.evidence import evidence
     from psem_model.text import places
-    from psem_model.text.files import require_writable, write_atomically
+    from psem_model.text.files import require_writable
     from psem_model.text.progress import ticker
 
     file = places.BUILD / PAGE if out is None else Path(out)
@@ -45,5 +46,4 @@ def report(out: str | None) -> None:
             tell(len(every) + done)
 
         written = page(results, found, of_pages)
-    write_atomically(file, written)
-    click.echo(f"{file}: {counted(len(every), 'claim')}, {len(written.encode()):,} bytes")
+    write_page(file, written, counted(len(every), "claim"))

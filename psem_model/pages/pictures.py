@@ -20,6 +20,7 @@ from spec.pipelines.pipeline import Half, Order, Pipeline, timeline
 from spec.plans.strategies import STRATEGIES
 
 WIDTH, BASE, LEFT = 340.0, 190.0, 34.0  # of a chart: its width, where its axis is, what is left of it
+TITLE, NARROWEST = 20, 12  # units above a timeline; of a bar with a number in it
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 STAGES, MICRO_BATCHES, CHUNKS = 4, 8, 2
 LAYER_OF = {"h": 4096, "a": 32, "s": 4096}
@@ -178,9 +179,11 @@ def _timeline(pipe: Pipeline, longest: float) -> Chart:
     found, width, left, high = timeline(pipe), 680.0, 52.0, 22.0
     chunks = int(pipe.chunks)
     across = Scale(0, longest * chunks, left, width - 6)
-    bars, labels, rows = [], [], []
+    idle = float(found.bubble(0) / found.span)
+    title = f"{pipe.kind.value}: each stage idle {idle:.1%} of the step"
+    bars, labels, rows = [], [Label(0, 12, title, kind="strong")], []
     for stage, starts in enumerate(found.starts):
-        y = 8 + stage * (high + 4)
+        y = TITLE + stage * (high + 4)
         labels.append(Label(left - 6, y + 15, f"stage {stage}", "end"))
         for work, start in starts.items():
             x = across.at(float(start))
@@ -197,17 +200,25 @@ def _timeline(pipe: Pipeline, longest: float) -> Chart:
                     f"{kind} of micro-batch {work.micro_batch + 1}{chunk}",
                 )
             )
-            labels.append(Label((x + end) / 2, y + 15, str(work.micro_batch + 1), "middle", "in"))
+            if end - x > NARROWEST:
+                middle = (x + end) / 2
+                labels.append(Label(middle, y + 15, str(work.micro_batch + 1), "middle", "in"))
         rows.append(
             [str(stage), str(found.span), str(found.bubble(stage)), str(found.in_flight(stage))]
         )
-    idle = float(found.bubble(0) / found.span)
-    says = (
-        f"{pipe.kind.value}: {found.span} times a forward of a chunk, each stage idle {idle:.1%} of it"
-    )
+    says = f"{title}; it takes {found.span} times a forward of a chunk"
     heads = ("stage", "span", "idle", "held at once")
     return Chart(
-        pipe.kind.value, says, width, 12 + pipe.stages * (high + 4), bars, (), (), labels, heads, rows
+        pipe.kind.value,
+        says,
+        width,
+        TITLE + pipe.stages * (high + 4),
+        bars,
+        (),
+        (),
+        labels,
+        heads,
+        rows,
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from psem_model.pages import mathematics
@@ -29,8 +30,14 @@ def _environment() -> Environment:
         "counted": counted,
         "inlined": lambda name: Markup(loader.get_source(made, name)[0]),  # a file of ours
     }
-    made.filters |= {"marked": marked, "mathml": mathematics.formula}
+    made.filters |= {"marked": _marked, "mathml": mathematics.formula}
     return made
+
+
+@pass_context
+def _marked(context: Context, text: str) -> Markup:
+    """A line with links to the claims that are on the page."""
+    return marked(text, context["by_id"])
 
 
 def filled(template: str, **values: Any) -> str:

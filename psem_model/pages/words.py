@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -66,7 +66,7 @@ def said(name: str) -> Said:
     return Said(str(row["title"]), str(row["lead"]), tuple(row["points"]))  # type: ignore[arg-type]
 
 
-def ids_in(text: str, known: Sequence[str]) -> list[str]:
+def ids_in(text: str, known: Collection[str]) -> list[str]:
     """The claims that a text names, also in ranges such as M1-M4; each once."""
     found: dict[str, None] = {}
     for match in ID.finditer(text):
@@ -78,9 +78,8 @@ def ids_in(text: str, known: Sequence[str]) -> list[str]:
     return list(found)
 
 
-def marked(text: str) -> Markup:
-    """A line in which claims are links, and code and what is strong are marked."""
-    known = [claim.id for claim in claims()]
+def marked(text: str, known: Collection[str]) -> Markup:
+    """A line in which the known claims are links, and code and what is strong are marked."""
 
     def set_(match: re.Match[str]) -> str:
         code, strong, title, _, first, letter, last = match.groups()
