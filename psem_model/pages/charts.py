@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from math import floor, log10
 
 CHARACTER, LINE = 6.8, 12.0  # units that a character of a label takes, about, and a line
 
@@ -92,13 +93,9 @@ class Scale:
 
 
 def ticks(high: float, most: int = 5) -> list[float]:
-    """Round numbers from 0 up to a largest one."""
-    step, sizes = 1.0, (1, 2, 5)
-    while high / step > most * 10:
-        step *= 10
-    while high / step < most / 10:
-        step /= 10
-    step = next((step * s for s in (*sizes, 10, 20, 50) if high / (step * s) <= most), step * 100)
+    """Round numbers from 0 up to a largest one, at most so many steps."""
+    power = 10.0 ** floor(log10(high / most))
+    step = next(power * size for size in (1, 2, 5, 10) if high / (power * size) <= most)
     return [step * n for n in range(int(high / step) + 1)]
 
 

@@ -94,7 +94,8 @@ TIGHT = {  # how strongly an operator holds what it joins
     z3.Z3_OP_NOT: 4,
     **dict.fromkeys(RELATIONS, 5),
     **dict.fromkeys((z3.Z3_OP_ADD, z3.Z3_OP_SUB, z3.Z3_OP_UMINUS), 6),
-    **dict.fromkeys((z3.Z3_OP_MUL, z3.Z3_OP_IDIV, z3.Z3_OP_MOD), 7),
+    **dict.fromkeys((z3.Z3_OP_IDIV, z3.Z3_OP_MOD), 7),
+    z3.Z3_OP_MUL: 8,
 }
 ITE, ALONE = 0, 9
 IDENTITIES = (z3.Z3_OP_TO_REAL,)
