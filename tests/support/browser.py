@@ -50,6 +50,7 @@ class Browser:
         self.tab = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log"):
             self.send(f"{domain}.enable")
+        self.send("Emulation.setFocusEmulationEnabled", enabled=True)
 
     def close(self):
         with suppress(OSError):
