@@ -50,6 +50,7 @@ class ClaimPage:
     uses: Sequence[str]
     used_by: Sequence[str]
     place: Mapping[str, Any]
+    runs: Sequence[str]  # of examples/, line by line on the page
     executed: Sequence[str]  # theorems whose counterexample the simulator runs, in the audit
 
     @property
@@ -108,6 +109,7 @@ def pages(results: Sequence[Result], found: Evidence, tell: Callable[[int], None
                 named[claim.id],
                 [other for other in known if claim.id in named[other]],
                 explanation.place(result),
+                joined["runs"].get(claim.id, ()),
                 [t.name for t in result.theorems if name_of(claim.id, t.name) in REGISTERED],
             )
         )

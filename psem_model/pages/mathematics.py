@@ -81,6 +81,13 @@ RELATIONS = {
     z3.Z3_OP_LT: "<",
     z3.Z3_OP_GT: ">",
 }
+NEGATED = {
+    z3.Z3_OP_EQ: lambda x, y: z3.Distinct(x, y),
+    z3.Z3_OP_LE: lambda x, y: x > y,
+    z3.Z3_OP_GE: lambda x, y: x < y,
+    z3.Z3_OP_LT: lambda x, y: x >= y,
+    z3.Z3_OP_GT: lambda x, y: x <= y,
+}
 CONNECTIVES = {
     z3.Z3_OP_AND: "∧",
     z3.Z3_OP_OR: "\N{LOGICAL OR}",
@@ -115,8 +122,15 @@ def conditions(terms: Sequence[Term]) -> list[Markup] | None:
     each = [part for term in terms for part in conjuncts(term)]
     if len(each) > LARGEST or sum(map(size, each)) > LARGEST:
         return None
-    shown = [plain(part) for part in each]
-    return [term_in_pieces(part) for part in shown if not z3.is_true(part)]
+    shown = [_without_true(plain(part)) for part in each]
+    return list(dict.fromkeys(term_in_pieces(part) for part in shown if not z3.is_true(part)))
+
+
+def _without_true(term: Term) -> Term:
+    """What an implication says beyond what is true anyway."""
+    while z3.is_implies(term) and (z3.is_true(term.arg(0)) or z3.is_true(term.arg(1))):
+        term = term.arg(1)
+    return term
 
 
 def term_in_pieces(term: Term) -> Markup:
@@ -127,6 +141,7 @@ def term_in_pieces(term: Term) -> Markup:
 
 def _pieces(term: Term, outer: int) -> Iterator[tuple[str, str]]:
     """Pieces of a term in a place that holds as strongly as `outer`, and the sign before each."""
+    term = _negated(term)
     kind = _kind(term)
     joined = {**CONNECTIVES, **RELATIONS, z3.Z3_OP_ADD: "+"}.get(kind)
     if joined is None or len(term.children()) < 2:
@@ -137,12 +152,22 @@ def _pieces(term: Term, outer: int) -> Iterator[tuple[str, str]]:
     pieces: list[tuple[str, str]] = []
     for number, child in enumerate(term.children()):
         sign, child = _sign(joined, child) if number else ("", child)
-        (_, first), *others = _pieces(child, TIGHT[kind] + (joined == "⇒" and number == 0))
+        apart = (kind == z3.Z3_OP_IMPLIES and number == 0) + 2 * (kind == z3.Z3_OP_OR)
+        (_, first), *others = _pieces(child, TIGHT[kind] + apart)
         pieces += [(sign, first), *others]
     if TIGHT[kind] < outer:
         pieces[0] = "", f"<mo>(</mo>{pieces[0][1]}"
         pieces[-1] = pieces[-1][0], f"{pieces[-1][1]}<mo>)</mo>"
     yield from pieces
+
+
+def _negated(term: Term) -> Term:
+    """Of numbers: not equal, not less and so on as relations of their own."""
+    if not z3.is_not(term) or _kind(term.arg(0)) not in NEGATED or z3.is_bool(term.arg(0).arg(0)):
+        return term
+    first, second = term.arg(0).children()
+    negated: Term = NEGATED[_kind(term.arg(0))](first, second)
+    return negated
 
 
 def _sign(joined: str, child: Term) -> tuple[str, Term]:
@@ -173,6 +198,7 @@ def _within(term: Term, outer: int) -> str:
 # one branch for each operator of the solver
 def _set(term: Term) -> tuple[str, int]:  # noqa: C901
     """A term in one piece, and how strongly it holds together."""
+    term = _negated(term)
     kind, children = _kind(term), term.children()
     if kind in IDENTITIES:
         return _set(children[0])
@@ -188,7 +214,7 @@ def _set(term: Term) -> tuple[str, int]:  # noqa: C901
         pieces = ((f"<mo>{escape(s)}</mo>" if s else "", made) for s, made in _pieces(term, ITE))
         return "".join(sign + made for sign, made in pieces), TIGHT[kind]
     if kind == z3.Z3_OP_NOT:
-        return f"<mo>¬</mo>{_within(children[0], TIGHT[kind] + 1)}", TIGHT[kind]
+        return f"<mo>¬</mo>{_within(children[0], ALONE)}", TIGHT[kind]
     if kind == z3.Z3_OP_MUL:
         return "<mo>·</mo>".join(_within(c, TIGHT[kind]) for c in children), TIGHT[kind]
     if kind == z3.Z3_OP_DIV:

@@ -30,8 +30,13 @@ def _environment() -> Environment:
         "counted": counted,
         "inlined": lambda name: Markup(loader.get_source(made, name)[0]),  # a file of ours
     }
-    made.filters |= {"marked": _marked, "mathml": mathematics.formula}
+    made.filters |= {"marked": _marked, "mathml": mathematics.formula, "breakable": _breakable}
     return made
+
+
+def _breakable(name: str) -> Markup:
+    """A long name, in which a line may end after an underscore."""
+    return Markup("_<wbr>").join(name.split("_"))
 
 
 @pass_context

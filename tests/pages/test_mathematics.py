@@ -1,6 +1,7 @@
 """Mathematics: what is set says what the formula says."""
 
 import re
+from html import unescape
 
 import pytest
 import sympy
@@ -19,7 +20,7 @@ a = z3.Array("a", z3.IntSort(), z3.RealSort())
 def said(markup):
     """The text of some mathematics, without spaces."""
     fractions = re.sub(r"<mfrac>(.*?)(?=<mrow>|<mn>\d+</mn></mfrac>)", r"\1", str(markup))
-    return "".join(re.sub(r"<[^>]+>", "", fractions).split())
+    return "".join(unescape(re.sub(r"<[^>]+>", "", fractions)).split())
 
 
 @pytest.mark.parametrize(
@@ -31,6 +32,10 @@ def said(markup):
         (x - y - n, "x−y−n"),  # noqa: RUF001
         (-(x + y), "−(x+y)"),  # noqa: RUF001
         (z3.And(p, z3.Or(q, x <= 1)), "p∧(q∨x≤1)"),  # noqa: RUF001
+        (z3.Or(p, z3.And(q, x <= 1)), "p∨(q∧x≤1)"),  # noqa: RUF001
+        (z3.Not(x == y), "x≠y"),
+        (z3.And(p, z3.Not(x <= y)), "p∧x>y"),
+        (z3.Not(p == q), "¬(p⇔q)"),
         (z3.Implies(z3.Implies(p, q), p), "(p⇒q)⇒p"),
         (z3.Implies(p, z3.Implies(q, p)), "p⇒q⇒p"),
         (z3.Not(z3.And(p, q)), "¬(p∧q)"),
@@ -48,6 +53,12 @@ def test_brackets_are_where_they_are_needed(term, text):
 def test_what_is_too_large_is_not_set():
     assert conditions([z3.And(*(x + i <= y for i in range(100)))]) is None
     assert len(conditions([z3.And(x <= y, y <= n)])) == 2
+
+
+def test_what_is_true_anyway_is_not_set_and_nothing_twice():
+    true = z3.BoolVal(True)
+    found = conditions([z3.Implies(true, p), z3.Implies(q, true), p])
+    assert [said(each) for each in found] == ["p"]
 
 
 def test_names_are_escaped():

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-VOID = ("meta", "link", "br", "input", "img", "rect", "path", "circle")
+VOID = ("wbr", "meta", "link", "br", "input", "img", "rect", "path", "circle")
 
 
 @dataclass
