@@ -10,6 +10,7 @@ from typing import Any
 from proofs.registry import Result, areas
 from psem_model.pages.claims import ClaimPage, pages
 from psem_model.pages.evidence import NOT_RUN, Evidence, require_same
+from psem_model.pages.model_steps import model_strategies
 from psem_model.pages.pictures import pictures
 from psem_model.pages.render import filled
 from psem_model.pages.runs import examples
@@ -86,6 +87,7 @@ def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]
         totals=_totals(made, found),
         abstract=abstract(),
         strategies=strategies(),
+        model_strategies=model_strategies(),
         runs=examples(),
         pictures=pictures(),
         said=[(name, said(name)) for name in ("trusted", "limits")],

@@ -53,16 +53,18 @@ class Strategy:
     name: str
     meaning: str
     placed: Sequence[tuple[str, str, str]]  # id, state, modes
-    micro_step: Sequence[Line]
-    finish: Sequence[Line]
+    step: Sequence[tuple[str, Sequence[Line]]]  # when, and the lines of then
     memory: Sequence[Term]
     sent: Sequence[Term]
-    several: bool  # whether any number of micro-steps is right
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines, in order."""
+        return [line for _, lines in self.step for line in lines]
 
     def number(self, id: str) -> str:
         """What a payer is called: the number of a line, or a state."""
-        lines = [*self.micro_step, *self.finish]
-        numbers = {line.id: f"line {number}" for number, line in enumerate(lines, 1)}
+        numbers = {line.id: f"line {number}" for number, line in enumerate(self.lines, 1)}
         return numbers.get(id) or next(state for at, state, _ in self.placed if at == id)
 
 
@@ -83,13 +85,11 @@ def _strategy(name: str, placed: Placement) -> Strategy:
     first = len(schedule.micro_step)
     return Strategy(
         name,
-        STRATEGY_MEANING[name],
+        STRATEGY_MEANING[name] + ("" if several else "; one micro-step only"),
         [(f"{name}-{state.value}", state.value, symbols_of(placed, state)) for state in State],
-        lines[:first],
-        lines[first:],
+        (("in each micro-step", lines[:first]), ("once a step", lines[first:])),
         list(_memory(name, found)),
         list(_sent(name, found)),
-        several,
     )
 
 
