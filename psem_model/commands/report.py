@@ -20,8 +20,8 @@ PAGE = "report.html"
 def report(out: str | None) -> None:
     """Write all claims as one page for a browser, which needs no network.
 
-    Verdicts, times, the audit and certificates are those in build/: run `psem prove` first. The claims
-    are proved once more for the trees of their theorems.
+    Verdicts, times and the audit are those in build/: run `psem prove` first. A certificate that is
+    there is checked, and the claims are proved once more for the trees of their theorems.
     """
     from proofs.registry import claims, prove
     from psem_model.audit.proving import interruptible, uncollected
@@ -32,18 +32,18 @@ def report(out: str | None) -> None:
     from psem_model.text.progress import ticker
 
     file = places.BUILD / PAGE if out is None else Path(out)
-    found, every = evidence(), claims()
+    every = claims()
     require_writable(file.parent, file.name)
-    with uncollected(), interruptible() as check, ticker("report", 2 * len(every)) as tell:
-        results = []
+    with uncollected(), interruptible() as check, ticker("report", 3 * len(every)) as tell:
+        found, results = evidence(tell), []
         for done, claim in enumerate(every, 1):
             results.append(prove(claim))
             check()
-            tell(done)
+            tell(len(every) + done)
 
         def of_pages(done: int) -> None:
             check()
-            tell(len(every) + done)
+            tell(2 * len(every) + done)
 
         written = page(results, found, of_pages)
     write_page(file, written, counted(len(every), "claim"))

@@ -95,7 +95,7 @@ def pages(results: Sequence[Result], found: Evidence, tell: Callable[[int], None
                 entry,
                 mathematics.line(claim.formula),
                 audited,
-                found.certified(claim.id, entry["obligations"]),
+                found.certified(result),
                 _beside(claim.id, joined["beside"], known),
                 [statement(theorem) for theorem in result.theorems],
                 assumed(result, "hypothesis"),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-import lzma
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from proofs.registry import Result
 from proofs.trusted.kernel import Obligation
+from psem_check.check import Checked, check, in_a_line
+from psem_check.reader import read
+from psem_check.terms import Rejected
 from psem_model.text import places
 from psem_model.text.errors import BadInput
+from psem_model.text.figures import counted
 
 PROVED, AUDITED, CERTIFIED = "report.json", "audit.json", "certificate.json.xz"
 NOT_RUN = "not run"
@@ -40,12 +43,20 @@ class Audited:
 
 
 @dataclass(frozen=True)
+class Certificate:
+    """The claims of a certificate that was checked, or why it is rejected."""
+
+    claims: Mapping[str, Checked]
+    rejected: str = ""
+
+
+@dataclass(frozen=True)
 class Evidence:
     """The reports in build/: that of the proofs, and those of audit and certificates, if they ran."""
 
     proofs: Document
     audit: Document | None
-    certificate: Document | None
+    certificate: Certificate | None
 
     def entry(self, claim: str) -> Document:
         """A claim's entry in the report of the proofs."""
@@ -65,30 +76,53 @@ class Evidence:
         seconds = sum(row["cvc5"]["seconds"] for row in asked)
         return Audited(answers, seconds, tuple(rows["findings"]))
 
-    def certified(self, claim: str, obligations: int) -> str:
-        """Whether a certificate has the claim, in words. It is not checked here."""
+    def certified(self, result: Result) -> str:
+        """What the checker of certificates says of a claim, in words."""
         if self.certificate is None:
             return NOT_RUN
-        had = next((c for c in self.certificate["claims"] if c["id"] == claim), None)
-        return f"written, {obligations:,} obligations" if had else OTHER
+        if self.certificate.rejected:
+            return f"rejected: {self.certificate.rejected}"
+        had = self.certificate.claims.get(result.claim.id)
+        same = (result.claim.statement, result.verdict, [theorem.name for theorem in result.theorems])
+        if had is None or (had.statement, had.verdict, [t.name for _, t in had.theorems]) != same:
+            return OTHER
+        steps = counted(had.obligations, "obligation")
+        if had.open:
+            return f"checked but for {len(had.open)} of {steps}"
+        return f"checked, {steps if had.obligations else 'its values evaluated'}"
 
 
-def evidence() -> Evidence:
-    """What is in build/. Raises BadInput if there is no report of the proofs."""
+def evidence(tell: Callable[[int], None]) -> Evidence:
+    """What is in build/; a certificate is checked, and `tell` is told how many claims of it are.
+
+    Raises BadInput if there is no report of the proofs.
+    """
     proofs = _read(places.BUILD / PROVED)
     if proofs is None or "claims" not in proofs:
         shown = places.BUILD / PROVED
         raise BadInput(f"{shown}: there is no report of the proofs; expected one: run `psem prove`")
-    return Evidence(proofs, _read(places.BUILD / AUDITED), _read(places.BUILD / CERTIFIED))
+    return Evidence(proofs, _read(places.BUILD / AUDITED), _certificate(places.BUILD / CERTIFIED, tell))
 
 
 def _read(path: Path) -> Any:
     """A document, or none."""
     try:
-        data = path.read_bytes()
-        return json.loads(lzma.decompress(data) if path.suffix == ".xz" else data)
-    except (OSError, ValueError, lzma.LZMAError):
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
         return None
+
+
+def _certificate(path: Path, tell: Callable[[int], None]) -> Certificate | None:
+    found: dict[str, Checked] = {}
+    try:
+        for done, claim in enumerate(check(read(path)), 1):
+            found[claim.id] = claim
+            tell(done)
+    except OSError:
+        return None
+    except Rejected as error:
+        return Certificate({}, in_a_line(str(error)))
+    return Certificate(found)
 
 
 def require_same(results: Sequence[Result], found: Evidence) -> None:

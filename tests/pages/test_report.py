@@ -8,8 +8,10 @@ import pytest
 
 from proofs.premises import made_from
 from proofs.registry import prove, report, select
+from psem_model.certify.certificate import compressed
+from psem_model.certify.tree import tree
 from psem_model.pages.claims_report import page
-from psem_model.pages.evidence import CERTIFIED, NOT_RUN, OTHER, Evidence, evidence
+from psem_model.pages.evidence import CERTIFIED, NOT_RUN, OTHER, PROVED, Evidence, evidence
 from psem_model.text import places
 from tests.support.html import outside, read
 
@@ -156,8 +158,39 @@ def test_a_report_of_other_proofs_is_refused(results, document):
         page(results, Evidence(other, None, None), nothing)
 
 
-def test_a_damaged_certificate_is_none(tmp_path, monkeypatch, document):
+@pytest.fixture
+def built(tmp_path, monkeypatch, document):
+    """built(certificate) -> what is in a build/ that has this file beside the report."""
     monkeypatch.setattr(places, "BUILD", tmp_path)
-    (tmp_path / "report.json").write_text(json.dumps(document))
-    (tmp_path / CERTIFIED).write_bytes(b"no archive")
-    assert evidence().certificate is None
+    (tmp_path / PROVED).write_text(json.dumps(document))
+
+    def build(data):
+        (tmp_path / CERTIFIED).write_bytes(data)
+        return evidence(nothing)
+
+    return build
+
+
+def test_a_certificate_is_checked_before_it_is_shown(built, results):
+    shown = tree(results)
+    found = built(compressed(shown))  # it has no proof of any obligation
+    said = {result.claim.id: found.certified(result) for result in results}
+    assert said["S1"] == "checked but for 5 of 5 obligations"
+    assert said["M8"] == "checked, its values evaluated"
+    shown["claims"][0]["verdict"] = "refuted"
+    assert all(built(compressed(shown)).certified(r).startswith("rejected: S1: ") for r in results)
+
+
+def test_a_certificate_of_other_claims_is_not_theirs(built, results):
+    found = built(compressed(tree(results[1:])))
+    assert found.certified(results[0]) == OTHER
+
+
+def test_a_damaged_certificate_is_rejected(built, results):
+    assert built(b"no archive").certified(results[0]).startswith("rejected: ")
+
+
+def test_where_no_certificate_was_made_none_was_checked(built, results, tmp_path):
+    assert built(b"").certificate.rejected
+    (tmp_path / CERTIFIED).unlink()
+    assert evidence(nothing).certified(results[0]) == NOT_RUN
