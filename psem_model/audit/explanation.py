@@ -189,7 +189,7 @@ def tree(theorem: Theorem, depth: int, shown: set[int]) -> list[str]:
 
 def json_of(result: Result) -> dict[str, Any]:
     """The explanation of a claim, as data: the entry of the report, theorems, and what they rest on."""
-    assumed = [
+    rests_on = [
         {"name": part.name, "rule": kind, "says": text(part.goal), "for_all": in_general(part)}
         for kind in ("hypothesis", "axiom")
         for part in assumed(result, kind)
@@ -197,7 +197,7 @@ def json_of(result: Result) -> dict[str, Any]:
     return {
         **result.json(),
         "theorems": [_theorem(theorem) for theorem in result.theorems],
-        "assumed": assumed,
+        "assumed": rests_on,
         "made_from": [_theorem(theorem) for theorem in result.listed],
         "proved_in": None if result.failure else place(result),
     }

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from psem_model.text.errors import REJECTED, BadInput
+from psem_model.text.errors import REJECTED, BadInput, quoted, shortened
 from psem_model.text.files import named, require_no_folder, write_atomically
 from psem_model.text.report import Report
 
 if TYPE_CHECKING:
     from psem_model.pages.runs import Played
 
+SUFFIX = ".html"  # of pages
 FORMS = ("text", "json", "markdown", "latex", "csv")
 
 
@@ -29,13 +30,25 @@ def ended(report: Report, form: str, html: str | None = None, runs: Sequence[Pla
 
         if form != "text":
             raise BadInput(f"--html: given with --format {form}; expected one of the two")
-        write_page(Path(html), page(report, runs))
+        write_page(page_file("--html", html), page(report, runs))
     sys.exit(0 if report.right else REJECTED)
+
+
+def page_file(option: str, given: str) -> Path:
+    """The file of a page, as it was typed. Raises BadInput for another kind of file, or a folder."""
+    file = Path(given)
+    if file.suffix.lower() != SUFFIX or "\0" in given:
+        stem = shortened(file.stem) if file.stem.isprintable() else ""
+        raise BadInput(
+            f"{option}: given {quoted(given)}; expected a file that ends in {SUFFIX}; "
+            f"nearest: {stem or 'page'}{SUFFIX}"
+        )
+    require_no_folder(file)
+    return file
 
 
 def write_page(file: Path, page: str, *about: str) -> None:
     """Write a whole page or nothing, and say so in a line. Raises BadInput."""
-    require_no_folder(file)
     write_atomically(file, page)
     click.echo(f"{named(file)}: {', '.join((*about, f'{len(page.encode()):,} bytes'))}")
 

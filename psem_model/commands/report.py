@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 from psem_model.commands import names
 from psem_model.commands.help import Command, option
 from psem_model.commands.options import OUTPUT
-from psem_model.commands.output import write_page
+from psem_model.commands.output import page_file, write_page
 from psem_model.text.figures import counted
 
 PAGE = "report.html"
@@ -31,7 +29,7 @@ def report(out: str | None) -> None:
     from psem_model.text.files import require_writable
     from psem_model.text.progress import ticker
 
-    file = places.BUILD / PAGE if out is None else Path(out)
+    file = places.BUILD / PAGE if out is None else page_file("--out", out)
     every = claims()
     require_writable(file.parent, file.name)
     with uncollected(), interruptible() as check, ticker("report", 3 * len(every)) as tell:

@@ -71,7 +71,8 @@ def test_names_of_files_are_escaped(psem, tmp_path, written):
     [
         (("--html", "page.html", "--json"), "one of the two"),
         (("--html", "missing/page.html"), "cannot write missing/page.html"),
-        (("--html", "."), "cannot write .: Is a directory"),
+        (("--html", "plan.pdf"), "nearest: plan.html"),
+        (("--html", "a\0.html"), "expected a file that ends in .html"),
     ],
 )
 def test_what_cannot_be_written_is_said_in_a_line(more, expected, psem, tmp_path, monkeypatch):
@@ -80,3 +81,10 @@ def test_what_cannot_be_written_is_said_in_a_line(more, expected, psem, tmp_path
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert expected in err
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_folder_is_not_written_over(psem, tmp_path):
+    (tmp_path / "page.html").mkdir()
+    code, out, err = psem(*ASKED["predict"], "--html", tmp_path / "page.html")
+    assert (code, out) == (2, "")
+    assert err.endswith("page.html: Is a directory\n")
