@@ -155,6 +155,12 @@ def witness(facts: Sequence[Bool]) -> str | None:
 
     With values no solver need search: for a second one, nonlinear facts are hard to satisfy.
     """
+    values = values_of(facts)
+    return None if values is None else standalone_text([*facts, *map(_said, values)])
+
+
+def values_of(facts: Sequence[Bool]) -> list[tuple[Term, Term]] | None:
+    """Numbers and truth values under which facts hold; nothing if none are found."""
     solver = _solver()
     solver.add(*(fact.translate(solver.ctx) for fact in facts))
     solver.push()
@@ -166,12 +172,17 @@ def witness(facts: Sequence[Bool]) -> str | None:
     model, values = solver.model(), []
     for term in _unknowns(facts):
         value = model.eval(term.translate(solver.ctx), model_completion=True)
-        if z3.is_int_value(value) or z3.is_rational_value(value):
-            values.append(term == value.translate(z3.main_ctx()))
-        elif z3.is_true(value) or z3.is_false(value):
-            values.append(term if z3.is_true(value) else z3.Not(term))
-    text = standalone_text([*facts, *values])
-    return text if answer(text) == "sat" else None
+        is_number = z3.is_int_value(value) or z3.is_rational_value(value)
+        if is_number or z3.is_true(value) or z3.is_false(value):
+            values.append((term, value.translate(z3.main_ctx())))
+    text = standalone_text([*facts, *map(_said, values)])
+    return values if answer(text) == "sat" else None
+
+
+def _said(of: tuple[Term, Term]) -> Bool:
+    """That a term has a value."""
+    term, value = of
+    return term if z3.is_true(value) else z3.Not(term) if z3.is_false(value) else term == value
 
 
 def _unknowns(terms: Sequence[Term]) -> Iterator[Term]:

@@ -15,12 +15,12 @@ from psem_model.audit import explanation
 from psem_model.audit.refutations import REGISTERED
 from psem_model.audit.refutations.registry import name_of
 from psem_model.pages import mathematics
+from psem_model.pages.dropped import Failing, failing
 from psem_model.pages.evidence import Audited, Evidence
 from psem_model.pages.proofs import Asked, Node, Statement, assumed, obligations, statement, tree
 from psem_model.pages.words import ids_in
 
 TWINS = Path(__file__).with_name("twins.toml")
-TEXTS = 140_000  # characters of SMT-LIB that the page has, the shortest texts first
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class ClaimPage:
     beside: Sequence[str]  # what is true instead, or what is false beside it
     concluded: Sequence[Statement]
     hypotheses: Sequence[Statement]
+    failing: Mapping[str, Failing]  # by hypothesis, a step that does not follow without it
     axioms: Sequence[Statement]
     dropped: Sequence[Dropped]
     tree: Sequence[Node]
@@ -99,6 +100,7 @@ def pages(results: Sequence[Result], found: Evidence, tell: Callable[[int], None
                 _beside(claim.id, joined["beside"], known),
                 [statement(theorem) for theorem in result.theorems],
                 assumed(result, "hypothesis"),
+                failing(result),
                 assumed(result, "axiom"),
                 [
                     Dropped(name, [(*each.split("/"), values.get(each, ())) for each in by])
@@ -114,7 +116,7 @@ def pages(results: Sequence[Result], found: Evidence, tell: Callable[[int], None
             )
         )
         tell(done)
-    return _short_texts(made)
+    return made
 
 
 def _counterexamples(found: Evidence) -> dict[str, Sequence[tuple[str, str]]]:
@@ -137,10 +139,10 @@ def _beside(id: str, joined: Mapping[str, Sequence[str]], known: Sequence[str]) 
     return [other for other in (*joined.get(id, ()), *false) if other in known]
 
 
-def _short_texts(made: Sequence[ClaimPage]) -> list[ClaimPage]:
-    """The same, with the shortest texts of obligations only, each once."""
+def with_short_texts(made: Sequence[ClaimPage], left: int) -> list[ClaimPage]:
+    """The same, with the shortest texts of obligations only, each once: so many characters in all."""
     texts = sorted({o.text for page in made for o in page.obligations}, key=lambda t: (len(t), t))
-    shown, left = set(), TEXTS
+    shown = set()
     for text in texts:
         left -= len(text)
         if left < 0:

@@ -10,6 +10,7 @@ from proofs.premises import made_from
 from proofs.registry import prove, report, select
 from psem_model.certify.certificate import compressed
 from psem_model.certify.tree import tree
+from psem_model.pages import claims_report
 from psem_model.pages.claims_report import page
 from psem_model.pages.evidence import CERTIFIED, NOT_RUN, OTHER, PROVED, Evidence, evidence
 from psem_model.text import places
@@ -140,6 +141,15 @@ def test_the_tree_of_a_claim_has_every_theorem_it_rests_on(results, shown):
         said = shown.one("section", id=result.claim.id).one("ul", class_="tree").text
         rests_on = [*result.theorems, *made_from(result.theorems)]
         assert [t.name for t in rests_on if t.rule != "instance" and t.name not in said] == []
+
+
+def test_as_many_texts_are_there_as_fit(results, document, text, monkeypatch):
+    full = len(text.encode())
+    assert text.count("(check-sat)") > 5
+    monkeypatch.setattr(claims_report, "LARGEST", full - 2_000)
+    shorter = page(results, Evidence(document, None, None), nothing)
+    assert len(shorter.encode()) <= full - 2_000
+    assert 0 < shorter.count("(check-sat)") < text.count("(check-sat)")
 
 
 # ------------------------------------------------------------------------------ what is missing
