@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from proofs.registry import Result, areas
-from psem_model.pages.claims import ClaimPage, pages
+from psem_model.pages.claims import ClaimPage, pages, with_short_texts
 from psem_model.pages.evidence import Evidence, require_same
 from psem_model.pages.model_steps import model_strategies
 from psem_model.pages.pictures import pictures
