@@ -35,7 +35,7 @@ def ended(report: Report, form: str, html: str | None = None, runs: Sequence[Pla
 
 
 def page_file(option: str, given: str) -> Path:
-    """The file of a page, as it was typed. Raises BadInput for another kind of file, or a folder."""
+    """The file of a page, as it was typed. Raises BadInput if no page can be written there."""
     file = Path(given)
     if file.suffix.lower() != SUFFIX or "\0" in given:
         stem = shortened(file.stem) if file.stem.isprintable() else ""
@@ -43,6 +43,8 @@ def page_file(option: str, given: str) -> Path:
             f"{option}: given {quoted(given)}; expected a file that ends in {SUFFIX}; "
             f"nearest: {stem or 'page'}{SUFFIX}"
         )
+    if not file.parent.is_dir():
+        raise BadInput(f"cannot write {named(file)}: there is no folder {named(file.parent)}")
     require_no_folder(file)
     return file
 
