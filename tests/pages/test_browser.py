@@ -20,7 +20,6 @@ WIDTH = "document.documentElement.scrollWidth"
 MARKED = "[...document.querySelectorAll('.pays')].map((each) => each.id)"
 PLACES = "[...document.querySelectorAll('nav a')].map((link) => link.hash)"
 CLAIMS = "[...document.querySelectorAll('li.claim:not([hidden])')].map((each) => each.dataset.id)"
-
 FOCUS = "document.activeElement"
 EVERY_PAGE = """(() => {
   const found = [], pages = [...document.querySelectorAll('.page')];
@@ -195,6 +194,21 @@ def test_a_run_is_stepped_through_with_keys_to_its_first_wrong_value(at):
     assert browser.run(f"{run}.querySelector('tr.now').className").startswith("first-wrong")
     browser.press("End")
     assert browser.run(later) == 0
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["predict", "zero1(dp=16) * tp(8)", "--config", "llama-3-70b", "--sequence", "8192"],
+        ["compare", "zero1", "zero3", "--psi", "70B", "--devices", "64"],
+        ["check", "examples/token_mean_local_counts.toml"],
+    ],
+    ids=lambda args: args[0],
+)
+def test_the_page_of_a_plan_is_as_wide_as_a_phone_at_most(args, at, build):
+    with pytest.raises(SystemExit):
+        main([*args, "--html", str(build / "plan.html")])
+    assert at(width=PHONE, file="plan.html").run(WIDTH) == PHONE
 
 
 def test_without_its_script_everything_is_there(at, build):
