@@ -30,7 +30,7 @@ class Failing:
 
 
 @dataclass(frozen=True)
-class _Use:
+class Use:
     """An obligation, and which of its facts are a hypothesis."""
 
     theorem: Theorem
@@ -47,7 +47,7 @@ class _Use:
 def failing(result: Result) -> dict[str, Failing]:
     """By hypothesis, a step of a claim's proof that fails without it, where one is found."""
     found: dict[str, Failing] = {}
-    for name, uses in _uses(result).items():
+    for name, uses in uses_of(result).items():
         uses.sort(key=lambda use: len(use.obligation.text))
         short = [use for use in uses if len(use.obligation.text) <= LARGEST]
         made = (each for use in short[:TRIED] if (each := _fails(use)) is not None)
@@ -57,7 +57,7 @@ def failing(result: Result) -> dict[str, Failing]:
     return found
 
 
-def _fails(use: _Use) -> Failing | None:
+def _fails(use: Use) -> Failing | None:
     values = values_of(use.without)
     if values is None:
         return None
@@ -67,15 +67,15 @@ def _fails(use: _Use) -> Failing | None:
     return Failing(step, shown[:SHOWN], max(len(shown) - SHOWN, 0))
 
 
-def _uses(result: Result) -> dict[str, list[_Use]]:
+def uses_of(result: Result) -> dict[str, list[Use]]:
     """By hypothesis, where it is a fact."""
-    found: dict[str, list[_Use]] = {}
+    found: dict[str, list[Use]] = {}
     for theorem in proved_theorems(result.listed):
         facts: dict[tuple[str, int], set[int]] = {}
         for name, number, fact in _hypotheses_in(theorem):
             facts.setdefault((name, number), set()).add(fact)
         for (name, number), those in facts.items():
-            use = _Use(theorem, theorem.obligations[number], frozenset(those))
+            use = Use(theorem, theorem.obligations[number], frozenset(those))
             found.setdefault(name, []).append(use)
     return found
 

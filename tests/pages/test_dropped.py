@@ -5,7 +5,7 @@ import z3
 
 from proofs.registry import prove, select
 from psem_model.audit.questions import values_of
-from psem_model.pages.dropped import _uses, failing
+from psem_model.pages.dropped import failing, uses_of
 
 CLAIMS = ["S1", "E1", "K1", "B5"]
 
@@ -24,7 +24,7 @@ def test_each_hypothesis_has_a_step_that_fails_without_it(result):
 
 
 def test_with_the_hypothesis_the_same_values_are_impossible(result):
-    for uses in _uses(result).values():
+    for uses in uses_of(result).values():
         for use in uses[:2]:
             values = values_of(use.without)
             if values is None:  # the step has no need of it
