@@ -4,7 +4,7 @@ READY := .venv/.ready
 TORCH_VENV := build/conformance
 TORCH := $(TORCH_VENV)/bin/python
 
-.PHONY: help prove audit certify tables docs test test-all conformance fuzz lint bench clean
+.PHONY: help prove audit certify tables report docs test test-all conformance fuzz lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,12 +28,16 @@ certify: $(READY) ## a proof of every obligation, checked without solver or kern
 tables: $(READY) ## formula tables as LaTeX, Markdown, CSV; build/tables
 	@$(PY) -m psem_model tables --all
 
+report: $(READY) ## the claims as one page for a browser; build/report.html
+	@$(PY) -m psem_model report
+
 docs: $(READY) ## write the pages of docs/ that are generated
 	@$(PY) -m proofs.page > docs/CLAIMS.md.part && mv docs/CLAIMS.md.part docs/CLAIMS.md
 	@$(PY) -m proofs.specification > docs/SPEC.md.part && mv docs/SPEC.md.part docs/SPEC.md
 	@$(PY) -m psem_model.commands.page > docs/CLI.md.part && mv docs/CLI.md.part docs/CLI.md
 	@$(PY) -m conformance.page > docs/CONFORMANCE.md.part && mv docs/CONFORMANCE.md.part docs/CONFORMANCE.md
 	@$(PY) -m psem_model.published.measured > docs/MEASURED.md.part && mv docs/MEASURED.md.part docs/MEASURED.md
+	@$(PY) -m psem_model.pages.words > docs/ABSTRACT.md.part && mv docs/ABSTRACT.md.part docs/ABSTRACT.md
 
 test: $(READY) ## run the tests, but for slow ones: two minutes
 	@$(PY) -m pytest -q -n 2 -m "not slow"

@@ -38,7 +38,7 @@ def lines_of(result: Result, with_tree: bool = False) -> list[str]:
     for theorem in result.theorems:
         lines += _conclusion(theorem)
     for kind in ("hypothesis", "axiom"):
-        found = _assumed(result, kind)
+        found = assumed(result, kind)
         if found:
             lines += ["", f"what it rests on: {'hypotheses' if kind == 'hypothesis' else 'axioms'}"]
         for part in found:
@@ -154,7 +154,7 @@ def name_of(theorem: Theorem, obligation: Obligation) -> str:
     return "/".join(filter(None, (_part_of(theorem), obligation.name)))
 
 
-def _assumed(result: Result, kind: str) -> list[Theorem]:
+def assumed(result: Result, kind: str) -> list[Theorem]:
     """The hypotheses or axioms of a claim, by name; those of its parts are alike, and listed once."""
     found = [part for part in hypotheses(result.theorems) if part.rule == kind]
     said = {(part.name, text(part.goal)): part for part in found}
@@ -189,15 +189,15 @@ def tree(theorem: Theorem, depth: int, shown: set[int]) -> list[str]:
 
 def json_of(result: Result) -> dict[str, Any]:
     """The explanation of a claim, as data: the entry of the report, theorems, and what they rest on."""
-    assumed = [
+    rests_on = [
         {"name": part.name, "rule": kind, "says": text(part.goal), "for_all": in_general(part)}
         for kind in ("hypothesis", "axiom")
-        for part in _assumed(result, kind)
+        for part in assumed(result, kind)
     ]
     return {
         **result.outcome.json(),
         "theorems": [_theorem(theorem) for theorem in result.theorems],
-        "assumed": assumed,
+        "assumed": rests_on,
         "made_from": [_theorem(theorem) for theorem in result.listed],
         "proved_in": None if result.failure else place(result),
     }

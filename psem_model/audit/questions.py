@@ -15,7 +15,7 @@ from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.oracle import ask, reading
 from proofs.trusted.parts import below
 from proofs.trusted.smtlib import text
-from proofs.trusted.terms import And, Bool, Const, Implies, Not
+from proofs.trusted.terms import And, Bool, Const, Implies, Not, Term
 from proofs.trusted.theorem import implies
 
 VALUES = ("Bool", "Int", "Real")
@@ -152,6 +152,12 @@ def witness(facts: Sequence[Bool]) -> str | None:
 
     With values no solver need search: for a second one, nonlinear facts are hard to satisfy.
     """
+    values = values_of(facts)
+    return None if values is None else text([*facts, *map(_said, values)])
+
+
+def values_of(facts: Sequence[Bool]) -> list[tuple[Term, Term]] | None:
+    """Numbers and truth values under which facts hold; nothing if none are found."""
     terms = [t for t in below(facts) if t.op in ("apply", "select") and t.sort.kind in VALUES]
     called = [Const(f"value_{i}", term.sort) for i, term in enumerate(terms)]
     asked = [*facts, *(name == term for name, term in zip(called, terms, strict=True))]
@@ -160,7 +166,14 @@ def witness(facts: Sequence[Bool]) -> str | None:
         found = ask(asked)
     if found.said != "sat":
         return None
-    named = [(term, found.values.get(name.of.name)) for name, term in zip(called, terms, strict=True)]
-    values = [term == value for term, value in named if value is not None]
-    said = text([*facts, *values])
-    return said if answer(said) == "sat" else None
+    known = [(term, found.values.get(name.of.name)) for name, term in zip(called, terms, strict=True)]
+    values = [(term, value) for term, value in known if value is not None]
+    return values if answer(text([*facts, *map(_said, values)])) == "sat" else None
+
+
+def _said(of: tuple[Term, Term]) -> Bool:
+    """That a term has a value."""
+    term, value = of
+    if value.op == "bool":
+        return term if value.of else Not(term)
+    return term == value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,11 +13,17 @@ from psem_model.commands.options import (
     DEVICES_TO_CHECK,
     FILE_OR_STRATEGY,
     FORM,
+    HTML,
     MODEL_SHAPE,
     POLICY_TO_CHECK,
     options,
 )
 from psem_model.commands.output import ended
+
+if TYPE_CHECKING:
+    from psem_model.check.products import CheckedStep
+    from psem_model.check.schedules import Checked
+    from psem_model.pages.runs import Played
 
 
 @click.command(
@@ -28,13 +34,16 @@ from psem_model.commands.output import ended
         "psem check zero2",
     ],
 )
-@options(FILE_OR_STRATEGY, DEVICES_TO_CHECK, ACCUMULATE_TO_CHECK, POLICY_TO_CHECK, *MODEL_SHAPE, FORM)
+@options(
+    FILE_OR_STRATEGY, DEVICES_TO_CHECK, ACCUMULATE_TO_CHECK, POLICY_TO_CHECK, *MODEL_SHAPE, FORM, HTML
+)
 def check(
     file: str,
     devices: str | None,
     accumulate: str | None,
     policy: str | None,
     form: str,
+    html: str | None,
     **shape: Any,
 ) -> None:
     """Check the schedule in FILE: does it do what a single device does, whatever model and data?
@@ -58,11 +67,21 @@ def check(
     steps = None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps")
     kind = None if policy is None else words.policy(policy)
     if not is_file(file):
-        ended(check_strategy(asked, file, steps, kind).report(), form)
+        ended(check_strategy(asked, file, steps, kind).report(), form, html)
     asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
     of_axes = None if devices is None else lambda axes: words.mesh(devices, axes)
     found = check_file(file, of_axes, steps, kind)
-    ended(found.report(), form)
+    ended(found.report(), form, html, () if html is None else _runs(found))
+
+
+def _runs(found: Checked | CheckedStep) -> tuple[Played, ...]:
+    """The run that shows why a schedule is rejected, line by line, if there is one."""
+    from psem_model.check.schedules import Checked
+    from psem_model.pages.runs import played
+
+    if not isinstance(found, Checked) or found.run is None:
+        return ()
+    return (played("run", found, found.run),)
 
 
 def is_file(text: str) -> bool:

@@ -19,6 +19,7 @@ from psem_model.commands.claims import explain, prove
 from psem_model.commands.compare import compare
 from psem_model.commands.derive import derive
 from psem_model.commands.predict import predict
+from psem_model.commands.report import report
 from psem_model.commands.simulate import simulate
 from psem_model.commands.space import space
 from psem_model.commands.tables import tables
@@ -83,7 +84,19 @@ def psem(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-for command in (predict, compare, derive, check, simulate, space, tables, prove, explain, audit):
+for command in (
+    predict,
+    compare,
+    derive,
+    check,
+    simulate,
+    space,
+    tables,
+    prove,
+    explain,
+    audit,
+    report,
+):
     psem.add_command(command)
 
 

@@ -13,6 +13,7 @@ from psem_model.commands.options import (
     FORM,
     GLOBAL_BATCH,
     HELD,
+    HTML,
     MODEL,
     PSI,
     STRATEGIES,
@@ -42,8 +43,11 @@ from psem_model.commands.output import ended
     HELD,
     *MODEL,
     FORM,
+    HTML,
 )
-def compare(strategies: tuple[str, ...], global_batch: str | None, form: str, **given: Any) -> None:
+def compare(
+    strategies: tuple[str, ...], global_batch: str | None, form: str, html: str | None, **given: Any
+) -> None:
     """Set two or more plans side by side: memory, what is sent along each axis, verdict.
 
     Strategies, products of them, or files of schedules and of models' steps (.toml). With a model's
@@ -55,4 +59,4 @@ def compare(strategies: tuple[str, ...], global_batch: str | None, form: str, **
     from psem_model.predict.compare import report
     from psem_model.predict.read import read_several
 
-    ended(report(read_several(asked("compare", given), strategies, global_batch)), form)
+    ended(report(read_several(asked("compare", given), strategies, global_batch)), form, html)

@@ -191,6 +191,13 @@ def form_option(default: str, help_: str) -> Callable[[Function], Function]:
 FORM = form_option("text", "Of the report. Default: text.")
 FORM_OF_TABLES = form_option("", "Of a table. Default: markdown; with --all, every one.")
 
+HTML = option(
+    OUTPUT,
+    "--html",
+    type=names.FILE,
+    help="Write a page for a browser, instead of printing the report.",
+)
+
 BLOCK = option(
     SHAPE,
     "--block",

@@ -1,23 +1,58 @@
-"""Printing a report in the form that is asked for, and ending with its exit code."""
+"""Printing a report in the form that is asked for, or writing a page, and ending with its exit code."""
 
 from __future__ import annotations
 
 import json
 import sys
-from typing import NoReturn
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from psem_model.text.errors import REJECTED
+from psem_model.text.errors import REJECTED, BadInput, quoted, shortened
+from psem_model.text.files import named, require_no_folder, write_atomically
 from psem_model.text.report import Report
 
+if TYPE_CHECKING:
+    from psem_model.pages.runs import Played
+
+SUFFIX = ".html"  # of pages
 FORMS = ("text", "json", "markdown", "latex", "csv")
 
 
-def ended(report: Report, form: str) -> NoReturn:
-    """Print a report, and exit: 0 if it is right, else 1."""
-    click.echo(written(report, form), nl=False)
+def ended(report: Report, form: str, html: str | None = None, runs: Sequence[Played] = ()) -> NoReturn:
+    """Print a report, or write its page with some runs, and exit: 0 if it is right, else 1."""
+    if html is None:
+        click.echo(written(report, form), nl=False)
+    else:
+        from psem_model.pages.plan import page
+
+        if form != "text":
+            raise BadInput(f"--html: given with --format {form}; expected one of the two")
+        write_page(page_file("--html", html), page(report, runs))
     sys.exit(0 if report.right else REJECTED)
+
+
+def page_file(option: str, given: str) -> Path:
+    """The file of a page, as it was typed. Raises BadInput if no page can be written there."""
+    file = Path(given)
+    if file.suffix.lower() != SUFFIX or "\0" in given:
+        stem = shortened(file.stem) if file.stem.isprintable() else ""
+        raise BadInput(
+            f"{option}: given {quoted(given)}; expected a file that ends in {SUFFIX}; "
+            f"nearest: {stem or 'page'}{SUFFIX}"
+        )
+    if not file.parent.is_dir():
+        raise BadInput(f"cannot write {named(file)}: there is no folder {named(file.parent)}")
+    require_no_folder(file)
+    return file
+
+
+def write_page(file: Path, page: str, *about: str) -> None:
+    """Write a whole page or nothing, and say so in a line. Raises BadInput."""
+    write_atomically(file, page)
+    click.echo(f"{named(file)}: {', '.join((*about, f'{len(page.encode()):,} bytes'))}")
 
 
 def written(report: Report, form: str) -> str:

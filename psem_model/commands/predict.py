@@ -14,6 +14,7 @@ from psem_model.commands.options import (
     EXACT,
     FORM,
     HOLD,
+    HTML,
     MODEL,
     PLACEMENT,
     PSI,
@@ -48,8 +49,9 @@ from psem_model.text.errors import REJECTED
     *MODEL,
     EXACT,
     FORM,
+    HTML,
 )
-def predict(form: str, exact: bool, **given: Any) -> None:
+def predict(form: str, html: str | None, exact: bool, **given: Any) -> None:
     """What a STRATEGY, a placement or a step in a file needs in memory and moves, per device.
 
     Of the training states: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload,
@@ -72,4 +74,4 @@ def predict(form: str, exact: bool, **given: Any) -> None:
         for line in error.lines():
             click.echo(f"psem: {line}", err=True)
         sys.exit(REJECTED)
-    ended(report, form)
+    ended(report, form, html)

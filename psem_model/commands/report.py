@@ -1,0 +1,47 @@
+"""`psem report`: the claims as one page for a browser."""
+
+from __future__ import annotations
+
+import click
+
+from psem_model.commands import names
+from psem_model.commands.help import Command, option
+from psem_model.commands.options import OUTPUT
+from psem_model.commands.output import page_file, write_page
+from psem_model.text.figures import counted
+
+PAGE = "report.html"
+
+
+@click.command(cls=Command, examples=["psem report", "psem report --out claims.html"])
+@option(OUTPUT, "--out", type=names.FILE, help="The file. Default: build/report.html.")
+def report(out: str | None) -> None:
+    """Write all claims as one page for a browser, which needs no network.
+
+    Verdicts, times and the audit are those in build/: run `psem prove` first. A certificate that is
+    there is checked, and the claims are proved once more for the trees of their theorems.
+    """
+    from proofs.registry import claims, prove
+    from psem_model.audit.proving import interruptible, uncollected
+    from psem_model.pages.claims_report import page
+    from psem_model.pages.evidence import evidence
+    from psem_model.text import places
+    from psem_model.text.files import require_writable
+    from psem_model.text.progress import ticker
+
+    file = places.BUILD / PAGE if out is None else page_file("--out", out)
+    every = claims()
+    require_writable(file.parent, file.name)
+    with uncollected(), interruptible() as check, ticker("report", 3 * len(every)) as tell:
+        found, results = evidence(tell), []
+        for done, claim in enumerate(every, 1):
+            results.append(prove(claim))
+            check()
+            tell(len(every) + done)
+
+        def of_pages(done: int) -> None:
+            check()
+            tell(2 * len(every) + done)
+
+        written = page(results, found, of_pages)
+    write_page(file, written, counted(len(every), "claim"))

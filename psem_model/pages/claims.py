@@ -1,0 +1,158 @@
+"""The claims as pages: what each says, how it is proved, what was run, what it is joined to."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+
+from proofs.registry import Claim, Result
+from psem_model.audit import explanation
+from psem_model.audit.refutations import REGISTERED
+from psem_model.audit.refutations.registry import name_of
+from psem_model.pages import mathematics
+from psem_model.pages.dropped import Failing, failing
+from psem_model.pages.evidence import Audited, Evidence
+from psem_model.pages.proofs import Asked, Node, Statement, assumed, obligations, statement, tree
+from psem_model.pages.words import ids_in
+
+TWINS = Path(__file__).with_name("twins.toml")
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A hypothesis, and the counterexamples that appear without it: claim, theorem, and values."""
+
+    name: str
+    by: Sequence[tuple[str, str, Sequence[tuple[str, str]]]]
+
+
+@dataclass(frozen=True)
+class ClaimPage:
+    """All that is shown of a claim."""
+
+    claim: Claim
+    entry: Mapping[str, Any]
+    formula: Markup
+    audited: Audited
+    certified: str
+    beside: Sequence[str]  # what is true instead, or what is false beside it
+    concluded: Sequence[Statement]
+    hypotheses: Sequence[Statement]
+    failing: Mapping[str, Failing]  # by hypothesis, a step that does not follow without it
+    axioms: Sequence[Statement]
+    dropped: Sequence[Dropped]
+    tree: Sequence[Node]
+    obligations: Sequence[Asked]
+    uses: Sequence[str]
+    used_by: Sequence[str]
+    place: Mapping[str, Any]
+    runs: Sequence[str]  # of examples/, line by line on the page
+    executed: Sequence[str]  # theorems whose counterexample the simulator runs, in the audit
+
+    @property
+    def as_expected(self) -> bool:
+        return bool(self.entry["verdict"] == self.claim.expected)
+
+    @property
+    def without_text(self) -> dict[str, list[str]]:
+        """The names of the other obligations, by rule, each with an answer that is not `unsat`."""
+        found: dict[str, list[str]] = {}
+        for asked in self.obligations:
+            if not asked.text:
+                odd = "" if asked.expected == "unsat" else f" ({asked.expected})"
+                found.setdefault(asked.rule, []).append(asked.name + odd)
+        return found
+
+    @property
+    def texts(self) -> int:
+        """How many of its obligations have their text on the page."""
+        return sum(bool(asked.text) for asked in self.obligations)
+
+
+def twins() -> dict[str, Any]:
+    """Refuted claims and sharp ones, and which counterexample appears without which hypothesis."""
+    return tomllib.loads(TWINS.read_text(encoding="utf-8"))
+
+
+def pages(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]) -> list[ClaimPage]:
+    """A page for each claim, in the order of the registry."""
+    known = [result.claim.id for result in results]
+    joined, values = twins(), _counterexamples(found)
+    named = {result.claim.id: _named(result.claim, known) for result in results}
+    made = []
+    for done, result in enumerate(results, 1):
+        claim = result.claim
+        audited = found.audited(claim.id, result.obligations)
+        drops = joined["drops"].get(claim.id, {})
+        entry = found.entry(claim.id)
+        made.append(
+            ClaimPage(
+                claim,
+                entry,
+                mathematics.line(claim.formula),
+                audited,
+                found.certified(result),
+                _beside(claim.id, joined["beside"], known),
+                [statement(theorem) for theorem in result.theorems],
+                assumed(result, "hypothesis"),
+                failing(result),
+                assumed(result, "axiom"),
+                [
+                    Dropped(name, [(*each.split("/"), values.get(each, ())) for each in by])
+                    for name, by in drops.items()
+                ],
+                tree(result),
+                obligations(result, audited.answers),
+                named[claim.id],
+                [other for other in known if claim.id in named[other]],
+                explanation.place(result),
+                joined["runs"].get(claim.id, ()),
+                [t.name for t in result.theorems if name_of(claim.id, t.name) in REGISTERED],
+            )
+        )
+        tell(done)
+    return made
+
+
+def _counterexamples(found: Evidence) -> dict[str, Sequence[tuple[str, str]]]:
+    """By claim and theorem, the values that the report has."""
+    return {
+        f"{entry['id']}/{theorem}": tuple(values.items())
+        for entry in found.proofs["claims"]
+        for theorem, values in entry.get("counterexample", {}).items()
+    }
+
+
+def _named(claim: Claim, known: Sequence[str]) -> list[str]:
+    """The claims that a claim's words name."""
+    words = " ".join((claim.statement, claim.formula, claim.caveat, *claim.scope))
+    return [other for other in ids_in(words, known) if other != claim.id]
+
+
+def _beside(id: str, joined: Mapping[str, Sequence[str]], known: Sequence[str]) -> list[str]:
+    false = [refuted for refuted, sharp in joined.items() if id in sharp]
+    return [other for other in (*joined.get(id, ()), *false) if other in known]
+
+
+def with_short_texts(made: Sequence[ClaimPage], left: int) -> list[ClaimPage]:
+    """The same, with the shortest texts of obligations only, each once: so many characters in all."""
+    texts = sorted({o.text for page in made for o in page.obligations}, key=lambda t: (len(t), t))
+    shown = set()
+    for text in texts:
+        left -= len(text)
+        if left < 0:
+            break
+        shown.add(text)
+    found = []
+    for page in made:
+        kept = []
+        for asked in page.obligations:
+            kept.append(asked if asked.text in shown else replace(asked, text=""))
+            shown.discard(asked.text)
+        found.append(replace(page, obligations=kept))
+    return found

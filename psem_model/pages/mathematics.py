@@ -1,0 +1,224 @@
+"""Mathematics for a browser, as MathML: formulas of SymPy, terms of the proofs, lines of plain text.
+
+A term is set in pieces, between which a line may end: where it is joined by a connective, a relation
+or a sum.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import sympy
+from markupsafe import Markup, escape
+from sympy.printing.mathml import MathMLPresentationPrinter
+
+from proofs.premises import conjuncts
+from proofs.trusted.infix import text
+from proofs.trusted.terms import TRUE, BoolSort, Term, applied
+
+MINUS = "\N{MINUS SIGN}"
+LARGEST = 200  # operators and symbols of a term that is set
+
+SIGNS = {"<=": "≤", ">=": "≥", "<=>": "⇔", "=>": "⇒", "->": "→"}
+GREEK = {"Psi": "Ψ", "theta": "θ", "omega": "ω", "Theta": "Θ", "Omega": "Ω"}
+CEILING = re.compile(r"\bceil\(([^()]*)\)")
+POWER = re.compile(r"\^(\d+)")
+SIGN = re.compile("|".join(map(re.escape, sorted(SIGNS, key=len, reverse=True))))
+NAME = re.compile(rf"(?<![\w-])({'|'.join(GREEK)})(?![\w-])")
+
+
+def line(formula: str) -> Markup:
+    """A claim's formula, which is a line of plain text, with the signs of mathematics."""
+    text = SIGN.sub(lambda sign: SIGNS[sign[0]], CEILING.sub(r"⌈\1⌉", formula))
+    text = NAME.sub(lambda name: GREEK[name[0]], text).replace("*", "·")
+    return Markup(POWER.sub(r"<sup>\1</sup>", str(escape(text))))
+
+
+# ------------------------------------------------------------------------------- SymPy
+class _Presentation(MathMLPresentationPrinter):  # type: ignore[misc]
+    """Symbols of several letters stay whole."""
+
+    def _print_Function(self, expr: Any) -> Any:
+        name = type(expr).__name__
+        found = self.dom.createElement("mrow")
+        called = self.dom.createElement("mi")
+        called.appendChild(self.dom.createTextNode(name))
+        found.appendChild(called)
+        found.appendChild(self._in_brackets(expr.args))
+        return found
+
+    def _in_brackets(self, parts: Sequence[Any]) -> Any:
+        found = self.dom.createElement("mrow")
+        for number, part in enumerate(parts):
+            found.appendChild(self._sign("," if number else "("))
+            found.appendChild(self._print(part))
+        found.appendChild(self._sign(")"))
+        return found
+
+    def _sign(self, text: str) -> Any:
+        made = self.dom.createElement("mo")
+        made.appendChild(self.dom.createTextNode(text))
+        return made
+
+
+def formula(expression: Any) -> Markup:
+    """A formula of SymPy."""
+    printer = _Presentation({"mul_symbol": None})
+    found = printer._print(sympy.sympify(expression)).toxml()
+    # entities that the printer spells out are characters of an HTML page
+    return Markup(f"<math>{found.replace('&amp;', '&').replace('&InvisibleTimes;', '⁢')}</math>")
+
+
+# ------------------------------------------------------------------------- terms of the proofs
+RELATIONS = {"=": "=", "distinct": "≠", "<=": "≤", ">=": "≥", "<": "<", ">": ">"}
+OPPOSITE = {"=": "distinct", "<=": ">", ">=": "<", "<": ">=", ">": "<="}
+CONNECTIVES = {"and": "∧", "or": "\N{LOGICAL OR}", "=>": "⇒"}
+TIGHT = {  # how strongly an operator holds what it joins
+    "=>": 1,
+    "or": 2,
+    "and": 3,
+    "not": 4,
+    **dict.fromkeys(RELATIONS, 5),
+    **dict.fromkeys(("+", "-", "neg"), 6),
+    **dict.fromkeys(("div", "mod"), 7),
+    "*": 8,
+}
+ITE, ALONE = 0, 9
+
+
+def size(term: Term, most: int = LARGEST) -> int:
+    """Operators and symbols in a term, counted up to one more than `most`."""
+    pending, count = [term], 0
+    while pending and count <= most:
+        pending += pending.pop().args
+        count += 1
+    return count
+
+
+def conditions(terms: Sequence[Term]) -> list[Markup] | None:
+    """Formulas that hold together, each set; none if they are too large."""
+    each = [part for term in terms for part in conjuncts(term)]
+    if len(each) > LARGEST or sum(map(size, each)) > LARGEST:
+        return None
+    return list(dict.fromkeys(term_in_pieces(part) for part in each if part is not TRUE))
+
+
+def term_in_pieces(term: Term) -> Markup:
+    """A term as mathematics, in pieces between which a line may end."""
+    pieces = (f"{escape(sign)} <math>{made}</math>" for sign, made in _pieces(term, ITE))
+    return Markup(" ".join(pieces).lstrip())
+
+
+def _pieces(term: Term, outer: int) -> Iterator[tuple[str, str]]:
+    """Pieces of a term in a place that holds as strongly as `outer`, and the sign before each."""
+    term = _negated(term)
+    kind = term.op
+    joined = {**CONNECTIVES, **RELATIONS, "+": "+"}.get(kind)
+    if joined is None or len(term.args) < 2:
+        yield "", _within(term, outer)
+        return
+    if joined == "=" and term.args[0].sort == BoolSort():
+        joined = "⇔"
+    pieces: list[tuple[str, str]] = []
+    for number, child in enumerate(_joined(term)):
+        sign, child = _sign(joined, child) if number else ("", child)
+        apart = (kind == "=>" and number == 0) + 2 * (kind == "or")
+        (_, first), *others = _pieces(child, TIGHT[kind] + apart)
+        pieces += [(sign, first), *others]
+    if TIGHT[kind] < outer:
+        pieces[0] = "", f"<mo>(</mo>{pieces[0][1]}"
+        pieces[-1] = pieces[-1][0], f"{pieces[-1][1]}<mo>)</mo>"
+    yield from pieces
+
+
+def _negated(term: Term) -> Term:
+    """Of numbers: not equal, not less and so on as relations of their own."""
+    inner = term.args[0] if term.op == "not" else term
+    if inner is term or inner.op not in OPPOSITE or inner.args[0].sort == BoolSort():
+        return term
+    opposite: Term = applied(OPPOSITE[inner.op], inner.args)
+    return opposite
+
+
+def _joined(term: Term) -> Sequence[Term]:
+    """What an operator joins: of a sum of sums all summands."""
+    if term.op == "+" and term.args[0].op == "+":
+        return [*_joined(term.args[0]), term.args[1]]
+    return term.args
+
+
+def _sign(joined: str, child: Term) -> tuple[str, Term]:
+    """What is added may be taken off instead."""
+    if joined == "+" and child.op == "neg":
+        return MINUS, child.args[0]
+    if joined == "+" and child.op == "*" and _is(child.args[0], -1):
+        return MINUS, child.args[1]
+    return joined, child
+
+
+def _is(term: Term, number: int) -> bool:
+    return bool(term.op == "number" and str(term.of) == str(number))
+
+
+def _within(term: Term, outer: int) -> str:
+    """A term in one piece, in brackets if its place asks for them."""
+    made, tight = _set(term)
+    return _enclosed("(", made, ")") if tight < outer else made
+
+
+# one branch for each operator
+def _set(term: Term) -> tuple[str, int]:  # noqa: C901
+    """A term in one piece, and how strongly it holds together."""
+    term = _negated(term)
+    kind, children = term.op, term.args
+    if kind == "to_real":
+        return _set(children[0])
+    if kind == "number":
+        return _number(str(term.of))
+    if kind in (*CONNECTIVES, *RELATIONS, "+", "neg", "-"):
+        if kind == "neg":
+            return f"<mo>{MINUS}</mo>{_within(children[0], TIGHT[kind] + 1)}", TIGHT[kind]
+        if kind == "-":
+            first, *others = children
+            rest = "".join(f"<mo>{MINUS}</mo>{_within(c, TIGHT[kind] + 1)}" for c in others)
+            return _within(first, TIGHT[kind]) + rest, TIGHT[kind]
+        pieces = ((f"<mo>{escape(s)}</mo>" if s else "", made) for s, made in _pieces(term, ITE))
+        return "".join(sign + made for sign, made in pieces), TIGHT[kind]
+    if kind == "not":
+        return f"<mo>¬</mo>{_within(children[0], ALONE)}", TIGHT[kind]
+    if kind == "*":
+        return "<mo>·</mo>".join(_within(c, TIGHT[kind]) for c in children), TIGHT[kind]
+    if kind == "/":
+        above, below = (f"<mrow>{_set(c)[0]}</mrow>" for c in children)
+        return f"<mfrac>{above}{below}</mfrac>", ALONE
+    if kind in ("div", "mod"):
+        first, second = (_within(c, TIGHT[kind] + 1) for c in children)
+        return f"{first}<mtext> {kind} </mtext>{second}", TIGHT[kind]
+    if kind == "ite":
+        if_, then, other = (_within(c, ITE + 1) for c in children)
+        return f"{then}<mtext> if </mtext>{if_}<mtext> else </mtext>{other}", ITE
+    name = f"<mi>{escape(term.of.name if kind == 'apply' else text(term))}</mi>"
+    if not children:
+        return name, ALONE
+    if kind == "select":
+        array, index = (_within(c, ALONE if number == 0 else ITE) for number, c in enumerate(children))
+        return f"{array}{_enclosed('[', index, ']')}", ALONE
+    arguments = "<mo>,</mo>".join(_within(c, ITE) for c in children)
+    return f"{name}{_enclosed('(', arguments, ')')}", ALONE
+
+
+def _enclosed(opens: str, made: str, closes: str) -> str:
+    return f"<mrow><mo>{opens}</mo>{made}<mo>{closes}</mo></mrow>"
+
+
+def _number(text: str) -> tuple[str, int]:
+    """A whole number, or a fraction."""
+    above, _, below = text.partition("/")
+    negative, above = above.startswith("-"), above.removeprefix("-")
+    made = f"<mn>{above}</mn>"
+    if below:
+        made = f"<mfrac>{made}<mn>{below}</mn></mfrac>"
+    tight = TIGHT["neg"] if negative else ALONE
+    return (f"<mo>{MINUS}</mo>{made}" if negative else made), tight

@@ -1,0 +1,319 @@
+"""The pictures of the report: each from what the other rooms compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from psem_model.pages.charts import Bar, Chart, Dot, Label, Picture, Scale, Stroke, placed, ticks
+from psem_model.predict.closed import PSI, K, closed_form, mesh_symbols
+from psem_model.predict.gpt import gpt
+from psem_model.predict.parts import PartCosts
+from psem_model.published.measured import Row as Measured
+from psem_model.published.measured import rows as measured_rows
+from psem_model.space.placements import Row, Space
+from spec.costs.memory import MODEL_STATES
+from spec.costs.model_costs import elements
+from spec.derivation.derive import derive
+from spec.models.states import MIXED_ADAM
+from spec.models.transformer import LAYER
+from spec.pipelines.pipeline import Half, Order, Pipeline, timeline
+from spec.plans.strategies import STRATEGIES
+
+WIDTH, BASE, LEFT = 340.0, 190.0, 34.0  # of a chart: its width, where its axis is, what is left of it
+TITLE, NARROWEST = 20, 12  # units above a timeline; of a bar with a number in it
+DEVICES = (1, 2, 4, 8, 16, 32, 64)
+STAGES, MICRO_BATCHES, CHUNKS = 4, 8, 2
+LAYER_OF = {"h": 4096, "a": 32, "s": 4096}
+CUT = 8  # devices along the tensor axis
+
+
+def pictures() -> list[Picture]:
+    """All of them."""
+    return [memory(), frontier(), pipelines(), activations(), measured()]
+
+
+# ------------------------------------------------------------------------------------ memory
+def memory() -> Picture:
+    """Bytes of the model states by state, over the number of devices."""
+    names = ("dp", "zero1", "zero2", "zero3")
+    return Picture(
+        "memory",
+        "Memory by state over the number of devices",
+        "Bytes that rest on a device for each parameter, with mixed-precision Adam.",
+        [_states(name) for name in names],
+        [(state.value, state.value) for state in MODEL_STATES],
+    )
+
+
+def _states(name: str) -> Chart:
+    found = closed_form(derive(STRATEGIES[name]), MIXED_ADAM, False)
+    (n,) = mesh_symbols(STRATEGIES[name].axes).values()
+    high = float(MIXED_ADAM.w + MIXED_ADAM.g + MIXED_ADAM.k)
+    up, step = Scale(0, high, BASE, 36), (WIDTH - LEFT) / len(DEVICES)
+    bars, rows, labels = [], [], [Label(LEFT, 12, name, kind="strong")]
+    for i, devices in enumerate(DEVICES):
+        below, cells = 0.0, []
+        for state in MODEL_STATES:
+            each = float((found.resting[state] / PSI).subs({n: devices, K: MIXED_ADAM.k}))
+            top = up.at(below + each)
+            title = f"{name}, N = {devices}: {state.value} {each:.4g} bytes a parameter"
+            bars.append(
+                Bar(
+                    LEFT + i * step + 4, top, step - 8, round(up.at(below) - top, 1), state.value, title
+                )
+            )
+            below += each
+            cells.append(f"{each:.4g}")
+        labels.append(Label(LEFT + (i + 0.5) * step, BASE + 15, str(devices), "middle"))
+        labels.append(
+            Label(LEFT + (i + 0.5) * step, up.at(below) - 3, f"{below:.3g}", "middle", "small")
+        )
+        rows.append([str(devices), *cells, f"{below:.4g}"])
+    strokes = [Stroke([(LEFT, BASE), (WIDTH, BASE)])]
+    labels += [Label(LEFT - 4, up.at(t) + 4, f"{t:g}", "end") for t in ticks(high)]
+    labels.append(Label(WIDTH, BASE + 30, "devices N", "end", "small"))
+    heads = ("N", *(state.value for state in MODEL_STATES), "in all")
+    says = f"{name}: bytes that rest for each parameter, for N from 1 to 64"
+    return Chart(name, says, WIDTH, BASE + 36, bars, (), strokes, labels, heads, rows)
+
+
+# ---------------------------------------------------------------------------------- frontier
+def frontier() -> Picture:
+    """The placements of a batch axis: bytes that rest against bytes that are sent."""
+    space = Space(8, MIXED_ADAM, 1)
+    width, height, left = 640.0, 380.0, 40.0
+    known = [*space.rows, *space.strategies]
+    across = Scale(0, max(float(r.cost.sent) for r in known) * 1.05, left, width - 10)
+    up = Scale(0, max(float(r.cost.resting) for r in known) * 1.05, height - 40, 30)
+
+    def at(row: Row) -> tuple[float, float]:
+        return across.at(float(row.cost.sent)), up.at(float(row.cost.resting))
+
+    def says(row: Row) -> str:
+        cost = row.cost
+        host = f", {float(cost.host):.4g} over the host link" if cost.host else ""
+        return f"{row.name}: rests {float(cost.resting):.4g}, sends {float(cost.sent):.4g}{host}"
+
+    best = sorted(
+        (r for r in space.rows if not r.cost.host and r.better is None), key=lambda r: r.cost.sent
+    )
+    corners: list[tuple[float, float]] = []
+    for row in best:
+        x, y = at(row)
+        corners += [(x, corners[-1][1]), (x, y)] if corners else [(x, y)]
+    named: dict[tuple[float, float], list[str]] = {}
+    for row in space.strategies:
+        named.setdefault(at(row), []).append(row.name)
+    dots = [Dot(*at(r), "offloaded" if r.cost.host else "class", says(r)) for r in space.rows]
+    dots += [Dot(*at(r), "best", says(r)) for r in best]
+    dots += [Dot(*at(r), "strategy", says(r)) for r in space.strategies]
+    strokes = [
+        Stroke([(left, 24), (left, height - 40), (width - 10, height - 40)]),
+        Stroke(corners, "frontier"),
+    ]
+    labels = placed(
+        [Label(x + 7, y - 5, ", ".join(names), kind="strong") for (x, y), names in named.items()]
+    )
+    labels += [Label(left - 4, up.at(t) + 4, f"{t:g}", "end") for t in ticks(up.high)]
+    labels += [Label(across.at(t), height - 24, f"{t:g}", "middle") for t in ticks(across.high)]
+    labels.append(
+        Label(width - 10, height - 6, "bytes sent, per device, step and parameter", "end", "small")
+    )
+    labels.append(Label(0, 12, "bytes resting, per device and parameter", kind="small"))
+    rows = [
+        [
+            r.name,
+            f"{float(r.cost.resting):.4g}",
+            f"{float(r.cost.sent):.4g}",
+            f"{float(r.cost.host):.4g}",
+        ]
+        for r in [*space.strategies, *best]
+    ]
+    counts = space.counts
+    chart = Chart(
+        "Placements of a batch axis on 8 devices",
+        f"{counts['realisable']} realisable placements of {counts['placements']}, in "
+        f"{counts['classes']} classes of equal cost: bytes that rest against bytes that are sent",
+        width,
+        height,
+        (),
+        dots,
+        strokes,
+        labels,
+        ("placement", "rests", "sends", "host link"),
+        rows,
+    )
+    return Picture(
+        "frontier",
+        "The frontier of placements",
+        f"{chart.says}. 8 devices, mixed-precision Adam, one micro-step (claims P1, P2).",
+        [chart],
+        [
+            ("class", "a class of placements, on the device"),
+            ("offloaded", "a class that uses the host"),
+            ("best", "best of those on the device"),
+            ("strategy", "a named strategy"),
+        ],
+    )
+
+
+# --------------------------------------------------------------------------------- pipelines
+def pipelines() -> Picture:
+    """Orders of work of a pipeline, as they run."""
+    pipes = [
+        Pipeline(kind, STAGES, MICRO_BATCHES, CHUNKS if kind is Order.INTERLEAVED else 1)
+        for kind in Order
+    ]
+    longest = max(float(timeline(p).span) / float(p.chunks) for p in pipes)
+    return Picture(
+        "pipelines",
+        "Pipelines as timelines",
+        f"{STAGES} stages, {MICRO_BATCHES} micro-batches; a backward takes twice as long as a forward. "
+        f"Interleaved: {CHUNKS} chunks of layers on each stage (claims B1 to B5).",
+        [_timeline(pipe, longest) for pipe in pipes],
+        [("forward", "forward of a micro-batch"), ("backward", "backward of it")],
+    )
+
+
+def _timeline(pipe: Pipeline, longest: float) -> Chart:
+    found, width, left, high = timeline(pipe), 680.0, 52.0, 22.0
+    chunks = int(pipe.chunks)
+    across = Scale(0, longest * chunks, left, width - 6)
+    idle = float(found.bubble(0) / found.span)
+    title = f"{pipe.kind.value}: each stage idle {idle:.1%} of the step"
+    bars, labels, rows = [], [Label(0, 12, title, kind="strong")], []
+    for stage, starts in enumerate(found.starts):
+        y = TITLE + stage * (high + 4)
+        labels.append(Label(left - 6, y + 15, f"stage {stage}", "end"))
+        for work, start in starts.items():
+            x = across.at(float(start))
+            end = across.at(float(start + found.times[work.phase]))
+            kind = "forward" if work.phase is Half.FORWARD else "backward"
+            chunk = f", chunk {work.chunk}" if chunks > 1 else ""
+            bars.append(
+                Bar(
+                    x,
+                    y,
+                    round(end - x - 0.8, 1),
+                    high,
+                    kind,
+                    f"{kind} of micro-batch {work.micro_batch + 1}{chunk}",
+                )
+            )
+            if end - x > NARROWEST:
+                middle = (x + end) / 2
+                labels.append(Label(middle, y + 15, str(work.micro_batch + 1), "middle", "in"))
+        rows.append(
+            [str(stage), str(found.span), str(found.bubble(stage)), str(found.in_flight(stage))]
+        )
+    says = f"{title}; it takes {found.span} times a forward of a chunk"
+    heads = ("stage", "span", "idle", "held at once")
+    return Chart(
+        pipe.kind.value,
+        says,
+        width,
+        TITLE + pipe.stages * (high + 4),
+        bars,
+        (),
+        (),
+        labels,
+        heads,
+        rows,
+    )
+
+
+# ------------------------------------------------------------------------------- activations
+def activations() -> Picture:
+    """What a layer keeps for backward, value by value, as strategies cut it."""
+    plans = {
+        "dp": gpt("dp", **LAYER_OF),
+        **{name: gpt(name, t=CUT, **LAYER_OF) for name in ("tp", "tp+sp")},
+    }
+    found = {name: dict(_kept(plan.costs[LAYER])) for name, plan in plans.items()}
+    values = list(dict.fromkeys(value for kept in found.values() for value in kept))
+    values.sort(key=lambda v: -found["dp"].get(v, 0))
+    high = max(size for kept in found.values() for size in kept.values())
+    return Picture(
+        "activations",
+        "Activation memory by value of a layer",
+        f"MiB that a device keeps for backward of one GPT layer and one sample: {LAYER_OF['s']:,} "
+        f"tokens, {LAYER_OF['h']:,} features, {LAYER_OF['a']} heads; tp and tp+sp over {CUT} devices "
+        "(claims A1, A2).",
+        [_kept_chart(name, found[name], values, high) for name in found],
+        [],
+    )
+
+
+def _kept(costs: PartCosts) -> Iterator[tuple[str, float]]:
+    program = costs.program
+    for value in program.kept:
+        size = elements(value, program.lies[value], costs.indices, costs.mesh) * value.width
+        yield value.name.partition("|")[0], float(size) / 2**20
+
+
+def _kept_chart(name: str, kept: dict[str, float], values: Sequence[str], high: float) -> Chart:
+    left, row = 128.0, 17.0
+    across = Scale(0, high, left, WIDTH - 52)
+    total = sum(kept.values())
+    bars, labels = [], [Label(0, 12, f"{name}: {total:,.1f} MiB in all", kind="strong")]
+    for i, value in enumerate(values):
+        y, size = 20 + i * row, kept.get(value, 0.0)
+        end = across.at(size)
+        title = f"{name}: {value} {size:,.2f} MiB"
+        bars.append(Bar(left, y, round(max(end - left, 0.5), 1), row - 4, "parameters", title))
+        labels.append(Label(left - 5, y + 11, value, "end", "small"))
+        labels.append(Label(end + 4, y + 11, f"{size:,.4g}", kind="small"))
+    rows = [[value, f"{kept.get(value, 0.0):,.4g}"] for value in values]
+    says = f"{name}: {total:,.1f} MiB kept for backward, by value"
+    return Chart(
+        name, says, WIDTH, 24 + len(values) * row, bars, (), (), labels, ("value", "MiB"), rows
+    )
+
+
+# ---------------------------------------------------------------------------------- measured
+def measured() -> Picture:
+    """Memory that others measured, beside the bracket that is predicted."""
+    found = measured_rows()
+    by_model: dict[str, list[Measured]] = {}
+    for row in found:
+        by_model.setdefault(row.what, []).append(row)
+    within = sum(row.within for row in found)
+    return Picture(
+        "measured",
+        "Measured memory beside the predicted bracket",
+        "GiB of the fullest device: from what is kept to the peak, and what others measured; "
+        f"{within} of {len(found)} measurements lie in the bracket. docs/MEASURED.md has the sources "
+        "and the commands.",
+        [_brackets(what, rows) for what, rows in by_model.items()],
+        [
+            ("bracket", "predicted, from kept to peak"),
+            ("measured", "measured"),
+            ("outside", "measured, outside"),
+        ],
+    )
+
+
+def _brackets(what: str, found: Sequence[Measured]) -> Chart:
+    width, row_height, left = 640.0, 40.0, 10.0
+    high = max(max(row.peak, row.measured) for row in found) * 1.05
+    across = Scale(0, high, left, width - 20)
+    strokes, dots, labels, rows = [], [], [], []
+    for i, row in enumerate(found):
+        y = 34 + i * row_height
+        strokes.append(Stroke([(across.at(row.kept), y), (across.at(row.peak), y)], "bracket"))
+        kind = "measured" if row.within else "outside"
+        of = f"{row.plan}, {row.sequence:,} tokens"
+        said = f"{of}: kept {row.kept:.2f}, measured {row.measured}, peak {row.peak:.2f} GiB"
+        dots.append(Dot(across.at(row.measured), y, kind, said))
+        outside = "" if row.within else " (outside)"
+        labels.append(Label(left, y - 9, of + outside, kind="small"))
+        rows.append(
+            [row.plan, f"{row.sequence:,}", f"{row.kept:.2f}", f"{row.measured}", f"{row.peak:.2f}"]
+        )
+    bottom = 34 + len(found) * row_height - 12
+    strokes.append(Stroke([(left, bottom), (width - 20, bottom)]))
+    labels += [Label(across.at(t), bottom + 15, f"{t:g}", "middle") for t in ticks(high)]
+    labels.append(Label(0, 12, what, kind="strong"))
+    heads = ("plan", "tokens", "kept", "measured", "peak")
+    says = f"{what}: kept, measured and peak memory in GiB"
+    return Chart(what, says, width, bottom + 22, (), dots, strokes, labels, heads, rows)

@@ -1,0 +1,50 @@
+"""Templates filled in: they lay out what was computed, and escape all text."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
+from jinja2.runtime import Context
+from markupsafe import Markup
+
+from psem_model.pages import mathematics
+from psem_model.pages.words import marked
+from psem_model.text.figures import counted
+
+TEMPLATES = "templates"
+
+
+@cache
+def _environment() -> Environment:
+    loader = PackageLoader("psem_model.pages", TEMPLATES)
+    made = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals |= {
+        "counted": counted,
+        "inlined": lambda name: Markup(loader.get_source(made, name)[0]),  # a file of ours
+    }
+    made.filters |= {"marked": _marked, "mathml": mathematics.formula, "breakable": _breakable}
+    return made
+
+
+def _breakable(name: str) -> Markup:
+    """A long name, in which a line may end after an underscore."""
+    return Markup("_<wbr>").join(name.split("_"))
+
+
+@pass_context
+def _marked(context: Context, text: str) -> Markup:
+    """A line with links to the claims that are on the page."""
+    return marked(text, context["by_id"])
+
+
+def filled(template: str, **values: Any) -> str:
+    """A template with these values."""
+    return _environment().get_template(template).render(**values)

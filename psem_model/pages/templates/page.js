@@ -1,0 +1,101 @@
+"use strict";
+(() => {
+  const pages = [...document.querySelectorAll(".page")];
+  const links = [...document.querySelectorAll("nav a")];
+  const title = document.title;
+
+  // one page at a time, by the address after #
+  const show = (moved) => {
+    const id = decodeURIComponent(location.hash.slice(1));
+    const target = (id && document.getElementById(id)) || pages[0];
+    if (!target) return;
+    const page = target.closest(".page") || pages[0];
+    for (const each of pages) each.classList.toggle("shown", each === page);
+    for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+    const top = page.classList.contains("claim-page") ? "claims" : page.id;
+    for (const link of links) {
+      if (link.hash === "#" + top) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    const head = page.querySelector("h1");
+    document.title = page === pages[0] || !head ? title : head.innerText.split("\n")[0] + " – psem";
+    if (!moved) return;
+    if (target === page) {
+      scrollTo(0, 0);
+      if (head) head.focus({ preventScroll: true });
+    } else target.scrollIntoView();
+  };
+  if (pages.length > 1) {
+    document.documentElement.classList.add("js");
+    addEventListener("hashchange", () => show(true));
+    show(location.hash !== "");
+    addEventListener("load", () => show(location.hash !== ""));
+  }
+
+  // filters of the claims
+  const form = document.getElementById("filters");
+  if (form) {
+    const claims = [...document.querySelectorAll("li.claim")];
+    const filter = () => {
+      const words = form.elements.words.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const { verdict, area, axiom } = Object.fromEntries(
+        ["verdict", "area", "axiom"].map((name) => [name, form.elements[name].value]));
+      let count = 0;
+      for (const claim of claims) {
+        const has = claim.dataset, axioms = has.axioms.split(" ").filter(Boolean);
+        const text = (claim.textContent + " " + has.area).toLowerCase();
+        const fits = words.every((word) => text.includes(word))
+          && (!verdict || has.verdict === verdict) && (!area || has.area === area)
+          && (!axiom || (axiom === "none" ? axioms.length === 0 : axioms.includes(axiom)));
+        claim.hidden = !fits;
+        count += fits;
+      }
+      for (const part of document.querySelectorAll(".area")) {
+        part.hidden = !part.querySelector("li.claim:not([hidden])");
+      }
+      document.getElementById("shown").value = `${count} of ${claims.length} shown`;
+    };
+    form.hidden = false;
+    form.addEventListener("input", filter);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    filter();
+  }
+
+  // what pays a term is marked while the term is pointed at, or has the focus
+  for (const term of document.querySelectorAll("[data-payers]")) {
+    const mark = (on) => () => {
+      for (const id of term.dataset.payers.split(" ")) document.getElementById(id).classList.toggle("pays", on);
+    };
+    for (const [event, on] of [["mouseenter", true], ["focus", true], ["mouseleave", false], ["blur", false]]) {
+      term.addEventListener(event, mark(on));
+    }
+  }
+
+  // a run, line by line
+  for (const player of document.querySelectorAll(".player")) {
+    const rows = [...player.querySelectorAll("tbody tr")];
+    const wrong = rows.findIndex((row) => row.classList.contains("first-wrong"));
+    const controls = player.querySelector(".controls"), status = controls.querySelector("[role=status]");
+    let at = rows.length - 1;
+    const places = {
+      first: () => 0, back: () => Math.max(at - 1, 0), on: () => Math.min(at + 1, rows.length - 1),
+      wrong: () => (wrong < 0 ? rows.length - 1 : wrong), all: () => rows.length - 1,
+    };
+    const go = (where) => {
+      at = places[where]();
+      rows.forEach((row, number) => {
+        row.classList.toggle("later", number > at);
+        row.classList.toggle("now", number === at && where !== "all");
+      });
+      status.textContent = `line ${at + 1} of ${rows.length}` + (at === wrong ? ": the first wrong value" : "");
+    };
+    controls.hidden = false;
+    controls.addEventListener("click", (event) => {
+      if (event.target.dataset.go) go(event.target.dataset.go);
+    });
+    controls.addEventListener("keydown", (event) => {
+      const where = { ArrowLeft: "back", ArrowRight: "on", Home: "first", End: "all" }[event.key];
+      if (where) { event.preventDefault(); go(where); }
+    });
+  }
+})();

@@ -1,0 +1,246 @@
+"""The whole report in headless Chromium: no complaint, filters, keys, links, and a phone's width."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from psem_model.commands.cli import main
+from psem_model.pages.claims import twins
+from psem_model.pages.claims_report import LARGEST
+from psem_model.text import places
+from tests.support.browser import Browser, chromium
+from tests.support.html import outside, read
+
+pytestmark = pytest.mark.slow
+
+PHONE, WIDE = 360, 1400
+SHOWN = "document.querySelector('.page.shown').id"
+WIDTH = "document.documentElement.scrollWidth"
+MARKED = "[...document.querySelectorAll('.pays')].map((each) => each.id)"
+PLACES = "[...document.querySelectorAll('nav a')].map((link) => link.hash)"
+CLAIMS = "[...document.querySelectorAll('li.claim:not([hidden])')].map((each) => each.dataset.id)"
+FOCUS = "document.activeElement"
+EVERY_PAGE = """(() => {
+  const found = [], pages = [...document.querySelectorAll('.page')];
+  for (const page of pages) {
+    for (const other of pages) other.classList.toggle('shown', other === page);
+    for (const part of page.querySelectorAll('details')) part.open = true;
+    found.push([page.id, document.documentElement.scrollWidth]);
+  }
+  return found;
+})()"""
+
+
+@pytest.fixture(scope="module")
+def build(tmp_path_factory):
+    """A folder in which `psem prove` and `psem report` have run."""
+    folder = tmp_path_factory.mktemp("build")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(places, "BUILD", folder)
+        for command in ("prove", "report"):
+            with pytest.raises(SystemExit) as stopped:
+                main([command])
+            assert stopped.value.code == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    program = chromium()
+    if program is None:
+        pytest.skip("there is no Chromium here: apt-get install chromium brings it")
+    opened = Browser(program, tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def at(build, browser):
+    """at("E1", width=360): the browser, with a page of the report."""
+
+    def open_(page="", width=WIDE, dark=False, file="report.html"):
+        browser.complaints.clear()
+        browser.open(f"file://{build / file}{'#' * bool(page)}{page}", width, dark=dark)
+        return browser
+
+    yield open_
+    assert browser.complaints == []
+
+
+# ------------------------------------------------------------------------------ the file
+def test_the_whole_page_is_small_and_stands_alone(build):
+    data = (build / "report.html").read_bytes()
+    assert len(data) <= LARGEST
+    assert outside(read(data.decode())) == []
+
+
+def test_every_number_of_the_report_is_on_the_page(build):
+    page = read((build / "report.html").read_text())
+    entries = json.loads((build / "report.json").read_text())["claims"]
+    verdicts = Counter(entry["verdict"] for entry in entries)
+    head = page.one("h1", id="claims-title").text
+    assert head == f"{len(entries)} claims: {verdicts['proved']} proved, {verdicts['refuted']} refuted"
+    obligations = sum(entry["obligations"] for entry in entries)
+    assert f"{obligations:,} in" in page.one(id="claims").one("dl").text
+    for entry in entries:
+        of = page.one("section", id=entry["id"])
+        figures = {div.one("dt").text: div.one("dd").text for div in of.one("dl").all("div")}
+        assert figures["obligations"] == f"{entry['obligations']:,}"
+        assert figures["time of z3 and kernel"] == f"{entry['seconds'] * 1000:,.0f} ms"
+        assert figures["axioms"] == (", ".join(entry["axioms"]) or "none")
+
+
+def test_the_counterexamples_that_stand_for_dropped_hypotheses_are_those_of_the_proofs(build):
+    entries = {e["id"]: e for e in json.loads((build / "report.json").read_text())["claims"]}
+    for claim, drops in twins()["drops"].items():
+        for name, by in drops.items():
+            assert name in entries[claim]["hypotheses"] or " " in name
+            for id, theorem in (each.split("/") for each in by):
+                assert entries[id]["counterexample"][theorem]
+    refuted = {id for id, entry in entries.items() if entry["verdict"] == "refuted"}
+    assert twins()["beside"].keys() == refuted
+
+
+# ------------------------------------------------------------------------------ in the browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_each_page_is_as_wide_as_a_phone_at_most(dark, at):
+    wider = [(id, width) for id, width in at("", PHONE, dark).run(EVERY_PAGE) if width > PHONE]
+    assert wider == []
+
+
+def test_one_page_is_shown_at_a_time_and_links_lead_to_others(at):
+    browser = at()
+    assert browser.run(SHOWN) == "claims"
+    for place in browser.run(PLACES):
+        browser.run(f"document.querySelector('nav a[href=\"{place}\"]').click()")
+        assert browser.run(f"new Promise((end) => setTimeout(() => end({SHOWN}), 20))") == place[1:]
+        assert browser.run("document.querySelector('nav [aria-current]').hash") == place
+
+
+def test_a_link_into_a_page_shows_it_and_opens_what_it_is_in(at):
+    browser = at("run-unsafe_wrong_group")
+    assert browser.run(SHOWN) == "runs"
+    assert browser.run("document.getElementById('run-unsafe_wrong_group').open")
+
+
+def test_the_way_back_is_the_browsers_own(at):
+    browser = at()
+    browser.run("document.querySelector('a[href=\"#E1\"]').click()")
+    assert browser.run(f"new Promise((end) => setTimeout(() => end({SHOWN}), 20))") == "E1"
+    assert browser.run("document.title").startswith("E1")
+    browser.run("history.back()")
+    assert browser.run(f"new Promise((end) => setTimeout(() => end({SHOWN}), 50))") == "claims"
+
+
+def test_filters_leave_the_claims_that_fit(at, build):
+    entries = json.loads((build / "report.json").read_text())["claims"]
+    browser = at()
+
+    def chosen(name, value):
+        browser.run(
+            f"(() => {{ const field = document.forms[0].elements.{name}; field.value = '{value}'; "
+            "field.dispatchEvent(new Event('input', {bubbles: true})); })()"
+        )
+        return browser.run(CLAIMS)
+
+    assert chosen("verdict", "refuted") == [e["id"] for e in entries if e["verdict"] == "refuted"]
+    both = [e["id"] for e in entries if e["verdict"] == "refuted" and e["area"] == "equivalence"]
+    assert chosen("area", "equivalence") == both
+    assert (
+        browser.run("document.getElementById('shown').value") == f"{len(both)} of {len(entries)} shown"
+    )
+    chosen("verdict", ""), chosen("area", "")
+    assert chosen("axiom", "none") == [e["id"] for e in entries if not e["axioms"]]
+
+
+def test_the_report_is_used_with_the_keyboard_alone(at):
+    browser = at()
+    browser.press("Tab")
+    assert browser.run(f"{FOCUS}.className") == "skip"
+    browser.press("Tab", 10)  # the name, eight pages, then the words of the filter
+    assert browser.run(f"{FOCUS}.name") == "words"
+    browser.type("M8")
+    assert "M8" in browser.run(CLAIMS)
+    browser.press("Tab", 4)
+    assert browser.run(f"{FOCUS}.className") == "id"
+    browser.press("Enter")
+    found = browser.run(f"new Promise((end) => setTimeout(() => end({SHOWN}), 20))")
+    assert found == browser.run(f"{FOCUS}.id").removesuffix("-title")
+
+
+def test_what_pays_a_term_is_marked_while_the_term_has_the_focus(at):
+    browser = at("strategies")
+    term = "document.querySelector('[data-payers~=zero3-4]')"
+    browser.run(f"{term}.focus()")
+    assert "zero3-4" in browser.run(MARKED)
+    browser.run(f"{term}.blur()")
+    assert browser.run(MARKED) == []
+
+
+def test_a_run_is_stepped_through_with_keys_to_its_first_wrong_value(at):
+    browser = at("run-mean_twice")
+    run = "document.getElementById('run-mean_twice')"
+    status = f"{run}.querySelector('[role=status]').textContent"
+    later = f"{run}.querySelectorAll('tr.later').length"
+    browser.run(f"{run}.querySelector('[data-go=first]').focus()")
+    browser.press("Enter")
+    assert browser.run(status).startswith("line 1 of ")
+    before = browser.run(later)
+    browser.press("ArrowRight")
+    assert browser.run(later) == before - 1
+    browser.run(f"{run}.querySelector('[data-go=wrong]').click()")
+    assert browser.run(status).endswith("the first wrong value")
+    assert browser.run(f"{run}.querySelector('tr.now').className").startswith("first-wrong")
+    browser.press("End")
+    assert browser.run(later) == 0
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["predict", "zero1(dp=16) * tp(8)", "--config", "llama-3-70b", "--sequence", "8192"],
+        ["compare", "zero1", "zero3", "--psi", "70B", "--devices", "64"],
+        ["check", "examples/token_mean_local_counts.toml"],
+    ],
+    ids=lambda args: args[0],
+)
+def test_the_page_of_a_plan_is_as_wide_as_a_phone_at_most(args, at, build):
+    with pytest.raises(SystemExit):
+        main([*args, "--html", str(build / "plan.html")])
+    assert at(width=PHONE, file="plan.html").run(WIDTH) == PHONE
+
+
+def test_without_its_script_everything_is_there(at, build):
+    text = (build / "report.html").read_text()
+    before, _, rest = text.rpartition("<script>")
+    (build / "plain.html").write_text(before + rest.rpartition("</script>")[2])
+    browser = at(file="plain.html")
+    hidden = "[...document.querySelectorAll('.page')].filter((page) => !page.offsetParent).length"
+    assert browser.run(hidden) == 0
+
+
+@pytest.mark.parametrize("page", ["claims", "E1", "strategies", "pictures"])
+def test_words_stand_out_from_what_is_behind_them_light_and_dark(page, at):
+    contrast = """(() => {
+      const shade = (color) => {
+        const [r, g, b] = color.match(/[\\d.]+/g).map(Number).map((v) => v / 255)
+          .map((v) => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const behind = (e) => {
+        for (; e; e = e.parentElement) {
+          const color = getComputedStyle(e).backgroundColor;
+          if (!/rgba\\(.*, 0\\)/.test(color)) return color;
+        }
+        return 'rgb(255, 255, 255)';
+      };
+      const words = '.page.shown :is(p, a, h1, h2, small, li, dt, span)';
+      return Math.min(...[...document.querySelectorAll(words)]
+        .filter((e) => e.offsetParent && e.textContent.trim()).map((e) => {
+          const [a, b] = [shade(getComputedStyle(e).color), shade(behind(e))].sort((x, y) => y - x);
+          return (a + 0.05) / (b + 0.05);
+        }));
+    })()"""
+    for dark in (False, True):
+        assert at(page, dark=dark).run(contrast) >= 4.5

@@ -1,0 +1,206 @@
+"""`psem report`: a page that stands alone, whose numbers are those of the reports in build/."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+
+from proofs.premises import made_from
+from proofs.registry import prove, report, select
+from psem_model.certify.certificate import compressed
+from psem_model.certify.tree import tree
+from psem_model.pages import claims_report
+from psem_model.pages.claims_report import page
+from psem_model.pages.evidence import CERTIFIED, NOT_RUN, OTHER, PROVED, Evidence, evidence
+from psem_model.text import places
+from tests.support.html import outside, read
+
+FEW = ("S1", "M6", "M7", "M8", "E5", "E7")
+
+
+def nothing(_):
+    pass
+
+
+@pytest.fixture(scope="module")
+def results():
+    return [prove(claim) for claim in select(FEW)]
+
+
+@pytest.fixture(scope="module")
+def document(results):
+    return json.loads(json.dumps(report(results, 1.5)))
+
+
+@pytest.fixture(scope="module")
+def text(results, document):
+    return page(results, Evidence(document, None, None), nothing)
+
+
+@pytest.fixture(scope="module")
+def shown(text):
+    return read(text)
+
+
+def audit_of(results):
+    """A report as the audit writes it."""
+    rows = {
+        r.claim.id: [
+            {
+                "name": o.name,
+                "rule": o.rule,
+                "z3": {"resources": o.resources},
+                "cvc5": {"answer": o.expected, "seconds": 0.25},
+            }
+            for o in r.obligations
+        ]
+        for r in results
+    }
+    return {"claims": [{"claim": id, "obligations": of, "findings": []} for id, of in rows.items()]}
+
+
+def front(shown):
+    """What the front page has of each claim."""
+    return {li.attributes["data-id"]: li for li in shown.one(id="claims").all("li", class_="claim")}
+
+
+# ------------------------------------------------------------------------------ it stands alone
+def test_every_link_has_its_target_and_nothing_is_fetched(text, shown):
+    assert outside(shown) == []
+    assert not re.findall(r"https?:|@import|url\((?!#)", text)
+
+
+def test_each_id_is_there_once(shown):
+    ids = Counter(e.attributes["id"] for e in shown.all() if "id" in e.attributes)
+    assert [id for id, times in ids.items() if times > 1] == []
+
+
+def test_each_field_has_a_label_and_each_picture_says_what_it_shows(shown):
+    for kind in ("input", "select"):
+        labelled = [e for label in shown.all("label") for e in label.all(kind)]
+        assert labelled == [*shown.all(kind)]
+    for figure in shown.all("figure"):
+        assert figure.one("svg").attributes["aria-label"]
+        assert [*figure.all("td")]
+
+
+# ------------------------------------------------------------------------------ its numbers
+def test_the_front_page_has_what_the_report_of_the_proofs_has(shown, document):
+    found = front(shown)
+    assert list(found) == list(FEW)
+    for entry in document["claims"]:
+        of = found[entry["id"]]
+        assert entry["statement"] in of.text
+        assert of.attributes["data-verdict"] == entry["verdict"]
+        figures = [span.text for span in of.one("p", class_="figures").all("span")]
+        plural = "" if entry["obligations"] == 1 else "s"
+        assert figures == [
+            f"{entry['obligations']:,} obligation{plural}",
+            f"{entry['seconds'] * 1000:,.0f} ms",
+            f"axioms: {', '.join(entry['axioms']) or 'none'}",
+            f"second solver: {NOT_RUN}",
+            f"certificate: {NOT_RUN}",
+        ]
+
+
+def test_what_the_second_solver_said_is_told_if_it_was_asked_of_these_proofs(results, document):
+    same, other = audit_of(results), audit_of(results)
+    for claim in other["claims"]:
+        claim["obligations"][0]["z3"]["resources"] += 1
+    for audit, words in ((same, "cvc5 agrees on"), (other, OTHER)):
+        found = front(read(page(results, Evidence(document, audit, None), nothing)))
+        assert all(f"second solver: {words}" in li.text for li in found.values())
+
+
+def test_a_refuted_claim_stands_beside_what_is_true(shown):
+    beside = front(shown)["M8"].one("ul", class_="beside")
+    assert [a.text for a in beside.all("a")] == ["M6", "M7"]
+
+
+# ------------------------------------------------------------------------------ pages of claims
+def test_a_page_has_each_theorem_obligation_and_hypothesis(results, shown):
+    for result in results:
+        of = shown.one("section", id=result.claim.id)
+        heads = [p.one("b").text for p in of.all("p", class_="head")]
+        assert {t.name for t in result.theorems} | {*result.hypotheses} <= {*heads}
+        names = of.text.partition("Obligations")[2]
+        assert all(o.name in names for o in result.obligations)
+
+
+def test_a_counterexample_has_the_values_of_the_report(shown, document):
+    for entry in document["claims"]:
+        of = shown.one("section", id=entry["id"])
+        said = [v.text for v in of.all("span", class_="value")]
+        for values in entry.get("counterexample", {}).values():
+            assert {f"{name} = {value}" for name, value in values.items()} <= {*said}
+
+
+def test_the_tree_of_a_claim_has_every_theorem_it_rests_on(results, shown):
+    for result in results:
+        said = shown.one("section", id=result.claim.id).one("ul", class_="tree").text
+        rests_on = [*result.theorems, *made_from(result.theorems)]
+        assert [t.name for t in rests_on if t.rule != "instance" and t.name not in said] == []
+
+
+def test_as_many_texts_are_there_as_fit(results, document, text, monkeypatch):
+    full = len(text.encode())
+    assert text.count("(check-sat)") > 5
+    monkeypatch.setattr(claims_report, "LARGEST", full - 2_000)
+    shorter = page(results, Evidence(document, None, None), nothing)
+    assert len(shorter.encode()) <= full - 2_000
+    assert 0 < shorter.count("(check-sat)") < text.count("(check-sat)")
+
+
+# ------------------------------------------------------------------------------ what is missing
+def test_without_a_report_of_the_proofs_one_line_says_what_to_run(psem, tmp_path, monkeypatch):
+    monkeypatch.setattr(places, "BUILD", tmp_path)
+    code, out, err = psem("report")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "psem prove" in err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_report_of_other_proofs_is_refused(results, document):
+    other = json.loads(json.dumps(document))
+    other["claims"][1]["obligations"] += 1
+    with pytest.raises(Exception, match=r"M6 has another obligations than now.*psem prove"):
+        page(results, Evidence(other, None, None), nothing)
+
+
+@pytest.fixture
+def built(tmp_path, monkeypatch, document):
+    """built(certificate) -> what is in a build/ that has this file beside the report."""
+    monkeypatch.setattr(places, "BUILD", tmp_path)
+    (tmp_path / PROVED).write_text(json.dumps(document))
+
+    def build(data):
+        (tmp_path / CERTIFIED).write_bytes(data)
+        return evidence(nothing)
+
+    return build
+
+
+def test_a_certificate_is_checked_before_it_is_shown(built, results):
+    shown = tree(results)
+    found = built(compressed(shown))  # it has no proof of any obligation
+    said = {result.claim.id: found.certified(result) for result in results}
+    assert said["S1"] == "checked but for 5 of 5 obligations"
+    assert said["M8"] == "checked, its values evaluated"
+    shown["claims"][0]["verdict"] = "refuted"
+    assert all(built(compressed(shown)).certified(r).startswith("rejected: S1: ") for r in results)
+
+
+def test_a_certificate_of_other_claims_is_not_theirs(built, results):
+    found = built(compressed(tree(results[1:])))
+    assert found.certified(results[0]) == OTHER
+
+
+def test_a_damaged_certificate_is_rejected(built, results):
+    assert built(b"no archive").certified(results[0]).startswith("rejected: ")
+
+
+def test_where_no_certificate_was_made_none_was_checked(built, results, tmp_path):
+    assert built(b"").certificate.rejected
+    (tmp_path / CERTIFIED).unlink()
+    assert evidence(nothing).certified(results[0]) == NOT_RUN
