@@ -30,7 +30,7 @@ def results():
 
 @pytest.fixture(scope="module")
 def document(results):
-    return json.loads(json.dumps(report(results, 1.5)))
+    return json.loads(json.dumps(report([r.outcome for r in results], 1.5)))
 
 
 @pytest.fixture(scope="module")
