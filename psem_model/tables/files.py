@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from psem_model.tables import collectives, evidence, models, packaged, states
+from psem_model.tables import collectives, evidence, models, packaged, paper, states
 from psem_model.tables.table import Style, renamed
 from psem_model.text.errors import UserError
 from psem_model.text.files import require_no_folder, writing
@@ -19,6 +19,7 @@ from psem_model.text.papers import FORMATS
 from psem_model.text.report import Section
 
 TABLES: dict[str, Callable[[Style], Section]] = {
+    "paper": paper.paper,
     "placements": states.placements,
     "modes": states.mode_meanings,
     "memory": states.memory,
@@ -34,6 +35,7 @@ TABLES: dict[str, Callable[[Style], Section]] = {
     "compositions": evidence.compositions,
     "schedules": evidence.schedules,
     "published": evidence.published_table,
+    "formulas": evidence.published_formulas,
 }
 DOCUMENT = "all"
 
