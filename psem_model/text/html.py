@@ -45,7 +45,7 @@ def mathematics(latex: str) -> str:
     """What LaTeX's mathematics of formulas says, as HTML."""
     out: list[str] = []
     closes: list[str] = []
-    raised = ""
+    raised, called = "", False  # called: a function is, or was just now
     joined = False  # the token before ends a factor: another one beside it is multiplied
     for found in TOKEN.finditer(latex):
         upright, command, number, letter, sign = found.groups()
@@ -65,7 +65,7 @@ def mathematics(latex: str) -> str:
         begins = bool(upright or number or letter or sign == "(" or command in (r"\lceil", r"\sqrt"))
         begins = begins or command in (r"\Psi", r"\theta", r"\omega", r"\min", r"\max")
         text = _one(upright, command, number, letter, sign)
-        applied = sign == "(" and bool(out) and out[-1].endswith("</b>")
+        applied, called = sign == "(" and called, upright is not None
         if joined and begins and not applied:
             out.append(THIN)
         out.append(f"<{raised}>{text}</{raised}>" if raised else text)

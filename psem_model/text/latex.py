@@ -151,7 +151,8 @@ def _rows(table: Section) -> Iterator[str]:
 
 
 SPACE = r"\addlinespace[3pt]"
-SMALL = r"\fontsize{8}{9.5}\selectfont\setlength{\tabcolsep}{4pt}"
+OF_CAPTION = r"\def\normalsize{\fontsize{8}{9.5}\selectfont}"  # as of tables over several pages
+SMALL = r"\hbadness=10000\fontsize{8}{9.5}\selectfont\setlength{\tabcolsep}{4pt}"
 
 
 def _widths(columns: Sequence[Column]) -> str:
@@ -173,7 +174,7 @@ def _head(columns: Sequence[Column]) -> list[str]:
 def _short(panels: Sequence[Section], caption: str) -> list[str]:
     """A float, with one panel below the other."""
     skip = r"\setlength{\abovecaptionskip}{4pt}\setlength{\belowcaptionskip}{4pt}"
-    laid = [r"\begin{table*}", rf"\centering{skip}{SMALL}", caption]
+    laid = [r"\begin{table*}", rf"\centering{skip}{SMALL}{OF_CAPTION}", caption]
     for number, panel in enumerate(panels):
         columns = panel.columns[panel.headed :]
         wrapped = any(column.wide for column in columns)

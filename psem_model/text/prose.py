@@ -204,7 +204,7 @@ def _one(token: Token, written: Sequence[str]) -> tuple[str, str]:
         return " ".join(text), ""
     if token.kind == "function":
         known = {"ceil": r"\lceil", "sqrt": r"\sqrt"}
-        return known.get(text, rf"\operatorname{{{text}}}"), ""
+        return known.get(text, rf"\mathrm{{{text}}}"), ""
     if token.kind == "symbol":
         return _symbol(text), ""
     if token.kind == "word":
