@@ -23,6 +23,7 @@ from psem_model.text.progress import ticker
 
 if TYPE_CHECKING:
     from psem_model.tables.table import Style
+    from psem_model.text.report import Section
 
 
 @click.command(
@@ -95,7 +96,7 @@ def tables(
     if folder is not None and not every:
         raise BadInput(f"--folder: given {quoted(folder)} without --all; expected both or none")
     if part != chosen.ALL_OF_IT and not given:
-        raise BadInput("--rows, --columns, --caption, --label: given without a table; expected its name")
+        raise BadInput("--rows, --columns, --caption, --label: given without a table; expected one")
     if (caption or label) and len(given) > 1:
         raise BadInput(f"--caption, --label: given with {len(given)} tables; expected one table")
     if two_column and not every and form != "latex":
@@ -105,7 +106,7 @@ def tables(
         return
     if given:
         wanted = [choose("table", name, TABLES) for name in given]
-        sections = []
+        sections: list[Section] = []
         with interruptible() as check, ticker("tables", len(wanted)) as tell:
             for done, name in enumerate(wanted, 1):
                 made = build(name, style, part)

@@ -32,7 +32,9 @@ class Chosen:
             names = [_names(row, table.headed) for row in rows]
             known = [*dict.fromkeys(name for each in names for name in each)]
             wanted = [choose(f"--rows, table {table.key}", name, known) for name in self.rows]
-            at = [[name in each for name in wanted].index(True) for each in names if {*wanted} & {*each}]
+            at = [
+                [name in each for name in wanted].index(True) for each in names if {*wanted} & {*each}
+            ]
             kept = [row for row, each in zip(rows, names, strict=True) if {*wanted} & {*each}]
             rows = tuple(row for _, row in sorted(zip(at, kept, strict=True), key=lambda pair: pair[0]))
         if self.columns:

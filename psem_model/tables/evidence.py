@@ -36,7 +36,7 @@ def claims_table(style: Style) -> Section:
             Prose(c.statement),
             Prose(c.formula),
             Prose(c.caveat),
-            c.source,
+            Prose(c.source),
         )
         for c in claims()
     )
@@ -156,7 +156,7 @@ def published_formulas(style: Style) -> Section:
             Column("value", 0.7),
             Column("quantity", 1),
             Column("of", 0.85, joined=True),
-            Column("published", 1.75),
+            Column("published", 1.9),
             Column("predicted", 1.4),
             Column("agrees", 0.7),
             Column("note", 0.85, joined=True),

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from psem_model.tables import collectives, evidence, models, packaged, paper, states
@@ -51,23 +51,21 @@ def texts(
     style: Style,
     progress: Callable[[int], None] = lambda _: None,
     two_columns: bool = False,
-    names: Iterable[str] = TABLES,
-    chosen: Chosen = ALL_OF_IT,
 ) -> dict[str, str]:
-    """The files of tables, in all formats, and of the document that includes them."""
+    """The files of all tables, in all formats, and of the document that includes them."""
     found: dict[str, str] = {}
-    for done, name in enumerate(names):
+    for done, name in enumerate(TABLES):
         progress(done)
-        made = build(name, style, chosen)
+        made = build(name, style)
         found |= {name + form.suffix: form.write(made) for form in FORMATS.values()}
         if two_columns:
             found[f"{name}.tex"] = "\n".join(map(FORMATS["latex"].write, in_two_columns(made)))
-    return {**found, f"{DOCUMENT}.tex": document(two_columns, names)}
+    return {**found, f"{DOCUMENT}.tex": document(two_columns)}
 
 
-def document(two_columns: bool = False, names: Iterable[str] = TABLES) -> str:
-    """Tables one after the other."""
-    inputs = "\n".join(rf"\input{{{name}}}" for name in names)
+def document(two_columns: bool = False) -> str:
+    """All tables, one after the other."""
+    inputs = "\n".join(rf"\input{{{name}}}" for name in TABLES)
     if two_columns:
         return (
             f"\\documentclass[twocolumn]{{article}}\n\\usepackage{{{','.join(NEEDS)}}}\n"

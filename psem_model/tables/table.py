@@ -15,6 +15,7 @@ from psem_model.text.report import Cell, Column, Section, parts, rows
 from spec.models.states import MIXED_ADAM, BytePolicy
 from spec.numbers.arithmetic import Number
 
+
 class NotAsExpected(UserError):
     """A claim whose theorems a table shows has another verdict than the registry expects."""
 

@@ -54,7 +54,9 @@ def mathematics(latex: str) -> str:
             continue
         if sign == "{":
             bracket = bool(out) and out[-1] == SIGNS[r"\sqrt"]
-            opens, ends = (f"<{raised}>", f"</{raised}>") if raised else ("(", ")") if bracket else ("", "")
+            opens, ends = (
+                (f"<{raised}>", f"</{raised}>") if raised else ("(", ")") if bracket else ("", "")
+            )
             out.append(opens)
             closes.append(ends)
             joined, raised = joined and not opens, ""
@@ -65,7 +67,7 @@ def mathematics(latex: str) -> str:
         begins = bool(upright or number or letter or sign == "(" or command in (r"\lceil", r"\sqrt"))
         begins = begins or command in (r"\Psi", r"\theta", r"\omega", r"\min", r"\max")
         text = _one(upright, command, number, letter, sign)
-        applied, called = sign == "(" and called, upright is not None
+        applied, called = sign == "(" and called, found[0].startswith(r"\operatorname")
         if joined and begins and not applied:
             out.append(THIN)
         out.append(f"<{raised}>{text}</{raised}>" if raised else text)

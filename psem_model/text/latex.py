@@ -22,7 +22,6 @@ from psem_model.text.report import (
     parts,
 )
 
-
 NEEDS = ("amsmath", "array", "booktabs", "tabularx", "xltabular")  # packages
 ESCAPED = {
     **{c: f"\\{c}" for c in "{}$&#%_"},
@@ -68,7 +67,7 @@ def latex(table: Section, unit: Unit | None = None) -> str:
     if table.long:
         laid = _long(table.columns[table.headed :], caption, [*_rows(table)])
     else:
-        laid = _short([*_panels(table)], caption)
+        laid = _short([*panels(table)], caption)
     return "\n".join([f"% {preamble()}", *laid]) + "\n"
 
 
@@ -97,7 +96,7 @@ def joined(table: Section) -> Section:
     return replace(table, columns=tuple(columns), rows=rows)
 
 
-def _panels(table: Section) -> Iterator[Section]:
+def panels(table: Section) -> Iterator[Section]:
     """A table for each panel, of which all begin with the first column."""
     starts = [number for number, column in enumerate(table.columns) if column.panel and number > 1]
     for start, end in pairwise((1, *starts, len(table.columns))):
@@ -110,7 +109,9 @@ def _part(given: Cell) -> str:
     if expression is not None:
         return f"${formula(expression, broken=True)}$"
     if isinstance(given, Prose):
-        return "".join(f"${part}$" if is_formula else _words(part) for is_formula, part in pieces(given))
+        return "".join(
+            f"${part}$" if is_formula else _words(part) for is_formula, part in pieces(given)
+        )
     return escaped(plain(given))
 
 

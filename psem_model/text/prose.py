@@ -31,8 +31,35 @@ SIGNS = {
     "**": "^",
     "->": r"\to",
 }
-JOINING = ("*", "/", "^", "+", "=", "<", ">", "<=", ">=", "<=>", "=>", "->", "**")  # a run has one, or a product
-FUNCTIONS = ("ceil", "sqrt", "min", "max", "mem", "sent", "bytes", "has", "equal", "kept", "shard", "gather")
+JOINING = (
+    "*",
+    "/",
+    "^",
+    "+",
+    "=",
+    "<",
+    ">",
+    "<=",
+    ">=",
+    "<=>",
+    "=>",
+    "->",
+    "**",
+)  # a run has one, or a product
+FUNCTIONS = (
+    "ceil",
+    "sqrt",
+    "min",
+    "max",
+    "mem",
+    "sent",
+    "bytes",
+    "has",
+    "equal",
+    "kept",
+    "shard",
+    "gather",
+)
 # with a hyphen or an apostrophe, a claim's name, a count such as 1F1B, 8x or 2B
 WORD = (
     r"(?![a-z]{1,3}-\d)[A-Za-z]{2,}\d*(?:-[A-Za-z0-9]+)+(?:'s)?|[A-Za-z]{2,}'s?(?![A-Za-z])|[a-z]-th\b"
@@ -99,7 +126,7 @@ def _pieces(text: str) -> Iterator[tuple[bool, str]]:
         inside = any(depth)
         if token.kind in MATHEMATICAL or (inside and token.kind in ("comma", "word")):
             if token.kind == "open":
-                depth.append(inside or bool(run) and run[-1].kind == "function")
+                depth.append(inside or (bool(run) and run[-1].kind == "function"))
             if token.kind == "close" and depth:
                 depth.pop()
             run.append(token)
