@@ -91,7 +91,7 @@ def symbols(text: str) -> dict[str, str]:
         whole = choose("--symbols", whole, known)
         if not NAME.fullmatch(symbol):
             raise BadInput(
-                f"--symbols: given {quoted(symbol)} for {whole}; expected letters, with an index after _"
+                f"--symbols: given {quoted(symbol)} for {whole}; expected letters, an index after _"
             )
         if whole in found:
             raise BadInput(f"--symbols: {whole} is given twice; expected once")

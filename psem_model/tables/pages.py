@@ -18,7 +18,7 @@ def in_two_columns(table: Section) -> tuple[Section, ...]:
     """The table, or its parts. Each part is a float over both columns."""
     if not table.long:
         return (table,)
-    room = LINES - 2 - _lines_of_caption(table)
+    room: float = LINES - 2 - _lines_of_caption(table)
     found: list[list[Row]] = [[]]
     before: Cell = None
     for row, lines in zip(table.rows, _lines(table), strict=True):

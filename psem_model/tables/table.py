@@ -47,11 +47,13 @@ def table(
     cells: Iterable[tuple[Cell, ...]],
     notes: Cell = "",
     legend: Mapping[str, str] | None = None,
-    **more: bool,
+    *,
+    long: bool = False,
+    headed: bool = False,
 ) -> Section:
     """A table that can stand alone: `notes` and `legend` say what a reader needs to know of it."""
     columns = tuple(replace(column, key=column.key or column.title) for column in columns)
-    return Section(title, columns, rows(cells), _several(notes), name, True, legend, **more)
+    return Section(title, columns, rows(cells), _several(notes), name, True, legend, long, headed)
 
 
 def _several(notes: Cell) -> tuple[Cell, ...]:

@@ -24,7 +24,7 @@ SIGNS = {
     r"\Rightarrow": " ⇒ ",
     r"\Leftrightarrow": " ⇔ ",
     r"\to": " → ",
-    r"\times": "×",
+    r"\times": "\N{MULTIPLICATION SIGN}",
     r"\min": "min",
     r"\max": "max",
     r"\sqrt": "√",
@@ -32,7 +32,7 @@ SIGNS = {
     "<": " &lt; ",
     ">": " &gt; ",
     "+": " + ",
-    "-": " − ",
+    "-": " \N{MINUS SIGN} ",
     ",": ", ",
     "/": "/",
 }

@@ -1,4 +1,4 @@
-"""The paper on one page: what it says is what is predicted; claims stand where a theorem says the same."""
+"""The paper on one page: what it says is predicted; claims stand where a theorem says the same."""
 
 import csv
 import io

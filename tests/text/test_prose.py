@@ -40,7 +40,7 @@ def test_what_is_mathematics_is_set_as_mathematics(text, set_):
 
 def test_no_operator_of_claims_and_published_formulas_is_left_among_words():
     texts = [text for c in claims() for text in (c.formula, c.statement)]
-    texts += [entry.printed for entry in published() if isinstance(entry.value, str)]
+    texts += [str(entry.printed) for entry in published() if isinstance(entry.value, str)]
     for text in texts:
         words = "".join(part for is_formula, part in pieces(text) if not is_formula)
         assert not any(sign in words for sign in ("^", "*", "<", ">", "ceil(")), (text, words)
