@@ -61,7 +61,7 @@ def names(folder):
         (["memory", "--columns", "optimiser"], "'optimiser'", "nearest: optimizer"),
         (["memory", "--label", "a b"], "'a b'", "tab:memory"),
         (["memory", "peak", "--caption", "Ours"], "2 tables", "expected one table"),
-        (["--rows", "dp"], "without a table", "expected its name"),
+        (["--rows", "dp"], "without a table", "expected one"),
         (["memory", "--two-column"], "--two-column", "--format latex"),
         (["memory", "--preamble"], "--preamble", "expected it alone"),
         (["memory", "--all"], "'memory'", "one of the two"),

@@ -16,7 +16,7 @@ from spec.models.states import State
 from spec.plans.modes import Mode
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact, predicted
-from tests.tables.test_tables import number
+from tests.support.formulas import number
 
 counts = st.integers(2, 30)
 

@@ -24,6 +24,7 @@ from psem_model.text.report import Column, meanings, parts
 from spec.models.states import MIXED_ADAM, custom_policy
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact, predicted
+from tests.support.formulas import number
 
 POLICIES = {"2,2": MIXED_ADAM, "4,2": custom_policy(Fraction(4), Fraction(2), Fraction(12))}
 ONE_MICRO_STEP = ("fused-update",)
@@ -56,17 +57,6 @@ def rows(name, padded=True, policy="2,2"):
 def row(name, padded=True, policy="2,2", **keys):
     (found,) = (r for r in rows(name, padded, policy) if keys.items() <= r.items())
     return found
-
-
-def number(text, values):
-    """A formula's value. A shard: whole units, each cut and padded, and the rest of one."""
-
-    def shard(a, u, n):
-        return a // u * sympy.ceiling(u / n) + sympy.ceiling((a % u) / n)
-
-    names = {name: sympy.Integer(value) for name, value in values.items()}
-    found = sympy.sympify(text, locals={"ceil": sympy.ceiling, "shard": shard, **names})
-    return Fraction(int(found.p), int(found.q))
 
 
 # ------------------------------------------------------------------ tables and predictions agree
