@@ -18,7 +18,7 @@ from psem_model.text.figures import Unit, unit_of
 from spec.numbers.arithmetic import Number
 
 NAME = re.compile(r"[A-Za-z]\w*")  # a symbol, or a function, of a formula
-VERSION = 2  # of the documents for programs: raised when a key changes its meaning or goes
+VERSION = 3  # of the documents for programs: raised when a key changes its meaning or goes
 BYTES, ELEMENTS = "bytes", "elements"
 CELLS, FORMULA, PROVENANCE = "", "formula", "of which"  # what a column is spread into
 ITSELF = "."  # the key of what is all there is to say of a row
