@@ -25,7 +25,7 @@ certify: $(READY) ## a proof of every obligation, checked without solver or kern
 	@$(PY) -m psem_model.certify
 	@$(PY) -m psem_check build/certificate.json.xz --brief
 
-tables: $(READY) ## formula tables as LaTeX, Markdown, CSV; build/tables
+tables: $(READY) ## formula tables as LaTeX, Markdown, CSV, HTML; build/tables
 	@$(PY) -m psem_model tables --all
 
 report: $(READY) ## the claims as one page for a browser; build/report.html

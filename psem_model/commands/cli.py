@@ -34,6 +34,11 @@ from psem_model.text.files import named
 
 INTERRUPTED = 130  # exit code
 LONGEST = 1_000  # characters of a message
+TO_TRY = (  # what is printed where no command is given
+    "psem predict zero3 --psi 7.5e9 --devices 64",
+    "psem check zero2",
+    "psem tables paper --format text",
+)
 WIDTH = 100  # columns of help, where the terminal has as many
 
 
@@ -82,6 +87,9 @@ def psem(context: click.Context) -> None:
     """Placement semantics for distributed deep learning: predicted, checked, simulated, proved."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
+        click.echo("\nTo try:")
+        for line in TO_TRY:
+            click.echo(f"  {line}")
 
 
 for command in (

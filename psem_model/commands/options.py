@@ -62,12 +62,12 @@ SOME_CLAIMS = click.argument(
     metavar="CLAIM...",
     help="Claims' names, such as C1.",
 )
-TABLE = click.argument(
-    "name",
-    required=False,
+TABLES = click.argument(
+    "given",
+    nargs=-1,
     type=names.A_TABLE,
-    metavar="[TABLE]",
-    help="A table's name; all names, if none.",
+    metavar="[TABLE]...",
+    help="Tables' names; all names, if none.",
 )
 
 PLACEMENT = option(

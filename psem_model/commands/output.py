@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from psem_model.pages.runs import Played
 
 SUFFIX = ".html"  # of pages
-FORMS = ("text", "json", "markdown", "latex", "csv")
+FORMS = ("text", "json", "markdown", "latex", "csv", "html")
 
 
 def ended(report: Report, form: str, html: str | None = None, runs: Sequence[Played] = ()) -> NoReturn:

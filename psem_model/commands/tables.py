@@ -14,7 +14,7 @@ from psem_model.commands.options import (
     FORM_OF_TABLES,
     OUTPUT,
     POLICY,
-    TABLE,
+    TABLES,
     options,
 )
 from psem_model.commands.output import ended
@@ -23,75 +23,111 @@ from psem_model.text.progress import ticker
 
 if TYPE_CHECKING:
     from psem_model.tables.table import Style
+    from psem_model.text.report import Section
 
 
 @click.command(
     cls=Command,
     examples=[
-        "psem tables memory --format latex --symbols P,d",
+        "psem tables memory --format latex --symbols psi=M,N=d",
+        "psem tables paper memory --rows dp,zero3 --format markdown",
         "psem tables --all --folder build/tables",
     ],
 )
-@TABLE
+@TABLES
 @FORM_OF_TABLES
 @option(
     OUTPUT,
     "--symbols",
-    metavar="PARAMETERS,DEVICES",
-    default="Psi,N",
-    help="Of the parameters, Psi or P, and of the devices, N or d.",
+    metavar="NAME=SYMBOL,...",
+    default="",
+    help="What formulas call a quantity: psi=M,N=d,K=k,m=a. Names are those of the formulas.",
 )
+@option(OUTPUT, "--rows", metavar="NAME,...", default="", help="Only these rows, in this order.")
+@option(OUTPUT, "--columns", metavar="TITLE,...", default="", help="Only these columns, in this order.")
+@option(OUTPUT, "--caption", default="", help="Of one table, in place of its title.")
+@option(OUTPUT, "--label", default="", help="Of one table in LaTeX. Default: tab:psem-TABLE.")
+@option(
+    OUTPUT,
+    "--two-column",
+    is_flag=True,
+    help="LaTeX for a document in two columns: long tables are floats over both, page by page.",
+)
+@option(OUTPUT, "--preamble", is_flag=True, help="Print the LaTeX packages that all tables need.")
 @options(EXACT, POLICY)
 @option(OUTPUT, "--all", "every", is_flag=True, help="Write all tables, in every format, to files.")
 @option(OUTPUT, "--folder", type=names.FOLDER, help="With --all: where to. Default: build/tables.")
 def tables(
-    name: str | None,
+    given: tuple[str, ...],
     form: str,
     symbols: str,
+    rows: str,
+    columns: str,
+    caption: str,
+    label: str,
+    two_column: bool,
+    preamble: bool,
     exact: bool,
     policy: str,
     every: bool,
     folder: str | None,
 ) -> None:
-    """Print a TABLE of formulas, claims or published values; without a name, what there is.
+    """Print TABLES of formulas, claims or published values; without a name, what there is.
 
-    With --all, write all of them as .tex, .md and .csv, and all.pdf where LaTeX is installed.
+    With --all, write all of them as .tex, .md, .csv and .html, and all.pdf where LaTeX is installed.
     """
     from psem_model.audit.proving import interruptible
     from psem_model.reading import words
+    from psem_model.tables import chosen
     from psem_model.tables.files import TABLES, build
-    from psem_model.tables.table import SYMBOLS, Style
+    from psem_model.tables.pages import in_two_columns
+    from psem_model.tables.table import Style
     from psem_model.text.report import Report, meant
 
-    given = symbols.split(",")
-    if len(given) != len(SYMBOLS):
-        raise BadInput(f"--symbols: given {quoted(symbols)}; expected two, such as Psi,N or P,d")
-    chosen = {
-        of: choose(f"--symbols, {of}", symbol.strip(), SYMBOLS[of])
-        for of, symbol in zip(SYMBOLS, given, strict=True)
-    }
-    style = Style(exact, chosen["parameters"], chosen["devices"], words.policy(policy))
-    if every and name is not None:
-        raise BadInput(f"tables: given {quoted(name)} and --all; expected one of the two")
+    style = Style(exact, chosen.symbols(symbols), words.policy(policy))
+    part = chosen.chosen(rows, columns, caption, label)
+    if preamble:
+        _print_preamble(given, every)
+        return
+    if every and given:
+        raise BadInput(f"tables: given {quoted(given[0])} and --all; expected one of the two")
     if every and form:
         raise BadInput("--format: given with --all, which writes every format; expected one of the two")
     if folder is not None and not every:
         raise BadInput(f"--folder: given {quoted(folder)} without --all; expected both or none")
-    if every or name is not None:
-        if every:
-            write_all(style, folder)
-        else:
-            wanted = choose("table", name or "", TABLES)
-            with interruptible() as check:
-                report = Report("tables", "", (), (build(wanted, style),), {"table": wanted})
+    if part != chosen.ALL_OF_IT and not given:
+        raise BadInput("--rows, --columns, --caption, --label: given without a table; expected one")
+    if (caption or label) and len(given) > 1:
+        raise BadInput(f"--caption, --label: given with {len(given)} tables; expected one table")
+    if two_column and not every and form != "latex":
+        raise BadInput("--two-column: given without --format latex; expected both or none")
+    if every:
+        write_all(style, folder, two_column)
+        return
+    if given:
+        wanted = [choose("table", name, TABLES) for name in given]
+        sections: list[Section] = []
+        with interruptible() as check, ticker("tables", len(wanted)) as tell:
+            for done, name in enumerate(wanted, 1):
+                made = build(name, style, part)
+                sections += in_two_columns(made) if two_column else (made,)
                 check()
-            ended(report, form or "markdown")
-    else:
-        meanings = {each: (builder.__doc__ or "").strip() for each, builder in TABLES.items()}
-        ended(Report("tables", "", sections=(meant("", meanings),)), form or "text")
+                tell(done)
+        ended(Report("tables", "", (), tuple(sections), {"tables": wanted}), form or "markdown")
+    meanings = {each: (builder.__doc__ or "").strip() for each, builder in TABLES.items()}
+    ended(Report("tables", "", sections=(meant("", meanings),)), form or "text")
 
 
-def write_all(style: Style, given: str | None) -> None:
+def _print_preamble(given: tuple[str, ...], every: bool) -> None:
+    """Print what a document needs before the tables."""
+    from psem_model.text.latex import preamble
+
+    if given or every:
+        raise BadInput("--preamble: given with tables; expected it alone")
+    click.echo(preamble())
+
+
+def write_all(style: Style, given: str | None, two_columns: bool) -> None:
     """Write every table and the document, and say where they are."""
     from psem_model.audit.proving import interruptible
     from psem_model.tables import files as table_files
@@ -108,7 +144,7 @@ def write_all(style: Style, given: str | None) -> None:
             check()
             tell(done)
 
-        files: dict[str, str | bytes] = {**table_files.texts(style, progress)}
+        files: dict[str, str | bytes] = {**table_files.texts(style, progress, two_columns)}
         program, wrong = table_files.engine(), None
         if program is None:
             said = f"no {pdf}: install {table_files.PACKAGE} for a LaTeX engine"
@@ -119,7 +155,7 @@ def write_all(style: Style, given: str | None) -> None:
                 said, wrong = f"no {pdf}", error
         check()
         table_files.write(folder, files)
-    click.echo(f"{len(table_files.TABLES)} tables in {shown}: .tex, .md, .csv")
+    click.echo(f"{len(table_files.TABLES)} tables in {shown}: .tex, .md, .csv, .html")
     click.echo(said)
     if wrong:
         raise wrong

@@ -6,11 +6,11 @@ from typing import Any
 
 import sympy
 
-from proofs.registry import prove, select
-from proofs.trusted.kernel import Theorem
+from proofs.trusted.theorem import Theorem
 from psem_model.predict.closed import Closed
 from psem_model.tables.states import N, legend, spelled
-from psem_model.tables.table import NotAsExpected, Style, by_size, table
+from psem_model.tables.table import Style, by_size, table
+from psem_model.tables.theorems import formula, theorems
 from psem_model.text.report import Column, Section
 from spec.devices.collectives import COLLECTIVES, Collective
 from spec.devices.layouts import Layout
@@ -20,7 +20,7 @@ OPTIMAL = "C5"  # the claim that no schedule sends less
 
 def collectives(style: Style) -> Section:
     """Layouts, meaning, what the ring sends and what every schedule must send."""
-    bounds = dict(map(_bound, _theorems(OPTIMAL)))
+    bounds = dict(map(_bound, theorems(OPTIMAL)))
     rows = []
     for collective in COLLECTIVES.values():
         layouts = f"{collective.before.value} -> {collective.after.value}"
@@ -44,15 +44,6 @@ def collectives(style: Style) -> Section:
     )
 
 
-def _theorems(claim: str) -> tuple[Theorem, ...]:
-    """Those that a claim states. Raises NotAsExpected if it does not hold."""
-    result = prove(select([claim])[0])
-    if not result.as_expected:
-        expected = result.claim.expected
-        raise NotAsExpected(f"claim {claim}: {result.verdict}, expected {expected}: {result.failure}")
-    return result.theorems
-
-
 def _volume(collective: Collective, style: Style) -> Any:
     """What a device sends of a value of M elements: of all of it, or of its own slice of it."""
     arithmetic, whole = Closed(style.padded), sympy.Symbol("M", positive=True)
@@ -65,18 +56,6 @@ def _volume(collective: Collective, style: Style) -> Any:
 def _bound(theorem: Theorem) -> tuple[str, Any]:
     """A collective, and what some device sends at least: of n v >= messages, the right over n."""
     names = {"n": N, "elements": sympy.Symbol("M", positive=True), "v": sympy.Symbol("v")}
-    least, messages = (_formula(side, names) for side in theorem.statement.args)
+    least, messages = (formula(side, names) for side in theorem.statement.args)
     collective = theorem.name.removesuffix("_cannot_be_done_with_less")
     return collective, by_size(sympy.factor(messages * names["v"] / least))
-
-
-def _formula(term: Any, names: dict[str, Any]) -> Any:
-    """A term of sums and products as a SymPy expression."""
-    if term.op == "number":
-        return sympy.Integer(term.of)
-    if term.op == "apply" and not term.args:
-        return names[str(term)]
-    first, *others = (_formula(child, names) for child in term.args)
-    for other in others:
-        first = {"+": first + other, "-": first - other, "*": first * other}[term.op]
-    return first

@@ -16,7 +16,7 @@ from psem_model.reading.schedules import read
 from psem_model.tables.table import Style, table
 from psem_model.text.errors import BadInput
 from psem_model.text.places import BUILD, EXAMPLES, PACKAGES
-from psem_model.text.report import Column, Section
+from psem_model.text.report import Cell, Column, Prose, Section
 from spec.models.states import MIXED_ADAM
 
 REPORT = BUILD / "report.json"
@@ -32,11 +32,11 @@ def claims_table(style: Style) -> Section:
         (
             c.area,
             c.id,
-            c.statement,
             c.expected if found is None else found[c.id],
-            c.formula,
-            c.caveat,
-            c.source,
+            Prose(c.statement),
+            Prose(c.formula),
+            Prose(c.caveat),
+            Prose(c.source),
         )
         for c in claims()
     )
@@ -46,9 +46,9 @@ def claims_table(style: Style) -> Section:
         (
             Column("area"),
             Column("claim"),
-            Column("statement", 1.4),
             Column(title, 0.6),
-            Column("formula", 1.1),
+            Column("statement", 1.7),
+            Column("formula", 1.1, joined=True),
             Column("caveat", 1.1),
             Column("source", 0.8),
         ),
@@ -103,7 +103,7 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
             Column("schedule", 0.7),
             Column("along", 0.35),
             Column("verdict"),
-            Column("breaks"),
+            Column("breaks", joined=True),
             Column("reason", 1.95),
         ),
         tuple(rows),
@@ -125,35 +125,70 @@ def _said(text: str) -> str:
 
 
 def published_table(style: Style) -> Section:
-    """Every published value beside what is predicted."""
+    """Every published number beside what is predicted."""
+    return table(
+        "published",
+        "Published numbers beside predictions",
+        (
+            Column("source"),
+            Column("value", 1),
+            Column("quantity", 1.5),
+            Column("of", 0.85, joined=True),
+            Column("published"),
+            Column("predicted"),
+            Column("agrees"),
+            Column("note", 0.85),
+        ),
+        _published(formulas=False),
+        f"{AS_PRINTED} agrees: rounded as the source rounds.",
+        long=True,
+        headed=True,
+    )
+
+
+def published_formulas(style: Style) -> Section:
+    """Every published formula beside the one that is derived."""
+    return table(
+        "formulas",
+        "Published formulas beside those that are derived",
+        (
+            Column("source"),
+            Column("value", 1.35),
+            Column("quantity", 1, joined=True),
+            Column("of", 0.85, joined=True),
+            Column("published", 1.75),
+            Column("predicted", 1.3),
+            Column("agrees", 0.8),
+            Column("note", 0.85, joined=True),
+        ),
+        _published(formulas=True),
+        f"{AS_PRINTED} agrees: the same for all values of its symbols.",
+        long=True,
+        headed=True,
+    )
+
+
+AS_PRINTED = (
+    "Published: as printed; predicted: exactly, but for what the note says is dropped, in the "
+    "source's symbols;"
+)
+
+
+def _published(formulas: bool) -> tuple[tuple[Cell, ...], ...]:
+    """The rows of published values that are formulas, or numbers, source by source."""
     rows, sources = [], [*dict.fromkeys(entry.source for entry in published())]
     for entry in sorted(published(), key=lambda entry: sources.index(entry.source)):
+        if isinstance(entry.value, str) is not formulas:
+            continue
         found = reproduce(entry)
         agrees = "yes" if found.agrees else "no"
         note = "; ".join(filter(None, (entry.rounding, found.note)))
         quantity = f"{entry.quantity}: {entry.strategy}, in {entry.unit}"
         given = ", ".join(f"{k}={_given(v)}" for k, v in entry.inputs.items() if v not in (k, None))
-        said = (entry.source, entry.id, quantity, given, entry.printed)
-        rows.append((*said, _beside(entry, found.predicted), agrees, note))
-    return table(
-        "published",
-        "Published values beside predictions",
-        (
-            Column("source"),
-            Column("value", 1),
-            Column("quantity", 1.05),
-            Column("of", 0.85),
-            Column("published", 1.2),
-            Column("predicted", 1.2),
-            Column("agrees"),
-            Column("note", 0.85),
-        ),
-        tuple(rows),
-        "Published: as printed; predicted: exactly, but for what the note says is dropped, in the "
-        "source's symbols; agrees: rounded as the source rounds.",
-        long=True,
-        headed=True,
-    )
+        printed = Prose(entry.printed) if isinstance(entry.printed, str) else entry.printed
+        said = (entry.source, entry.id, quantity, Prose(given), printed)
+        rows.append((*said, _beside(entry, found.predicted), agrees, Prose(note)))
+    return tuple(rows)
 
 
 def _given(value: Any) -> str:

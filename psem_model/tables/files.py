@@ -10,7 +10,9 @@ import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from psem_model.tables import collectives, evidence, models, packaged, states
+from psem_model.tables import collectives, evidence, models, packaged, paper, states
+from psem_model.tables.chosen import ALL_OF_IT, Chosen
+from psem_model.tables.pages import in_two_columns
 from psem_model.tables.table import Style, renamed
 from psem_model.text.errors import UserError
 from psem_model.text.files import require_no_folder, writing
@@ -19,6 +21,7 @@ from psem_model.text.papers import FORMATS
 from psem_model.text.report import Section
 
 TABLES: dict[str, Callable[[Style], Section]] = {
+    "paper": paper.paper,
     "placements": states.placements,
     "modes": states.mode_meanings,
     "memory": states.memory,
@@ -34,28 +37,40 @@ TABLES: dict[str, Callable[[Style], Section]] = {
     "compositions": evidence.compositions,
     "schedules": evidence.schedules,
     "published": evidence.published_table,
+    "formulas": evidence.published_formulas,
 }
 DOCUMENT = "all"
 
 
-def build(name: str, style: Style) -> Section:
-    """A table, with the symbols of a style."""
-    return renamed(TABLES[name](style), style)
+def build(name: str, style: Style, chosen: Chosen = ALL_OF_IT) -> Section:
+    """A table or a part of it, with the symbols of a style."""
+    return renamed(chosen.of(TABLES[name](style)), style)
 
 
-def texts(style: Style, progress: Callable[[int], None] = lambda _: None) -> dict[str, str]:
+def texts(
+    style: Style,
+    progress: Callable[[int], None] = lambda _: None,
+    two_columns: bool = False,
+) -> dict[str, str]:
     """The files of all tables, in all formats, and of the document that includes them."""
     found: dict[str, str] = {}
     for done, name in enumerate(TABLES):
         progress(done)
         made = build(name, style)
         found |= {name + form.suffix: form.write(made) for form in FORMATS.values()}
-    return {**found, f"{DOCUMENT}.tex": document()}
+        if two_columns:
+            found[f"{name}.tex"] = "\n".join(map(FORMATS["latex"].write, in_two_columns(made)))
+    return {**found, f"{DOCUMENT}.tex": document(two_columns)}
 
 
-def document() -> str:
+def document(two_columns: bool = False) -> str:
     """All tables, one after the other."""
     inputs = "\n".join(rf"\input{{{name}}}" for name in TABLES)
+    if two_columns:
+        return (
+            f"\\documentclass[twocolumn]{{article}}\n\\usepackage{{{','.join(NEEDS)}}}\n"
+            f"\\begin{{document}}\n{inputs}\n\\end{{document}}\n"
+        )
     return (
         "\\documentclass[a4paper]{article}\n\\usepackage[margin=2cm]{geometry}\n"
         f"\\usepackage{{{','.join(NEEDS)}}}\n\\usepackage{{float}}\n"

@@ -43,14 +43,14 @@ def _steps(placed: Placement, policy: BytePolicy) -> Any:
     return 0
 
 
-def _predictions(style: Style, with_unit: bool = False) -> Iterator[tuple[str, Prediction]]:
+def predictions(style: Style, with_unit: bool = False) -> Iterator[tuple[str, Prediction]]:
     """Each strategy that is realisable, in symbols."""
     for name, placed in strategies.STRATEGIES.items():
         if steps := _steps(placed, style.policy):
             yield name, closed_form(derive(placed), style.policy, style.padded, with_unit, steps)
 
 
-def _policy(style: Style) -> str:
+def policy_said(style: Style) -> str:
     """What the bytes of a state are, and which strategies that leaves."""
     of, steps = style.policy, {n: _steps(p, style.policy) for n, p in strategies.STRATEGIES.items()}
     limits = {"With one micro-step only": 1, "Not realisable without a copy of the weights": 0}
@@ -183,16 +183,16 @@ def _done(op: Op, rest: Rest) -> str:
 def memory(style: Style) -> Section:
     """Bytes that rest on a device between steps."""
     rows = []
-    for name, found in _predictions(style):
+    for name, found in predictions(style):
         sizes = [found.resting[state] for state in MODEL_STATES]
         rows.append((name, *(by_size(size) for size in (*sizes, found.total, found.host))))
-    states = [Column(state.value, 1) for state in MODEL_STATES]
+    states = [Column(state.value, 0.9) for state in MODEL_STATES]
     return table(
         "memory",
         "Memory of the model states, in bytes per device, between steps",
-        (Column("strategy"), *states, Column("all", 1.4), Column("on the host", 1)),
+        (Column("strategy"), *states, Column("all", 1.4), Column("on the host", 1.2)),
         tuple(rows),
-        _policy(style),
+        policy_said(style),
         legend(),
     )
 
@@ -200,7 +200,7 @@ def memory(style: Style) -> Section:
 def peak(style: Style) -> Section:
     """Bytes that pass through a device on top of what rests."""
     rows = []
-    for name, found in _predictions(style, with_unit=True):
+    for name, found in predictions(style, with_unit=True):
         passing = transient(found.schedule, found.sizes)
         rows.append((name, by_size(found.total), by_size(passing)))
     return table(
@@ -208,7 +208,7 @@ def peak(style: Style) -> Section:
         "Memory at the fullest moment of a step, in bytes per device: what rests and what passes",
         (Column("strategy"), Column("rests"), Column("passes, at most")),
         tuple(rows),
-        f"{_policy(style)} Their sum is the peak (claim M9).",
+        f"{policy_said(style)} Their sum is the peak (claim M9).",
         legend(),
     )
 
@@ -217,7 +217,7 @@ def peak(style: Style) -> Section:
 def communication(style: Style) -> Section:
     """Each operation that moves model states, and all along an axis together."""
     rows: list[tuple[Cell, ...]] = []
-    for name, found in _predictions(style):
+    for name, found in predictions(style):
         rows += [(name, *row) for row in _moves(found)]
     return table(
         "communication",
@@ -230,7 +230,7 @@ def communication(style: Style) -> Section:
             Column("bytes", 1.15),
         ),
         tuple(rows),
-        _policy(style),
+        policy_said(style),
         legend(),
         long=True,
         headed=True,

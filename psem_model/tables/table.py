@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import sympy
 
 from psem_model.predict import closed as symbolic
-from psem_model.predict.closed import PSI
-from psem_model.text.errors import UserError
+from psem_model.text.errors import BadInput, UserError
 from psem_model.text.report import Cell, Column, Section, parts, rows
 from spec.models.states import MIXED_ADAM, BytePolicy
 from spec.numbers.arithmetic import Number
-
-SYMBOLS = {"parameters": ("Psi", "P"), "devices": ("N", "d")}
 
 
 class NotAsExpected(UserError):
@@ -26,20 +24,20 @@ class NotAsExpected(UserError):
 class Style:
     """How formulas are written: padded, or as if N divided everything; with which symbols.
 
-    `policy` gives the bytes of weights and gradients; those of optimizer state are K.
+    `symbols`: what symbols of the closed forms are called, where it is otherwise. `policy` gives the
+    bytes of weights and gradients; those of optimizer state are K.
     """
 
     padded: bool = True
-    parameters: str = "Psi"
-    devices: str = "N"
+    symbols: Mapping[str, str] = field(default_factory=dict)
     policy: BytePolicy = MIXED_ADAM
 
     def symbol(self, name: str) -> str:
-        """What a symbol of the closed forms is called: Psi, N or N_axis."""
-        if name == str(PSI):
-            return self.parameters
+        """What a symbol of the closed forms is called: Psi, N, or N_s for devices along shard."""
         base, _, axis = name.partition("_")
-        return "_".join(filter(None, (self.devices, axis))) if base == "N" else name
+        if base != "N" or not axis or name in self.symbols:
+            return self.symbols.get(name, name)
+        return f"{self.symbols.get(base, base)}_{axis[0]}"
 
 
 def table(
@@ -49,11 +47,13 @@ def table(
     cells: Iterable[tuple[Cell, ...]],
     notes: Cell = "",
     legend: Mapping[str, str] | None = None,
-    **more: bool,
+    *,
+    long: bool = False,
+    headed: bool = False,
 ) -> Section:
     """A table that can stand alone: `notes` and `legend` say what a reader needs to know of it."""
     columns = tuple(replace(column, key=column.key or column.title) for column in columns)
-    return Section(title, columns, rows(cells), _several(notes), name, True, legend, **more)
+    return Section(title, columns, rows(cells), _several(notes), name, True, legend, long, headed)
 
 
 def _several(notes: Cell) -> tuple[Cell, ...]:
@@ -67,20 +67,31 @@ def formulas(found: Section) -> list[Any]:
 
 
 def renamed(found: Section, style: Style) -> Section:
-    """The same with the symbols of a style; without a legend they are others', and stay."""
+    """The same with the symbols of a style; without a legend they are others', and stay.
+
+    Raises BadInput where one symbol would stand for two.
+    """
     if found.legend is None:
         return found
+    names = {str(symbol): symbol for form in formulas(found) for symbol in form.free_symbols}
+    named = {symbol: style.symbol(name) for name, symbol in names.items()}
+    for name, other in pairwise(sorted(names, key=style.symbol)):
+        if style.symbol(name) == style.symbol(other):
+            raise BadInput(
+                f"--symbols: {style.symbol(name)} would be both {name} and {other} in the table "
+                f"{found.key}; expected a symbol for each"
+            )
+    changed = {symbol: _named(symbol, name) for symbol, name in named.items()}
 
     def cell(given: Cell) -> Cell:
         if isinstance(given, tuple):
             return tuple(cell(part) for part in given)
-        if not isinstance(given, sympy.Basic):
-            return given
-        return given.xreplace({s: _named(s, style.symbol(str(s))) for s in given.free_symbols})
+        return given.xreplace(changed) if isinstance(given, sympy.Basic) else given
 
-    legend = {style.symbol(name): words for name, words in found.legend.items()}
-    changed = tuple(replace(row, cells=tuple(map(cell, row.cells))) for row in found.rows)
-    return replace(found, rows=changed, notes=tuple(map(cell, found.notes)), legend=legend)
+    legend = {style.symbol(name): words for name, words in found.legend.items() if name in names}
+    legend |= {name: words for name, words in found.legend.items() if "(" in name}
+    rows = tuple(replace(row, cells=tuple(map(cell, row.cells))) for row in found.rows)
+    return replace(found, rows=rows, notes=tuple(map(cell, found.notes)), legend=legend)
 
 
 def _named(symbol: Any, name: str) -> Any:

@@ -4,44 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from dataclasses import replace
+from itertools import groupby, pairwise
 from operator import itemgetter
-from typing import Any
-
-import sympy
-from sympy.printing.latex import LatexPrinter
 
 from psem_model.text.cells import expression_of, flat, meant, plain, sentences
 from psem_model.text.figures import Unit
+from psem_model.text.formulas import formula
+from psem_model.text.prose import pieces
 from psem_model.text.report import (
     Cell,
     Column,
+    Prose,
+    Row,
     Section,
     meanings,
     parts,
 )
-
-
-class _Formulas(LatexPrinter):  # type: ignore[misc]
-    """Fractions as a / (b c), so that lines stay low; what is taken off comes last."""
-
-    def _print_Mul(self, expr: Any) -> str:
-        above, below = sympy.fraction(expr)
-        if below == 1:
-            return str(super()._print_Mul(expr))
-        under = self._print(below)
-        over = f"({self._print(above)})" if above.is_Add else self._print(above)
-        several = below.is_Mul or below.is_Add
-        return f"{over} / {BREAK}({under})" if several else f"{over} / {BREAK}{under}"
-
-    def _print_Pow(self, expr: Any) -> str:
-        inverse = sympy.fraction(expr)[1] != 1
-        return self._print_Mul(expr) if inverse else str(super()._print_Pow(expr))
-
-    def _as_ordered_terms(self, expr: Any, order: Any = None) -> list[Any]:
-        terms = super()._as_ordered_terms(expr, order=order)
-        return sorted(terms, key=lambda term: bool(term.could_extract_minus_sign()))
-
 
 NEEDS = ("amsmath", "array", "booktabs", "tabularx", "xltabular")  # packages
 ESCAPED = {
@@ -64,23 +43,6 @@ SPECIAL = re.compile("|".join(map(re.escape, sorted(ESCAPED, key=len, reverse=Tr
 # where a long word may be broken: after a mark in it, but for those within a number, or in camelCase
 BREAKS = re.compile(r"(?<=[\w)])(?:[_*/+:=(-]|(?<!\d)[.,]|[.,](?!\d))(?=[\w(])|(?<=[a-z])(?=[A-Z])")
 LONG_WORD = 7  # characters
-BREAK = r"\allowbreak "
-SIZED = re.compile(r"\\(?:left|right)(?![a-z])")  # no line ends between delimiters that are sized
-
-
-def formula(expression: Any, broken: bool = False) -> str:
-    """An expression in LaTeX's mathematics, the indices of symbols upright.
-
-    `broken`: a line may end between any two factors, as it may between terms.
-    """
-    names = {}
-    for symbol in expression.free_symbols:
-        base, _, index = str(symbol).partition("_")
-        if index:
-            names[symbol] = rf"{sympy.latex(sympy.Symbol(base))}_{{\mathrm{{{index}}}}}"
-    settings = {"symbol_names": names, "fold_short_frac": True, "mul_symbol": f" {BREAK}"}
-    written = SIZED.sub("", str(_Formulas(settings).doprint(expression)))
-    return written if broken else written.replace(BREAK, "")
 
 
 def escaped(text: str) -> str:
@@ -93,30 +55,79 @@ def escaped(text: str) -> str:
     return " ".join(words)
 
 
+def preamble() -> str:
+    """The line that a document needs before any of the tables."""
+    return rf"\usepackage{{{','.join(NEEDS)}}}"
+
+
 def latex(table: Section, unit: Unit | None = None) -> str:
     """A float, or where it is long a table over several pages, with caption and label."""
-    table = flat(table, unit)
+    table = joined(flat(table, unit))
+    caption = _caption(table)
+    if table.long:
+        laid = _long(table.columns[table.headed :], caption, [*_rows(table)])
+    else:
+        laid = _short([*panels(table)], caption)
+    return "\n".join([f"% {preamble()}", *laid]) + "\n"
+
+
+def _caption(table: Section) -> str:
+    """The title, what is said below it, and the label; a part that continues says only so."""
+    if table.continues:
+        return r"\addtocounter{table}{-1}\caption[]{Continued.}"
     title, said = _part(table.title), [*sentences(map(cell_text, table.notes))]
     said += [f"{meant(name, _part)}: {_part(words)}." for name, words in meanings(table)]
-    caption = rf"\caption[{title}]{{{' '.join([title + '.', *said])}}}\label{{{label(table)}}}"
-    columns = table.columns[table.headed :]
-    head = [r"\toprule", _line([column.title for column in columns]), r"\midrule"]
-    laid = (_long if table.long else _short)(columns, caption, head, [*_rows(table)])
-    return "\n".join([f"% \\usepackage{{{','.join(NEEDS)}}}", *laid]) + "\n"
+    return rf"\caption[{title}]{{{' '.join([*sentences([title]), *said])}}}\label{{{label(table)}}}"
+
+
+def joined(table: Section) -> Section:
+    """What is joined is in the cell of the column before."""
+    columns: list[Column] = []
+    lanes: list[list[Cell]] = []
+    for number, column in enumerate(table.columns):
+        cells = [row.cells[number] for row in table.rows]
+        if column.joined and columns:
+            columns[-1] = replace(columns[-1], title=f"{columns[-1].title}; {column.title}")
+            lanes[-1] = [(*parts(a), *parts(b)) for a, b in zip(lanes[-1], cells, strict=True)]
+        else:
+            columns.append(column)
+            lanes.append(cells)
+    rows = tuple(Row(cells) for cells in zip(*lanes, strict=True)) if lanes else ()
+    return replace(table, columns=tuple(columns), rows=rows)
+
+
+def panels(table: Section) -> Iterator[Section]:
+    """A table for each panel, of which all begin with the first column."""
+    starts = [number for number, column in enumerate(table.columns) if column.panel and number > 1]
+    for start, end in pairwise((1, *starts, len(table.columns))):
+        rows = tuple(Row((row.cells[0], *row.cells[start:end])) for row in table.rows)
+        yield replace(table, columns=(table.columns[0], *table.columns[start:end]), rows=rows)
 
 
 def _part(given: Cell) -> str:
     expression = expression_of(given)
-    return escaped(plain(given)) if expression is None else f"${formula(expression, broken=True)}$"
+    if expression is not None:
+        return f"${formula(expression, broken=True)}$"
+    if isinstance(given, Prose):
+        return "".join(
+            f"${part}$" if is_formula else _words(part) for is_formula, part in pieces(given)
+        )
+    return escaped(plain(given))
+
+
+def _words(part: str) -> str:
+    """Words between mathematics, with the spaces around them."""
+    before, after = " " * part.startswith(" "), " " * (part.endswith(" ") and not part.isspace())
+    return f"{before}{escaped(part)}{after}"
 
 
 def cell_text(cell: Cell) -> str:
-    return "; ".join(map(_part, parts(cell)))
+    return "; ".join(part for part in map(_part, parts(cell)) if part)
 
 
 def label(table: Section) -> str:
     """By which a paper refers to it."""
-    return f"tab:psem-{table.key}"
+    return table.label or f"tab:psem-{table.key}"
 
 
 def _line(cells: Iterable[Cell], end: str = r"\\") -> str:
@@ -141,7 +152,8 @@ def _rows(table: Section) -> Iterator[str]:
 
 
 SPACE = r"\addlinespace[3pt]"
-SMALL = r"\fontsize{8}{9.5}\selectfont\setlength{\tabcolsep}{4pt}"
+OF_CAPTION = r"\def\normalsize{\fontsize{8}{9.5}\selectfont}"  # as of tables over several pages
+SMALL = r"\hbadness=10000\fontsize{8}{9.5}\selectfont\setlength{\tabcolsep}{4pt}"
 
 
 def _widths(columns: Sequence[Column]) -> str:
@@ -156,27 +168,28 @@ def _wrapped(share: float) -> str:
     return rf">{{\hsize={share:.3f}\hsize\raggedright\arraybackslash\hspace{{0pt}}}}X"
 
 
-def _short(columns: Sequence[Column], caption: str, head: list[str], rows: list[str]) -> list[str]:
-    wrapped = any(column.wide for column in columns)
-    kind, width = ("tabularx", r"{\linewidth}") if wrapped else ("tabular", "")
-    begin, end = rf"\begin{{{kind}}}{width}{{{_widths(columns)}}}", rf"\end{{{kind}}}"
+def _head(columns: Sequence[Column]) -> list[str]:
+    return [r"\toprule", _line([column.title for column in columns]), r"\midrule"]
+
+
+def _short(panels: Sequence[Section], caption: str) -> list[str]:
+    """A float, with one panel below the other."""
     skip = r"\setlength{\abovecaptionskip}{4pt}\setlength{\belowcaptionskip}{4pt}"
-    return [
-        r"\begin{table*}",
-        rf"\centering{skip}{SMALL}",
-        caption,
-        begin,
-        *head,
-        *rows,
-        r"\bottomrule",
-        end,
-        r"\end{table*}",
-    ]
+    laid = [r"\begin{table*}", rf"\centering{skip}{SMALL}{OF_CAPTION}", caption]
+    for number, panel in enumerate(panels):
+        columns = panel.columns[panel.headed :]
+        wrapped = any(column.wide for column in columns)
+        kind, width = ("tabularx", r"{\linewidth}") if wrapped else ("tabular", "")
+        laid += [r"\par\vspace{6pt}"] if number else []
+        laid += [rf"\begin{{{kind}}}{width}{{{_widths(columns)}}}", *_head(columns), *_rows(panel)]
+        laid += [r"\bottomrule", rf"\end{{{kind}}}"]
+    return [*laid, r"\end{table*}"]
 
 
-def _long(columns: Sequence[Column], caption: str, head: list[str], rows: list[str]) -> list[str]:
+def _long(columns: Sequence[Column], caption: str, rows: list[str]) -> list[str]:
     again = rf"\multicolumn{{{len(columns)}}}{{@{{}}l@{{}}}}{{\tablename~\thetable, continued}} \\"
     after = rf"\midrule \multicolumn{{{len(columns)}}}{{@{{}}r@{{}}}}{{continued}} \\"
+    head = _head(columns)
     return [
         rf"{{{SMALL}\setlength{{\LTcapwidth}}{{\linewidth}}",
         rf"\begin{{xltabular}}{{\linewidth}}{{{_widths(columns)}}}",

@@ -1,4 +1,4 @@
-"""Reports and their sections as LaTeX, Markdown and CSV."""
+"""Reports and their sections as LaTeX, Markdown, HTML and CSV."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ from dataclasses import dataclass, replace
 
 from psem_model.text.cells import expression_of, flat, meant, plain, sentences
 from psem_model.text.figures import Unit
-from psem_model.text.latex import cell_text, formula, latex
+from psem_model.text.formulas import formula
+from psem_model.text.html import html
+from psem_model.text.html import text as html_text
+from psem_model.text.latex import cell_text, latex
+from psem_model.text.prose import pieces
 from psem_model.text.report import (
     Cell,
+    Prose,
     Report,
     Section,
     meanings,
@@ -40,12 +45,21 @@ def escaped_markdown(text: str) -> str:
     return SPECIAL_IN_MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
+def _marked(said: str, is_formula: bool) -> str:
+    """A piece of prose, with the spaces around it."""
+    if is_formula:
+        return f"${said}$"
+    return said if said.isspace() else SPECIAL_IN_MARKDOWN.sub(r"\\\1", said)
+
+
 def markdown(table: Section, unit: Unit | None = None) -> str:
     """A pipe table, formulas as $...$."""
 
     def part(given: Cell) -> str:
         if expression_of(given) is not None:
             return f"${formula(expression_of(given))}$"
+        if isinstance(given, Prose):
+            return "".join(_marked(said, is_formula) for is_formula, said in pieces(given))
         return escaped_markdown(plain(given))
 
     def line(cells: Iterable[Cell]) -> str:
@@ -76,6 +90,7 @@ FORMATS = {
     "latex": Format(latex, ".tex"),
     "markdown": Format(markdown, ".md"),
     "csv": Format(csv_text, ".csv"),
+    "html": Format(html, ".html"),
 }
 
 
@@ -90,6 +105,8 @@ def report(found: Report, form: str) -> str:
         texts = [csv_text(s) if alone else _commented(s) for s in _with_head(found)]
     elif form == "latex":
         texts = [latex(s, unit) if s.rows else _paragraph(s) for s in _named(found)]
+    elif form == "html":
+        texts = [_html_head(found), *(html(s, unit) for s in found.sections)]
     else:
         texts = [_markdown_head(found), *(markdown(s, unit) for s in found.sections)]
     return "\n".join(filter(None, texts))
@@ -111,6 +128,12 @@ def _commented(section: Section) -> str:
 def _markdown_head(found: Report) -> str:
     head = f"## {escaped_markdown(found.title)}\n\n" if found.title else ""
     return head + "".join(f"- {escaped_markdown(fact)}\n" for fact in found.facts)
+
+
+def _html_head(found: Report) -> str:
+    head = f"<h2>{html_text(found.title)}</h2>\n" if found.title else ""
+    facts = "".join(f"<li>{html_text(fact)}</li>" for fact in found.facts)
+    return head + (f"<ul>{facts}</ul>\n" if facts else "")
 
 
 def _paragraph(section: Section) -> str:

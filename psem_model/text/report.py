@@ -18,7 +18,7 @@ from psem_model.text.figures import Unit, unit_of
 from spec.numbers.arithmetic import Number
 
 NAME = re.compile(r"[A-Za-z]\w*")  # a symbol, or a function, of a formula
-VERSION = 2  # of the documents for programs: raised when a key changes its meaning or goes
+VERSION = 3  # of the documents for programs: raised when a key changes its meaning or goes
 BYTES, ELEMENTS = "bytes", "elements"
 CELLS, FORMULA, PROVENANCE = "", "formula", "of which"  # what a column is spread into
 ITSELF = "."  # the key of what is all there is to say of a row
@@ -36,6 +36,10 @@ class Formula:
 
     def __str__(self) -> str:
         return self.text
+
+
+class Prose(str):
+    """Words with mathematics among them, typed as plain text: papers set it as mathematics."""
 
 
 @dataclass(frozen=True)
@@ -78,13 +82,16 @@ class Column:
     """A title, and a key for programs (none: not for them).
 
     `wide`: text that is wrapped, and its share of what the other columns leave on a page. `right`: set
-    to the right.
+    to the right. On a page, what is `joined` follows in the cell of the column before, and a `panel` is
+    a table of its own below, that begins with the first column again.
     """
 
     title: str
     wide: float = 0
     key: str = ""
     right: bool = False
+    joined: bool = False
+    panel: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,7 +114,8 @@ class Section:
 
     `key`: its place in a document for programs. `titled`: columns have their titles above them.
     `legend`: what symbols mean, by their names. On a page, `long` may take several, and of `headed`
-    the first column becomes a heading above the rows that begin with it.
+    the first column becomes a heading above the rows that begin with it. `label`: by which a paper
+    refers to it, if not by its key. `continues`: it is the next part of the table before.
     """
 
     title: str
@@ -119,6 +127,8 @@ class Section:
     legend: Mapping[str, str] | None = None
     long: bool = False
     headed: bool = False
+    label: str = ""
+    continues: bool = False
 
     def __post_init__(self) -> None:
         for row in self.rows:

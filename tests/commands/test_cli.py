@@ -212,11 +212,16 @@ def test_divisible_predictions_are_the_closed_forms(predicted):
     assert code_exact == 4 * 1001 + 12 * 16
 
 
-def test_psem_alone_prints_its_help(psem):
+def test_psem_alone_prints_its_help_and_three_things_to_try_which_work(psem):
     code, out, _ = psem()
     assert code == 0
     assert "predict" in out
-    assert out.count("\n") > 5
+    tried = [line.split()[1:] for line in out.partition("To try:")[2].splitlines() if line]
+    assert len(tried) == 3
+    for args in tried:
+        code, out, err = psem(*args)
+        assert (code, err) == (0, "")
+        assert out
 
 
 def test_held_parameters_are_shown(psem, predicted):

@@ -3,7 +3,10 @@
 import csv
 import io
 import os
+import re
+import shutil
 import signal
+import subprocess
 
 import pytest
 
@@ -13,7 +16,7 @@ from psem_model.tables.table import Style
 from psem_model.text.errors import BadInput
 from psem_model.text.latex import NEEDS
 
-FILES = {name + ending for name in TABLES for ending in (".tex", ".md", ".csv")} | {"all.tex"}
+FILES = {name + ending for name in TABLES for ending in (".tex", ".md", ".csv", ".html")} | {"all.tex"}
 
 
 @pytest.fixture
@@ -44,10 +47,23 @@ def names(folder):
     ("args", "given", "expected"),
     [
         (["memry"], "'memry'", "nearest: memory"),
-        (["memory", "--format", "html"], "'html'", "expected one of text, json, markdown, latex, csv"),
-        (["memory", "--symbols", "Phi,N"], "'Phi'", "expected one of Psi, P"),
-        (["memory", "--symbols", "P"], "'P'", "P,d"),
-        (["memory", "--symbols", "d,P"], "'d'", "expected one of Psi, P"),
+        (
+            ["memory", "--format", "pdf"],
+            "'pdf'",
+            "expected one of text, json, markdown, latex, csv, html",
+        ),
+        (["memory", "--symbols", "phi=M"], "'phi'", "nearest: Psi"),
+        (["memory", "--symbols", "P"], "'P'", "psi=M,N=d"),
+        (["memory", "--symbols", "psi=$"], "'$'", "expected letters"),
+        (["memory", "--symbols", "psi=M,Psi=P"], "Psi is given twice", "expected once"),
+        (["memory", "--symbols", "psi=N"], "both", "a symbol for each"),
+        (["memory", "--rows", "zero4"], "'zero4'", "expected one of dp"),
+        (["memory", "--columns", "optimiser"], "'optimiser'", "nearest: optimizer"),
+        (["memory", "--label", "a b"], "'a b'", "tab:memory"),
+        (["memory", "peak", "--caption", "Ours"], "2 tables", "expected one table"),
+        (["--rows", "dp"], "without a table", "expected one"),
+        (["memory", "--two-column"], "--two-column", "--format latex"),
+        (["memory", "--preamble"], "--preamble", "expected it alone"),
         (["memory", "--all"], "'memory'", "one of the two"),
         (["memory", "--folder", "x"], "'x'", "both or none"),
         (["--all", "--format", "csv"], "--all", "one of the two"),
@@ -71,7 +87,7 @@ def test_without_a_name_there_is_a_line_for_each_table(psem):
 @pytest.mark.parametrize("form", ["latex", "markdown", "csv"])
 @pytest.mark.parametrize("padded", [True, False])
 def test_a_table_is_printed_with_the_symbols_and_the_padding_asked_for(psem, form, padded):
-    args = ["--symbols", "P,d", "--exact" if padded else "--divisible"]
+    args = ["--symbols", "psi=P,N=d", "--exact" if padded else "--divisible"]
     code, out, err = psem("tables", "memory", "--format", form, *args)
     assert (code, err) == (0, "")
     assert "Psi" not in out
@@ -189,22 +205,83 @@ def test_a_file_that_cannot_be_written_leaves_all_as_it_was(tmp_path):
 
 
 # ------------------------------------------------------------------------------------- on a page
-def article(columns, names):
+def article(of_class, names):
     """A paper of the class's own width, 345 pt at 10 pt, with tables and a reference to each."""
     return (
-        f"\\documentclass[{columns}]{{article}}\n\\usepackage{{{','.join(NEEDS)}}}\n\\begin{{document}}\n"
+        f"\\documentclass{of_class}\n\\usepackage{{{','.join(NEEDS)}}}\n\\begin{{document}}\n"
+        + "\\title{Tables}\\author{A. Author}\\maketitle\n"
         + "".join(f"\\input{{{name}}}\\clearpage\n" for name in names)
         + " ".join(rf"\ref{{tab:psem-{name}}}" for name in names)
         + "\n\\end{document}\n"
     )
 
 
-@pytest.mark.parametrize("columns", ["10pt", "11pt", "12pt", "twocolumn"])
-def test_every_table_fits_the_text_of_a_default_article(files, columns):
-    floats = [name for name in TABLES if r"\begin{table*}" in files[f"{name}.tex"]]
-    which = floats if columns == "twocolumn" else [*TABLES]
+@pytest.mark.parametrize("size", ["10pt", "11pt", "12pt"])
+def test_every_table_fits_the_text_of_a_default_article(files, size):
     if program := engine():  # raises LatexError for what is too wide or too high, or not there
-        typeset({**files, "all.tex": article(columns, which)}, program)
+        typeset({**files, "all.tex": article(f"[{size}]{{article}}", TABLES)}, program)
+
+
+CLASSES = {
+    "article": "[twocolumn]{article}",
+    "IEEEtran": "[10pt,journal]{IEEEtran}",
+    "acmart": "[sigconf,nonacm]{acmart}",
+}
+# what it says of a machine's fonts, and of a paper that has only tables
+OF_ACM = r"^Class acmart Warning: (?:You do not have|ACM keywords|CCS concepts)"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_table_is_a_float_or_several_in_two_columns(name, monkeypatch):
+    program = engine()
+    if not (program and found(f"{name}.cls")) or (name == "IEEEtran" and not found("ptmr7t.tfm")):
+        pytest.skip(f"no LaTeX engine with {name} is here")
+    files = texts(Style(symbols={"Psi": "M", "N": "d", "K": "k"} | FREE), two_columns=True)
+    assert not any("xltabular}{" in text for text in files.values())
+    if name == "acmart":
+        only = table_files.COMPLAINT.pattern.replace("^(?:", rf"(?!{OF_ACM})^(?:", 1)
+        monkeypatch.setattr(table_files, "COMPLAINT", re.compile(only, re.MULTILINE))
+    typeset({**files, "all.tex": article(CLASSES[name], TABLES)}, program)
+
+
+FREE = {"M": "W", "d": "D", "k": "j"}  # what the symbols that are taken stood for
+
+
+def found(file):
+    """Whether LaTeX has a file."""
+    return subprocess.run(["kpsewhich", file], stdout=subprocess.DEVNULL, check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("two_columns", [False, True])
+def test_all_text_is_inside_the_margins_and_of_six_points_or_more(tmp_path, two_columns):
+    program = engine()
+    if not (program and shutil.which("pdftotext")):
+        pytest.skip("no LaTeX engine, or no poppler, is here")
+    files = texts(Style(), two_columns=two_columns)
+    whole = files["all.tex"]
+    if two_columns:
+        geometry = r"\usepackage[textwidth=410bp,hcentering]{geometry}\begin{document}"
+        whole = article("[twocolumn]{article}", TABLES).replace(r"\begin{document}", geometry)
+    (tmp_path / "all.pdf").write_bytes(typeset({**files, "all.tex": whole}, program))
+    boxes = run_on(tmp_path, "pdftotext", "-bbox", "all.pdf", "-")
+    fonts = run_on(tmp_path, "pdffonts", "all.pdf")
+    page = float(re.search(r'<page width="([\d.]+)"', boxes)[1])
+    margin = (page - 410) / 2 if two_columns else 2 * 72 / 2.54
+    words = re.findall(r'<word xMin="([\d.]+)".*?xMax="([\d.]+)"', boxes)
+    sides = [(float(left), float(right)) for left, right in words]
+    assert len(sides) > 1000
+    assert min(left for left, _ in sides) >= margin - 2
+    assert max(right for _, right in sides) <= page - margin + 2
+    sizes = [int(size) for size in re.findall(r"\+CM[A-Z]+(\d+)\b", fonts)]  # each is drawn at its size
+    assert min(sizes) >= 6
+
+
+def run_on(folder, *command):
+    """What a program prints."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=True)
+    return done.stdout.decode()
 
 
 def test_the_document_has_every_table(files):

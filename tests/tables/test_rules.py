@@ -176,7 +176,7 @@ def test_a_lower_bound_that_is_not_proved_is_one_line_and_no_table(copy, tmp_pat
         for args in (["collectives"], ["--all", "--folder", str(tmp_path)]):
             done = run(copy, "tables", *args)
             assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-            assert "claim C5: failed, expected proved" in done.stderr
+            assert re.search(r"claim \w+: failed, expected proved", done.stderr)
     assert [*tmp_path.iterdir()] == []
 
 
@@ -203,7 +203,7 @@ def report(monkeypatch, tmp_path):
 def verdicts(psem):
     _, out, _ = psem("tables", "claims", "--format", "csv")
     header, *found = csv.reader(io.StringIO(out))
-    return header[3], {row[1]: row[3] for row in found}
+    return header[2], {row[1]: row[2] for row in found}
 
 
 LATER, LONG_AGO = -60, 10**9
@@ -263,7 +263,8 @@ def test_unchanged_tables_say_what_the_mutants_are_set_against(tables):
 
 def test_every_claim_example_and_published_value_has_a_row(tables):
     assert [row["claim"] for row in tables["claims"]] == [claim.id for claim in claims()]
-    assert {row["value"] for row in tables["published"]} == {entry.id for entry in published()}
+    values = [row["value"] for row in tables["published"] + tables["formulas"]]
+    assert sorted(values) == sorted(entry.id for entry in published())
     examples = {path.stem for path in (ROOT / "examples").glob("*.toml")}
     assert {row["schedule"] for row in tables["compositions"] + tables["schedules"]} == examples
     assert all(row["reason"] for row in tables["compositions"] + tables["schedules"])
