@@ -45,8 +45,14 @@ if TYPE_CHECKING:
 )
 @option(OUTPUT, "--rows", metavar="NAME,...", default="", help="Only these rows, in this order.")
 @option(OUTPUT, "--columns", metavar="TITLE,...", default="", help="Only these columns, in this order.")
-@option(OUTPUT, "--caption", default="", help="Of one table, in place of its title.")
-@option(OUTPUT, "--label", default="", help="Of one table in LaTeX. Default: tab:psem-TABLE.")
+@option(OUTPUT, "--caption", metavar="WORDS", default="", help="Of one table, in place of its title.")
+@option(
+    OUTPUT,
+    "--label",
+    metavar="LABEL",
+    default="",
+    help="Of one table in LaTeX. Default: tab:psem-TABLE.",
+)
 @option(
     OUTPUT,
     "--two-column",

@@ -114,7 +114,6 @@ def test_completion_prints_no_error_into_the_prompt(line, psem, monkeypatch):
 def test_an_argument_that_is_too_many_is_named_and_what_is_expected(psem):
     for args, words in (
         (["space", "extra"], "given 'extra' too; expected none"),
-        (["tables", "memory", "communication"], "given 'communication' too; expected one [TABLE]"),
         (["predict", "zero1", "*", "tp"], 'a product is quoted: "zero1 * tp"'),
     ):
         code, _, err = psem(*args)
