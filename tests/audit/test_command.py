@@ -15,7 +15,7 @@ from psem_model.audit import proving
 from psem_model.audit.audit import closest
 from psem_model.audit.cvc5_solver import Answer, decide
 from psem_model.audit.run import twice
-from psem_model.tables import collectives as table_collectives
+from psem_model.tables import theorems as table_theorems
 from psem_model.text import places
 from psem_model.text.files import write_atomically
 from tests.support.solvers import EASY
@@ -152,7 +152,7 @@ def test_ctrl_c_while_a_claim_is_proved_is_one_line(psem, build, monkeypatch, co
         return prove(claim)
 
     monkeypatch.setattr(proving, "prove", interrupted)
-    monkeypatch.setattr(table_collectives, "prove", interrupted)
+    monkeypatch.setattr(table_theorems, "prove", interrupted)
     code, out, err = psem(*command)
     assert (code, out, err.strip()) == (130, "", "psem: interrupted")
 

@@ -21,6 +21,7 @@ EXAMPLES = [
     for example in command.examples
 ]
 SLOW = {"psem prove", "psem audit C1", "psem tables --all --folder build/tables"}
+SLOW |= {"psem report", "psem report --out claims.html"}  # of all claims: tests/pages
 
 
 @pytest.mark.parametrize("command", COMMANDS)
