@@ -114,3 +114,12 @@ def notices(folder, module, function):
         "KeyError: (<Layout",
     )
     return done.returncode == 1 and reason.startswith(known)
+
+
+def claims_fail(where, wrong, file, rule, broken, ids):
+    """Require that each of some claims fails in a copy with a broken rule, and does not crash."""
+    broken_copy(where, file, rule, broken)
+    for claim in ids:
+        done = python(where, "-m", "psem_model", "prove", claim)
+        assert done.returncode == 1, f"{claim} does not notice that {wrong}"
+        assert f"NOT as expected: {claim}" in done.stdout, done.stderr
