@@ -110,7 +110,7 @@ def _of_the_sum(op: Op, schedule: Schedule) -> Op:
     sums: dict[Any, Any] = {B.FRESH: B.GRADIENTS, B.TOKENS: B.TOTAL_TOKENS}
     fields = {name: sums.get(getattr(op, name), getattr(op, name)) for name in ("source", "into", "by")}
     within = schedule.slices(fields["source"]) if op.source in STATE_OF else op.within
-    return replace(op, **fields, within=within)
+    return replace(op, **fields, within=within, shift=op.shift if within or op.axes else 0)
 
 
 def _gathered_for_use(schedule: Schedule) -> Iterator[Edit]:

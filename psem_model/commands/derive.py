@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import click
 
 from psem_model.commands.help import Command, option
-from psem_model.commands.options import HOLD, OUTPUT, PLACEMENT, PROGRAM, STEP, STRATEGY, options
+from psem_model.commands.options import HOLD, JSON, OUTPUT, PLACEMENT, PROGRAM, STEP, STRATEGY, options
 from psem_model.commands.output import ended
 from psem_model.text.errors import BadInput, quoted
+from psem_model.text.report import Report
 
 
 @click.command(
@@ -30,13 +32,14 @@ from psem_model.text.errors import BadInput, quoted
     is_flag=True,
     help="Print what a schedule may say: every table, key and operation.",
 )
-@options(*PROGRAM)
+@options(*PROGRAM, JSON)
 def derive(
     strategy: str | None,
     placement: str | None,
     hold: bool,
     clip: bool,
     language: bool,
+    as_json: bool,
     **program: Any,
 ) -> None:
     """Print the step of a STRATEGY (or a placement) as TOML, to read, to change and to check.
@@ -58,6 +61,8 @@ def derive(
 
         names = ("strategy", "placement", "hold", "clip", *program)
         asked.refuse(names, "with --language", "--language alone")
+        if as_json:
+            raise BadInput("--json: given with --language, which is words; expected --language alone")
         ended(report(), "text")
     found = None if strategy is None else parse(strategy)
     if found is not None and not found.is_of_states and placement is None:
@@ -65,15 +70,16 @@ def derive(
 
         if program["part"] or program["moves"]:
             asked.refuse(["clip"], "with --part or --moves", "it with a whole step")
-            ended(programs.program(found, hold, **program), "text")
+            ended(programs.program(found, hold, **program), "json" if as_json else "text")
         of_step = {key: program[key] for key in ("block", "experts", "recompute")}
-        click.echo(programs.step(found, hold, clip=clip, **of_step), nl=False)
+        show(found.text, programs.step(found, hold, clip=clip, **of_step), as_json)
         return
     from psem_model.reading.schedules import dumps
     from spec.derivation.derive import derive as derived
     from spec.derivation.norms import clipped
 
-    placed, name = placed_as(asked, found)
+    placed, of = placed_as(asked, found)
+    name = of
     if found is not None and len(found.meanings) == 1:
         name = f"{name}: {found.meanings[0]}"
     expected = "a strategy that cuts the model, such as tp"
@@ -82,4 +88,11 @@ def derive(
         schedule = clipped(derived(placed)) if clip else derived(placed)
     except ValueError as error:
         raise BadInput(f"--clip: given with {quoted(name)}: {error}") from None
-    click.echo(dumps(schedule, name), nl=False)
+    show(of, dumps(schedule, name), as_json)
+
+
+def show(name: str, step: str, as_json: bool) -> None:
+    """Print a step: its TOML, or, for programs, what the TOML says."""
+    if as_json:
+        ended(Report("derive", "", data={"strategy": name, "step": tomllib.loads(step)}), "json")
+    click.echo(step, nl=False)

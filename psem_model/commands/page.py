@@ -37,10 +37,13 @@ Exit codes:
 report, which `--format` prints as {", ".join(FORMS[:-1])} or {FORMS[-1]}. Text for a terminal fits its
 width; text for a pipe or a file has each row on one line, however long.
 
-**JSON.** A report begins with `"report"`, the command, and `"version"`, now {VERSION}, which is raised
-when a key changes its meaning or goes. Each figure is there exactly (`"exact"`, a fraction) and as
-the nearest float (`"value"`), with its unit and formula where it has them. `explain --json` begins
-so, too; `prove --json` has a version of its own, now {PROOFS_VERSION}.
+**JSON.** A report begins with `"report"`, the command, and `"version"`, now {VERSION}, which is
+raised when a key changes its meaning or goes. Each figure is there exactly (`"exact"`, a fraction)
+and as the nearest float (`"value"`), with its unit and formula where it has them. `explain --json`
+begins so, too; `prove --json` has a version of its own, now {PROOFS_VERSION}. `derive --json` is
+what the step's TOML says. [schema/](schema) has a JSON Schema (2020-12) of what each command
+prints: `schema/predict.json` of `predict`, and so on; they refer to `schema/common.json`. `report`
+has no JSON: its page shows what `prove --json` prints.
 
 **Numbers.** `--psi 70B` is 70,000,000,000; K, M, B and T are thousands, millions, billions and
 trillions. GB is 10^9 bytes and GiB is 2^30 bytes.

@@ -121,7 +121,7 @@ def tables(
                 tell(done)
         ended(Report("tables", "", (), tuple(sections), {"tables": wanted}), form or "markdown")
     meanings = {each: (builder.__doc__ or "").strip() for each, builder in TABLES.items()}
-    ended(Report("tables", "", sections=(meant("", meanings),)), form or "text")
+    ended(Report("tables", "", (), (meant("", meanings),), {"known": meanings}), form or "text")
 
 
 def _print_preamble(given: tuple[str, ...], every: bool) -> None:

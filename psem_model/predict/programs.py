@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from psem_model.predict.cuts import RECOMPUTE, held, require_experts
 from psem_model.reading.products import Expression
 from psem_model.reading.shapes import small
 from psem_model.reading.steps import dumps, numbered
 from psem_model.text.errors import BadInput, quoted
-from psem_model.text.report import Column, Report, Section, listed, rows
+from psem_model.text.report import Column, Report, Row, Section, listed
 from spec.derivation.distribute import NOTHING, distribute
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import WHOLE
@@ -20,6 +22,7 @@ LOOP = (
     "| once in each turn of a ring: along turns a value lies as along an axis",
     "~ of a softmax of each turn's keys alone: right once merged",
 )
+COLUMNS = (Column("makes"), Column("by", 1), Column("lies"))  # of a program
 NOT_HELD = "--hold: given where backward gathers nothing again; expected it with tp+sp"
 
 
@@ -102,14 +105,13 @@ class _Shown:
             ("forward", derived.forward),
             ("backward", derived.backward),
         ):
-            cells = [
+            found_lines = tuple(
                 self.row(line, lines is derived.backward)
                 for line in lines
                 if isinstance(line, Move) or not self.moves
-            ]
-            if cells:
-                columns = (Column("makes"), Column("by", 1), Column("lies"))
-                sections.append(Section(title, columns, rows(cells)))
+            )
+            if found_lines:
+                sections.append(Section(title, COLUMNS, found_lines, key=title))
         left: dict[tuple[str, ...], list[str]] = {}
         for weight in derived.part.weights:
             left.setdefault(derived.summed(weight), []).append(weight.name)
@@ -117,9 +119,15 @@ class _Shown:
         if left:
             along = (f"over {' x '.join(axes)}: {', '.join(names)}" for axes, names in left.items())
             sections.append(listed("gradients left in terms, which the states' schedule sums", along))
+        told: dict[str, Any] = {
+            "strategy": found.text,
+            "part": derived.part.name,
+            "left": [{"axes": axes, "weights": names} for axes, names in left.items()],
+        }
         if not self.moves:
-            kept = (f"{self.value(v)} {self.lies(v)}".rstrip() for v in derived.kept)
+            kept = [f"{self.value(v)} {self.lies(v)}".rstrip() for v in derived.kept]
             sections.append(listed("kept for backward", kept))
+            told["kept"] = kept
         used = ", ".join(f"{i} {words}" for i, words in INDICES.items() if i in self.used)
         return Report(
             "derive",
@@ -130,9 +138,10 @@ class _Shown:
                 *(LOOP if self.in_loops else ()),
             ),
             tuple(sections),
+            told,
         )
 
-    def row(self, line: Line, backward: bool) -> tuple[str, ...]:
+    def row(self, line: Line, backward: bool) -> Row:
         again = ", made again" if backward and line.makes.plain_name in self.again else ""
         mark = ("|" if line.makes in self.in_loops else " ") * bool(self.in_loops)
         if isinstance(line, Move):
@@ -143,11 +152,17 @@ class _Shown:
                 if line.in_turns
                 else (line.before, line.after)
             )
-            return f"{mark}> {self.value(line.makes)}", moved, f"{before} -> {after}"
+            return self.told(f"{mark}> ", line, moved, f"{before} -> {after}")
         reads = ", ".join(self.name(v) for v in line.reads if not _is_free(v))
         does = " ".join(w for w in (line.does.value, line.function, "backward" * line.backward) if w)
         made = self.lies(line.makes) or "R"
-        return f"{mark}  {self.value(line.makes)}", f"{does}({reads}){again}", made
+        return self.told(f"{mark}  ", line, f"{does}({reads}){again}", made)
+
+    def told(self, mark: str, line: Line, by: str, lies: str) -> Row:
+        """A line as a row; programs are told by words what the mark says."""
+        makes = self.value(line.makes)
+        marks = {"moves": isinstance(line, Move), "in_turns": line.makes in self.in_loops}
+        return Row((f"{mark}{makes}", by, lies), told={"makes": makes, "by": by, "lies": lies} | marks)
 
     def lies(self, value: Value) -> str:
         """How a value lies along the axes along which it is not whole."""

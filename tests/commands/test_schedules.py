@@ -13,6 +13,7 @@ from spec.models.states import POLICIES
 from spec.plans.placement import on_batch
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import PLACED, without
+from tests.support.crosscheck import REGRESSIONS
 from tests.support.damage import with_one_fault
 from tests.support.polynomials import with_roots
 from tests.support.schedules import PIECES
@@ -41,6 +42,13 @@ def test_schedules_that_cannot_be_right_are_derived_too_to_look_at(psem):
 
 
 # ----------------------------------------------------------------------- check
+@pytest.mark.parametrize("path", REGRESSIONS, ids=lambda path: path.stem)
+def test_check_says_what_is_right_of_every_step_that_once_was_judged_wrongly(path, psem):
+    code, out, err = psem("check", path, "--json")
+    assert err == ""
+    assert code == (0 if json.loads(out)["accepted"] else 1)
+
+
 LACKING = ("accumulate", "update")  # the line that lacks a reduction, and the one that needs it
 REDUCTION = 'op = "reduce_scatter", source = "fresh gradients", axes = ['
 

@@ -1,0 +1,147 @@
+"""docs/schema/ says what `--json` prints: a schema for each command, with the version it is of."""
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+
+from proofs.registry import ROOT
+from proofs.registry import VERSION as OF_PROOFS
+from psem_model.commands.cli import psem as program
+from psem_model.text.report import VERSION
+from tests.support.command import without
+
+SHARED = "common"  # what several commands' schemas refer to
+SCHEMAS = {
+    path.stem: json.loads(path.read_text()) for path in (ROOT / "docs" / "schema").glob("*.json")
+}
+REGISTRY = Registry().with_resources(
+    (schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS.values()
+)
+STATES = ["--psi", "1001", "--devices", "4"]
+MODEL = ["--layers", "4", "--hidden", "64", "--heads", "4", "--sequence", "8", "--vocabulary", "16"]
+REFUSED = "parameters=S,optimizer=S,gradients=O,activations=R"
+STEP = "tests/regressions/tied_gradients_of_one_micro_step.toml"
+SLOW = pytest.mark.slow
+CALLS = [
+    *(["predict", name, *STATES] for name in ("dp", "zero3", "fsdp-hold", "fused-update")),
+    ["predict", "hsdp", "--psi", "1001", "--devices", "2x2"],
+    ["predict", "zero-offload", *STATES, "--accumulate", "3", "--unit", "10"],
+    ["predict", "zero2", *STATES, "--divisible", "--profile", "fsdp2"],
+    ["predict", "--schedule", "examples/clip_by_global_norm.toml", *STATES],
+    ["predict", "--placement", REFUSED, *STATES],
+    ["predict", "--schedule", "examples/mean_twice.toml", *STATES],
+    ["predict", "zero1(2)*tp+sp(2)*pp(2)", *MODEL, "--accumulate", "4", "--recompute", "full"],
+    ["predict", "zero1(2)*ep(2)", *MODEL, "--experts", "4", "--chosen", "2"],
+    ["predict", "cp(2)", *MODEL[:-2], "--profile", "textbook", "--offload-activations"],
+    ["predict", "zero1(16)*tp(8)", "--config", "llama-3-70b", "--sequence", "8192"],
+    ["compare", "dp", "zero2", "zero3", *STATES],
+    ["compare", "zero1(2)*pp(2)", "zero3(4)", "--global-batch", "8", *MODEL],
+    ["compare", "zero3(4)", "examples/mean_twice.toml", *STATES],
+    *(["derive", name] for name in ("zero3", "hsdp", "zero-offload")),
+    ["derive", "zero2", "--clip"],
+    ["derive", "zero3*tp+sp*cp*pp"],
+    ["derive", "zero1*tp", "--clip"],
+    ["derive", "cp*tp", "--moves"],
+    ["derive", "tp+sp", "--part", "head"],
+    *(["check", name] for name in ("zero3", "hsdp", "fused-update", "zero1(2)*tp(2)", STEP)),
+    *(["check", f"examples/{name}.toml"] for name in ("ddp_mean", "mean_twice", "safe_experts")),
+    ["check", "examples/mean_twice.toml", "--devices", "4", "--bytes", "fp32-adam"],
+    ["simulate", "zero3", *STATES],
+    ["simulate", "zero3", "--mlp", "3x4", "--devices", "2", "--arithmetic", "exact"],
+    ["simulate", "--schedule", "examples/mean_twice.toml", *STATES],
+    ["simulate", "zero1(2)*tp(2)*pp(2)", *MODEL],
+    ["space", "--devices", "4", "--all"],
+    ["space", "--reasons"],
+    ["space", "--where", "resting <= 4*Psi/N + 2*Psi, sent <= 4*Psi"],
+    ["tables"],
+    ["tables", "memory", "pipelines", "claims"],
+    ["prove", "S1", "M8"],
+    ["explain", "S1", "M8"],
+    pytest.param(["audit", "S2"], marks=SLOW),
+    pytest.param(["audit", "M8"], marks=SLOW),
+]
+
+
+def validator(command):
+    return Draft202012Validator(SCHEMAS[command], registry=REGISTRY)
+
+
+@pytest.mark.parametrize("call", CALLS, ids=" ".join)
+def test_what_a_command_tells_programs_is_as_its_schema_says(psem, monkeypatch, call):
+    monkeypatch.chdir(ROOT)
+    _, out, _ = psem(*call, "--json")
+    validator(call[0]).validate(json.loads(out))
+
+
+@pytest.mark.parametrize("accepted", [True, False])
+def test_the_verdict_on_a_model_s_step_in_a_file_is_as_the_schema_says(psem, tmp_path, accepted):
+    step = psem("derive", "zero1 * tp+sp")[1]
+    path = tmp_path / "step.toml"
+    path.write_text(step if accepted else without("reset")(step))
+    found = json.loads(psem("check", path, "--json")[1])
+    assert found["accepted"] is accepted
+    validator("check").validate(found)
+
+
+def test_each_command_with_json_has_a_schema_of_the_version_that_it_prints():
+    asked = {
+        name
+        for name, command in program.commands.items()
+        if any("--json" in parameter.opts for parameter in command.params)
+    }
+    assert SCHEMAS.keys() == asked | {SHARED}
+    for name in asked:
+        version = OF_PROOFS if name == "prove" else VERSION
+        assert SCHEMAS[name]["properties"]["version"] == {"const": version}
+        assert "version" in SCHEMAS[name]["required"]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_schemas_are_schemas_and_leave_no_object_open(name):
+    Draft202012Validator.check_schema(SCHEMAS[name])
+    extended = {f"{SHARED}.json#/$defs/claim"}  # explain adds keys to it, and closes it
+    for place, schema in objects(SCHEMAS[name], f"{name}.json#"):
+        is_union = "oneOf" in schema
+        assert is_union or place in extended or CLOSING & schema.keys(), place
+
+
+CLOSING = {"additionalProperties", "unevaluatedProperties"}
+
+
+def objects(schema, place):
+    """Every schema of an object, with where it is."""
+    if isinstance(schema, dict):
+        if schema.get("type") == "object":
+            yield place, schema
+        for key, value in schema.items():
+            yield from objects(value, f"{place}/{key}")
+
+
+def with_another_key(found):
+    """A document with a key that nobody knows, at each place where it has keys."""
+    yield {**found, "another": {}}
+    for key, value in found.items():
+        if isinstance(value, dict):
+            yield from ({**found, key: other} for other in with_another_key(value))
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            yield from ({**found, key: [other, *value[1:]]} for other in with_another_key(value[0]))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["compare", "dp", "zero3", *STATES],
+        ["check", "zero2"],
+        ["predict", "zero3", *STATES],
+        ["prove", "S1"],
+    ],
+    ids=" ".join,
+)
+def test_a_key_more_a_key_less_and_another_version_are_not_as_the_schema_says(psem, call):
+    found, known = json.loads(psem(*call, "--json")[1]), validator(call[0])
+    assert not any(map(known.is_valid, with_another_key(found)))
+    for key in found.keys() - {"placement"}:  # a step in a file has none
+        assert not known.is_valid({name: each for name, each in found.items() if name != key})
+    assert not known.is_valid(found | {"version": found["version"] + 1})
