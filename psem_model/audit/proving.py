@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_all_start_methods, get_context
 
@@ -22,10 +22,10 @@ from psem_model.text import places
 from psem_model.text.figures import counted
 from psem_model.text.files import require_writable, write_atomically
 from psem_model.text.lines import width, wrapped
-from psem_model.text.progress import ticker
+from psem_model.text.progress import CLEAR, ticker
 
 REPORT = "report.json"
-CLEAR = "\r\033[K"  # of the terminal's line: the bar
+POLL = 0.2  # seconds after which it is looked how many claims are proved
 
 
 def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) -> int:
@@ -85,16 +85,24 @@ def outcome_of(claim: Claim) -> Outcome:
         return prove(claim).outcome
 
 
-def outcomes(selected: Sequence[Claim], executor: Executor | None = None) -> Iterator[Outcome]:
+def outcomes(
+    selected: Sequence[Claim],
+    executor: Executor | None = None,
+    tell: Callable[[int], None] = lambda _: None,
+) -> Iterator[Outcome]:
     """What comes of claims, in their order: proved here, or by an executor's workers.
 
-    The last are begun first: later claims are mostly larger.
+    The last are begun first: later claims are mostly larger. `tell`: told how many are proved.
     """
     if executor is None:
-        yield from map(outcome_of, selected)
+        for done, claim in enumerate(selected):
+            tell(done)
+            yield outcome_of(claim)
         return
     futures = {claim.id: executor.submit(outcome_of, claim) for claim in reversed(selected)}
     for claim in selected:
+        while wait([futures[claim.id]], POLL).not_done:
+            tell(sum(future.done() for future in futures.values()))
         yield futures[claim.id].result()
 
 
@@ -130,12 +138,15 @@ def interruptible() -> Iterator[Callable[[], None]]:
         signal.signal(signal.SIGINT, before)
 
 
-def proved(claim: Claim) -> Result:
-    """Prove one claim; Ctrl-C is raised when it is done."""
-    with interruptible() as check:
-        result = prove(claim)
-        check()
-    return result
+def proved(selected: Sequence[Claim]) -> list[Result]:
+    """Prove claims, with their theorems; Ctrl-C is raised when one is done."""
+    found: list[Result] = []
+    with interruptible() as check, ticker("proving", len(selected), patience=0) as tell:
+        for done, claim in enumerate(selected):
+            tell(done)
+            found.append(prove(claim))
+            check()
+    return found
 
 
 def _each(
@@ -146,10 +157,10 @@ def _each(
     show: Callable[[Outcome], None],
 ) -> Iterator[Outcome]:
     """Outcomes one by one, each shown when it is there; below them a bar, on a terminal."""
-    left = outcomes([claim for claim in selected if claim.id not in known], executor)
-    with ticker("proving", len(selected), patience=0) as tell:
-        for done, claim in enumerate(selected, 1):
-            tell(done - 1)
+    unknown = [claim for claim in selected if claim.id not in known]
+    with ticker("proving", len(unknown), patience=0) as tell:
+        left = outcomes(unknown, executor, tell)
+        for claim in selected:
             outcome = known.get(claim.id) or next(left)
             check()
             if sys.stderr.isatty():

@@ -68,7 +68,7 @@ def explain(ids: Sequence[str], smt: str | None, tree: bool, as_json: bool) -> N
     if smt is not None and (as_json or len(selected) > 1):
         given = "--json" if as_json else f"{len(selected)} claims"
         raise BadInput(f"--smt: given {given} besides; expected one claim, and no --json")
-    results = [proved(claim) for claim in selected]
+    results = proved(selected)
     if smt is not None:
         click.echo(explanation.smt_of(results[0], smt))
     elif as_json:

@@ -144,13 +144,14 @@ def write_all(style: Style, given: str | None, two_columns: bool) -> None:
     shown = folder if given is not None else folder.relative_to(places.BUILD.parent)
     pdf = f"{table_files.DOCUMENT}.pdf"
     require_writable(folder)
-    with interruptible() as check, ticker("tables", len(table_files.TABLES)) as tell:
+    with interruptible() as check, ticker("tables", len(table_files.TABLES) + 1) as tell:
 
         def progress(done: int) -> None:
             check()
             tell(done)
 
         files: dict[str, str | bytes] = {**table_files.texts(style, progress, two_columns)}
+        progress(len(table_files.TABLES))  # what is left is the document
         program, wrong = table_files.engine(), None
         if program is None:
             said = f"no {pdf}: install {table_files.PACKAGE} for a LaTeX engine"

@@ -7,7 +7,6 @@ from fractions import Fraction
 import pytest
 
 from proofs.registry import ROOT
-from psem_model.text import progress
 from psem_model.text.figures import memory, value_text
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import PLACED, SIZE, exact, without
@@ -191,18 +190,6 @@ def test_an_interrupted_simulation_is_one_line(psem, monkeypatch):
     monkeypatch.setattr(simulation, "simulate", interrupted)
     code, out, err = psem("simulate", "zero3", "--psi", 100, "--devices", 4)
     assert (code, out, err.strip()) == (130, "", "psem: interrupted")
-
-
-def test_a_bar_is_shown_at_a_terminal_only_and_only_if_it_takes_long(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    for terminal, shown in ((False, False), (True, True)):
-        monkeypatch.setattr("sys.stderr.isatty", lambda terminal=terminal: terminal)
-        with progress.ticker("simulating", 3) as tell:
-            for done in (1, 2, 3):
-                tell(done)
-        assert ("simulating" in capsys.readouterr().err) is shown
-        assert list(progress.ticked("checking")(range(3))) == [0, 1, 2]
-        assert ("checking" in capsys.readouterr().err) is shown
 
 
 def test_memory_is_told_in_units_of_its_size():
