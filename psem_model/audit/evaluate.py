@@ -97,7 +97,7 @@ def evaluated(expression: Expression, names: Mapping[str, Value]) -> Value:
         condition, *branches = arguments
         return evaluated(branches[0 if evaluated(condition, names) else 1], names)
     if symbol == "fp":
-        return _double("".join(map(_bits, arguments)))
+        return double("".join(map(_bits, arguments)))
     if not isinstance(symbol, str) or symbol not in OPERATORS:
         raise CannotEvaluate(f"no value for {symbol}")
     try:
@@ -123,7 +123,8 @@ def _bits(literal: str) -> str:
     return digits if literal[1] == "b" else f"{int(digits, 16):0{4 * len(digits)}b}"
 
 
-def _double(bits: str) -> float:
+def double(bits: str) -> float:
+    """The number of binary64 with these digits. Raises CannotEvaluate for another number of them."""
     if len(bits) != 64:
         raise CannotEvaluate(f"a floating-point number of {len(bits)} bits")
     number: float = struct.unpack(">d", int(bits, 2).to_bytes(8, "big"))[0]

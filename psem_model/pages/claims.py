@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from psem_model.audit.refutations.registry import name_of
 from psem_model.pages import mathematics
 from psem_model.pages.dropped import Failing, failing
 from psem_model.pages.evidence import Audited, Evidence
-from psem_model.pages.proofs import Asked, Node, Statement, assumed, obligations, statement, tree
+from psem_model.pages.proofs import Node, Statement, assumed, obligations, statement, tree
 from psem_model.pages.words import ids_in
 
 TWINS = Path(__file__).with_name("twins.toml")
@@ -47,7 +47,7 @@ class ClaimPage:
     axioms: Sequence[Statement]
     dropped: Sequence[Dropped]
     tree: Sequence[Node]
-    obligations: Sequence[Asked]
+    obligations: str  # packed
     uses: Sequence[str]
     used_by: Sequence[str]
     place: Mapping[str, Any]
@@ -57,21 +57,6 @@ class ClaimPage:
     @property
     def as_expected(self) -> bool:
         return bool(self.entry["verdict"] == self.claim.expected)
-
-    @property
-    def without_text(self) -> dict[str, list[str]]:
-        """The names of the other obligations, by rule, each with an answer that is not `unsat`."""
-        found: dict[str, list[str]] = {}
-        for asked in self.obligations:
-            if not asked.text:
-                odd = "" if asked.expected == "unsat" else f" ({asked.expected})"
-                found.setdefault(asked.rule, []).append(asked.name + odd)
-        return found
-
-    @property
-    def texts(self) -> int:
-        """How many of its obligations have their text on the page."""
-        return sum(bool(asked.text) for asked in self.obligations)
 
 
 def twins() -> dict[str, Any]:
@@ -98,7 +83,7 @@ def pages(results: Sequence[Result], found: Evidence, tell: Callable[[int], None
                 audited,
                 found.certified(result),
                 _beside(claim.id, joined["beside"], known),
-                [statement(theorem) for theorem in result.theorems],
+                [statement(each, played=result.verdict == "refuted") for each in result.theorems],
                 assumed(result, "hypothesis"),
                 failing(result),
                 assumed(result, "axiom"),
@@ -137,22 +122,3 @@ def _named(claim: Claim, known: Sequence[str]) -> list[str]:
 def _beside(id: str, joined: Mapping[str, Sequence[str]], known: Sequence[str]) -> list[str]:
     false = [refuted for refuted, sharp in joined.items() if id in sharp]
     return [other for other in (*joined.get(id, ()), *false) if other in known]
-
-
-def with_short_texts(made: Sequence[ClaimPage], left: int) -> list[ClaimPage]:
-    """The same, with the shortest texts of obligations only, each once: so many characters in all."""
-    texts = sorted({o.text for page in made for o in page.obligations}, key=lambda t: (len(t), t))
-    shown = set()
-    for text in texts:
-        left -= len(text)
-        if left < 0:
-            break
-        shown.add(text)
-    found = []
-    for page in made:
-        kept = []
-        for asked in page.obligations:
-            kept.append(asked if asked.text in shown else replace(asked, text=""))
-            shown.discard(asked.text)
-        found.append(replace(page, obligations=kept))
-    return found

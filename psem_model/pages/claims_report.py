@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from proofs.registry import Result, areas
-from psem_model.pages.claims import ClaimPage, pages, with_short_texts
+from psem_model.pages.claims import ClaimPage, pages
 from psem_model.pages.evidence import Evidence, require_same
 from psem_model.pages.model_steps import model_strategies
 from psem_model.pages.pictures import pictures
@@ -20,7 +20,6 @@ from psem_model.text.figures import counted
 from spec.assumptions import ASSUMPTIONS
 
 LARGEST = 2_000_000  # bytes of the page
-TEXTS = 150_000  # characters of obligations that it has at most; as many as fit
 CONTENTS = (
     ("claims", "Claims"),
     ("abstract", "Abstract"),
@@ -69,26 +68,13 @@ def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]
     """The page. Raises BadInput if the report in build/ is of other proofs."""
     require_same(results, found)
     made = pages(results, found, tell)
-    shown = {
-        "strategies": strategies(),
-        "model_strategies": model_strategies(),
-        "runs": examples(),
-        "pictures": pictures(),
-    }
-    left = TEXTS
-    while True:
-        text = _filled(with_short_texts(made, left), found, shown)
-        over = len(text.encode()) - LARGEST
-        if over <= 0 or not left:
-            return text
-        left = max(left - 2 * over, 0)
-
-
-def _filled(made: Sequence[ClaimPage], found: Evidence, shown: Mapping[str, Any]) -> str:
     rests = {p.claim.id: p.entry["axioms"] for p in made}
     return filled(
         "report.html",
-        **shown,
+        strategies=strategies(),
+        model_strategies=model_strategies(),
+        runs=examples(),
+        pictures=pictures(),
         version=_version(),
         contents=CONTENTS,
         pages=made,

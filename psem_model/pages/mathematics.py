@@ -1,7 +1,6 @@
-"""Mathematics for a browser, as MathML: formulas of SymPy, terms of the proofs, lines of plain text.
+"""Mathematics for a browser: formulas of SymPy as MathML, terms of the proofs and plain text as HTML.
 
-A term is set in pieces, between which a line may end: where it is joined by a connective, a relation
-or a sum.
+A line may end in a term where it is joined by a connective, a relation or a sum, and after commas.
 """
 
 from __future__ import annotations
@@ -19,6 +18,8 @@ from proofs.trusted.infix import text
 from proofs.trusted.terms import TRUE, BoolSort, Term, applied
 
 MINUS = "\N{MINUS SIGN}"
+FIXED = "\N{NO-BREAK SPACE}"
+VARIABLE = re.compile(r"[A-Za-z]\d*")  # set in italics; other names are words
 LARGEST = 200  # operators and symbols of a term that is set
 
 SIGNS = {"<=": "≤", ">=": "≥", "<=>": "⇔", "=>": "⇒", "->": "→"}
@@ -83,7 +84,7 @@ TIGHT = {  # how strongly an operator holds what it joins
     **dict.fromkeys(RELATIONS, 5),
     **dict.fromkeys(("+", "-", "neg"), 6),
     **dict.fromkeys(("div", "mod"), 7),
-    "*": 8,
+    **dict.fromkeys(("*", "/"), 8),
 }
 ITE, ALONE = 0, 9
 
@@ -107,8 +108,8 @@ def conditions(terms: Sequence[Term]) -> list[Markup] | None:
 
 def term_in_pieces(term: Term) -> Markup:
     """A term as mathematics, in pieces between which a line may end."""
-    pieces = (f"{escape(sign)} <math>{made}</math>" for sign, made in _pieces(term, ITE))
-    return Markup(" ".join(pieces).lstrip())
+    pieces = (f"{escape(sign)}{FIXED * bool(sign)}{made}" for sign, made in _pieces(term, ITE))
+    return Markup(" ".join(pieces))
 
 
 def _pieces(term: Term, outer: int) -> Iterator[tuple[str, str]]:
@@ -128,8 +129,8 @@ def _pieces(term: Term, outer: int) -> Iterator[tuple[str, str]]:
         (_, first), *others = _pieces(child, TIGHT[kind] + apart)
         pieces += [(sign, first), *others]
     if TIGHT[kind] < outer:
-        pieces[0] = "", f"<mo>(</mo>{pieces[0][1]}"
-        pieces[-1] = pieces[-1][0], f"{pieces[-1][1]}<mo>)</mo>"
+        pieces[0] = "", f"({pieces[0][1]}"
+        pieces[-1] = pieces[-1][0], f"{pieces[-1][1]})"
     yield from pieces
 
 
@@ -165,7 +166,7 @@ def _is(term: Term, number: int) -> bool:
 def _within(term: Term, outer: int) -> str:
     """A term in one piece, in brackets if its place asks for them."""
     made, tight = _set(term)
-    return _enclosed("(", made, ")") if tight < outer else made
+    return f"({made})" if tight < outer else made
 
 
 # one branch for each operator
@@ -179,46 +180,47 @@ def _set(term: Term) -> tuple[str, int]:  # noqa: C901
         return _number(str(term.of))
     if kind in (*CONNECTIVES, *RELATIONS, "+", "neg", "-"):
         if kind == "neg":
-            return f"<mo>{MINUS}</mo>{_within(children[0], TIGHT[kind] + 1)}", TIGHT[kind]
+            return f"{MINUS}{_within(children[0], TIGHT[kind] + 1)}", TIGHT[kind]
         if kind == "-":
             first, *others = children
-            rest = "".join(f"<mo>{MINUS}</mo>{_within(c, TIGHT[kind] + 1)}" for c in others)
+            rest = "".join(_joined_by(MINUS, _within(c, TIGHT[kind] + 1)) for c in others)
             return _within(first, TIGHT[kind]) + rest, TIGHT[kind]
-        pieces = ((f"<mo>{escape(s)}</mo>" if s else "", made) for s, made in _pieces(term, ITE))
-        return "".join(sign + made for sign, made in pieces), TIGHT[kind]
+        pieces = (_joined_by(sign, made) if sign else made for sign, made in _pieces(term, ITE))
+        return "".join(pieces), TIGHT[kind]
     if kind == "not":
-        return f"<mo>¬</mo>{_within(children[0], ALONE)}", TIGHT[kind]
+        return f"¬{_within(children[0], ALONE)}", TIGHT[kind]
     if kind == "*":
-        return "<mo>·</mo>".join(_within(c, TIGHT[kind]) for c in children), TIGHT[kind]
+        return "·".join(_within(c, TIGHT[kind]) for c in children), TIGHT[kind]
     if kind == "/":
-        above, below = (f"<mrow>{_set(c)[0]}</mrow>" for c in children)
-        return f"<mfrac>{above}{below}</mfrac>", ALONE
+        above, below = children
+        return f"{_within(above, TIGHT[kind])}/{_within(below, ALONE)}", TIGHT[kind]
     if kind in ("div", "mod"):
         first, second = (_within(c, TIGHT[kind] + 1) for c in children)
-        return f"{first}<mtext> {kind} </mtext>{second}", TIGHT[kind]
+        return first + _joined_by(kind, second), TIGHT[kind]
     if kind == "ite":
         if_, then, other = (_within(c, ITE + 1) for c in children)
-        return f"{then}<mtext> if </mtext>{if_}<mtext> else </mtext>{other}", ITE
-    name = f"<mi>{escape(term.of.name if kind == 'apply' else text(term))}</mi>"
+        return f"{then} if {if_} else {other}", ITE
+    said = name(str(term.of.name) if kind == "apply" else text(term))
     if not children:
-        return name, ALONE
+        return said, ALONE
     if kind == "select":
         array, index = (_within(c, ALONE if number == 0 else ITE) for number, c in enumerate(children))
-        return f"{array}{_enclosed('[', index, ']')}", ALONE
-    arguments = "<mo>,</mo>".join(_within(c, ITE) for c in children)
-    return f"{name}{_enclosed('(', arguments, ')')}", ALONE
+        return f"{array}[{index}]", ALONE
+    return f"{said}({', '.join(_within(c, ITE) for c in children)})", ALONE
 
 
-def _enclosed(opens: str, made: str, closes: str) -> str:
-    return f"<mrow><mo>{opens}</mo>{made}<mo>{closes}</mo></mrow>"
+def _joined_by(sign: str, made: str) -> str:
+    return f"{FIXED}{escape(sign)}{FIXED}{made}"
+
+
+def name(of: str) -> str:
+    """A name: of a variable in italics."""
+    return f"<i>{of}</i>" if VARIABLE.fullmatch(of) else str(escape(of))
 
 
 def _number(text: str) -> tuple[str, int]:
     """A whole number, or a fraction."""
-    above, _, below = text.partition("/")
-    negative, above = above.startswith("-"), above.removeprefix("-")
-    made = f"<mn>{above}</mn>"
-    if below:
-        made = f"<mfrac>{made}<mn>{below}</mn></mfrac>"
-    tight = TIGHT["neg"] if negative else ALONE
-    return (f"<mo>{MINUS}</mo>{made}" if negative else made), tight
+    made = text.removeprefix("-")
+    if made != text:
+        return f"{MINUS}{made}", TIGHT["neg"]
+    return made, TIGHT["div"] if "/" in made else ALONE  # in brackets where it is a factor

@@ -1,6 +1,7 @@
 """The whole report in headless Chromium: no complaint, filters, keys, links, and a phone's width."""
 
 import json
+import re
 from collections import Counter
 
 import pytest
@@ -15,6 +16,7 @@ from tests.support.html import outside, read
 pytestmark = pytest.mark.slow
 
 PHONE, WIDE = 360, 1400
+CLAIM_PAGES = re.compile(r'<section class="page claim-page".*?</section>', re.DOTALL)
 SHOWN = "document.querySelector('.page.shown').id"
 WIDTH = "document.documentElement.scrollWidth"
 MARKED = "[...document.querySelectorAll('.pays')].map((each) => each.id)"
@@ -73,6 +75,12 @@ def test_the_whole_page_is_small_and_stands_alone(build):
     data = (build / "report.html").read_bytes()
     assert len(data) <= LARGEST
     assert outside(read(data.decode())) == []
+
+
+def test_a_third_more_claims_would_fit(build):
+    text = (build / "report.html").read_text()
+    of_claims = sum(len(section.encode()) for section in CLAIM_PAGES.findall(text))
+    assert len(text.encode()) + of_claims / 3 <= LARGEST
 
 
 def test_every_number_of_the_report_is_on_the_page(build):
@@ -209,6 +217,27 @@ def test_the_page_of_a_plan_is_as_wide_as_a_phone_at_most(args, at, build):
     with pytest.raises(SystemExit):
         main([*args, "--html", str(build / "plan.html")])
     assert at(width=PHONE, file="plan.html").run(WIDTH) == PHONE
+
+
+def test_the_obligations_of_a_claim_are_unpacked_and_open_to_their_texts(at, build):
+    entries = {e["id"]: e for e in json.loads((build / "report.json").read_text())["claims"]}
+    for claim in ("M8", "K5"):
+        browser = at(claim)
+        items = f"document.querySelectorAll('#{claim} .obligations li')"
+        count = f"new Promise((end) => setTimeout(() => end({items}.length), 300))"
+        assert browser.run(count) == entries[claim]["obligations"]
+        browser.run(f"{items}[0].querySelector('summary').click()")
+        text = f"new Promise((end) => setTimeout(() => end({items}[0].textContent), 50))"
+        assert "(check-sat)" in browser.run(text)
+
+
+def test_a_counterexample_is_stepped_through_to_the_formula_that_fails(at):
+    browser = at("M8")
+    player = "document.querySelector('#M8 .player')"
+    browser.run(f"{player}.querySelector('[data-go=first]').click()")
+    assert browser.run(f"{player}.querySelectorAll('tr.later').length") > 3
+    browser.run(f"{player}.querySelector('[data-go=wrong]').click()")
+    assert browser.run(f"{player}.querySelector('tr.now').className").startswith("first-wrong")
 
 
 def test_without_its_script_everything_is_there(at, build):

@@ -4,6 +4,28 @@
   const links = [...document.querySelectorAll("nav a")];
   const title = document.title;
 
+  // obligations of a claim, packed as deflated JSON: their names now, their texts when they are opened
+  const unpack = async (list) => {
+    const bytes = Uint8Array.from(atob(list.dataset.packed), (letter) => letter.charCodeAt(0));
+    delete list.dataset.packed;
+    if (!window.DecompressionStream) return;
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const made = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
+    for (const [name, rule, odd, text] of await new Response(stream).json()) {
+      const details = made("details", ""), summary = made("summary", name + " ");
+      summary.append(made("small", [rule, odd].filter(Boolean).join(", ")));
+      details.append(summary);
+      details.addEventListener("toggle", () => {
+        const pre = made("pre", text || `too long to be read here: psem explain ${list.dataset.claim} --smt ${name}`);
+        pre.tabIndex = 0;
+        details.append(pre);
+      }, { once: true });
+      const item = made("li", "");
+      item.append(details);
+      list.append(item);
+    }
+  };
+
   // one page at a time, by the address after #
   const show = (moved) => {
     const id = decodeURIComponent(location.hash.slice(1));
@@ -13,6 +35,7 @@
     for (const each of pages) each.classList.toggle("shown", each === page);
     for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
     const top = page.classList.contains("claim-page") ? "claims" : page.id;
+    for (const list of page.querySelectorAll("[data-packed]")) unpack(list);
     for (const link of links) {
       if (link.hash === "#" + top) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
