@@ -38,6 +38,7 @@ docs: $(READY) ## write the pages of docs/ that are generated
 	@$(PY) -m conformance.page > docs/CONFORMANCE.md.part && mv docs/CONFORMANCE.md.part docs/CONFORMANCE.md
 	@$(PY) -m psem_model.published.measured > docs/MEASURED.md.part && mv docs/MEASURED.md.part docs/MEASURED.md
 	@$(PY) -m psem_model.pages.words > docs/ABSTRACT.md.part && mv docs/ABSTRACT.md.part docs/ABSTRACT.md
+	@$(PY) -m psem_model.notebooks.executed docs/example.ipynb
 
 test: $(READY) ## run the tests, but for slow ones: two minutes
 	@$(PY) -m pytest -q -n 2 -m "not slow"

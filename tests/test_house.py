@@ -30,7 +30,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 SIMULATOR = sorted((ROOT / "psem_model" / "simulator").glob("*.py"))
 CHECKER = sorted((ROOT / "psem_check").glob("*.py"))
 LOW = ["text", "reading", "check", "predict", "space"]
-ROOMS = [*LOW, "measure", "published", "tables", "audit", "certify", "pages", "commands"]
+ROOMS = [*LOW, "measure", "published", "tables", "audit", "certify", "pages", "commands", "notebooks"]
 
 
 def name_of(path):

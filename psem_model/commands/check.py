@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,6 +59,18 @@ def check(
     programs of a transformer are checked (of --config, of a shape, or of a kind of layer: --block,
     --experts), the stages, and the schedule of every weight.
     """
+    found = verdict(file, devices, accumulate, policy, shape)
+    ended(found.report(), form, html, () if html is None else _runs(found))
+
+
+def verdict(
+    file: str,
+    devices: str | None,
+    accumulate: str | None,
+    policy: str | None,
+    shape: Mapping[str, str | bool | None],
+) -> Checked | CheckedStep:
+    """The verdict on a schedule or a model's step in a file, or on a strategy. Raises BadInput."""
     from psem_model.check.files import check_file
     from psem_model.predict.asked import Asked
     from psem_model.predict.checked import check_strategy
@@ -67,11 +80,10 @@ def check(
     steps = None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps")
     kind = None if policy is None else words.policy(policy)
     if not is_file(file):
-        ended(check_strategy(asked, file, steps, kind).report(), form, html)
+        return check_strategy(asked, file, steps, kind)
     asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
     of_axes = None if devices is None else lambda axes: words.mesh(devices, axes)
-    found = check_file(file, of_axes, steps, kind)
-    ended(found.report(), form, html, () if html is None else _runs(found))
+    return check_file(file, of_axes, steps, kind)
 
 
 def _runs(found: Checked | CheckedStep) -> tuple[Played, ...]:
