@@ -54,9 +54,9 @@ def paper(style: Style) -> Section:
             *states,
             Column("memory, bytes"),
             Column(f"memory, of {WITH_COPIES}"),
-            Column("communication, elements", 1.3, panel=True),
+            Column("communication, elements", 1.2, panel=True),
             Column(f"communication, of {WITH_COPIES}", 1.2),
-            Column("proved by", 0.5),
+            Column("proved by", 0.6),
         ),
         tuple(rows),
         f"P, O, G, A: {', '.join(state.value for state in State)}; {_meaning()}. {policy_said(style)} "

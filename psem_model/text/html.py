@@ -100,13 +100,14 @@ def _part(given: Cell) -> str:
 
 
 def html(table: Section, unit: Unit | None = None) -> str:
-    """A table with its caption, notes and the meanings of its symbols."""
+    """A table with its caption; under it, notes and the meanings of its symbols."""
     table = flat(table, unit)
     said = [*sentences(map(text, table.notes))]
     said += [f"{meant(name, _part)}: {escape(words)}." for name, words in meanings(table)]
-    title = f"<b>{next(sentences([escape(table.title)]))}</b>" if table.title else ""
-    caption = f"<caption>{' '.join(filter(None, [title, *said]))}</caption>" if title or said else ""
-    return "\n".join(["<table>", *filter(None, [caption]), *_body(table), "</table>"]) + "\n"
+    title = f"<caption><b>{next(sentences([escape(table.title)]))}</b></caption>" if table.title else ""
+    below = f"<p>{' '.join(said)}</p>" if said else ""
+    laid = ["<table>", *filter(None, [title]), *_body(table), "</table>"]
+    return "\n".join([*laid, *filter(None, [below])]) + "\n"
 
 
 def _body(table: Section) -> Iterator[str]:

@@ -63,21 +63,28 @@ def preamble() -> str:
 def latex(table: Section, unit: Unit | None = None) -> str:
     """A float, or where it is long a table over several pages, with caption and label."""
     table = joined(flat(table, unit))
-    caption = _caption(table)
+    caption, below = _caption(table), _below(table)
     if table.long:
-        laid = _long(table.columns[table.headed :], caption, [*_rows(table)])
+        laid = _long(table.columns[table.headed :], caption, [*_rows(table)], below)
     else:
-        laid = _short([*panels(table)], caption)
+        laid = _short([*panels(table)], caption, below)
     return "\n".join([f"% {preamble()}", *laid]) + "\n"
 
 
 def _caption(table: Section) -> str:
-    """The title, what is said below it, and the label; a part that continues says only so."""
+    """The title and the label; a part that continues says only so."""
     if table.continues:
         return r"\addtocounter{table}{-1}\caption[]{Continued.}"
-    title, said = _part(table.title), [*sentences(map(cell_text, table.notes))]
-    said += [f"{meant(name, _part)}: {_part(words)}." for name, words in meanings(table)]
-    return rf"\caption[{title}]{{{' '.join([*sentences([title]), *said])}}}\label{{{label(table)}}}"
+    title = "".join(sentences([_part(table.title)]))
+    return rf"\caption{{{title}}}\label{{{label(table)}}}"
+
+
+def _below(table: Section) -> str:
+    """What is said under a table, or its first part: notes, and what its symbols mean."""
+    if table.continues:
+        return ""
+    legend = (f"{meant(name, _part)}: {_part(words)}." for name, words in meanings(table))
+    return " ".join((*sentences(map(cell_text, table.notes)), *legend))
 
 
 def joined(table: Section) -> Section:
@@ -172,7 +179,7 @@ def _head(columns: Sequence[Column]) -> list[str]:
     return [r"\toprule", _line([column.title for column in columns]), r"\midrule"]
 
 
-def _short(panels: Sequence[Section], caption: str) -> list[str]:
+def _short(panels: Sequence[Section], caption: str, below: str) -> list[str]:
     """A float, with one panel below the other."""
     skip = r"\setlength{\abovecaptionskip}{4pt}\setlength{\belowcaptionskip}{4pt}"
     laid = [r"\begin{table*}", rf"\centering{skip}{SMALL}{OF_CAPTION}", caption]
@@ -183,10 +190,11 @@ def _short(panels: Sequence[Section], caption: str) -> list[str]:
         laid += [r"\par\vspace{6pt}"] if number else []
         laid += [rf"\begin{{{kind}}}{width}{{{_widths(columns)}}}", *_head(columns), *_rows(panel)]
         laid += [r"\bottomrule", rf"\end{{{kind}}}"]
+    laid += [rf"\par\vspace{{4pt}}\parbox{{\linewidth}}{{\raggedright {below}}}"] if below else []
     return [*laid, r"\end{table*}"]
 
 
-def _long(columns: Sequence[Column], caption: str, rows: list[str]) -> list[str]:
+def _long(columns: Sequence[Column], caption: str, rows: list[str], below: str) -> list[str]:
     again = rf"\multicolumn{{{len(columns)}}}{{@{{}}l@{{}}}}{{\tablename~\thetable, continued}} \\"
     after = rf"\midrule \multicolumn{{{len(columns)}}}{{@{{}}r@{{}}}}{{continued}} \\"
     head = _head(columns)
@@ -202,6 +210,11 @@ def _long(columns: Sequence[Column], caption: str, rows: list[str]) -> list[str]
         after,
         r"\endfoot",
         r"\bottomrule",
+        *(
+            [rf"\multicolumn{{{len(columns)}}}{{@{{}}p{{\linewidth}}@{{}}}}{{\raggedright {below}}}"]
+            if below
+            else []
+        ),
         r"\endlastfoot",
         *rows,
         r"\end{xltabular}}",

@@ -68,12 +68,13 @@ def markdown(table: Section, unit: Unit | None = None) -> str:
     table = flat(table, unit)
     notes = " ".join(sentences("; ".join(map(part, parts(note))) for note in table.notes))
     title = f"**{part(table.title)}.**" if table.title else ""
-    head = [f"{title} {notes}".strip(), ""] if title or notes else []
     if not table.columns:
-        return "\n".join(head[:1]) + "\n"
+        return f"{title} {notes}".strip() + "\n"
+    head = [title, ""] if title else []
     head += [line(column.title for column in table.columns), "|---" * len(table.columns) + "|"]
     legend = [f"{meant(name, part)}: {part(words)}" for name, words in meanings(table)]
-    after = ["", "; ".join(legend) + "."] if legend else []
+    below = f"{notes} {'; '.join(legend)}{'.' * bool(legend)}".strip()
+    after = ["", below] if below else []
     return "\n".join([*head, *(line(row.cells) for row in table.rows), *after]) + "\n"
 
 
