@@ -49,7 +49,17 @@ from spec.language.programs import (
     result,
 )
 from spec.meaning.terms import Terms, computed, differentiated, given_to
-from spec.models.transformer import CAPPED, DROPPED, USUAL_NORMS, Transformer, layer, parts
+from spec.models.transformer import (
+    CAPPED,
+    DENSE,
+    DROPPED,
+    USUAL,
+    USUAL_NORMS,
+    Latent,
+    Transformer,
+    layer,
+    parts,
+)
 from spec.models.values import LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 
@@ -63,7 +73,16 @@ GEMMA_3 = replace(LLAMA, norms=USUAL_NORMS | {"attention_out", "mlp_out", "head"
 BLOOM = replace(GPT, norms=USUAL_NORMS | {"words"}, positions=0, angles=False, distances=True)
 FALCON = replace(GPT, norms=frozenset({"attention"}), parallel=True, positions=0)
 WITH_EXPERTS = tuple(replace(model, experts=4, chosen=2) for model in (GPT, LLAMA))
-MODELS = (GPT, LLAMA, *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON)
+DEEPSEEK = replace(
+    WITH_EXPERTS[1],
+    kv_heads=4,
+    latent=Latent(4, 4, 2, 2),
+    odds="sigmoid",
+    shared=8,
+    dense=8,
+    kinds=(frozenset({DENSE}), USUAL),
+)
+MODELS = (GPT, LLAMA, *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK)
 PARTS = tuple(dict.fromkeys(part for model in MODELS for part in parts(model)))
 AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
 

@@ -29,7 +29,7 @@ from spec.language.schedule import Kind as Does
 from spec.models.opaque import Opaque
 from spec.models.profiles import TEXTBOOK, Profile, realised
 from spec.models.states import MIXED_ADAM, BytePolicy, State
-from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, parts
+from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, is_layer, parts
 from spec.models.values import Part
 from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number, ceil_div, quotient
 from spec.pipelines import checkpoints
@@ -137,6 +137,16 @@ class Plan:
         return {p.part.name: PartCosts(p, self.indices, self.mesh) for p in programs}
 
     @property
+    def layers(self) -> dict[str, PartCosts]:
+        """Of a layer of each kind."""
+        return {name: costs for name, costs in self.costs.items() if is_layer(name)}
+
+    @property
+    def layer(self) -> PartCosts:
+        """Of one that hands on what all do."""
+        return next(iter(self.layers.values()))
+
+    @property
     def padded_words(self) -> Number:
         """Words, rounded up to as many on each device."""
         devices = group_size(self.mesh, [axis.name for axis in self.axes if WORDS in axis.weights])
@@ -146,11 +156,11 @@ class Plan:
         """How many of so many layers best keep their input, all else made again, segment by segment.
 
         And the layers of a segment, and the bytes kept of a micro-batch. None where that keeps no
-        less, or where something is made again, or kept on the host, anyway.
+        less, where layers differ, or where something is made again, or kept on the host, anyway.
         """
-        if self.opaque or self.again != NOTHING or self.offload:
+        if self.opaque or self.again != NOTHING or self.offload or len(self.layers) > 1:
             return None
-        size_in, size_mid = self.costs[LAYER].made_again, self.costs[LAYER].activations
+        ((size_in, size_mid),) = ((of.made_again, of.activations) for of in self.layers.values())
         count = checkpoints.best(layers, size_in, size_mid)
         least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
         return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
@@ -186,7 +196,7 @@ class Plan:
                 f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
                 f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
             )
-        found = alike(self.model.layers, pipe.stages, pipe.chunks)
+        found = alike(self.model, pipe.stages, pipe.chunks)
         return tuple(StageCosts(self, number, count) for number, count in found.items())
 
     @cached_property
@@ -238,7 +248,7 @@ class StageCosts:
 
     @property
     def layers(self) -> int:
-        return self.counts.get(LAYER, 0)
+        return sum(self.counts.get(name, 0) for name in self.plan.layers)
 
     # --------------------------------------------------------------------- training states
     @cached_property
@@ -383,8 +393,8 @@ class StageCosts:
         plan, pipe = self.plan, self.plan.pipe
         if plan.step.stages is None or pipe.stages == 1:
             return
-        layer = plan.costs[LAYER]
-        value, axes = layer.program.gives, (plan.step.stages,)
+        layer = plan.layer
+        value, axes, name = layer.program.gives, (plan.step.stages,), layer.program.part.name
         forward, backward = value.plain_name, f"d {value.plain_name}"
         for phase, what, end in (
             (FORWARD, forward, pipe.stages - 1),
@@ -394,7 +404,7 @@ class StageCosts:
             times = (pipe.chunks - (self.number == end)) * pipe.micro_batches
             sent = times * layer.handed_on
             if times:
-                yield Moved(what, "send", axes, phase, LAYER, times, sent, sent * value.width)
+                yield Moved(what, "send", axes, phase, name, times, sent, sent * value.width)
 
     def _to_host(self) -> Iterator[Moved]:
         """What is kept for backward, to the host after forward, and back before backward."""

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from psem_model.reading.fields import Fields
-from spec.models.transformer import USUAL_NORMS
+from psem_model.reading.fields import MOST_LISTED, Fields
+from spec.models.transformer import DENSE, USUAL, USUAL_NORMS, Latent
 
 QKV, OUTPUT, MLP = frozenset({"qkv"}), frozenset({"output"}), frozenset({"mlp"})
 ATTENTION, EVERYWHERE = QKV | OUTPUT, QKV | OUTPUT | MLP
@@ -131,6 +131,67 @@ def _bloom(fields: Fields) -> Has:
 
 def _neox(fields: Fields) -> Has:
     return {"parallel": fields.flag("use_parallel_residual", True)}
+
+
+def _dense_first(fields: Fields, usual: int, dense: int) -> Has:
+    """Some of the first layers have no experts, but an MLP of `dense` features."""
+    layers = fields.layers("num_hidden_layers")
+    first = min(layers, fields.count("first_k_dense_replace", usual))
+    if first == layers:
+        return {"experts": 0, "chosen": 0, "shared": 0, "feed_forward": dense}
+    if first and layers > MOST_LISTED:
+        raise fields.wrong("first_k_dense_replace", f"0 in a model of {layers:,} layers")
+    of_layers = (*[frozenset({DENSE})] * first, *[USUAL] * (layers - first)) if first else ()
+    return {"dense": dense if first else 0, "kinds": of_layers}
+
+
+def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
+    """Latent attention; experts, some of them shared, but in the first layers.
+
+    `first`, `shared`: what two fields are, if absent.
+    """
+
+    def read(fields: Fields) -> Has:
+        straight, turned = fields.size("qk_nope_head_dim"), fields.size("qk_rope_head_dim")
+        fields.only("head_dim", turned)
+        fields.only("qk_head_dim", straight + turned)
+        heads = fields.size("num_attention_heads")
+        fields.only("num_key_value_heads", heads)
+        if "q_lora_rank" not in fields.given:
+            raise fields.missing("q_lora_rank", "a whole number, or null")
+        queries = fields.size_or("q_lora_rank", lambda: 0)
+        values = fields.size("v_head_dim")
+        fields.only("scoring_func", odds)
+        more = fields.count("num_nextn_predict_layers", 0)
+        fields.stored("fp8")
+        further = f"{more} of num_nextn_predict_layers, which predict further tokens"
+        return {
+            "head_dim": turned,
+            "latent": Latent(fields.size("kv_lora_rank"), queries, straight, values),
+            "odds": odds,
+            "shared": fields.count("n_shared_experts", shared) * fields.size("moe_intermediate_size"),
+            "left_out": further if more else "",
+            **_dense_first(fields, first, fields.size("intermediate_size")),
+        }
+
+    return read
+
+
+DEEPSEEK: dict[str, Any] = {
+    "fields": {"experts": "n_routed_experts"},
+    "has": LLAMA,
+    "all_kv_heads": True,
+    "head_dim": 64,
+    "experts": "moe_intermediate_size",
+    "only": NO_BIASES | {"moe_layer_freq": 1},
+    "harmless": frozenset(
+        {
+            # which experts tokens are sent to, factors of odds, and a loss that is not asked for
+            *("n_group", "topk_group", "topk_method", "routed_scaling_factor", "aux_loss_alpha"),
+            *("seq_aux", "ep_size", "auto_map", "quantization_config"),
+        }
+    ),
+}
 
 
 FAMILIES = {
@@ -322,13 +383,13 @@ FAMILIES = {
         more=_falcon,
         harmless=frozenset({"auto_map"}),
     ),
+    "deepseek_v2": Family("DeepseekV2ForCausalLM", more=_deepseek("softmax", 0, 2), **DEEPSEEK),
+    "deepseek_v3": Family("DeepseekV3ForCausalLM", more=_deepseek("sigmoid", 3, 1), **DEEPSEEK),
 }
 
 
 # what is known not to be one of them, and why
 OTHERS = {
-    "deepseek_v2": "latent attention, and dense MLPs in some layers only, are not modelled",
-    "deepseek_v3": "latent attention, and dense MLPs in some layers only, are not modelled",
     "gemma3": "an encoder of images is not modelled; its text model alone is, as gemma3_text",
     "gpt_oss": "learned sinks of attention are not modelled",
     "llama4": "an encoder of images, and layers that differ, are not modelled",

@@ -12,6 +12,7 @@ from psem_model.reading.words import LARGEST, MOST_LAYERS
 from psem_model.text.errors import BadInput, choose, nearest, quoted, shortened
 from psem_model.text.files import named
 
+MOST_LISTED = 10_000  # layers that are told apart
 FUNCTIONS = {
     "silu": "silu",
     "swish": "silu",
@@ -131,6 +132,12 @@ class Fields:
         if whole % divisor:
             raise self.wrong(by if by in self.given else SAME[by], f"a divisor of {name}, {whole}")
         return whole // divisor
+
+    def stored(self, method: str) -> None:
+        """Refuse stored weights that are quantised otherwise; --bytes says what training takes."""
+        given = self.get("quantization_config")
+        if given is not None and (not isinstance(given, dict) or given.get("quant_method") != method):
+            raise self.wrong("quantization_config", f'none, or one whose quant_method is "{method}"')
 
     def only(self, name: str, *values: object) -> None:
         """Refuse any other value of a field than these, null or none."""

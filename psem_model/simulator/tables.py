@@ -156,6 +156,12 @@ class Tables:
                 )
             case "angles":
                 return self._angles(shape)
+            case "straight_places":
+                found = np.eye(shape[0], shape[1], dtype=np.int64)
+            case "turned_places":
+                *_, turned, every = shape
+                places = np.eye(turned, every, every - turned, dtype=np.int64)
+                found = np.broadcast_to(places, shape)
             case "causal":
                 return np.broadcast_to(self.causal(layer), shape)
             case _:

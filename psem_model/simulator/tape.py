@@ -93,6 +93,16 @@ class Tape:
 
         return self._made(np.take(node.value, places, axis), pull)
 
+    def join(self, left: Node, right: Node) -> Node:
+        """Both, one after the other along the last axis."""
+        size = left.value.shape[-1]
+
+        def pull(g: Array) -> None:
+            self._receive(left, g[..., :size])
+            self._receive(right, g[..., size:])
+
+        return self._made(np.concatenate((left.value, right.value), -1), pull)
+
     def apply(self, function: str, node: Node) -> Node:
         """A function of each element."""
         return self._made(

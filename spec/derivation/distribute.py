@@ -245,11 +245,16 @@ class _Work:
         A weight stays; a constant lies as it must; of two activations the second is brought.
         """
         (left, right), (first, second) = reads, has
+        shared = {*left.indices} & {*right.indices}
 
         def choices(value: Value, own: Lie, other: Lie) -> list[Lie]:
             like = [other.plain] if other.index in value.indices else []
             home = [self.home(value, axis)]
-            return [*home, *like, WHOLE] if value.role is Role.CONSTANT else [own, *like, *home, WHOLE]
+            if value.role is not Role.CONSTANT:
+                return [own, *like, *home, WHOLE]
+            # what it alone has of an index is cut as weights are
+            alone = (along(i) for i in value.indices if i in axis.weights and i not in shared)
+            return [*alone, *home, *like, WHOLE]
 
         if left.role is Role.CONSTANT or right.role is Role.WEIGHT:
             return [(choice, second) for choice in choices(left, first, second)]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 
 from spec.models.opaque import Opaque, opaque
 from spec.models.values import FULL, Builder, Part, Role, Value
@@ -18,7 +19,14 @@ INDICES = {
     "r": "heads of a group",
     "d": "features of a head",
     "x": "turned features of a head",
+    "n": "features of a head that are not turned",
+    "z": "features of a head, turned or not",
+    "y": "features of a head's values",
+    "m": "features that queries are made from",
+    "l": "features that keys and values are made from",
     "f": "features inside the MLP",
+    "i": "features inside the MLP of layers without experts",
+    "t": "features inside the MLP that all tokens share",
     "v": "words",
     "w": "learned places",
     "j": "experts to choose from",
@@ -38,6 +46,25 @@ NORMS = {
 USUAL_NORMS = frozenset({"attention", "mlp"})
 CAPPED = frozenset({"scores", "logits"})
 DROPPED = frozenset({"words", "shares", "output"})  # of the embedding, of attention, of each block
+DENSE = "dense"
+KINDS = {DENSE: "in a model with experts, a layer without"}
+Kind = frozenset[str]  # of `KINDS`: how a layer differs from most
+USUAL: Kind = frozenset()
+
+
+@dataclass(frozen=True)
+class Latent:
+    """Attention whose queries, keys and values are made from few features of each token.
+
+    `keys`: those of keys and values; `queries`: those of queries, 0: all that attention reads.
+    `straight`: features of a head that are not turned, beside those that are; `values`: of its values.
+    The turned features of a key are those of all heads. (arXiv 2405.04434, section 2.1)
+    """
+
+    keys: Number
+    queries: Number
+    straight: Number
+    values: Number
 
 
 @dataclass(frozen=True)
@@ -67,6 +94,12 @@ class Transformer:
     dropout: frozenset[str] = frozenset()  # of `DROPPED`
     experts: Number = 0  # 0: one MLP for all tokens
     chosen: Number = 0  # experts that a token is sent to
+    odds: str = "softmax"  # or "sigmoid": of a token's choices, by which it weighs what they give
+    shared: Number = 0  # features inside the MLP that all tokens pass, beside experts; 0: none
+    dense: Number = 0  # features inside the MLP of a dense layer
+    kinds: tuple[Kind, ...] = ()  # of the layers in turn
+    latent: Latent | None = None
+    left_out: str = ""  # what the published model has besides
 
     @property
     def turned(self) -> bool:
@@ -80,10 +113,25 @@ class Transformer:
         """
         return self.windows[layer % len(self.windows)] if self.windows else 0
 
+    def kind(self, layer: int) -> Kind:
+        """How a layer differs from most."""
+        return self.kinds[layer % len(self.kinds)] if self.kinds else USUAL
+
+    def layers_of(self, first: int, after: int) -> Counter[str]:
+        """How many layers there are of each kind, by the name of its part, from `first` to `after`."""
+        if not self.kinds:
+            return Counter({LAYER: after - first})
+        rounds, rest = divmod(after - first, len(self.kinds))
+        found = Counter(layer_name(self.kind(number)) for number in range(first, first + rest))
+        for kind in self.kinds if rounds else ():
+            found[layer_name(kind)] += rounds
+        return found
+
     def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
         """How many values each index has. Slots: tokens spread evenly over the experts."""
         sent = micro_batch * sequence * self.chosen
         slots = quotient(sent, self.experts) if self.experts else 0
+        latent = self.latent or Latent(0, 0, 0, 0)
         return {
             "b": micro_batch,
             "s": sequence,
@@ -93,13 +141,30 @@ class Transformer:
             "r": quotient(self.heads, self.kv_heads),
             "d": self.head_dim,
             "x": self.head_dim,
+            "n": latent.straight,
+            "z": latent.straight + self.head_dim,
+            "y": latent.values,
+            "m": latent.queries,
+            "l": latent.keys,
             "f": self.feed_forward,
+            "i": self.dense,
+            "t": self.shared,
             "v": self.vocabulary,
             "w": self.positions + self.spare,
             "j": self.experts,
             "e": self.experts,
             "c": slots,
         }
+
+
+def layer_name(kind: Kind) -> str:
+    """The name of the part of a layer."""
+    return "_".join((*sorted(kind), LAYER))
+
+
+def is_layer(name: str) -> bool:
+    """Whether a part of this name is a layer, of whatever kind."""
+    return name.endswith(LAYER)
 
 
 def _stream(name: str) -> Value:
@@ -173,23 +238,58 @@ def _turned(part: Builder, model: Transformer, x: Value) -> Value:
     return part.contract(x, angles, Value(f"{x.name}_turned", indices))
 
 
-def _attention(part: Builder, model: Transformer, y: Value) -> Value:
-    def of_keys(name: str, x: Value) -> Value:
-        indices = tuple("u" if i == "s" else i for i in x.indices)
-        return part.rename(x, Value(name, indices), ("s", "u"))
+def _of_keys(part: Builder, name: str, x: Value) -> Value:
+    indices = tuple("u" if i == "s" else i for i in x.indices)
+    return part.rename(x, Value(name, indices), ("s", "u"))
 
-    q = _turned(part, model, _projected(part, model, y, "query", "g", "r", "d"))
-    k = of_keys("keys", _turned(part, model, _projected(part, model, y, "key", "g", "d")))
-    v = of_keys("values", _projected(part, model, y, "value", "g", "d"))
-    pairs = ("b", "g", "r", "s", "u")
-    scores = _capped(part, model, part.contract(q, k, Value("scores", pairs)))
+
+def _attention(part: Builder, model: Transformer, y: Value) -> Value:
+    q, k, v = (_latent if model.latent else _from_tokens)(part, model, y)
+    keys, values = _of_keys(part, "keys", k), _of_keys(part, "values", v)
+    pairs, of_value = ("b", "g", "r", "s", "u"), v.indices[-1]
+    scores = _capped(part, model, part.contract(q, keys, Value("scores", pairs)))
     seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
     shares = part.normalise("softmax", "u", seen, Value("shares", pairs))
     shares = _dropped(part, model, "shares", shares)
-    context = part.contract(shares, v, Value("context", ("b", "s", "g", "r", "d")))
-    weight = _weight("output_weight", "g", "r", "d", "h")
+    context = part.contract(shares, values, Value("context", ("b", "s", "g", "r", of_value)))
+    weight = _weight("output_weight", "g", "r", of_value, "h")
     out = part.contract(context, weight, Value("output", ("b", "s", "h")))
     return _biased(part, out, "h") if "output" in model.biases else out
+
+
+def _from_tokens(part: Builder, model: Transformer, y: Value) -> tuple[Value, Value, Value]:
+    """Queries, keys and values, each from what attention reads."""
+    q = _turned(part, model, _projected(part, model, y, "query", "g", "r", "d"))
+    k = _turned(part, model, _projected(part, model, y, "key", "g", "d"))
+    return q, k, _projected(part, model, y, "value", "g", "d")
+
+
+def _latent(part: Builder, model: Transformer, y: Value) -> tuple[Value, Value, Value]:
+    """Queries, keys and values, from few features of each token; keys are turned from all of them."""
+
+    def made(x: Value, name: str, *kept: str) -> Value:
+        weight = _weight(f"{name}_weight", x.indices[-1], *kept)
+        return part.contract(x, weight, Value(name, ("b", "s", *kept)))
+
+    def few(name: str, index: str) -> Value:
+        return _norm(part, model, f"{name}_norm", made(y, name, index), index)
+
+    def joined(name: str, straight: Value, turned: Value, *heads: str) -> Value:
+        """Each of the two is placed among the features of both; one that all heads have, in each."""
+        indices = (*straight.indices[:-1], "z")
+        first = part.contract(
+            straight, _constant("straight_places", "n", "z"), Value(f"{name}_first", indices)
+        )
+        places = _constant("turned_places", *heads, turned.indices[-1], "z")
+        last = part.contract(turned, places, Value(f"{name}_last", indices))
+        return part.add(first, last, Value(f"{name}_joined", indices))
+
+    x = few("query_latent", "m") if model.latent and model.latent.queries else y
+    straight = made(x, "query_straight", "g", "r", "n")
+    q = joined("query", straight, _turned(part, model, made(x, "query", "g", "r", "d")))
+    x = few("key_latent", "l")
+    straight, v = made(x, "key_straight", "g", "n"), made(x, "value", "g", "y")
+    return q, joined("key", straight, _turned(part, model, made(y, "key", "d")), "g"), v
 
 
 def _capped(part: Builder, model: Transformer, x: Value) -> Value:
@@ -199,43 +299,57 @@ def _capped(part: Builder, model: Transformer, x: Value) -> Value:
     return part.apply("tanh", x, Value(f"{x.name}_capped", x.indices, width=x.width))
 
 
-def _mlp(part: Builder, model: Transformer, y: Value, expert: tuple[str, ...] = ()) -> Value:
-    """The MLP of all tokens, or of each expert."""
+def _mlp(part: Builder, model: Transformer, y: Value, inside: str, *expert: str, of: str = "") -> Value:
+    """The MLP of all tokens, or of each expert. `inside`: the index of its features."""
     tokens = tuple(i for i in y.indices if i not in ("h", *expert))
-    wide = (*expert, *tokens, "f")
+    wide = (*expert, *tokens, inside)
     biased = "mlp" in model.biases
 
     def widened(name: str) -> Value:
-        out = part.contract(y, _weight(f"{name}_weight", *expert, "h", "f"), Value(name, wide))
-        return _biased(part, out, *expert, "f") if biased else out
+        weight = _weight(f"{of}{name}_weight", *expert, "h", inside)
+        out = part.contract(y, weight, Value(f"{of}{name}", wide))
+        return _biased(part, out, *expert, inside) if biased else out
 
     if model.gated:
-        gate = part.apply(model.function, widened("gate"), Value("gate_open", wide))
-        inner = part.contract(gate, widened("up"), Value("gated", wide))
+        gate = part.apply(model.function, widened("gate"), Value(f"{of}gate_open", wide))
+        inner = part.contract(gate, widened("up"), Value(f"{of}gated", wide))
     else:
-        inner = part.apply(model.function, widened("up"), Value("active", wide))
-    weight = _weight("down_weight", *expert, "f", "h")
-    out = part.contract(inner, weight, Value("down", y.indices))
+        inner = part.apply(model.function, widened("up"), Value(f"{of}active", wide))
+    weight = _weight(f"{of}down_weight", *expert, inside, "h")
+    out = part.contract(inner, weight, Value(f"{of}down", y.indices))
     return _biased(part, out, *expert, "h") if biased else out
 
 
 def _experts(part: Builder, model: Transformer, y: Value) -> Value:
-    """Each token is sent to the experts it chooses, and their results are summed as it weighs them."""
+    """Each token is sent to the experts it chooses, and their results are summed as it weighs them.
+
+    What the MLP that all tokens share makes of it is added.
+    """
     choices = Value("choices", ("b", "s", "j"), width=FULL)
     chosen = part.contract(y, _weight("router_weight", "h", "j"), choices)
-    shares = part.normalise("softmax", "j", chosen, Value("odds", ("b", "s", "j"), width=FULL))
+    odds = replace(choices, name="odds")
+    if model.odds == "softmax":
+        shares = part.normalise("softmax", "j", chosen, odds)
+    else:
+        shares = part.apply(model.odds, chosen, odds)
     to_slots, to_tokens = (("b", "c"), ("s", "c")), (("c", "b"), ("c", "s"))
-    odds = part.rename(shares, Value("slot_odds", ("e", "c"), width=FULL), *to_slots)
+    weights = part.rename(shares, Value("slot_odds", ("e", "c"), width=FULL), *to_slots)
     sent = part.rename(y, Value("sent", ("e", "c", "h")), *to_slots)
-    out = _mlp(part, model, sent, ("e",))
-    weighed = part.contract(odds, out, Value("weighed", ("e", "c", "h")))
-    return part.rename(weighed, Value("returned", ("b", "s", "h")), *to_tokens)
+    out = _mlp(part, model, sent, "f", "e")
+    weighed = part.contract(weights, out, Value("weighed", ("e", "c", "h")))
+    returned = part.rename(weighed, Value("returned", ("b", "s", "h")), *to_tokens)
+    if not model.shared:
+        return returned
+    return part.add(returned, _mlp(part, model, y, "t", of="shared_"), Value("mixed", y.indices))
 
 
-def layer(model: Transformer) -> Part:
-    """Attention and MLP, on what comes in or on what attention makes of it; each is added to that."""
+def layer(model: Transformer, kind: Kind = USUAL) -> Part:
+    """Attention and MLP, on what comes in or on what attention makes of it; each is added to that.
+
+    Weights of a layer that differs from most have its kind in their names.
+    """
     x = _stream("layer_in")
-    part = Builder(LAYER, x)
+    part = Builder(layer_name(kind), x, "".join(f"{each}_" for each in sorted(kind)))
 
     def normed(name: str, value: Value) -> Value:
         return _norm(part, model, f"{name}_norm", value) if name in model.norms else value
@@ -246,7 +360,10 @@ def layer(model: Transformer) -> Part:
     middle = x if model.parallel else part.add(x, attended, _stream("middle"))
     if not model.parallel or "mlp" in model.norms:  # else attention and MLP share a norm
         y = normed("mlp", middle)
-    mixed = _experts(part, model, y) if model.experts else _mlp(part, model, y)
+    if model.experts and DENSE not in kind:
+        mixed = _experts(part, model, y)
+    else:
+        mixed = _mlp(part, model, y, "i" if model.experts else "f")
     mixed = _dropped(part, model, "output", normed("mlp_out", mixed))
     if model.parallel:
         mixed = part.add(attended, mixed, Value("both", x.indices))
@@ -292,9 +409,8 @@ Model = Transformer | Opaque
 
 
 def parts(model: Model) -> tuple[Part, ...]:
-    """Embedding, layer and head; of a model without words, the layer alone; the opaque part."""
+    """Embedding, a layer of each kind, head; of a model without words layers alone; the opaque part."""
     if isinstance(model, Opaque):
         return (opaque(),)
-    if not model.vocabulary:
-        return (layer(model),)
-    return embedding(model), layer(model), head(model)
+    layers = tuple(layer(model, kind) for kind in dict.fromkeys(model.kinds or (USUAL,)))
+    return (embedding(model), *layers, head(model)) if model.vocabulary else layers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from psem_model.reading.configurations import read
 from psem_model.reading.families import FAMILIES
 from psem_model.text.errors import BadInput
 from spec.costs.model_costs import parameters
-from spec.models.transformer import DROPPED, USUAL_NORMS
+from spec.models.transformer import DENSE, DROPPED, USUAL, USUAL_NORMS
 
+DENSE_LAYER = frozenset({DENSE})
 CONFIGURATIONS = Path(__file__).parents[2] / "examples" / "configurations"
 
 # Elements of the weights that are published with each configuration, without buffers (masks, angles)
@@ -40,6 +42,9 @@ COUNTED = {
     "bloom": 176_247_271_424,
     "bloom-560m": 559_214_592,
     "bloom-7b1": 7_069_016_064,
+    "deepseek-v2": 235_741_434_880,
+    "deepseek-v2-lite": 15_706_484_224,
+    "deepseek-v3": 671_026_404_352,
     "falcon-180b": 178_557_088_768,
     "falcon-40b": 41_303_293_952,
     "falcon-7b": 6_921_720_704,
@@ -210,6 +215,21 @@ def test_windows_are_those_of_the_family(shape, name, changed, windows):
     assert shape(name, **changed).windows == windows
 
 
+def test_the_first_layers_of_deepseek_are_dense_as_many_as_it_says(shape):
+    assert shape("deepseek-v3").kinds == (DENSE_LAYER,) * 3 + (USUAL,) * 58
+    assert shape("deepseek-v3", first_k_dense_replace=...) == shape("deepseek-v3")
+    none = shape("deepseek-v3", first_k_dense_replace=0)
+    assert (none.kinds, none.dense) == ((), 0)
+    every = shape("deepseek-v3", first_k_dense_replace=61)
+    assert (every.kinds, every.experts, every.feed_forward) == ((), 0, 18432)
+
+
+def test_what_a_model_has_besides_is_told_and_not_counted(shape):
+    alone = shape("deepseek-v3", num_nextn_predict_layers=0)
+    assert alone == replace(shape("deepseek-v3"), left_out="")
+    assert "num_nextn_predict_layers" in shape("deepseek-v3").left_out
+
+
 def test_scores_and_logits_are_capped_where_a_bound_is_given(shape):
     assert shape("gemma-2-2b").capped == {"scores", "logits"}
     assert shape("gemma-2-2b", attn_logit_softcapping=...).capped == {"scores", "logits"}
@@ -279,7 +299,15 @@ REFUSED = [
     ("llama-2-7b", {"tie_word_embedings": True}, "not known", "nearest: 'tie_word_embeddings'"),
     ("llama-2-7b", {"sliding_window": 4096}, "sliding_window", "not known to change nothing"),
     ("llama-2-7b", {"torch_dtype": "float8_e4m3fn"}, "torch_dtype", '"bfloat16" or "float16"'),
-    ("llama-2-7b", {"model_type": "deepseek_v3"}, "latent attention", "not modelled"),
+    ("deepseek-v3", {"scoring_func": "softmax"}, "scoring_func", 'expected "sigmoid"'),
+    ("deepseek-v3", {"moe_layer_freq": 2}, "moe_layer_freq", "expected 1"),
+    ("deepseek-v3", {"attention_bias": True}, "attention_bias", "expected false"),
+    ("deepseek-v3", {"num_key_value_heads": 8}, "num_key_value_heads", "expected 128"),
+    ("deepseek-v3", {"q_lora_rank": ...}, "q_lora_rank is missing", "or null"),
+    ("deepseek-v3", {"kv_lora_rank": None}, "kv_lora_rank", "given null"),
+    ("deepseek-v3", {"quantization_config": {"quant_method": "awq"}}, 'quant_method is "fp8"'),
+    ("deepseek-v3", {"head_dim": 128}, "head_dim", "expected 64"),
+    ("deepseek-v3", {"num_experts_per_tok": 257}, "at most n_routed_experts, 256"),
     ("llama-2-7b", {"model_type": "gpt_oss"}, "sinks of attention", "not modelled"),
     ("llama-2-7b", {"model_type": "llama4_text"}, "layers that differ", "not modelled"),
     ("llama-2-7b", {"model_type": "gemma3"}, "encoder of images", "gemma3_text"),

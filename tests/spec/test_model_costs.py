@@ -274,8 +274,8 @@ MUTANTS = [
     (
         "heads stay whole",
         "model_strategies.py",
-        "TENSOR = (HEADS, INNER, WORDS)",
-        "TENSOR = (INNER, WORDS)",
+        "TENSOR = (HEADS, *INNER, WORDS)",
+        "TENSOR = (*INNER, WORDS)",
         f"{TENSOR} {KEPT}",
     ),
     (

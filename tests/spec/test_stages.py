@@ -113,7 +113,7 @@ def test_stages_are_alike_if_their_chunks_have_as_many_layers_and_none_is_an_end
         layers = Counter(p.chunk for p in layers_of(placed) if p.stage == stage)
         at_end = (stage == 0, stage == pipe.stages - 1)
         kinds.setdefault((at_end, *sorted(layers.items())), []).append(stage)
-    found = alike(model.layers, pipe.stages, pipe.chunks)
+    found = alike(model, pipe.stages, pipe.chunks)
     assert found == {stages[0]: len(stages) for stages in kinds.values()}
 
 
