@@ -82,7 +82,9 @@ DEEPSEEK = replace(
     dense=8,
     kinds=(frozenset({DENSE}), USUAL),
 )
-MODELS = (GPT, LLAMA, *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK)
+OSS_BIASES = GPT.biases | {"router"}
+GPT_OSS = replace(WITH_EXPERTS[1], biases=OSS_BIASES, sinks=True, clamped=True, windows=(4, 0))
+MODELS = (GPT, LLAMA, *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK, GPT_OSS)
 PARTS = tuple(dict.fromkeys(part for model in MODELS for part in parts(model)))
 AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
 

@@ -13,6 +13,7 @@ from psem_model.reading.fields import MOST_LISTED, Fields
 from spec.models.transformer import DENSE, USUAL, USUAL_NORMS, Latent
 
 QKV, OUTPUT, MLP = frozenset({"qkv"}), frozenset({"output"}), frozenset({"mlp"})
+ROUTER = frozenset({"router"})
 ATTENTION, EVERYWHERE = QKV | OUTPUT, QKV | OUTPUT | MLP
 SHARES, RESULTS, WORDS = frozenset({"shares"}), frozenset({"output"}), frozenset({"words"})
 Places = frozenset[str]
@@ -74,6 +75,7 @@ class Family:
 OF_ATTENTION: dict[str, tuple[bool, Places]] = {"attention_bias": (False, ATTENTION)}
 LLAMA: dict[str, Any] = {"gated": True, "norm": "rms_norm"}
 BOTH_SIDES = USUAL_NORMS | {"attention_out", "mlp_out"}
+CLAMPED = {"function": "clamped_silu", "clamped": True}
 NO_BIASES = {"attention_bias": False, "mlp_bias": False}
 
 
@@ -175,6 +177,13 @@ def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
         }
 
     return read
+
+
+def _gpt_oss(fields: Fields) -> Has:
+    """What else a field is called, and how weights are stored."""
+    fields.only("experts_per_token", fields.size("num_experts_per_tok"))
+    fields.stored("mxfp4")
+    return {}
 
 
 DEEPSEEK: dict[str, Any] = {
@@ -383,6 +392,20 @@ FAMILIES = {
         more=_falcon,
         harmless=frozenset({"auto_map"}),
     ),
+    "gpt_oss": Family(
+        "GptOssForCausalLM",
+        has=LLAMA | CLAMPED | {"sinks": True, "biases": MLP | ROUTER},
+        kv_heads=8,
+        head_dim=64,
+        biases={"attention_bias": (True, ATTENTION)},
+        windows=Windows(128, every=2),
+        experts="intermediate_size",
+        only={"hidden_act": "silu"},
+        more=_gpt_oss,
+        harmless=frozenset(
+            {"swiglu_alpha", "swiglu_limit", "initial_context_length", "quantization_config"}
+        ),
+    ),
     "deepseek_v2": Family("DeepseekV2ForCausalLM", more=_deepseek("softmax", 0, 2), **DEEPSEEK),
     "deepseek_v3": Family("DeepseekV3ForCausalLM", more=_deepseek("sigmoid", 3, 1), **DEEPSEEK),
 }
@@ -391,7 +414,6 @@ FAMILIES = {
 # what is known not to be one of them, and why
 OTHERS = {
     "gemma3": "an encoder of images is not modelled; its text model alone is, as gemma3_text",
-    "gpt_oss": "learned sinks of attention are not modelled",
     "llama4": "an encoder of images, and layers that differ, are not modelled",
     "llama4_text": "layers that differ (dense or experts, angles or none) are not modelled",
     "qwen2_moe": "experts that are shared by all tokens are not modelled",

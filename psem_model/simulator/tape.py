@@ -110,6 +110,15 @@ class Tape:
             lambda g: self._receive(node, self.numbers.apply_backward(function, g, node.value)),
         )
 
+    def log_total(self, node: Node) -> Node:
+        """The log-sum-exp along the last axis: its derivative is the softmax."""
+        numbers = self.numbers
+
+        def pull(g: Array) -> None:
+            self._receive(node, numbers.mul(g[..., None], numbers.softmax(node.value, -1)))
+
+        return self._made(numbers.log_total(node.value, -1), pull)
+
     def normalise(self, function: str, node: Node) -> Node:
         """A function of all elements along the last axis."""
         value = self.numbers.normalise(function, node.value, -1)

@@ -194,6 +194,12 @@ class _Forward:
         seen = tape.add(scores, Node(self.tables.causal(self.layer), fixed=True))
         shares = self.dropped("shares", tape.normalise("softmax", seen), "shares", "bgrsu")
         context = tape.einsum("bgrsu,bugd->bsgrd", shares, value)
+        if self.model.sinks:
+            total, sinks = tape.log_total(seen), self.weight("sink_weight")
+            each = self.fixed(np.ones(total.value.shape[-1], np.int64))
+            spread = tape.einsum("gr,s->grs", sinks, each)
+            left = tape.apply("sigmoid", tape.add(total, spread))
+            context = tape.einsum("bsgrd,bgrs->bsgrd", context, left)
         out = tape.einsum("bsgrd,grdh->bsh", context, self.weight("output_weight"))
         return tape.add(out, self.weight("output_bias")) if biased else out
 
@@ -237,6 +243,7 @@ class _Forward:
         up = product(y, "up", "h", "f")
         gate = product(y, "gate", "h", "f") if model.gated else up
         inner = tape.apply(model.function, gate)
+        up = tape.apply("clamp", up) if model.clamped else up
         inner = tape.multiply(inner, up) if model.gated else inner
         return product(inner, "down", "f", "h")
 
@@ -247,6 +254,8 @@ class _Forward:
         """
         tape, softmax = self.tape, self.model.odds == "softmax"
         logits = tape.einsum("bsh,hj->bsj", y, self.weight("router_weight"))
+        if "router" in self.model.biases:
+            logits = tape.add(logits, self.weight("choices_bias"))
         odds = tape.normalise("softmax", logits) if softmax else tape.apply(self.model.odds, logits)
         choices = self.tables.slots(self.layer, self.moment).choices
         terms = [self.mlp(y, of="shared_")] if self.model.shared else []

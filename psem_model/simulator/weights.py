@@ -53,12 +53,14 @@ def _of_layer(model: Transformer, kind: Kind) -> dict[str, str]:
     found = _of_attention(model)
     for name in ("attention", "attention_out", "mlp", "mlp_out"):
         found |= _norm(model, name) if name in model.norms else {}
+    found |= {"sink_weight": "gr"} if model.sinks else {}
     if "output" in model.biases:
         found["output_bias"] = "h"
     if not model.experts or DENSE in kind:
         found |= _of_mlp(model, "i" if model.experts else "f")
     else:
         found |= {"router_weight": "hj"} | _of_mlp(model, "f", "e")
+        found |= {"choices_bias": "j"} if "router" in model.biases else {}
         found |= _of_mlp(model, "t", of="shared_") if model.shared else {}
     return {prefix(kind) + name: at for name, at in found.items()}
 

@@ -195,7 +195,11 @@ class _Work:
             self.inside.update((line.makes, softmax) for softmax in found)
 
     def total_of(self, softmax: Operation, scores: Value) -> Value:
-        """The log-sum-exp of scores, turn by turn, for each of their rows."""
+        """The log-sum-exp of scores, turn by turn, for each of their rows; the part may have it."""
+        lines = (line for line in self.forward if isinstance(line, Operation))
+        known = [line.makes for line in lines if (line.function, *line.reads) == (LOG_TOTAL, scores)]
+        if known:
+            return known[0]
         rows = tuple(index for index in scores.indices if index != softmax.over)
         makes = Value(f"{softmax.makes.name}_log_total", rows, width=FULL)
         reads = (scores,)
@@ -281,7 +285,7 @@ class _Work:
             cotangent = self.settled(line.makes, self.dual(source))
             if isinstance(line, Move):
                 self.contribute(source, cotangent)
-                if line.by and not self.open_in(line.makes):
+                if line.by and line.by != line.value and not self.open_in(line.makes):
                     scores = self.lies[source][line.axis].shares_of
                     self.products[scores] = self.product(line.makes, line.by.indices, cotangent)
             else:
@@ -376,7 +380,10 @@ class _Work:
             if value.role is Role.CONSTANT:
                 continue
             makes = cotangent_of(value, f" of {line.makes.name}")
-            if line.does is Does.CONTRACT:
+            if line.function == LOG_TOTAL:
+                reads = (cotangent, self.restored(self.shares_of(value)))
+                backward = Operation(Does.CONTRACT, reads, makes)
+            elif line.does is Does.CONTRACT:
                 other = self.restored(line.reads[1 - place])
                 reads = (cotangent, other) if place == 0 else (other, cotangent)
                 backward = Operation(Does.CONTRACT, reads, makes)
@@ -390,6 +397,11 @@ class _Work:
                 there = (cotangent, self.restored(known), *product)
                 backward = replace(line, reads=there, makes=makes, backward=True)
             self.contribute(value, self.emit(backward))
+
+    def shares_of(self, scores: Value) -> Value:
+        """The softmax of scores: the derivative of their log-sum-exp."""
+        lines = (line for line in self.forward if isinstance(line, Operation))
+        return next(op.makes for op in lines if (op.function, op.reads[0]) == ("softmax", scores))
 
     def open_in(self, value: Value) -> set[str]:
         """The scores of which each turn's keys alone make the softmax that a value is linear in."""

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from spec.models.opaque import Opaque, opaque
-from spec.models.values import FULL, Builder, Part, Role, Value
+from spec.models.values import FULL, LOG_TOTAL, Builder, Part, Role, Value
 from spec.numbers.arithmetic import Number, quotient
 
 EMBEDDING, LAYER, HEAD = "embedding", "layer", "head"
@@ -90,6 +90,8 @@ class Transformer:
     distances: bool = False  # scores fall with the distance of the key (ALiBi)
     windows: tuple[Number, ...] = ()  # of the layers in turn: latest tokens that one sees; 0: all
     capped: frozenset[str] = frozenset()  # of `CAPPED`: by tanh
+    sinks: bool = False  # a learned score of each head, which takes a share beside those of keys
+    clamped: bool = False  # what the gate is multiplied by, is brought between two bounds
     tied: bool = False  # the head's words are the embedding's
     dropout: frozenset[str] = frozenset()  # of `DROPPED`
     experts: Number = 0  # 0: one MLP for all tokens
@@ -183,8 +185,8 @@ def _biased(part: Builder, value: Value, *indices: str) -> Value:
     """The value, with an offset that does not depend on the sample: one for each of `indices`."""
     others = tuple(i for i in value.indices if i not in indices)
     bias, ones = _weight(f"{value.name}_bias", *indices), _constant("ones", *others)
-    spread = part.contract(bias, ones, Value(f"{value.name}_offset", value.indices))
-    return part.add(value, spread, Value(f"{value.name}_biased", value.indices))
+    spread = part.contract(bias, ones, replace(value, name=f"{value.name}_offset"))
+    return part.add(value, spread, replace(value, name=f"{value.name}_biased"))
 
 
 def _norm(part: Builder, model: Transformer, name: str, x: Value, over: str = "h") -> Value:
@@ -249,12 +251,25 @@ def _attention(part: Builder, model: Transformer, y: Value) -> Value:
     pairs, of_value = ("b", "g", "r", "s", "u"), v.indices[-1]
     scores = _capped(part, model, part.contract(q, keys, Value("scores", pairs)))
     seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
+    total = Value("log_total", pairs[:-1], width=FULL)
+    total = part.normalise(LOG_TOTAL, "u", seen, total) if model.sinks else total
     shares = part.normalise("softmax", "u", seen, Value("shares", pairs))
     shares = _dropped(part, model, "shares", shares)
-    context = part.contract(shares, values, Value("context", ("b", "s", "g", "r", of_value)))
+    context = Value("of_keys" if model.sinks else "context", ("b", "s", "g", "r", of_value))
+    context = part.contract(shares, values, context)
+    context = _beside_sinks(part, total, context) if model.sinks else context
     weight = _weight("output_weight", "g", "r", of_value, "h")
     out = part.contract(context, weight, Value("output", ("b", "s", "h")))
     return _biased(part, out, "h") if "output" in model.biases else out
+
+
+def _beside_sinks(part: Builder, total: Value, context: Value) -> Value:
+    """What keys give, less the share of a head's sink. The weight is minus the sink's score."""
+    row = replace(total, name="sinks")
+    sinks = part.contract(_weight("sink_weight", "g", "r"), _constant("ones", "b", "s"), row)
+    above = part.add(total, sinks, replace(total, name="above_sinks"))
+    left = part.apply("sigmoid", above, replace(total, name="left_by_sinks"))
+    return part.contract(context, left, replace(context, name="context"))
 
 
 def _from_tokens(part: Builder, model: Transformer, y: Value) -> tuple[Value, Value, Value]:
@@ -312,7 +327,9 @@ def _mlp(part: Builder, model: Transformer, y: Value, inside: str, *expert: str,
 
     if model.gated:
         gate = part.apply(model.function, widened("gate"), Value(f"{of}gate_open", wide))
-        inner = part.contract(gate, widened("up"), Value(f"{of}gated", wide))
+        up = widened("up")
+        up = part.apply("clamp", up, Value(f"{of}up_clamped", wide)) if model.clamped else up
+        inner = part.contract(gate, up, Value(f"{of}gated", wide))
     else:
         inner = part.apply(model.function, widened("up"), Value(f"{of}active", wide))
     weight = _weight(f"{of}down_weight", *expert, inside, "h")
@@ -327,6 +344,7 @@ def _experts(part: Builder, model: Transformer, y: Value) -> Value:
     """
     choices = Value("choices", ("b", "s", "j"), width=FULL)
     chosen = part.contract(y, _weight("router_weight", "h", "j"), choices)
+    chosen = _biased(part, chosen, "j") if "router" in model.biases else chosen
     odds = replace(choices, name="odds")
     if model.odds == "softmax":
         shares = part.normalise("softmax", "j", chosen, odds)

@@ -53,6 +53,8 @@ VARIANTS = [
     replace(PLAIN, norms=frozenset({"attention"}), parallel=True, positions=3, spare=2),
     replace(PLAIN, kv_heads=2, latent=Latent(3, 5, 1, 3), norm="rms_norm", biases=frozenset()),
     replace(PLAIN, layers=2, experts=3, chosen=2, odds="sigmoid", shared=2, dense=5, kinds=DENSE_FIRST),
+    replace(PLAIN, gated=True, clamped=True, function="clamped_silu", sinks=True),
+    replace(PLAIN, experts=3, chosen=1, biases=frozenset({"router", "mlp"})),
     replace(PLAIN, latent=Latent(2, 0, 3, 1), experts=3, chosen=1, shared=2, gated=True),
 ]
 NORMALISED = ["softmax", "layer_norm", "rms_norm"]
@@ -145,8 +147,11 @@ def single_device(model, numbers):
     return SingleDevice(Tables(numbers, model, 2, 3))
 
 
-@pytest.mark.parametrize("kind", ["real", "jets"])
-@pytest.mark.parametrize("model", VARIANTS, ids=range(len(VARIANTS)))
+# in residues a log-sum-exp is a sum: its derivative stands for the softmax, and is none
+DERIVED = [(m, kind) for m in VARIANTS for kind in ("real", "jets") if kind == "real" or not m.sinks]
+
+
+@pytest.mark.parametrize(("model", "kind"), DERIVED, ids=range(len(DERIVED)))
 def test_a_single_devices_gradients_are_the_derivatives_of_its_loss(model, kind, jets):
     numbers, rng = (Real() if kind == "real" else jets), np.random.default_rng(4)
     single = single_device(model, numbers)

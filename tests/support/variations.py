@@ -18,6 +18,8 @@ VARIATIONS = st.fixed_dictionaries(
         "windows": st.lists(st.integers(0, 4), max_size=2).map(tuple),
         "capped": st.frozensets(st.sampled_from(sorted(CAPPED))),
         "dropout": DROPOUTS,
+        "sinks": st.booleans(),
+        "clamped": st.booleans(),
         "latent": st.builds(Latent, SMALL, st.integers(0, 3), SMALL, SMALL),
     },
 )
