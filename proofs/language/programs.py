@@ -53,6 +53,7 @@ from spec.models.transformer import (
     CAPPED,
     DENSE,
     DROPPED,
+    STRAIGHT,
     USUAL,
     USUAL_NORMS,
     Latent,
@@ -84,7 +85,16 @@ DEEPSEEK = replace(
 )
 OSS_BIASES = GPT.biases | {"router"}
 GPT_OSS = replace(WITH_EXPERTS[1], biases=OSS_BIASES, sinks=True, clamped=True, windows=(4, 0))
-MODELS = (GPT, LLAMA, *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK, GPT_OSS)
+LLAMA_4 = replace(
+    WITH_EXPERTS[1],
+    norms=USUAL_NORMS | {"turned"},
+    tempered=True,
+    odds="sigmoid",
+    weighed_first=True,
+    shared=8,
+    kinds=(USUAL, frozenset({STRAIGHT})),
+)
+MODELS = (*(GPT, LLAMA), *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK, GPT_OSS, LLAMA_4)
 PARTS = tuple(dict.fromkeys(part for model in MODELS for part in parts(model)))
 AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
 

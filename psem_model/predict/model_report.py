@@ -78,7 +78,8 @@ class OfModel(Reported):
         if narrow:
             some = "" if narrow == {*model.windows} else "in some layers "
             latest = " or ".join(f"{window:,}" for window in sorted(narrow))
-            yield f"{some}a token sees the latest {latest}: a mask, of the scores of all pairs"
+            sees = f"those of its chunk of {latest}" if model.chunked else f"the latest {latest}"
+            yield f"{some}a token sees {sees}: a mask, of the scores of all pairs"
         if plan.padded_words != model.vocabulary:
             yield f"{model.vocabulary:,} words padded to {plan.padded_words:,}, to be cut evenly"
 

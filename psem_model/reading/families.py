@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from psem_model.reading.fields import MOST_LISTED, Fields
-from spec.models.transformer import DENSE, USUAL, USUAL_NORMS, Latent
+from psem_model.reading.fields import Fields
+from spec.models.transformer import DENSE, STRAIGHT, USUAL, USUAL_NORMS, Kind, Latent
 
 QKV, OUTPUT, MLP = frozenset({"qkv"}), frozenset({"output"}), frozenset({"mlp"})
 ROUTER = frozenset({"router"})
@@ -135,16 +135,16 @@ def _neox(fields: Fields) -> Has:
     return {"parallel": fields.flag("use_parallel_residual", True)}
 
 
-def _dense_first(fields: Fields, usual: int, dense: int) -> Has:
-    """Some of the first layers have no experts, but an MLP of `dense` features."""
-    layers = fields.layers("num_hidden_layers")
-    first = min(layers, fields.count("first_k_dense_replace", usual))
-    if first == layers:
-        return {"experts": 0, "chosen": 0, "shared": 0, "feed_forward": dense}
-    if first and layers > MOST_LISTED:
-        raise fields.wrong("first_k_dense_replace", f"0 in a model of {layers:,} layers")
-    of_layers = (*[frozenset({DENSE})] * first, *[USUAL] * (layers - first)) if first else ()
-    return {"dense": dense if first else 0, "kinds": of_layers}
+def _of_kinds(layers: int, dense: int, kind: Callable[[int], Kind]) -> Has:
+    """Layers of some kinds, by their numbers; those without experts have an MLP of `dense` features."""
+    kinds = tuple(map(kind, range(layers)))
+    has: dict[str, Any] = {}
+    if all(DENSE in each for each in kinds):
+        kinds = tuple(each - {DENSE} for each in kinds)
+        has = {"experts": 0, "chosen": 0, "shared": 0, "feed_forward": dense}
+    elif any(DENSE in each for each in kinds):
+        has = {"dense": dense}
+    return has | {"kinds": kinds if any(kinds) else ()}
 
 
 def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
@@ -165,6 +165,11 @@ def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
         values = fields.size("v_head_dim")
         fields.only("scoring_func", odds)
         more = fields.count("num_nextn_predict_layers", 0)
+        without = fields.count("first_k_dense_replace", first)
+
+        def kind(layer: int) -> Kind:
+            return frozenset({DENSE}) if layer < without else USUAL
+
         fields.stored("fp8")
         further = f"{more} of num_nextn_predict_layers, which predict further tokens"
         return {
@@ -173,10 +178,46 @@ def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
             "odds": odds,
             "shared": fields.count("n_shared_experts", shared) * fields.size("moe_intermediate_size"),
             "left_out": further if more else "",
-            **_dense_first(fields, first, fields.size("intermediate_size")),
+            **_of_kinds(fields.listed("num_hidden_layers"), fields.size("intermediate_size"), kind),
         }
 
     return read
+
+
+def _llama4(fields: Fields) -> Has:
+    """Layers without experts, and layers whose queries and keys are not turned, among others."""
+    layers = fields.listed("num_hidden_layers")
+    step = fields.size_or("interleave_moe_layer_step", lambda: 1)
+    with_experts = fields.numbers("moe_layers", layers)
+    if with_experts is None:
+        with_experts = [*range(step - 1, layers, step)]
+    every = fields.size_or("no_rope_layer_interval", lambda: 4)
+    turned = fields.numbers("no_rope_layers", 2)
+    turned = turned or [int((layer + 1) % every != 0) for layer in range(layers)]
+    if len(turned) != layers:
+        raise fields.wrong("no_rope_layers", f"a list of {layers:,} of 0 and 1")
+    types = ["chunked_attention" if each else "full_attention" for each in turned]
+    fields.only("layer_types", types)
+    tuning = fields.get("attn_temperature_tuning", True)
+    if not isinstance(tuning, int):
+        raise fields.wrong("attn_temperature_tuning", "true or false, or a whole number")
+    chunk = fields.size_or("attention_chunk_size", lambda: 0)
+    norms = {"turned"} if fields.flag("use_qk_norm", True) else set()
+
+    def kind(layer: int) -> Kind:
+        differs = {DENSE: layer not in with_experts, STRAIGHT: not turned[layer]}
+        return frozenset(name for name, does in differs.items() if does)
+
+    return {
+        "odds": "sigmoid",
+        "weighed_first": True,
+        "shared": fields.size("intermediate_size"),
+        "norms": USUAL_NORMS | norms,
+        "windows": tuple(chunk * each for each in turned) if chunk else (),
+        "chunked": bool(chunk),
+        "tempered": bool(tuning),
+        **_of_kinds(layers, fields.size("intermediate_size_mlp"), kind),
+    }
 
 
 def _gpt_oss(fields: Fields) -> Has:
@@ -392,6 +433,16 @@ FAMILIES = {
         more=_falcon,
         harmless=frozenset({"auto_map"}),
     ),
+    "llama4_text": Family(
+        "Llama4ForCausalLM",
+        has=LLAMA,
+        kv_heads=8,
+        head_dim=128,
+        biases=OF_ATTENTION,
+        experts="intermediate_size",
+        more=_llama4,
+        harmless=frozenset({"floor_scale", "attn_scale", "for_llm_compressor"}),
+    ),
     "gpt_oss": Family(
         "GptOssForCausalLM",
         has=LLAMA | CLAMPED | {"sinks": True, "biases": MLP | ROUTER},
@@ -414,7 +465,6 @@ FAMILIES = {
 # what is known not to be one of them, and why
 OTHERS = {
     "gemma3": "an encoder of images is not modelled; its text model alone is, as gemma3_text",
-    "llama4": "an encoder of images, and layers that differ, are not modelled",
-    "llama4_text": "layers that differ (dense or experts, angles or none) are not modelled",
+    "llama4": "an encoder of images is not modelled; its text model alone is, as llama4_text",
     "qwen2_moe": "experts that are shared by all tokens are not modelled",
 }

@@ -83,6 +83,22 @@ class Fields:
             )
         return layers
 
+    def listed(self, name: str) -> int:
+        """A number of layers of which each may differ."""
+        layers = self.layers(name)
+        if layers > MOST_LISTED:
+            raise self.wrong(name, f"at most {MOST_LISTED:,} layers, as they may differ")
+        return layers
+
+    def numbers(self, name: str, most: int) -> list[int] | None:
+        """A list of whole numbers below a bound, or null."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(type(n) is int and 0 <= n < most for n in value):
+            raise self.wrong(name, f"a list of whole numbers, 0 or more and below {most:,}")
+        return value
+
     def size_or(self, name: str, otherwise: Callable[[], int]) -> int:
         """A size that may be null or absent."""
         return otherwise() if self.get(name) is None else self.size(name)

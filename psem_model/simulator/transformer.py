@@ -15,7 +15,7 @@ from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.tables import OUTSIDE, Moment, Tables
 from psem_model.simulator.tape import Node, Tape
 from psem_model.simulator.weights import Key, prefix, shapes
-from spec.models.transformer import DENSE, Kind
+from spec.models.transformer import DENSE, STRAIGHT, Kind
 
 
 class SingleDevice:
@@ -175,9 +175,14 @@ class _Forward:
         x = self.norm_of_heads(name, x) if "heads" in self.model.norms else x
         return self.norm(name, x) if "head" in self.model.norms else x
 
+    @property
+    def turns(self) -> bool:
+        """Whether this layer's queries and keys are turned by their positions."""
+        return self.model.turned and STRAIGHT not in self.kind
+
     def turned(self, x: Node) -> Node:
         """Features i and i + half of queries or keys (samples, positions, ..., features), turned."""
-        if self.model.positions or not self.model.angles:
+        if not self.turns:
             return x
         numbers, size = self.tables.numbers, x.value.shape[-1]
         between = (1,) * (x.value.ndim - 3)
@@ -204,8 +209,14 @@ class _Forward:
         return tape.add(out, self.weight("output_bias")) if biased else out
 
     def from_tokens(self, y: Node) -> tuple[Node, Node, Node]:
+        tape, model = self.tape, self.model
         query = self.turned(self.projected(y, "query", "bsh,hgrd->bsgrd"))
         key = self.turned(self.projected(y, "key", "bsh,hgd->bsgd"))
+        if self.turns and "turned" in model.norms:
+            query, key = (tape.normalise(model.norm, x) for x in (query, key))
+        if model.tempered and not self.turns:
+            scales = Node(self.tables.temperatures(), fixed=True)
+            query = tape.einsum("bsgrd,s->bsgrd", query, scales)
         return query, key, self.projected(y, "value", "bsh,hgd->bsgd")
 
     def latent(self, y: Node) -> tuple[Node, Node, Node]:
@@ -264,5 +275,8 @@ class _Forward:
                 (chosen[..., None] == np.arange(self.model.experts)).astype(np.int64)
             )
             own = tape.einsum("bsj,bsj->bs", odds, is_chosen)
-            terms.append(tape.einsum("bs,bsh->bsh", own, self.mlp(y, chosen)))
+            if self.model.weighed_first:
+                terms.append(self.mlp(tape.einsum("bs,bsh->bsh", own, y), chosen))
+            else:
+                terms.append(tape.einsum("bs,bsh->bsh", own, self.mlp(y, chosen)))
         return reduce(tape.add, terms)

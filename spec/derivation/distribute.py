@@ -233,6 +233,8 @@ class _Work:
             return (has[0], has[0])
         if operation.does is Does.NORMALISE and has[0] == along(operation.over) and not axis.in_time:
             return (WHOLE,)
+        if operation.does is Does.RENAME and self.is_lost(operation, has[0]):
+            return (self.home(reads[0], axis),)
         if operation.does is not Does.CONTRACT:
             return tuple(has)
         for left, right in self.options(reads, has, axis):
@@ -242,6 +244,11 @@ class _Work:
             except LayoutError:
                 continue
         raise LayoutError(f"{operation}: no way to lie along {axis.name}")
+
+    @staticmethod
+    def is_lost(rename: Operation, lie: Lie) -> bool:
+        """Whether what is cut is an index that a rename sums over."""
+        return lie.index not in ("", *rename.makes.indices, *(old for old, _ in rename.renamed))
 
     def options(self, reads: list[Value], has: list[Lie], axis: Axis) -> Iterable[tuple[Lie, Lie]]:
         """Ways for two operands to lie, the cheapest first.

@@ -42,12 +42,16 @@ NORMS = {
     "mlp_out": "of what the MLP gives",
     "head": "of the queries and keys of each head",
     "heads": "of the queries and keys of all heads together",
+    "turned": "of the queries and keys of each head, after they are turned: without weights",
 }
 USUAL_NORMS = frozenset({"attention", "mlp"})
 CAPPED = frozenset({"scores", "logits"})
 DROPPED = frozenset({"words", "shares", "output"})  # of the embedding, of attention, of each block
-DENSE = "dense"
-KINDS = {DENSE: "in a model with experts, a layer without"}
+DENSE, STRAIGHT = "dense", "straight"
+KINDS = {
+    DENSE: "in a model with experts, a layer without",
+    STRAIGHT: "queries and keys are not turned: they know no positions",
+}
 Kind = frozenset[str]  # of `KINDS`: how a layer differs from most
 USUAL: Kind = frozenset()
 
@@ -89,6 +93,8 @@ class Transformer:
     angles: bool = True  # where none are learned, queries and keys are turned by their position
     distances: bool = False  # scores fall with the distance of the key (ALiBi)
     windows: tuple[Number, ...] = ()  # of the layers in turn: latest tokens that one sees; 0: all
+    chunked: bool = False  # windows are chunks of a sample: a token sees those of its own
+    tempered: bool = False  # queries that are not turned are scaled by their position
     capped: frozenset[str] = frozenset()  # of `CAPPED`: by tanh
     sinks: bool = False  # a learned score of each head, which takes a share beside those of keys
     clamped: bool = False  # what the gate is multiplied by, is brought between two bounds
@@ -97,6 +103,7 @@ class Transformer:
     experts: Number = 0  # 0: one MLP for all tokens
     chosen: Number = 0  # experts that a token is sent to
     odds: str = "softmax"  # or "sigmoid": of a token's choices, by which it weighs what they give
+    weighed_first: bool = False  # or what they read
     shared: Number = 0  # features inside the MLP that all tokens pass, beside experts; 0: none
     dense: Number = 0  # features inside the MLP of a dense layer
     kinds: tuple[Kind, ...] = ()  # of the layers in turn
@@ -274,8 +281,17 @@ def _beside_sinks(part: Builder, total: Value, context: Value) -> Value:
 
 def _from_tokens(part: Builder, model: Transformer, y: Value) -> tuple[Value, Value, Value]:
     """Queries, keys and values, each from what attention reads."""
-    q = _turned(part, model, _projected(part, model, y, "query", "g", "r", "d"))
-    k = _turned(part, model, _projected(part, model, y, "key", "g", "d"))
+
+    def placed(x: Value) -> Value:
+        if not model.turned or "turned" not in model.norms:
+            return _turned(part, model, x)
+        x = _turned(part, model, x)
+        return part.normalise(model.norm, x.indices[-1], x, replace(x, name=f"{x.name}_unit"))
+
+    q = placed(_projected(part, model, y, "query", "g", "r", "d"))
+    k = placed(_projected(part, model, y, "key", "g", "d"))
+    if model.tempered and not model.turned:
+        q = part.contract(q, _constant("temperatures", "s"), replace(q, name="query_tempered"))
     return q, k, _projected(part, model, y, "value", "g", "d")
 
 
@@ -353,9 +369,12 @@ def _experts(part: Builder, model: Transformer, y: Value) -> Value:
     to_slots, to_tokens = (("b", "c"), ("s", "c")), (("c", "b"), ("c", "s"))
     weights = part.rename(shares, Value("slot_odds", ("e", "c"), width=FULL), *to_slots)
     sent = part.rename(y, Value("sent", ("e", "c", "h")), *to_slots)
-    out = _mlp(part, model, sent, "f", "e")
-    weighed = part.contract(weights, out, Value("weighed", ("e", "c", "h")))
-    returned = part.rename(weighed, Value("returned", ("b", "s", "h")), *to_tokens)
+    weighed = Value("weighed", ("e", "c", "h"))
+    if model.weighed_first:
+        out = _mlp(part, model, part.contract(weights, sent, weighed), "f", "e")
+    else:
+        out = part.contract(weights, _mlp(part, model, sent, "f", "e"), weighed)
+    returned = part.rename(out, Value("returned", ("b", "s", "h")), *to_tokens)
     if not model.shared:
         return returned
     return part.add(returned, _mlp(part, model, y, "t", of="shared_"), Value("mixed", y.indices))
@@ -366,6 +385,7 @@ def layer(model: Transformer, kind: Kind = USUAL) -> Part:
 
     Weights of a layer that differs from most have its kind in their names.
     """
+    model = replace(model, angles=model.angles and STRAIGHT not in kind)
     x = _stream("layer_in")
     part = Builder(layer_name(kind), x, "".join(f"{each}_" for each in sorted(kind)))
 

@@ -14,7 +14,7 @@ from psem_model.reading.configurations import read
 from psem_model.reading.families import FAMILIES
 from psem_model.text.errors import BadInput
 from spec.costs.model_costs import parameters
-from spec.models.transformer import DENSE, DROPPED, USUAL, USUAL_NORMS
+from spec.models.transformer import DENSE, DROPPED, STRAIGHT, USUAL, USUAL_NORMS
 
 DENSE_LAYER = frozenset({DENSE})
 CONFIGURATIONS = Path(__file__).parents[2] / "examples" / "configurations"
@@ -58,6 +58,8 @@ COUNTED = {
     "gpt-oss-120b": 116_829_156_672,
     "gpt-oss-20b": 20_914_757_184,
     "gpt-neox-20b": 20_554_567_680,
+    "llama-4-maverick": 400_711_848_960,
+    "llama-4-scout": 107_769_861_120,
     "llama-3.2-1b": 1_235_814_400,
     "llama-3.2-3b": 3_212_749_824,
     "mistral-small-24b-base-2501": 23_572_403_200,
@@ -228,6 +230,17 @@ def test_the_first_layers_of_deepseek_are_dense_as_many_as_it_says(shape):
     assert (every.kinds, every.experts, every.feed_forward) == ((), 0, 18432)
 
 
+def test_every_second_layer_of_maverick_has_experts_and_every_fourth_knows_no_positions(shape):
+    dense, straight = DENSE_LAYER, frozenset({STRAIGHT})
+    found = shape("llama-4-maverick")
+    assert found.kinds == (dense, USUAL, dense, straight) * 12
+    assert found.windows == (8192, 8192, 8192, 0) * 12 and "turned" not in found.norms
+    assert shape("llama-4-scout").kinds == (USUAL, USUAL, USUAL, straight) * 12
+    assert shape("llama-4-scout", no_rope_layers=...) == shape("llama-4-scout", no_rope_layers=[])
+    assert shape("llama-4-scout", moe_layers=[*range(48)]) == shape("llama-4-scout")
+    assert shape("llama-4-scout", moe_layers=[]).experts == 0
+
+
 def test_what_a_model_has_besides_is_told_and_not_counted(shape):
     alone = shape("deepseek-v3", num_nextn_predict_layers=0)
     assert alone == replace(shape("deepseek-v3"), left_out="")
@@ -315,7 +328,12 @@ REFUSED = [
     ("gpt-oss-20b", {"hidden_act": "gelu"}, "hidden_act", 'expected "silu"'),
     ("gpt-oss-20b", {"experts_per_token": 2}, "experts_per_token", "expected 4"),
     ("gpt-oss-20b", {"quantization_config": 4}, 'quant_method is "mxfp4"'),
-    ("llama-2-7b", {"model_type": "llama4_text"}, "layers that differ", "not modelled"),
+    ("llama-2-7b", {"model_type": "llama4"}, "encoder of images", "llama4_text"),
+    ("llama-4-scout", {"no_rope_layers": [1, 0]}, "no_rope_layers", "a list of 48 of 0 and 1"),
+    ("llama-4-scout", {"moe_layers": [48]}, "moe_layers", "below 48"),
+    ("llama-4-scout", {"layer_types": ["full_attention"] * 48}, "layer_types", "chunked_attention"),
+    ("llama-4-scout", {"num_hidden_layers": 10**5}, "at most 10,000 layers"),
+    ("llama-4-scout", {"attn_temperature_tuning": "yes"}, "attn_temperature_tuning", "true or false"),
     ("llama-2-7b", {"model_type": "gemma3"}, "encoder of images", "gemma3_text"),
     ("qwen3-30b-a3b", {"mlp_only_layers": [0]}, "mlp_only_layers", "given [0]"),
     ("qwen3-30b-a3b", {"decoder_sparse_step": 2}, "decoder_sparse_step", "expected 1"),

@@ -30,7 +30,9 @@ from spec.models.transformer import (
     DENSE,
     DROPPED,
     NORMS,
+    STRAIGHT,
     USUAL,
+    USUAL_NORMS,
     Latent,
     Transformer,
     layer,
@@ -41,6 +43,7 @@ from spec.plans.model_strategies import MODEL_AXES
 from tests.support.transformers import Plan, replicated
 
 PLAIN = Transformer(1, 4, 2, 1, 4, 4, 7)
+ALL_STRAIGHT = (frozenset({STRAIGHT}),)
 DENSE_FIRST = (frozenset({DENSE}), USUAL)
 VARIANTS = [
     PLAIN,
@@ -54,6 +57,8 @@ VARIANTS = [
     replace(PLAIN, kv_heads=2, latent=Latent(3, 5, 1, 3), norm="rms_norm", biases=frozenset()),
     replace(PLAIN, layers=2, experts=3, chosen=2, odds="sigmoid", shared=2, dense=5, kinds=DENSE_FIRST),
     replace(PLAIN, gated=True, clamped=True, function="clamped_silu", sinks=True),
+    replace(PLAIN, norms=USUAL_NORMS | {"turned"}, tempered=True, windows=(2,), chunked=True),
+    replace(PLAIN, experts=3, chosen=2, weighed_first=True, tempered=True, kinds=ALL_STRAIGHT),
     replace(PLAIN, experts=3, chosen=1, biases=frozenset({"router", "mlp"})),
     replace(PLAIN, latent=Latent(2, 0, 3, 1), experts=3, chosen=1, shared=2, gated=True),
 ]

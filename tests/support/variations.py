@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.models.transformer import CAPPED, DENSE, DROPPED, NORMS, USUAL, USUAL_NORMS, Latent
+from spec.models.transformer import CAPPED, DROPPED, KINDS, NORMS, USUAL_NORMS, Latent
 
 SMALL = st.integers(1, 3)
 DROPOUTS = st.just(DROPPED) | st.frozensets(st.sampled_from(sorted(DROPPED)))
@@ -19,6 +19,8 @@ VARIATIONS = st.fixed_dictionaries(
         "capped": st.frozensets(st.sampled_from(sorted(CAPPED))),
         "dropout": DROPOUTS,
         "sinks": st.booleans(),
+        "chunked": st.booleans(),
+        "tempered": st.booleans(),
         "clamped": st.booleans(),
         "latent": st.builds(Latent, SMALL, st.integers(0, 3), SMALL, SMALL),
     },
@@ -30,11 +32,12 @@ def experts(draw, most, chosen, tensor=1):
     """So many experts, or none; beside them an MLP that all tokens share, and layers without any."""
     if not most:
         return {}
-    kinds = st.lists(st.sampled_from([USUAL, frozenset({DENSE})]), max_size=3).map(tuple)
+    kinds = st.lists(st.frozensets(st.sampled_from(sorted(KINDS))), max_size=3).map(tuple)
     return {
         "experts": most,
         "chosen": chosen,
         "odds": draw(st.sampled_from(["softmax", "sigmoid"])),
+        "weighed_first": draw(st.booleans()),
         "shared": tensor * draw(st.integers(0, 2)),
         "dense": tensor * draw(st.integers(1, 2)),
         "kinds": draw(kinds),
