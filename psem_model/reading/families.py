@@ -291,7 +291,13 @@ FAMILIES = {
         biases=OF_ATTENTION,
         windows=Windows(4096, switched=True),
         experts="moe_intermediate_size",
-        only={"decoder_sparse_step": 1, "mlp_only_layers": []},
+        only={
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+            "qkv_bias": False,
+            "use_qk_norm": True,
+            "shared_expert_intermediate_size": 0,
+        },
         harmless=frozenset({"intermediate_size", "max_window_layers"}),
     ),
     "gemma": Family(
@@ -338,7 +344,7 @@ FAMILIES = {
         has=LLAMA,
         dropout={"attention_dropout": (0.0, SHARES), "resid_pdrop": (0.0, RESULTS)},
         windows=Windows(),
-        only={"attention_bias": False},
+        only=NO_BIASES | {"lm_head_bias": False, "full_attn_mod": 1, "interpolate_factor": 1},
         harmless=frozenset({"auto_map", "embd_pdrop", "original_max_position_embeddings"}),
     ),
     "olmo2": Family(
@@ -429,6 +435,7 @@ FAMILIES = {
             "apply_residual_connection_post_layernorm": False,
             "attention_dropout": 0.0,
             "hidden_dropout": 0.0,
+            "ff_factor": 4,
         },
         more=_falcon,
         harmless=frozenset({"auto_map"}),

@@ -228,7 +228,7 @@ class _Work:
         """How an operation's operands must lie along an axis; as they are, if that will do."""
         brought = dict(axis.brought).get(operation.makes.name)
         if brought:
-            return tuple(along(brought) for _ in reads)
+            return tuple(along(brought) if brought in v.indices else WHOLE for v in reads)
         if operation.does is Does.ADD:
             return (has[0], has[0])
         if operation.does is Does.NORMALISE and has[0] == along(operation.over) and not axis.in_time:
@@ -419,10 +419,11 @@ class _Work:
         """A value of forward, in backward: kept, or made again from what is kept."""
         if is_in_turns(self.lies[value], self.turns):
             return self.made_in_turn(value)
-        if value.role is Role.WEIGHT or self.again in (ALL, FROM_SLICES) or value in self.back:
+        if value in self.part.weights or self.again in (ALL, FROM_SLICES) or value in self.back:
             return value
         line = self.made_by.get(value)
-        if isinstance(line, Move) and line.collective == "all_gather" and not self.holds(line):
+        gathered = isinstance(line, Move) and line.collective == "all_gather" and not self.holds(line)
+        if isinstance(line, Move) and (gathered or value.role is Role.WEIGHT):
             self.restored(line.value)
             self.backward.append(line)
             self.back.add(value)

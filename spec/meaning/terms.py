@@ -143,7 +143,7 @@ def _executed(program: Program, terms: Terms) -> tuple[list[tuple[Line, int]], d
     run(program.forward)
     found = {"gives": of(program.gives)}
     kept = {*program.kept}
-    known = {v: n for v, n in known.items() if v in kept or v.role is Role.WEIGHT}
+    known = {v: n for v, n in known.items() if v in kept or v in program.part.weights}
     known[program.seed] = terms.number(SEED)
     run(program.backward)
     found |= {_of(weight): of(gradient) for weight, gradient in program.gradients.items()}

@@ -13,7 +13,7 @@ KEYS = "u"  # the index that goes round a ring
 SAMPLES, POSITIONS = "b", "s"  # indices that the stream is cut along
 
 TENSOR = (HEADS, *INNER, WORDS)
-ATTENTION_BY_HEADS = (("scores", HEADS),)
+ATTENTION_BY_HEADS = (("scores", HEADS), ("sinks", HEADS))
 
 MODEL_AXES: dict[str, Axis] = {
     "dp": Axis("batch", stream=SAMPLES),
