@@ -55,7 +55,7 @@ def tiny(tmp_path):
 
 @pytest.mark.parametrize(
     ("plan", "profile"),
-    [*((plan, "common") for plan in PLANS), ("zero1 * tp+sp * ep", "textbook"), ("cp", "textbook")],
+    [*((plan, "common") for plan in PLANS), ("zero1 * tp+sp * ep", "textbook"), ("cp", "eager")],
 )
 @pytest.mark.parametrize("name", TINY)
 def test_a_small_model_of_the_family_trains_as_one_device_and_takes_what_is_predicted(
