@@ -49,6 +49,7 @@ from spec.language.programs import (
     result,
 )
 from spec.meaning.terms import Terms, computed, differentiated, given_to
+from spec.models.parts import layer, parts
 from spec.models.transformer import (
     CAPPED,
     DENSE,
@@ -58,8 +59,6 @@ from spec.models.transformer import (
     USUAL_NORMS,
     Latent,
     Transformer,
-    layer,
-    parts,
 )
 from spec.models.values import LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 from spec.plans.model_strategies import MODEL_AXES

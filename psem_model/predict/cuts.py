@@ -19,8 +19,9 @@ from spec.derivation.steps import Step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
 from spec.language.programs import check_program
+from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile
-from spec.models.transformer import Transformer, parts
+from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import Product

@@ -27,18 +27,17 @@ from spec.language.programs import Axis
 from spec.language.schedule import SCALARS, Schedule
 from spec.language.schedule import Kind as Does
 from spec.models.opaque import Opaque
+from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile, realised
 from spec.models.states import MIXED_ADAM, BytePolicy, State
-from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, is_layer, parts
+from spec.models.transformer import Model, Transformer, is_layer
 from spec.models.values import Part
-from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number, ceil_div, quotient
-from spec.pipelines import checkpoints
+from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number, quotient
 from spec.pipelines.pipeline import Order, Pipeline, fullest, in_flight
 from spec.pipelines.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.plans.compose import Product
 from spec.plans.model_strategies import SAMPLES, WORDS
 
-PARTS = (EMBEDDING, LAYER, HEAD)  # of a transformer
 MOST_CHUNKS = 100_000
 
 
@@ -138,12 +137,12 @@ class Plan:
 
     @property
     def layers(self) -> dict[str, PartCosts]:
-        """Of a layer of each kind."""
+        """Of a layer of each kind; what they hand on is alike."""
         return {name: costs for name, costs in self.costs.items() if is_layer(name)}
 
     @property
     def layer(self) -> PartCosts:
-        """Of one that hands on what all do."""
+        """Of one of them."""
         return next(iter(self.layers.values()))
 
     @property
@@ -153,17 +152,9 @@ class Plan:
         return devices * quotient(self.indices.get(WORDS, 0), devices)
 
     def checkpoints(self, layers: int) -> tuple[int, int, Number] | None:
-        """How many of so many layers best keep their input, all else made again, segment by segment.
-
-        And the layers of a segment, and the bytes kept of a micro-batch. None where that keeps no
-        less, where layers differ, or where something is made again, or kept on the host, anyway.
-        """
-        if self.opaque or self.again != NOTHING or self.offload or len(self.layers) > 1:
-            return None
-        ((size_in, size_mid),) = ((of.made_again, of.activations) for of in self.layers.values())
-        count = checkpoints.best(layers, size_in, size_mid)
-        least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
-        return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
+        """As of one layer; None if they differ, are made again anyway, or are kept on the host."""
+        alike = len(self.layers) == 1 and self.again == NOTHING and not self.offload
+        return self.layer.checkpoints(layers) if alike else None
 
     @cached_property
     def parameters(self) -> dict[str, Number]:

@@ -13,13 +13,15 @@ from spec.derivation.steps import derive_step
 from spec.devices.layouts import WHOLE
 from spec.language.programs import Line, Move, Program
 from spec.language.turns import is_of_turns
-from spec.models.transformer import INDICES, LAYER, parts
+from spec.models.parts import parts
+from spec.models.transformer import EMBEDDING, HEAD, INDICES, LAYER
 from spec.models.values import Role, Value
 
 LOOP = (
     "| once in each turn of a ring: along turns a value lies as along an axis",
     "~ of a softmax of each turn's keys alone: right once merged",
 )
+PARTS = (EMBEDDING, LAYER, HEAD)
 NOT_HELD = "--hold: given where backward gathers nothing again; expected it with tp+sp"
 
 

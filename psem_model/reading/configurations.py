@@ -11,7 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from psem_model.reading.families import FAMILIES, OTHERS, Family, Windows
+from psem_model.reading.families import FAMILIES, OTHERS
+from psem_model.reading.family import Family, Windows
 from psem_model.reading.fields import MOST_LISTED, Fields
 from psem_model.reading.harmless import HARMLESS, PLAIN, TYPES
 from psem_model.text.errors import BadInput, nearest, quoted

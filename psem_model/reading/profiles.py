@@ -14,9 +14,10 @@ from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput, choose, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
+from spec.models.parts import parts
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Units
 from spec.models.states import POLICIES
-from spec.models.transformer import CAPPED, DROPPED, Latent, parts
+from spec.models.transformer import CAPPED, DROPPED, Latent
 from spec.models.values import Role
 
 FORM = "a profile in TOML"

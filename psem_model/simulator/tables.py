@@ -153,7 +153,7 @@ class Tables:
         return self._last[2]
 
     def constant(self, name: str, indices: tuple[str, ...], layer: int, moment: Moment) -> Array:
-        """A constant of `spec.models.transformer`, whole. Raises ValueError for an unknown name."""
+        """A constant of `spec.models.parts`, whole. Raises ValueError for an unknown name."""
         shape = self.shape(indices)
         if name.endswith("_mask"):
             return self.mask(name, indices, layer, moment)

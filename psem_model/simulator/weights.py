@@ -71,7 +71,7 @@ def prefix(kind: Kind) -> str:
 
 
 def shapes(model: Transformer) -> dict[Key, str]:
-    """The indices of each weight, named as in `spec.models.transformer`."""
+    """The indices of each weight, named as in `spec.models.parts`."""
     found = {
         (layer, name): at
         for layer in range(model.layers)

@@ -9,7 +9,8 @@ from spec.devices.collectives import COLLECTIVES, RING
 from spec.devices.layouts import WHOLE, Layout, Lies
 from spec.devices.mesh import Mesh
 from spec.language.programs import Move, Program
-from spec.models.transformer import Model, is_layer, parts
+from spec.models.parts import parts
+from spec.models.transformer import Model, is_layer
 from spec.models.values import Value
 from spec.numbers.arithmetic import Number, quotient
 

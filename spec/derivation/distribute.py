@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from spec.devices.layouts import PARTIAL, WHOLE, Layout, LayoutError, Lie, Lies, along, contract
+from spec.derivation.needs import needs_of
+from spec.devices.layouts import PARTIAL, WHOLE, Layout, LayoutError, Lie, Lies, along
 from spec.language.programs import Axis, Line, Move, Program, move_of, of_cotangent, result, with_turns
 from spec.language.turns import arranged, is_in_turns
 from spec.models.profiles import NORM_FUNCTIONS
@@ -165,7 +166,7 @@ class _Work:
         needed: list[Lies] = [{} for _ in reads]
         made: Lies = {}
         for axis in self.every_axis:
-            lies = self.needed(operation, reads, self.round(reads, needed, axis), axis)
+            lies = needs_of(operation, reads, self.round(reads, needed, axis), axis, self.part)
             for needs, lie in zip(needed, lies, strict=True):
                 needs[axis.name] = lie
             made[axis.name] = result(operation, axis, *lies)
@@ -221,57 +222,6 @@ class _Work:
         named = formed(value, where) if where else value
         self.lies[named] = lies
         return named
-
-    def needed(
-        self, operation: Operation, reads: list[Value], has: list[Lie], axis: Axis
-    ) -> tuple[Lie, ...]:
-        """How an operation's operands must lie along an axis; as they are, if that will do."""
-        brought = dict(axis.brought).get(operation.makes.name)
-        if brought:
-            return tuple(along(brought) if brought in v.indices else WHOLE for v in reads)
-        if operation.does is Does.ADD:
-            return (has[0], has[0])
-        if operation.does is Does.NORMALISE and has[0] == along(operation.over) and not axis.in_time:
-            return (WHOLE,)
-        if operation.does is Does.RENAME and self.is_lost(operation, has[0]):
-            return (self.home(reads[0], axis),)
-        if operation.does is not Does.CONTRACT:
-            return tuple(has)
-        for left, right in self.options(reads, has, axis):
-            try:
-                contract(operation.contraction, left.plain, right.plain)
-                return left, right
-            except LayoutError:
-                continue
-        raise LayoutError(f"{operation}: no way to lie along {axis.name}")
-
-    @staticmethod
-    def is_lost(rename: Operation, lie: Lie) -> bool:
-        """Whether what is cut is an index that a rename sums over."""
-        return lie.index not in ("", *rename.makes.indices, *(old for old, _ in rename.renamed))
-
-    def options(self, reads: list[Value], has: list[Lie], axis: Axis) -> Iterable[tuple[Lie, Lie]]:
-        """Ways for two operands to lie, the cheapest first.
-
-        A weight stays; a constant lies as it must; of two activations the second is brought.
-        """
-        (left, right), (first, second) = reads, has
-        shared = {*left.indices} & {*right.indices}
-
-        def choices(value: Value, own: Lie, other: Lie) -> list[Lie]:
-            like = [other.plain] if other.index in value.indices else []
-            home = [self.home(value, axis)]
-            if value.role is not Role.CONSTANT:
-                return [own, *like, *home, WHOLE]
-            # what it alone has of an index is cut as weights are
-            alone = (along(i) for i in value.indices if i in axis.weights and i not in shared)
-            return [*alone, *home, *like, WHOLE]
-
-        if left.role is Role.CONSTANT or right.role is Role.WEIGHT:
-            return [(choice, second) for choice in choices(left, first, second)]
-        if right.role is Role.CONSTANT:
-            return [(first, choice) for choice in choices(right, second, first)]
-        return [(first, choice) for choice in choices(right, second, first)]
 
     # ----------------------------------------------------------------------- backward
     def go_backward(self) -> None:

@@ -16,7 +16,8 @@ from typing import Any
 
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
 from spec.models.opaque import MODEL
-from spec.models.transformer import EMBEDDING, HEAD, Model, is_layer, parts
+from spec.models.parts import parts
+from spec.models.transformer import EMBEDDING, HEAD, Model, is_layer
 from spec.models.values import Part, Value
 from spec.numbers.arithmetic import Number, ceil_div
 

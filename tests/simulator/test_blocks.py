@@ -24,6 +24,7 @@ from psem_model.simulator.weights import shapes
 from spec.derivation.distribute import distribute
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.programs import Axis, Move, check_program
+from spec.models.parts import layer, parts
 from spec.models.states import MIXED_ADAM
 from spec.models.transformer import (
     CAPPED,
@@ -35,8 +36,6 @@ from spec.models.transformer import (
     USUAL_NORMS,
     Latent,
     Transformer,
-    layer,
-    parts,
 )
 from spec.models.values import Role, Value
 from spec.plans.model_strategies import MODEL_AXES

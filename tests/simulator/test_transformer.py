@@ -14,7 +14,8 @@ from psem_model.simulator.functions import Real, Residues
 from spec.costs.model_costs import elements, elements_moved, fullest_moment, kept_bytes, weights
 from spec.devices.layouts import LayoutError
 from spec.language.programs import Axis, Move, check_program
-from spec.models.transformer import WORDS, Transformer, is_layer, layer_name
+from spec.models.parts import WORDS
+from spec.models.transformer import Transformer, is_layer, layer_name
 from spec.pipelines import pipeline, stages
 from spec.pipelines.pipeline import Half, Order, Pipeline
 from spec.plans.model_strategies import MODEL_AXES

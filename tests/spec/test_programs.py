@@ -15,7 +15,8 @@ from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distrib
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.programs import Move, check_program
 from spec.meaning.terms import Terms, computed
-from spec.models.transformer import Transformer, layer, parts
+from spec.models.parts import layer, parts
+from spec.models.transformer import Transformer
 from spec.models.values import Builder, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import broken_copy, copied, notices

@@ -7,7 +7,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError
-from spec.models.transformer import DROPPED, EMBEDDING, HEAD, LAYER, WORDS, Transformer
+from spec.models.parts import WORDS
+from spec.models.transformer import DROPPED, EMBEDDING, HEAD, LAYER, Transformer
 from spec.pipelines import pipeline
 from spec.pipelines.pipeline import Half, Order, Pipeline, order, timeline
 from spec.pipelines.stages import (

@@ -14,8 +14,9 @@ from psem_model.simulator.placing import Placing
 from spec.derivation.derive import derive
 from spec.derivation.distribute import distribute
 from spec.meaning.match import first_difference
+from spec.models.parts import parts
 from spec.models.states import MIXED_ADAM
-from spec.models.transformer import USUAL_NORMS, Transformer, parts
+from spec.models.transformer import USUAL_NORMS, Transformer
 from spec.pipelines.stages import pieces, to_sum
 from spec.plans.compose import Product
 from spec.plans.model_strategies import MODEL_AXES
