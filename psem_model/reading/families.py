@@ -23,7 +23,7 @@ from psem_model.reading.family import (
     Windows,
 )
 from psem_model.reading.fields import Fields
-from spec.models.transformer import DENSE, STRAIGHT, USUAL, USUAL_NORMS, Kind, Latent
+from spec.models.transformer import DENSE, STRAIGHT, USUAL, USUAL_NORMS, Latent, LayerKind
 
 OF_ATTENTION: dict[str, tuple[bool, Places]] = {"attention_bias": (False, ATTENTION)}
 LLAMA: dict[str, Any] = {"gated": True, "norm": "rms_norm"}
@@ -88,7 +88,7 @@ def _neox(fields: Fields) -> Has:
     return {"parallel": fields.flag("use_parallel_residual", True)}
 
 
-def _of_kinds(layers: int, dense: int, kind: Callable[[int], Kind]) -> Has:
+def _of_kinds(layers: int, dense: int, kind: Callable[[int], LayerKind]) -> Has:
     """Layers of some kinds, by their numbers; those without experts have an MLP of `dense` features."""
     kinds = tuple(map(kind, range(layers)))
     has: dict[str, Any] = {}
@@ -120,7 +120,7 @@ def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
         more = fields.count("num_nextn_predict_layers", 0)
         without = fields.count("first_k_dense_replace", first)
 
-        def kind(layer: int) -> Kind:
+        def kind(layer: int) -> LayerKind:
             return frozenset({DENSE}) if layer < without else USUAL
 
         fields.stored("fp8")
@@ -157,7 +157,7 @@ def _llama4(fields: Fields) -> Has:
     chunk = fields.size_or("attention_chunk_size", lambda: 0)
     norms = {"turned"} if fields.flag("use_qk_norm", True) else set()
 
-    def kind(layer: int) -> Kind:
+    def kind(layer: int) -> LayerKind:
         differs = {DENSE: layer not in with_experts, STRAIGHT: not turned[layer]}
         return frozenset(name for name, does in differs.items() if does)
 

@@ -15,7 +15,7 @@ from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.tables import OUTSIDE, Moment, Tables
 from psem_model.simulator.tape import Node, Tape
 from psem_model.simulator.weights import Key, prefix, shapes
-from spec.models.transformer import DENSE, STRAIGHT, Kind
+from spec.models.transformer import DENSE, STRAIGHT, LayerKind
 
 
 class SingleDevice:
@@ -74,7 +74,7 @@ class _Forward:
         self.layer = OUTSIDE
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> LayerKind:
         """How the layer differs from most."""
         return frozenset() if self.layer == OUTSIDE else self.model.kind(self.layer)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psem_model.simulator.tables import OUTSIDE
-from spec.models.transformer import DENSE, Kind, Transformer
+from spec.models.transformer import DENSE, LayerKind, Transformer
 
 Key = tuple[int, str]  # a weight: its layer, or OUTSIDE, and its name
 
@@ -49,7 +49,7 @@ def _of_mlp(model: Transformer, inside: str, expert: str = "", of: str = "") -> 
     return found
 
 
-def _of_layer(model: Transformer, kind: Kind) -> dict[str, str]:
+def _of_layer(model: Transformer, kind: LayerKind) -> dict[str, str]:
     found = _of_attention(model)
     for name in ("attention", "attention_out", "mlp", "mlp_out"):
         found |= _norm(model, name) if name in model.norms else {}
@@ -65,7 +65,7 @@ def _of_layer(model: Transformer, kind: Kind) -> dict[str, str]:
     return {prefix(kind) + name: at for name, at in found.items()}
 
 
-def prefix(kind: Kind) -> str:
+def prefix(kind: LayerKind) -> str:
     """What the names of weights of a layer that differs from most begin with."""
     return "".join(f"{each}_" for each in sorted(kind))
 

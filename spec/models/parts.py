@@ -11,7 +11,7 @@ from spec.models.transformer import (
     HEAD,
     STRAIGHT,
     USUAL,
-    Kind,
+    LayerKind,
     Model,
     Transformer,
     layer_name,
@@ -223,7 +223,7 @@ def _experts(part: Builder, model: Transformer, y: Value) -> Value:
     return part.add(returned, _mlp(part, model, y, "t", of="shared_"), Value("mixed", y.indices))
 
 
-def layer(model: Transformer, kind: Kind = USUAL) -> Part:
+def layer(model: Transformer, kind: LayerKind = USUAL) -> Part:
     """Attention and MLP, on what comes in or on what attention makes of it; each is added to that.
 
     Weights of a layer that differs from most have its kind in their names.

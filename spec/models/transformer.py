@@ -51,8 +51,8 @@ KINDS = {
     DENSE: "in a model with experts, a layer without",
     STRAIGHT: "queries and keys are not turned: they know no positions",
 }
-Kind = frozenset[str]  # of `KINDS`: how a layer differs from most
-USUAL: Kind = frozenset()
+LayerKind = frozenset[str]  # of `KINDS`: how a layer differs from most
+USUAL: LayerKind = frozenset()
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ class Transformer:
     weighed_first: bool = False  # or what they read
     shared: Number = 0  # features inside the MLP that all tokens pass, beside experts; 0: none
     dense: Number = 0  # features inside the MLP of a dense layer
-    kinds: tuple[Kind, ...] = ()  # of the layers in turn
+    kinds: tuple[LayerKind, ...] = ()  # of the layers in turn
     latent: Latent | None = None
     left_out: str = ""  # what the published model has besides
 
@@ -121,7 +121,7 @@ class Transformer:
         """
         return self.windows[layer % len(self.windows)] if self.windows else 0
 
-    def kind(self, layer: int) -> Kind:
+    def kind(self, layer: int) -> LayerKind:
         """How a layer differs from most."""
         return self.kinds[layer % len(self.kinds)] if self.kinds else USUAL
 
@@ -165,7 +165,7 @@ class Transformer:
         }
 
 
-def layer_name(kind: Kind) -> str:
+def layer_name(kind: LayerKind) -> str:
     """The name of the part of a layer."""
     return "_".join((*sorted(kind), LAYER))
 
