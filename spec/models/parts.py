@@ -96,9 +96,8 @@ def _of_keys(part: Builder, name: str, x: Value) -> Value:
 
 
 def _attention(part: Builder, model: Transformer, y: Value) -> Value:
-    q, k, v = (_latent if model.latent else _from_tokens)(part, model, y)
-    keys, values = _of_keys(part, "keys", k), _of_keys(part, "values", v)
-    pairs, of_value = ("b", "g", "r", "s", "u"), v.indices[-1]
+    q, keys, values = (_latent if model.latent else _from_tokens)(part, model, y)
+    pairs, of_value = ("b", "g", "r", "s", "u"), values.indices[-1]
     scores = _capped(part, model, part.contract(q, keys, Value("scores", pairs)))
     seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
     total = Value("log_total", pairs[:-1], width=FULL)
@@ -135,7 +134,8 @@ def _from_tokens(part: Builder, model: Transformer, y: Value) -> tuple[Value, Va
     k = placed(_projected(part, model, y, "key", "g", "d"))
     if model.tempered and not model.turned:
         q = part.contract(q, _constant("temperatures", "s"), replace(q, name="query_tempered"))
-    return q, k, _projected(part, model, y, "value", "g", "d")
+    keys = _of_keys(part, "keys", k)
+    return q, keys, _of_keys(part, "values", _projected(part, model, y, "value", "g", "d"))
 
 
 def _latent(part: Builder, model: Transformer, y: Value) -> tuple[Value, Value, Value]:
@@ -162,8 +162,9 @@ def _latent(part: Builder, model: Transformer, y: Value) -> tuple[Value, Value, 
     straight = made(x, "query_straight", "g", "r", "n")
     q = joined("query", straight, _turned(part, model, made(x, "query", "g", "r", "d")))
     x = few("key_latent", "l")
-    straight, v = made(x, "key_straight", "g", "n"), made(x, "value", "g", "y")
-    return q, joined("key", straight, _turned(part, model, made(y, "key", "d")), "g"), v
+    straight, turned = made(x, "key_straight", "g", "n"), _turned(part, model, made(y, "key", "d"))
+    keys = _of_keys(part, "keys", joined("key", straight, turned, "g"))
+    return q, keys, _of_keys(part, "values", made(x, "value", "g", "y"))
 
 
 def _capped(part: Builder, model: Transformer, x: Value) -> Value:
