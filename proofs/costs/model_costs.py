@@ -20,7 +20,8 @@ from spec.costs.model_costs import elements_moved, kept_bytes, weights
 from spec.derivation.distribute import ALL, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE
 from spec.language.programs import Line, Move, Program
-from spec.models.transformer import Transformer, embedding, head, layer
+from spec.models.parts import embedding, head, layer
+from spec.models.transformer import Transformer
 from spec.models.values import Part
 from spec.plans.model_strategies import EXPERTS, MODEL_AXES
 

@@ -49,7 +49,17 @@ from spec.language.programs import (
     result,
 )
 from spec.meaning.terms import Terms, computed, differentiated, given_to
-from spec.models.transformer import CAPPED, DROPPED, USUAL_NORMS, Transformer, layer, parts
+from spec.models.parts import layer, parts
+from spec.models.transformer import (
+    CAPPED,
+    DENSE,
+    DROPPED,
+    STRAIGHT,
+    USUAL,
+    USUAL_NORMS,
+    Latent,
+    Transformer,
+)
 from spec.models.values import LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 
@@ -63,7 +73,27 @@ GEMMA_3 = replace(LLAMA, norms=USUAL_NORMS | {"attention_out", "mlp_out", "head"
 BLOOM = replace(GPT, norms=USUAL_NORMS | {"words"}, positions=0, angles=False, distances=True)
 FALCON = replace(GPT, norms=frozenset({"attention"}), parallel=True, positions=0)
 WITH_EXPERTS = tuple(replace(model, experts=4, chosen=2) for model in (GPT, LLAMA))
-MODELS = (GPT, LLAMA, *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON)
+DEEPSEEK = replace(
+    WITH_EXPERTS[1],
+    kv_heads=4,
+    latent=Latent(4, 4, 2, 2),
+    odds="sigmoid",
+    shared=8,
+    dense=8,
+    kinds=(frozenset({DENSE}), USUAL),
+)
+OSS_BIASES = GPT.biases | {"router"}
+GPT_OSS = replace(WITH_EXPERTS[1], biases=OSS_BIASES, sinks=True, clamped=True, windows=(4, 0))
+LLAMA_4 = replace(
+    WITH_EXPERTS[1],
+    norms=USUAL_NORMS | {"turned"},
+    tempered=True,
+    odds="sigmoid",
+    weighed_first=True,
+    shared=8,
+    kinds=(USUAL, frozenset({STRAIGHT})),
+)
+MODELS = (*(GPT, LLAMA), *WITH_EXPERTS, OLMO_2, GEMMA_3, BLOOM, FALCON, DEEPSEEK, GPT_OSS, LLAMA_4)
 PARTS = tuple(dict.fromkeys(part for model in MODELS for part in parts(model)))
 AXES = tuple({replace(axis, held=held): None for axis in MODEL_AXES.values() for held in (False, True)})
 

@@ -16,7 +16,8 @@ from spec.devices.layouts import PARTIAL
 from spec.language.programs import Axis, Move, Program, check_program
 from spec.language.schedule import Rest, Schedule
 from spec.meaning.terms import Terms, computed, differentiated
-from spec.models.transformer import DROPPED, Transformer, parts
+from spec.models.parts import parts
+from spec.models.transformer import DROPPED, Transformer
 from spec.models.values import Does, Part, Value
 from spec.pipelines.stages import OUTSIDE, check_stages, pieces, sends, to_sum
 from spec.plans.compose import OVER_ALL, Product, factor

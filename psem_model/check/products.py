@@ -14,8 +14,9 @@ from spec.derivation.steps import Step, check_step, cut_twice, derive_step
 from spec.devices.layouts import LayoutError
 from spec.language.programs import Move
 from spec.language.schedule import Schedule
+from spec.models.parts import parts
 from spec.models.states import BytePolicy
-from spec.models.transformer import Transformer, parts
+from spec.models.transformer import Transformer
 from spec.models.values import Operation
 from spec.pipelines.stages import check_stages, pieces, sends, to_sum
 from spec.plans.compose import Product

@@ -16,10 +16,9 @@ from psem_model.simulator.distributed import (
 )
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placing import Cut, Placing
-from psem_model.simulator.transformer import Key
+from psem_model.simulator.weights import Key
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
-from spec.language.programs import Program
 from spec.language.schedule import Schedule
 from spec.models.profiles import Padding, Units
 
@@ -103,7 +102,7 @@ def transformer(
     """The devices of a plan, and the single device."""
     return DistributedTransformer(
         plan.transformer,
-        programs(plan),
+        plan.step.programs,
         {axis.name: plan.mesh[axis.name] for axis in plan.axes},
         plan.indices["b"],
         plan.sequence,
@@ -116,12 +115,6 @@ def transformer(
         plan.step.stages or "",
         plan.step.orders,
     )
-
-
-def programs(plan: Plan) -> tuple[Program, Program, Program]:
-    """Of embedding, layer and head."""
-    embedding, layer, head = plan.step.programs
-    return embedding, layer, head
 
 
 def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placing]:

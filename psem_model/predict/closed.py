@@ -16,7 +16,7 @@ from spec.costs.memory import Sizes, transient
 from spec.devices.mesh import Axes
 from spec.language.schedule import Schedule
 from spec.models.states import BytePolicy
-from spec.models.transformer import LAYER
+from spec.models.transformer import Latent
 from spec.numbers.arithmetic import Number
 from spec.pipelines import pipeline
 
@@ -45,6 +45,13 @@ LEGEND = {
     "P": "learned positions",
     "E": "experts",
     "k": "experts that a token is sent to",
+    "f_s": "features inside the MLP that all tokens share",
+    "f_d": "features inside the MLP of layers without experts",
+    "l": "features that keys and values are made from",
+    "l_q": "features that queries are made from",
+    "d_t": "features of a head that are turned",
+    "d_s": "features of a head that are not turned",
+    "d_v": "features of a head's values",
     "m": "micro-steps of a step",
     "v": "chunks of layers in a stage",
     "shard": "per device, of a in units of u: floor(a/u) ceil(u/n) + ceil((a mod u)/n)",
@@ -115,6 +122,11 @@ def axis_symbol(axis: str) -> str:
     return AXIS_SYMBOLS.get(axis, f"N_{axis}")
 
 
+def _latent(latent: Latent) -> Latent:
+    queries = symbol("l_q") if latent.queries else 0
+    return Latent(symbol("l"), queries, symbol("d_s"), symbol("d_v"))
+
+
 def symbolic(plan: Plan) -> Plan:
     """The same plan with symbols for its sizes; what is a multiple of another by design stays one.
 
@@ -122,19 +134,22 @@ def symbolic(plan: Plan) -> Plan:
     """
     model = plan.transformer
     h, a, d = symbol("h"), symbol("a"), symbol("d")
-    whole = model.heads * model.head_dim == model.hidden
+    whole = model.heads * model.head_dim == model.hidden and not model.latent
     shape = replace(
         model,
         layers=symbol("L"),
         hidden=h,
         heads=a,
         kv_heads=a if model.kv_heads == model.heads else symbol("q"),
-        head_dim=h / a if whole else d,
+        head_dim=h / a if whole else symbol("d_t") if model.latent else d,
         feed_forward=4 * h if model.feed_forward == 4 * model.hidden else symbol("f"),
         vocabulary=symbol("V") if model.vocabulary else 0,
         positions=symbol("P") if model.positions else 0,
         experts=symbol("E") if model.experts else 0,
         chosen=symbol("k") if model.chosen else 0,
+        shared=symbol("f_s") if model.shared else 0,
+        dense=symbol("f_d") if model.dense else 0,
+        latent=model.latent and _latent(model.latent),
     )
     # a sum that goes round a ring of one device has no hop to its home
     no_ring = [axis.name for axis in plan.axes if axis.ring and plan.mesh[axis.name] == 1]
@@ -167,7 +182,7 @@ def forms(plan: Plan) -> dict[str, dict[str, Any]]:
             "bubble_of_total": pipeline.bubble_of_span(closed.pipe),
         }
         if plan.pipe.stages > 1:
-            found["pipeline"]["sent"] = closed.costs[LAYER].handed_on
+            found["pipeline"]["sent"] = closed.layer.handed_on
     return found
 
 

@@ -19,11 +19,13 @@ from spec.derivation.steps import Step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
 from spec.language.programs import check_program
+from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile
-from spec.models.transformer import Transformer, parts
+from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import Product
+from spec.plans.model_strategies import EXPERTS, HEADS, INNER
 
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
 RECOMPUTE |= {"selective": PAIRS, "full": ALL}  # as Megatron-LM calls them
@@ -192,6 +194,8 @@ def _pipeline(
 NAMES = {
     "g": "the key-value heads",
     "f": "the features inside the MLP",
+    "i": "the features inside the MLP of layers without experts",
+    "t": "the features inside the MLP that all tokens share",
     "s": "the tokens of a sample",
     "e": "the experts",
 }
@@ -265,7 +269,8 @@ def _require_even_slots(found: Expression, planned: Plan) -> None:
 
 def require_cut(found: Expression, sizes: Mapping[str, int], model: Transformer) -> None:
     """A model's weights and layers are cut evenly; of samples and tokens nothing is known."""
-    weights = {name: size for name, size in model.sizes(1, 1).items() if name in ("g", "f", "e")}
+    of_weights = (HEADS, *INNER, EXPERTS)
+    weights = {name: size for name, size in model.sizes(1, 1).items() if name in of_weights}
     require_even(found, sizes, weights)
     if found.product.pipe:
         require_layers(found, model, sizes[found.product.pipe])

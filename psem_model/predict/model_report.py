@@ -17,7 +17,7 @@ from psem_model.predict.closed import (
 )
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.plan import Plan
-from psem_model.predict.reported import ONE, SAYS, Reported
+from psem_model.predict.reported import SAYS, Reported, one
 from psem_model.reading.steps import names_of
 from psem_model.text.figures import counted, digits, plain, unit_of
 from psem_model.text.report import (
@@ -32,7 +32,6 @@ from psem_model.text.report import (
 )
 from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.devices.layouts import Layout
-from spec.models.transformer import LAYER
 from spec.models.values import Role
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import bubble_of_ideal, bubble_of_span
@@ -67,6 +66,8 @@ class OfModel(Reported):
         along = " x ".join(plan.sample_axes)
         samples += f" on each device along {along}" if along else ""
         yield f"Psi = {plan.psi:,} parameters: {shape}, {counted(model.heads, 'head')}"
+        if model.left_out:
+            yield f"not in it: {model.left_out}"
         yield f"devices: {self.mesh}"
         yield f"a step of {counted(m, 'micro-batch')}{' of' if m == 1 else ', each of'} {samples}"
         on_host = "; what is kept is on the host" if plan.offload else ""
@@ -77,7 +78,8 @@ class OfModel(Reported):
         if narrow:
             some = "" if narrow == {*model.windows} else "in some layers "
             latest = " or ".join(f"{window:,}" for window in sorted(narrow))
-            yield f"{some}a token sees the latest {latest}: a mask, of the scores of all pairs"
+            sees = f"those of its chunk of {latest}" if model.chunked else f"the latest {latest}"
+            yield f"{some}a token sees {sees}: a mask, of the scores of all pairs"
         if plan.padded_words != model.vocabulary:
             yield f"{model.vocabulary:,} words padded to {plan.padded_words:,}, to be cut evenly"
 
@@ -101,7 +103,7 @@ class OfModel(Reported):
                 words = ", ".join(f"{n} {collective}" for collective, n in counts.items())
                 rows.append(Row((SAYS[phase], words, Quantity(sent, ELEMENTS, said[phase]))))
         columns = (Column("what"), Column("by"), Column("size"))
-        return Section(f"{ONE[name]}, on one device, for one micro-batch", columns, tuple(rows))
+        return Section(f"{one(name)}, on one device, for one micro-batch", columns, tuple(rows))
 
     def pipeline(self) -> Section:
         pipe, found = self.plan.pipe, self.written["pipeline"]
@@ -112,7 +114,7 @@ class OfModel(Reported):
         ]
         if "sent" in found:
             form = found["sent"]
-            sent = Quantity(self.plan.costs[LAYER].handed_on, ELEMENTS, form)
+            sent = Quantity(self.plan.layer.handed_on, ELEMENTS, form)
             words = f"{plain(sent.value)} elements, each way, of a micro-batch"
             cells = ("sent at a boundary", words, form)
             rows.append(Row(cells, "sent_per_boundary", told={ITSELF: sent}))
@@ -181,7 +183,7 @@ class OfModel(Reported):
         return {
             "stage": stage.number,
             "transient_of": {"states": self.plan.unit or stage.unit, "computing": stage.computing},
-            "activations_of_layers": Quantity(stage.activations_of(LAYER), BYTES),
+            "activations_of_layers": Quantity(stage.activations_of(*self.plan.layers), BYTES),
         }
 
     def legend(self) -> dict[str, str]:
@@ -228,10 +230,11 @@ def activations_mode(plan: Plan) -> str:
     R and S of what is kept for backward, unless that is only what layers take; with O, on the host. M
     of what is made again, from what is kept.
     """
-    program, found = plan.costs[LAYER].program, []
+    found: list[str] = []
     if plan.again in (NOTHING, PAIRS):
-        names = [axis.name for axis in program.axes]
-        layouts = {program.lies[value][name].layout for value in program.kept for name in names}
+        names = [axis.name for axis in plan.axes]
+        programs = [layer.program for layer in plan.layers.values()]
+        layouts = {p.lies[value][name].layout for p in programs for value in p.kept for name in names}
         is_cut = bool(plan.step.stages) or Layout.SHARDED in layouts
         kept = {Mode.SHARDED: is_cut, Mode.REPLICATED: Layout.REPLICATED in layouts or not is_cut}
         found = [mode.value for mode in Mode if kept.get(mode)]

@@ -21,7 +21,8 @@ from spec.devices.layouts import LayoutError
 from spec.language.programs import Move, Program
 from spec.models.profiles import Padding, rows_of
 from spec.models.values import Value
-from spec.numbers.arithmetic import Number
+from spec.numbers.arithmetic import EXACT, Number, ceil_div
+from spec.pipelines import checkpoints
 
 FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
 PHASES = (FORWARD, BACKWARD, AGAIN)
@@ -80,6 +81,16 @@ class PartCosts:
         except LayoutError:  # of a file's own part
             return self.activations
         return kept_bytes(again, self.indices, self.mesh)
+
+    def checkpoints(self, layers: int) -> tuple[int, int, Number] | None:
+        """How many of so many like it best keep their input, all else made again, segment by segment.
+
+        And the layers of a segment, and the bytes kept of a micro-batch; None where that keeps no less.
+        """
+        size_in, size_mid = self.made_again, self.activations
+        count = checkpoints.best(layers, size_in, size_mid)
+        least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
+        return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
 
     @cached_property
     def kept_elements(self) -> Number:

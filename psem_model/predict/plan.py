@@ -27,18 +27,17 @@ from spec.language.programs import Axis
 from spec.language.schedule import SCALARS, Schedule
 from spec.language.schedule import Kind as Does
 from spec.models.opaque import Opaque
+from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile, realised
 from spec.models.states import MIXED_ADAM, BytePolicy, State
-from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, parts
+from spec.models.transformer import Model, Transformer, is_layer
 from spec.models.values import Part
-from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number, ceil_div, quotient
-from spec.pipelines import checkpoints
+from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number, quotient
 from spec.pipelines.pipeline import Order, Pipeline, fullest, in_flight
 from spec.pipelines.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.plans.compose import Product
 from spec.plans.model_strategies import SAMPLES, WORDS
 
-PARTS = (EMBEDDING, LAYER, HEAD)  # of a transformer
 MOST_CHUNKS = 100_000
 
 
@@ -137,23 +136,25 @@ class Plan:
         return {p.part.name: PartCosts(p, self.indices, self.mesh) for p in programs}
 
     @property
+    def layers(self) -> dict[str, PartCosts]:
+        """Of a layer of each kind; what they hand on is alike."""
+        return {name: costs for name, costs in self.costs.items() if is_layer(name)}
+
+    @property
+    def layer(self) -> PartCosts:
+        """Of one of them."""
+        return next(iter(self.layers.values()))
+
+    @property
     def padded_words(self) -> Number:
         """Words, rounded up to as many on each device."""
         devices = group_size(self.mesh, [axis.name for axis in self.axes if WORDS in axis.weights])
         return devices * quotient(self.indices.get(WORDS, 0), devices)
 
     def checkpoints(self, layers: int) -> tuple[int, int, Number] | None:
-        """How many of so many layers best keep their input, all else made again, segment by segment.
-
-        And the layers of a segment, and the bytes kept of a micro-batch. None where that keeps no
-        less, or where something is made again, or kept on the host, anyway.
-        """
-        if self.opaque or self.again != NOTHING or self.offload:
-            return None
-        size_in, size_mid = self.costs[LAYER].made_again, self.costs[LAYER].activations
-        count = checkpoints.best(layers, size_in, size_mid)
-        least = checkpoints.kept(count, layers, size_in, size_mid, EXACT)
-        return (count, ceil_div(layers, count), least) if least < layers * size_mid else None
+        """As of one layer; None if they differ, are made again anyway, or are kept on the host."""
+        alike = len(self.layers) == 1 and self.again == NOTHING and not self.offload
+        return self.layer.checkpoints(layers) if alike else None
 
     @cached_property
     def parameters(self) -> dict[str, Number]:
@@ -186,7 +187,7 @@ class Plan:
                 f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
                 f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
             )
-        found = alike(self.model.layers, pipe.stages, pipe.chunks)
+        found = alike(self.model, pipe.stages, pipe.chunks)
         return tuple(StageCosts(self, number, count) for number, count in found.items())
 
     @cached_property
@@ -238,7 +239,7 @@ class StageCosts:
 
     @property
     def layers(self) -> int:
-        return self.counts.get(LAYER, 0)
+        return sum(self.counts.get(name, 0) for name in self.plan.layers)
 
     # --------------------------------------------------------------------- training states
     @cached_property
@@ -383,8 +384,8 @@ class StageCosts:
         plan, pipe = self.plan, self.plan.pipe
         if plan.step.stages is None or pipe.stages == 1:
             return
-        layer = plan.costs[LAYER]
-        value, axes = layer.program.gives, (plan.step.stages,)
+        layer = plan.layer
+        value, axes, name = layer.program.gives, (plan.step.stages,), layer.program.part.name
         forward, backward = value.plain_name, f"d {value.plain_name}"
         for phase, what, end in (
             (FORWARD, forward, pipe.stages - 1),
@@ -394,7 +395,7 @@ class StageCosts:
             times = (pipe.chunks - (self.number == end)) * pipe.micro_batches
             sent = times * layer.handed_on
             if times:
-                yield Moved(what, "send", axes, phase, LAYER, times, sent, sent * value.width)
+                yield Moved(what, "send", axes, phase, name, times, sent, sent * value.width)
 
     def _to_host(self) -> Iterator[Moved]:
         """What is kept for backward, to the host after forward, and back before backward."""

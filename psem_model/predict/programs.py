@@ -15,7 +15,8 @@ from spec.derivation.steps import derive_step
 from spec.devices.layouts import WHOLE
 from spec.language.programs import Line, Move, Program
 from spec.language.turns import is_of_turns
-from spec.models.transformer import INDICES, LAYER, parts
+from spec.models.parts import parts
+from spec.models.transformer import EMBEDDING, HEAD, INDICES, LAYER
 from spec.models.values import Role, Value
 
 LOOP = (
@@ -23,6 +24,7 @@ LOOP = (
     "~ of a softmax of each turn's keys alone: right once merged",
 )
 COLUMNS = (Column("makes"), Column("by", 1), Column("lies"))  # of a program
+PARTS = (EMBEDDING, LAYER, HEAD)
 NOT_HELD = "--hold: given where backward gathers nothing again; expected it with tp+sp"
 
 

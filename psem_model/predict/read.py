@@ -17,9 +17,9 @@ from spec.costs.model_costs import largest_part, parameters
 from spec.derivation.steps import Step, step_of
 from spec.devices.mesh import group_size
 from spec.models.opaque import Opaque, opaque
+from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, realised
 from spec.models.states import State
-from spec.models.transformer import parts
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import Factor, Product
 from spec.plans.modes import Mode

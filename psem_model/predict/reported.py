@@ -41,6 +41,13 @@ ONE = {
     HEAD: "the head",
     MODEL: "all at once; --unit says how many",
 }
+
+
+def one(part: str) -> str:
+    """One part, in words: that of a layer that differs from most has its kind in its name."""
+    return ONE.get(part) or f"a {part.replace('_', ' ')}"
+
+
 IN_ALL = (Column("what"), Column("size", key=ITSELF))
 
 
@@ -177,9 +184,9 @@ class Reported(ABC):
                 self.size("placeholders", stage.placeholders.staying, "placeholders", why_not, False)
             )
             rows.append(self.size("total", stage.total, "total"))
-        unit = ONE[stage.unit] if plan.opaque else f"of {ONE[stage.unit]}"
+        unit = one(stage.unit) if plan.opaque else f"of {one(stage.unit)}"
         at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"
-        fullest = f"values of {ONE[stage.computing]}, at its fullest moment, beside what it keeps"
+        fullest = f"values of {one(stage.computing)}, at its fullest moment, beside what it keeps"
         to_host = "activations to or from the host, a layer or the head at a time"
         why = {
             "states": ("gathered or fresh", f"parameters or gradients, {at_once}"),

@@ -9,7 +9,7 @@ from psem_model.predict.parts import PartCosts
 from spec.costs.memory import Unit, Vector
 from spec.models.profiles import Padding, Profile, Units
 from spec.models.states import BytePolicy
-from spec.models.transformer import LAYER
+from spec.models.transformer import is_layer
 from spec.numbers.arithmetic import Number
 
 
@@ -40,7 +40,8 @@ def units_of(
 class Placeholders:
     """Bytes of arrays in place of gradients that are added up elsewhere.
 
-    `staying`: of the products of one layer. `passing`: of those of the embedding or the head.
+    `staying`: of the products of one layer, of the kind that has most. `passing`: of those of the
+    embedding or the head.
     """
 
     staying: Number
@@ -57,8 +58,9 @@ def placeholders(
     if not profile.placeholders:
         return Placeholders(0, 0)
     each = {name: policy.computed * _of_products(costs[name]) for name in counts}
-    passing = (size for name, size in each.items() if name != LAYER)
-    return Placeholders(each.get(LAYER, 0), max(passing, default=0))
+    staying = (size for name, size in each.items() if is_layer(name))
+    passing = (size for name, size in each.items() if not is_layer(name))
+    return Placeholders(max(staying, default=0), max(passing, default=0))
 
 
 def _of_products(costs: PartCosts) -> Number:

@@ -11,8 +11,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from psem_model.reading.families import FAMILIES, OTHERS, Family, Windows
-from psem_model.reading.fields import Fields
+from psem_model.reading.families import FAMILIES, OTHERS
+from psem_model.reading.family import Family, Windows
+from psem_model.reading.fields import MOST_LISTED, Fields
 from psem_model.reading.harmless import HARMLESS, PLAIN, TYPES
 from psem_model.text.errors import BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
@@ -20,7 +21,6 @@ from psem_model.text.places import EXAMPLES
 from spec.models.transformer import Transformer
 
 FORM = "a model's config.json"
-MOST_LISTED = 10_000  # layers that are told apart by their windows
 SEES = {"full_attention": False, "sliding_attention": True}
 
 
@@ -36,10 +36,11 @@ def shape(fields: Fields, family: Family) -> Transformer:
     if family.even:
         _divided(fields, family)
     feed_forward = name("feed_forward", family.experts or "intermediate_size")
-    experts = fields.size("num_local_experts") if family.experts else 0
+    of_experts = name("experts", "num_local_experts")
+    experts = fields.size(of_experts) if family.experts else 0
     chosen = fields.size("num_experts_per_tok") if family.experts else 0
     if chosen > experts:
-        raise fields.wrong("num_experts_per_tok", f"at most num_local_experts, {experts}")
+        raise fields.wrong("num_experts_per_tok", f"at most {of_experts}, {experts}")
     biases = (at for name, (is_, at) in family.biases.items() if fields.flag(name, is_))
     dropout = (at for name, (odds, at) in family.dropout.items() if fields.drops(name, odds))
     found: dict[str, Any] = {

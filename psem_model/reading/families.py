@@ -1,79 +1,34 @@
-"""Families of models: what each one's fields are called, what absent ones are, what its code fixes.
+"""Families of models, as data.
 
 Source: transformers 5.23.0, src/transformers/models/*/configuration_*.py and modeling_*.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from typing import Any
 
+from psem_model.reading.family import (
+    ATTENTION,
+    EVERYWHERE,
+    MLP,
+    QKV,
+    RESULTS,
+    ROUTER,
+    SHARES,
+    WORDS,
+    Family,
+    Has,
+    Places,
+    Windows,
+)
 from psem_model.reading.fields import Fields
-from spec.models.transformer import USUAL_NORMS
-
-QKV, OUTPUT, MLP = frozenset({"qkv"}), frozenset({"output"}), frozenset({"mlp"})
-ATTENTION, EVERYWHERE = QKV | OUTPUT, QKV | OUTPUT | MLP
-SHARES, RESULTS, WORDS = frozenset({"shares"}), frozenset({"output"}), frozenset({"words"})
-Places = frozenset[str]
-Has = Mapping[str, Any]  # fields of a model, or of a configuration
-
-
-@dataclass(frozen=True)
-class Windows:
-    """How a family says which of the latest tokens a layer sees.
-
-    `size`: of `sliding_window`, if absent. `switched`: only with `use_sliding_window`. `first`: the
-    layers below `max_window_layers` see all. `every`: of so many layers the last sees all; if absent,
-    where a field, `pattern`, says it.
-    """
-
-    size: int | None = None
-    switched: bool = False
-    first: bool = False
-    every: int = 0
-    pattern: str = ""
-
-
-@dataclass(frozen=True)
-class Family:
-    """One architecture: its class with a language-model head, its fields, and what its code fixes.
-
-    `fields`: what its fields are called, where not as in llama. `functions`: fields of the MLP's
-    function, of which the first that is given counts. `function`, `kv_heads`, `head_dim`, `tied`: what
-    they are if absent; no `kv_heads`: all heads; no `head_dim`: hidden / heads. `has`: of the model,
-    whatever the fields say. `biases`, `dropout`: by their fields, what each is if absent, and where it
-    puts them. `only`: fields that have no other value. `more`: what else is read. `harmless`: fields of
-    its own that change neither weights nor work.
-    """
-
-    architecture: str
-    fields: Mapping[str, str] = field(default_factory=dict)
-    has: Has = field(default_factory=dict)
-    functions: tuple[str, ...] = ("hidden_act",)
-    function: str = "silu"
-    kv_heads: int | None = None
-    null_kv_heads: bool = True  # may be null, for all heads
-    all_kv_heads: bool = False  # there is no field for them
-    head_dim: int | None = None
-    no_head_dim: bool = False  # there is no field for it
-    even: bool = False  # heads divide the hidden size, also where head_dim is given
-    wide: bool = False  # the MLP is four times the hidden size, if that is absent or null
-    tied: bool = False
-    biases: Mapping[str, tuple[bool, Places]] = field(default_factory=dict)
-    dropout: Mapping[str, tuple[float, Places]] = field(
-        default_factory=lambda: {"attention_dropout": (0.0, SHARES)}
-    )
-    windows: Windows | None = None
-    experts: str = ""  # what the MLP of an expert is wide, if there are experts
-    only: Has = field(default_factory=dict)
-    more: Callable[[Fields], Has] = lambda fields: {}
-    harmless: frozenset[str] = frozenset()
-
+from spec.models.transformer import DENSE, STRAIGHT, USUAL, USUAL_NORMS, Latent, LayerKind
 
 OF_ATTENTION: dict[str, tuple[bool, Places]] = {"attention_bias": (False, ATTENTION)}
 LLAMA: dict[str, Any] = {"gated": True, "norm": "rms_norm"}
 BOTH_SIDES = USUAL_NORMS | {"attention_out", "mlp_out"}
+CLAMPED = {"function": "clamped_silu", "clamped": True}
 NO_BIASES = {"attention_bias": False, "mlp_bias": False}
 
 
@@ -133,6 +88,115 @@ def _neox(fields: Fields) -> Has:
     return {"parallel": fields.flag("use_parallel_residual", True)}
 
 
+def _of_kinds(layers: int, dense: int, kind: Callable[[int], LayerKind]) -> Has:
+    """Layers of some kinds, by their numbers; those without experts have an MLP of `dense` features."""
+    kinds = tuple(map(kind, range(layers)))
+    has: dict[str, Any] = {}
+    if all(DENSE in each for each in kinds):
+        kinds = tuple(each - {DENSE} for each in kinds)
+        has = {"experts": 0, "chosen": 0, "shared": 0, "feed_forward": dense}
+    elif any(DENSE in each for each in kinds):
+        has = {"dense": dense}
+    return has | {"kinds": kinds if any(kinds) else ()}
+
+
+def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
+    """Latent attention; experts, some of them shared, but in the first layers.
+
+    `first`, `shared`: what two fields are, if absent.
+    """
+
+    def read(fields: Fields) -> Has:
+        straight, turned = fields.size("qk_nope_head_dim"), fields.size("qk_rope_head_dim")
+        fields.only("head_dim", turned)
+        fields.only("qk_head_dim", straight + turned)
+        heads = fields.size("num_attention_heads")
+        fields.only("num_key_value_heads", heads)
+        if "q_lora_rank" not in fields.given:
+            raise fields.missing("q_lora_rank", "a whole number, or null")
+        queries = fields.size_or("q_lora_rank", lambda: 0)
+        values = fields.size("v_head_dim")
+        fields.only("scoring_func", odds)
+        more = fields.count("num_nextn_predict_layers", 0)
+        without = fields.count("first_k_dense_replace", first)
+
+        def kind(layer: int) -> LayerKind:
+            return frozenset({DENSE}) if layer < without else USUAL
+
+        fields.stored("fp8")
+        further = f"{more} of num_nextn_predict_layers, which predict further tokens"
+        return {
+            "head_dim": turned,
+            "latent": Latent(fields.size("kv_lora_rank"), queries, straight, values),
+            "odds": odds,
+            "shared": fields.count("n_shared_experts", shared) * fields.size("moe_intermediate_size"),
+            "left_out": further if more else "",
+            **_of_kinds(fields.listed("num_hidden_layers"), fields.size("intermediate_size"), kind),
+        }
+
+    return read
+
+
+def _llama4(fields: Fields) -> Has:
+    """Layers without experts, and layers whose queries and keys are not turned, among others."""
+    layers = fields.listed("num_hidden_layers")
+    step = fields.size_or("interleave_moe_layer_step", lambda: 1)
+    with_experts = fields.numbers("moe_layers", layers)
+    if with_experts is None:
+        with_experts = [*range(step - 1, layers, step)]
+    every = fields.size_or("no_rope_layer_interval", lambda: 4)
+    turned = fields.numbers("no_rope_layers", 2)
+    turned = turned or [int((layer + 1) % every != 0) for layer in range(layers)]
+    if len(turned) != layers:
+        raise fields.wrong("no_rope_layers", f"a list of {layers:,} of 0 and 1")
+    types = ["chunked_attention" if each else "full_attention" for each in turned]
+    fields.only("layer_types", types)
+    tuning = fields.get("attn_temperature_tuning", True)
+    if not isinstance(tuning, int):
+        raise fields.wrong("attn_temperature_tuning", "true or false, or a whole number")
+    chunk = fields.size_or("attention_chunk_size", lambda: 0)
+    norms = {"turned"} if fields.flag("use_qk_norm", True) else set()
+
+    def kind(layer: int) -> LayerKind:
+        differs = {DENSE: layer not in with_experts, STRAIGHT: not turned[layer]}
+        return frozenset(name for name, does in differs.items() if does)
+
+    return {
+        "odds": "sigmoid",
+        "weighed_first": True,
+        "shared": fields.size("intermediate_size"),
+        "norms": USUAL_NORMS | norms,
+        "windows": tuple(chunk * each for each in turned) if chunk else (),
+        "chunked": bool(chunk),
+        "tempered": bool(tuning),
+        **_of_kinds(layers, fields.size("intermediate_size_mlp"), kind),
+    }
+
+
+def _gpt_oss(fields: Fields) -> Has:
+    """What else a field is called, and how weights are stored."""
+    fields.only("experts_per_token", fields.size("num_experts_per_tok"))
+    fields.stored("mxfp4")
+    return {}
+
+
+DEEPSEEK: dict[str, Any] = {
+    "fields": {"experts": "n_routed_experts"},
+    "has": LLAMA,
+    "all_kv_heads": True,
+    "head_dim": 64,
+    "experts": "moe_intermediate_size",
+    "only": NO_BIASES | {"moe_layer_freq": 1},
+    "harmless": frozenset(
+        {
+            # which experts tokens are sent to, factors of odds, and a loss that is not asked for
+            *("n_group", "topk_group", "topk_method", "routed_scaling_factor", "aux_loss_alpha"),
+            *("seq_aux", "ep_size", "auto_map", "quantization_config"),
+        }
+    ),
+}
+
+
 FAMILIES = {
     "llama": Family(
         "LlamaForCausalLM",
@@ -180,7 +244,13 @@ FAMILIES = {
         biases=OF_ATTENTION,
         windows=Windows(4096, switched=True),
         experts="moe_intermediate_size",
-        only={"decoder_sparse_step": 1, "mlp_only_layers": []},
+        only={
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": [],
+            "qkv_bias": False,
+            "use_qk_norm": True,
+            "shared_expert_intermediate_size": 0,
+        },
         harmless=frozenset({"intermediate_size", "max_window_layers"}),
     ),
     "gemma": Family(
@@ -227,7 +297,7 @@ FAMILIES = {
         has=LLAMA,
         dropout={"attention_dropout": (0.0, SHARES), "resid_pdrop": (0.0, RESULTS)},
         windows=Windows(),
-        only={"attention_bias": False},
+        only=NO_BIASES | {"lm_head_bias": False, "full_attn_mod": 1, "interpolate_factor": 1},
         harmless=frozenset({"auto_map", "embd_pdrop", "original_max_position_embeddings"}),
     ),
     "olmo2": Family(
@@ -318,20 +388,43 @@ FAMILIES = {
             "apply_residual_connection_post_layernorm": False,
             "attention_dropout": 0.0,
             "hidden_dropout": 0.0,
+            "ff_factor": 4,
         },
         more=_falcon,
         harmless=frozenset({"auto_map"}),
     ),
+    "llama4_text": Family(
+        "Llama4ForCausalLM",
+        has=LLAMA,
+        kv_heads=8,
+        head_dim=128,
+        biases=OF_ATTENTION,
+        experts="intermediate_size",
+        more=_llama4,
+        harmless=frozenset({"floor_scale", "attn_scale", "for_llm_compressor"}),
+    ),
+    "gpt_oss": Family(
+        "GptOssForCausalLM",
+        has=LLAMA | CLAMPED | {"sinks": True, "biases": MLP | ROUTER},
+        kv_heads=8,
+        head_dim=64,
+        biases={"attention_bias": (True, ATTENTION)},
+        windows=Windows(128, every=2),
+        experts="intermediate_size",
+        only={"hidden_act": "silu"},
+        more=_gpt_oss,
+        harmless=frozenset(
+            {"swiglu_alpha", "swiglu_limit", "initial_context_length", "quantization_config"}
+        ),
+    ),
+    "deepseek_v2": Family("DeepseekV2ForCausalLM", more=_deepseek("softmax", 0, 2), **DEEPSEEK),
+    "deepseek_v3": Family("DeepseekV3ForCausalLM", more=_deepseek("sigmoid", 3, 1), **DEEPSEEK),
 }
 
 
 # what is known not to be one of them, and why
 OTHERS = {
-    "deepseek_v2": "latent attention, and dense MLPs in some layers only, are not modelled",
-    "deepseek_v3": "latent attention, and dense MLPs in some layers only, are not modelled",
     "gemma3": "an encoder of images is not modelled; its text model alone is, as gemma3_text",
-    "gpt_oss": "learned sinks of attention are not modelled",
-    "llama4": "an encoder of images, and layers that differ, are not modelled",
-    "llama4_text": "layers that differ (dense or experts, angles or none) are not modelled",
+    "llama4": "an encoder of images is not modelled; its text model alone is, as llama4_text",
     "qwen2_moe": "experts that are shared by all tokens are not modelled",
 }

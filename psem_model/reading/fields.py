@@ -12,6 +12,7 @@ from psem_model.reading.words import LARGEST, MOST_LAYERS
 from psem_model.text.errors import BadInput, choose, nearest, quoted, shortened
 from psem_model.text.files import named
 
+MOST_LISTED = 10_000  # layers that are told apart
 FUNCTIONS = {
     "silu": "silu",
     "swish": "silu",
@@ -49,6 +50,7 @@ class Fields:
         if name not in self.given:
             return self.missing(name, expected)
         given = shortened(json.dumps(self.given[name]))
+        name = name if name.isprintable() else json.dumps(name)
         return BadInput(f"{named(self.path)}, {name}: given {given}; expected {expected}")
 
     def missing(self, name: str, expected: str) -> BadInput:
@@ -80,6 +82,22 @@ class Fields:
                 name if name in self.given else SAME[name], f"at most {MOST_LAYERS:,} layers"
             )
         return layers
+
+    def listed(self, name: str) -> int:
+        """A number of layers of which each may differ."""
+        layers = self.layers(name)
+        if layers > MOST_LISTED:
+            raise self.wrong(name, f"at most {MOST_LISTED:,} layers, as they may differ")
+        return layers
+
+    def numbers(self, name: str, most: int) -> list[int] | None:
+        """A list of whole numbers below a bound, or null."""
+        value = self.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list) or not all(type(n) is int and 0 <= n < most for n in value):
+            raise self.wrong(name, f"a list of whole numbers, 0 or more and below {most:,}")
+        return value
 
     def size_or(self, name: str, otherwise: Callable[[], int]) -> int:
         """A size that may be null or absent."""
@@ -131,6 +149,12 @@ class Fields:
         if whole % divisor:
             raise self.wrong(by if by in self.given else SAME[by], f"a divisor of {name}, {whole}")
         return whole // divisor
+
+    def stored(self, method: str) -> None:
+        """Refuse stored weights that are quantised otherwise; --bytes says what training takes."""
+        given = self.get("quantization_config")
+        if given is not None and (not isinstance(given, dict) or given.get("quant_method") != method):
+            raise self.wrong("quantization_config", f'none, or one whose quant_method is "{method}"')
 
     def only(self, name: str, *values: object) -> None:
         """Refuse any other value of a field than these, null or none."""

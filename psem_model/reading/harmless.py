@@ -99,6 +99,7 @@ HARMLESS = frozenset(
         "summary_first_dropout",
         "summary_proj_to_labels",
         "num_labels",
+        "_num_labels",
         "id2label",
         "label2id",
         "classifier_dropout",

@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput, choose, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
+from spec.models.parts import parts
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Units
 from spec.models.states import POLICIES
-from spec.models.transformer import CAPPED, DROPPED, parts
+from spec.models.transformer import CAPPED, DROPPED, Latent
 from spec.models.values import Role
 
 FORM = "a profile in TOML"
@@ -202,11 +204,11 @@ def handed_on() -> frozenset[str]:
 def value_names() -> tuple[str, ...]:
     """The names of values that parts compute, of all kinds of models."""
     found: dict[str, None] = {}
-    for block in ("gpt", "llama"):
-        for experts in (False, True):
-            model = replace(small(block, experts), capped=CAPPED, dropout=DROPPED)
-            for part in parts(model):
-                values = (v for op in part.operations for v in (*op.reads, op.makes))
-                found |= {v.name: None for v in values if v.role is not Role.WEIGHT}
+    for block, experts in product(("gpt", "llama"), (False, True)):
+        usual = replace(small(block, experts), capped=CAPPED, dropout=DROPPED)
+        other = replace(usual, latent=Latent(1, 1, 1, 1), shared=1, sinks=True, clamped=True)
+        for part in (*parts(usual), *parts(other)):
+            values = (v for op in part.operations for v in (*op.reads, op.makes))
+            found |= {v.name: None for v in values if v.role is not Role.WEIGHT}
     copies = [f"{name}_{of}" for name in found for of in ("argument", "fp32", "repeated")]
     return (*found, *copies)

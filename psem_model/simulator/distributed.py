@@ -22,11 +22,12 @@ from psem_model.simulator.placing import Placing
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.stages import Stage
 from psem_model.simulator.tables import OUTSIDE, Tables
-from psem_model.simulator.transformer import Key, SingleDevice
+from psem_model.simulator.transformer import SingleDevice
+from psem_model.simulator.weights import Key
 from spec.language.programs import Program
 from spec.meaning.match import Copies, Divergence, Place, first_difference
 from spec.models.states import BytePolicy
-from spec.models.transformer import Transformer
+from spec.models.transformer import Transformer, layer_name
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
 
 ONE_STAGE = Pipeline(Order.ONE_F_ONE_B, 1, 1)
@@ -56,8 +57,9 @@ class RealDescent(_Descent, Real):
 class DistributedTransformer:
     """A model on `mesh` in each stage of a pipeline, beside a single device that does the same steps.
 
-    `programs`: of embedding, layer and head. `placings`: of every weight of every stage, once.
-    `axis`: that of the stages. `orders`: of each index the axes that may cut it, the outer one first.
+    `programs`: of embedding, layers of each kind and head. `placings`: of every weight of every stage,
+    once. `axis`: that of the stages. `orders`: of each index the axes that may cut it, the outer one
+    first.
     `boundary` counts what stages send one another: device number = stage * devices of a stage + own.
     `divergence`: the first, if the run diverges. Layers are cut as evenly as they go. Raises ValueError
     where slices do not meet, where weights have no placing or several, and for schedules of more than
@@ -67,7 +69,7 @@ class DistributedTransformer:
     def __init__(
         self,
         model: Transformer,
-        programs: tuple[Program, Program, Program],
+        programs: tuple[Program, ...],
         mesh: Mapping[str, int],
         micro_batch: int,
         sequence: int,
@@ -86,7 +88,7 @@ class DistributedTransformer:
         cells = grid.cells() if model.experts else None
         self.tables = Tables(numbers, model, micro_batch, sequence, seed, cells)
         self.boundary = Network(pipe.stages * self.inner)
-        self.stages = [self._stage(k, model.layers, programs, offloads) for k in range(pipe.stages)]
+        self.stages = [self._stage(k, model, programs, offloads) for k in range(pipe.stages)]
         self.divergence: Divergence | None = None
         self.told: Callable[[], None] = lambda: None
         weights = [stage.start() for stage in self.stages]
@@ -101,17 +103,20 @@ class DistributedTransformer:
                     raise ValueError(f"{key} of stage {stage.number} is not placed once")
 
     def _stage(
-        self, k: int, layers: int, programs: tuple[Program, Program, Program], offloads: bool
+        self, k: int, model: Transformer, programs: tuple[Program, ...], offloads: bool
     ) -> Stage:
+        first, *_, last = programs
+        of_layers = {program.part.name: program for program in programs}
         pipe, devices = self.pipe, Devices(self.grid, self.tables, Network(self.inner))
         chunks = []
         for virtual in range(k, pipe.virtual_stages, pipe.stages):
-            here = [i for i in range(layers) if i * pipe.virtual_stages // layers == virtual]
-            chunk = [Block(programs[1], i, devices) for i in here]
+            numbers = range(model.layers)
+            here = [i for i in numbers if i * pipe.virtual_stages // model.layers == virtual]
+            chunk = [Block(of_layers[layer_name(model.kind(i))], i, devices) for i in here]
             if virtual == 0:
-                chunk.insert(0, Block(programs[0], OUTSIDE, devices))
+                chunk.insert(0, Block(first, OUTSIDE, devices))
             if virtual == pipe.virtual_stages - 1:
-                chunk.append(Block(programs[2], OUTSIDE, devices))
+                chunk.append(Block(last, OUTSIDE, devices))
             chunks.append(chunk)
         return Stage(k, devices, chunks, order(pipe, k), offloads)
 

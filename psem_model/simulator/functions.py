@@ -112,6 +112,20 @@ def _gelu_slope(x: Array) -> Array:
     return np.asarray((1 + t) / 2 + x * (1 - t * t) * inner / 2)
 
 
+MOST = 7.0  # the bound of what is clamped (gpt-oss: swiglu_limit)
+
+
+def _open(x: Array) -> Array:
+    """A gate's clamped argument times the sigmoid of 1.702 of it (transformers, GptOssExperts)."""
+    x = np.minimum(x, MOST)
+    return np.asarray(x * _sigmoid(1.702 * x))
+
+
+def _open_slope(x: Array) -> Array:
+    low, gate = np.minimum(x, MOST), _sigmoid(1.702 * np.minimum(x, MOST))
+    return np.asarray((x < MOST) * gate * (1 + 1.702 * low * (1 - gate)))
+
+
 class Real(Functions, Floating):
     """Double precision. gelu by tanh (arXiv 1606.08415, section 2)."""
 
@@ -120,6 +134,9 @@ class Real(Functions, Floating):
         "gelu": (lambda x: x * (1 + _gelu_inner(x)) / 2, _gelu_slope),
         "silu": (lambda x: x * _sigmoid(x), lambda x: _sigmoid(x) * (1 + x * (1 - _sigmoid(x)))),
         "relu": (lambda x: np.maximum(x, 0), lambda x: (x > 0) * 1.0),
+        "clamped_silu": (_open, _open_slope),
+        "clamp": (lambda x: np.clip(x, -MOST, MOST) + 1, lambda x: (np.abs(x) < MOST) * 1.0),
+        "sigmoid": (_sigmoid, lambda x: _sigmoid(x) * (1 - _sigmoid(x))),
         "exp": (np.exp, np.exp),
         "log": (np.log, np.reciprocal),
         "tanh": (np.tanh, lambda x: 1 - np.tanh(x) ** 2),
@@ -161,6 +178,9 @@ class Residues(Functions, Modular):
         "gelu": (lambda x: x * x % PRIME * x + x, lambda x: x * x % PRIME * 3 + 1),
         "silu": (lambda x: x * x + 3 * x, lambda x: 2 * x + 3),
         "relu": (lambda x: x * x, lambda x: 2 * x),
+        "clamped_silu": (lambda x: x * x + 11 * x, lambda x: 2 * x + 11),
+        "clamp": (lambda x: x * x + 13 * x, lambda x: 2 * x + 13),
+        "sigmoid": (lambda x: x * x + 9 * x, lambda x: 2 * x + 9),
         "exp": (lambda x: x * x + x + 1, lambda x: 2 * x + 1),
         "log": (lambda x: x * x % PRIME * x, lambda x: x * x % PRIME * 3),
         "tanh": (lambda x: x * x + 5 * x, lambda x: 2 * x + 5),

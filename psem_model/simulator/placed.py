@@ -24,7 +24,7 @@ from psem_model.simulator.placing import BACKWARD, Cut, Given, Halves, Ops, Plac
 from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
 from psem_model.simulator.tables import OUTSIDE
-from psem_model.simulator.transformer import Key
+from psem_model.simulator.weights import Key
 from spec.language.schedule import PASSING, Buffer
 from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy, State

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.models import KeepsView
 from psem_model.simulator.network import OpKey
-from psem_model.simulator.transformer import Key
+from psem_model.simulator.weights import Key
 from spec.language.schedule import NUMBERS, Buffer, Kind, Op, Phase, Schedule
 from spec.pipelines.pipeline import Half
 

@@ -16,7 +16,7 @@ from psem_model.simulator.loops import Values
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.slices import Slices
 from psem_model.simulator.tables import Moment
-from psem_model.simulator.transformer import Key
+from psem_model.simulator.weights import Key
 from spec.models.states import State
 from spec.models.values import Value
 from spec.pipelines.pipeline import Work

@@ -113,11 +113,22 @@ class Tables:
         angles = np.arange(s)[:, None] / 10000.0 ** (np.arange(half) / half)
         return np.cos(angles), np.sin(angles)
 
+    def temperatures(self) -> Array:
+        """By which queries are scaled at each position; in residues any numbers.
+
+        1 + log(1 + floor((position + 1) / 8192)) / 10 (transformers, Llama4TextAttention); here of 4.
+        """
+        s = self.sizes["s"]
+        if not isinstance(self.numbers, Floating):
+            return self.random(self.rng("temperatures"), (s,))
+        return 1 + np.log1p((np.arange(s) + 1) // 4) / 10
+
     def causal(self, layer: int) -> Array:
         """What is added to scores ([groups, heads of a group,] positions, positions of keys).
 
-        Far less than 0 for later keys, and for those before the layer's window; where distances are
-        told, less the further the key is, by a slope of each head (arXiv 2108.12409, section 3).
+        Far less than 0 for later keys, and for those before the layer's window, or chunk; where
+        distances are told, less the further the key is, by a slope of each head (arXiv 2108.12409,
+        section 3).
         In residues, which have no order, any numbers.
         """
         heads = self.shape("gr") if self.model.distances else ()
@@ -125,7 +136,10 @@ class Tables:
         if not isinstance(self.numbers, Floating):
             return self.random(self.rng("causal", *filter(None, (window,))), (*heads, s, s))
         back = np.arange(s)[:, None] - np.arange(s)
-        hidden = (back < 0) | (back >= (window or s))
+        window = window or s
+        chunk = np.arange(s) // window
+        far = chunk[:, None] != chunk if self.model.chunked else back >= window
+        hidden = (back < 0) | far
         slopes = 2.0 ** (-8 * np.arange(1, np.prod(heads, dtype=int) + 1) / np.prod(heads))
         falling = slopes.reshape(*heads, 1, 1) * back if heads else 0 * back
         return np.where(hidden, -1e5, -falling)
@@ -139,7 +153,7 @@ class Tables:
         return self._last[2]
 
     def constant(self, name: str, indices: tuple[str, ...], layer: int, moment: Moment) -> Array:
-        """A constant of `spec.models.transformer`, whole. Raises ValueError for an unknown name."""
+        """A constant of `spec.models.parts`, whole. Raises ValueError for an unknown name."""
         shape = self.shape(indices)
         if name.endswith("_mask"):
             return self.mask(name, indices, layer, moment)
@@ -156,6 +170,14 @@ class Tables:
                 )
             case "angles":
                 return self._angles(shape)
+            case "temperatures":
+                return self.temperatures()
+            case "straight_places":
+                found = np.eye(shape[0], shape[1], dtype=np.int64)
+            case "turned_places":
+                *_, turned, every = shape
+                places = np.eye(turned, every, every - turned, dtype=np.int64)
+                found = np.broadcast_to(places, shape)
             case "causal":
                 return np.broadcast_to(self.causal(layer), shape)
             case _:

@@ -93,12 +93,31 @@ class Tape:
 
         return self._made(np.take(node.value, places, axis), pull)
 
+    def join(self, left: Node, right: Node) -> Node:
+        """Both, one after the other along the last axis."""
+        size = left.value.shape[-1]
+
+        def pull(g: Array) -> None:
+            self._receive(left, g[..., :size])
+            self._receive(right, g[..., size:])
+
+        return self._made(np.concatenate((left.value, right.value), -1), pull)
+
     def apply(self, function: str, node: Node) -> Node:
         """A function of each element."""
         return self._made(
             self.numbers.apply(function, node.value),
             lambda g: self._receive(node, self.numbers.apply_backward(function, g, node.value)),
         )
+
+    def log_total(self, node: Node) -> Node:
+        """The log-sum-exp along the last axis: its derivative is the softmax."""
+        numbers = self.numbers
+
+        def pull(g: Array) -> None:
+            self._receive(node, numbers.mul(g[..., None], numbers.softmax(node.value, -1)))
+
+        return self._made(numbers.log_total(node.value, -1), pull)
 
     def normalise(self, function: str, node: Node) -> Node:
         """A function of all elements along the last axis."""

@@ -14,43 +14,8 @@ import numpy as np
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.tables import OUTSIDE, Moment, Tables
 from psem_model.simulator.tape import Node, Tape
-from spec.models.transformer import Transformer
-
-Key = tuple[int, str]  # a weight: its layer, or OUTSIDE, and its name
-
-
-def shapes(model: Transformer) -> dict[Key, str]:
-    """The indices of each weight, named as in `spec.models.transformer`."""
-
-    def norm(name: str, over: str = "h") -> dict[str, str]:
-        parts = ("scale", "bias") if model.norm == "layer_norm" else ("scale",)
-        return {f"{name}_norm_{part}": over for part in parts}
-
-    of_layer = {"query_weight": "hgrd", "key_weight": "hgd", "value_weight": "hgd"}
-    of_layer["output_weight"] = "grdh"
-    for name in ("attention", "attention_out", "mlp", "mlp_out"):
-        of_layer |= norm(name) if name in model.norms else {}
-    if "head" in model.norms:
-        of_layer |= norm("query", "d") | norm("key", "d")
-    if "heads" in model.norms:
-        of_layer |= norm("query_heads", "grd") | norm("key_heads", "gd")
-    if "qkv" in model.biases:
-        of_layer |= {"query_bias": "grd", "key_bias": "gd", "value_bias": "gd"}
-    if "output" in model.biases:
-        of_layer["output_bias"] = "h"
-    e = "e" if model.experts else ""
-    if e:
-        of_layer["router_weight"] = "hj"
-    for name, width in ({"up": "hf", "down": "fh"} | ({"gate": "hf"} if model.gated else {})).items():
-        of_layer[f"{name}_weight"] = e + width
-        if "mlp" in model.biases:
-            of_layer[f"{name}_bias"] = e + width[1]
-    found = {(layer, name): at for layer in range(model.layers) for name, at in of_layer.items()}
-    outside = {"word_weight": "vh"} | norm("final")
-    outside |= norm("word") if "words" in model.norms else {}
-    outside |= {} if model.tied else {"head_weight": "vh"}
-    outside |= {"place_weight": "wh"} if model.positions else {}
-    return found | {(OUTSIDE, name): at for name, at in outside.items()}
+from psem_model.simulator.weights import Key, prefix, shapes
+from spec.models.transformer import DENSE, STRAIGHT, LayerKind
 
 
 class SingleDevice:
@@ -108,8 +73,13 @@ class _Forward:
         self.leaves: dict[Key, Node] = {}
         self.layer = OUTSIDE
 
+    @property
+    def kind(self) -> LayerKind:
+        """How the layer differs from most."""
+        return frozenset() if self.layer == OUTSIDE else self.model.kind(self.layer)
+
     def weight(self, name: str) -> Node:
-        key = (self.layer, name)
+        key = (self.layer, prefix(self.kind) + name)
         return self.leaves.setdefault(key, Node(self.weights[key]))
 
     def dropped(self, place: str, x: Node, name: str, indices: str = "bsh") -> Node:
@@ -184,8 +154,8 @@ class _Forward:
         y = before if parallel else middle
         if "mlp" in norms:
             y = self.norm("mlp", middle)
-        if self.model.experts:
-            mixed, name = self.experts(y), "returned"
+        if self.model.experts and DENSE not in self.kind:
+            mixed, name = self.experts(y), "mixed" if self.model.shared else "returned"
         else:
             mixed, name = self.mlp(y), "down_biased" if "mlp" in self.model.biases else "down"
         mixed = self.given("mlp", mixed, name)
@@ -205,9 +175,14 @@ class _Forward:
         x = self.norm_of_heads(name, x) if "heads" in self.model.norms else x
         return self.norm(name, x) if "head" in self.model.norms else x
 
+    @property
+    def turns(self) -> bool:
+        """Whether this layer's queries and keys are turned by their positions."""
+        return self.model.turned and STRAIGHT not in self.kind
+
     def turned(self, x: Node) -> Node:
         """Features i and i + half of queries or keys (samples, positions, ..., features), turned."""
-        if self.model.positions or not self.model.angles:
+        if not self.turns:
             return x
         numbers, size = self.tables.numbers, x.value.shape[-1]
         between = (1,) * (x.value.ndim - 3)
@@ -219,17 +194,50 @@ class _Forward:
 
     def attention(self, y: Node) -> Node:
         tape, biased = self.tape, "output" in self.model.biases
-        query = self.turned(self.projected(y, "query", "bsh,hgrd->bsgrd"))
-        key = self.turned(self.projected(y, "key", "bsh,hgd->bsgd"))
-        value = self.projected(y, "value", "bsh,hgd->bsgd")
+        query, key, value = self.latent(y) if self.model.latent else self.from_tokens(y)
         scores = self.capped("scores", tape.einsum("bsgrd,bugd->bgrsu", query, key))
         seen = tape.add(scores, Node(self.tables.causal(self.layer), fixed=True))
         shares = self.dropped("shares", tape.normalise("softmax", seen), "shares", "bgrsu")
         context = tape.einsum("bgrsu,bugd->bsgrd", shares, value)
+        if self.model.sinks:
+            total, sinks = tape.log_total(seen), self.weight("sink_weight")
+            each = self.fixed(np.ones(total.value.shape[-1], np.int64))
+            spread = tape.einsum("gr,s->grs", sinks, each)
+            left = tape.apply("sigmoid", tape.add(total, spread))
+            context = tape.einsum("bsgrd,bgrs->bsgrd", context, left)
         out = tape.einsum("bsgrd,grdh->bsh", context, self.weight("output_weight"))
         return tape.add(out, self.weight("output_bias")) if biased else out
 
-    def mlp(self, y: Node, chosen: Array | None = None) -> Node:
+    def from_tokens(self, y: Node) -> tuple[Node, Node, Node]:
+        tape, model = self.tape, self.model
+        query = self.turned(self.projected(y, "query", "bsh,hgrd->bsgrd"))
+        key = self.turned(self.projected(y, "key", "bsh,hgd->bsgd"))
+        if self.turns and "turned" in model.norms:
+            query, key = (tape.normalise(model.norm, x) for x in (query, key))
+        if model.tempered and not self.turns:
+            scales = Node(self.tables.temperatures(), fixed=True)
+            query = tape.einsum("bsgrd,s->bsgrd", query, scales)
+        return query, key, self.projected(y, "value", "bsh,hgd->bsgd")
+
+    def latent(self, y: Node) -> tuple[Node, Node, Node]:
+        """Queries, keys and values from few features of each token; every head has the turned key."""
+        tape, latent = self.tape, self.model.latent
+        x = y
+        if latent and latent.queries:
+            few = tape.einsum("bsh,hm->bsm", y, self.weight("query_latent_weight"))
+            x = self.norm("query_latent", few)
+        straight = tape.einsum("bsh,hgrn->bsgrn", x, self.weight("query_straight_weight"))
+        turned = self.turned(tape.einsum("bsh,hgrd->bsgrd", x, self.weight("query_weight")))
+        query = tape.join(straight, turned)
+        few = tape.einsum("bsh,hl->bsl", y, self.weight("key_latent_weight"))
+        x = self.norm("key_latent", few)
+        straight = tape.einsum("bsl,lgn->bsgn", x, self.weight("key_straight_weight"))
+        turned = self.turned(tape.einsum("bsh,hd->bsd", y, self.weight("key_weight")))
+        every = self.fixed(np.ones(straight.value.shape[2], np.int64))
+        key = tape.join(straight, tape.einsum("bsd,g->bsgd", turned, every))
+        return query, key, tape.einsum("bsl,lgy->bsgy", x, self.weight("value_weight"))
+
+    def mlp(self, y: Node, chosen: Array | None = None, of: str = "") -> Node:
         """Of each token; `chosen` (samples, positions): each token's expert, whose weights it gets."""
         tape, model = self.tape, self.model
 
@@ -240,25 +248,35 @@ class _Forward:
         def product(x: Node, name: str, before: str, after: str) -> Node:
             of_token = "" if chosen is None else "bs"
             subscripts = f"bs{before},{of_token}{before}{after}->bs{after}"
-            out = tape.einsum(subscripts, x, mine(f"{name}_weight"))
-            return tape.add(out, mine(f"{name}_bias")) if "mlp" in model.biases else out
+            out = tape.einsum(subscripts, x, mine(f"{of}{name}_weight"))
+            return tape.add(out, mine(f"{of}{name}_bias")) if "mlp" in model.biases else out
 
         up = product(y, "up", "h", "f")
         gate = product(y, "gate", "h", "f") if model.gated else up
         inner = tape.apply(model.function, gate)
+        up = tape.apply("clamp", up) if model.clamped else up
         inner = tape.multiply(inner, up) if model.gated else inner
         return product(inner, "down", "f", "h")
 
     def experts(self, y: Node) -> Node:
-        """The sum of what each token's experts make of it, as its odds weigh them."""
-        tape = self.tape
-        odds = tape.normalise("softmax", tape.einsum("bsh,hj->bsj", y, self.weight("router_weight")))
+        """The sum of what each token's experts make of it, as its odds weigh them.
+
+        What the MLP that all tokens share makes of it is added.
+        """
+        tape, softmax = self.tape, self.model.odds == "softmax"
+        logits = tape.einsum("bsh,hj->bsj", y, self.weight("router_weight"))
+        if "router" in self.model.biases:
+            logits = tape.add(logits, self.weight("choices_bias"))
+        odds = tape.normalise("softmax", logits) if softmax else tape.apply(self.model.odds, logits)
         choices = self.tables.slots(self.layer, self.moment).choices
-        terms = []
+        terms = [self.mlp(y, of="shared_")] if self.model.shared else []
         for chosen in np.moveaxis(choices, -1, 0):
             is_chosen = self.fixed(
                 (chosen[..., None] == np.arange(self.model.experts)).astype(np.int64)
             )
             own = tape.einsum("bsj,bsj->bs", odds, is_chosen)
-            terms.append(tape.einsum("bs,bsh->bsh", own, self.mlp(y, chosen)))
+            if self.model.weighed_first:
+                terms.append(self.mlp(tape.einsum("bs,bsh->bsh", own, y), chosen))
+            else:
+                terms.append(tape.einsum("bs,bsh->bsh", own, self.mlp(y, chosen)))
         return reduce(tape.add, terms)

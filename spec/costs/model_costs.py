@@ -9,7 +9,8 @@ from spec.devices.collectives import COLLECTIVES, RING
 from spec.devices.layouts import WHOLE, Layout, Lies
 from spec.devices.mesh import Mesh
 from spec.language.programs import Move, Program
-from spec.models.transformer import LAYER, Model, parts
+from spec.models.parts import parts
+from spec.models.transformer import Model, is_layer
 from spec.models.values import Value
 from spec.numbers.arithmetic import Number, quotient
 
@@ -96,8 +97,9 @@ def parameters(model: Model) -> dict[str, Number]:
     indices = model.sizes(1, 1)
     counted: set[Value] = set()
     found: dict[str, Number] = {}
+    layers = model.layers_of(0, model.layers)
     for part in parts(model):
-        name, times = ("layers", model.layers) if part.name == LAYER else (part.name, 1)
+        name, times = ("layers", layers[part.name]) if is_layer(part.name) else (part.name, 1)
         for weight in part.weights:
             if weight not in counted:
                 found[f"{name}.{weight.name}"] = times * elements(weight, {}, indices, {})

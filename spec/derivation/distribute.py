@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from spec.devices.layouts import PARTIAL, WHOLE, Layout, LayoutError, Lie, Lies, along, contract
+from spec.derivation.needs import needs_of
+from spec.devices.layouts import PARTIAL, WHOLE, Layout, LayoutError, Lie, Lies, along
 from spec.language.programs import Axis, Line, Move, Program, move_of, of_cotangent, result, with_turns
 from spec.language.turns import arranged, is_in_turns
 from spec.models.profiles import NORM_FUNCTIONS
@@ -165,7 +166,7 @@ class _Work:
         needed: list[Lies] = [{} for _ in reads]
         made: Lies = {}
         for axis in self.every_axis:
-            lies = self.needed(operation, reads, self.round(reads, needed, axis), axis)
+            lies = needs_of(operation, reads, self.round(reads, needed, axis), axis, self.part)
             for needs, lie in zip(needed, lies, strict=True):
                 needs[axis.name] = lie
             made[axis.name] = result(operation, axis, *lies)
@@ -195,7 +196,11 @@ class _Work:
             self.inside.update((line.makes, softmax) for softmax in found)
 
     def total_of(self, softmax: Operation, scores: Value) -> Value:
-        """The log-sum-exp of scores, turn by turn, for each of their rows."""
+        """The log-sum-exp of scores, turn by turn, for each of their rows; the part may have it."""
+        lines = (line for line in self.forward if isinstance(line, Operation))
+        known = [line.makes for line in lines if (line.function, *line.reads) == (LOG_TOTAL, scores)]
+        if known:
+            return known[0]
         rows = tuple(index for index in scores.indices if index != softmax.over)
         makes = Value(f"{softmax.makes.name}_log_total", rows, width=FULL)
         reads = (scores,)
@@ -218,45 +223,6 @@ class _Work:
         self.lies[named] = lies
         return named
 
-    def needed(
-        self, operation: Operation, reads: list[Value], has: list[Lie], axis: Axis
-    ) -> tuple[Lie, ...]:
-        """How an operation's operands must lie along an axis; as they are, if that will do."""
-        brought = dict(axis.brought).get(operation.makes.name)
-        if brought:
-            return tuple(along(brought) for _ in reads)
-        if operation.does is Does.ADD:
-            return (has[0], has[0])
-        if operation.does is Does.NORMALISE and has[0] == along(operation.over) and not axis.in_time:
-            return (WHOLE,)
-        if operation.does is not Does.CONTRACT:
-            return tuple(has)
-        for left, right in self.options(reads, has, axis):
-            try:
-                contract(operation.contraction, left.plain, right.plain)
-                return left, right
-            except LayoutError:
-                continue
-        raise LayoutError(f"{operation}: no way to lie along {axis.name}")
-
-    def options(self, reads: list[Value], has: list[Lie], axis: Axis) -> Iterable[tuple[Lie, Lie]]:
-        """Ways for two operands to lie, the cheapest first.
-
-        A weight stays; a constant lies as it must; of two activations the second is brought.
-        """
-        (left, right), (first, second) = reads, has
-
-        def choices(value: Value, own: Lie, other: Lie) -> list[Lie]:
-            like = [other.plain] if other.index in value.indices else []
-            home = [self.home(value, axis)]
-            return [*home, *like, WHOLE] if value.role is Role.CONSTANT else [own, *like, *home, WHOLE]
-
-        if left.role is Role.CONSTANT or right.role is Role.WEIGHT:
-            return [(choice, second) for choice in choices(left, first, second)]
-        if right.role is Role.CONSTANT:
-            return [(first, choice) for choice in choices(right, second, first)]
-        return [(first, choice) for choice in choices(right, second, first)]
-
     # ----------------------------------------------------------------------- backward
     def go_backward(self) -> None:
         self.lines = self.backward
@@ -276,7 +242,7 @@ class _Work:
             cotangent = self.settled(line.makes, self.dual(source))
             if isinstance(line, Move):
                 self.contribute(source, cotangent)
-                if line.by and not self.open_in(line.makes):
+                if line.by and line.by != line.value and not self.open_in(line.makes):
                     scores = self.lies[source][line.axis].shares_of
                     self.products[scores] = self.product(line.makes, line.by.indices, cotangent)
             else:
@@ -371,7 +337,10 @@ class _Work:
             if value.role is Role.CONSTANT:
                 continue
             makes = cotangent_of(value, f" of {line.makes.name}")
-            if line.does is Does.CONTRACT:
+            if line.function == LOG_TOTAL:
+                reads = (cotangent, self.restored(self.shares_of(value)))
+                backward = Operation(Does.CONTRACT, reads, makes)
+            elif line.does is Does.CONTRACT:
                 other = self.restored(line.reads[1 - place])
                 reads = (cotangent, other) if place == 0 else (other, cotangent)
                 backward = Operation(Does.CONTRACT, reads, makes)
@@ -386,6 +355,11 @@ class _Work:
                 backward = replace(line, reads=there, makes=makes, backward=True)
             self.contribute(value, self.emit(backward))
 
+    def shares_of(self, scores: Value) -> Value:
+        """The softmax of scores: the derivative of their log-sum-exp."""
+        lines = (line for line in self.forward if isinstance(line, Operation))
+        return next(op.makes for op in lines if (op.function, op.reads[0]) == ("softmax", scores))
+
     def open_in(self, value: Value) -> set[str]:
         """The scores of which each turn's keys alone make the softmax that a value is linear in."""
         return {lie.shares_of for lie in self.lies[value].values()} - {""}
@@ -395,10 +369,11 @@ class _Work:
         """A value of forward, in backward: kept, or made again from what is kept."""
         if is_in_turns(self.lies[value], self.turns):
             return self.made_in_turn(value)
-        if value.role is Role.WEIGHT or self.again in (ALL, FROM_SLICES) or value in self.back:
+        if value in self.part.weights or self.again in (ALL, FROM_SLICES) or value in self.back:
             return value
         line = self.made_by.get(value)
-        if isinstance(line, Move) and line.collective == "all_gather" and not self.holds(line):
+        gathered = isinstance(line, Move) and line.collective == "all_gather" and not self.holds(line)
+        if isinstance(line, Move) and (gathered or value.role is Role.WEIGHT):
             self.restored(line.value)
             self.backward.append(line)
             self.back.add(value)

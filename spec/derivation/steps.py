@@ -21,7 +21,7 @@ from spec.language.programs import Axis, Move, Program, check_program
 from spec.language.schedule import Buffer, Kind, Schedule
 from spec.meaning.terms import check_gradients
 from spec.models.profiles import NORM_FUNCTIONS
-from spec.models.transformer import LAYER
+from spec.models.transformer import is_layer
 from spec.models.values import Operation, Part, Value
 from spec.plans.compose import Product
 from spec.plans.model_strategies import SAMPLES
@@ -112,7 +112,7 @@ def derive_step(
     samples = tuple(Axis(name, stream=SAMPLES) for name in product.batch_axes)
     programs = tuple(
         distribute(
-            part, (*samples, *product.cuts), again if part.name == LAYER else NOTHING, names, stores
+            part, (*samples, *product.cuts), again if is_layer(part.name) else NOTHING, names, stores
         )
         for part in parts
     )

@@ -311,14 +311,14 @@ def check_program(program: Program) -> dict[Value, Lies]:
 
 def _at_hand(program: Program, lies: Mapping[Value, Lies]) -> dict[Value, Lies]:
     """What backward has: what is kept, weights, and constants that take no room, or that turns draw."""
-    found, kept = {}, {*program.kept}
+    found, kept, weights = {}, {*program.kept}, {*program.part.weights}
     for value, at in lies.items():
         in_turns = is_in_turns(at, program.turns)
         if value in kept and in_turns:
             where = next((line for line in program.backward if value in line.reads), None)
             raise LayoutError(f"{value.name} is of one turn of forward, which is over", where)
         free = value.role is Role.CONSTANT and (in_turns or not value.width)
-        if value in kept or value.role is Role.WEIGHT or free:
+        if value in kept or value in weights or free:
             found[value] = at
     return found
 

@@ -143,7 +143,7 @@ def _executed(program: Program, terms: Terms) -> tuple[list[tuple[Line, int]], d
     run(program.forward)
     found = {"gives": of(program.gives)}
     kept = {*program.kept}
-    known = {v: n for v, n in known.items() if v in kept or v.role is Role.WEIGHT}
+    known = {v: n for v, n in known.items() if v in kept or v in program.part.weights}
     known[program.seed] = terms.number(SEED)
     run(program.backward)
     found |= {_of(weight): of(gradient) for weight, gradient in program.gradients.items()}
@@ -163,7 +163,12 @@ def differentiated(part: Part, terms: Terms) -> dict[str, int]:
         cotangent = terms.sum(pulled[operation.makes])
         for place, value in enumerate(operation.reads):
             if value.role is not Role.CONSTANT:
-                back, reads = _pulled_back(operation, place, cotangent, known)
+                if operation.function == LOG_TOTAL:  # its derivative is the softmax
+                    shares = replace(operation, function="softmax", makes=value)
+                    reads = [cotangent, terms.made(shares, [known[value]])]
+                    back = Operation(Does.CONTRACT, (operation.makes, value), value)
+                else:
+                    back, reads = _pulled_back(operation, place, cotangent, known)
                 made = cotangent if back.does is Does.ADD else terms.made(back, reads)
                 pulled.setdefault(value, []).append(made)
     for value in given_to(part):

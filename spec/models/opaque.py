@@ -7,6 +7,7 @@ keeps for backward is not known.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 from spec.models.values import Builder, Part, Role, Value
@@ -22,6 +23,10 @@ class Opaque:
 
     psi: Number
     layers = 0  # none that are told apart
+
+    def layers_of(self, first: int, after: int) -> Counter[str]:
+        """None."""
+        return Counter()
 
     def sizes(self, micro_batch: Number, sequence: Number = 1) -> dict[str, Number]:
         """How many values each index has."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from spec.models.states import BytePolicy
-from spec.models.values import FULL, Builder, Does, Operation, Part, Role, Value
+from spec.models.values import FULL, LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 from spec.numbers.arithmetic import Number
 
 WRITTEN = 2  # bytes of what is computed in the weights' precision, as parts are written
@@ -130,13 +130,19 @@ def _copied(part: Part, profile: Profile) -> Part:
         return part
     work = Builder(part.name, part.takes)
     now: dict[Value, Value] = {}
+    copies: dict[Value, Value] = {}  # in fp32, of scores whose log-sum-exp is a value of its own
     for operation in part.operations:
         reads = tuple(now.get(value, value) for value in operation.reads)
-        if operation.does is Does.NORMALISE and operation.function in profile.in_full:
+        of = "softmax" if operation.function == LOG_TOTAL else operation.function
+        if operation.does is Does.NORMALISE and of in profile.in_full:
             (x,), makes = reads, operation.makes
-            x = _copy(work, x, f"{makes.name}_argument", FULL)
+            copy = copies.get(x) or _copy(work, x, f"{makes.name}_argument", FULL)
+            if operation.function == LOG_TOTAL:  # the softmax reads the same copy
+                copies[x] = copy
+                work.operations.append(replace(operation, reads=(copy,)))
+                continue
             full = replace(makes, name=f"{makes.name}_fp32", width=FULL)
-            work.operations.append(replace(operation, reads=(x,), makes=full))
+            work.operations.append(replace(operation, reads=(copy,), makes=full))
             _copy(work, full, makes.name, makes.width)
             continue
         work.operations.append(replace(operation, reads=reads))

@@ -1,11 +1,11 @@
-"""A transformer as operations on values: embedding, layer, head."""
+"""The shape of a transformer: its sizes, and what its layers have."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
-from spec.models.opaque import Opaque, opaque
-from spec.models.values import FULL, Builder, Part, Role, Value
+from spec.models.opaque import Opaque
 from spec.numbers.arithmetic import Number, quotient
 
 EMBEDDING, LAYER, HEAD = "embedding", "layer", "head"
@@ -18,7 +18,14 @@ INDICES = {
     "r": "heads of a group",
     "d": "features of a head",
     "x": "turned features of a head",
+    "n": "features of a head that are not turned",
+    "z": "features of a head, turned or not",
+    "y": "features of a head's values",
+    "m": "features that queries are made from",
+    "l": "features that keys and values are made from",
     "f": "features inside the MLP",
+    "i": "features inside the MLP of layers without experts",
+    "t": "features inside the MLP that all tokens share",
     "v": "words",
     "w": "learned places",
     "j": "experts to choose from",
@@ -34,10 +41,33 @@ NORMS = {
     "mlp_out": "of what the MLP gives",
     "head": "of the queries and keys of each head",
     "heads": "of the queries and keys of all heads together",
+    "turned": "of the queries and keys of each head, after they are turned: without weights",
 }
 USUAL_NORMS = frozenset({"attention", "mlp"})
 CAPPED = frozenset({"scores", "logits"})
 DROPPED = frozenset({"words", "shares", "output"})  # of the embedding, of attention, of each block
+DENSE, STRAIGHT = "dense", "straight"
+KINDS = {
+    DENSE: "in a model with experts, a layer without",
+    STRAIGHT: "queries and keys are not turned: they know no positions",
+}
+LayerKind = frozenset[str]  # of `KINDS`: how a layer differs from most
+USUAL: LayerKind = frozenset()
+
+
+@dataclass(frozen=True)
+class Latent:
+    """Attention whose queries, keys and values are made from few features of each token.
+
+    `keys`: those of keys and values; `queries`: those of queries, 0: all that attention reads.
+    `straight`: features of a head that are not turned, beside those that are; `values`: of its values.
+    The turned features of a key are those of all heads. (arXiv 2405.04434, section 2.1)
+    """
+
+    keys: Number
+    queries: Number
+    straight: Number
+    values: Number
 
 
 @dataclass(frozen=True)
@@ -62,11 +92,22 @@ class Transformer:
     angles: bool = True  # where none are learned, queries and keys are turned by their position
     distances: bool = False  # scores fall with the distance of the key (ALiBi)
     windows: tuple[Number, ...] = ()  # of the layers in turn: latest tokens that one sees; 0: all
+    chunked: bool = False  # windows are chunks of a sample: a token sees those of its own
+    tempered: bool = False  # queries that are not turned are scaled by their position
     capped: frozenset[str] = frozenset()  # of `CAPPED`: by tanh
+    sinks: bool = False  # a learned score of each head, which takes a share beside those of keys
+    clamped: bool = False  # what the gate is multiplied by, is brought between two bounds
     tied: bool = False  # the head's words are the embedding's
     dropout: frozenset[str] = frozenset()  # of `DROPPED`
     experts: Number = 0  # 0: one MLP for all tokens
     chosen: Number = 0  # experts that a token is sent to
+    odds: str = "softmax"  # or "sigmoid": of a token's choices, by which it weighs what they give
+    weighed_first: bool = False  # or what they read
+    shared: Number = 0  # features inside the MLP that all tokens pass, beside experts; 0: none
+    dense: Number = 0  # features inside the MLP of a dense layer
+    kinds: tuple[LayerKind, ...] = ()  # of the layers in turn
+    latent: Latent | None = None
+    left_out: str = ""  # what the published model has besides
 
     @property
     def turned(self) -> bool:
@@ -80,10 +121,25 @@ class Transformer:
         """
         return self.windows[layer % len(self.windows)] if self.windows else 0
 
+    def kind(self, layer: int) -> LayerKind:
+        """How a layer differs from most."""
+        return self.kinds[layer % len(self.kinds)] if self.kinds else USUAL
+
+    def layers_of(self, first: int, after: int) -> Counter[str]:
+        """How many layers there are of each kind, by the name of its part, from `first` to `after`."""
+        if not self.kinds:
+            return Counter({LAYER: after - first})
+        rounds, rest = divmod(after - first, len(self.kinds))
+        found = Counter(layer_name(self.kind(number)) for number in range(first, first + rest))
+        for kind in self.kinds if rounds else ():
+            found[layer_name(kind)] += rounds
+        return found
+
     def sizes(self, micro_batch: Number, sequence: Number) -> dict[str, Number]:
         """How many values each index has. Slots: tokens spread evenly over the experts."""
         sent = micro_batch * sequence * self.chosen
         slots = quotient(sent, self.experts) if self.experts else 0
+        latent = self.latent or Latent(0, 0, 0, 0)
         return {
             "b": micro_batch,
             "s": sequence,
@@ -93,7 +149,14 @@ class Transformer:
             "r": quotient(self.heads, self.kv_heads),
             "d": self.head_dim,
             "x": self.head_dim,
+            "n": latent.straight,
+            "z": latent.straight + self.head_dim,
+            "y": latent.values,
+            "m": latent.queries,
+            "l": latent.keys,
             "f": self.feed_forward,
+            "i": self.dense,
+            "t": self.shared,
             "v": self.vocabulary,
             "w": self.positions + self.spare,
             "j": self.experts,
@@ -102,199 +165,14 @@ class Transformer:
         }
 
 
-def _stream(name: str) -> Value:
-    return Value(name, ("b", "s", "h"), Role.STREAM)
+def layer_name(kind: LayerKind) -> str:
+    """The name of the part of a layer."""
+    return "_".join((*sorted(kind), LAYER))
 
 
-def _weight(name: str, *indices: str) -> Value:
-    return Value(name, indices, Role.WEIGHT)
-
-
-def _constant(name: str, *indices: str, width: int = 0) -> Value:
-    return Value(name, indices, Role.CONSTANT, width)
-
-
-def _biased(part: Builder, value: Value, *indices: str) -> Value:
-    """The value, with an offset that does not depend on the sample: one for each of `indices`."""
-    others = tuple(i for i in value.indices if i not in indices)
-    bias, ones = _weight(f"{value.name}_bias", *indices), _constant("ones", *others)
-    spread = part.contract(bias, ones, Value(f"{value.name}_offset", value.indices))
-    return part.add(value, spread, Value(f"{value.name}_biased", value.indices))
-
-
-def _norm(part: Builder, model: Transformer, name: str, x: Value, over: str = "h") -> Value:
-    """Each token's features, or those of a head, normalised, scaled, and shifted."""
-    unit = part.normalise(model.norm, over, x, Value(f"{name}_unit", x.indices))
-    return _scaled(part, model, name, unit, over)
-
-
-def _scaled(part: Builder, model: Transformer, name: str, unit: Value, *over: str) -> Value:
-    y = part.contract(unit, _weight(f"{name}_scale", *over), Value(name, unit.indices))
-    return _biased(part, y, *over) if model.norm == "layer_norm" else y
-
-
-def _norm_of_heads(part: Builder, model: Transformer, name: str, x: Value, *over: str) -> Value:
-    """A token's features in all heads, over the root of the sum of their squares, and scaled.
-
-    The root of their number is a factor of the scale.
-    """
-    squares = part.apply("square", x, Value(f"{name}_squares", x.indices))
-    ones, of_token = _constant("ones", *over), ("b", "s")
-    total = part.contract(squares, ones, Value(f"{name}_total", of_token, width=FULL))
-    inverse = part.apply("inverse_root", total, Value(f"{name}_inverse", of_token, width=FULL))
-    unit = part.contract(x, inverse, Value(f"{name}_unit", x.indices))
-    return _scaled(part, model, name, unit, *over)
-
-
-def _dropped(part: Builder, model: Transformer, place: str, x: Value) -> Value:
-    if place not in model.dropout:
-        return x
-    mask = _constant(f"{x.name}_mask", *x.indices, width=1)
-    return part.contract(x, mask, Value(f"{x.name}_dropped", x.indices))
-
-
-def _projected(part: Builder, model: Transformer, y: Value, name: str, *kept: str) -> Value:
-    """One of queries, keys and values."""
-    out = part.contract(y, _weight(f"{name}_weight", "h", *kept), Value(name, ("b", "s", *kept)))
-    out = _biased(part, out, *kept) if "qkv" in model.biases else out
-    if name == "value":
-        return out
-    if "heads" in model.norms:
-        out = _norm_of_heads(part, model, f"{name}_heads_norm", out, *kept)
-    return _norm(part, model, f"{name}_norm", out, "d") if "head" in model.norms else out
-
-
-def _turned(part: Builder, model: Transformer, x: Value) -> Value:
-    """Queries or keys, turned by the angle of their position."""
-    if not model.turned:
-        return x
-    angles = _constant("angles", "s", "d", "x")
-    indices = tuple("x" if i == "d" else i for i in x.indices)
-    return part.contract(x, angles, Value(f"{x.name}_turned", indices))
-
-
-def _attention(part: Builder, model: Transformer, y: Value) -> Value:
-    def of_keys(name: str, x: Value) -> Value:
-        indices = tuple("u" if i == "s" else i for i in x.indices)
-        return part.rename(x, Value(name, indices), ("s", "u"))
-
-    q = _turned(part, model, _projected(part, model, y, "query", "g", "r", "d"))
-    k = of_keys("keys", _turned(part, model, _projected(part, model, y, "key", "g", "d")))
-    v = of_keys("values", _projected(part, model, y, "value", "g", "d"))
-    pairs = ("b", "g", "r", "s", "u")
-    scores = _capped(part, model, part.contract(q, k, Value("scores", pairs)))
-    seen = part.add(scores, _constant("causal", *pairs), Value("seen", pairs))
-    shares = part.normalise("softmax", "u", seen, Value("shares", pairs))
-    shares = _dropped(part, model, "shares", shares)
-    context = part.contract(shares, v, Value("context", ("b", "s", "g", "r", "d")))
-    weight = _weight("output_weight", "g", "r", "d", "h")
-    out = part.contract(context, weight, Value("output", ("b", "s", "h")))
-    return _biased(part, out, "h") if "output" in model.biases else out
-
-
-def _capped(part: Builder, model: Transformer, x: Value) -> Value:
-    """Scores or logits, brought between two bounds."""
-    if x.name not in model.capped:
-        return x
-    return part.apply("tanh", x, Value(f"{x.name}_capped", x.indices, width=x.width))
-
-
-def _mlp(part: Builder, model: Transformer, y: Value, expert: tuple[str, ...] = ()) -> Value:
-    """The MLP of all tokens, or of each expert."""
-    tokens = tuple(i for i in y.indices if i not in ("h", *expert))
-    wide = (*expert, *tokens, "f")
-    biased = "mlp" in model.biases
-
-    def widened(name: str) -> Value:
-        out = part.contract(y, _weight(f"{name}_weight", *expert, "h", "f"), Value(name, wide))
-        return _biased(part, out, *expert, "f") if biased else out
-
-    if model.gated:
-        gate = part.apply(model.function, widened("gate"), Value("gate_open", wide))
-        inner = part.contract(gate, widened("up"), Value("gated", wide))
-    else:
-        inner = part.apply(model.function, widened("up"), Value("active", wide))
-    weight = _weight("down_weight", *expert, "f", "h")
-    out = part.contract(inner, weight, Value("down", y.indices))
-    return _biased(part, out, *expert, "h") if biased else out
-
-
-def _experts(part: Builder, model: Transformer, y: Value) -> Value:
-    """Each token is sent to the experts it chooses, and their results are summed as it weighs them."""
-    choices = Value("choices", ("b", "s", "j"), width=FULL)
-    chosen = part.contract(y, _weight("router_weight", "h", "j"), choices)
-    shares = part.normalise("softmax", "j", chosen, Value("odds", ("b", "s", "j"), width=FULL))
-    to_slots, to_tokens = (("b", "c"), ("s", "c")), (("c", "b"), ("c", "s"))
-    odds = part.rename(shares, Value("slot_odds", ("e", "c"), width=FULL), *to_slots)
-    sent = part.rename(y, Value("sent", ("e", "c", "h")), *to_slots)
-    out = _mlp(part, model, sent, ("e",))
-    weighed = part.contract(odds, out, Value("weighed", ("e", "c", "h")))
-    return part.rename(weighed, Value("returned", ("b", "s", "h")), *to_tokens)
-
-
-def layer(model: Transformer) -> Part:
-    """Attention and MLP, on what comes in or on what attention makes of it; each is added to that."""
-    x = _stream("layer_in")
-    part = Builder(LAYER, x)
-
-    def normed(name: str, value: Value) -> Value:
-        return _norm(part, model, f"{name}_norm", value) if name in model.norms else value
-
-    y = normed("attention", x)
-    attended = normed("attention_out", _attention(part, model, y))
-    attended = _dropped(part, model, "output", attended)
-    middle = x if model.parallel else part.add(x, attended, _stream("middle"))
-    if not model.parallel or "mlp" in model.norms:  # else attention and MLP share a norm
-        y = normed("mlp", middle)
-    mixed = _experts(part, model, y) if model.experts else _mlp(part, model, y)
-    mixed = _dropped(part, model, "output", normed("mlp_out", mixed))
-    if model.parallel:
-        mixed = part.add(attended, mixed, Value("both", x.indices))
-    return part.part(part.add(middle, mixed, _stream("layer_out")))
-
-
-WORDS = "word_weight"
-
-
-def embedding(model: Transformer) -> Part:
-    """Each token's word, and its place."""
-    part = Builder(EMBEDDING)
-    tokens = _constant("tokens", "b", "s", "v")
-    x = part.contract(tokens, _weight(WORDS, "v", "h"), _stream("words"))
-    if model.positions:
-        at = part.contract(
-            _constant("places", "b", "s", "w"), _weight("place_weight", "w", "h"), _stream("placed")
-        )
-        x = part.add(x, at, _stream("embedded"))
-    x = _norm(part, model, "word_norm", x) if "words" in model.norms else x
-    return part.part(_dropped(part, model, "words", x))
-
-
-def head(model: Transformer) -> Part:
-    """The loss of each token: log of the sum of exp of all words' scores, less the next word's."""
-    x = _stream("layers_out")
-    part = Builder(HEAD, x)
-    y = _norm(part, model, "final_norm", x)
-    words = _weight(WORDS if model.tied else "head_weight", "v", "h")
-    scores = part.contract(y, words, Value("logits", ("b", "s", "v"), width=FULL))
-    scores = _capped(part, model, scores)
-    of_token = ("b", "s")
-    raised = part.apply("exp", scores, Value("raised", ("b", "s", "v"), width=FULL))
-    total = part.contract(raised, _constant("ones", "v"), Value("total", of_token, width=FULL))
-    log = part.apply("log", total, Value("log_total", of_token, width=FULL))
-    lost = part.contract(
-        scores, _constant("next_words", "b", "s", "v"), Value("lost", of_token, width=FULL)
-    )
-    return part.part(part.add(log, lost, Value("loss", of_token, Role.STREAM, FULL)))
+def is_layer(name: str) -> bool:
+    """Whether a part of this name is a layer, of whatever kind."""
+    return name.endswith(LAYER)
 
 
 Model = Transformer | Opaque
-
-
-def parts(model: Model) -> tuple[Part, ...]:
-    """Embedding, layer and head; of a model without words, the layer alone; the opaque part."""
-    if isinstance(model, Opaque):
-        return (opaque(),)
-    if not model.vocabulary:
-        return (layer(model),)
-    return embedding(model), layer(model), head(model)

@@ -158,17 +158,21 @@ class Part:
 
 
 class Builder:
-    """Writes a part, an operation a line."""
+    """Writes a part, an operation a line. `of`: what names of weights begin with."""
 
-    def __init__(self, name: str, takes: Value | None = None) -> None:
-        self.name, self.takes = name, takes
+    def __init__(self, name: str, takes: Value | None = None, of: str = "") -> None:
+        self.name, self.takes, self.of = name, takes, of
         self.operations: list[Operation] = []
 
     def _make(
         self, does: Does, reads: tuple[Value, ...], makes: Value, function: str = "", over: str = ""
     ) -> Value:
-        self.operations.append(Operation(does, reads, makes, function, over))
+        self.operations.append(Operation(does, tuple(map(self._named, reads)), makes, function, over))
         return makes
+
+    def _named(self, value: Value) -> Value:
+        weight = self.of and value.role is Role.WEIGHT
+        return replace(value, name=f"{self.of}{value.name}") if weight else value
 
     def contract(self, left: Value, right: Value, makes: Value) -> Value:
         """The sum of products over the indices that `makes` lacks."""

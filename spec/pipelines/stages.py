@@ -16,7 +16,8 @@ from typing import Any
 
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
 from spec.models.opaque import MODEL
-from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, parts
+from spec.models.parts import parts
+from spec.models.transformer import EMBEDDING, HEAD, Model, is_layer
 from spec.models.values import Part, Value
 from spec.numbers.arithmetic import Number, ceil_div
 
@@ -39,7 +40,7 @@ class Piece:
 
     def __str__(self) -> str:
         name = self.part.name
-        return f"{name} {self.number}" if name == LAYER else name
+        return f"{name} {self.number}" if is_layer(name) else name
 
 
 # ------------------------------------------------------------------------------------ the rules
@@ -85,7 +86,8 @@ def pieces(model: Model, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
         virtual = virtual_stage(stage, chunk, stages)
         for number in range(model.layers):
             if all(has_layer(virtual, number, model.layers, stages * chunks)):
-                found.append(Piece(by_name[LAYER], number, stage, chunk))
+                (name,) = model.layers_of(number, number + 1)
+                found.append(Piece(by_name[name], number, stage, chunk))
     around = ends(model, stages, chunks)
     return (*around[:1], *found, *around[1:])
 
@@ -109,22 +111,22 @@ def parts_of(model: Model, stage: int, stages: int, chunks: int) -> list[Counter
     for chunk in range(chunks):
         virtual = virtual_stage(stage, chunk, stages)
         first, after = (layers_before(v, model.layers, stages * chunks) for v in (virtual, virtual + 1))
-        found.append(Counter({LAYER: after - first}))
+        found.append(model.layers_of(first, after))
     for piece in ends(model, stages, chunks):
         if piece.stage == stage:
             found[piece.chunk][piece.part.name] += 1
     return found
 
 
-def alike(layers: int, stages: int, chunks: int = 1) -> dict[int, int]:
+def alike(model: Model, stages: int, chunks: int = 1) -> dict[int, int]:
     """The first of each kind of stages, and how many there are of it.
 
-    Stages are of a kind if each chunk has as many layers, and neither begins or ends the model. They
-    hold and send the same, but for what is in flight: the first has most.
+    Stages are of a kind if each chunk has as many layers of each kind, and neither begins or ends the
+    model. They hold and send the same, but for what is in flight: the first has most.
     """
-    before = [layers_before(v, layers, stages * chunks) for v in range(stages * chunks + 1)]
-    counts = [b - a for a, b in pairwise(before)]
-    firsts: dict[tuple[int, ...], int] = {}
+    before = [layers_before(v, model.layers, stages * chunks) for v in range(stages * chunks + 1)]
+    counts = [frozenset(model.layers_of(a, b).items()) for a, b in pairwise(before)]
+    firsts: dict[tuple[object, ...], int] = {}
     found = Counter[int]()
     for stage in range(stages):
         kind = (stage == 0, stage == stages - 1, *counts[stage::stages])
@@ -153,7 +155,7 @@ def check_stages(
 ) -> None:
     """Raise LayoutError if a piece has not what it reads, or a gradient is only one of its terms."""
     placed, sent, summed = tuple(placed), tuple(sent), tuple(summed)
-    layers = [piece.number for piece in placed if piece.part.name == LAYER]
+    layers = [piece.number for piece in placed if is_layer(piece.part.name)]
     if layers != [*range(len(layers))]:
         raise LayoutError(f"layers are in the order {layers}; expected each once, from 0 on")
     for before, after in pairwise(placed):

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from spec.language.programs import Axis
 
-HEADS, INNER, WORDS, EXPERTS = "g", "f", "v", "e"  # indices that weights are cut along
+HEADS, WORDS, EXPERTS = "g", "v", "e"  # indices that weights are cut along
+INNER = ("f", "i", "t")  # those inside MLPs
 KEYS = "u"  # the index that goes round a ring
 SAMPLES, POSITIONS = "b", "s"  # indices that the stream is cut along
 
-TENSOR = (HEADS, INNER, WORDS)
-ATTENTION_BY_HEADS = (("scores", HEADS),)
+TENSOR = (HEADS, *INNER, WORDS)
+ATTENTION_BY_HEADS = (("scores", HEADS), ("sinks", HEADS))
 
 MODEL_AXES: dict[str, Axis] = {
     "dp": Axis("batch", stream=SAMPLES),

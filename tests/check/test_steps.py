@@ -21,7 +21,7 @@ from psem_model.text.errors import BadInput
 from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
 from spec.derivation.steps import derive_step
 from spec.language.programs import check_program
-from spec.models.transformer import parts
+from spec.models.parts import parts
 from tests.support.steps import text_of
 
 STATES = ["", "dp", "zero1", "zero3", "zero1+all", "fsdp-hold"]

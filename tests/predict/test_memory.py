@@ -13,9 +13,10 @@ from psem_model.measure.transformers import transformer
 from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, kept_bytes
 from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, distribute
+from spec.models.parts import head, layer
 from spec.models.profiles import TEXTBOOK, realised
 from spec.models.states import MIXED_ADAM, custom_policy
-from spec.models.transformer import EMBEDDING, HEAD, LAYER, Transformer, head, layer
+from spec.models.transformer import EMBEDDING, HEAD, LAYER, Transformer
 from spec.models.values import Builder, Role, Value
 from tests.support.command import exact
 from tests.support.plans import SHAPE, plans

@@ -170,14 +170,14 @@ MUTANTS = [
     ),
     (
         "odds of all experts take two bytes",
-        "transformer.py",
+        "parts.py",
         'Value("odds", ("b", "s", "j"), width=FULL)',
         'Value("odds", ("b", "s", "j"))',
         "A3",
     ),
     (
         "odds of those chosen take two bytes",
-        "transformer.py",
+        "parts.py",
         'Value("slot_odds", ("e", "c"), width=FULL)',
         'Value("slot_odds", ("e", "c"))',
         "A3",

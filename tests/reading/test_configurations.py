@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ from psem_model.reading.configurations import read
 from psem_model.reading.families import FAMILIES
 from psem_model.text.errors import BadInput
 from spec.costs.model_costs import parameters
-from spec.models.transformer import DROPPED, USUAL_NORMS
+from spec.models.transformer import DENSE, DROPPED, STRAIGHT, USUAL, USUAL_NORMS
 
+DENSE_LAYER = frozenset({DENSE})
 CONFIGURATIONS = Path(__file__).parents[2] / "examples" / "configurations"
 
 # Elements of the weights that are published with each configuration, without buffers (masks, angles)
@@ -40,6 +42,9 @@ COUNTED = {
     "bloom": 176_247_271_424,
     "bloom-560m": 559_214_592,
     "bloom-7b1": 7_069_016_064,
+    "deepseek-v2": 235_741_434_880,
+    "deepseek-v2-lite": 15_706_484_224,
+    "deepseek-v3": 671_026_404_352,
     "falcon-180b": 178_557_088_768,
     "falcon-40b": 41_303_293_952,
     "falcon-7b": 6_921_720_704,
@@ -50,7 +55,11 @@ COUNTED = {
     "gemma-2b": 2_506_172_416,
     "gemma-3-1b-pt": 999_885_952,
     "gemma-7b": 8_537_680_896,
+    "gpt-oss-120b": 116_829_156_672,
+    "gpt-oss-20b": 20_914_757_184,
     "gpt-neox-20b": 20_554_567_680,
+    "llama-4-maverick": 400_711_848_960,
+    "llama-4-scout": 107_769_861_120,
     "llama-3.2-1b": 1_235_814_400,
     "llama-3.2-3b": 3_212_749_824,
     "mistral-small-24b-base-2501": 23_572_403_200,
@@ -194,6 +203,8 @@ def test_norms_are_where_the_family_has_them(shape):
         ("gemma-3-1b-pt", {}, (512, 512, 512, 512, 512, 0)),
         ("gemma-3-1b-pt", {"sliding_window_pattern": ...}, (512, 512, 512, 512, 512, 0)),
         ("gemma-3-1b-pt", {"sliding_window_pattern": 1}, ()),
+        ("gpt-oss-20b", {"layer_types": ...}, (128, 0)),
+        ("gpt-oss-20b", {}, (128, 0) * 12),
         (
             "qwen3-0.6b",
             {
@@ -208,6 +219,32 @@ def test_norms_are_where_the_family_has_them(shape):
 )
 def test_windows_are_those_of_the_family(shape, name, changed, windows):
     assert shape(name, **changed).windows == windows
+
+
+def test_the_first_layers_of_deepseek_are_dense_as_many_as_it_says(shape):
+    assert shape("deepseek-v3").kinds == (DENSE_LAYER,) * 3 + (USUAL,) * 58
+    assert shape("deepseek-v3", first_k_dense_replace=...) == shape("deepseek-v3")
+    none = shape("deepseek-v3", first_k_dense_replace=0)
+    assert (none.kinds, none.dense) == ((), 0)
+    every = shape("deepseek-v3", first_k_dense_replace=61)
+    assert (every.kinds, every.experts, every.feed_forward) == ((), 0, 18432)
+
+
+def test_every_second_layer_of_maverick_has_experts_and_every_fourth_knows_no_positions(shape):
+    dense, straight = DENSE_LAYER, frozenset({STRAIGHT})
+    found = shape("llama-4-maverick")
+    assert found.kinds == (dense, USUAL, dense, straight) * 12
+    assert found.windows == (8192, 8192, 8192, 0) * 12 and "turned" not in found.norms
+    assert shape("llama-4-scout").kinds == (USUAL, USUAL, USUAL, straight) * 12
+    assert shape("llama-4-scout", no_rope_layers=...) == shape("llama-4-scout", no_rope_layers=[])
+    assert shape("llama-4-scout", moe_layers=[*range(48)]) == shape("llama-4-scout")
+    assert shape("llama-4-scout", moe_layers=[]).experts == 0
+
+
+def test_what_a_model_has_besides_is_told_and_not_counted(shape):
+    alone = shape("deepseek-v3", num_nextn_predict_layers=0)
+    assert alone == replace(shape("deepseek-v3"), left_out="")
+    assert "num_nextn_predict_layers" in shape("deepseek-v3").left_out
 
 
 def test_scores_and_logits_are_capped_where_a_bound_is_given(shape):
@@ -279,9 +316,24 @@ REFUSED = [
     ("llama-2-7b", {"tie_word_embedings": True}, "not known", "nearest: 'tie_word_embeddings'"),
     ("llama-2-7b", {"sliding_window": 4096}, "sliding_window", "not known to change nothing"),
     ("llama-2-7b", {"torch_dtype": "float8_e4m3fn"}, "torch_dtype", '"bfloat16" or "float16"'),
-    ("llama-2-7b", {"model_type": "deepseek_v3"}, "latent attention", "not modelled"),
-    ("llama-2-7b", {"model_type": "gpt_oss"}, "sinks of attention", "not modelled"),
-    ("llama-2-7b", {"model_type": "llama4_text"}, "layers that differ", "not modelled"),
+    ("deepseek-v3", {"scoring_func": "softmax"}, "scoring_func", 'expected "sigmoid"'),
+    ("deepseek-v3", {"moe_layer_freq": 2}, "moe_layer_freq", "expected 1"),
+    ("deepseek-v3", {"attention_bias": True}, "attention_bias", "expected false"),
+    ("deepseek-v3", {"num_key_value_heads": 8}, "num_key_value_heads", "expected 128"),
+    ("deepseek-v3", {"q_lora_rank": ...}, "q_lora_rank is missing", "or null"),
+    ("deepseek-v3", {"kv_lora_rank": None}, "kv_lora_rank", "given null"),
+    ("deepseek-v3", {"quantization_config": {"quant_method": "awq"}}, 'quant_method is "fp8"'),
+    ("deepseek-v3", {"head_dim": 128}, "head_dim", "expected 64"),
+    ("deepseek-v3", {"num_experts_per_tok": 257}, "at most n_routed_experts, 256"),
+    ("gpt-oss-20b", {"hidden_act": "gelu"}, "hidden_act", 'expected "silu"'),
+    ("gpt-oss-20b", {"experts_per_token": 2}, "experts_per_token", "expected 4"),
+    ("gpt-oss-20b", {"quantization_config": 4}, 'quant_method is "mxfp4"'),
+    ("llama-2-7b", {"model_type": "llama4"}, "encoder of images", "llama4_text"),
+    ("llama-4-scout", {"no_rope_layers": [1, 0]}, "no_rope_layers", "a list of 48 of 0 and 1"),
+    ("llama-4-scout", {"moe_layers": [48]}, "moe_layers", "below 48"),
+    ("llama-4-scout", {"layer_types": ["full_attention"] * 48}, "layer_types", "chunked_attention"),
+    ("llama-4-scout", {"num_hidden_layers": 10**5}, "at most 10,000 layers"),
+    ("llama-4-scout", {"attn_temperature_tuning": "yes"}, "attn_temperature_tuning", "true or false"),
     ("llama-2-7b", {"model_type": "gemma3"}, "encoder of images", "gemma3_text"),
     ("qwen3-30b-a3b", {"mlp_only_layers": [0]}, "mlp_only_layers", "given [0]"),
     ("qwen3-30b-a3b", {"decoder_sparse_step": 2}, "decoder_sparse_step", "expected 1"),
@@ -298,6 +350,7 @@ REFUSED = [
     ("opt-125m", {"do_layer_norm_before": False}, "do_layer_norm_before", "expected true"),
     ("opt-125m", {"layerdrop": 0.1}, "layerdrop", "expected 0.0"),
     ("bloom", {"apply_residual_connection_post_layernorm": True}, "expected false"),
+    ("bloom", {"\x1e": 0}, '"\\u001e": given 0', "expected none"),
     ("bloom", {"n_inner": 1}, "n_inner", "expected 57344"),
     ("falcon-7b", {"new_decoder_architecture": True, "parallel_attn": False}, "parallel_attn"),
     ("falcon-7b", {"num_ln_in_parallel_attn": 2}, "num_ln_in_parallel_attn", "expected 1"),

@@ -14,7 +14,6 @@ from psem_model.measure.measured import Figure, Run
 from psem_model.measure.report import measured
 from psem_model.measure.transformers import (
     placings,
-    programs,
     transformer,
     works,
 )
@@ -69,7 +68,7 @@ def test_a_product_trains_as_one_device_and_holds_and_sends_what_is_predicted(pl
 def of_model(run, plan, number):
     """Elements and bytes that each device of a stage sends in moves of programs, by what they are."""
     stage, found, bytes_ = run.stages[number], Counter(), Counter()
-    by_name = {program.part.name: program for program in programs(plan)}
+    by_name = {program.part.name: program for program in plan.step.programs}
     for (where, line_number), elements in stage.devices.network.sent.items():
         name, phase = where.split()
         line = getattr(by_name[name], phase)[line_number]
@@ -136,7 +135,7 @@ def test_layers_hand_on_numbers_as_wide_as_weights_and_losses_are_summed_in_fp32
     run = transformer(plan)
     run.step()
     network, counted = run.stages[1].devices.network, []
-    for number, line in enumerate(programs(plan)[2].forward):
+    for number, line in enumerate(plan.step.programs[2].forward):
         if isinstance(line, Move) and line.value.name in ("total", "lost"):
             key = ("head forward", number)
             counted.append((each(network.sent[key]), network.widths[key]))
@@ -269,7 +268,7 @@ def test_weights_that_are_not_placed_once_are_refused(change):
     placed = change(placings(plan, lambda group: group.costs.schedule))
     sizes = {"batch": 2, "tensor": 2}, 4, 4
     with pytest.raises(ValueError, match="not placed once"):
-        DistributedTransformer(plan.model, programs(plan), *sizes, Residues(), placed, plan.policy)
+        DistributedTransformer(plan.model, plan.step.programs, *sizes, Residues(), placed, plan.policy)
 
 
 @pytest.mark.parametrize("activations", ["R", "S*", "M", "S+O"])

@@ -14,7 +14,8 @@ from psem_model.simulator.functions import Real, Residues
 from spec.costs.model_costs import elements, elements_moved, fullest_moment, kept_bytes, weights
 from spec.devices.layouts import LayoutError
 from spec.language.programs import Axis, Move, check_program
-from spec.models.transformer import WORDS, Transformer
+from spec.models.parts import WORDS
+from spec.models.transformer import Transformer, is_layer, layer_name
 from spec.pipelines import pipeline, stages
 from spec.pipelines.pipeline import Half, Order, Pipeline
 from spec.plans.model_strategies import MODEL_AXES
@@ -68,7 +69,12 @@ def test_an_axis_that_cuts_anything_trains_as_one_device(cut, stream, by_heads, 
 # -------------------------------------------------------------- beside what is predicted
 def times_of(plan, part, micro_batches):
     """How often one of a part's lines is executed in a step, on one stage."""
-    return micro_batches * (plan.model.layers if part.name == "layer" else 1)
+    return micro_batches * count(plan, part.name)
+
+
+def count(plan, name):
+    """How many parts of a name a model has."""
+    return plan.model.layers_of(0, plan.model.layers)[name] if is_layer(name) else 1
 
 
 @settings(max_examples=50)
@@ -98,13 +104,14 @@ def test_devices_send_what_is_predicted_in_each_move(plan, micro_batches):
 def test_devices_keep_and_hold_what_is_predicted(plan):
     run = plan.run()
     (stage,) = run.stages
-    owned = {}
+    owned, model = {}, plan.model
     for program in plan.programs:
-        name, layers = program.part.name, plan.model.layers if program.part.name == "layer" else 1
+        name, times = program.part.name, count(plan, program.part.name)
         kept = kept_bytes(program, plan.indices, plan.mesh)
-        assert (stage.room.peak[name], stage.room.held[name]) == (layers * kept, 0)
+        assert (stage.room.peak.get(name, 0), stage.room.held.get(name, 0)) == (times * kept, 0)
+        of_kind = [i for i in range(model.layers) if layer_name(model.kind(i)) == name]
         for weight, has in weights(program, plan.indices, plan.mesh).items():
-            owned |= {(i if name == "layer" else -1, weight.name): has for i in range(layers)}
+            owned |= {(i, weight.name): has for i in (of_kind if is_layer(name) else [-1])}
     slices = {key: found for placed in run.placed for key, found in placed.slices.items()}
     assert {key: found.elements for key, found in slices.items()} == owned
 
@@ -138,8 +145,13 @@ def outcome(plan, programs, **options):
         return "fails"
 
 
+def tells(plan):
+    """Whether there is a move, and a choice between keys: of one, the share is 1 whatever the query."""
+    return plan.sequence > 1 and any(p.moves for p in plan.programs)
+
+
 @settings(max_examples=60)
-@given(plans(least=2, layers=1).filter(lambda plan: any(p.moves for p in plan.programs)), st.data())
+@given(plans(least=2, layers=1).filter(tells), st.data())
 def test_a_forgotten_move_is_rejected_and_its_run_fails_or_diverges(plan, data):
     plan = plan.without_dropout
     programs = list(plan.programs)
@@ -198,7 +210,7 @@ def test_stages_send_what_is_predicted(planned):
     plan, pipe = planned
     found = plan.run(pipe=pipe)
     placed = stages.pieces(plan.model, pipe.stages, pipe.chunks)
-    _, layer, _ = plan.programs
+    layer = plan.programs[1]
     boundary = elements(layer.gives, layer.lies[layer.gives], plan.indices, plan.mesh)
     sent = found.boundary.sent.get(("boundary", 0), [0] * found.boundary.devices)
     for k in range(pipe.stages):
@@ -212,7 +224,7 @@ def test_stages_send_what_is_predicted(planned):
 @given(pipelines())
 def test_a_stage_holds_at_most_its_units_in_flight(planned):
     plan, pipe = planned
-    plan = plan._replace(model=replace(plan.model, layers=2 * pipe.virtual_stages))
+    plan = plan._replace(model=replace(plan.model, layers=2 * pipe.virtual_stages, kinds=()))
     found = plan.run(pipe=pipe)
     kept = [kept_bytes(program, plan.indices, plan.mesh) for program in plan.programs]
     for k, stage in enumerate(found.stages):

@@ -14,7 +14,8 @@ from proofs.trusted.kernel import Kernel, KernelError
 from spec.costs.model_costs import elements_moved, kept_bytes, weights
 from spec.derivation.distribute import ALL, NOTHING, PAIRS, distribute
 from spec.language.programs import ORDER, Move
-from spec.models.transformer import Transformer, layer
+from spec.models.parts import layer
+from spec.models.transformer import Transformer
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import broken_copy, notices
 
@@ -252,7 +253,7 @@ MUTANTS = [
     ),
     (
         "heads are not brought",
-        "distribute.py",
+        "needs.py",
         "if brought:",
         "if False:",
         CONTEXT,
@@ -274,8 +275,8 @@ MUTANTS = [
     (
         "heads stay whole",
         "model_strategies.py",
-        "TENSOR = (HEADS, INNER, WORDS)",
-        "TENSOR = (INNER, WORDS)",
+        "TENSOR = (HEADS, *INNER, WORDS)",
+        "TENSOR = (*INNER, WORDS)",
         f"{TENSOR} {KEPT}",
     ),
     (
@@ -287,7 +288,7 @@ MUTANTS = [
     ),
     (
         "a mask takes two bytes",
-        "transformer.py",
+        "parts.py",
         "*x.indices, width=1)",
         "*x.indices, width=2)",
         KEPT,

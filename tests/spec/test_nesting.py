@@ -16,7 +16,7 @@ from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING
 from spec.derivation.nesting import check_orders, needed, orders
 from spec.derivation.steps import cut_twice, derive_step
 from spec.devices.layouts import LayoutError
-from spec.models.transformer import parts
+from spec.models.parts import parts
 
 SIZES = {"a": 2, "b": 3, "c": 2}
 AXES = tuple(SIZES)

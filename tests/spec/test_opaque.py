@@ -9,8 +9,8 @@ from spec.derivation.derive import derive
 from spec.derivation.steps import check_step, derive_step, step_of
 from spec.devices.mesh import HOST
 from spec.models.opaque import Opaque
+from spec.models.parts import parts
 from spec.models.states import State
-from spec.models.transformer import parts
 from spec.plans.compose import Factor, Product
 from spec.plans.modes import Mode
 from spec.plans.placement import place

@@ -15,8 +15,8 @@ from psem_model.predict.read import read
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
 from spec.derivation.steps import check_step
+from spec.models.parts import parts
 from spec.models.profiles import rows_of
-from spec.models.transformer import parts
 from tests.support.products import plans
 from tests.support.profiles import profiles
 

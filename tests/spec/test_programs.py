@@ -15,11 +15,12 @@ from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distrib
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.programs import Move, check_program
 from spec.meaning.terms import Terms, computed
-from spec.models.transformer import Transformer, layer, parts
+from spec.models.parts import layer, parts
+from spec.models.transformer import Transformer
 from spec.models.values import Builder, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import broken_copy, copied, notices
-from tests.support.variations import VARIATIONS
+from tests.support.variations import VARIATIONS, experts
 
 OTHER_RING = replace(MODEL_AXES["cp"], name="other")
 PAIRS_OF_AXES = [
@@ -33,7 +34,6 @@ MESHES = [(axis,) for axis in AXES] + PAIRS_OF_AXES
 def models(draw):
     """Any shape of a model, as far as it decides which operations there are."""
     biases = st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))
-    experts = draw(st.sampled_from([0, 4]))
     return Transformer(
         *(1, 8, 4, 2, 2, 32, 16),
         gated=draw(st.booleans()),
@@ -41,9 +41,7 @@ def models(draw):
         biases=draw(biases),
         positions=draw(st.sampled_from([0, 4])),
         tied=draw(st.booleans()),
-        experts=experts,
-        chosen=experts and 2,
-        **draw(VARIATIONS),
+        **draw(experts(draw(st.sampled_from([0, 4])), 2)) | draw(VARIATIONS),
     )
 
 

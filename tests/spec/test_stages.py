@@ -7,7 +7,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError
-from spec.models.transformer import DROPPED, EMBEDDING, HEAD, LAYER, WORDS, Transformer
+from spec.models.parts import WORDS
+from spec.models.transformer import DROPPED, EMBEDDING, HEAD, LAYER, Transformer
 from spec.pipelines import pipeline
 from spec.pipelines.pipeline import Half, Order, Pipeline, order, timeline
 from spec.pipelines.stages import (
@@ -113,7 +114,7 @@ def test_stages_are_alike_if_their_chunks_have_as_many_layers_and_none_is_an_end
         layers = Counter(p.chunk for p in layers_of(placed) if p.stage == stage)
         at_end = (stage == 0, stage == pipe.stages - 1)
         kinds.setdefault((at_end, *sorted(layers.items())), []).append(stage)
-    found = alike(model.layers, pipe.stages, pipe.chunks)
+    found = alike(model, pipe.stages, pipe.chunks)
     assert found == {stages[0]: len(stages) for stages in kinds.values()}
 
 

@@ -14,7 +14,7 @@ from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.programs import Axis, Move, check_program, result
 from spec.language.turns import arranged, loops
 from spec.meaning.terms import Terms, check_gradients, computed, differentiated
-from spec.models.transformer import layer
+from spec.models.parts import layer
 from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
 from spec.plans.model_strategies import MODEL_AXES
 

@@ -13,7 +13,7 @@ from spec.models.transformer import Transformer
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import OVER_ALL, PIPELINE, Product, factor
 from spec.plans.strategies import STRATEGIES
-from tests.support.variations import VARIATIONS
+from tests.support.variations import VARIATIONS, experts
 
 OF_TENSOR, OF_CONTEXT = ["tp", "tp+sp"], ["cp", "cp-all-to-all"]
 MOST = 12  # devices
@@ -63,12 +63,12 @@ def plans(draw, least=1, dropout=True):
     again = draw(st.sampled_from([NOTHING, PAIRS, ALL, FROM_SLICES]))
     sliced = devices(lambda a: not a.stream) if again == FROM_SLICES else 1
     sequence = cells * sliced * draw(st.integers(1, 2))
-    micro_batch, experts, chosen = draw(st.integers(1, 2)), 0, 0
+    micro_batch, count, chosen = draw(st.integers(1, 2)), 0, 0
     if expert > 1 or draw(st.integers(0, 3)) == 0:
-        experts = expert * draw(st.integers(1, 2))
-        chosen = draw(st.integers(1, min(2, experts)))
+        count = expert * draw(st.integers(1, 2))
+        chosen = draw(st.integers(1, min(2, count)))
         of_cell = sequence // (cells * sliced)
-        micro_batch *= experts // gcd(experts, micro_batch * of_cell * chosen)
+        micro_batch *= count // gcd(count, micro_batch * of_cell * chosen)
     fused = any(f.name == "fused-update" for f in product.factors)
     kind = draw(st.sampled_from(list(Order)))
     stages = mesh[product.pipe] if product.pipe else 1
@@ -90,8 +90,7 @@ def plans(draw, least=1, dropout=True):
         biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
         positions=draw(st.sampled_from([0, sequence, sequence + 1])),
         tied=draw(st.booleans()),
-        experts=experts,
-        chosen=chosen,
+        **draw(experts(count, chosen, tensor)),
         **draw(VARIATIONS) | ({} if dropout else {"dropout": frozenset()}),
     )
     offloads = any(f.name.startswith("zero-offload") for f in product.factors)  # from a master copy

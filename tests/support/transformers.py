@@ -14,12 +14,14 @@ from psem_model.simulator.placing import Placing
 from spec.derivation.derive import derive
 from spec.derivation.distribute import distribute
 from spec.meaning.match import first_difference
+from spec.models.parts import parts
 from spec.models.states import MIXED_ADAM
-from spec.models.transformer import USUAL_NORMS, Transformer, parts
+from spec.models.transformer import USUAL_NORMS, Transformer
 from spec.pipelines.stages import pieces, to_sum
 from spec.plans.compose import Product
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.variations import VARIATIONS
+from tests.support.variations import experts as with_experts
 
 AGAIN = ["none", "attention", "all", "sliced"]
 
@@ -54,7 +56,7 @@ class Plan(NamedTuple):
     @property
     def usual(self):
         """With the layers of a GPT: norms before attention and the MLP, one after the other."""
-        model = replace(self.model, dropout=frozenset(), norms=USUAL_NORMS, parallel=False)
+        model = replace(self.model, dropout=frozenset(), norms=USUAL_NORMS, parallel=False, kinds=())
         return self._replace(model=model)
 
     def run(self, programs=None, numbers=None, pipe=ONE_STAGE, steps=1, placings=None):
@@ -128,12 +130,12 @@ def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
     cells = {i: devices(lambda axis, i=i: axis.stream == i) for i in "bs"}
     cells["s"] *= devices(lambda axis: not axis.stream) if again == "sliced" else 1
     samples, positions = (draw(st.integers(1, 2)) for _ in range(2))
-    has_experts = draw(st.booleans()) if experts is None else experts
+    has_experts, count, chosen = draw(st.booleans()) if experts is None else experts, 0, 0
     if has_experts:
         expert = devices(lambda axis: "e" in axis.weights)
-        experts = expert * draw(st.integers(1, 2))
-        chosen = draw(st.integers(1, min(2, experts)))
-        samples *= experts // gcd(experts, samples * positions * chosen)
+        count = expert * draw(st.integers(1, 2))
+        chosen = draw(st.integers(1, min(2, count)))
+        samples *= count // gcd(count, samples * positions * chosen)
     kv_heads = by_heads * draw(st.integers(1, 2))
     sequence = cells["s"] * positions
     model = Transformer(
@@ -150,8 +152,8 @@ def plans(draw, names=None, least=1, most=3, experts=None, layers=2):
         biases=draw(st.frozensets(st.sampled_from(["qkv", "output", "mlp"]))),
         positions=draw(st.sampled_from([0, sequence, sequence + 1])),
         tied=draw(st.booleans()),
-        experts=experts if has_experts else 0,
-        chosen=chosen if has_experts else 0,
+        **draw(with_experts(count, chosen, tensor)),
         **draw(VARIATIONS),
     )
+    model = replace(model, kinds=model.kinds[: model.layers])  # those that there are
     return Plan(model, axes, mesh, again, cells["b"] * samples, sequence)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.models.transformer import CAPPED, DROPPED, NORMS, USUAL_NORMS
+from spec.models.transformer import CAPPED, DROPPED, KINDS, NORMS, USUAL_NORMS, Latent
 
+SMALL = st.integers(1, 3)
 DROPOUTS = st.just(DROPPED) | st.frozensets(st.sampled_from(sorted(DROPPED)))
 VARIATIONS = st.fixed_dictionaries(
     {},
@@ -17,5 +18,27 @@ VARIATIONS = st.fixed_dictionaries(
         "windows": st.lists(st.integers(0, 4), max_size=2).map(tuple),
         "capped": st.frozensets(st.sampled_from(sorted(CAPPED))),
         "dropout": DROPOUTS,
+        "sinks": st.booleans(),
+        "chunked": st.booleans(),
+        "tempered": st.booleans(),
+        "clamped": st.booleans(),
+        "latent": st.builds(Latent, SMALL, st.integers(0, 3), SMALL, SMALL),
     },
 )
+
+
+@st.composite
+def experts(draw, most, chosen, tensor=1):
+    """So many experts, or none; beside them an MLP that all tokens share, and layers without any."""
+    if not most:
+        return {}
+    kinds = st.lists(st.frozensets(st.sampled_from(sorted(KINDS))), max_size=3).map(tuple)
+    return {
+        "experts": most,
+        "chosen": chosen,
+        "odds": draw(st.sampled_from(["softmax", "sigmoid"])),
+        "weighed_first": draw(st.booleans()),
+        "shared": tensor * draw(st.integers(0, 2)),
+        "dense": tensor * draw(st.integers(1, 2)),
+        "kinds": draw(kinds),
+    }

@@ -65,7 +65,7 @@ MUTANTS = [
     (
         "tensor parallelism leaves the MLP whole",
         "spec/plans/model_strategies.py",
-        "TENSOR = (HEADS, INNER, WORDS)",
+        "TENSOR = (HEADS, *INNER, WORDS)",
         "TENSOR = (HEADS, WORDS)",
         ("layers", "tp", "collectives"),
         ("2 all_reduce", "1 all_reduce"),

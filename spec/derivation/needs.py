@@ -1,0 +1,63 @@
+"""How the operands of an operation must lie along an axis, given how they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from spec.devices.layouts import WHOLE, LayoutError, Lie, along, contract
+from spec.language.programs import Axis
+from spec.models.values import Does, Operation, Part, Role, Value
+
+
+def needs_of(
+    operation: Operation, reads: list[Value], has: list[Lie], axis: Axis, part: Part
+) -> tuple[Lie, ...]:
+    """How an operation's operands must lie along an axis; as they are, if that will do.
+
+    Raises LayoutError if there is no way.
+    """
+    brought = dict(axis.brought).get(operation.makes.name)
+    if brought:
+        return tuple(along(brought) if brought in v.indices else WHOLE for v in reads)
+    if operation.does is Does.ADD:
+        return (has[0], has[0])
+    if operation.does is Does.NORMALISE and has[0] == along(operation.over) and not axis.in_time:
+        return (WHOLE,)
+    if operation.does is Does.RENAME and is_lost(operation, has[0]):
+        return (axis.home(reads[0], part),)
+    if operation.does is not Does.CONTRACT:
+        return tuple(has)
+    for left, right in options(reads, has, axis, part):
+        try:
+            contract(operation.contraction, left.plain, right.plain)
+            return left, right
+        except LayoutError:
+            continue
+    raise LayoutError(f"{operation}: no way to lie along {axis.name}")
+
+
+def is_lost(rename: Operation, lie: Lie) -> bool:
+    """Whether what is cut is an index that a rename sums over."""
+    return lie.index not in ("", *rename.makes.indices, *(old for old, _ in rename.renamed))
+
+
+def options(reads: list[Value], has: list[Lie], axis: Axis, part: Part) -> Iterable[tuple[Lie, Lie]]:
+    """Ways for two operands to lie, the cheapest first.
+
+    A weight stays; a constant lies as it must; of two activations the second is brought.
+    """
+    (left, right), (first, second) = reads, has
+    shared = {*left.indices} & {*right.indices}
+
+    def choices(value: Value, own: Lie, other: Lie) -> list[Lie]:
+        like = [other.plain] if other.index in value.indices else []
+        home = [axis.home(value, part)]
+        if value.role is not Role.CONSTANT:
+            return [own, *like, *home, WHOLE]
+        # an index that it alone has is cut as weights are
+        alone = (along(i) for i in value.indices if i in axis.weights and i not in shared)
+        return [*alone, *home, *like, WHOLE]
+
+    if left.role is Role.CONSTANT or right.role is Role.WEIGHT:
+        return [(choice, second) for choice in choices(left, first, second)]
+    return [(first, choice) for choice in choices(right, second, first)]
