@@ -79,10 +79,10 @@ class Cut:
 
     @cached_property
     def profile(self) -> Plan:
-        """What is gathered in forward is kept; attention by one kernel keeps no pairs of tokens."""
-        plan = self.textbook
-        again = PAIRS if self.shape.fused or self.case.strategy == "cp" else NOTHING
-        return replace(plan, product=held(plan.product, True), again=again)
+        """Under PyTorch's profile; what is gathered in forward is kept."""
+        plan, profile = self.textbook, profile_of(self.case)
+        policy = profile.types(plan.policy)
+        return replace(plan, product=held(plan.product, True), profile=profile, policy=policy)
 
     def stage(self, plan: Plan, rank: int) -> StageCosts:
         """The stage of a rank."""
@@ -141,3 +141,21 @@ def add(*parts: Sent) -> Sent:
             before = found[figure]
             found[figure] = before[0] + elements, before[1] + size
     return dict(found)
+
+
+ATTENTION = ["scores", "seen", "shares"]
+
+
+def profile_of(case):
+    from psem_model.reading.profiles import changed, read
+    found = {}
+    if case.strategy == "cp" or getattr(case.model, "fused", False):
+        found["inside"] = ATTENTION
+    if case.strategy == "pp":
+        found["samples"] = "step"
+    if case.mixed and case.strategy in ("fsdp2", "hsdp"):
+        found["gathered"]=2
+    profile = changed(read("pytorch"), found)
+    if case.cut_loss:
+        profile = replace(profile, whole=frozenset({"total","lost","loss","largest"}), maximum=True, inside=profile.inside-{"total"})
+    return profile

@@ -16,6 +16,7 @@ from psem_model.simulator.distributed import (
 )
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placing import Cut, Placing
+from psem_model.simulator.samples import Kept
 from psem_model.simulator.transformer import Key
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
@@ -115,6 +116,7 @@ def transformer(
         plan.offload,
         plan.step.stages or "",
         plan.step.orders,
+        Kept(plan.profile.samples, plan.policy.computed),
     )
 
 

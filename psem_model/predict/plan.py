@@ -13,6 +13,7 @@ from functools import cached_property
 
 from psem_model.predict.moved import Moved
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
+from psem_model.predict.samples import of_places, of_tokens
 from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.predict.units import Placeholders, placeholders, units_of
 from psem_model.text.errors import BadInput
@@ -27,7 +28,7 @@ from spec.language.programs import Axis
 from spec.language.schedule import SCALARS, Schedule
 from spec.language.schedule import Kind as Does
 from spec.models.opaque import Opaque
-from spec.models.profiles import TEXTBOOK, Profile, realised
+from spec.models.profiles import COUNT_BYTES, TEXTBOOK, Profile, Samples, realised, stored
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, parts
 from spec.models.values import Part
@@ -75,7 +76,8 @@ class Plan:
     @cached_property
     def step(self) -> Step:
         """Programs of the model's parts, and the schedules of their weights."""
-        names, stores = self.profile.again, self.profile.stores
+        names = self.profile.again
+        stores = frozenset().union(*(stored(part, self.profile) for part in parts(self.model)))
         return self.written or derive_step(
             self.product, self.parts, self.again, names=names, stores=stores
         )
@@ -206,6 +208,7 @@ class Group:
 
     weights: tuple[str, ...]
     costs: Prediction
+    count: int  # of the weights, layer by layer
     largest: str = field(compare=False)  # the part that has most of them
 
 
@@ -249,12 +252,13 @@ class StageCosts:
 
     def _group(self, schedule: Schedule, weights: Iterable[str]) -> Group:
         plan, names, sums = self.plan, dict[str, None](), dict[str, Number]()
+        here: dict[str, list[str]] = {}
         for part in self.counts:
             sizes = plan.costs[part].parameters
             # tied words, if both of their uses are here, are one weight: the embedding's
-            here = [name for name in weights if name in sizes and name not in names]
-            names |= dict.fromkeys(here)
-            sums[part] = sum(sizes[name] for name in here)
+            here[part] = [name for name in weights if name in sizes and name not in names]
+            names |= dict.fromkeys(here[part])
+            sums[part] = sum(sizes[name] for name in here[part])
         psi = sum(self.counts[part] * size for part, size in sums.items())
         largest = max(sums, key=lambda part: sums[part])
         unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
@@ -269,7 +273,8 @@ class StageCosts:
             Sizes(psi, mesh, plan.policy, unit, arithmetic, (), units, ahead),
             plan.pipe.micro_batches,
         )
-        return Group(tuple(names), costs, largest)
+        count = sum(times * len(here[part]) for part, times in self.counts.items())
+        return Group(tuple(names), costs, count, largest)
 
     @cached_property
     def parameters(self) -> Number:
@@ -298,17 +303,32 @@ class StageCosts:
 
         Of some parts; all, if none is named.
         """
+        return fullest(self.plan.pipe, self.number, self._of_chunks(*names))
+
+    def _of_chunks(self, *names: str) -> list[Number]:
+        """Bytes that some parts of each chunk keep of a micro-batch; all, if none is named."""
         costs = self.plan.costs
-        of_chunks = [
+        return [
             sum(chunk[name] * costs[name].activations for name in names or costs if name in costs)
             for chunk in self.chunks
         ]
-        return fullest(self.plan.pipe, self.number, of_chunks)
 
     @cached_property
     def activations(self) -> Number:
         """Bytes that the device keeps for backward, at the fullest moment of a step."""
-        return self.activations_of()
+        plan, samples = self.plan, self.plan.profile.samples
+        if samples is Samples.NONE or plan.opaque:
+            return self.activations_of()
+        of_parts = [0 for _ in self.chunks] if plan.offload else self._of_chunks()
+        sizes, of_step = [], 0
+        for kept, chunk in zip(of_parts, self.chunks, strict=True):
+            parts = [name for name in plan.costs if chunk[name]]
+            numbers = of_tokens(plan.costs, parts)
+            places = of_places(plan.transformer, plan.sequence, plan.policy.computed, parts)
+            of_all = samples is Samples.STEP
+            of_step += plan.pipe.micro_batches * numbers if of_all else 0
+            sizes.append(kept + places + (0 if of_all else numbers))
+        return of_step + fullest(plan.pipe, self.number, sizes)
 
     def activations_of(self, *names: str) -> Number:
         """Those of some parts alone, or of all, at their own fullest moment."""
@@ -319,11 +339,19 @@ class StageCosts:
         """Bytes of arrays in place of gradients that are added up elsewhere."""
         return placeholders(self.counts, self.plan.costs, self.plan.profile, self.plan.policy)
 
+    @property
+    def step_counts(self) -> Number:
+        """Bytes in which the optimizer counts the steps of each weight."""
+        if not self.plan.profile.step_counts or not self.plan.policy.counts_steps:
+            return 0
+        return COUNT_BYTES * sum(group.count for group in self.groups)
+
     # ------------------------------------------------------------------------- all together
     @property
     def total(self) -> Number:
-        """Bytes of states between steps, of activations at their fullest, and of placeholders."""
-        return sum(self.resting.values()) + self.activations + self.placeholders.staying
+        """Bytes of states between steps, of activations at their fullest, and of what stays beside."""
+        beside = self.placeholders.staying + self.step_counts
+        return sum(self.resting.values()) + self.activations + beside
 
     @cached_property
     def transient(self) -> dict[str, Number]:

@@ -13,7 +13,7 @@ from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput, choose, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
-from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Units
+from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Samples, Units
 from spec.models.states import POLICIES
 from spec.models.transformer import CAPPED, DROPPED, parts
 from spec.models.values import Role
@@ -21,6 +21,7 @@ from spec.models.values import Role
 FORM = "a profile in TOML"
 LARGEST_WIDTH = 8  # bytes of an element
 SAID = tuple(field.name for field in fields(Difference))
+OF_WORDS = ("logits", "logits_capped", "largest", "total", "lost", "loss")  # of the head
 ROW_FUNCTIONS = (*sorted(NORM_FUNCTIONS), "softmax")
 
 
@@ -42,6 +43,15 @@ def read(given: str) -> Profile:
             + (f"; nearest: {near}" if near else "")
         )
     return _read(Path(given).stem, given)
+
+
+def changed(profile: Profile, changes: Mapping[str, Any]) -> Profile:
+    """A profile with what a file that is `like` it would change. Raises BadInput."""
+    reader = _Reader(profile.name)
+    reader.only(changes, tuple(CHANGES))
+    for key, given in changes.items():
+        profile = CHANGES[key](reader, profile, key, given)
+    return profile
 
 
 @cache
@@ -151,6 +161,22 @@ class _Reader:
     def repeats(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, repeats=self.truth(key, given))
 
+    def rows(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, rows=profile.rows | self.names(key, given, NORM_FUNCTIONS))
+
+    def whole(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, whole=profile.whole | self.names(key, given, OF_WORDS))
+
+    def maximum(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, maximum=self.truth(key, given))
+
+    def samples(self, profile: Profile, key: str, given: Any) -> Profile:
+        kinds = {kind.value: kind for kind in Samples}
+        return replace(profile, samples=kinds[self.name(key, given, kinds)])
+
+    def step_counts(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, step_counts=self.truth(key, given))
+
     def placeholders(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, placeholders=self.truth(key, given))
 
@@ -182,6 +208,7 @@ CHANGES: dict[str, Change] = {
     name: getattr(_Reader, name)
     for name in (
         *("inside", "again", "stores", "keeps", "widths", "in_full", "repeats"),
+        *("rows", "whole", "maximum", "samples", "step_counts"),
         *("policy", "gathered", "reduced", "units", "padding", "prefetch", "placeholders"),
     )
 }

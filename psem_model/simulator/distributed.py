@@ -20,7 +20,8 @@ from psem_model.simulator.norms import Ends
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.placing import Placing
 from psem_model.simulator.slices import Grid, Slices, cut
-from psem_model.simulator.stages import Stage
+from psem_model.simulator.samples import Kept
+from psem_model.simulator.stages import NOT_KEPT, Stage
 from psem_model.simulator.tables import OUTSIDE, Tables
 from psem_model.simulator.transformer import Key, SingleDevice
 from spec.language.programs import Program
@@ -79,6 +80,7 @@ class DistributedTransformer:
         offloads: bool = False,
         axis: str = "",
         orders: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+        samples: Kept = NOT_KEPT,
     ) -> None:
         self.pipe, self.numbers, self.steps = pipe, numbers, 0
         grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
@@ -87,6 +89,8 @@ class DistributedTransformer:
         self.tables = Tables(numbers, model, micro_batch, sequence, seed, cells)
         self.boundary = Network(pipe.stages * self.inner)
         self.stages = [self._stage(k, model.layers, programs, offloads) for k in range(pipe.stages)]
+        for stage in self.stages:
+            stage.samples = samples
         self.divergence: Divergence | None = None
         self.told: Callable[[], None] = lambda: None
         weights = [stage.start() for stage in self.stages]
@@ -148,6 +152,12 @@ class DistributedTransformer:
     def _train(self) -> None:
         """Forward and backward of all micro-batches."""
         inbox: dict[tuple[int, Work], Slices] = {}
+        of_step = [
+            stage.samples.of_step((b for chunk in stage.chunks for b in chunk), int(self.pipe.micro_batches))
+            for stage in self.stages
+        ]
+        for stage, size in zip(self.stages, of_step, strict=True):
+            stage.keep_samples(size)
         left = [iter(stage.orders) for stage in self.stages]
         now = [next(rest, None) for rest in left]
         while any(now):
@@ -159,6 +169,8 @@ class DistributedTransformer:
                 self._do(k, work, inbox)
                 self.told()
                 now[k] = next(left[k], None)
+        for stage, size in zip(self.stages, of_step, strict=True):
+            stage.keep_samples(-size)
 
     def _virtual(self, k: int, work: Work) -> int:
         return int(work.chunk * self.pipe.stages + k)

@@ -25,7 +25,7 @@ from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
 from psem_model.simulator.tables import OUTSIDE
 from psem_model.simulator.transformer import Key
-from spec.language.schedule import PASSING, Buffer
+from spec.language.schedule import PASSING, Buffer, Kind
 from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy, State
 from spec.pipelines.pipeline import Half
@@ -76,6 +76,7 @@ class Placed:
             Data(0, self.cluster, numbers),
             policy,
         )
+        self.step_counts = np.zeros(len(self.slices) if policy.counts_steps else 0, np.float32)
         self.views: dict[Turn, Array] = {}
         self.done: dict[Turn, int] = {}
         self.gradients: dict[int, Array] = {}
@@ -141,6 +142,7 @@ class Placed:
 
     def finish(self, ops: Ops, step: int) -> None:
         """Some of what comes after all micro-batches."""
+        self.step_counts += any(op.kind is Kind.UPDATE for _, op in ops)
         self._execute(ops, step, self.micro_batches - 1)
 
     def _execute(self, ops: Ops, step: int, micro_batch: int) -> None:

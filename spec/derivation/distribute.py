@@ -181,7 +181,10 @@ class _Work:
         if operation.does is Does.NORMALISE and (is_inside or self.open_in(makes)):
             self.log_totals[there[0].name] = self.total_of(operation, there[0])
         homes = self.homes(makes)
-        whole = {a: homes[a] if lie.layout is Layout.PARTIAL else lie for a, lie in made.items()}
+        of_all = makes.name in self.part.whole
+        whole = {
+            a: homes[a] if of_all or lie.layout is Layout.PARTIAL else lie for a, lie in made.items()
+        }
         self.now[makes] = self.bring(makes, whole)
         if whole != made:
             for scores in self.open_in(makes):

@@ -18,9 +18,10 @@ PARAMETERS = Value("parameters", ("p",), Role.WEIGHT)
 
 @dataclass(frozen=True)
 class Opaque:
-    """A model of `psi` parameters."""
+    """A model of `psi` parameters. `shapes`: of each layer those of its weights, if they are known."""
 
     psi: Number
+    shapes: tuple[tuple[tuple[int, ...], ...], ...] = ()
     layers = 0  # none that are told apart
 
     def sizes(self, micro_batch: Number, sequence: Number = 1) -> dict[str, Number]:

@@ -138,12 +138,16 @@ def misfit(operation: Operation) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """Operations in order, from what comes in to what goes out: an embedding, a layer, a head."""
+    """Operations in order, from what comes in to what goes out: an embedding, a layer, a head.
+
+    `whole`: names of values that each device has of all words, along axes that cut words.
+    """
 
     name: str
     operations: tuple[Operation, ...]
     takes: Value | None  # none: it starts from samples
     gives: Value
+    whole: frozenset[str] = frozenset()
 
     @property
     def weights(self) -> tuple[Value, ...]:
