@@ -1,12 +1,20 @@
-"""PyTorch's profile in words: what it does otherwise than the textbook, and where that shows."""
+"""The profile of a case: a packaged one, with what a user would change; and what it does, in words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from conformance.cases import Case
+from conformance.cases import Case, Decoder
 from conformance.figures import Figure
+from psem_model.reading.profiles import changed, read
+from spec.models.profiles import Profile
 
+NAMES = {"ddp": "ddp", "zero redundancy": "ddp", "cp": "ddp"} | dict.fromkeys(
+    ("fsdp2", "hsdp", "fsdp2 x tp", "fsdp2 x tp+sp"), "fully-shard"
+)
+ATTENTION = ["scores", "seen", "shares"]  # inside a kernel
 SHARDED = ("fsdp2", "hsdp", "fsdp2 x tp", "fsdp2 x tp+sp")
 TENSOR = ("tp", "tp+sp", "fsdp2 x tp", "fsdp2 x tp+sp")
 SEQUENCE = ("tp+sp", "fsdp2 x tp+sp")
@@ -19,6 +27,32 @@ OWNERS = "gradients are summed whole, and each weight has one owner, which sends
 APART = "each weight that reads a value sums its cotangent alone: three of attention, two of the MLP"
 LOGITS = "logits are gathered, or of each token the maximum, the sum and the loss are summed"
 NORMS = "gradients of norms stay terms: each use by the optimizer sums them, of which Adam has three"
+
+
+def profile_of(case: Case) -> Profile:
+    """What `psem predict --profile` takes for a case: the file of a profile, and what one changes."""
+    profile = read(NAMES.get(case.strategy, "pytorch"))
+    return changed(profile, dict(_changes(case, profile)))
+
+
+def _changes(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
+    """By the options of a case, key by key, as a file that is `like` the profile would have them."""
+    if case.strategy == "cp" or (isinstance(case.model, Decoder) and case.model.fused):
+        yield "inside", ATTENTION
+    if case.strategy == "pp":
+        yield "samples", "step"
+    if profile.each and not case.each:
+        yield "each", False
+    if case.strategy == "ddp" and case.views:
+        yield "copies", False
+    if case.bucket:
+        yield "buckets", [case.bucket, case.bucket]
+    if case.mixed and case.strategy == "ddp":
+        yield "reduced", 2
+    elif case.mixed:
+        yield from {"gathered": 2, "reduced": 4}.items()
+    if profile.holds_root and case.reshard is not None:
+        yield "holds_root", False
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 from psem_model.measure.measured import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Ran, Run
@@ -17,6 +17,7 @@ from psem_model.simulator.distributed import (
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placing import Cut, Placing
 from psem_model.simulator.samples import Kept
+from psem_model.simulator.tables import OUTSIDE
 from psem_model.simulator.transformer import Key
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
@@ -117,6 +118,7 @@ def transformer(
         plan.step.stages or "",
         plan.step.orders,
         Kept(plan.profile.samples, plan.policy.computed),
+        plan.profile.unpadded if plan.has_units else frozenset(),
     )
 
 
@@ -135,7 +137,7 @@ def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placi
         parts = {w.name: piece.part.name for piece in pieces for w in piece.part.weights}
         for group in stage.groups:
             keys = [(number, name) for name, number in owned if name in group.weights]
-            keys.sort(key=lambda key: (key[0], parts[key[1]], key[1]))
+            keys = _in_order(plan, parts, keys)
             axes = group.costs.schedule.axes
             pipe = next((axis for axis in axes if axis == plan.step.stages), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
@@ -151,14 +153,42 @@ def _cuts(plan: Plan, parts: Mapping[str, str], group: Group, keys: Sequence[Key
     `parts`: the part that has a weight, by their names.
     """
     profile, psi = plan.profile, group.costs.sizes.psi
-    if plan.unit is not None or profile.units is Units.LARGEST:
+    if not plan.has_units:
         unit = group.costs.sizes.unit or psi
         return (*([Cut(psi % unit)] if psi % unit else []), *[Cut(unit)] * (psi // unit))
+    if profile.units is Units.BUCKET:
+        sizes = (plan.costs[parts[name]].parameters[name] for _, name in keys)
+        return _buckets(sizes, profile.buckets, plan.policy.g)
     found: dict[tuple[int, str, str], Cut] = {}
     for number, name in keys:
         vector = plan.costs[parts[name]].vector(name, profile.padding)
         alone = profile.units is Units.PARAMETER or profile.padding is Padding.ROW
-        unit_of = (number, parts[name], name if alone else "")
+        part = "" if profile.units is Units.ROOT and number == OUTSIDE else parts[name]
+        unit_of = (number, part, name if alone else "")
         before = found[unit_of].length if unit_of in found else 0
         found[unit_of] = Cut(before + vector.rows * vector.row, vector.row)
     return tuple(found.values())
+
+
+def _in_order(plan: Plan, parts: Mapping[str, str], keys: Iterable[Key]) -> list[Key]:
+    """Weights as they are cut: of buckets, from the model's last to its first."""
+    if plan.profile.units is not Units.BUCKET:
+        return sorted(keys, key=lambda key: (key[0], parts[key[1]], key[1]))
+    names = [*plan.costs]
+
+    def at(key: Key) -> tuple[int, ...]:
+        part = parts[key[1]]
+        return names.index(part), key[0], [*plan.costs[part].parameters].index(key[1])
+
+    return sorted(keys, key=at, reverse=True)
+
+
+def _buckets(sizes: Iterable[int], least: tuple[int, int], width: int) -> tuple[Cut, ...]:
+    """One after the other, each of the next weights until it has so many bytes."""
+    found, now = [], 0
+    for size in sizes:
+        now += size
+        if now * width >= least[bool(found)]:
+            found.append(Cut(now))
+            now = 0
+    return (*found, *([Cut(now)] if now else []))

@@ -15,7 +15,7 @@ from psem_model.predict.moved import Moved
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
 from psem_model.predict.samples import of_places, of_tokens
 from psem_model.predict.states import Prediction, predict_schedule
-from psem_model.predict.units import Placeholders, placeholders, units_of
+from psem_model.predict.units import Placeholders, placeholders, units_of, weights_of, weights_of_shapes
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, moves
@@ -28,7 +28,7 @@ from spec.language.programs import Axis
 from spec.language.schedule import SCALARS, Schedule
 from spec.language.schedule import Kind as Does
 from spec.models.opaque import Opaque
-from spec.models.profiles import COUNT_BYTES, TEXTBOOK, Profile, Samples, realised, stored
+from spec.models.profiles import COUNT_BYTES, TEXTBOOK, Profile, Samples, Units, realised
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, parts
 from spec.models.values import Part
@@ -76,10 +76,8 @@ class Plan:
     @cached_property
     def step(self) -> Step:
         """Programs of the model's parts, and the schedules of their weights."""
-        names = self.profile.again
-        stores = frozenset().union(*(stored(part, self.profile) for part in parts(self.model)))
         return self.written or derive_step(
-            self.product, self.parts, self.again, names=names, stores=stores
+            self.product, self.parts, self.again, profile=self.profile
         )
 
     @property
@@ -99,6 +97,11 @@ class Plan:
         ops = (op for group in self.step.groups for op in group.schedule.micro_step)
         alike = {axis for op in ops if op.kind is Does.BACKWARD for axis in op.axes}
         return tuple(a.name for a in self.axes if a.stream == SAMPLES and a.name not in alike)
+
+    @property
+    def has_units(self) -> bool:
+        """Whether units are of their own sizes, as the profile says, and not all as large."""
+        return self.unit is None and self.profile.units is not Units.LARGEST
 
     @property
     def opaque(self) -> bool:
@@ -172,9 +175,9 @@ class Plan:
         """Weights that several stages use, and which."""
         return to_sum(ends(self.model, self.pipe.stages, self.pipe.chunks))
 
-    def stage(self, number: int) -> StageCosts:
-        """What the devices of one stage hold and send. Whole numbers only."""
-        return StageCosts(self, number)
+    def stage(self, number: int, place: Mapping[str, int] | None = None) -> StageCosts:
+        """What the device of one stage at a place holds and sends. Whole numbers only."""
+        return StageCosts(self, number, place=place or {})
 
     @cached_property
     def stages(self) -> tuple[StageCosts, ...]:
@@ -214,11 +217,12 @@ class Group:
 
 @dataclass(frozen=True)
 class StageCosts:
-    """What a device of one stage holds, and sends in a step."""
+    """What a device of one stage holds, and sends in a step: the first one, or that at a place."""
 
     plan: Plan
     number: int
     alike: int = 1  # stages of its kind
+    place: Mapping[str, int] = field(default_factory=dict, compare=False)  # of the device, along each axis
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -252,17 +256,21 @@ class StageCosts:
 
     def _group(self, schedule: Schedule, weights: Iterable[str]) -> Group:
         plan, names, sums = self.plan, dict[str, None](), dict[str, Number]()
-        here: dict[str, list[str]] = {}
         for part in self.counts:
             sizes = plan.costs[part].parameters
             # tied words, if both of their uses are here, are one weight: the embedding's
-            here[part] = [name for name in weights if name in sizes and name not in names]
-            names |= dict.fromkeys(here[part])
-            sums[part] = sum(sizes[name] for name in here[part])
+            here = [name for name in weights if name in sizes and name not in names]
+            names |= dict.fromkeys(here)
+            sums[part] = sum(sizes[name] for name in here)
         psi = sum(self.counts[part] * size for part, size in sums.items())
         largest = max(sums, key=lambda part: sums[part])
         unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
-        units = () if plan.unit else units_of(names, self.counts, plan.costs, plan.profile)
+        padding = plan.profile.padding
+        if isinstance(plan.model, Opaque):
+            known = weights_of_shapes(plan.model, padding)
+        else:
+            known = weights_of(names, self.counts, plan.costs, padding)
+        units = units_of(known, plan.profile, plan.policy.g) if plan.has_units else ()
         ahead = plan.profile.prefetch if units else 0
         arithmetic = EXACT if plan.padded else DIVISIBLE
         mesh = dict(plan.mesh)
@@ -270,10 +278,14 @@ class StageCosts:
             mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
         costs = predict_schedule(
             schedule,
-            Sizes(psi, mesh, plan.policy, unit, arithmetic, (), units, ahead),
+            Sizes(
+                *(psi, mesh, plan.policy, unit, arithmetic, (), units, ahead),
+                unpadded=plan.profile.unpadded,
+                place=self.place,
+            ),
             plan.pipe.micro_batches,
         )
-        count = sum(times * len(here[part]) for part, times in self.counts.items())
+        count = sum(of.times * len(of.vectors) for of in known)
         return Group(tuple(names), costs, count, largest)
 
     @cached_property
@@ -340,6 +352,15 @@ class StageCosts:
         return placeholders(self.counts, self.plan.costs, self.plan.profile, self.plan.policy)
 
     @property
+    def buckets(self) -> Number:
+        """Bytes of copies of gradients, in which they are reduced."""
+        policy = self.plan.policy
+        if not self.plan.profile.copies and policy.summed == policy.g:
+            return 0
+        reduced = (group.costs.sizes.psi for group in self.groups if group.costs.schedule.axes)
+        return policy.summed * sum(reduced) if self.plan.profile.units is Units.BUCKET else 0
+
+    @property
     def step_counts(self) -> Number:
         """Bytes in which the optimizer counts the steps of each weight."""
         if not self.plan.profile.step_counts or not self.plan.policy.counts_steps:
@@ -350,7 +371,7 @@ class StageCosts:
     @property
     def total(self) -> Number:
         """Bytes of states between steps, of activations at their fullest, and of what stays beside."""
-        beside = self.placeholders.staying + self.step_counts
+        beside = self.placeholders.staying + self.step_counts + self.buckets
         return sum(self.resting.values()) + self.activations + beside
 
     @cached_property

@@ -13,6 +13,7 @@ from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput, choose, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
+from spec.costs.memory import MODEL_STATES
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Samples, Units
 from spec.models.states import POLICIES
 from spec.models.transformer import CAPPED, DROPPED, parts
@@ -177,6 +178,25 @@ class _Reader:
     def step_counts(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, step_counts=self.truth(key, given))
 
+    def each(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, each=self.truth(key, given))
+
+    def holds_root(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, holds_root=self.truth(key, given))
+
+    def unpadded(self, profile: Profile, key: str, given: Any) -> Profile:
+        states = {state.value: state for state in MODEL_STATES}
+        return replace(profile, unpadded=frozenset(states[n] for n in self.names(key, given, states)))
+
+    def buckets(self, profile: Profile, key: str, given: Any) -> Profile:
+        is_pair = isinstance(given, list) and len(given) == 2
+        if not is_pair or not all(type(size) is int and size > 0 for size in given):
+            raise self.wrong(key, given, "bytes of the first bucket, and of each other one")
+        return replace(profile, units=Units.BUCKET, buckets=(given[0], given[1]))
+
+    def copies(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, copies=self.truth(key, given))
+
     def placeholders(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, placeholders=self.truth(key, given))
 
@@ -190,7 +210,7 @@ class _Reader:
         return replace(profile, reduced=self.width(key, given))
 
     def units(self, profile: Profile, key: str, given: Any) -> Profile:
-        kinds = {kind.value: kind for kind in Units}
+        kinds = {kind.value: kind for kind in Units if kind is not Units.BUCKET}  # those have sizes
         return replace(profile, units=kinds[self.name(key, given, kinds)])
 
     def padding(self, profile: Profile, key: str, given: Any) -> Profile:
@@ -209,6 +229,7 @@ CHANGES: dict[str, Change] = {
     for name in (
         *("inside", "again", "stores", "keeps", "widths", "in_full", "repeats"),
         *("rows", "whole", "maximum", "samples", "step_counts"),
+        *("each", "holds_root", "unpadded", "buckets", "copies"),
         *("policy", "gathered", "reduced", "units", "padding", "prefetch", "placeholders"),
     )
 }

@@ -26,7 +26,7 @@ from psem_model.simulator.tables import OUTSIDE, Tables
 from psem_model.simulator.transformer import Key, SingleDevice
 from spec.language.programs import Program
 from spec.meaning.match import Copies, Divergence, Place, first_difference
-from spec.models.states import BytePolicy
+from spec.models.states import BytePolicy, State
 from spec.models.transformer import Transformer
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
 
@@ -81,6 +81,7 @@ class DistributedTransformer:
         axis: str = "",
         orders: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
         samples: Kept = NOT_KEPT,
+        unpadded: frozenset[State] = frozenset(),
     ) -> None:
         self.pipe, self.numbers, self.steps = pipe, numbers, 0
         grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
@@ -90,7 +91,7 @@ class DistributedTransformer:
         self.boundary = Network(pipe.stages * self.inner)
         self.stages = [self._stage(k, model.layers, programs, offloads) for k in range(pipe.stages)]
         for stage in self.stages:
-            stage.samples = samples
+            stage.samples, stage.unpadded = samples, unpadded
         self.divergence: Divergence | None = None
         self.told: Callable[[], None] = lambda: None
         weights = [stage.start() for stage in self.stages]

@@ -25,7 +25,7 @@ from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
 from psem_model.simulator.tables import OUTSIDE
 from psem_model.simulator.transformer import Key
-from spec.language.schedule import PASSING, Buffer, Kind
+from spec.language.schedule import PASSING, RESTING, STATE_OF, Buffer, Kind
 from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy, State
 from spec.pipelines.pipeline import Half
@@ -162,9 +162,19 @@ class Placed:
         """Count what is sent from here on."""
         self.run.network = Network(self.cluster.devices)
 
-    def resting(self, host: bool = False) -> dict[State, Number]:
-        """Bytes of each state on a device, or on its part of the host."""
-        return self.run.store.meter.bytes(host)
+    def resting(
+        self, host: bool, stage: int, unpadded: frozenset[State] = frozenset()
+    ) -> dict[State, Number]:
+        """Bytes of each state on a stage's first device, or on its part of the host."""
+        store, first = self.run.store, self.rows(stage).start
+        found = store.meter.bytes(host)
+        for (buffer, unit), block in store.blocks.items():
+            rests = buffer in RESTING and STATE_OF[buffer] in unpadded and block.host is host
+            if rests and block.room and block.elements:
+                layout = self.run.layouts[unit]
+                padding = int((layout.elements(block.room)[first] >= layout.length).sum())
+                found[STATE_OF[buffer]] -= padding * store.meter.widths[buffer]
+        return found
 
     # ------------------------------------------------------------------ beside one device
     def beside(

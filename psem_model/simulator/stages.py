@@ -48,7 +48,7 @@ class Stage:
     """Devices that have some of the parts, in chunks, and what they hold.
 
     `weights`: as forward, or backward, of a chunk reads them, and none between. `offloads`: what a part
-    keeps goes to the host after its forward, and comes back for its backward; numbers of `samples` stay.
+    keeps goes to the host after its forward, and comes back for its backward; numbers of `samples` stay. `unpadded`: states of which a device has no padding.
     """
 
     number: int
@@ -57,6 +57,7 @@ class Stage:
     orders: list[Work]
     offloads: bool = False
     samples: Kept = NOT_KEPT
+    unpadded: frozenset[State] = frozenset()
     weights: dict[Key, Slices] = field(default_factory=dict)
     kept: dict[tuple[int, int], list[Values]] = field(default_factory=dict)
     losses: dict[int, Slices] = field(default_factory=dict)
@@ -147,6 +148,6 @@ class Stage:
             placed.leave(turn, step)
 
     def resting(self, host: bool = False) -> dict[State, Number]:
-        """Bytes of each state that rest on each device, or on its part of the host."""
-        found = [placed.resting(host) for placed in self.placed]
+        """Bytes of each state that rest on the first device, or on its part of the host."""
+        found = [placed.resting(host, self.number, self.unpadded) for placed in self.placed]
         return {state: sum(bytes[state] for bytes in found) for state in found[0]}

@@ -27,15 +27,13 @@ def distribute(
     axes: Iterable[Axis],
     again: str = NOTHING,
     names: frozenset[str] = NORM_FUNCTIONS,
-    stores: frozenset[str] = frozenset(),
 ) -> Program:
     """The part, forward and backward, with the moves that the layout rule asks for.
 
     `again`: what backward computes again from what is kept: nothing but some functions and values, by
     their `names`; what has an element for each pair of tokens; everything, from what the part takes; or
     that, kept in slices. A value of no width is inside a kernel: it is never kept. A softmax inside one
-    is made again from its log-sum-exp (arXiv 2205.14135, section 3.1). `stores`: values that are kept
-    even if backward does not read them.
+    is made again from its log-sum-exp (arXiv 2205.14135, section 3.1).
     """
     work = _Work(part, tuple(axes), again, names)
     work.go_forward()
@@ -49,7 +47,7 @@ def distribute(
         work.seed,
         work.returns,
         work.gradients,
-        tuple(work.kept | dict.fromkeys(work.stored(stores))),
+        tuple(work.kept | dict.fromkeys(work.stored(part.stores))),
         work.lies,
     )
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from spec.models.states import BytePolicy
+from spec.models.states import BytePolicy, State
 from spec.models.values import FULL, Builder, Does, Operation, Part, Role, Value
 from spec.numbers.arithmetic import Number
 
@@ -25,7 +25,9 @@ class Units(Enum):
 
     LARGEST = "largest"  # as if all units were as large as the largest part
     LAYER = "layer"  # each layer, the embedding, the head
+    ROOT = "root"  # each layer, and all else together
     PARAMETER = "parameter"  # each weight
+    BUCKET = "bucket"  # weights from the last to the first, until there are so many bytes
 
 
 class Samples(Enum):
@@ -70,6 +72,10 @@ class Profile:
     they rest. `prefetch`: units that are gathered before they are needed. `placeholders`: for each
     weight of a layer's products there is an array in place of its gradient, which is added up
     elsewhere. `step_counts`: an optimizer that counts steps does so for each weight.
+    `each`: gradients are summed along all axes in every micro-step. `holds_root`: what is gathered of
+    weights outside layers is held from forward to backward. `unpadded`: states of which a device has
+    its own rows alone. `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients
+    are copied to be reduced.
     """
 
     name: str = "textbook"
@@ -92,6 +98,11 @@ class Profile:
     prefetch: int = 0
     placeholders: bool = False
     step_counts: bool = False
+    each: bool = False
+    holds_root: bool = False
+    unpadded: frozenset[State] = frozenset()
+    buckets: tuple[int, int] = (0, 0)
+    copies: bool = False
     differs: tuple[Difference, ...] = ()
 
     def types(self, policy: BytePolicy) -> BytePolicy:
@@ -118,14 +129,10 @@ def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
 
 def realised(part: Part, profile: Profile, width: Number) -> Part:
     """The part as a system computes it, with weights of `width` bytes."""
-    found = replace(_sized(_copied(part, profile, width), profile, width), whole=profile.whole)
-    return found
-
-
-def stored(part: Part, profile: Profile) -> frozenset[str]:
-    """The values of a part that are kept though backward does not read them."""
-    of_rows = (value.name for op in part.operations for value in _of_rows(op, profile, FULL))
-    return profile.stores.union(of_rows)
+    of_rows = (value.name for op in part.operations for value in _of_rows(op, profile, width))
+    stores = profile.stores.union(of_rows)
+    sized = _sized(_copied(part, profile, width), profile, width)
+    return replace(sized, whole=profile.whole, stores=stores)
 
 
 def _sized(part: Part, profile: Profile, width: Number) -> Part:

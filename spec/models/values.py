@@ -140,7 +140,8 @@ def misfit(operation: Operation) -> str:
 class Part:
     """Operations in order, from what comes in to what goes out: an embedding, a layer, a head.
 
-    `whole`: names of values that each device has of all words, along axes that cut words.
+    `whole`: names of values that each device has of all words, along axes that cut words. `stores`: of
+    values that are kept though backward does not read them.
     """
 
     name: str
@@ -148,6 +149,7 @@ class Part:
     takes: Value | None  # none: it starts from samples
     gives: Value
     whole: frozenset[str] = frozenset()
+    stores: frozenset[str] = frozenset()
 
     @property
     def weights(self) -> tuple[Value, ...]:

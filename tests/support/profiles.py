@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from spec.costs.memory import MODEL_STATES
 from spec.models.profiles import NORM_FUNCTIONS, Padding, Profile, Samples, Units
 
 PAIRS = ("scores", "scores_capped", "seen", "shares", "shares_mask", "shares_dropped")
@@ -34,6 +35,11 @@ def profiles(draw):
         whole=whole,
         maximum=draw(st.booleans()),
         samples=draw(st.sampled_from(Samples)),
+        each=draw(st.booleans()),
+        holds_root=draw(st.booleans()),
+        unpadded=draw(st.frozensets(st.sampled_from(MODEL_STATES))),
+        buckets=(draw(st.integers(1, 300)), draw(st.integers(1, 300))),
+        copies=draw(st.booleans()),
         step_counts=draw(st.booleans()),
         gathered=draw(width),
         reduced=draw(width),
