@@ -15,7 +15,16 @@ from psem_model.predict.moved import Moved
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
 from psem_model.predict.samples import of_places, of_tokens
 from psem_model.predict.states import Prediction, predict_schedule
-from psem_model.predict.units import Placeholders, placeholders, units_of, weights_of, weights_of_shapes
+from psem_model.predict.units import (
+    Owned,
+    Placeholders,
+    Weights,
+    owned,
+    placeholders,
+    units_of,
+    weights_of,
+    weights_of_shapes,
+)
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, moves
@@ -272,6 +281,7 @@ class StageCosts:
             known = weights_of(names, self.counts, plan.costs, padding)
         units = units_of(known, plan.profile, plan.policy.g) if plan.has_units else ()
         ahead = plan.profile.prefetch if units else 0
+        own = self._owned(schedule, known)
         arithmetic = EXACT if plan.padded else DIVISIBLE
         mesh = dict(plan.mesh)
         for stages in plan.shared.values() if plan.step.stages in schedule.axes else ():
@@ -282,11 +292,25 @@ class StageCosts:
                 *(psi, mesh, plan.policy, unit, arithmetic, (), units, ahead),
                 unpadded=plan.profile.unpadded,
                 place=self.place,
+                owned=own.elements if own else None,
             ),
             plan.pipe.micro_batches,
         )
-        count = sum(of.times * len(of.vectors) for of in known)
+        count = own.count if own else sum(of.times * len(of.vectors) for of in known)
         return Group(tuple(names), costs, count, largest)
+
+    def _owned(self, schedule: Schedule, known: tuple[Weights, ...]) -> Owned | None:
+        """The weights that the device alone updates; those of who has most, if its place is not said."""
+        axes, mesh = schedule.rest(State.OPTIMIZER).sharded, self.plan.mesh
+        if not self.plan.profile.owners or not axes:
+            return None
+        found = owned(known, int(group_size(mesh, axes)))
+        if not self.place:
+            return max(found, key=lambda own: own.elements)
+        number = 0
+        for axis in axes:
+            number = number * int(mesh[axis]) + self.place[axis]
+        return found[number]
 
     @cached_property
     def parameters(self) -> Number:
@@ -479,7 +503,7 @@ class StageCosts:
             if move.elements or self.plan.opaque:
                 sent = move.elements, move.bytes, move.to_host, op
                 axes, phase = along_devices(op.axes), op.phase.value
-                yield Moved(what.value, op.kind.value, axes, phase, named, move.times, *sent)
+                yield Moved(what.value, move.collective, axes, phase, named, move.times, *sent)
 
     @property
     def elements(self) -> Number:

@@ -77,6 +77,27 @@ def _size(vector: Vector) -> Number:
     return vector.rows * vector.row
 
 
+@dataclass(frozen=True)
+class Owned:
+    """The weights that one device updates: how many, and their elements."""
+
+    count: int = 0
+    elements: Number = 0
+
+
+def owned(weights: tuple[Weights, ...], devices: int) -> list[Owned]:
+    """Of each device, its weights: the largest first, each to who has fewest elements.
+
+    (torch.distributed.optim.ZeroRedundancyOptimizer._partition_parameters)
+    """
+    found = [Owned()] * devices
+    sizes = [_size(vector) for of in weights for vector in of.vectors * of.times]
+    for size in sorted(sizes, reverse=True):
+        least = min(range(devices), key=lambda device: found[device].elements)
+        found[least] = Owned(found[least].count + 1, found[least].elements + size)
+    return found
+
+
 def buckets(weights: tuple[Weights, ...], least: tuple[int, int], width: Number) -> list[Number]:
     """Elements of each bucket: weights from the last to the first, until it has its bytes.
 

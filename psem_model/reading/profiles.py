@@ -131,6 +131,9 @@ class _Reader:
         self.not_handed_on(key, found)
         return replace(profile, inside=profile.inside | found)
 
+    def outside(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, inside=profile.inside - self.names(key, given, profile.inside))
+
     def not_handed_on(self, key: str, names: Iterable[str]) -> None:
         """Values that go from part to part are in memory, of the type that both parts know."""
         for name in names:
@@ -166,7 +169,7 @@ class _Reader:
         return replace(profile, rows=profile.rows | self.names(key, given, NORM_FUNCTIONS))
 
     def whole(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, whole=profile.whole | self.names(key, given, OF_WORDS))
+        return replace(profile, whole=self.names(key, given, OF_WORDS))
 
     def maximum(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, maximum=self.truth(key, given))
@@ -196,6 +199,12 @@ class _Reader:
 
     def copies(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, copies=self.truth(key, given))
+
+    def apart(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, apart=self.truth(key, given))
+
+    def owners(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, owners=self.truth(key, given))
 
     def placeholders(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, placeholders=self.truth(key, given))
@@ -227,9 +236,9 @@ Change = Callable[[_Reader, Profile, str, Any], Profile]
 CHANGES: dict[str, Change] = {
     name: getattr(_Reader, name)
     for name in (
-        *("inside", "again", "stores", "keeps", "widths", "in_full", "repeats"),
+        *("inside", "outside", "again", "stores", "keeps", "widths", "in_full", "repeats"),
         *("rows", "whole", "maximum", "samples", "step_counts"),
-        *("each", "holds_root", "unpadded", "buckets", "copies"),
+        *("each", "holds_root", "unpadded", "buckets", "copies", "apart", "owners"),
         *("policy", "gathered", "reduced", "units", "padding", "prefetch", "placeholders"),
     )
 }

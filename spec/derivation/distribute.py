@@ -337,7 +337,12 @@ class _Work:
         alike: dict[tuple[Lie, ...], list[Value]] = {}
         for cotangent in self.contributed[value]:
             alike.setdefault(tuple(self.lies[cotangent].values()), []).append(cotangent)
-        sums = [self.total(value, terms, f"{i}" if i else "") for i, terms in enumerate(alike.values())]
+        sums: list[Value] = []
+        for i, terms in enumerate(alike.values()):
+            has = self.lies[terms[0]]
+            is_summed = any((has[a], lie) == (PARTIAL, WHOLE) for a, lie in lies.items())
+            apart = self.part.apart and is_summed and not in_terms
+            sums += terms if apart else [self.total(value, terms, f"{i}" if i else "")]
         if in_terms and len(sums) == 1:
             has = self.lies[sums[0]]
             lies = {a: PARTIAL if (has[a], lie) == (PARTIAL, WHOLE) else lie for a, lie in lies.items()}

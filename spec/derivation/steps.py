@@ -21,7 +21,7 @@ from spec.language.programs import Axis, Move, Program, check_program
 from spec.language.schedule import Buffer, Kind, Schedule
 from spec.meaning.terms import check_gradients
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Profile
-from spec.models.transformer import LAYER
+from spec.models.transformer import EMBEDDING, HEAD, LAYER
 from spec.models.values import Operation, Part, Value
 from spec.plans.compose import Product
 from spec.plans.model_strategies import SAMPLES
@@ -61,10 +61,10 @@ class Step:
         return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.stages else ()
 
     @property
-    def in_layers(self) -> frozenset[str]:
-        """The weights of layers."""
-        layers = (program for program in self.programs if program.part.name == LAYER)
-        return frozenset(weight.name for program in layers for weight in program.part.weights)
+    def root(self) -> frozenset[str]:
+        """The weights of the embedding and of the head."""
+        ends = (program.part for program in self.programs if program.part.name in (EMBEDDING, HEAD))
+        return frozenset(weight.name for part in ends for weight in part.weights)
 
     def summed(self) -> dict[str, tuple[str, ...]]:
         """Of each weight, the axes over which its gradient is to be summed.
@@ -126,9 +126,9 @@ def derive_step(
     )
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
-    norms, in_layers = step.norms(), step.in_layers
+    norms, root = step.norms(), step.root
     for weight, axes in step.summed().items():
-        schedule = derive(_placed(product.states_of(axes), profile, weight in in_layers))
+        schedule = derive(_placed(product.states_of(axes), profile, weight in root))
         if clip:
             terms = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
             cut = tuple(axis for axis in terms if axis not in (*schedule.axes, ALL_WEIGHTS))
@@ -139,11 +139,10 @@ def derive_step(
     return replace(step, groups=found, orders=orders(programs))
 
 
-def _placed(states: Placement, profile: Profile, in_layers: bool) -> Placement:
-    """How states of weights in layers, or of others, are placed as the profile says."""
-    return replace(
-        states, hold=states.hold or (profile.holds_root and not in_layers), each=profile.each
-    )
+def _placed(states: Placement, profile: Profile, in_root: bool) -> Placement:
+    """How states of weights of layers, or of others, are placed as the profile says."""
+    holds = states.hold or (profile.holds_root and in_root)
+    return replace(states, hold=holds, each=profile.each)
 
 
 def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = NORM_FUNCTIONS) -> Step:

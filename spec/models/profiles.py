@@ -75,7 +75,8 @@ class Profile:
     `each`: gradients are summed along all axes in every micro-step. `holds_root`: what is gathered of
     weights outside layers is held from forward to backward. `unpadded`: states of which a device has
     its own rows alone. `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients
-    are copied to be reduced.
+    are copied to be reduced. `apart`: terms of a cotangent are summed over devices one by one, and not
+    together. `owners`: each weight is updated by one device, where optimizer state is cut.
     """
 
     name: str = "textbook"
@@ -103,6 +104,8 @@ class Profile:
     unpadded: frozenset[State] = frozenset()
     buckets: tuple[int, int] = (0, 0)
     copies: bool = False
+    apart: bool = False
+    owners: bool = False
     differs: tuple[Difference, ...] = ()
 
     def types(self, policy: BytePolicy) -> BytePolicy:
@@ -132,7 +135,7 @@ def realised(part: Part, profile: Profile, width: Number) -> Part:
     of_rows = (value.name for op in part.operations for value in _of_rows(op, profile, width))
     stores = profile.stores.union(of_rows)
     sized = _sized(_copied(part, profile, width), profile, width)
-    return replace(sized, whole=profile.whole, stores=stores)
+    return replace(sized, whole=profile.whole, stores=stores, apart=profile.apart)
 
 
 def _sized(part: Part, profile: Profile, width: Number) -> Part:

@@ -141,7 +141,8 @@ class Part:
     """Operations in order, from what comes in to what goes out: an embedding, a layer, a head.
 
     `whole`: names of values that each device has of all words, along axes that cut words. `stores`: of
-    values that are kept though backward does not read them.
+    values that are kept though backward does not read them. `apart`: terms of a cotangent are summed
+    over devices one by one, and not together.
     """
 
     name: str
@@ -150,6 +151,7 @@ class Part:
     gives: Value
     whole: frozenset[str] = frozenset()
     stores: frozenset[str] = frozenset()
+    apart: bool = False
 
     @property
     def weights(self) -> tuple[Value, ...]:

@@ -40,6 +40,7 @@ def profiles(draw):
         unpadded=draw(st.frozensets(st.sampled_from(MODEL_STATES))),
         buckets=(draw(st.integers(1, 300)), draw(st.integers(1, 300))),
         copies=draw(st.booleans()),
+        apart=draw(st.booleans()),
         step_counts=draw(st.booleans()),
         gathered=draw(width),
         reduced=draw(width),
