@@ -139,7 +139,10 @@ def _of_words(planned: Planned, ranks: Ranks, profile: Values) -> Differences:
         yield MOMENTS, Known(_added(profile[MOMENTS], iter(beyond)), reason)
     elif case.optimizer == "adam":
         padding = (4 * row * (_own_words(case, rank) - most) for rank in ranks)  # of two weights
-        yield MOMENTS, Known(_added(profile[MOMENTS], padding), "each rank's own words, without padding")
+        yield (
+            MOMENTS,
+            Known(_added(profile[MOMENTS], padding), "each rank's own words, without padding"),
+        )
 
 
 def _shape(case: Case) -> Decoder:

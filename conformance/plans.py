@@ -18,10 +18,10 @@ from psem_model.reading.products import parse
 from spec.models.opaque import Opaque
 from spec.models.states import POLICIES, State
 from spec.models.transformer import Transformer
-from spec.numbers.arithmetic import Number, ceil_div
+from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
-from spec.plans.compose import Factor, Product
-from spec.plans.modes import R, S
+from spec.plans.compose import Product
+from spec.plans.modes import R
 from spec.plans.placement import place
 
 PRODUCTS = {
@@ -68,6 +68,8 @@ def product_of(case: Case) -> Product:
     if case.strategy not in ("fsdp2", "hsdp"):
         return parse(name).product
     (factor,) = parse(name).product.factors
+    if factor.states is None:
+        raise TypeError(f"{name}: places no states")
     states = replace(factor.states, hold=case.reshard is False)
     if not case.each:  # gradients are whole until the last micro-step
         modes = {state: dict(found) for state, found in states.modes}
@@ -97,7 +99,12 @@ class Planned:
         psi = sum(map(prod, self.shapes.values()))
         largest = max(sum(map(prod, shapes)) for shapes in self.layers)
         return Plan(
-            Opaque(psi, self.layers), product_of(case), case.sizes, pipe=pipe, policy=policy, unit=largest
+            Opaque(psi, self.layers),
+            product_of(case),
+            case.sizes,
+            pipe=pipe,
+            policy=policy,
+            unit=largest,
         )
 
     @cached_property

@@ -8,7 +8,8 @@ from math import prod
 from psem_model.measure.measured import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Ran, Run
 from psem_model.measure.stage_figures import figures
 from psem_model.predict.cuts import require_places
-from psem_model.predict.plan import Group, Plan
+from psem_model.predict.groups import Group
+from psem_model.predict.plan import Plan
 from psem_model.simulator.distributed import (
     DistributedTransformer,
     RealDescent,
@@ -23,7 +24,7 @@ from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
 from spec.language.programs import Program
 from spec.language.schedule import Schedule
-from spec.models.profiles import Padding, Units
+from spec.models.profiles import Padding, Samples, Units
 
 ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
     (MODULAR, True): Residues,
@@ -117,9 +118,15 @@ def transformer(
         plan.offload,
         plan.step.stages or "",
         plan.step.orders,
-        Kept(plan.profile.samples, plan.policy.computed),
+        _kept(plan),
         plan.profile.unpadded if plan.has_units else frozenset(),
     )
+
+
+def _kept(plan: Plan) -> Kept:
+    """What is kept of samples."""
+    samples = plan.profile.samples
+    return Kept(samples is not Samples.NONE, samples is Samples.STEP, plan.policy.computed)
 
 
 def programs(plan: Plan) -> tuple[Program, Program, Program]:
@@ -185,7 +192,8 @@ def _in_order(plan: Plan, parts: Mapping[str, str], keys: Iterable[Key]) -> list
 
 def _buckets(sizes: Iterable[int], least: tuple[int, int], width: int) -> tuple[Cut, ...]:
     """One after the other, each of the next weights until it has so many bytes."""
-    found, now = [], 0
+    found: list[Cut] = []
+    now = 0
     for size in sizes:
         now += size
         if now * width >= least[bool(found)]:

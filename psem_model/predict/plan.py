@@ -11,20 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from psem_model.predict.groups import Group, StageWeights
 from psem_model.predict.moved import Moved
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
-from psem_model.predict.samples import of_places, of_tokens
-from psem_model.predict.states import Prediction, predict_schedule
-from psem_model.predict.units import (
-    Owned,
-    Placeholders,
-    Weights,
-    owned,
-    placeholders,
-    units_of,
-    weights_of,
-    weights_of_shapes,
-)
+from psem_model.predict.samples import kept_with, numbers_of
+from psem_model.predict.units import Placeholders, placeholders
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, moves
@@ -34,14 +25,14 @@ from spec.derivation.distribute import NOTHING
 from spec.derivation.steps import Step, derive_step
 from spec.devices.mesh import along_devices, group_size
 from spec.language.programs import Axis
-from spec.language.schedule import SCALARS, Schedule
+from spec.language.schedule import SCALARS
 from spec.language.schedule import Kind as Does
 from spec.models.opaque import Opaque
-from spec.models.profiles import COUNT_BYTES, TEXTBOOK, Profile, Samples, Units, realised
+from spec.models.profiles import TEXTBOOK, Profile, Samples, Units, realised
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.transformer import EMBEDDING, HEAD, LAYER, Model, Transformer, parts
 from spec.models.values import Part
-from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number, ceil_div, quotient
+from spec.numbers.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.pipelines import checkpoints
 from spec.pipelines.pipeline import Order, Pipeline, fullest, in_flight
 from spec.pipelines.stages import Piece, alike, ends, parts_of, pieces, to_sum
@@ -85,9 +76,7 @@ class Plan:
     @cached_property
     def step(self) -> Step:
         """Programs of the model's parts, and the schedules of their weights."""
-        return self.written or derive_step(
-            self.product, self.parts, self.again, profile=self.profile
-        )
+        return self.written or derive_step(self.product, self.parts, self.again, profile=self.profile)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -114,7 +103,7 @@ class Plan:
 
     @property
     def opaque(self) -> bool:
-        """Whether nothing is said of the model but how many parameters it has."""
+        """Whether nothing is known of what the model computes."""
         return isinstance(self.model, Opaque)
 
     @property
@@ -215,23 +204,13 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Weights of a stage whose gradients are summed over the same axes: one schedule."""
-
-    weights: tuple[str, ...]
-    costs: Prediction
-    count: int  # of the weights, layer by layer
-    largest: str = field(compare=False)  # the part that has most of them
-
-
-@dataclass(frozen=True)
 class StageCosts:
-    """What a device of one stage holds, and sends in a step: the first one, or that at a place."""
+    """What a device of one stage holds, and sends in a step. `place`: along each axis, or the first."""
 
     plan: Plan
     number: int
     alike: int = 1  # stages of its kind
-    place: Mapping[str, int] = field(default_factory=dict, compare=False)  # of the device, along each axis
+    place: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -260,57 +239,18 @@ class StageCosts:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The stage's weights by the schedule of their states."""
-        found = (self._group(group.schedule, group.weights) for group in self.plan.step.groups)
-        return tuple(group for group in found if group.weights)
-
-    def _group(self, schedule: Schedule, weights: Iterable[str]) -> Group:
-        plan, names, sums = self.plan, dict[str, None](), dict[str, Number]()
-        for part in self.counts:
-            sizes = plan.costs[part].parameters
-            # tied words, if both of their uses are here, are one weight: the embedding's
-            here = [name for name in weights if name in sizes and name not in names]
-            names |= dict.fromkeys(here)
-            sums[part] = sum(sizes[name] for name in here)
-        psi = sum(self.counts[part] * size for part, size in sums.items())
-        largest = max(sums, key=lambda part: sums[part])
-        unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
-        padding = plan.profile.padding
-        if isinstance(plan.model, Opaque):
-            known = weights_of_shapes(plan.model, padding)
-        else:
-            known = weights_of(names, self.counts, plan.costs, padding)
-        units = units_of(known, plan.profile, plan.policy.g) if plan.has_units else ()
-        ahead = plan.profile.prefetch if units else 0
-        own = self._owned(schedule, known)
-        arithmetic = EXACT if plan.padded else DIVISIBLE
-        mesh = dict(plan.mesh)
-        for stages in plan.shared.values() if plan.step.stages in schedule.axes else ():
-            mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
-        costs = predict_schedule(
-            schedule,
-            Sizes(
-                *(psi, mesh, plan.policy, unit, arithmetic, (), units, ahead),
-                unpadded=plan.profile.unpadded,
-                place=self.place,
-                owned=own.elements if own else None,
-            ),
-            plan.pipe.micro_batches,
+        plan, found = self.plan, []
+        shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
+        weights = StageWeights(
+            *(plan.costs, self.counts, shapes, plan.profile, plan.policy),
+            *(plan.unit, plan.padded, plan.micro_steps, self.place),
         )
-        count = own.count if own else sum(of.times * len(of.vectors) for of in known)
-        return Group(tuple(names), costs, count, largest)
-
-    def _owned(self, schedule: Schedule, known: tuple[Weights, ...]) -> Owned | None:
-        """The weights that the device alone updates; those of who has most, if its place is not said."""
-        axes, mesh = schedule.rest(State.OPTIMIZER).sharded, self.plan.mesh
-        if not self.plan.profile.owners or not axes:
-            return None
-        found = owned(known, int(group_size(mesh, axes)))
-        if not self.place:
-            return max(found, key=lambda own: own.elements)
-        number = 0
-        for axis in axes:
-            number = number * int(mesh[axis]) + self.place[axis]
-        return found[number]
+        for group in plan.step.groups:
+            mesh = dict(plan.mesh)
+            for stages in plan.shared.values() if plan.step.stages in group.schedule.axes else ():
+                mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
+            found.append(weights.group(group.schedule, group.weights, mesh))
+        return tuple(group for group in found if group.weights)
 
     @cached_property
     def parameters(self) -> Number:
@@ -356,15 +296,9 @@ class StageCosts:
         if samples is Samples.NONE or plan.opaque:
             return self.activations_of()
         of_parts = [0 for _ in self.chunks] if plan.offload else self._of_chunks()
-        sizes, of_step = [], 0
-        for kept, chunk in zip(of_parts, self.chunks, strict=True):
-            parts = [name for name in plan.costs if chunk[name]]
-            numbers = of_tokens(plan.costs, parts)
-            places = of_places(plan.transformer, plan.sequence, plan.policy.computed, parts)
-            of_all = samples is Samples.STEP
-            of_step += plan.pipe.micro_batches * numbers if of_all else 0
-            sizes.append(kept + places + (0 if of_all else numbers))
-        return of_step + fullest(plan.pipe, self.number, sizes)
+        of = plan.transformer, plan.costs, plan.sequence, plan.policy.computed
+        of_chunks = (numbers_of(chunk, *of) for chunk in self.chunks)
+        return kept_with([*of_chunks], samples, of_parts, plan.pipe, self.number)
 
     def activations_of(self, *names: str) -> Number:
         """Those of some parts alone, or of all, at their own fullest moment."""
@@ -378,18 +312,12 @@ class StageCosts:
     @property
     def buckets(self) -> Number:
         """Bytes of copies of gradients, in which they are reduced."""
-        policy = self.plan.policy
-        if not self.plan.profile.copies and policy.summed == policy.g:
-            return 0
-        reduced = (group.costs.sizes.psi for group in self.groups if group.costs.schedule.axes)
-        return policy.summed * sum(reduced) if self.plan.profile.units is Units.BUCKET else 0
+        return sum(group.buckets for group in self.groups)
 
     @property
     def step_counts(self) -> Number:
         """Bytes in which the optimizer counts the steps of each weight."""
-        if not self.plan.profile.step_counts or not self.plan.policy.counts_steps:
-            return 0
-        return COUNT_BYTES * sum(group.count for group in self.groups)
+        return sum(group.step_counts for group in self.groups)
 
     # ------------------------------------------------------------------------- all together
     @property
@@ -439,8 +367,8 @@ class StageCosts:
     @cached_property
     def moved(self) -> tuple[Moved, ...]:
         """Everything its devices send in a step."""
-        model, host = self._of_model(), self._to_host()
-        return (*model, *self._between_stages(), *host, *self._of_states(), *self._of_numbers())
+        of_model = *self._of_model(), *self._between_stages(), *self._to_host()
+        return (*of_model, *self._of_states(), *self._of_numbers())
 
     def _of_model(self) -> Iterator[Moved]:
         """Activations and cotangents, where they lie otherwise than they are needed."""

@@ -176,6 +176,13 @@ class Reported(ABC):
             rows.append(
                 self.size("placeholders", stage.placeholders.staying, "placeholders", why_not, False)
             )
+        beside = {
+            "buckets": (stage.buckets, "copies of gradients, in which they are reduced"),
+            "step counts": (stage.step_counts, "of the optimizer, for each weight"),
+        }
+        for name, (size, why_there) in beside.items():
+            rows.append(self.size(name, size, name.replace(" ", "_"), why_there, False))
+        if computes:
             rows.append(self.size("total", stage.total, "total"))
         unit = ONE[stage.unit] if plan.opaque else f"of {ONE[stage.unit]}"
         at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"

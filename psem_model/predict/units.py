@@ -8,7 +8,7 @@ from math import prod
 
 from psem_model.predict.parts import PartCosts
 from spec.costs.memory import Unit, Vector
-from spec.models.opaque import Opaque
+from spec.models.opaque import Shapes
 from spec.models.profiles import Padding, Profile, Units
 from spec.models.states import BytePolicy
 from spec.models.transformer import LAYER
@@ -43,18 +43,16 @@ def weights_of(
     return tuple(found)
 
 
-def weights_of_shapes(model: Opaque, padding: Padding) -> tuple[Weights, ...]:
+def weights_of_shapes(shapes: Shapes, padding: Padding) -> tuple[Weights, ...]:
     """Those of which only shapes are known, layer by layer."""
 
     def vector(shape: tuple[int, ...]) -> Vector:
         return Vector(prod(shape)) if padding is Padding.ELEMENT else Vector(shape[0], prod(shape[1:]))
 
-    return tuple(Weights(tuple(map(vector, shapes)), in_layer=True) for shapes in model.shapes)
+    return tuple(Weights(tuple(map(vector, each)), in_layer=True) for each in shapes)
 
 
-def units_of(
-    weights: tuple[Weights, ...], profile: Profile, width: Number
-) -> tuple[Unit, ...]:
+def units_of(weights: tuple[Weights, ...], profile: Profile, width: Number) -> tuple[Unit, ...]:
     """The units of some weights. `width`: bytes of an element in a bucket."""
     if profile.units is Units.BUCKET:
         return tuple(Unit((Vector(size),)) for size in buckets(weights, profile.buckets, width))

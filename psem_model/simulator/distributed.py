@@ -19,8 +19,8 @@ from psem_model.simulator.network import Network, point_to_point
 from psem_model.simulator.norms import Ends
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.placing import Placing
-from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.samples import Kept
+from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.stages import NOT_KEPT, Stage
 from psem_model.simulator.tables import OUTSIDE, Tables
 from psem_model.simulator.transformer import Key, SingleDevice
@@ -154,7 +154,9 @@ class DistributedTransformer:
         """Forward and backward of all micro-batches."""
         inbox: dict[tuple[int, Work], Slices] = {}
         of_step = [
-            stage.samples.of_step((b for chunk in stage.chunks for b in chunk), int(self.pipe.micro_batches))
+            stage.samples.of_step(
+                (b for chunk in stage.chunks for b in chunk), int(self.pipe.micro_batches)
+            )
             for stage in self.stages
         ]
         for stage, size in zip(self.stages, of_step, strict=True):

@@ -10,31 +10,35 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import Number
 from psem_model.simulator.blocks import Block
-from spec.models.profiles import COUNT_BYTES, Samples
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 
 READ_BY = {EMBEDDING: "tokens", HEAD: "next_words"}
 SAMPLES = "samples"
+COUNT = np.zeros(1, np.float32)  # of the tokens that a loss is the mean of
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of samples. `width`: bytes of a cosine, or a sine."""
+    """What is kept of samples, if anything. `width`: bytes of a cosine, or a sine.
 
-    samples: Samples = Samples.NONE
+    `at_once`: tokens of all micro-batches are one array, from the first forward to the last backward.
+    """
+
+    anything: bool = False
+    at_once: bool = False
     width: Number = 0
 
     def of_chunk(self, blocks: Iterable[Block]) -> Number:
         """Bytes on a device, of one micro-batch in one chunk."""
-        if self.samples is Samples.NONE:
+        if not self.anything:
             return 0
         found = {block.name: block for block in blocks}
-        tokens = 0 if self.samples is Samples.STEP else self._of_tokens(found)
+        tokens = 0 if self.at_once else self._of_tokens(found)
         return tokens + sum(self._of_places(block) for block in found.values())
 
     def of_step(self, blocks: Iterable[Block], micro_batches: int) -> Number:
-        """Bytes on a device, of all micro-batches from the first forward to the last backward."""
-        if self.samples is not Samples.STEP:
+        """Bytes on a device, of all micro-batches at once."""
+        if not self.at_once:
             return 0
         return micro_batches * self._of_tokens({block.name: block for block in blocks})
 
@@ -48,7 +52,7 @@ class Kept:
             return sum(2 * table.size for table in tables.turns()) * self.width  # for both of a pair
         if block.name == EMBEDDING and tables.model.positions:
             return np.arange(tables.sizes["s"], dtype=np.int64).nbytes
-        return COUNT_BYTES if block.name == HEAD else 0
+        return COUNT.nbytes if block.name == HEAD else 0
 
 
 def _tokens(block: Block) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:

@@ -22,7 +22,6 @@ from spec.models.states import State
 from spec.models.values import Value
 from spec.pipelines.pipeline import Work
 
-
 NOT_KEPT = Kept()
 
 
@@ -48,7 +47,8 @@ class Stage:
     """Devices that have some of the parts, in chunks, and what they hold.
 
     `weights`: as forward, or backward, of a chunk reads them, and none between. `offloads`: what a part
-    keeps goes to the host after its forward, and comes back for its backward; numbers of `samples` stay. `unpadded`: states of which a device has no padding.
+    keeps goes to the host after its forward, and comes back for its backward; numbers of
+    `samples` stay. `unpadded`: states of which a device has no padding.
     """
 
     number: int

@@ -55,8 +55,8 @@ class Sizes:
     of them, so that who owns an element along one axis does not depend on the others.
     `units`: if they are not all of `unit`; `ahead`: as many are gathered before they are needed.
     `unpadded`: states of which a device has its own rows alone, if there are `units`; it is at `place`,
-    or else the first one. `owned`: elements of the optimizer state that a device keeps, if each weight is
-    one device's to update: that device sends it to the others.
+    or else the first one. `owned`: elements of the optimizer state that a device keeps, if each weight
+    is one device's to update: that device sends it to the others.
     """
 
     psi: Number

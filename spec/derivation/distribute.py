@@ -39,14 +39,8 @@ def distribute(
     work.go_forward()
     work.go_backward()
     return Program(
-        part,
-        work.axes,
-        tuple(work.forward),
-        tuple(work.backward),
-        work.now[part.gives],
-        work.seed,
-        work.returns,
-        work.gradients,
+        *(part, work.axes, tuple(work.forward), tuple(work.backward)),
+        *(work.now[part.gives], work.seed, work.returns, work.gradients),
         tuple(work.kept | dict.fromkeys(work.stored(part.stores))),
         work.lies,
     )
@@ -71,9 +65,7 @@ class _Work:
         self.in_turn: dict[Value, Value] = {}  # made again in each turn of backward, and as what
         self.log_totals: dict[str, Value] = {}  # of scores whose softmax is made turn by turn
         self.products: dict[str, Value] = {}  # of what such a softmax gives with its cotangent
-        self.inside: dict[
-            Value, Operation
-        ] = {}  # the softmax of a kernel that a value in it is linear in
+        self.inside: dict[Value, Operation] = {}  # the softmax that a kernel's value is linear in
         self.kept: dict[Value, None] = {}
         self.gradients: dict[Value, Value] = {}
         self.seed: Value = part.gives
@@ -179,9 +171,9 @@ class _Work:
         if operation.does is Does.NORMALISE and (is_inside or self.open_in(makes)):
             self.log_totals[there[0].name] = self.total_of(operation, there[0])
         homes = self.homes(makes)
-        of_all = makes.name in self.part.whole
+        stay = Layout.REPLICATED if makes.name in self.part.whole else Layout.SHARDED
         whole = {
-            a: homes[a] if of_all or lie.layout is Layout.PARTIAL else lie for a, lie in made.items()
+            a: lie if lie.layout in (stay, Layout.REPLICATED) else homes[a] for a, lie in made.items()
         }
         self.now[makes] = self.bring(makes, whole)
         if whole != made:

@@ -15,13 +15,15 @@ from spec.numbers.arithmetic import Number
 MODEL = "model"
 PARAMETERS = Value("parameters", ("p",), Role.WEIGHT)
 
+Shapes = tuple[tuple[tuple[int, ...], ...], ...]  # of the weights of each layer
+
 
 @dataclass(frozen=True)
 class Opaque:
     """A model of `psi` parameters. `shapes`: of each layer those of its weights, if they are known."""
 
     psi: Number
-    shapes: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    shapes: Shapes = ()
     layers = 0  # none that are told apart
 
     def sizes(self, micro_batch: Number, sequence: Number = 1) -> dict[str, Number]:

@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from psem_model.predict.units import buckets, owned, weights_of_shapes
 from spec.costs.memory import Sizes, Unit
-from spec.models.opaque import Opaque
 from spec.models.profiles import Padding
 from spec.models.states import POLICIES, State
 
@@ -19,7 +18,7 @@ RANKS = st.integers(1, 9)
 
 
 def weights(shapes, padding=Padding.ELEMENT):
-    return weights_of_shapes(Opaque(sum(map(prod, shapes)), (shapes,)), padding)
+    return weights_of_shapes((shapes,), padding)
 
 
 def sizes(shapes, ranks):
