@@ -11,7 +11,6 @@ from types import MappingProxyType
 from conformance.cases import Case, Decoder
 from conformance.figures import BUCKETS, COUNTS, GRADIENTS, KEPT, MOMENTS, Figure, master
 from conformance.profiles import profile_of
-from psem_model.predict.cuts import held
 from psem_model.predict.moved import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.reading.products import parse
@@ -109,11 +108,10 @@ class Planned:
 
     @cached_property
     def profile(self) -> Plan:
-        """Under PyTorch's profile; what is gathered in forward is kept."""
+        """Under PyTorch's profile."""
         profile = profile_of(self.case)
         policy = profile.types(POLICIES[PRECISIONS[self.case.optimizer]])
-        product = held(self.textbook.product, True)
-        return replace(self.textbook, product=product, profile=profile, policy=policy, unit=None)
+        return replace(self.textbook, profile=profile, policy=policy, unit=None)
 
     @property
     def layers(self) -> tuple[tuple[tuple[int, ...], ...], ...]:

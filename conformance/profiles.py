@@ -34,9 +34,14 @@ LOGITS = "logits are gathered, or of each token the maximum, the sum and the los
 EVERY = (*REPLICATED, *SHARDED, "tp", "tp+sp", "pp")
 
 
+def name_of(case: Case) -> str:
+    """The packaged profile of a case."""
+    return "loss-parallel" if case.cut_loss else NAMES.get(case.strategy, "pytorch")
+
+
 def profile_of(case: Case) -> Profile:
     """What `psem predict --profile` takes for a case: the file of a profile, and what one changes."""
-    profile = read("loss-parallel" if case.cut_loss else NAMES.get(case.strategy, "pytorch"))
+    profile = read(name_of(case))
     return changed(profile, dict(_changes(case, profile)))
 
 
@@ -109,4 +114,4 @@ def why(case: Case, figure: Figure) -> str:
         and figure.axis in (way.axes or ("",))
         and case.mixed >= way.mixed
     )
-    return "; ".join(ways)
+    return "; ".join(dict.fromkeys(ways))

@@ -184,6 +184,9 @@ class _Reader:
     def each(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, each=self.truth(key, given))
 
+    def holds(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, holds=self.truth(key, given))
+
     def holds_root(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, holds_root=self.truth(key, given))
 
@@ -238,7 +241,7 @@ CHANGES: dict[str, Change] = {
     for name in (
         *("inside", "outside", "again", "stores", "keeps", "widths", "in_full", "repeats"),
         *("rows", "whole", "maximum", "samples", "step_counts"),
-        *("each", "holds_root", "unpadded", "buckets", "copies", "apart", "owners"),
+        *("each", "holds", "holds_root", "unpadded", "buckets", "copies", "apart", "owners"),
         *("policy", "gathered", "reduced", "units", "padding", "prefetch", "placeholders"),
     )
 }

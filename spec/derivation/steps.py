@@ -115,10 +115,11 @@ def derive_step(
     Raises ValueError where none are kept for that.
     """
     samples = tuple(Axis(name, stream=SAMPLES) for name in product.batch_axes)
+    cuts = tuple(replace(axis, held=axis.held or profile.holds) for axis in product.cuts)
     programs = tuple(
         distribute(
             part,
-            (*samples, *product.cuts),
+            (*samples, *cuts),
             again if part.name == LAYER else NOTHING,
             profile.again,
         )

@@ -72,11 +72,13 @@ class Profile:
     they rest. `prefetch`: units that are gathered before they are needed. `placeholders`: for each
     weight of a layer's products there is an array in place of its gradient, which is added up
     elsewhere. `step_counts`: an optimizer that counts steps does so for each weight.
-    `each`: gradients are summed along all axes in every micro-step. `holds_root`: what is gathered of
-    weights outside layers is held from forward to backward. `unpadded`: states of which a device has
-    its own rows alone. `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients
-    are copied to be reduced. `apart`: terms of a cotangent are summed over devices one by one, and not
-    together. `owners`: each weight is updated by one device, where optimizer state is cut.
+
+    `each`: gradients are summed along all axes in every micro-step. `holds`: activations that are
+    gathered in forward are kept for backward. `holds_root`: weights outside layers, once gathered, are
+    held from forward to backward. `unpadded`: states of which a device has its own rows alone.
+    `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
+    reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
+    `owners`: each weight is updated by one device, where optimizer state is cut.
     """
 
     name: str = "textbook"
@@ -100,6 +102,7 @@ class Profile:
     placeholders: bool = False
     step_counts: bool = False
     each: bool = False
+    holds: bool = False
     holds_root: bool = False
     unpadded: frozenset[State] = frozenset()
     buckets: tuple[int, int] = (0, 0)

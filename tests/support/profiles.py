@@ -36,6 +36,7 @@ def profiles(draw):
         maximum=draw(st.booleans()),
         samples=draw(st.sampled_from(Samples)),
         each=draw(st.booleans()),
+        holds=draw(st.booleans()),
         holds_root=draw(st.booleans()),
         unpadded=draw(st.frozensets(st.sampled_from(MODEL_STATES))),
         buckets=(draw(st.integers(1, 300)), draw(st.integers(1, 300))),
