@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from spec.models.values import Role
 
 FORM = "a profile in TOML"
 LARGEST_WIDTH = 8  # bytes of an element
-SAID = tuple(field.name for field in fields(Difference))
+SAID = ("what", "why", "source")
+FEW = 20  # names that fit in a line
 OF_WORDS = ("logits", "logits_capped", "largest", "total", "lost", "loss")  # of the head
 ROW_FUNCTIONS = (*sorted(NORM_FUNCTIONS), "softmax")
 
@@ -99,11 +100,16 @@ class _Reader:
         return given
 
     def name(self, key: str, given: Any, known: Any) -> str:
+        names, near = [*known], nearest(given, known) if isinstance(given, str) else ""
+        if len(names) > FEW and self.words(key, given) not in names:
+            raise self.wrong(key, given, f"a name of `psem derive --part`; nearest: {near or names[0]}")
         return choose(f"{named(self.path)}: {key}", self.words(key, given), known)
 
     def names(self, key: str, given: Any, known: Any) -> frozenset[str]:
         if not isinstance(given, list):
             raise self.wrong(key, given, "a list of names")
+        if len({*map(str, given)}) < len(given):
+            raise self.wrong(key, given, "each name once")
         return frozenset(self.name(key, each, known) for each in given)
 
     def width(self, key: str, given: Any) -> int:
@@ -119,10 +125,15 @@ class _Reader:
     def with_difference(self, profile: Profile, row: Mapping[str, Any]) -> Profile:
         """The profile, with one more difference from the textbook."""
         self.only(row, (*SAID, *CHANGES))
-        said = Difference(**{key: self.words(key, row.get(key)) for key in SAID})
+        what, why, source = (self.words(key, row.get(key)) for key in SAID)
+        said = Difference(what, why, source, frozenset(row.keys() - {*SAID}))
+        if not said.changes:
+            raise self.wrong("differs", what, f"one of {', '.join(CHANGES)} in it")
         for key, given in row.items():
             if key not in SAID:
-                profile = CHANGES[key](self, profile, key, given)
+                before, profile = profile, CHANGES[key](self, profile, key, given)
+                if profile == before:
+                    raise self.wrong(key, given, "what is not so without it")
         return replace(profile, differs=(*profile.differs, said))
 
     # ------------------------------------------------------------------ what a difference changes
@@ -132,7 +143,7 @@ class _Reader:
         return replace(profile, inside=profile.inside | found)
 
     def outside(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, inside=profile.inside - self.names(key, given, profile.inside))
+        return replace(profile, inside=profile.inside - self.names(key, given, value_names()))
 
     def not_handed_on(self, key: str, names: Iterable[str]) -> None:
         """Values that go from part to part are in memory, of the type that both parts know."""

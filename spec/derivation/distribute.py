@@ -284,11 +284,14 @@ class _Work:
 
     def leave_kernel(self, line: Operation, cotangent: Value) -> None:
         """A kernel's backward reads what it gave: its softmax needs the product of each row."""
-        softmax = next((self.inside[v] for v in line.reads if v in self.inside), None)
+        within = next((value for value in line.reads if value in self.inside), line.makes)
+        softmax = self.inside.get(within)
         if softmax is None or not line.makes.width or self.open_in(line.makes):
             return
         if softmax.over not in line.makes.indices:
             rows = tuple(index for index in softmax.makes.indices if index != softmax.over)
+            if not {*rows} <= {*line.makes.indices}:
+                raise LayoutError(f"{within.plain_name} is inside a kernel, and its backward reads it")
             scores = softmax.reads[0].name
             self.products[scores] = self.product(line.makes, rows, cotangent)
 

@@ -47,11 +47,15 @@ class Padding(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that a system does otherwise than the textbook, why, and who says so."""
+    """One thing that a system does otherwise than the textbook, why, and who says so.
+
+    `changes`: the fields of the profile by which it does.
+    """
 
     what: str
     why: str
     source: str
+    changes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
