@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from conformance.cases import Case, Decoder
 from conformance.figures import GRADIENTS, KEPT, MOMENTS, WAITING, Figure, Values
 from conformance.plans import Planned, sent_of
-from spec.costs.memory import Unit
 from spec.devices.collectives import COLLECTIVES
 from spec.language.schedule import Kind
 from spec.models.states import State
@@ -39,8 +38,6 @@ def differences(planned: Planned, ranks: Ranks, profile: Values) -> Differences:
         yield from _of_empty_buckets(planned, ranks, profile)
     if case.strategy in ("fsdp2", "hsdp") and not case.each:
         yield from _of_last_micro_step(planned, ranks)
-    if case.strategy == "hsdp":
-        yield from _of_copies(planned, ranks)
     if case.rotate == "all-gather":
         yield from _of_rotation(planned, ranks)
     if case.strategy.endswith("tp+sp"):
@@ -70,22 +67,6 @@ def _of_last_micro_step(planned: Planned, ranks: Ranks) -> Differences:
         update = next(op for op in group.costs.schedule.finish if op.kind is Kind.UPDATE)
         size += group.costs.sizes.slice(update.within) * stage.plan.policy.of(State.GRADIENTS)
     yield GRADIENTS, Known((size,) * len(ranks), "the last micro-step leaves the sum in slices")
-
-
-def _of_copies(planned: Planned, ranks: Ranks) -> Differences:
-    """Of HSDP: what is summed is one array of all slices of a unit."""
-    case, figure = planned.case, Figure("all_reduce", "replica")
-    units = (unit for g in planned.stage(planned.profile, 0).groups for unit in g.costs.sizes.units)
-    sent = sum(unit.times * _summed(unit, **case.sizes) for unit in units)
-    elements = sent * (case.micro_steps if case.each else 1)
-    reason = "slices of a unit's weights are summed together, in each micro-step without no_sync"
-    yield figure, Known(((elements, WIDTH * elements),) * len(ranks), reason)
-
-
-def _summed(unit: Unit, replica: int, shard: int) -> Number:
-    """Elements that a rank sends to sum a unit's slices over their copies."""
-    slices = sum(ceil_div(vector.rows, shard) * vector.row for vector in unit.vectors)
-    return COLLECTIVES["all_reduce"].volume(replica, ceil_div(slices, replica))
 
 
 def _of_rotation(planned: Planned, ranks: Ranks) -> Differences:

@@ -162,19 +162,24 @@ def _cuts(plan: Plan, parts: Mapping[str, str], group: Group, keys: Sequence[Key
     profile, psi = plan.profile, group.costs.sizes.psi
     if not plan.has_units:
         unit = group.costs.sizes.unit or psi
-        return (*([Cut(psi % unit)] if psi % unit else []), *[Cut(unit)] * (psi // unit))
+        return (*([_cut(psi % unit)] if psi % unit else []), *[_cut(unit)] * (psi // unit))
     if profile.units is Units.BUCKET:
         sizes = (plan.costs[parts[name]].parameters[name] for _, name in keys)
         return _buckets(sizes, profile.buckets, plan.policy.g)
-    found: dict[tuple[int, str, str], Cut] = {}
+    found: dict[tuple[int, str, str], list[tuple[int, int]]] = {}
     for number, name in keys:
         vector = plan.costs[parts[name]].vector(name, profile.padding)
-        alone = profile.units is Units.PARAMETER or profile.padding is Padding.ROW
         part = "" if profile.units is Units.ROOT and number == OUTSIDE else parts[name]
-        unit_of = (number, part, name if alone else "")
-        before = found[unit_of].length if unit_of in found else 0
-        found[unit_of] = Cut(before + vector.rows * vector.row, vector.row)
-    return tuple(found.values())
+        unit_of = (number, part, name if profile.units is Units.PARAMETER else "")
+        found.setdefault(unit_of, []).append((vector.rows * vector.row, vector.row))
+    by_rows = profile.padding is Padding.ROW
+    cuts = (Cut(tuple(vectors)) for vectors in found.values())
+    return tuple(cut if by_rows else _cut(cut.length) for cut in cuts)
+
+
+def _cut(length: int) -> Cut:
+    """A unit of one vector, cut into elements."""
+    return Cut(((length, 1),))
 
 
 def _in_order(plan: Plan, parts: Mapping[str, str], keys: Iterable[Key]) -> list[Key]:
@@ -197,6 +202,6 @@ def _buckets(sizes: Iterable[int], least: tuple[int, int], width: int) -> tuple[
     for size in sizes:
         now += size
         if now * width >= least[bool(found)]:
-            found.append(Cut(now))
+            found.append(_cut(now))
             now = 0
-    return (*found, *([Cut(now)] if now else []))
+    return (*found, *([_cut(now)] if now else []))

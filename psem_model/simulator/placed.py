@@ -60,12 +60,12 @@ class Placed:
         places = map(slice, [0, *ends], ends)
         self.places = dict(zip(self.slices, places, strict=True))
         self.elements: int = ends[-1]
-        cuts = placing.cuts or (Cut(self.elements),)
-        if sum(vector.length for vector in cuts) != self.elements:
+        cuts = placing.cuts or (Cut(((self.elements, 1),)),)
+        if sum(unit.length for unit in cuts) != self.elements:
             raise ValueError(f"{placing.weights}: {self.elements} elements, otherwise cut")
-        self.cuts = np.cumsum([vector.length for vector in cuts])[:-1]
+        self.cuts = np.cumsum([unit.length for unit in cuts])[:-1]
         cut_along = placing.schedule.cut
-        layouts = [layout_of(self.cluster, cut_along, v.length, v.row) for v in cuts]
+        layouts = [layout_of(self.cluster, cut_along, *unit.vectors) for unit in cuts]
         self.given = Given()
         self.run = Executor(
             placing.schedule,

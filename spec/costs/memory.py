@@ -116,13 +116,14 @@ class Sizes:
         passing = group_size(self.mesh, [axis for axis in axes if axis not in self.cut])
         shard = self.arithmetic.shard
 
-        def of(vector: Vector) -> Number:
+        def of(unit: Unit) -> Number:
             if not axes:
-                return vector.rows * vector.row
-            slice_ = others * shard(vector.rows, vector.rows, cells) * vector.row
+                return sum(vector.rows * vector.row for vector in unit.vectors)
+            of_vectors = (shard(v.rows, v.rows, cells) * v.row for v in unit.vectors)
+            slice_ = others * sum(of_vectors)
             return slice_ if passing == 1 else shard(slice_, slice_, passing)
 
-        sizes = [(sum(map(of, unit.vectors)), unit.times) for unit in self.units]
+        sizes = [(of(unit), unit.times) for unit in self.units]
         if span is Span.UNIT:
             each = [size for size, times in sizes for _ in range(min(times, at_once))]
             return sum(sorted(each)[-at_once:])
