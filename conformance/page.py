@@ -25,7 +25,8 @@ A row is a figure of a case, rank by rank. It is
 * **equal**: psem's textbook figure is the recorded one, on every rank;
 * **equal under the profile**: the plan that `psem predict --profile NAME` makes gives it, at each
   rank's place, with the packaged profile of the strategy, or a file that is like it and says what the
-  case does otherwise (`no_sync`, views, the size of buckets, fused attention);
+  case does otherwise (`no_sync`, views, the size of buckets, fused attention). Of perceptrons the plan
+  has the shapes of the weights, which the command line does not take;
 * a **known difference**: a formula beside the derivation gives it;
 * or it **fails**, and so does a test.
 
