@@ -50,8 +50,8 @@ class Case:
     their way. `each`: gradients are reduced in each micro-step; else in the last alone (no_sync).
     `reshard`: of FSDP2, what its option says; None is its default. `views`: of DDP, gradients are views
     of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `order`, `chunks`: of pipelines.
-    `rotate`: of ring attention, how keys and values travel. `aside`: not looked at while profiles were
-    written.
+    `rotate`: of ring attention, how keys and values travel. `aside`: not looked at while formulas of
+    what PyTorch does were first written.
     `fake`: the fake backend, without other processes, so no numbers; DDP fails on it.
     """
 
@@ -208,7 +208,7 @@ def _rings() -> Iterator[Case]:
 
 
 def _aside() -> Iterator[Case]:
-    """Shapes, ranks and options that no profile was written by."""
+    """Shapes, ranks and options that no formula was written by."""
     tall, flat = Mlp((9, 17, 11, 3)), Mlp((5, 6), biases=False)
     odd, even = Decoder(2, 20, 5, 5, 28, 33, 6), Decoder(4, 36, 6, 3, 30, 42, 12)
     five = Decoder(5, 20, 5, 5, 30, 33, 10)  # neither words by ranks nor layers by stages

@@ -4,32 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 
 from conformance.cases import Case, Decoder
-from conformance.figures import (
-    BUCKETS,
-    COUNTS,
-    GRADIENTS,
-    KEPT,
-    MOMENTS,
-    WAITING,
-    Figure,
-    Values,
-    predicted,
-    together,
-)
-from conformance.plans import Cut
-from conformance.profiles import why
-from conformance.realised import kept_of, sent_in_all
-from conformance.states import States
+from conformance.figures import GRADIENTS, KEPT, MOMENTS, WAITING, Figure, Values
+from conformance.plans import Planned, sent_of
+from spec.devices.collectives import COLLECTIVES
+from spec.language.schedule import Kind
 from spec.models.states import State
 from spec.numbers.arithmetic import Number, ceil_div
 
-WEIGHTS_OF = {"embedding": 1, "layer": 9, "head": 2}  # of a decoder's parts
-KEEPS = "operations keep what norms scale, copied keys and values, logits, places and tokens"
-ONE_OWNER = "each weight has one owner, which updates it and sends it to the others"
+WIDTH = 4  # bytes of a value
+USES = {"adam": 3, "momentum": 1, "sgd": 1}  # of a gradient by the optimizer
 WHOLE_WORDS = "the gradient of the embedding's words is whole on each rank"
+NORMS = "gradients of norms stay terms: each use by the optimizer sums them, of which Adam has three"
+Ranks = tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -43,98 +31,108 @@ class Known:
 Differences = Iterator[tuple[Figure, Known]]
 
 
-def differences(
-    states: States, cut: Cut | None, ranks: tuple[int, ...], profile: Values
-) -> Differences:
+def differences(planned: Planned, ranks: Ranks, profile: Values) -> Differences:
     """All of a case, where the profile says otherwise."""
-    if states.case.optimizer == "adam":
-        counts = tuple(4 * _updated(states, rank) for rank in ranks)
-        yield COUNTS, Known(counts, "Adam counts the steps of each weight: 4 bytes")
-    if states.reduces_in_buckets:
-        yield from _of_buckets(states, ranks, profile)
-    if states.case.strategy == "zero redundancy":
-        yield from _of_owners(states, ranks)
-    if states.is_cut:
-        yield from _of_slices(states, ranks, profile)
-    if cut and "tensor" in cut.case.sizes:
-        yield from _of_tensors(cut, ranks, profile)
-    if cut:
-        yield KEPT, Known(tuple(kept_of(cut, rank) for rank in ranks), KEEPS)
+    case = planned.case
+    if case.strategy == "zero redundancy" and case.views:
+        yield from _of_empty_buckets(planned, ranks, profile)
+    if case.strategy in ("fsdp2", "hsdp") and not case.each:
+        yield from _of_last_micro_step(planned, ranks)
+    if case.rotate == "all-gather":
+        yield from _of_rotation(planned, ranks)
+    if case.strategy.endswith("tp+sp"):
+        yield from _of_norms(planned, profile)
+    if case.cut_loss:
+        yield from _of_cut_words(planned, ranks, profile)
+    if case.strategy in ("tp", "tp+sp"):
+        yield from _of_words(planned, ranks, profile)
 
 
-def _updated(states: States, rank: int) -> int:
-    """How many weights a rank updates."""
-    case = states.case
-    if case.strategy == "zero redundancy":
-        return len(states.owned[rank])
-    if "pipe" not in case.sizes or not isinstance(case.model, Decoder):
-        return len(states.shapes)
-    counts = Cut(case, case.model).textbook.stage(rank).counts
-    return sum(WEIGHTS_OF[name] * count for name, count in counts.items())
+def _added(values: tuple[Number, ...], more: Iterator[Number]) -> tuple[Number, ...]:
+    return tuple(value + other for value, other in zip(values, more, strict=True))
 
 
-def _in_each_micro_step(figure: Figure, case: Case, profile: Values) -> tuple[Figure, Known]:
-    """A sum of copies, as often as there are micro-steps."""
-    m = case.micro_steps
-    values = tuple((m * elements, m * size) for elements, size in profile[figure])
-    return figure, Known(values, "without no_sync copies are summed in each micro-step")
+def _of_empty_buckets(planned: Planned, ranks: Ranks, profile: Values) -> Differences:
+    """Of ZeroRedundancyOptimizer with parameters as views of buckets."""
+    figure = Figure("broadcast", "batch")
+    empty = sum(not planned.stage(planned.profile, rank).step_counts for rank in ranks)
+    values = tuple((n + empty, size + WIDTH * empty) for n, size in profile[figure])
+    yield figure, Known(values, "an empty bucket has an element")
 
 
-def _of_buckets(states: States, ranks: tuple[int, ...], profile: Values) -> Differences:
-    """Of DistributedDataParallel."""
-    case, (axis,) = states.case, states.mesh
-    figure = Figure("all_reduce", axis)
-    is_copied = case.mixed or case.strategy != "ddp" or not case.views
-    width = 2 if case.mixed else 4
-    copies = (is_copied * width * states.psi,) * len(ranks)
-    yield BUCKETS, Known(copies, "DDP sums copies of gradients, in buckets")
-    if case.mixed:
-        compressed = tuple((elements, width * elements) for elements, _ in profile[figure])
-        yield figure, Known(compressed, "the hook compresses gradients to 2 bytes on their way")
-    elif case.micro_steps > 1 and case.each:
-        yield _in_each_micro_step(figure, case, profile)
+def _of_last_micro_step(planned: Planned, ranks: Ranks) -> Differences:
+    """Of FSDP2 and HSDP with no_sync, whose gradients are whole before the last micro-step."""
+    stage, size = planned.stage(planned.profile, ranks[0]), 0
+    for group in stage.groups:
+        update = next(op for op in group.costs.schedule.finish if op.kind is Kind.UPDATE)
+        size += group.costs.sizes.slice(update.within) * stage.plan.policy.of(State.GRADIENTS)
+    yield GRADIENTS, Known((size,) * len(ranks), "the last micro-step leaves the sum in slices")
 
 
-def _of_owners(states: States, ranks: tuple[int, ...]) -> Differences:
-    """Of ZeroRedundancyOptimizer."""
-    sizes = [sum(prod(states.shapes[name]) for name in names) for names in states.owned]
-    empty = sizes.count(0) if states.case.views else 0  # an empty bucket has an element
-    sent, width = sum(sizes) + empty, states.policy.of(State.OPTIMIZER)
-    yield Figure("broadcast", "batch"), Known(((sent, 4 * sent),) * len(ranks), ONE_OWNER)
-    yield MOMENTS, Known(tuple(width * sizes[rank] for rank in ranks), ONE_OWNER)
+def _of_rotation(planned: Planned, ranks: Ranks) -> Differences:
+    """Of ring attention whose keys and values are gathered at once; gradients go round."""
+    moved = (planned.stage(planned.profile, rank).moved for rank in ranks)
+    sent = [sent_of(each, kinds={"ring_gather": "all_gather"}) for each in moved]
+    for kind in ("all_gather", "permute"):
+        figure = Figure(kind, "context")
+        values = tuple(each.get(figure, (0, 0)) for each in sent)
+        yield figure, Known(values, "rotate all-gather gathers keys and values at once")
 
 
-def _of_slices(states: States, ranks: tuple[int, ...], profile: Values) -> Differences:
-    """Of FSDP2 and HSDP, whose gradients are in slices after the last micro-step."""
-    case = states.case
-    if not case.each:
-        found = predicted(states.reduced(unit) for unit in states.units())[GRADIENTS]
-        yield GRADIENTS, Known((found,) * len(ranks), "the last micro-step leaves the sum in slices")
-    elif case.strategy == "hsdp" and case.micro_steps > 1:
-        yield _in_each_micro_step(Figure("all_reduce", "replica"), case, profile)
+def _of_norms(planned: Planned, profile: Values) -> Differences:
+    """Gradients of norms whose tokens are cut: whole weights, for each use by the optimizer.
+
+    FSDP2 sums them before it cuts them in slices, in each micro-step.
+    """
+    case, figure = planned.case, Figure("all_reduce", "tensor")
+    shape, t = _shape(case), case.sizes["tensor"]
+    each = COLLECTIVES["all_reduce"].volume(t, ceil_div(shape.hidden, t))
+    of_norms = (2 * shape.layers + 1) * each
+    if case.strategy == "tp+sp":
+        more = (USES[case.optimizer] - 1) * of_norms
+        values = tuple((n + more, size + WIDTH * more) for n, size in profile[figure])
+        yield figure, Known(values, NORMS)
+    else:
+        sent = case.micro_steps * of_norms
+        values = ((sent, WIDTH * sent),) * len(profile[figure])
+        yield figure, Known(values, "gradients of norms are summed, then cut")
 
 
-def _of_tensors(cut: Cut, ranks: tuple[int, ...], profile: Values) -> Differences:
-    """Of parallelize_module."""
-    case = cut.case
-    sent = together([sent_in_all(cut, cut.stage(cut.profile, rank)) for rank in ranks])
-    for figure in {*sent, *(figure for figure in profile if figure.axis == "tensor")}:
-        values = sent.get(figure, ((0, 0),) * len(ranks))
-        yield figure, Known(values, why(case, figure))
-    if case.strategy not in ("tp", "tp+sp"):
-        return
-    words, row = cut.shape.vocabulary, 4 * cut.shape.hidden  # bytes of a word
+def _of_cut_words(planned: Planned, ranks: Ranks, profile: Values) -> Differences:
+    """Of loss_parallel, which keeps one value of each of a rank's own words, and no more of a token."""
+    case = planned.case
+    shape, t = _shape(case), case.sizes["tensor"]
+    tokens, most = case.samples * shape.sequence, ceil_div(shape.vocabulary, t)
+    more = (WIDTH * tokens * (_own_words(case, rank) - most - 1) for rank in ranks)
+    yield KEPT, Known(_added(profile[KEPT], more), "loss_parallel keeps no sum of each token")
+
+
+def _of_words(planned: Planned, ranks: Ranks, profile: Values) -> Differences:
+    """Of parallelize_module: words of the embedding, and of the head."""
+    case = planned.case
+    words, row = _shape(case).vocabulary, WIDTH * _shape(case).hidden  # bytes of a word
     most = ceil_div(words, case.sizes["tensor"])
-    beyond = [row * (words + cut.words(rank) - 2 * most) for rank in ranks]
+    beyond = [row * (words + _own_words(case, rank) - 2 * most) for rank in ranks]
     for figure in (GRADIENTS, WAITING):
-        sizes = zip(profile[figure], beyond, strict=True)
-        yield figure, Known(tuple(size + other for size, other in sizes), WHOLE_WORDS)
+        yield figure, Known(_added(profile[figure], iter(beyond)), WHOLE_WORDS)
     if case.optimizer == "momentum":
-        sizes = zip(profile[MOMENTS], beyond, strict=True)
         reason = f"momentum begins as a copy of the gradient; {WHOLE_WORDS}"
-        yield MOMENTS, Known(tuple(size + other for size, other in sizes), reason)
+        yield MOMENTS, Known(_added(profile[MOMENTS], iter(beyond)), reason)
     elif case.optimizer == "adam":
-        padding = (4 * row * (most - cut.words(rank)) for rank in ranks)  # two moments of two weights
-        sizes = zip(profile[MOMENTS], padding, strict=True)
-        reason = "each rank's own words, without padding"
-        yield MOMENTS, Known(tuple(size - other for size, other in sizes), reason)
+        padding = (4 * row * (_own_words(case, rank) - most) for rank in ranks)  # of two weights
+        yield (
+            MOMENTS,
+            Known(_added(profile[MOMENTS], padding), "each rank's own words, without padding"),
+        )
+
+
+def _shape(case: Case) -> Decoder:
+    assert isinstance(case.model, Decoder)
+    return case.model
+
+
+def _own_words(case: Case, rank: int) -> int:
+    """Words of a rank: those of the last one may be fewer. Ranks along tensor are the innermost."""
+    t, words = case.sizes["tensor"], _shape(case).vocabulary
+    most = int(ceil_div(words, t))
+    return min(most, max(0, words - rank % t * most))

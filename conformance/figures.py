@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from conformance.cases import Case
 from conformance.logs import Collective, Log, Rank
-from psem_model.predict.states import Prediction
 from spec.devices.collectives import COLLECTIVES
-from spec.models.states import BytePolicy, State
+from spec.models.states import BytePolicy
 from spec.numbers.arithmetic import Number, quotient
 
 WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2, "int64": 8}
@@ -72,23 +70,6 @@ def together(by_rank: list[dict[Figure, Number]]) -> Values:
     """Rank by rank, where any has it; 0, or nothing sent, where one has not."""
     names = sorted({figure for each in by_rank for figure in each})
     return {f: tuple(each.get(f, (0, 0) if f.axis else 0) for each in by_rank) for f in names}
-
-
-def predicted(predictions: Iterable[Prediction]) -> dict[Figure, Number]:
-    """What states take and send, of all their units."""
-    memory: dict[Figure, Number] = defaultdict(int)
-    moved: dict[Figure, tuple[Number, Number]] = {}
-    for each in predictions:
-        full = master(each.sizes.policy) * each.resting[State.OPTIMIZER]
-        memory[Figure("parameters")] += each.resting[State.PARAMETERS] + full
-        memory[Figure("moments")] += each.resting[State.OPTIMIZER] - full
-        memory[Figure("gradients")] += each.resting[State.GRADIENTS]
-        for move in each.moves:
-            if move.elements:
-                figure = Figure(move.op.kind.value, " x ".join(move.op.axes))
-                elements, size = moved.get(figure, (0, 0))
-                moved[figure] = elements + move.elements, size + move.bytes
-    return {**memory, **moved}
 
 
 def master(policy: BytePolicy) -> Number:

@@ -1,37 +1,43 @@
-"""What cuts a model's layers: psem's plan of a case, and what a stage of it keeps and sends."""
+"""A case as psem plans it: as a user types it, by the textbook, and under PyTorch's profile."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from types import MappingProxyType
 
 from conformance.cases import Case, Decoder
-from conformance.figures import Figure
-from conformance.states import MIXED, PRECISIONS
-from psem_model.predict.cuts import held
+from conformance.figures import BUCKETS, COUNTS, GRADIENTS, KEPT, MOMENTS, Figure, master
+from conformance.profiles import profile_of
 from psem_model.predict.moved import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.reading.products import parse
-from spec.derivation.distribute import NOTHING, PAIRS
+from spec.models.opaque import Opaque
 from spec.models.states import POLICIES, State
 from spec.models.transformer import Transformer
-from spec.numbers.arithmetic import Number, ceil_div
+from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
+from spec.plans.compose import Product
+from spec.plans.modes import R
+from spec.plans.placement import place
 
 PRODUCTS = {
     "ddp": "dp",
     "zero redundancy": "zero1",
-    "fsdp2": "zero3",
+    "fsdp2": "fsdp",
     "hsdp": "hsdp",
     "fsdp2 x tp": "zero3 * tp",
     "fsdp2 x tp+sp": "zero3 * tp+sp",
 }
+WHOLE_MODEL = ("ddp", "zero redundancy", "fsdp2", "hsdp")  # strategies that cut no layer
+PRECISIONS = {"adam": "fp32-adam", "momentum": "fp32-momentum", "sgd": "fp32-sgd"}
+MIXED = "mixed-adam-fp32-gradients"
 HOPS = {"ring_gather": "permute", "ring_reduce": "permute"}  # a ring's turns, as PyTorch calls them
-LOSS = ("total", "lost", "d loss", "d total")  # what the head sends for a loss over cut words
 STATES = (State.PARAMETERS.value, State.GRADIENTS.value)
+ROOT = ""  # what has the weights of no layer
+Shapes = Mapping[str, tuple[int, ...]]
 Sent = dict[Figure, tuple[Number, Number]]  # elements and bytes, by kind and axis
 
 
@@ -55,64 +61,101 @@ def transformer(shape: Decoder) -> Transformer:
     )
 
 
+def product_of(case: Case) -> Product:
+    """The strategies of a case; with no_sync, or weights that are held, as a placement."""
+    name = PRODUCTS.get(case.strategy, case.strategy)
+    if case.strategy not in ("fsdp2", "hsdp"):
+        return parse(name).product
+    (factor,) = parse(name).product.factors
+    if factor.states is None:
+        raise TypeError(f"{name}: places no states")
+    states = replace(factor.states, hold=case.reshard is False)
+    if not case.each:  # gradients are whole until the last micro-step
+        modes = {state: dict(found) for state, found in states.modes}
+        modes[State.GRADIENTS] = dict.fromkeys(states.axes, R)
+        states = place(states.axes, modes, states.hold)
+    return Product((replace(factor, states=states),))
+
+
 @dataclass(frozen=True)
-class Cut:
-    """A case of a transformer, planned by psem."""
+class Planned:
+    """A case, planned by psem; `shapes`: of its weights."""
 
     case: Case
-    shape: Decoder
+    shapes: Shapes
 
     @cached_property
     def textbook(self) -> Plan:
-        """As a user types it."""
-        case = self.case
-        order = Order(case.order or "1f1b")
+        """As a user types it: a model's shape, or as many parameters, in units of its largest layer."""
+        case, model = self.case, self.case.model
+        pipe = Pipeline(
+            Order(case.order or "1f1b"), case.sizes.get("pipe", 1), case.micro_steps, case.chunks
+        )
+        policy = POLICIES[MIXED if self.in_bf16 else PRECISIONS[case.optimizer]]
+        if isinstance(model, Decoder):
+            of = transformer(model), product_of(case), case.sizes, case.samples, model.sequence
+            return Plan(*of, pipe, policy)
+        psi = sum(map(prod, self.shapes.values()))
+        largest = max(sum(map(prod, shapes)) for shapes in self.layers)
         return Plan(
-            transformer(self.shape),
-            parse(PRODUCTS.get(case.strategy, case.strategy)).product,
+            Opaque(psi, self.layers),
+            product_of(case),
             case.sizes,
-            case.samples,
-            self.shape.sequence,
-            Pipeline(order, case.sizes.get("pipe", 1), case.micro_steps, case.chunks),
-            POLICIES[MIXED if self.in_bf16 else PRECISIONS[case.optimizer]],
+            pipe=pipe,
+            policy=policy,
+            unit=largest,
         )
 
     @cached_property
     def profile(self) -> Plan:
-        """What is gathered in forward is kept; attention by one kernel keeps no pairs of tokens."""
-        plan = self.textbook
-        again = PAIRS if self.shape.fused or self.case.strategy == "cp" else NOTHING
-        return replace(plan, product=held(plan.product, True), again=again)
+        """Under PyTorch's profile."""
+        profile = profile_of(self.case)
+        policy = profile.types(POLICIES[PRECISIONS[self.case.optimizer]])
+        return replace(self.textbook, profile=profile, policy=policy, unit=None)
+
+    @property
+    def layers(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """The shapes of the weights of each layer; those of no layer are the root's."""
+        names = {name: layer_of(name) for name in self.shapes}
+        return tuple(
+            tuple(self.shapes[name] for name, of in names.items() if of == layer)
+            for layer in dict.fromkeys(names.values())
+        )
 
     def stage(self, plan: Plan, rank: int) -> StageCosts:
-        """The stage of a rank."""
-        return plan.stage(rank if "pipe" in self.case.sizes else 0)
+        """What a rank holds and sends, on its stage and at its place."""
+        return plan.stage(rank if "pipe" in self.case.sizes else 0, self.place(rank))
+
+    def place(self, rank: int) -> dict[str, int]:
+        """Where a rank is along each axis; the last axis is the innermost."""
+        found = {}
+        for axis, size in reversed(self.case.mesh):
+            rank, found[axis] = divmod(rank, size)
+        return found
 
     @property
     def in_bf16(self) -> bool:
         """Whether it is computed in bf16."""
         return self.case.mixed and self.case.strategy in ("fsdp2", "hsdp")
 
-    def words(self, rank: int) -> int:
-        """Words of a rank: those of the last one may be fewer. Ranks along tensor are the innermost."""
-        t = self.case.sizes.get("tensor", 1)
-        most = int(ceil_div(self.shape.vocabulary, t))
-        return min(most, max(0, self.shape.vocabulary - rank % t * most))
 
-    @property
-    def tokens(self) -> int:
-        """Of a micro-batch, on a rank: cut by context alone."""
-        return self.case.samples * self.shape.sequence // self.case.sizes.get("context", 1)
+def layer_of(name: str) -> str:
+    """The layer that has a weight; ROOT if none has."""
+    first, _, rest = name.partition(".")
+    return rest.partition(".")[0] if first == "layers" else ROOT
 
 
-def book_of(stage: StageCosts) -> dict[Figure, Number]:
+def figures_of(stage: StageCosts) -> dict[Figure, Number]:
     """What psem says of a stage: bytes that rest and are kept, and what is sent."""
+    copy = master(stage.plan.policy) * stage.resting[State.OPTIMIZER]
     memory = {
-        Figure("parameters"): stage.resting[State.PARAMETERS],
-        Figure("gradients"): stage.resting[State.GRADIENTS],
-        Figure("moments"): stage.resting[State.OPTIMIZER],
-        Figure("kept"): stage.activations,
+        Figure("parameters"): stage.resting[State.PARAMETERS] + copy,
+        GRADIENTS: stage.resting[State.GRADIENTS],
+        MOMENTS: stage.resting[State.OPTIMIZER] - copy,
+        COUNTS: stage.step_counts,
+        BUCKETS: stage.buckets,
     }
+    memory |= {} if stage.plan.opaque else {KEPT: stage.activations}
     return memory | sent_of(stage.moved)
 
 
@@ -131,13 +174,3 @@ def sent_of(
             times = factor(each)
             found[figure] = elements + times * each.elements, size + times * each.bytes
     return found
-
-
-def add(*parts: Sent) -> Sent:
-    """What is sent in all."""
-    found: Sent = defaultdict(lambda: (0, 0))
-    for part in parts:
-        for figure, (elements, size) in part.items():
-            before = found[figure]
-            found[figure] = before[0] + elements, before[1] + size
-    return dict(found)

@@ -1,12 +1,22 @@
-"""PyTorch's profile in words: what it does otherwise than the textbook, and where that shows."""
+"""The profile of a case: a packaged one, with what a user would change; and what it does, in words."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
-from conformance.cases import Case
+from conformance.cases import Case, Decoder
 from conformance.figures import Figure
+from psem_model.reading.profiles import changed, read
+from spec.models.profiles import Profile
 
+NAMES = {"ddp": "ddp", "zero redundancy": "zero-redundancy", "cp": "ddp"} | dict.fromkeys(
+    ("fsdp2", "hsdp", "fsdp2 x tp", "fsdp2 x tp+sp"), "fully-shard"
+)
+NAMES |= {"tp": "parallelize", "tp+sp": "parallelize"}
+ATTENTION = ["scores", "seen", "shares"]  # inside a kernel
+REPLICATED = ("ddp", "zero redundancy", "cp")
 SHARDED = ("fsdp2", "hsdp", "fsdp2 x tp", "fsdp2 x tp+sp")
 TENSOR = ("tp", "tp+sp", "fsdp2 x tp", "fsdp2 x tp+sp")
 SEQUENCE = ("tp+sp", "fsdp2 x tp+sp")
@@ -15,10 +25,46 @@ SEQUENCE = ("tp+sp", "fsdp2 x tp+sp")
 ROWS = "each weight is cut by rows of its first dimension, and padded to as many on each rank"
 ROOT = "the root's weights are not released after forward, unless told to"
 CAST = "what rests is fp32, and is cast to bf16 before it is gathered: there is no other copy"
-OWNERS = "gradients are summed whole, and each weight has one owner, which sends it to the others"
+OWNERS = "each weight has one owner, which updates it and sends it to the others"
+BUCKETED = "gradients are summed whole, each bucket padded on its own"
+EACH = "in each micro-step, without no_sync"
+KEEPS = "operations keep what norms scale, copied keys and values, logits, places and tokens"
 APART = "each weight that reads a value sums its cotangent alone: three of attention, two of the MLP"
 LOGITS = "logits are gathered, or of each token the maximum, the sum and the loss are summed"
-NORMS = "gradients of norms stay terms: each use by the optimizer sums them, of which Adam has three"
+EVERY = (*REPLICATED, *SHARDED, "tp", "tp+sp", "pp")
+
+
+def name_of(case: Case) -> str:
+    """The packaged profile of a case."""
+    return "loss-parallel" if case.cut_loss else NAMES.get(case.strategy, "pytorch")
+
+
+def profile_of(case: Case) -> Profile:
+    """What `psem predict --profile` takes for a case: the file of a profile, and what one changes."""
+    profile = read(name_of(case))
+    return changed(profile, dict(_changes(case, profile)))
+
+
+def _changes(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
+    """By the options of a case, key by key, as a file that is `like` the profile would have them."""
+    if case.strategy == "fsdp2 x tp":
+        yield "apart", True
+    if case.strategy == "cp" or (isinstance(case.model, Decoder) and case.model.fused):
+        yield "inside", ATTENTION
+    if case.strategy == "pp":
+        yield "samples", "step"
+    if profile.each and not case.each:
+        yield "each", False
+    if case.strategy == "ddp" and case.views:
+        yield "copies", False
+    if case.bucket:
+        yield "buckets", [case.bucket, case.bucket]
+    if case.mixed and case.strategy == "ddp":
+        yield "reduced", 2
+    elif case.mixed:
+        yield from {"gathered": 2, "reduced": 4}.items()
+    if profile.holds_root and case.reshard is not None:
+        yield "holds_root", False
 
 
 @dataclass(frozen=True)
@@ -35,33 +81,26 @@ class Way:
     mixed: bool = False
 
 
-WEIGHTS = ("batch", "shard")  # axes that weights are cut along, to be gathered
+WEIGHTS = ("batch", "shard", "replica")  # axes that weights are copied, or cut, along
 WAYS = (
     Way(SHARDED, ("all_gather", "reduce_scatter"), WEIGHTS, ROWS),
     Way(SHARDED, ("parameters", "gradients", "waiting"), (), ROWS),
     Way(SHARDED, ("all_gather",), WEIGHTS, ROOT),
     Way(SHARDED, ("moments",), (), "each rank's own rows, without padding"),
     Way(("fsdp2", "hsdp"), ("parameters", "moments"), (), CAST, mixed=True),
-    Way(("hsdp",), ("all_reduce",), ("replica",), "slices of a layer's weights are summed together"),
-    Way(("ddp", "cp"), ("all_reduce",), WEIGHTS, "each bucket is summed, and padded, on its own"),
-    Way(("zero redundancy",), ("all_reduce", "reduce_scatter", "all_gather"), WEIGHTS, OWNERS),
+    Way(("hsdp",), ("all_reduce",), WEIGHTS, f"slices are summed; {EACH}"),
+    Way(REPLICATED, ("all_reduce",), (*WEIGHTS, "context"), f"{BUCKETED}; {EACH}"),
+    Way(("ddp",), ("all_reduce",), WEIGHTS, "the hook compresses gradients to 2 bytes", mixed=True),
+    Way(REPLICATED, ("buckets",), (), "buckets are copies of gradients"),
+    Way(("zero redundancy",), ("all_reduce", "reduce_scatter"), WEIGHTS, f"{BUCKETED}; {EACH}"),
+    Way(("zero redundancy",), ("all_gather", "broadcast"), WEIGHTS, OWNERS),
+    Way(("zero redundancy",), ("moments",), (), OWNERS),
     Way(("tp", "fsdp2 x tp"), ("all_reduce",), ("tensor",), APART),
     Way(TENSOR, ("all_gather", "all_reduce", "reduce_scatter"), ("tensor",), LOGITS),
     Way(SEQUENCE, ("all_gather",), ("tensor",), "what is gathered in forward is kept for backward"),
-    Way(("tp+sp",), ("all_reduce",), ("tensor",), NORMS),
-    Way(
-        ("fsdp2 x tp+sp",),
-        ("all_reduce",),
-        ("tensor",),
-        "gradients of norms are summed, then cut",
-    ),
-    Way(
-        ("cp",),
-        ("permute",),
-        ("context",),
-        "keys and values travel as copies for each head",
-    ),
-    Way(("cp",), ("permute", "all_gather"), ("context",), "rotate all-gather gathers them at once"),
+    Way(("cp",), ("permute",), ("context",), "keys and values travel as copies for each head"),
+    Way(EVERY, ("counts",), (), "Adam counts the steps of each weight: 4 bytes"),
+    Way(EVERY, ("kept",), (), KEEPS),
 )
 
 
@@ -75,4 +114,4 @@ def why(case: Case, figure: Figure) -> str:
         and figure.axis in (way.axes or ("",))
         and case.mixed >= way.mixed
     )
-    return "; ".join(ways)
+    return "; ".join(dict.fromkeys(ways))

@@ -71,15 +71,16 @@ def rows_of(case: Case) -> tuple[Row, ...]:
 
 def _row(case: Case, figure: Figure, found: Values, by: Derived, ranks: int) -> Row:
     nothing: tuple[Number, ...] = ((0, 0) if figure.axis else 0,) * ranks
-    known = by.known.get(figure)
+    recorded, known = found.get(figure, nothing), by.known.get(figure)
+    profile = by.profile.get(figure, nothing)
     return Row(
         case,
         figure,
-        found.get(figure, nothing),
+        recorded,
         by.textbook.get(figure, nothing),
-        by.profile.get(figure, nothing),
+        profile,
         known.values if known else None,
-        known.reason if known else why(case, figure),
+        known.reason if known and recorded != profile else why(case, figure),
     )
 
 

@@ -125,7 +125,7 @@ def replay(
     world = Reference(sums, sizes, micro_steps, elements, primes, stateful, policy.master)
     cluster = cluster_of(tuple(sizes.items()))
     data, model = SameData(cluster, world), SameModel(world, tied)
-    layouts = [layout_of(cluster, schedule.cut, elements)]
+    layouts = [layout_of(cluster, schedule.cut, (elements, 1))]
     weights = [data.of_elements("start", 1)]
     moments = [data.moments(0, elements, stateful)]
     run = Executor(schedule, sizes, micro_steps, layouts, model, data, policy)

@@ -9,7 +9,7 @@ from psem_model.measure.measured import Measured, Run
 from psem_model.predict.plan import Plan
 from psem_model.predict.refused import refused_plan
 from psem_model.reading.words import count
-from psem_model.text.errors import BadInput
+from psem_model.text.errors import BadInput, quoted
 
 LONGEST = 1_000_000  # passes of a run, of which each takes about a millisecond or more
 
@@ -25,6 +25,11 @@ def run_of(steps: str, arithmetic: str, seed: str) -> Run:
 
 def works(plan: Plan, run: Run) -> int:
     """How often a run's progress is told. Raises BadInput for one that would not fit, or not end."""
+    if plan.profile.owners:
+        raise BadInput(
+            f"--profile: given {quoted(plan.profile.name)}, where each weight has one owner; expected "
+            "another one to simulate, such as ddp"
+        )
     simulator = opaque if plan.opaque else transformers
     simulator.require_room(plan, run)
     passes: int = simulator.works(plan, run)

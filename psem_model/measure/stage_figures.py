@@ -28,7 +28,11 @@ def figures(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]:
     yield Figure("host", "on the host, bytes", on_host, costs.host)
     words = "activations at their fullest, bytes"
     passing = costs.transient["offloaded"]
-    yield Figure("activations", words, stage.room.fullest, costs.activations + passing)
+    fullest = stage.room.fullest + stage.numbers.fullest
+    yield Figure("activations", words, fullest, costs.activations + passing)
+    if costs.plan.profile.step_counts:
+        counts = sum(placed.step_counts.nbytes for placed in stage.placed)
+        yield Figure("step_counts", "counts of steps, bytes", counts, costs.step_counts)
     fullest = max(block.fullest for chunk in stage.chunks for block in chunk)
     words = "computed with at the fullest, bytes"
     yield Figure("computing", words, fullest, costs.transient["computing"])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 from psem_model.measure.measured import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Ran, Run
 from psem_model.measure.stage_figures import figures
 from psem_model.predict.cuts import require_places
-from psem_model.predict.plan import Group, Plan
+from psem_model.predict.groups import Group
+from psem_model.predict.plan import Plan
 from psem_model.simulator.distributed import (
     DistributedTransformer,
     RealDescent,
@@ -16,11 +17,13 @@ from psem_model.simulator.distributed import (
 )
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placing import Cut, Placing
+from psem_model.simulator.samples import Kept
+from psem_model.simulator.tables import OUTSIDE
 from psem_model.simulator.weights import Key
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
 from spec.language.schedule import Schedule
-from spec.models.profiles import Padding, Units
+from spec.models.profiles import Padding, Samples, Units
 
 ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
     (MODULAR, True): Residues,
@@ -114,7 +117,15 @@ def transformer(
         plan.offload,
         plan.step.stages or "",
         plan.step.orders,
+        _kept(plan),
+        plan.profile.unpadded if plan.has_units else frozenset(),
     )
+
+
+def _kept(plan: Plan) -> Kept:
+    """What is kept of samples."""
+    samples = plan.profile.samples
+    return Kept(samples is not Samples.NONE, samples is Samples.STEP, plan.policy.computed)
 
 
 def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placing]:
@@ -126,7 +137,7 @@ def placings(plan: Plan, schedule_of: Callable[[Group], Schedule]) -> list[Placi
         parts = {w.name: piece.part.name for piece in pieces for w in piece.part.weights}
         for group in stage.groups:
             keys = [(number, name) for name, number in owned if name in group.weights]
-            keys.sort(key=lambda key: (key[0], parts[key[1]], key[1]))
+            keys = _in_order(plan, parts, keys)
             axes = group.costs.schedule.axes
             pipe = next((axis for axis in axes if axis == plan.step.stages), "")
             stages = plan.shared.get(keys[0][::-1], (stage.number,)) if pipe else (stage.number,)
@@ -142,14 +153,48 @@ def _cuts(plan: Plan, parts: Mapping[str, str], group: Group, keys: Sequence[Key
     `parts`: the part that has a weight, by their names.
     """
     profile, psi = plan.profile, group.costs.sizes.psi
-    if plan.unit is not None or profile.units is Units.LARGEST:
+    if not plan.has_units:
         unit = group.costs.sizes.unit or psi
-        return (*([Cut(psi % unit)] if psi % unit else []), *[Cut(unit)] * (psi // unit))
-    found: dict[tuple[int, str, str], Cut] = {}
+        return (*([_cut(psi % unit)] if psi % unit else []), *[_cut(unit)] * (psi // unit))
+    if profile.units is Units.BUCKET:
+        sizes = (plan.costs[parts[name]].parameters[name] for _, name in keys)
+        return _buckets(sizes, profile.buckets, plan.policy.g)
+    found: dict[tuple[int, str, str], list[tuple[int, int]]] = {}
     for number, name in keys:
         vector = plan.costs[parts[name]].vector(name, profile.padding)
-        alone = profile.units is Units.PARAMETER or profile.padding is Padding.ROW
-        unit_of = (number, parts[name], name if alone else "")
-        before = found[unit_of].length if unit_of in found else 0
-        found[unit_of] = Cut(before + vector.rows * vector.row, vector.row)
-    return tuple(found.values())
+        part = "" if profile.units is Units.ROOT and number == OUTSIDE else parts[name]
+        unit_of = (number, part, name if profile.units is Units.PARAMETER else "")
+        found.setdefault(unit_of, []).append((vector.rows * vector.row, vector.row))
+    by_rows = profile.padding is Padding.ROW
+    cuts = (Cut(tuple(vectors)) for vectors in found.values())
+    return tuple(cut if by_rows else _cut(cut.length) for cut in cuts)
+
+
+def _cut(length: int) -> Cut:
+    """A unit of one vector, cut into elements."""
+    return Cut(((length, 1),))
+
+
+def _in_order(plan: Plan, parts: Mapping[str, str], keys: Iterable[Key]) -> list[Key]:
+    """Weights as they are cut: of buckets, from the model's last to its first."""
+    if plan.profile.units is not Units.BUCKET:
+        return sorted(keys, key=lambda key: (key[0], parts[key[1]], key[1]))
+    names = [*plan.costs]
+
+    def at(key: Key) -> tuple[int, ...]:
+        part = parts[key[1]]
+        return names.index(part), key[0], [*plan.costs[part].parameters].index(key[1])
+
+    return sorted(keys, key=at, reverse=True)
+
+
+def _buckets(sizes: Iterable[int], least: tuple[int, int], width: int) -> tuple[Cut, ...]:
+    """One after the other, each of the next weights until it has so many bytes."""
+    found: list[Cut] = []
+    now = 0
+    for size in sizes:
+        now += size
+        if now * width >= least[bool(found)]:
+            found.append(_cut(now))
+            now = 0
+    return (*found, *([_cut(now)] if now else []))

@@ -101,7 +101,8 @@ def report(plans: Sequence[Plan]) -> Report:
     table = Section("", columns, tuple(_rows(found)), tuple(_notes(found)), titled=True)
     right = not any(plan.rejected for plan in found)
     names = dict.fromkeys(plan.profile.name for plan in plans if not plan.opaque)
-    profiles = [f"by the profile {' and '.join(names)}"] if names else []
+    several = "s" * (len(names) > 1)
+    profiles = [f"by the profile{several} {' and '.join(names)}"] if names else []
     data = {"plans": [plan.data() for plan in found]}
     return Report("compare", "".join(profiles), (), (table,), data, right)
 
@@ -118,6 +119,8 @@ def _rows(plans: Sequence[Compared]) -> Iterator[Row]:
         return Quantity(value, BYTES) if value else ""
 
     yield row("devices", (p.plan.devices for p in plans))
+    if len({p.plan.profile.name for p in plans if not p.plan.opaque}) > 1:
+        yield row("profile", (p.plan.profile.name for p in plans))
     if any(p.plan.micro_steps != 1 for p in plans):
         yield row("micro-steps of a step", (p.plan.micro_steps for p in plans))
     yield row("samples of a step" + " (!)" * differ, (p.plan.samples_of_step for p in plans), differ)

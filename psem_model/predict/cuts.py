@@ -19,8 +19,10 @@ from spec.derivation.steps import Step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
 from spec.language.programs import check_program
+from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile
+from spec.models.states import State
 from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
@@ -73,6 +75,7 @@ def plan(found: Expression, asked: Asked) -> Plan:
         profile=asked.realises,
     )
     _require_in_memory(planned)
+    require_owners(planned)
     require_places(planned)
     require_experts(found, model.experts)
     require_even(found, sizes, planned.indices, planned.again == FROM_SLICES)
@@ -88,6 +91,22 @@ def _require_in_memory(planned: Plan) -> None:
     except LayoutError as error:
         given = quoted(planned.profile.name)
         raise BadInput(f"--profile: given {given}: {error}; expected values that are not") from None
+
+
+def require_owners(planned: Plan) -> None:
+    """Where each weight has one owner, weights are known, and rest whole, as gradients do."""
+    if not planned.profile.owners:
+        return
+    schedules = [group.schedule for group in planned.step.groups]
+    whole = (State.PARAMETERS, State.GRADIENTS)
+    expected = ""
+    if any(schedule.rest(s).sharded for schedule in schedules for s in whole):
+        expected = "a strategy that cuts the optimizer state alone, such as zero1"
+    elif isinstance(planned.model, Opaque) and not planned.model.shapes:
+        expected = "a model's shape and --sequence"
+    if expected:
+        given = f"given {quoted(planned.profile.name)}, where each weight has one owner"
+        raise BadInput(f"--profile: {given}; expected {expected}")
 
 
 def of_step(

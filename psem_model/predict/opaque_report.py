@@ -71,7 +71,8 @@ class OfStates(Reported):
         """The peak by the elements of a unit, where these were not said and matter."""
         found = self.closed(with_unit=True)
         has_unit = passing(found).has(found.sizes.unit)
-        return peak_formula(found) if self.plan.unit is None and has_unit else None
+        is_all = not self.fullest.buckets  # else there is more than the schedule says
+        return peak_formula(found) if self.plan.unit is None and has_unit and is_all else None
 
     def facts(self) -> Iterator[str]:
         plan = self.plan
@@ -115,7 +116,8 @@ class OfStates(Reported):
         return legend((*self.forms.values(), *filter(None, [self.by_unit])), self.schedule.axes)
 
     def form(self, name: str) -> Formula | None:
-        return written(self.forms[name]) if name in self.forms else None
+        is_said = name in self.forms and not (name == "peak" and self.fullest.buckets)
+        return written(self.forms[name]) if is_said else None
 
     def form_of(self, moved: Moved) -> Formula | None:
         return written(self.of_moves[moved.op])

@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from psem_model.predict.groups import Group, StageWeights
 from psem_model.predict.moved import Moved
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
-from psem_model.predict.states import Prediction, predict_schedule
-from psem_model.predict.units import Placeholders, placeholders, units_of
+from psem_model.predict.samples import kept_with, numbers_of
+from psem_model.predict.units import Placeholders, placeholders
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, moves
@@ -24,15 +25,15 @@ from spec.derivation.distribute import NOTHING
 from spec.derivation.steps import Step, derive_step
 from spec.devices.mesh import along_devices, group_size
 from spec.language.programs import Axis
-from spec.language.schedule import SCALARS, Schedule
+from spec.language.schedule import SCALARS
 from spec.language.schedule import Kind as Does
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
-from spec.models.profiles import TEXTBOOK, Profile, realised
+from spec.models.profiles import TEXTBOOK, Profile, Samples, Units, realised
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.transformer import Model, Transformer, is_layer
 from spec.models.values import Part
-from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number, quotient
+from spec.numbers.arithmetic import Number, quotient
 from spec.pipelines.pipeline import Order, Pipeline, fullest, in_flight
 from spec.pipelines.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.plans.compose import Product
@@ -74,10 +75,7 @@ class Plan:
     @cached_property
     def step(self) -> Step:
         """Programs of the model's parts, and the schedules of their weights."""
-        names, stores = self.profile.again, self.profile.stores
-        return self.written or derive_step(
-            self.product, self.parts, self.again, names=names, stores=stores
-        )
+        return self.written or derive_step(self.product, self.parts, self.again, profile=self.profile)
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -98,8 +96,13 @@ class Plan:
         return tuple(a.name for a in self.axes if a.stream == SAMPLES and a.name not in alike)
 
     @property
+    def has_units(self) -> bool:
+        """Whether units are of their own sizes, as the profile says, and not all as large."""
+        return self.unit is None and self.profile.units is not Units.LARGEST
+
+    @property
     def opaque(self) -> bool:
-        """Whether nothing is said of the model but how many parameters it has."""
+        """Whether nothing is known of what the model computes."""
         return isinstance(self.model, Opaque)
 
     @property
@@ -171,9 +174,9 @@ class Plan:
         """Weights that several stages use, and which."""
         return to_sum(ends(self.model, self.pipe.stages, self.pipe.chunks))
 
-    def stage(self, number: int) -> StageCosts:
-        """What the devices of one stage hold and send. Whole numbers only."""
-        return StageCosts(self, number)
+    def stage(self, number: int, place: Mapping[str, int] | None = None) -> StageCosts:
+        """What the device of one stage at a place holds and sends. Whole numbers only."""
+        return StageCosts(self, number, place=place or {})
 
     @cached_property
     def stages(self) -> tuple[StageCosts, ...]:
@@ -202,21 +205,13 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Weights of a stage whose gradients are summed over the same axes: one schedule."""
-
-    weights: tuple[str, ...]
-    costs: Prediction
-    largest: str = field(compare=False)  # the part that has most of them
-
-
-@dataclass(frozen=True)
 class StageCosts:
-    """What a device of one stage holds, and sends in a step."""
+    """What a device of one stage holds, and sends in a step. `place`: along each axis, or the first."""
 
     plan: Plan
     number: int
     alike: int = 1  # stages of its kind
+    place: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
@@ -245,32 +240,18 @@ class StageCosts:
     @cached_property
     def groups(self) -> tuple[Group, ...]:
         """The stage's weights by the schedule of their states."""
-        found = (self._group(group.schedule, group.weights) for group in self.plan.step.groups)
-        return tuple(group for group in found if group.weights)
-
-    def _group(self, schedule: Schedule, weights: Iterable[str]) -> Group:
-        plan, names, sums = self.plan, dict[str, None](), dict[str, Number]()
-        for part in self.counts:
-            sizes = plan.costs[part].parameters
-            # tied words, if both of their uses are here, are one weight: the embedding's
-            here = [name for name in weights if name in sizes and name not in names]
-            names |= dict.fromkeys(here)
-            sums[part] = sum(sizes[name] for name in here)
-        psi = sum(self.counts[part] * size for part, size in sums.items())
-        largest = max(sums, key=lambda part: sums[part])
-        unit = min(psi, sums[largest] if plan.unit is None else plan.unit)
-        units = () if plan.unit else units_of(names, self.counts, plan.costs, plan.profile)
-        ahead = plan.profile.prefetch if units else 0
-        arithmetic = EXACT if plan.padded else DIVISIBLE
-        mesh = dict(plan.mesh)
-        for stages in plan.shared.values() if plan.step.stages in schedule.axes else ():
-            mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
-        costs = predict_schedule(
-            schedule,
-            Sizes(psi, mesh, plan.policy, unit, arithmetic, (), units, ahead),
-            plan.pipe.micro_batches,
+        plan, found = self.plan, []
+        shapes = plan.model.shapes if isinstance(plan.model, Opaque) else ()
+        weights = StageWeights(
+            *(plan.costs, self.counts, shapes, plan.profile, plan.policy),
+            *(plan.unit, plan.padded, plan.micro_steps, self.place),
         )
-        return Group(tuple(names), costs, largest)
+        for group in plan.step.groups:
+            mesh = dict(plan.mesh)
+            for stages in plan.shared.values() if plan.step.stages in group.schedule.axes else ():
+                mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
+            found.append(weights.group(group.schedule, group.weights, mesh))
+        return tuple(group for group in found if group.weights)
 
     @cached_property
     def parameters(self) -> Number:
@@ -299,17 +280,26 @@ class StageCosts:
 
         Of some parts; all, if none is named.
         """
+        return fullest(self.plan.pipe, self.number, self._of_chunks(*names))
+
+    def _of_chunks(self, *names: str) -> list[Number]:
+        """Bytes that some parts of each chunk keep of a micro-batch; all, if none is named."""
         costs = self.plan.costs
-        of_chunks = [
+        return [
             sum(chunk[name] * costs[name].activations for name in names or costs if name in costs)
             for chunk in self.chunks
         ]
-        return fullest(self.plan.pipe, self.number, of_chunks)
 
     @cached_property
     def activations(self) -> Number:
         """Bytes that the device keeps for backward, at the fullest moment of a step."""
-        return self.activations_of()
+        plan, samples = self.plan, self.plan.profile.samples
+        if samples is Samples.NONE or plan.opaque:
+            return self.activations_of()
+        of_parts = [0 for _ in self.chunks] if plan.offload else self._of_chunks()
+        of = plan.transformer, plan.costs, plan.sequence, plan.policy.computed
+        of_chunks = (numbers_of(chunk, *of) for chunk in self.chunks)
+        return kept_with([*of_chunks], samples, of_parts, plan.pipe, self.number)
 
     def activations_of(self, *names: str) -> Number:
         """Those of some parts alone, or of all, at their own fullest moment."""
@@ -320,11 +310,22 @@ class StageCosts:
         """Bytes of arrays in place of gradients that are added up elsewhere."""
         return placeholders(self.counts, self.plan.costs, self.plan.profile, self.plan.policy)
 
+    @property
+    def buckets(self) -> Number:
+        """Bytes of copies of gradients, in which they are reduced."""
+        return sum(group.buckets for group in self.groups)
+
+    @property
+    def step_counts(self) -> Number:
+        """Bytes in which the optimizer counts the steps of each weight."""
+        return sum(group.step_counts for group in self.groups)
+
     # ------------------------------------------------------------------------- all together
     @property
     def total(self) -> Number:
-        """Bytes of states between steps, of activations at their fullest, and of placeholders."""
-        return sum(self.resting.values()) + self.activations + self.placeholders.staying
+        """Bytes of states between steps, of activations at their fullest, and of what stays beside."""
+        beside = self.placeholders.staying + self.step_counts + self.buckets
+        return sum(self.resting.values()) + self.activations + beside
 
     @cached_property
     def transient(self) -> dict[str, Number]:
@@ -367,8 +368,8 @@ class StageCosts:
     @cached_property
     def moved(self) -> tuple[Moved, ...]:
         """Everything its devices send in a step."""
-        model, host = self._of_model(), self._to_host()
-        return (*model, *self._between_stages(), *host, *self._of_states(), *self._of_numbers())
+        of_model = *self._of_model(), *self._between_stages(), *self._to_host()
+        return (*of_model, *self._of_states(), *self._of_numbers())
 
     def _of_model(self) -> Iterator[Moved]:
         """Activations and cotangents, where they lie otherwise than they are needed."""
@@ -431,7 +432,7 @@ class StageCosts:
             if move.elements or self.plan.opaque:
                 sent = move.elements, move.bytes, move.to_host, op
                 axes, phase = along_devices(op.axes), op.phase.value
-                yield Moved(what.value, op.kind.value, axes, phase, named, move.times, *sent)
+                yield Moved(what.value, move.collective, axes, phase, named, move.times, *sent)
 
     @property
     def elements(self) -> Number:

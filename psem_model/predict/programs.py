@@ -16,7 +16,7 @@ from spec.devices.layouts import WHOLE
 from spec.language.programs import Line, Move, Program
 from spec.language.turns import is_of_turns
 from spec.models.parts import parts
-from spec.models.transformer import EMBEDDING, HEAD, INDICES, LAYER
+from spec.models.transformer import EMBEDDING, HEAD, INDICES, LAYER, is_layer
 from spec.models.values import Role, Value
 
 LOOP = (
@@ -72,7 +72,7 @@ def program(
     again = RECOMPUTE[recompute or NOTHING]
     of_name = {of.name: of for of in parts(small(block, experts))}
     chosen = of_name[part or LAYER]
-    if chosen.name == LAYER:
+    if is_layer(chosen.name):
         require_experts(found, experts, "it with --experts")
     elif experts or recompute is not None:
         option = "--experts" if experts else "--recompute"

@@ -196,7 +196,7 @@ def _sized(
     """The plan with so many parameters as were typed."""
     psi, unit, perceptron = _size(asked)
     _require_types(asked)
-    return Plan(
+    found = Plan(
         Opaque(psi),
         product,
         mesh,
@@ -209,6 +209,8 @@ def _sized(
         perceptron=perceptron,
         profile=asked.realises,
     )
+    cuts.require_owners(found)
+    return found
 
 
 def _require_types(asked: Asked) -> None:

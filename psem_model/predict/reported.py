@@ -28,7 +28,7 @@ from psem_model.text.report import (
 from spec.costs.memory import MODEL_STATES
 from spec.models.opaque import MODEL
 from spec.models.profiles import TEXTBOOK
-from spec.models.states import BytePolicy, State
+from spec.models.states import POLICIES, BytePolicy, State
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 from spec.numbers.arithmetic import Number
 
@@ -139,7 +139,12 @@ class Reported(ABC):
         if not profile.differs:
             return
         rows = tuple(
-            Row((f"{d.what}; why: {d.why} ({d.source})",), told=vars(d)) for d in profile.differs
+            Row(
+                (f"{d.what}; why: {d.why} ({d.source})",),
+                told={"what": d.what, "why": d.why, "source": d.source},
+            )
+            for d in profile.differs
+            if not d.changes or d.changes - _overridden(self.plan)
         )
         title = f"the profile {profile.name}, where it differs from the textbook"
         yield Section(title, (Column("", 1),), rows, key="profile.differs")
@@ -183,6 +188,13 @@ class Reported(ABC):
             rows.append(
                 self.size("placeholders", stage.placeholders.staying, "placeholders", why_not, False)
             )
+        beside = {
+            "buckets": (stage.buckets, "copies of gradients, in which they are reduced"),
+            "step counts": (stage.step_counts, "of the optimizer, for each weight"),
+        }
+        for name, (size, why_there) in beside.items():
+            rows.append(self.size(name, size, name.replace(" ", "_"), why_there, False))
+        if computes:
             rows.append(self.size("total", stage.total, "total"))
         unit = one(stage.unit) if plan.opaque else f"of {one(stage.unit)}"
         at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"
@@ -251,6 +263,14 @@ class Reported(ABC):
             "bytes": Quantity(stage.bytes, BYTES, self.form("bytes")),
             "host_bytes": Quantity(stage.host_bytes, BYTES, self.form("host_bytes")),
         }
+
+
+def _overridden(plan: Plan) -> frozenset[str]:
+    """The fields of the profile that --bytes and --unit say otherwise."""
+    asked, own = plan.profile.types(plan.policy), POLICIES.get(plan.profile.policy)
+    by_bytes = {"policy"} if own and plan.profile.types(own) != asked else set()
+    by_unit = set() if plan.has_units else {"units", "padding", "prefetch", "unpadded", "buckets"}
+    return frozenset(by_bytes | by_unit)
 
 
 def _factor(policy: BytePolicy, state: State) -> str:

@@ -4,36 +4,110 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from math import prod
 
 from psem_model.predict.parts import PartCosts
 from spec.costs.memory import Unit, Vector
+from spec.models.opaque import Shapes
 from spec.models.profiles import Padding, Profile, Units
 from spec.models.states import BytePolicy
 from spec.models.transformer import is_layer
 from spec.numbers.arithmetic import Number
 
 
-def units_of(
-    weights: Iterable[str],
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a layer, or of what is outside layers: the vectors that they are cut as."""
+
+    vectors: tuple[Vector, ...]
+    times: int = 1
+    in_layer: bool = False
+
+
+def weights_of(
+    names: Iterable[str],
     counts: Mapping[str, int],
     costs: Mapping[str, PartCosts],
-    profile: Profile,
-) -> tuple[Unit, ...]:
-    """The units of some weights, part by part; none: all are as large as the largest part.
+    padding: Padding,
+) -> tuple[Weights, ...]:
+    """Some weights, part by part. `counts`: how many of each part there are.
 
-    `counts`: how many of each part there are. Words of two parts are the first one's.
+    Words of two parts are the first one's.
     """
-    left, found = {*weights}, []
-    for part, times in counts.items() if profile.units is not Units.LARGEST else ():
-        vectors = [costs[part].vector(n, profile.padding) for n in costs[part].parameters if n in left]
-        left -= {*costs[part].parameters}
-        if profile.units is Units.PARAMETER:
-            found += [Unit((vector,), times) for vector in vectors]
-        elif vectors and profile.padding is Padding.ELEMENT:
-            found.append(Unit((Vector(sum(v.rows * v.row for v in vectors)),), times))
-        elif vectors:
-            found.append(Unit(tuple(vectors), times))
+    left, found = {*names}, []
+    for part, times in counts.items():
+        here = [name for name in costs[part].parameters if name in left]
+        left -= {*here}
+        vectors = tuple(costs[part].vector(name, padding) for name in here)
+        found += [Weights(vectors, times, is_layer(part))] if vectors else []
     return tuple(found)
+
+
+def weights_of_shapes(shapes: Shapes, padding: Padding) -> tuple[Weights, ...]:
+    """Those of which only shapes are known, layer by layer."""
+
+    def vector(shape: tuple[int, ...]) -> Vector:
+        return Vector(prod(shape)) if padding is Padding.ELEMENT else Vector(shape[0], prod(shape[1:]))
+
+    return tuple(Weights(tuple(map(vector, each)), in_layer=True) for each in shapes)
+
+
+def units_of(weights: tuple[Weights, ...], profile: Profile, width: Number) -> tuple[Unit, ...]:
+    """The units of some weights. `width`: bytes of an element in a bucket."""
+    if profile.units is Units.BUCKET:
+        return tuple(Unit((Vector(size),)) for size in buckets(weights, profile.buckets, width))
+    if profile.units is Units.PARAMETER:
+        return tuple(Unit((vector,), of.times) for of in weights for vector in of.vectors)
+    found = [(of.vectors, of.times) for of in weights]
+    if profile.units is Units.ROOT:
+        others = [vector for of in weights if not of.in_layer for vector in of.vectors]
+        found = [(of.vectors, of.times) for of in weights if of.in_layer]
+        found += [(tuple(others), 1)] if others else []
+    return tuple(Unit(_joined(vectors, profile.padding), times) for vectors, times in found)
+
+
+def _joined(vectors: tuple[Vector, ...], padding: Padding) -> tuple[Vector, ...]:
+    """A unit's vectors: one, if it is cut into elements."""
+    return (Vector(sum(map(_size, vectors))),) if padding is Padding.ELEMENT else vectors
+
+
+def _size(vector: Vector) -> Number:
+    return vector.rows * vector.row
+
+
+@dataclass(frozen=True)
+class Owned:
+    """The weights that one device updates: how many, and their elements."""
+
+    count: int = 0
+    elements: Number = 0
+
+
+def owned(weights: tuple[Weights, ...], devices: int) -> list[Owned]:
+    """Of each device, its weights: the largest first, each to who has fewest elements.
+
+    (torch.distributed.optim.ZeroRedundancyOptimizer._partition_parameters)
+    """
+    found = [Owned()] * devices
+    sizes = [_size(vector) for of in weights for vector in of.vectors * of.times]
+    for size in sorted(sizes, reverse=True):
+        least = min(range(devices), key=lambda device: found[device].elements)
+        found[least] = Owned(found[least].count + 1, found[least].elements + size)
+    return found
+
+
+def buckets(weights: tuple[Weights, ...], least: tuple[int, int], width: Number) -> list[Number]:
+    """Elements of each bucket: weights from the last to the first, until it has its bytes.
+
+    `least`: bytes of the first one, and of each other one.
+    """
+    found: list[Number] = [0]
+    for of in reversed(weights):
+        for vector in tuple(reversed(of.vectors)) * of.times:
+            found[-1] += _size(vector)
+            if width * found[-1] >= least[min(len(found), 2) - 1]:
+                found.append(0)
+    return [size for size in found if size]
 
 
 @dataclass(frozen=True)

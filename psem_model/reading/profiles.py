@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -14,15 +14,18 @@ from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput, choose, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
+from spec.costs.memory import MODEL_STATES
 from spec.models.parts import parts
-from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Units
+from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Samples, Units
 from spec.models.states import POLICIES
 from spec.models.transformer import CAPPED, DROPPED, Latent
 from spec.models.values import Role
 
 FORM = "a profile in TOML"
 LARGEST_WIDTH = 8  # bytes of an element
-SAID = tuple(field.name for field in fields(Difference))
+SAID = ("what", "why", "source")
+FEW = 20  # names that fit in a line
+OF_WORDS = ("logits", "logits_capped", "largest", "total", "lost", "loss")  # of the head
 ROW_FUNCTIONS = (*sorted(NORM_FUNCTIONS), "softmax")
 
 
@@ -44,6 +47,15 @@ def read(given: str) -> Profile:
             + (f"; nearest: {near}" if near else "")
         )
     return _read(Path(given).stem, given)
+
+
+def changed(profile: Profile, changes: Mapping[str, Any]) -> Profile:
+    """A profile with what a file that is `like` it would change. Raises BadInput."""
+    reader = _Reader(profile.name)
+    reader.only(changes, tuple(CHANGES))
+    for key, given in changes.items():
+        profile = CHANGES[key](reader, profile, key, given)
+    return profile
 
 
 @cache
@@ -90,11 +102,16 @@ class _Reader:
         return given
 
     def name(self, key: str, given: Any, known: Any) -> str:
+        names, near = [*known], nearest(given, known) if isinstance(given, str) else ""
+        if len(names) > FEW and self.words(key, given) not in names:
+            raise self.wrong(key, given, f"a name of `psem derive --part`; nearest: {near or names[0]}")
         return choose(f"{named(self.path)}: {key}", self.words(key, given), known)
 
     def names(self, key: str, given: Any, known: Any) -> frozenset[str]:
         if not isinstance(given, list):
             raise self.wrong(key, given, "a list of names")
+        if len({*map(str, given)}) < len(given):
+            raise self.wrong(key, given, "each name once")
         return frozenset(self.name(key, each, known) for each in given)
 
     def width(self, key: str, given: Any) -> int:
@@ -110,10 +127,15 @@ class _Reader:
     def with_difference(self, profile: Profile, row: Mapping[str, Any]) -> Profile:
         """The profile, with one more difference from the textbook."""
         self.only(row, (*SAID, *CHANGES))
-        said = Difference(**{key: self.words(key, row.get(key)) for key in SAID})
+        what, why, source = (self.words(key, row.get(key)) for key in SAID)
+        said = Difference(what, why, source, frozenset(row.keys() - {*SAID}))
+        if not said.changes:
+            raise self.wrong("differs", what, f"one of {', '.join(CHANGES)} in it")
         for key, given in row.items():
             if key not in SAID:
-                profile = CHANGES[key](self, profile, key, given)
+                before, profile = profile, CHANGES[key](self, profile, key, given)
+                if profile == before:
+                    raise self.wrong(key, given, "what is not so without it")
         return replace(profile, differs=(*profile.differs, said))
 
     # ------------------------------------------------------------------ what a difference changes
@@ -121,6 +143,9 @@ class _Reader:
         found = self.names(key, given, value_names())
         self.not_handed_on(key, found)
         return replace(profile, inside=profile.inside | found)
+
+    def outside(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, inside=profile.inside - self.names(key, given, value_names()))
 
     def not_handed_on(self, key: str, names: Iterable[str]) -> None:
         """Values that go from part to part are in memory, of the type that both parts know."""
@@ -153,6 +178,50 @@ class _Reader:
     def repeats(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, repeats=self.truth(key, given))
 
+    def rows(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, rows=profile.rows | self.names(key, given, NORM_FUNCTIONS))
+
+    def whole(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, whole=self.names(key, given, OF_WORDS))
+
+    def maximum(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, maximum=self.truth(key, given))
+
+    def samples(self, profile: Profile, key: str, given: Any) -> Profile:
+        kinds = {kind.value: kind for kind in Samples}
+        return replace(profile, samples=kinds[self.name(key, given, kinds)])
+
+    def step_counts(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, step_counts=self.truth(key, given))
+
+    def each(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, each=self.truth(key, given))
+
+    def holds(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, holds=self.truth(key, given))
+
+    def holds_root(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, holds_root=self.truth(key, given))
+
+    def unpadded(self, profile: Profile, key: str, given: Any) -> Profile:
+        states = {state.value: state for state in MODEL_STATES}
+        return replace(profile, unpadded=frozenset(states[n] for n in self.names(key, given, states)))
+
+    def buckets(self, profile: Profile, key: str, given: Any) -> Profile:
+        is_pair = isinstance(given, list) and len(given) == 2
+        if not is_pair or not all(type(size) is int and size > 0 for size in given):
+            raise self.wrong(key, given, "bytes of the first bucket, and of each other one")
+        return replace(profile, units=Units.BUCKET, buckets=(given[0], given[1]))
+
+    def copies(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, copies=self.truth(key, given))
+
+    def apart(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, apart=self.truth(key, given))
+
+    def owners(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, owners=self.truth(key, given))
+
     def placeholders(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, placeholders=self.truth(key, given))
 
@@ -166,7 +235,7 @@ class _Reader:
         return replace(profile, reduced=self.width(key, given))
 
     def units(self, profile: Profile, key: str, given: Any) -> Profile:
-        kinds = {kind.value: kind for kind in Units}
+        kinds = {kind.value: kind for kind in Units if kind is not Units.BUCKET}  # those have sizes
         return replace(profile, units=kinds[self.name(key, given, kinds)])
 
     def padding(self, profile: Profile, key: str, given: Any) -> Profile:
@@ -183,7 +252,9 @@ Change = Callable[[_Reader, Profile, str, Any], Profile]
 CHANGES: dict[str, Change] = {
     name: getattr(_Reader, name)
     for name in (
-        *("inside", "again", "stores", "keeps", "widths", "in_full", "repeats"),
+        *("inside", "outside", "again", "stores", "keeps", "widths", "in_full", "repeats"),
+        *("rows", "whole", "maximum", "samples", "step_counts"),
+        *("each", "holds", "holds_root", "unpadded", "buckets", "copies", "apart", "owners"),
         *("policy", "gathered", "reduced", "units", "padding", "prefetch", "placeholders"),
     )
 }

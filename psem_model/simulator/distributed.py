@@ -19,14 +19,15 @@ from psem_model.simulator.network import Network, point_to_point
 from psem_model.simulator.norms import Ends
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.placing import Placing
+from psem_model.simulator.samples import Kept
 from psem_model.simulator.slices import Grid, Slices, cut
-from psem_model.simulator.stages import Stage
+from psem_model.simulator.stages import NOT_KEPT, Stage
 from psem_model.simulator.tables import OUTSIDE, Tables
 from psem_model.simulator.transformer import SingleDevice
 from psem_model.simulator.weights import Key
 from spec.language.programs import Program
 from spec.meaning.match import Copies, Divergence, Place, first_difference
-from spec.models.states import BytePolicy
+from spec.models.states import BytePolicy, State
 from spec.models.transformer import Transformer, layer_name
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
 
@@ -81,6 +82,8 @@ class DistributedTransformer:
         offloads: bool = False,
         axis: str = "",
         orders: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+        samples: Kept = NOT_KEPT,
+        unpadded: frozenset[State] = frozenset(),
     ) -> None:
         self.pipe, self.numbers, self.steps = pipe, numbers, 0
         grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
@@ -89,6 +92,8 @@ class DistributedTransformer:
         self.tables = Tables(numbers, model, micro_batch, sequence, seed, cells)
         self.boundary = Network(pipe.stages * self.inner)
         self.stages = [self._stage(k, model, programs, offloads) for k in range(pipe.stages)]
+        for stage in self.stages:
+            stage.samples, stage.unpadded = samples, unpadded
         self.divergence: Divergence | None = None
         self.told: Callable[[], None] = lambda: None
         weights = [stage.start() for stage in self.stages]
@@ -153,6 +158,14 @@ class DistributedTransformer:
     def _train(self) -> None:
         """Forward and backward of all micro-batches."""
         inbox: dict[tuple[int, Work], Slices] = {}
+        of_step = [
+            stage.samples.of_step(
+                (b for chunk in stage.chunks for b in chunk), int(self.pipe.micro_batches)
+            )
+            for stage in self.stages
+        ]
+        for stage, size in zip(self.stages, of_step, strict=True):
+            stage.keep_samples(size)
         left = [iter(stage.orders) for stage in self.stages]
         now = [next(rest, None) for rest in left]
         while any(now):
@@ -164,6 +177,8 @@ class DistributedTransformer:
                 self._do(k, work, inbox)
                 self.told()
                 now[k] = next(left[k], None)
+        for stage, size in zip(self.stages, of_step, strict=True):
+            stage.keep_samples(-size)
 
     def _virtual(self, k: int, work: Work) -> int:
         return int(work.chunk * self.pipe.stages + k)

@@ -112,21 +112,27 @@ class _Places:
     known: bool  # whether what is not held is padding
 
 
+Vector = tuple[int, int]  # elements, in rows of so many
+
+
 class Layout:
     """A unit of `length` elements, cut on a grid of cells along the axes in `cut`.
 
     Rows that hold a slice have its cells in row-major order, each padded to `chunk` elements. Rows
-    that hold everything have `length` elements, or all the cells of a gathered unit. Elements come in
-    `row`s, of which a cell has whole ones.
+    that hold everything have `length` elements in order, and padding after them if they were gathered.
+    A unit is a vector, or several, each with rows of its own: a cell has whole rows of each.
     """
 
-    def __init__(self, cluster: Cluster, cut: tuple[str, ...], length: int, row: int = 1) -> None:
-        self.cluster, self.length = cluster, length
+    def __init__(self, cluster: Cluster, cut: tuple[str, ...], *vectors: Vector) -> None:
+        self.cluster, self.length = cluster, sum(length for length, _ in vectors)
         self.cut = tuple(a for a in cluster.names if a in cut)
         self.sizes = tuple(cluster.sizes[a] for a in self.cut)
         cells = prod(self.sizes)
-        self.chunk = -(-length // (cells * row)) * row
+        chunks = [-(-length // (cells * row)) * row for length, row in vectors]
+        self.chunk = sum(chunks)
         self.padded = cells * self.chunk
+        self.slots = _slots(vectors, chunks, cells)
+        self.slot_of = np.argsort(self.slots)
         self._places: dict[tuple[Slice, Slice, int], _Places] = {}
         self._elements: dict[Slice, Array] = {}
         self._slices: dict[tuple[tuple[str, ...], int], Slice] = {}
@@ -147,6 +153,8 @@ class Layout:
 
     def elements(self, held: Slice) -> Array:
         """Which elements a slice has on each device (devices, size); padding is `length` or more."""
+        if not held:
+            return np.broadcast_to(np.arange(self.length), (self.cluster.devices, self.length))
         if held not in self._elements:
             shifts, d = dict(held), self.cluster.devices
             free = [a for a in self.cut if a not in shifts]
@@ -161,7 +169,7 @@ class Layout:
                     coordinate = np.arange(n)
                 cell = cell * n + coordinate.reshape(shape)
             cells = cell.reshape(d, -1)[:, :, None] * self.chunk + np.arange(self.chunk)
-            self._elements[held] = cells.reshape(d, -1)[:, : self.size(held)]
+            self._elements[held] = self.slots[cells.reshape(d, -1)]
         return self._elements[held]
 
     def _find(self, held: Slice, wanted: Slice, room: int) -> _Places:
@@ -170,7 +178,8 @@ class Layout:
         if key not in self._places:
             shifts = dict(held)
             element = self.elements(wanted)
-            cell, valid = element // self.chunk, element < self.length
+            slot, valid = self.slot_of[element], element < self.length
+            cell, place = np.divmod(slot, self.chunk)
             padding = ~valid
             rank, stride = np.zeros_like(cell), 1
             for axis, n in zip(reversed(self.cut), reversed(self.sizes), strict=True):
@@ -180,7 +189,7 @@ class Layout:
                     valid = valid & (coordinate == own[:, None])
                 else:
                     rank, stride = rank + coordinate * stride, stride * n
-            columns = rank * self.chunk + element % self.chunk
+            columns = rank * self.chunk + place if held else element
             rows = np.arange(self.cluster.devices)[:, None]
             if valid.all():
                 self._places[key] = _Places(rows, columns, None, True)
@@ -240,6 +249,7 @@ class Layout:
             padded = np.zeros((*rows.shape[:-1], room), rows.dtype)
             padded[..., : rows.shape[-1]] = rows
             rows = padded
+        rows = rows if held else rows[..., self.slots]
         free, first = self._free(held, axes)
         grid = rows.reshape(*rows.shape[:2], *(self.cluster.sizes[a] for a in free), self.chunk)
         if shift:
@@ -257,7 +267,8 @@ class Layout:
         grid = np.moveaxis(grid, range(2, 2 + len(first)), [2 + i for i in first])
         if shift:
             grid = np.roll(grid, [shift] * len(first), [2 + i for i in first])
-        return grid.reshape(*chunks.shape[:2], -1)
+        rows = grid.reshape(*chunks.shape[:2], -1)
+        return rows if held else rows[..., self.slot_of]
 
     def cut_cells(self, chunks: Array, pieces: int) -> Array:
         """Chunks (parts, devices, n, size) with every cell cut in padded pieces, each in its chunk.
@@ -292,6 +303,19 @@ def cluster_of(mesh: tuple[tuple[str, int], ...]) -> Cluster:
 
 
 @lru_cache(maxsize=64)
-def layout_of(cluster: Cluster, cut: tuple[str, ...], length: int, row: int = 1) -> Layout:
+def layout_of(cluster: Cluster, cut: tuple[str, ...], *vectors: Vector) -> Layout:
     """How a unit is cut, with the tables made for it before."""
-    return Layout(cluster, cut, length, row)
+    return Layout(cluster, cut, *vectors)
+
+
+def _slots(vectors: Iterable[Vector], chunks: Iterable[int], cells: int) -> Array:
+    """The element in each place of all cells, one after the other; padding has the last numbers."""
+    found, start = [], 0
+    for (length, _), chunk in zip(vectors, chunks, strict=True):
+        places = np.arange(cells * chunk).reshape(cells, chunk)
+        found.append(np.where(places < length, start + places, -1))
+        start += length
+    slots = np.concatenate(found, 1).reshape(-1)
+    padding = slots < 0
+    slots[padding] = start + np.arange(int(padding.sum()))
+    return slots

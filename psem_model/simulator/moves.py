@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -73,7 +74,32 @@ def _merged(chunks: Array, value: Slices, index: str, places: Array) -> Slices:
 def _all_gather(value: Slices, axis: str, index: str, grid: Grid, network: Network) -> Slices:
     group = grid.cluster.group((axis,))
     chunks = ring.all_gather(value.array[None], group, network)[0]
-    return _merged(chunks, value, index, value.where[index][group.members])
+    return _unpadded(_merged(chunks, value, index, value.where[index][group.members]), index, grid)
+
+
+def _unpadded(value: Slices, index: str, grid: Grid) -> Slices:
+    """Without padding, if it is all there."""
+    if value.where[index].shape[1] <= grid.sizes[index]:
+        return value
+    return _first(value, index, grid.sizes[index])
+
+
+def _padded(value: Slices, index: str, grid: Grid) -> Slices:
+    """With padding, if it is all there: zeros after its last position."""
+    missing = grid.chunk(index) * prod(grid.counts(index)) - grid.sizes[index]
+    if not missing or value.where[index].shape[1] != grid.sizes[index]:
+        return value
+    room = [(0, missing if axis == value.axis(index) else 0) for axis in range(value.array.ndim)]
+    more = np.arange(missing) + grid.sizes[index]
+    places = np.concatenate([value.where[index], np.broadcast_to(more, (len(value.array), missing))], 1)
+    return replace(value, array=np.pad(value.array, room), where={**value.where, index: places})
+
+
+def _first(value: Slices, index: str, count: int) -> Slices:
+    """The first places along an index."""
+    where = {**value.where, index: value.where[index][:, :count]}
+    places = np.broadcast_to(np.arange(count), where[index].shape)
+    return replace(value, array=take(value.array, value.axis(index), places), where=where)
 
 
 def _reduce_scatter(
@@ -111,6 +137,7 @@ def _all_to_all(
 
 
 def _slice(value: Slices, axis: str, index: str, grid: Grid) -> Slices:
+    value = _padded(value, index, grid)
     parts = _parts(value, axis, index, grid)
     mine = parts[np.arange(len(parts)), grid.cluster.coordinates[axis]]
     found = take(value.array, value.axis(index), mine)

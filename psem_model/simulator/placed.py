@@ -25,7 +25,7 @@ from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
 from psem_model.simulator.tables import OUTSIDE
 from psem_model.simulator.weights import Key
-from spec.language.schedule import PASSING, Buffer
+from spec.language.schedule import PASSING, RESTING, STATE_OF, Buffer, Kind
 from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy, State
 from spec.pipelines.pipeline import Half
@@ -60,12 +60,12 @@ class Placed:
         places = map(slice, [0, *ends], ends)
         self.places = dict(zip(self.slices, places, strict=True))
         self.elements: int = ends[-1]
-        cuts = placing.cuts or (Cut(self.elements),)
-        if sum(vector.length for vector in cuts) != self.elements:
+        cuts = placing.cuts or (Cut(((self.elements, 1),)),)
+        if sum(unit.length for unit in cuts) != self.elements:
             raise ValueError(f"{placing.weights}: {self.elements} elements, otherwise cut")
-        self.cuts = np.cumsum([vector.length for vector in cuts])[:-1]
+        self.cuts = np.cumsum([unit.length for unit in cuts])[:-1]
         cut_along = placing.schedule.cut
-        layouts = [layout_of(self.cluster, cut_along, v.length, v.row) for v in cuts]
+        layouts = [layout_of(self.cluster, cut_along, *unit.vectors) for unit in cuts]
         self.given = Given()
         self.run = Executor(
             placing.schedule,
@@ -76,6 +76,7 @@ class Placed:
             Data(0, self.cluster, numbers),
             policy,
         )
+        self.step_counts = np.zeros(len(self.slices) if policy.counts_steps else 0, np.float32)
         self.views: dict[Turn, Array] = {}
         self.done: dict[Turn, int] = {}
         self.gradients: dict[int, Array] = {}
@@ -141,6 +142,7 @@ class Placed:
 
     def finish(self, ops: Ops, step: int) -> None:
         """Some of what comes after all micro-batches."""
+        self.step_counts += any(op.kind is Kind.UPDATE for _, op in ops)
         self._execute(ops, step, self.micro_batches - 1)
 
     def _execute(self, ops: Ops, step: int, micro_batch: int) -> None:
@@ -160,9 +162,19 @@ class Placed:
         """Count what is sent from here on."""
         self.run.network = Network(self.cluster.devices)
 
-    def resting(self, host: bool = False) -> dict[State, Number]:
-        """Bytes of each state on a device, or on its part of the host."""
-        return self.run.store.meter.bytes(host)
+    def resting(
+        self, host: bool, stage: int, unpadded: frozenset[State] = frozenset()
+    ) -> dict[State, Number]:
+        """Bytes of each state on a stage's first device, or on its part of the host."""
+        store, first = self.run.store, self.rows(stage).start
+        found = store.meter.bytes(host)
+        for (buffer, unit), block in store.blocks.items():
+            rests = buffer in RESTING and STATE_OF[buffer] in unpadded and block.host is host
+            if rests and block.room and block.elements:
+                layout = self.run.layouts[unit]
+                padding = int((layout.elements(block.room)[first] >= layout.length).sum())
+                found[STATE_OF[buffer]] -= padding * store.meter.widths[buffer]
+        return found
 
     # ------------------------------------------------------------------ beside one device
     def beside(

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.layout import Vector
 from psem_model.simulator.models import KeepsView
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.weights import Key
@@ -18,17 +19,21 @@ Ops = list[tuple[OpKey, Op]]
 
 @dataclass(frozen=True)
 class Cut:
-    """A vector of so many elements, of which devices have whole rows."""
+    """A unit of vectors, each of so many elements in rows, of which devices have whole ones."""
 
-    length: int
-    row: int = 1
+    vectors: tuple[Vector, ...]
+
+    @property
+    def length(self) -> int:
+        """Elements of all its vectors."""
+        return sum(length for length, _ in self.vectors)
 
 
 @dataclass(frozen=True)
 class Placing:
     """Weights, their schedule, and the stages that have them.
 
-    `cuts`: the vectors that their elements, one after the other, are cut into before each is cut over
+    `cuts`: the units that their elements, one after the other, are cut into before each is cut over
     devices; none: one. `pipe`: the axis of those stages in the schedule, if it has one. `group`:
     of the weights, all of which have this schedule, on whatever stage.
     """

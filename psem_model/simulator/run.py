@@ -133,7 +133,7 @@ def simulate(
     unit = min(unit, psi)
     smaller = [psi % unit] if psi % unit else []  # the first unit, if any is
     lengths = [*smaller, *[unit] * (psi // unit)]
-    layouts = [layout_of(cluster, schedule.cut, n) for n in lengths]
+    layouts = [layout_of(cluster, schedule.cut, (n, 1)) for n in lengths]
     numbers = _arithmetic(arithmetic)
     model = Polynomial() if model is None else model
 

@@ -119,16 +119,19 @@ class Grid:
     def positions(self, index: str, axes: Iterable[str], turn: Mapping[str, int] = ONCE) -> Array:
         """Of an index that some axes cut, on each device (devices, n); where turns do, in that `turn`.
 
-        In its first turn a device has its own slice, then that of the device before it, and so on.
+        In its first turn a device has its own slice, then that of the device before it, and so on. What
+        no axis cuts has no padding.
         """
+        axes = tuple(axes)
+        if not axes:
+            every = np.arange(self.sizes[index])
+            return np.broadcast_to(every, (self.cluster.devices, len(every)))
         every = np.arange(prod(self.counts(index)) * self.chunk(index))
         own = np.ones((self.cluster.devices, len(every)), bool)
         for name in axes:
             axis = self.rings.get(name, name)
             owner = (self.cluster.coordinates[axis] - turn.get(name, 0)) % self.cluster.sizes[axis]
             own &= self.owner(index, axis, every) == owner[:, None]
-        if not self.cuts[index]:
-            every = np.arange(self.sizes[index])
         return np.broadcast_to(every, own.shape)[own].reshape(len(own), -1)
 
     def where(

@@ -14,12 +14,15 @@ from psem_model.simulator.arithmetic import Number
 from psem_model.simulator.blocks import Block, Devices
 from psem_model.simulator.loops import Values
 from psem_model.simulator.placed import Placed
+from psem_model.simulator.samples import SAMPLES, Kept
 from psem_model.simulator.slices import Slices
 from psem_model.simulator.tables import Moment
 from psem_model.simulator.weights import Key
 from spec.models.states import State
 from spec.models.values import Value
 from spec.pipelines.pipeline import Work
+
+NOT_KEPT = Kept()
 
 
 @dataclass
@@ -44,7 +47,8 @@ class Stage:
     """Devices that have some of the parts, in chunks, and what they hold.
 
     `weights`: as forward, or backward, of a chunk reads them, and none between. `offloads`: what a part
-    keeps goes to the host after its forward, and comes back for its backward.
+    keeps goes to the host after its forward, and comes back for its backward; numbers of
+    `samples` stay. `unpadded`: states of which a device has no padding.
     """
 
     number: int
@@ -52,12 +56,15 @@ class Stage:
     chunks: list[list[Block]]
     orders: list[Work]
     offloads: bool = False
+    samples: Kept = NOT_KEPT
+    unpadded: frozenset[State] = frozenset()
     weights: dict[Key, Slices] = field(default_factory=dict)
     kept: dict[tuple[int, int], list[Values]] = field(default_factory=dict)
     losses: dict[int, Slices] = field(default_factory=dict)
     placed: list[Placed] = field(default_factory=list)
     room: Room = field(default_factory=Room)
     host: Room = field(default_factory=Room)
+    numbers: Room = field(default_factory=Room)  # of samples, where what parts keep is on the host
 
     def start(self) -> dict[Key, Slices]:
         """Each weight's slice, once, however many parts read it."""
@@ -96,6 +103,7 @@ class Stage:
     def forward(self, work: Work, takes: Slices | None, step: int) -> Slices:
         """One micro-batch through one chunk."""
         kept, given = [], takes
+        self.keep_samples(self.samples.of_chunk(self.chunks[work.chunk]))
         with self._seen(work, step):
             for block in self.chunks[work.chunk]:
                 given, values = block.forward(self.of(block), given, Moment(step, work.micro_batch))
@@ -108,6 +116,7 @@ class Stage:
     def backward(self, work: Work, cotangent: Slices, step: int) -> Slices | None:
         """The cotangent of what the chunk took; each weight's gradient, to where it is placed."""
         kept, found = self.kept.pop((work.micro_batch, work.chunk)), cotangent
+        of_samples = self.samples.of_chunk(self.chunks[work.chunk])
         with self._seen(work, step) as used:
             for block, away in zip(self.chunks[work.chunk][::-1], kept[::-1], strict=True):
                 values = self.take(block, away)
@@ -118,10 +127,13 @@ class Stage:
                     key = block.layer, weight.name
                     (where,) = (placed for placed in used if key in placed.slices)
                     where.add(work.micro_batch, self.number, key, gradient.array)
-                if returned is None:
-                    return None
-                found = returned
-        return found
+                found = returned or found
+        self.keep_samples(-of_samples)
+        return found if returned else None
+
+    def keep_samples(self, size: Number) -> None:
+        """Room for numbers of samples, or that room again."""
+        (self.numbers if self.offloads else self.room).add(SAMPLES, size)
 
     @contextmanager
     def _seen(self, work: Work, step: int) -> Iterator[list[Placed]]:
@@ -136,6 +148,6 @@ class Stage:
             placed.leave(turn, step)
 
     def resting(self, host: bool = False) -> dict[State, Number]:
-        """Bytes of each state that rest on each device, or on its part of the host."""
-        found = [placed.resting(host) for placed in self.placed]
+        """Bytes of each state that rest on the first device, or on its part of the host."""
+        found = [placed.resting(host, self.number, self.unpadded) for placed in self.placed]
         return {state: sum(bytes[state] for bytes in found) for state in found[0]}

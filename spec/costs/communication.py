@@ -11,7 +11,7 @@ from spec.costs.memory import MODEL_STATES, Sizes
 from spec.devices.collectives import COLLECTIVES
 from spec.devices.mesh import group_size
 from spec.language.schedule import COLLECTIVE_KINDS as MOVING
-from spec.language.schedule import HOST_TRANSFERS, SCALARS, Kind, Op, Schedule
+from spec.language.schedule import HOST_TRANSFERS, SCALARS, Kind, Op, Phase, Schedule
 from spec.numbers.arithmetic import Number
 
 
@@ -23,6 +23,12 @@ class Transfer:
     times: Number  # micro-steps it is repeated in
     elements: Number  # in all of them
     bytes: Number
+    by_owners: bool = False  # an all_gather of weights that each have one owner: broadcasts
+
+    @property
+    def collective(self) -> str:
+        """Its name."""
+        return Kind.BROADCAST.value if self.by_owners else self.op.kind.value
 
     @property
     def to_host(self) -> bool:
@@ -42,9 +48,15 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
         slices = (*op.within, *schedule.slices(op.source), *schedule.slices(op.target))
         return sizes.slice(tuple(dict.fromkeys(slices))) if op.target not in SCALARS else whole
     devices = group_size(sizes.mesh, op.axes)
-    if op.kind is Kind.BROADCAST:  # along a chain: all but the last device send all of it
+    is_broadcast = op.kind is Kind.BROADCAST or _by_owners(op, sizes)
+    if is_broadcast:  # along a chain: all but the last device send all of it
         return whole if devices > 1 else 0
     return COLLECTIVES[op.kind.value].volume(devices, chunk)
+
+
+def _by_owners(op: Op, sizes: Sizes) -> bool:
+    """Whether an operation brings weights, each from its one owner, to all devices."""
+    return sizes.owned is not None and op.kind is Kind.ALL_GATHER and op.phase is Phase.PUBLISH
 
 
 def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Transfer]:
@@ -54,7 +66,8 @@ def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Tra
         for op in ops:
             if op.kind in (*HOST_TRANSFERS, *MOVING):
                 elements = times * elements_sent(op, schedule, sizes)
-                found.append(Transfer(op, times, elements, elements * sizes.width_sent(op)))
+                size, by_owners = elements * sizes.width_sent(op), _by_owners(op, sizes)
+                found.append(Transfer(op, times, elements, size, by_owners))
     return found
 
 

@@ -5,10 +5,11 @@ Bytes per device. Activations are not counted here: their size is the model's, n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 
 from spec.devices.mesh import Mesh, group_size
 from spec.language.schedule import (
@@ -53,6 +54,9 @@ class Sizes:
     `cut`: the axes along which anything is sliced. Each unit is cut in equal, padded cells along all
     of them, so that who owns an element along one axis does not depend on the others.
     `units`: if they are not all of `unit`; `ahead`: as many are gathered before they are needed.
+    `unpadded`: states of which a device has its own rows alone, if there are `units`; it is at `place`,
+    or else the first one. `owned`: elements of the optimizer state that a device keeps, if each weight
+    is one device's to update: that device sends it to the others.
     """
 
     psi: Number
@@ -63,6 +67,29 @@ class Sizes:
     cut: tuple[str, ...] = ()
     units: tuple[Unit, ...] = ()
     ahead: int = 0
+    unpadded: frozenset[State] = frozenset()
+    place: Mapping[str, int] = field(default_factory=dict)
+    owned: Number | None = None
+
+    def at_rest(self, state: State, axes: tuple[str, ...]) -> Number:
+        """Elements that a device keeps of a state that is sharded over `axes`."""
+        if self.owned is not None and state is State.OPTIMIZER and axes:
+            return self.owned
+        if not self.units or state not in self.unpadded or not axes:
+            return self.slice(axes)
+        vectors = ((vector, unit.times) for unit in self.units for vector in unit.vectors)
+        return sum(times * self._own_rows(v.rows, axes) * v.row for v, times in vectors)
+
+    def _own_rows(self, rows: Number, axes: tuple[str, ...]) -> Number:
+        """Rows of a device's own cells, which are as many as there are devices along other axes."""
+        cut = [axis for axis in self.mesh if axis in self.cut]
+        most = self.arithmetic.shard(rows, rows, group_size(self.mesh, cut))
+        own = 0
+        for cell, at in enumerate(product(*(range(self.mesh[axis]) for axis in cut))):
+            coordinates = dict(zip(cut, at, strict=True))
+            if all(coordinates[axis] == self.place.get(axis, 0) for axis in axes if axis in cut):
+                own += min(most, max(0, rows - cell * most))
+        return own
 
     def slice(self, axes: tuple[str, ...], span: Span = Span.WHOLE, at_once: int = 1) -> Number:
         """Elements each device has of a whole state, or of one unit, that is sharded over `axes`.
@@ -89,13 +116,14 @@ class Sizes:
         passing = group_size(self.mesh, [axis for axis in axes if axis not in self.cut])
         shard = self.arithmetic.shard
 
-        def of(vector: Vector) -> Number:
+        def of(unit: Unit) -> Number:
             if not axes:
-                return vector.rows * vector.row
-            slice_ = others * shard(vector.rows, vector.rows, cells) * vector.row
+                return sum(vector.rows * vector.row for vector in unit.vectors)
+            of_vectors = (shard(v.rows, v.rows, cells) * v.row for v in unit.vectors)
+            slice_ = others * sum(of_vectors)
             return slice_ if passing == 1 else shard(slice_, slice_, passing)
 
-        sizes = [(sum(map(of, unit.vectors)), unit.times) for unit in self.units]
+        sizes = [(of(unit), unit.times) for unit in self.units]
         if span is Span.UNIT:
             each = [size for size, times in sizes for _ in range(min(times, at_once))]
             return sum(sorted(each)[-at_once:])
@@ -137,7 +165,7 @@ def resting(schedule: Schedule, state: State, sizes: Sizes, host: bool = False) 
     viewed = 0 * sizes.psi + sum(room(op, sizes) for op in views)
     if not rest.stored or rest.host is not host:
         return viewed
-    return viewed + sizes.slice(rest.sharded) * sizes.policy.of(state)
+    return viewed + sizes.at_rest(state, rest.sharded) * sizes.policy.of(state)
 
 
 def total_resting(schedule: Schedule, sizes: Sizes, host: bool = False) -> Number:

@@ -50,7 +50,13 @@ class _Step:
     @property
     def adds_in_place(self) -> bool:
         """Whether backward adds to the resting gradients themselves."""
-        return self.grads.stored and not self.grads.host and not self.grads.sharded
+        in_place = self.grads.stored and not self.grads.host and not self.grads.sharded
+        return in_place and not self.reduces_each
+
+    @property
+    def reduces_each(self) -> bool:
+        """Whether a micro-step's gradient is summed along all axes before it is kept."""
+        return self.placement.each and bool(self.placement.axes)
 
 
 @lru_cache(maxsize=4096)
@@ -77,7 +83,7 @@ def derive(placement: Placement) -> Schedule:
     ]
     finish: list[Op] = []
     if grads.stored:
-        micro_step += [] if step.adds_in_place else _keep_gradient(grads)
+        micro_step += [] if step.adds_in_place else _keep_gradient(step)
         reduction, gradient = _reduce_kept(step)
         copied = gradient is Buffer.FRESH
         finish += [
@@ -178,12 +184,11 @@ def _backward(step: _Step, read: Buffer) -> Op:
 
 
 # -------------------------------------------------------------------- gradients
-def _keep_gradient(grads: Rest) -> list[Op]:
+def _keep_gradient(step: _Step) -> list[Op]:
     """A micro-step's gradient goes where gradients rest; sharded ones are reduced on the way."""
+    grads = step.grads
     fresh, phase, slices = Buffer.FRESH, Phase.BACKWARD, grads.sharded
-    ops = []
-    if slices:
-        ops.append(Op(Kind.REDUCE_SCATTER, phase, fresh, None, slices))
+    ops = _reduce(step.placement.axes if step.reduces_each else slices, fresh, slices, (), phase)
     if grads.host:
         ops.append(Op(Kind.OFFLOAD, phase, fresh, within=slices))
     keep = Op(Kind.ACCUMULATE, phase, fresh, Buffer.GRADIENTS, within=slices)
@@ -209,7 +214,7 @@ def _reduce_kept(step: _Step) -> tuple[list[Op], Buffer]:
     brought to the side where the update runs.
     """
     grads, kept, work, phase = step.grads, Buffer.GRADIENTS, Buffer.FRESH, Phase.REDUCE
-    unreduced = _minus(step.placement.axes, grads.sharded)
+    unreduced = () if step.reduces_each else _minus(step.placement.axes, grads.sharded)
     gather = _minus(step.placement.gathered(State.GRADIENTS), step.updates)
     if grads.host and (unreduced or gather or not step.on_host):
         span = Span.WHOLE if unreduced else Span.UNIT

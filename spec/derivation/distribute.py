@@ -28,29 +28,21 @@ def distribute(
     axes: Iterable[Axis],
     again: str = NOTHING,
     names: frozenset[str] = NORM_FUNCTIONS,
-    stores: frozenset[str] = frozenset(),
 ) -> Program:
     """The part, forward and backward, with the moves that the layout rule asks for.
 
     `again`: what backward computes again from what is kept: nothing but some functions and values, by
     their `names`; what has an element for each pair of tokens; everything, from what the part takes; or
     that, kept in slices. A value of no width is inside a kernel: it is never kept. A softmax inside one
-    is made again from its log-sum-exp (arXiv 2205.14135, section 3.1). `stores`: values that are kept
-    even if backward does not read them.
+    is made again from its log-sum-exp (arXiv 2205.14135, section 3.1).
     """
     work = _Work(part, tuple(axes), again, names)
     work.go_forward()
     work.go_backward()
     return Program(
-        part,
-        work.axes,
-        tuple(work.forward),
-        tuple(work.backward),
-        work.now[part.gives],
-        work.seed,
-        work.returns,
-        work.gradients,
-        tuple(work.kept | dict.fromkeys(work.stored(stores))),
+        *(part, work.axes, tuple(work.forward), tuple(work.backward)),
+        *(work.now[part.gives], work.seed, work.returns, work.gradients),
+        tuple(work.kept | dict.fromkeys(work.stored(part.stores))),
         work.lies,
     )
 
@@ -74,9 +66,7 @@ class _Work:
         self.in_turn: dict[Value, Value] = {}  # made again in each turn of backward, and as what
         self.log_totals: dict[str, Value] = {}  # of scores whose softmax is made turn by turn
         self.products: dict[str, Value] = {}  # of what such a softmax gives with its cotangent
-        self.inside: dict[
-            Value, Operation
-        ] = {}  # the softmax of a kernel that a value in it is linear in
+        self.inside: dict[Value, Operation] = {}  # the softmax that a kernel's value is linear in
         self.kept: dict[Value, None] = {}
         self.gradients: dict[Value, Value] = {}
         self.seed: Value = part.gives
@@ -182,7 +172,10 @@ class _Work:
         if operation.does is Does.NORMALISE and (is_inside or self.open_in(makes)):
             self.log_totals[there[0].name] = self.total_of(operation, there[0])
         homes = self.homes(makes)
-        whole = {a: homes[a] if lie.layout is Layout.PARTIAL else lie for a, lie in made.items()}
+        stay = Layout.REPLICATED if makes.name in self.part.whole else Layout.SHARDED
+        whole = {
+            a: lie if lie.layout in (stay, Layout.REPLICATED) else homes[a] for a, lie in made.items()
+        }
         self.now[makes] = self.bring(makes, whole)
         if whole != made:
             for scores in self.open_in(makes):
@@ -257,11 +250,14 @@ class _Work:
 
     def leave_kernel(self, line: Operation, cotangent: Value) -> None:
         """A kernel's backward reads what it gave: its softmax needs the product of each row."""
-        softmax = next((self.inside[v] for v in line.reads if v in self.inside), None)
+        within = next((value for value in line.reads if value in self.inside), line.makes)
+        softmax = self.inside.get(within)
         if softmax is None or not line.makes.width or self.open_in(line.makes):
             return
         if softmax.over not in line.makes.indices:
             rows = tuple(index for index in softmax.makes.indices if index != softmax.over)
+            if not {*rows} <= {*line.makes.indices}:
+                raise LayoutError(f"{within.plain_name} is inside a kernel, and its backward reads it")
             scores = softmax.reads[0].name
             self.products[scores] = self.product(line.makes, rows, cotangent)
 
@@ -302,7 +298,12 @@ class _Work:
         alike: dict[tuple[Lie, ...], list[Value]] = {}
         for cotangent in self.contributed[value]:
             alike.setdefault(tuple(self.lies[cotangent].values()), []).append(cotangent)
-        sums = [self.total(value, terms, f"{i}" if i else "") for i, terms in enumerate(alike.values())]
+        sums: list[Value] = []
+        for i, terms in enumerate(alike.values()):
+            has = self.lies[terms[0]]
+            is_summed = any((has[a], lie) == (PARTIAL, WHOLE) for a, lie in lies.items())
+            apart = self.part.apart and is_summed and not in_terms
+            sums += terms if apart else [self.total(value, terms, f"{i}" if i else "")]
         if in_terms and len(sums) == 1:
             has = self.lies[sums[0]]
             lies = {a: PARTIAL if (has[a], lie) == (PARTIAL, WHOLE) else lie for a, lie in lies.items()}

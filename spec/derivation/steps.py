@@ -20,11 +20,12 @@ from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.programs import Axis, Move, Program, check_program
 from spec.language.schedule import Buffer, Kind, Schedule
 from spec.meaning.terms import check_gradients
-from spec.models.profiles import NORM_FUNCTIONS
-from spec.models.transformer import is_layer
+from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Profile
+from spec.models.transformer import EMBEDDING, HEAD, is_layer
 from spec.models.values import Operation, Part, Value
 from spec.plans.compose import Product
 from spec.plans.model_strategies import SAMPLES
+from spec.plans.placement import Placement
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,12 @@ class Step:
         """Weights that parts on several stages use."""
         names = [weight.name for program in self.programs for weight in program.part.weights]
         return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.stages else ()
+
+    @property
+    def root(self) -> frozenset[str]:
+        """The weights of the embedding and of the head."""
+        ends = (program.part for program in self.programs if program.part.name in (EMBEDDING, HEAD))
+        return frozenset(weight.name for part in ends for weight in part.weights)
 
     def summed(self) -> dict[str, tuple[str, ...]]:
         """Of each weight, the axes over which its gradient is to be summed.
@@ -100,27 +107,29 @@ def derive_step(
     parts: Iterable[Part],
     again: str = NOTHING,
     clip: bool = False,
-    names: frozenset[str] = NORM_FUNCTIONS,
-    stores: frozenset[str] = frozenset(),
+    profile: Profile = TEXTBOOK,
 ) -> Step:
-    """A step of a product of strategies.
+    """A step of a product of strategies, of parts that are realised as a profile says.
 
-    `again`: what layers make again for backward; `names`: functions and values that all parts do;
-    `stores`: values that are kept besides. `clip`: gradients are clipped by the norm of all. Raises
-    ValueError where none are kept for that.
+    `again`: what layers make again for backward. `clip`: gradients are clipped by the norm of all.
+    Raises ValueError where none are kept for that.
     """
     samples = tuple(Axis(name, stream=SAMPLES) for name in product.batch_axes)
+    cuts = tuple(replace(axis, held=axis.held or profile.holds) for axis in product.cuts)
     programs = tuple(
         distribute(
-            part, (*samples, *product.cuts), again if is_layer(part.name) else NOTHING, names, stores
+            part,
+            (*samples, *cuts),
+            again if is_layer(part.name) else NOTHING,
+            profile.again,
         )
         for part in parts
     )
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
-    norms = step.norms()
+    norms, root = step.norms(), step.root
     for weight, axes in step.summed().items():
-        schedule = derive(product.states_of(axes))
+        schedule = derive(_placed(product.states_of(axes), profile, weight in root))
         if clip:
             terms = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
             cut = tuple(axis for axis in terms if axis not in (*schedule.axes, ALL_WEIGHTS))
@@ -129,6 +138,12 @@ def derive_step(
         groups.setdefault(schedule, []).append(weight)
     found = tuple(Group(tuple(weights), schedule) for schedule, weights in groups.items())
     return replace(step, groups=found, orders=orders(programs))
+
+
+def _placed(states: Placement, profile: Profile, in_root: bool) -> Placement:
+    """How states of weights of layers, or of others, are placed as the profile says."""
+    holds = states.hold or (profile.holds_root and in_root)
+    return replace(states, hold=holds, each=profile.each)
 
 
 def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = NORM_FUNCTIONS) -> Step:

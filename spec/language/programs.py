@@ -30,6 +30,7 @@ from spec.language.turns import check_loops, in_turns, is_in_turns, loops
 from spec.models.values import Does, Operation, Part, Role, Value, formed
 
 R, S, P = Layout
+VOCABULARY = "v"  # the index of words
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,8 @@ class Axis:
 
     def home(self, value: Value, part: Part) -> Lie:
         """Along the stream's index, under whichever name the value has it."""
+        if value.plain_name in part.whole and VOCABULARY in self.weights:
+            return WHOLE
         names = part.names_of(self.stream)
         return next((along(i) for i in value.indices if i in names), WHOLE)
 

@@ -16,12 +16,15 @@ from spec.numbers.arithmetic import Number
 MODEL = "model"
 PARAMETERS = Value("parameters", ("p",), Role.WEIGHT)
 
+Shapes = tuple[tuple[tuple[int, ...], ...], ...]  # of the weights of each layer
+
 
 @dataclass(frozen=True)
 class Opaque:
-    """A model of `psi` parameters."""
+    """A model of `psi` parameters. `shapes`: of each layer those of its weights, if they are known."""
 
     psi: Number
+    shapes: Shapes = ()
     layers = 0  # none that are told apart
 
     def layers_of(self, first: int, after: int) -> Counter[str]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from spec.models.states import BytePolicy
+from spec.models.states import BytePolicy, State
 from spec.models.values import FULL, LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 from spec.numbers.arithmetic import Number
 
 WRITTEN = 2  # bytes of what is computed in the weights' precision, as parts are written
+NUMBER_BYTES = 8  # of a token, or of its place
+COUNT_BYTES = 4  # of how many steps were made, or of how many tokens a loss is the mean
 NORM_FUNCTIONS = frozenset({"layer_norm", "rms_norm"})
 
 
@@ -23,7 +25,17 @@ class Units(Enum):
 
     LARGEST = "largest"  # as if all units were as large as the largest part
     LAYER = "layer"  # each layer, the embedding, the head
+    ROOT = "root"  # each layer, and all else together
     PARAMETER = "parameter"  # each weight
+    BUCKET = "bucket"  # weights from the last to the first, until there are so many bytes
+
+
+class Samples(Enum):
+    """Whose numbers are kept for backward: of tokens, and of their places or cosines and sines."""
+
+    NONE = "none"  # they are not counted
+    MICRO_BATCH = "micro-batch"
+    STEP = "step"  # tokens of a micro-batch are a view of those of the whole step
 
 
 class Padding(Enum):
@@ -35,11 +47,15 @@ class Padding(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that a system does otherwise than the textbook, why, and who says so."""
+    """One thing that a system does otherwise than the textbook, why, and who says so.
+
+    `changes`: the fields of the profile by which it does.
+    """
 
     what: str
     why: str
     source: str
+    changes: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -50,13 +66,23 @@ class Profile:
     `again`: functions and values in memory that backward makes again. `stores`:
     values that are kept though backward does not read them. `widths`: bytes of an element of some
     values. `in_full`: functions of rows that are computed in fp32, from a copy. `repeats`: keys
-    and values are copied, once for each head of a group.
+    and values are copied, once for each head of a group. `rows`: norms that keep numbers of each row:
+    rms_norm its root, layer_norm its mean and its root. `whole`: values that each device has of all
+    words, where words are cut. `samples`: whose numbers are kept. `maximum`: of each token the largest
+    logit is found first.
 
     `policy`: the name of the types that states have, if none is asked for. `gathered`, `reduced`: bytes
     of an element of gathered parameters, and of gradients while they are summed over devices; none: as
     they rest. `prefetch`: units that are gathered before they are needed. `placeholders`: for each
     weight of a layer's products there is an array in place of its gradient, which is added up
-    elsewhere.
+    elsewhere. `step_counts`: an optimizer that counts steps does so for each weight.
+
+    `each`: gradients are summed along all axes in every micro-step. `holds`: activations that are
+    gathered in forward are kept for backward. `holds_root`: weights outside layers, once gathered, are
+    held from forward to backward. `unpadded`: states of which a device has its own rows alone.
+    `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
+    reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
+    `owners`: each weight is updated by one device, where optimizer state is cut.
     """
 
     name: str = "textbook"
@@ -67,6 +93,10 @@ class Profile:
     widths: tuple[tuple[str, int], ...] = ()
     in_full: frozenset[str] = frozenset()
     repeats: bool = False
+    rows: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    maximum: bool = False
+    samples: Samples = Samples.NONE
     policy: str = ""
     gathered: Number | None = None
     reduced: Number | None = None
@@ -74,6 +104,15 @@ class Profile:
     padding: Padding = Padding.ELEMENT
     prefetch: int = 0
     placeholders: bool = False
+    step_counts: bool = False
+    each: bool = False
+    holds: bool = False
+    holds_root: bool = False
+    unpadded: frozenset[State] = frozenset()
+    buckets: tuple[int, int] = (0, 0)
+    copies: bool = False
+    apart: bool = False
+    owners: bool = False
     differs: tuple[Difference, ...] = ()
 
     def types(self, policy: BytePolicy) -> BytePolicy:
@@ -100,7 +139,10 @@ def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
 
 def realised(part: Part, profile: Profile, width: Number) -> Part:
     """The part as a system computes it, with weights of `width` bytes."""
-    return _sized(_copied(part, profile), profile, width)
+    of_rows = (value.name for op in part.operations for value in _of_rows(op, profile, width))
+    stores = profile.stores.union(of_rows)
+    sized = _sized(_copied(part, profile, width), profile, width)
+    return replace(sized, whole=profile.whole, stores=stores, apart=profile.apart)
 
 
 def _sized(part: Part, profile: Profile, width: Number) -> Part:
@@ -124,18 +166,37 @@ def _sized(part: Part, profile: Profile, width: Number) -> Part:
     return replace(part, operations=operations, takes=takes, gives=sized(part.gives))
 
 
-def _copied(part: Part, profile: Profile) -> Part:
-    """With copies in fp32 of what some functions read, and a copy of keys and values for each head."""
-    if not profile.in_full and not profile.repeats:
+def _of_rows(norm: Operation, profile: Profile, width: Number) -> tuple[Value, ...]:
+    """The numbers that a norm keeps of each row: the last of them its root."""
+    if norm.does is not Does.NORMALISE or norm.function not in profile.rows:
+        return ()
+    rows = tuple(index for index in norm.makes.indices if index != norm.over)
+    names = ("mean", "root") if norm.function == "layer_norm" else ("root",)
+    return tuple(Value(f"{norm.makes.name}_{name}", rows, width=width) for name in names)
+
+
+def _copied(part: Part, profile: Profile, width: Number) -> Part:
+    """With copies in fp32 of what some functions read, a copy of keys and values for each head, and
+    numbers of rows. What is in fp32 anyway is not copied.
+    """
+    in_full = profile.in_full if width < FULL else frozenset()
+    if not (in_full or profile.rows or profile.repeats or profile.maximum):
         return part
     work = Builder(part.name, part.takes)
     now: dict[Value, Value] = {}
     copies: dict[Value, Value] = {}  # in fp32, of scores whose log-sum-exp is a value of its own
     for operation in part.operations:
         reads = tuple(now.get(value, value) for value in operation.reads)
+        (x, *_), makes = reads, operation.makes
+        if profile.maximum and makes.name == "raised":  # a sum in its place: it lies, and moves, alike
+            words = Value("ones", x.indices[-1:], Role.CONSTANT, 0)
+            work.contract(x, words, Value("largest", x.indices[:-1], width=FULL))
         of = "softmax" if operation.function == LOG_TOTAL else operation.function
-        if operation.does is Does.NORMALISE and of in profile.in_full:
-            (x,), makes = reads, operation.makes
+        is_full = operation.does is Does.NORMALISE and of in in_full
+        for number in _of_rows(operation, profile, FULL if is_full else width):
+            ones = Value("ones", (operation.over,), Role.CONSTANT, 0)
+            work.contract(x, x if number.name.endswith("root") else ones, number)
+        if is_full:
             copy = copies.get(x) or _copy(work, x, f"{makes.name}_argument", FULL)
             if operation.function == LOG_TOTAL:  # the softmax reads the same copy
                 copies[x] = copy

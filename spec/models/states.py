@@ -27,7 +27,8 @@ class BytePolicy:
     `parts` says where each coefficient comes from: (bytes, of what) for each of the three.
     `master` says whether the optimizer state contains a copy of the weights to update from.
     `gathered` and `reduced`: of gathered parameters, with which the model computes, and of gradients
-    while they are summed over devices; none: as they rest.
+    while they are summed over devices; none: as they rest. `counts_steps`: whether the optimizer
+    corrects its moments by how many steps it has made (Adam).
     """
 
     w: Number
@@ -37,6 +38,7 @@ class BytePolicy:
     master: bool = True
     gathered: Number | None = None
     reduced: Number | None = None
+    counts_steps: bool = False
 
     def __post_init__(self) -> None:
         if isinstance(self.k, int | Fraction) and self.k == 0:  # no state, so no copy in it
@@ -70,16 +72,19 @@ class BytePolicy:
         return words or ("nothing kept" if self.of(state) == 0 else "as given")
 
 
+_MASTER = (4, "fp32 master weight")
+_MOMENTS = ((4, "fp32 first moment"), (4, "fp32 second moment"))
+
+
 def _policy(
     weight: tuple[int, str], gradient: tuple[int, str], *optimizer: tuple[int, str]
 ) -> BytePolicy:
     kept = sum(size for size, _ in optimizer)
     master = any("master weight" in what for _, what in optimizer)
-    return BytePolicy(weight[0], gradient[0], kept, ((weight,), (gradient,), optimizer), master)
+    counts = _MOMENTS[1] in optimizer
+    parts = ((weight,), (gradient,), optimizer)
+    return BytePolicy(weight[0], gradient[0], kept, parts, master, counts_steps=counts)
 
-
-_MASTER = (4, "fp32 master weight")
-_MOMENTS = ((4, "fp32 first moment"), (4, "fp32 second moment"))
 
 POLICIES: dict[str, BytePolicy] = {
     "mixed-adam": _policy((2, "bf16 weight"), (2, "bf16 gradient"), _MASTER, *_MOMENTS),

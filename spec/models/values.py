@@ -138,12 +138,20 @@ def misfit(operation: Operation) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """Operations in order, from what comes in to what goes out: an embedding, a layer, a head."""
+    """Operations in order, from what comes in to what goes out: an embedding, a layer, a head.
+
+    `whole`: names of values that each device has of all words, along axes that cut words. `stores`: of
+    values that are kept though backward does not read them. `apart`: terms of a cotangent are summed
+    over devices one by one, and not together.
+    """
 
     name: str
     operations: tuple[Operation, ...]
     takes: Value | None  # none: it starts from samples
     gives: Value
+    whole: frozenset[str] = frozenset()
+    stores: frozenset[str] = frozenset()
+    apart: bool = False
 
     @property
     def weights(self) -> tuple[Value, ...]:

@@ -19,15 +19,17 @@ class Placement:
     """The modes of the four states along batch axes, and the host axis where one is offloaded.
 
     `hold`: gathered parameters stay from forward to backward (FSDP's reshard_after_forward=False).
+    `each`: gradients are summed along all axes in every micro-step (DDP without no_sync).
     """
 
     axes: tuple[str, ...]
     modes: tuple[tuple[State, AxisModes], ...]
     hold: bool = False
+    each: bool = False
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.axes, self.modes, self.hold))
+        return hash((self.axes, self.modes, self.hold, self.each))
 
     def __hash__(self) -> int:  # placements are looked up often
         return self._hash

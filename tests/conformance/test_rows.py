@@ -7,7 +7,11 @@ import pytest
 from conformance.cases import cases
 from conformance.figures import Figure
 from conformance.logs import FOLDER, file_of, log_of, recorded
+from conformance.plans import Planned, figures_of
+from conformance.profiles import name_of
 from conformance.rows import EQUAL_WITHIN, Verdict, rows_of
+from psem_model.predict.asked import Asked
+from psem_model.predict.read import read
 
 CASES = cases()
 SMALL = 2**20  # bytes of all logs
@@ -70,6 +74,26 @@ def test_a_row_fails_if_anything_recorded_on_any_rank_is_more(case):
             more = (value[0] + 1, value[1]) if row.figure.axis else value + 1
             damaged = replace(row, recorded=(*row.recorded[:at], more, *row.recorded[at + 1 :]))
             assert damaged.verdict is Verdict.FAILS
+
+
+AS_TYPED = {
+    "ddp, decoder 2x16x24 4/4 32, batch 2": "dp(2)",
+    "zero redundancy, decoder 2x16x24 4/4 32, batch 2": "zero1(2)",
+    "fsdp2, decoder 2x16x24 4/4 32, batch 2": "fsdp(2)",
+    "tp+sp, decoder 2x16x24 4/4 32, tensor 2": "tp+sp(2)",
+    "tp, decoder 2x16x24 4/4 32, tensor 2, cut loss": "tp(2)",
+}
+
+
+@pytest.mark.parametrize("name", AS_TYPED)
+def test_the_plan_of_a_case_is_the_one_that_a_user_types(name):
+    case = BY_NAME[name]
+    keys = ("layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary", "sequence")
+    model = {key: str(getattr(case.model, key)) for key in keys}
+    model |= {"block": "llama", "micro_batch": str(case.samples)}
+    typed = read(Asked("predict", AS_TYPED[name], model=model, profile=name_of(case))).fullest
+    planned = Planned(case, log_of(case).shapes)
+    assert figures_of(typed) == figures_of(planned.profile.fullest)
 
 
 def test_traffic_that_was_recorded_and_that_nobody_derives_fails():

@@ -1,12 +1,15 @@
-"""PyTorch's units: rows, buckets and owners have every element once."""
+"""Units as systems have them: rows, buckets and owners have every element once."""
 
+from dataclasses import replace
 from math import prod
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.cases import Case, Mlp, on
-from conformance.states import Slices, States
+from psem_model.predict.units import buckets, owned, weights_of_shapes
+from spec.costs.memory import Sizes, Unit
+from spec.models.profiles import Padding
+from spec.models.states import POLICIES, State
 
 SHAPES = st.lists(
     st.lists(st.integers(1, 12), min_size=1, max_size=3).map(tuple), min_size=1, max_size=6
@@ -14,32 +17,44 @@ SHAPES = st.lists(
 RANKS = st.integers(1, 9)
 
 
-def states(shapes, ranks, bucket=0):
-    case = Case("ddp", Mlp((1, 1)), on(batch=ranks), bucket=bucket)
-    return States(case, {f"layers.{i}.weight": shape for i, shape in enumerate(shapes)})
+def weights(shapes, padding=Padding.ELEMENT):
+    return weights_of_shapes((shapes,), padding)
+
+
+def sizes(shapes, ranks):
+    (of,) = weights(shapes, Padding.ROW)
+    mesh, psi = {"shard": ranks}, sum(map(prod, shapes))
+    found = Sizes(psi, mesh, POLICIES["fp32-adam"], cut=("shard",), units=(Unit(of.vectors),))
+    return replace(found, unpadded=frozenset({State.OPTIMIZER}))
+
+
+def own(found, rank):
+    return replace(found, place={"shard": rank}).at_rest(State.OPTIMIZER, ("shard",))
 
 
 @given(SHAPES, RANKS)
 def test_rows_of_all_ranks_are_the_weights(shapes, ranks):
-    own = [Slices(shapes, ranks, rank).shard(0, 0, ranks) for rank in range(ranks)]
-    assert sum(own) == sum(map(prod, shapes))
+    found = sizes(shapes, ranks)
+    assert sum(own(found, rank) for rank in range(ranks)) == sum(map(prod, shapes))
 
 
 @given(SHAPES, RANKS)
 def test_no_rank_has_more_rows_than_are_padded_to(shapes, ranks):
-    most = Slices(shapes, ranks).shard(0, 0, ranks)
-    assert all(Slices(shapes, ranks, rank).shard(0, 0, ranks) <= most for rank in range(ranks))
+    found = sizes(shapes, ranks)
+    most = found.at_rest(State.PARAMETERS, ("shard",))
+    assert all(own(found, rank) <= most for rank in range(ranks))
+    assert own(found, 0) == most
 
 
-@given(SHAPES, RANKS, st.integers(1, 200))
-def test_buckets_have_every_element_and_but_for_the_last_their_bytes(shapes, ranks, bucket):
-    buckets = states(shapes, ranks, bucket).buckets
-    assert sum(buckets) == sum(map(prod, shapes))
-    assert all(4 * size >= bucket for size in buckets[:-1])
+@given(SHAPES, st.integers(1, 200), st.integers(1, 200))
+def test_buckets_have_every_element_and_but_for_the_last_their_bytes(shapes, first, other):
+    found = buckets(weights(shapes), (first, other), 4)
+    assert sum(found) == sum(map(prod, shapes))
+    assert all(4 * size >= (first if not i else other) for i, size in enumerate(found[:-1]))
 
 
 @given(SHAPES, RANKS)
 def test_each_weight_has_one_owner(shapes, ranks):
-    found = states(shapes, ranks)
-    owned = [name for names in found.owned for name in names]
-    assert sorted(owned) == sorted(found.shapes)
+    found = owned(weights(shapes), ranks)
+    assert sum(own.count for own in found) == len(shapes)
+    assert sum(own.elements for own in found) == sum(map(prod, shapes))

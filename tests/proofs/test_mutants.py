@@ -61,7 +61,7 @@ MUTANTS = [
     (
         "sharded states rest whole",
         "memory.py",
-        "sizes.slice(rest.sharded) * sizes",
+        "sizes.at_rest(state, rest.sharded) * sizes",
         "sizes.slice(()) * sizes",
         "M2 M3 M4 M5 M6 M7",
     ),

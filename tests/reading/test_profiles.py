@@ -56,6 +56,13 @@ def test_a_profile_starts_from_the_one_that_it_is_like(file):
         (START + "repeats = 1", "expected true or false"),
         (START + 'units = "layers"', "nearest: layer"),
         (START + "prefetch = 2", "expected 0 or 1"),
+        (START + "buckets = [1]", "bytes of the first bucket"),
+        (START + 'samples = "steps"', "nearest: step"),
+        (START + 'unpadded = ["optimiser"]', "nearest: optimizer"),
+        (START + 'inside = ["scores", "scores"]', "each name once"),
+        (START + "each = false", "expected what is not so without it"),
+        (START + 'outside = ["shares"]', "expected what is not so without it"),
+        (START, "expected one of inside, outside"),
         ("title =", "expected a profile in TOML"),
     ],
 )

@@ -166,7 +166,7 @@ BROKEN = [
         "if a in updates)\n    every",
         "if False)\n    every",
     ),
-    ("a sharded state rests whole", "memory.py", "slice(rest.sharded) *", "slice(()) *"),
+    ("a sharded state rests whole", "memory.py", "at_rest(state, rest.sharded)", "at_rest(state, ())"),
     (
         "a gathered unit takes a shard",
         "memory.py",

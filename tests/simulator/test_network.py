@@ -201,10 +201,31 @@ def owned(layout, cluster, device, axes, shift):
     return found
 
 
+vectors = st.lists(
+    st.tuples(st.integers(1, 6), st.integers(1, 3)).map(lambda v: (v[0] * v[1], v[1])),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(meshes, some_axes, vectors)
+def test_each_device_has_whole_rows_of_each_vector_and_all_have_them_all(mesh, cut, of):
+    cluster = Cluster(tuple(mesh.items()))
+    layout = Layout(cluster, cut, *of)
+    elements = layout.elements(layout.slice(layout.cut))
+    real = [set(mine[mine < layout.length].tolist()) for mine in elements]
+    assert set.union(*real) == set(range(layout.length))
+    start = 0
+    for length, row in of:
+        rows = [set(range(i, i + row)) for i in range(start, start + length, row)]
+        assert all(own <= mine or not own & mine for own in rows for mine in real)
+        start += length
+
+
 @given(meshes, some_axes, some_axes, st.integers(1, 20), st.integers(0, 3))
 def test_a_slice_is_the_cells_with_the_devices_own_coordinates(mesh, cut, axes, length, shift):
     cluster = Cluster(tuple(mesh.items()))
-    layout = Layout(cluster, cut, length)
+    layout = Layout(cluster, cut, (length, 1))
     axes = tuple(a for a in axes if a in cut)
     held = layout.slice(axes, shift)
     for d in range(cluster.devices):
@@ -212,10 +233,11 @@ def test_a_slice_is_the_cells_with_the_devices_own_coordinates(mesh, cut, axes, 
         assert elements == owned(layout, cluster, d, axes, shift)
 
 
-@given(meshes, some_axes, some_axes, some_axes, st.integers(1, 20), st.data())
-def test_what_is_put_in_a_slice_is_taken_from_it(mesh, cut, axes, more, length, data):
+@given(meshes, some_axes, some_axes, some_axes, vectors, st.data())
+def test_what_is_put_in_a_slice_is_taken_from_it(mesh, cut, axes, more, of, data):
+    length = sum(size for size, _ in of)
     cluster = Cluster(tuple(mesh.items()))
-    layout, poison = Layout(cluster, cut, length), Poison(0, Modular())
+    layout, poison = Layout(cluster, cut, *of), Poison(0, Modular())
     shift = data.draw(st.integers(0, 2))
     held, part = layout.slice(axes, shift), layout.slice(axes + more, shift)
     assert covers(held, part) and meet(held, part) == part
@@ -231,12 +253,13 @@ def test_what_is_put_in_a_slice_is_taken_from_it(mesh, cut, axes, more, length, 
     assert np.array_equal(forgotten, rows)
 
 
-@given(meshes, some_axes, some_axes, st.integers(1, 20), st.data())
+@given(meshes, some_axes, some_axes, vectors, st.data())
 def test_outside_a_slice_nothing_is_known_and_what_is_read_is_another_each_time(
-    mesh, cut, axes, length, data
+    mesh, cut, axes, of, data
 ):
+    length = sum(size for size, _ in of)
     cluster = Cluster(tuple(mesh.items()))
-    layout, poison = Layout(cluster, cut, length), Poison(0, Modular())
+    layout, poison = Layout(cluster, cut, *of), Poison(0, Modular())
     held = layout.slice(axes, data.draw(st.integers(0, 2)))
     whole = np.arange(1, length + 1) + np.zeros((1, cluster.devices, 1), int)
     rows = layout.take(whole, (), held, poison)
@@ -247,10 +270,11 @@ def test_outside_a_slice_nothing_is_known_and_what_is_read_is_another_each_time(
         assert np.array_equal(once[0, d] == again[0, d], known)
 
 
-@given(meshes, some_axes, some_axes, some_axes, st.integers(1, 20), st.integers(0, 2))
-def test_joining_undoes_splitting_and_each_chunk_is_its_owners(mesh, cut, within, axes, length, shift):
+@given(meshes, some_axes, some_axes, some_axes, vectors, st.integers(0, 2))
+def test_joining_undoes_splitting_and_each_chunk_is_its_owners(mesh, cut, within, axes, of, shift):
+    length = sum(size for size, _ in of)
     cluster = Cluster(tuple(mesh.items()))
-    layout = Layout(cluster, cut, length)
+    layout = Layout(cluster, cut, *of)
     axes = tuple(a for a in axes if a in cut and a not in within)
     held, own = layout.slice(within, shift), layout.slice(within + axes, shift)
     whole = np.arange(1, length + 1) + np.zeros((1, cluster.devices, 1), int)

@@ -383,7 +383,7 @@ def test_the_command_imports_neither_solver_nor_sympy_nor_matplotlib():
         ("modes.py", "return mode in (S, GATHERED)", "return mode is S", "P1"),
         (
             "memory.py",
-            "return viewed + sizes.slice(rest.sharded) * sizes",
+            "return viewed + sizes.at_rest(state, rest.sharded) * sizes",
             "return sizes.slice(()) * sizes",
             "P3",
         ),

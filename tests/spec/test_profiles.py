@@ -12,6 +12,7 @@ from psem_model.measure.measured import Run
 from psem_model.measure.transformers import ran
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
+from psem_model.reading.profiles import read as profile
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
 from spec.derivation.steps import check_step
@@ -79,6 +80,57 @@ def test_a_value_inside_a_kernel_is_not_sent(tmp_path):
     with pytest.raises(BadInput, match="output is inside a kernel, and would be sent"):
         model = {k: str(v) for k, v in {**SHAPE, "sequence": 4}.items()}
         read(Asked("predict", "tp(2)", model=model, profile=str(file)))
+
+
+def profiled_as(text, tmp_path, strategy, **options):
+    file = tmp_path / "mine.toml"
+    file.write_text(f'title = "t"\n[[differs]]\nwhat = "x"\nwhy = "y"\nsource = "z"\n{text}\n')
+    model = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
+    return read(Asked("predict", strategy, model=model, profile=str(file), **options))
+
+
+def test_what_a_kernel_with_a_softmax_gives_is_in_memory(tmp_path):
+    inside = 'inside = ["scores", "seen", "shares", "context"]'
+    with pytest.raises(BadInput, match="context is inside a kernel, and its backward reads it"):
+        profiled_as(inside, tmp_path, "dp(2)")
+
+
+def test_gradients_are_summed_in_every_micro_step_if_a_profile_says_so(tmp_path):
+    def sent(text):
+        moved = profiled_as(text, tmp_path, "dp(2)", accumulate="3").fullest.moved
+        return sum(m.elements for m in moved if m.collective == "all_reduce")
+
+    assert sent("each = true") == 3 * sent("prefetch = 1")
+
+
+def test_weights_with_one_owner_are_whole_on_each_device(tmp_path):
+    plan = profiled_as('owners = true\nunits = "layer"', tmp_path, "zero1(2)")
+    moved = {m.collective: m.elements for m in plan.fullest.moved}
+    assert moved["broadcast"] == plan.psi
+    with pytest.raises(BadInput, match="cuts the optimizer state alone"):
+        profiled_as("owners = true", tmp_path, "zero2(2)")
+
+
+def test_numbers_of_a_step_are_kept_for_all_its_micro_batches(tmp_path):
+    def kept(samples):
+        text = f'samples = "{samples}"'
+        return profiled_as(text, tmp_path, "dp(1)", accumulate="3").fullest.activations
+
+    assert kept("step") - kept("micro-batch") == 2 * 2 * 8 * 4  # of tokens and of next words
+
+
+def test_differences_that_are_overridden_are_not_listed():
+    def listed(**options):
+        from psem_model.predict.model_report import OfModel
+
+        model = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
+        plan = read(Asked("predict", "fsdp(2)", model=model, profile="fsdp2", **options))
+        found = next(s for s in OfModel(plan).report().sections if s.key == "profile.differs")
+        return len(found.rows)
+
+    assert listed() == len(profile("fsdp2").differs)
+    assert listed(policy="mixed-adam") == listed() - 1
+    assert listed(unit="100") == listed() - 3
 
 
 def test_rows_are_the_features_that_a_product_makes_or_the_entries_of_a_table():

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.models.profiles import NORM_FUNCTIONS, Padding, Profile, Units
+from spec.costs.memory import MODEL_STATES
+from spec.models.profiles import NORM_FUNCTIONS, Padding, Profile, Samples, Units
 
 PAIRS = ("scores", "scores_capped", "seen", "shares", "shares_mask", "shares_dropped")
 INSIDE = (*PAIRS, "gate_open", "active", "gated", "raised", "logits", "logits_capped")
 NAMED = ("query", "middle", "up", "active", "mlp_norm", "context", "shares", "gated")
 FULL = (*sorted(NORM_FUNCTIONS), "softmax")
+WHOLE = tuple(map(frozenset, ((), ("logits", "loss"), ("largest", "total", "lost", "loss"))))
 
 
 @st.composite
@@ -19,15 +21,28 @@ def profiles(draw):
     def some(names):
         return draw(st.frozensets(st.sampled_from(names)))
 
+    whole = draw(st.sampled_from(WHOLE))
     width = st.sampled_from([None, 1, 2, 4])
     return Profile(
         "drawn",
-        inside=some(INSIDE),
+        inside=some(INSIDE) - whole,  # what is inside a kernel is not sent
         again=some((*NAMED, *NORM_FUNCTIONS)),
         stores=some(("down", "output", "mlp_norm", "raised")),
         widths=tuple(draw(st.dictionaries(st.sampled_from(NAMED), st.integers(1, 4))).items()),
         in_full=some(FULL),
         repeats=draw(st.booleans()),
+        rows=some(tuple(NORM_FUNCTIONS)),
+        whole=whole,
+        maximum=draw(st.booleans()),
+        samples=draw(st.sampled_from(Samples)),
+        each=draw(st.booleans()),
+        holds=draw(st.booleans()),
+        holds_root=draw(st.booleans()),
+        unpadded=draw(st.frozensets(st.sampled_from(MODEL_STATES))),
+        buckets=(draw(st.integers(1, 300)), draw(st.integers(1, 300))),
+        copies=draw(st.booleans()),
+        apart=draw(st.booleans()),
+        step_counts=draw(st.booleans()),
         gathered=draw(width),
         reduced=draw(width),
         units=draw(st.sampled_from(Units)),

@@ -25,8 +25,8 @@ MUTANTS = [
     (
         "states take twice as much",
         "spec/costs/memory.py",
-        "viewed + sizes.slice(rest.sharded) * sizes.policy.of(state)",
-        "viewed + 2 * sizes.slice(rest.sharded) * sizes.policy.of(state)",
+        "viewed + sizes.at_rest(state, rest.sharded) * sizes.policy.of(state)",
+        "viewed + 2 * sizes.at_rest(state, rest.sharded) * sizes.policy.of(state)",
         ("memory", "zero1", "optimizer"),
         ("K*ceil(Psi/N)", "2*K*ceil(Psi/N)"),
     ),
