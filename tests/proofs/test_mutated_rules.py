@@ -5,7 +5,7 @@ import random
 import pytest
 
 from proofs.registry import ROOT
-from tests.support.mutated_rules.page import LOG, PAGE, entries, explained, page
+from tests.support.mutated_rules.page import LOG, PAGE, entries, explained, key_of, page
 from tests.support.mutated_rules.places import FILES, candidates, enumerations, path_of, places
 from tests.support.mutated_rules.run import CLAIM, CRASH, NOTHING, by_claims, copy, tried
 from tests.support.mutated_rules.trial import crashed
@@ -23,16 +23,12 @@ def found():
     return {place.key: place for place in every}
 
 
-def key(entry):
-    return " | ".join((*entry.change, str(entry.nth)))
-
-
 def test_the_page_is_that_of_the_log():
     assert PAGE.read_text() == page(), RERUN
 
 
 def test_every_change_in_the_log_could_still_be_made(found):
-    assert not [key(entry) for entry in ENTRIES if key(entry) not in found], RERUN
+    assert not [key_of(entry) for entry in ENTRIES if key_of(entry) not in found], RERUN
 
 
 def test_there_are_at_least_two_hundred_and_no_two_are_of_one_rule():
@@ -77,7 +73,7 @@ def test_mutants_that_a_claim_noticed_are_noticed_again(found, tmp_path):
     here = copy(tmp_path)
     proved = [entry for entry in ENTRIES if entry.by == CLAIM and "." not in entry.who]
     for entry in random.Random(LOG.read_text()).sample(proved, AGAIN):
-        result = tried(found[key(entry)], here, lambda id=entry.who: by_claims(here, [id]))
+        result = tried(found[key_of(entry)], here, lambda id=entry.who: by_claims(here, [id]))
         assert (result.by, result.who) == (CLAIM, entry.who), entry
 
 

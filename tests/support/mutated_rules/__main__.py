@@ -1,7 +1,10 @@
-"""`python -m tests.support.mutated_rules [TEXT]`: try mutants, those whose place has the text, or all; write the page.
+"""`python -m tests.support.mutated_rules`: change each rule of spec/ in one place, and say what notices.
 
-Results are kept in build/mutants.json: after Ctrl-C, or where all else is the same, what is done is not
-done again. All of them, if none is selected, become tests/mutants/log.json and docs/MUTANTS.md.
+    TEXT         only changes of which file, rule or text have this; prints what noticed them
+    --unnoticed  only those that no claim noticed, or that the log lacks; the log has the others' results
+
+Results are kept in build/mutants.json: after Ctrl-C, or where the sources are the same, what was tried is
+not tried again. Unless TEXT selects, they become the log, log.json, and docs/MUTANTS.md.
 """
 
 import sys
@@ -12,37 +15,62 @@ from proofs.registry import ROOT
 from psem_model.audit.remembered import key
 from psem_model.text.progress import ticked
 from tests.support.mutated_rules.feeds import feeds, keep, kept, users
-from tests.support.mutated_rules.page import LOG, PAGE, logged, page
+from tests.support.mutated_rules.page import LOG, PAGE, key_of, logged, page, read_log
 from tests.support.mutated_rules.places import parts, places
-from tests.support.mutated_rules.run import PENDING, Results, by_claims, by_tests, copy, tests_of, tried
+from tests.support.mutated_rules.run import (
+    CLAIM,
+    Result,
+    Results,
+    by_claims,
+    by_tests,
+    copy,
+    tests_of,
+    tried,
+)
 
 BUILD = ROOT / "build"
 
 
-def main(text=""):
-    fed = kept(BUILD / "feeds.json", key())
+def known_feeds():
+    """What each claim uses, of the sources as they are."""
+    path = BUILD / "feeds.json"
+    fed = kept(path, key())
     if fed is None:
         fed = feeds()
-        keep(BUILD / "feeds.json", key(), fed)
-    results = Results(BUILD / "mutants.json", key())
-    every, values = places(), parts()
-    selected = [place for place in every if text in place.key]
+        keep(path, key(), fed)
+    return fed
+
+
+def try_all(selected, results):
+    """Try changes that have no result yet: claims first, then tests for what no claim notices."""
+    left = [place for place in selected if results.pending(place)]
+    if not left:
+        return
+    fed, values = known_feeds(), parts()
     with tempfile.TemporaryDirectory() as folder:
         here = copy(Path(folder))
-        for place in ticked("claims")([p for p in selected if p.key not in results.known]):
+        for place in ticked("claims")([p for p in left if p.key not in results.known]):
             ids = users(place, fed, values)
             results.add(place, tried(place, here, lambda ids=ids: by_claims(here, ids)))
-        left = [p for p in selected if results.known[p.key].by == PENDING]
-        for place in ticked("tests")(left):
-            files, before = tests_of(place.room), results.known[place.key].who
-            run = lambda f=files, b=before: by_tests(here, f, b)  # noqa: E731
-            results.add(place, tried(place, here, run))
+        for place in ticked("tests")([p for p in left if results.pending(p)]):
+            files, crash = tests_of(place.room), results.known[place.key].who
+            work = lambda files=files, crash=crash: by_tests(here, files, crash)  # noqa: E731
+            results.add(place, tried(place, here, work))
+
+
+def main(text=""):
+    results, every = Results(BUILD / "mutants.json", key()), places()
+    if text == "--unnoticed":
+        log = {key_of(entry): Result(entry.by, entry.who) for entry in read_log() if entry.by == CLAIM}
+        results.known = log | results.known
+        text = ""
+    selected = [place for place in every if text in place.key]
+    try_all(selected, results)
     for place in selected if text else ():
-        result = results.known[place.key]
-        print(place.key, result.by, result.who, sep=" | ")
+        print(place.key, *vars(results.known[place.key]).values(), sep=" | ")
     if not text:
-        LOG.write_text(logged(every, results.known))
-        PAGE.write_text(page())
+        LOG.write_text(logged(every, results.known), encoding="utf-8")
+        PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

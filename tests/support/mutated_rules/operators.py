@@ -127,5 +127,5 @@ def dropped(node, _):
     """Nothing, in place of a statement that is done for its effect."""
     if isinstance(node, ast.AugAssign | ast.Continue):
         yield ast.Pass()
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and "super()" not in ast.unparse(node):
         yield ast.Pass()

@@ -3,7 +3,7 @@
 import json
 import tomllib
 from collections import Counter
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 from proofs.registry import ROOT
@@ -94,15 +94,24 @@ def logged(places, results):
 
 def explained():
     """By the change, why nothing notices it."""
-    rows = tomllib.loads(EXPLAINED.read_text())["survivor"]
+    rows = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))["survivor"]
     return {(row["file"], row["rule"], row["before"], row["after"]): row["why"] for row in rows}
+
+
+def key_of(entry):
+    """The key of the place that an entry is of."""
+    return " | ".join((*entry.change, str(entry.nth)))
+
+
+def read_log():
+    """The entries of the log, as they were written."""
+    return [Entry(**row) for row in json.loads(LOG.read_text(encoding="utf-8"))]
 
 
 def entries():
     """What is logged, with what is explained of it."""
     why = explained()
-    made = [Entry(**row) for row in json.loads(LOG.read_text())]
-    return [Entry(**asdict(e) | {"why": why.get(e.change, "")}) for e in made]
+    return [replace(entry, why=why.get(entry.change, "")) for entry in read_log()]
 
 
 def code(text):
@@ -149,7 +158,5 @@ def table(found, with_file=False):
     lines = [f"| {first} | before | after | noticed by |", "|---|---|---|---|" + "---|" * with_file]
     for e in found:
         file = f"{e.file} | " if with_file else ""
-        lines.append(
-            f"| {file}`{e.rule}` | {code(e.before)} | {code(e.after)} | {e.noticed} |"
-        )
+        lines.append(f"| {file}`{e.rule}` | {code(e.before)} | {code(e.after)} | {e.noticed} |")
     return lines

@@ -13,7 +13,16 @@ from proofs.specification import READING
 from tests.support.mutated_rules.operators import changes
 
 SHORTEST = 12  # characters of what is shown of a place, if the line has more
-SHOWN = ("__str__", "__repr__", "words", "_hash", "_factor", "_and", "_in_brackets", "_multiple")  # to readers
+SHOWN = (
+    "__str__",
+    "__repr__",
+    "words",
+    "_hash",
+    "_factor",
+    "_and",
+    "_in_brackets",
+    "_multiple",
+)  # to readers
 SKIPPED = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.Import, ast.ImportFrom)
 DEFINITIONS = (ast.FunctionDef, ast.ClassDef)
 FILES = [ROOT / "spec" / room / f"{name}.py" for room, names in READING.items() for name in names]
@@ -65,7 +74,8 @@ def enumerations():
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and "Enum" in {ast.unparse(base) for base in node.bases}:
                 targets = [each.targets[0] for each in node.body if isinstance(each, ast.Assign)]
-                found[node.name] = [target.id for target in targets if isinstance(target, ast.Name)]
+                names = [target.id for target in targets if isinstance(target, ast.Name)]
+                found[node.name] = [name for name in names if not name.startswith("_")]
     return found
 
 
@@ -85,7 +95,9 @@ def rules(tree):
 
 def within(node, above=(), statement=None) -> Iterator[tuple]:
     """The nodes below a rule that may be changed, each with those above it and its statement."""
-    if isinstance(node, SKIPPED) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)):
+    if isinstance(node, SKIPPED) or (
+        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ):
         return
     statement = node if isinstance(node, ast.stmt) else statement
     yield node, above, statement
@@ -126,7 +138,9 @@ def candidates(path, enums):
                     last = statement.end_lineno
                     if getattr(statement, "body", None):
                         last = max(statement.lineno, statement.body[0].lineno - 1)
-                    place = replace(place, lines=(statement.lineno, last), likely=likely(part, new, above))
+                    place = replace(
+                        place, lines=(statement.lineno, last), likely=likely(part, new, above)
+                    )
                     same = (place.before, place.after)
                     seen[same] = seen.get(same, 0) + 1
                     found.append(replace(place, nth=seen[same]))
@@ -152,9 +166,7 @@ def put(node, new, above, lines, place):
     before, after = line[first:last], line[first:start] + text + line[end:last]
     if before == after:
         return None
-    return replace(
-        place, before=before, after=after, line=node.lineno, start=start, end=end, new=text
-    )
+    return replace(place, before=before, after=after, line=node.lineno, start=start, end=end, new=text)
 
 
 DISPLAY = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.Attribute, ast.Subscript)
@@ -219,7 +231,7 @@ def parts():
         for name, node in rules(ast.parse(path.read_text())):
             if not isinstance(node, ast.FunctionDef):
                 read = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
-                uses |= {one: read for one in re.findall(r"\w+", name)}
+                uses |= dict.fromkeys(re.findall(r"\w+", name), read)
     found = {name: {name} for name in uses}
     for _ in uses:
         for name, read in uses.items():

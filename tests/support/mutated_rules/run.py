@@ -10,9 +10,9 @@ from pathlib import Path
 
 from proofs.registry import ROOT
 from psem_model.text.files import write_atomically
+from tests.support.broken import copied
 from tests.support.mutated_rules.places import path_of
 from tests.support.mutated_rules.trial import crashed
-from tests.support.broken import copied
 
 CLAIM, TEST, CRASH, NOTHING = "claim", "test", "crash", "nothing"
 PENDING = "no claim"  # has noticed it, and tests are to be run
@@ -116,6 +116,10 @@ class Results:
             document = {}
         same = document.get("digest") == digest
         self.known = {key: Result(**each) for key, each in document["results"].items()} if same else {}
+
+    def pending(self, place):
+        """Whether a place has no result yet, or none but that no claim noticed."""
+        return self.known.get(place.key, Result(PENDING)).by == PENDING
 
     def add(self, place, result):
         self.known[place.key] = result
