@@ -8,8 +8,12 @@ from dataclasses import dataclass, replace
 from proofs.checking.witnesses import around, meant, operation
 from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
+from spec.devices.mesh import Axes
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Schedule
+from spec.models.states import State
 from spec.models.training import Loss, Statistics
+from spec.plans.modes import M
+from spec.plans.placement import BATCH, Placement, place
 from spec.plans.strategies import STRATEGIES
 
 
@@ -36,6 +40,8 @@ def accepted_schedules() -> tuple[Accepted, ...]:
             for m in [1 if name == "fused-update" else 2]  # each micro-step of it updates
         ),
         Accepted("three_devices", zero3, devices=3, micro_steps=2, elements=6),
+        Accepted("slices_along_two_axes", derive(_along(("outer", "inner"))), elements=8),
+        Accepted("slices_of_the_next_device", _of_the_next(dp), devices=3, elements=6),
         Accepted("no_moment", zero3, stateful=False),
         Accepted("mean", _mean(dp), micro_steps=2, steps=2),
         Accepted("token_mean", _token_mean(dp), devices=3, micro_steps=2, steps=2),
@@ -48,6 +54,20 @@ def accepted_schedules() -> tuple[Accepted, ...]:
         Accepted("statistics_of_the_first", _statistics(dp, Statistics.FIRST), micro_steps=2, steps=2),
         Accepted("statistics_of_the_firsts_copy", _statistics(dp, Statistics.COPY), steps=2),
     )
+
+
+def _along(axes: Axes) -> Placement:
+    """ZeRO-3 along several axes."""
+    zero3 = STRATEGIES["zero3"]
+    return place(axes, {s: dict.fromkeys(axes, zero3.mode(s, BATCH) or M) for s in State})
+
+
+def _of_the_next(schedule: Schedule) -> Schedule:
+    """Each device sums the slice of the next one, and all gather the slices from where they are."""
+    reduction, *rest = schedule.finish
+    scatter = replace(reduction, kind=Kind.REDUCE_SCATTER, shift=1)
+    gather = operation(Kind.ALL_GATHER, Buffer.GRADIENTS, axes=reduction.axes, shift=1)
+    return replace(schedule, finish=(scatter, gather, *rest))
 
 
 def _before_the_update(schedule: Schedule, *ops: Op) -> Schedule:

@@ -1,10 +1,10 @@
-"""`python -m tests.support.mutated_rules`: change each rule of spec/ in one place, and say what notices.
+"""`python -m tests.support.mutated_rules [TEXT]`: change each rule of spec/ in one place; what notices?
 
-    TEXT         only changes of which file, rule or text have this; prints what noticed them
-    --unnoticed  only those that no claim noticed, or that the log lacks; the log has the others' results
+TEXT: only changes of which file, rule or code have it; what noticed them is printed. `--unnoticed`:
+only those that no claim noticed, or that the log lacks; of the others the log's results are kept.
 
-Results are kept in build/mutants.json: after Ctrl-C, or where the sources are the same, what was tried is
-not tried again. Unless TEXT selects, they become the log, log.json, and docs/MUTANTS.md.
+Kept in build/mutants.json: after Ctrl-C, or if sources are the same, nothing is tried
+again. Unless TEXT selects, they become the log, log.json, and docs/MUTANTS.md, also after Ctrl-C.
 """
 
 import sys
@@ -59,18 +59,22 @@ def try_all(selected, results):
 
 
 def main(text=""):
+    """Try what TEXT selects; raises KeyboardInterrupt once the page has what was tried until then."""
     results, every = Results(BUILD / "mutants.json", key()), places()
     if text == "--unnoticed":
-        log = {key_of(entry): Result(entry.by, entry.who) for entry in read_log() if entry.by == CLAIM}
-        results.known = log | results.known
-        text = ""
-    selected = [place for place in every if text in place.key]
-    try_all(selected, results)
+        text, log = "", read_log()
+    else:
+        log = []
+    noticed = {key_of(entry): Result(entry.by, entry.who) for entry in log if entry.by == CLAIM}
+    selected = [place for place in every if text in place.key and place.key not in noticed]
+    try:
+        try_all(selected, results)
+    finally:
+        if not text:
+            LOG.write_text(logged(every, results.known | noticed), encoding="utf-8")
+            PAGE.write_text(page(), encoding="utf-8")
     for place in selected if text else ():
         print(place.key, *vars(results.known[place.key]).values(), sep=" | ")
-    if not text:
-        LOG.write_text(logged(every, results.known), encoding="utf-8")
-        PAGE.write_text(page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

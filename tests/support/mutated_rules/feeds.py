@@ -1,4 +1,4 @@
-"""Which rules each claim uses: the lines of spec/ that run while it is proved, each claim in a process."""
+"""Which rules each claim uses: the lines of spec/ that run while it is proved."""
 
 import json
 import multiprocessing
@@ -20,6 +20,7 @@ class Feed:
     seconds: float
     lines: dict[str, list[int]]  # by the file, as in checking/algebra.py
     names: list[str]  # that what ran refers to
+    room: str = ""  # in which it is proved
 
 
 class Trace:
@@ -76,22 +77,22 @@ def _imported(_):
     return {file: sorted(ran) for file, ran in trace.lines.items()}
 
 
-def feeds(progress=lambda _: None):
-    """By the claim's id, what ran, each claim in a process of its own, twice; by IMPORT, what then ran."""
+def feeds():
+    """By the claim's id, what ran, in a process of its own; by IMPORT, what ran before."""
     context, found = multiprocessing.get_context("fork"), {}
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         found[IMPORT] = Feed(0, pool.apply(_imported, (None,)), [])
     broken_modules()
+    rooms = {claim.id: claim.function().__module__.split(".")[1] for claim in claims()}
     with context.Pool(1, maxtasksperchild=1) as pool:
         seconds = dict(pool.imap(_timed, claims()))
         for id, lines, names in pool.imap(_fed, claims()):
-            found[id] = Feed(seconds[id], lines, names)
-            progress(id)
+            found[id] = Feed(seconds[id], lines, names, rooms[id])
     return found
 
 
 def users(place, fed, parts):
-    """The claims that a place feeds, quickest first.
+    """The claims that a place feeds: those that are proved in its room first, then the quickest.
 
     `parts`: by a name that a module defines as a value, the values that it is part of. What runs when
     modules are imported may feed any claim.
@@ -103,7 +104,7 @@ def users(place, fed, parts):
         for id, feed in fed.items()
         if id != IMPORT and (everyones or ran(place, feed) or not names.isdisjoint(feed.names))
     ]
-    return sorted(used, key=lambda id: fed[id].seconds)
+    return sorted(used, key=lambda id: (fed[id].room != place.room, fed[id].seconds))
 
 
 def ran(place, feed):

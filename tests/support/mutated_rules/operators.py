@@ -29,7 +29,7 @@ TEXTS = (ast.Tuple, ast.List, ast.JoinedStr, ast.ListComp)
 
 
 def changes(node, enums):
-    """What may stand in a node's place; `enums`: by the name of an enumeration, its members in order."""
+    """What may stand in a node's place; `enums`: by an enumeration's name, its members in order."""
     makers = (compared, computed, joined, constant, called, member, displayed, negated, dropped)
     for maker in makers:
         yield from maker(node, enums)
@@ -106,7 +106,7 @@ def member(node, enums):
 
 
 def displayed(node, _):
-    """A tuple, list, set or dictionary without its last element; a comprehension without its condition."""
+    """A display without its last element; a comprehension without its last condition."""
     if isinstance(node, DISPLAYS) and len(node.elts) > 1:
         yield like(node, elts=node.elts[:-1])
     if isinstance(node, ast.Dict) and len(node.keys) > 1:
@@ -127,5 +127,6 @@ def dropped(node, _):
     """Nothing, in place of a statement that is done for its effect."""
     if isinstance(node, ast.AugAssign | ast.Continue):
         yield ast.Pass()
-    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and "super()" not in ast.unparse(node):
+    called_for_effect = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+    if called_for_effect and "super()" not in ast.unparse(node):
         yield ast.Pass()

@@ -1,4 +1,4 @@
-"""docs/MUTANTS.md: what noticed each change, from the log that a whole run leaves, and why some live."""
+"""docs/MUTANTS.md: what noticed each change, by the log, and why nothing notices some."""
 
 import json
 import tomllib
@@ -8,12 +8,13 @@ from pathlib import Path
 
 from proofs.registry import ROOT
 from proofs.specification import READING
-from tests.support.mutated_rules.run import CLAIM, CRASH, NOTHING, TEST
+from tests.support.mutated_rules.run import CLAIM, CRASH, NOTHING, PENDING, TEST, Result
 
 LOG = Path(__file__).with_name("log.json")
 EXPLAINED = Path(__file__).with_name("explained.toml")
 PAGE = ROOT / "docs" / "MUTANTS.md"
 OF_MEANING = ("devices", "language", "meaning", "plans", "derivation", "checking", "costs")
+UNTRIED = "untried"
 EQUIVALENT = "equivalent"  # nothing noticed it, and a reader has said why nothing can
 KINDS = {
     CLAIM: "a claim",
@@ -21,6 +22,8 @@ KINDS = {
     CRASH: "a crash only",
     EQUIVALENT: "explained",
     NOTHING: "not explained",
+    PENDING: "no claim, no test yet",
+    UNTRIED: "not tried yet",
 }
 HEAD = """# Mutants of the specification
 
@@ -29,10 +32,10 @@ method, a value that a module defines) one change, chosen by a hash of the rule.
 another, a sum a difference, a condition negated, an element left out, a number one more. Texts for
 readers, annotations and refusals' messages are left alone.
 
-{count} changes. For each, the claims that use the changed line are proved in a copy, the quickest
-first, until one **notices**: its verdict is not the expected one, or the kernel or a rule refuses. Any
-other exception is a crash, which tells that a program broke and not what is wrong: it does not count.
-What no claim notices meets tests, file by file: the simulator's, those with published figures, those
+{count} changes have been tried; {left}. For each, the claims that use the
+changed line are proved in a copy, those of its room first, until one **notices**: its verdict is not the
+expected one, or the kernel or a rule refuses. Any other exception is a crash, which tells that a program
+broke and not what is wrong: it does not count. What no claim notices meets tests, file by file: the simulator's, those with published figures, those
 of the room (`BY_ROOM` in `tests/support/mutated_rules/run.py`). What neither notices is explained by
 a reader, in `explained.toml` beside it, or stands here as not explained.
 
@@ -74,8 +77,8 @@ class Entry:
     def noticed(self):
         """By what, in words."""
         crash = f"crash only: {self.who}"
-        said = {CLAIM: claim_link(self.who), TEST: f"`{self.who}`", CRASH: crash}
-        return said.get(self.by) or self.why or "**not explained**"
+        said = {CLAIM: claim_link(self.who), TEST: f"`{self.who}`", CRASH: self.why or crash}
+        return said.get(self.by) or self.why or f"**{KINDS[self.by]}**"
 
 
 def claim_link(id):
@@ -86,9 +89,8 @@ def claim_link(id):
 def logged(places, results):
     """The log of a whole run, an entry a line."""
     named = [field.name for field in fields(Entry)][:5]
-    rows = (
-        {name: getattr(place, name) for name in named} | asdict(results[place.key]) for place in places
-    )
+    found = ((place, results.get(place.key, Result(UNTRIED))) for place in places)
+    rows = ({name: getattr(place, name) for name in named} | asdict(result) for place, result in found)
     return "[\n" + ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n]\n"
 
 
@@ -131,9 +133,11 @@ def page():
     every = entries()
     rooms = {room: [e for e in every if e.room == room] for room in READING}
     rows = [f"| {room} | {counts(found)} |" for room, found in rooms.items()]
+    untried = [entry for entry in every if entry.by == UNTRIED]
     meaning = [entry for entry in every if entry.room in OF_MEANING]
     head = HEAD.format(
-        count=len(every),
+        count=len(every) - len(untried),
+        left=f"{len(untried)} rules have not been, and are marked" if untried else "no rule is left",
         kinds=" | ".join(KINDS.values()),
         rules="|".join("---:" for _ in KINDS),
         rows="\n".join([*rows, f"| all | {counts(every)} |"]),

@@ -111,7 +111,7 @@ def within(node, above=(), statement=None) -> Iterator[tuple]:
 
 
 def not_changed(node):
-    """Fields of a node that no change is made in: annotations, decorators, names that are given values."""
+    """Fields of a node that no change is made in: annotations, decorators, names that get values."""
     fields = {"annotation", "returns", "decorator_list", "targets", "target", "bases"}
     return fields | ({"slice"} if is_annotation(node) else set())
 

@@ -22,7 +22,8 @@ SECONDS = 100  # of processor time, for a mutant's claims, and for its tests
 MEMORY = 6 * 2**30  # bytes of addresses
 ALL_ROOMS = ("simulator/products", "simulator/poison", "simulator/runs", "simulator/blocks")
 PUBLISHED = ("conformance/rows", "published/states", "published/reproduce")
-BY_ROOM = {  # tests that compare with the simulator, with published figures, or with what is worked out by hand
+# tests that compare with the simulator, with published figures, or with what is worked out by hand
+BY_ROOM = {
     "numbers": ("spec/any_size", "spec/roots", "spec/encoding"),
     "devices": ("spec/collectives", "spec/all_to_all", "spec/layouts"),
     "models": ("spec/opaque", "spec/profiles", "simulator/models", *PUBLISHED, "published/models"),

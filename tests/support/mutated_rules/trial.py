@@ -1,4 +1,6 @@
-"""`python -m tests.support.mutated_rules.trial S1 C1`, in a copy: the first of these claims that notices what is changed.
+"""`python -m tests.support.mutated_rules.trial S1 C1`: the first claim that notices a changed rule.
+
+It is run in a copy of the project that has the change.
 
 A claim notices by a verdict that is not the expected one, or by a refusal of the kernel or of a rule of
 the specification. Any other exception is a crash: it says that the program broke, not what is wrong.
