@@ -56,7 +56,7 @@ conformance: $(READY) ## record what PyTorch does, again, and compare; torch in 
 fuzz: $(READY) ## random schedules until Ctrl-C, specification against simulator; SEED=...
 	@$(PY) -m tests.fuzz $(SEED)
 
-mutants: $(READY) ## change each rule of spec/ in one place: what notices; docs/MUTANTS.md; an hour
+mutants: $(READY) ## change each rule of spec/ in one place: what notices; docs/MUTANTS.md; hours
 	@$(PY) -m tests.support.mutated_rules
 
 lint: $(READY) ## ruff and mypy, strict but for tests

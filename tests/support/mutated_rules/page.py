@@ -32,12 +32,14 @@ method, a value that a module defines) one change, chosen by a hash of the rule.
 another, a sum a difference, a condition negated, an element left out, a number one more. Texts for
 readers, annotations and refusals' messages are left alone.
 
-{count} changes have been tried; {left}. For each, the claims that use the
-changed line are proved in a copy, those of its room first, until one **notices**: its verdict is not the
-expected one, or the kernel or a rule refuses. Any other exception is a crash, which tells that a program
-broke and not what is wrong: it does not count. What no claim notices meets tests, file by file: the simulator's, those with published figures, those
-of the room (`BY_ROOM` in `tests/support/mutated_rules/run.py`). What neither notices is explained by
-a reader, in `explained.toml` beside it, or stands here as not explained.
+{count} changes have been tried; {left}.
+
+For each, the claims that use the changed line are proved in a copy, those of its room first, until one
+**notices**: its verdict is not the expected one, or the kernel or a rule refuses. Any other exception
+is a crash, which tells that a program broke and not what is wrong: it does not count. What no claim
+notices meets tests: the simulator's, those with published figures, those of the room (`BY_ROOM` in
+`tests/support/mutated_rules/run.py`). What neither notices is explained by a reader, in
+`explained.toml` beside it, or stands here as not explained.
 
 | room | changes | {kinds} |
 |---|---:|{rules}|

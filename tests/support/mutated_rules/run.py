@@ -20,22 +20,20 @@ COPY = ("tests", "conformance", "examples", "docs", "psem_check")
 FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "Makefile")
 SECONDS = 100  # of processor time, for a mutant's claims, and for its tests
 MEMORY = 6 * 2**30  # bytes of addresses
-ALL_ROOMS = ("simulator/products", "simulator/poison", "simulator/runs", "simulator/blocks")
-PUBLISHED = ("conformance/rows", "published/states", "published/reproduce")
-# tests that compare with the simulator, with published figures, or with what is worked out by hand
+ALL_ROOMS = ("simulator/products", "simulator/poison")
+# quick tests that compare with the simulator, with published figures, or with what is worked out by hand
 BY_ROOM = {
-    "numbers": ("spec/any_size", "spec/roots", "spec/encoding"),
+    "numbers": ("spec/any_size", "spec/roots"),
     "devices": ("spec/collectives", "spec/all_to_all", "spec/layouts"),
-    "models": ("spec/opaque", "spec/profiles", "simulator/models", *PUBLISHED, "published/models"),
-    "language": ("reading/schedules", "spec/layouts", "spec/turns", "check/steps"),
-    "meaning": ("spec/match", "measure/steps", "check/norms", "check/steps"),
-    "plans": ("spec/compose", "reading/products", *PUBLISHED),
-    "derivation": ("spec/nesting", "spec/context", "spec/turns", *PUBLISHED, "check/steps"),
-    "checking": ("spec/norms", "spec/micro_steps", "spec/verdict", "check/norms", "check/not_known")
-    + ("check/rings", "check/first_device"),
-    "costs": (*PUBLISHED, "predict/programs", "predict/states", "spec/model_costs"),
-    "pipelines": ("spec/checkpoints", "spec/stages", "spec/pipeline"),
-    "choosing": ("space/space", "space/where"),
+    "models": ("conformance/rows", "published/states", "simulator/models"),
+    "language": ("reading/schedules", "spec/layouts", "spec/turns"),
+    "meaning": ("spec/match", "check/first_device", "check/not_known"),
+    "plans": ("conformance/rows", "spec/compose"),
+    "derivation": ("conformance/rows", "spec/nesting", "spec/turns", "check/rings"),
+    "checking": ("check/first_device", "spec/norms", "check/rings", "spec/micro_steps"),
+    "costs": ("conformance/rows", "published/states", "predict/programs"),
+    "pipelines": ("spec/checkpoints", "spec/stages"),
+    "choosing": ("space/where",),
 }
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[.*?\])?(?: - (.*))?$", re.MULTILINE)
 
