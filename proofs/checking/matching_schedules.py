@@ -52,7 +52,7 @@ def accepted_schedules() -> tuple[Accepted, ...]:
             "statistics_of_all", _statistics(dp, Statistics.ALL), devices=3, micro_steps=2, steps=2
         ),
         Accepted("statistics_of_the_first", _statistics(dp, Statistics.FIRST), micro_steps=2, steps=2),
-        Accepted("statistics_of_the_firsts_copy", _statistics(dp, Statistics.COPY), steps=2),
+        Accepted("statistics_of_the_firsts_copy", meant(dp, statistics=Statistics.COPY), steps=2),
     )
 
 
