@@ -95,9 +95,7 @@ def rules(tree):
 
 def within(node, above=(), statement=None) -> Iterator[tuple]:
     """The nodes below a rule that may be changed, each with those above it and its statement."""
-    if isinstance(node, SKIPPED) or (
-        isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    ):
+    if isinstance(node, SKIPPED) or is_text(node) or is_guard(node):
         return
     statement = node if isinstance(node, ast.stmt) else statement
     yield node, above, statement
@@ -108,6 +106,15 @@ def within(node, above=(), statement=None) -> Iterator[tuple]:
                 if isinstance(node, ast.If | ast.IfExp | ast.While) and child is node.test:
                     child.decides = True
                 yield from within(child, (node, *above), statement)
+
+
+def is_text(node):
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def is_guard(node):
+    """Whether it only refuses what is never given: zip(..., strict=True)."""
+    return isinstance(node, ast.keyword) and node.arg == "strict"
 
 
 def not_changed(node):

@@ -21,7 +21,7 @@ FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "Make
 SECONDS = 100  # of processor time, for a mutant's claims, and for its tests
 MEMORY = 6 * 2**30  # bytes of addresses
 ALL_ROOMS = ("simulator/products", "simulator/poison")
-# quick tests that compare with the simulator, with published figures, or with what is worked out by hand
+# quick tests: the simulator, published figures, what is worked out by hand
 BY_ROOM = {
     "numbers": ("spec/any_size", "spec/roots"),
     "devices": ("spec/collectives", "spec/all_to_all", "spec/layouts"),
