@@ -31,7 +31,7 @@ BY_ROOM = {
     "plans": ("conformance/rows", "spec/compose"),
     "derivation": ("conformance/rows", "spec/nesting", "spec/turns", "check/rings", "check/steps"),
     "checking": ("check/first_device", "spec/norms", "check/rings", "spec/micro_steps"),
-    "costs": ("conformance/rows", "published/states", "predict/programs"),
+    "costs": ("simulator/costs", "conformance/rows", "published/states", "predict/programs"),
     "pipelines": ("spec/checkpoints", "spec/stages"),
     "choosing": ("space/where",),
 }
