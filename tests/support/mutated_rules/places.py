@@ -104,7 +104,7 @@ def within(node, above=(), statement=None) -> Iterator[tuple]:
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST):
                 if isinstance(node, ast.If | ast.IfExp | ast.While) and child is node.test:
-                    child.decides = True
+                    vars(child)["decides"] = True
                 yield from within(child, (node, *above), statement)
 
 
