@@ -48,6 +48,10 @@ notices meets tests: the simulator's, those with published figures, those of the
 Where what is meant is settled ({meaning}), a claim should notice. There {by_claim} of {of_meaning} are
 noticed by a claim, {by_test} by a test only.
 """
+UNFINISHED = """{} rules have not been, and are marked. The log
+is put together from parts of runs, between which T3 and tests were added to and lists of tests were
+shortened: of a part that was run before, a claim or a test of now may notice what is said not to be
+noticed, and a test that is named may be none of the lists"""
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,7 @@ def page():
     meaning = [entry for entry in every if entry.room in OF_MEANING]
     head = HEAD.format(
         count=len(every) - len(untried),
-        left=f"{len(untried)} rules have not been, and are marked" if untried else "no rule is left",
+        left=UNFINISHED.format(len(untried)) if untried else "no rule is left",
         kinds=" | ".join(KINDS.values()),
         rules="|".join("---:" for _ in KINDS),
         rows="\n".join([*rows, f"| all | {counts(every)} |"]),
