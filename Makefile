@@ -4,7 +4,7 @@ READY := .venv/.ready
 TORCH_VENV := build/conformance
 TORCH := $(TORCH_VENV)/bin/python
 
-.PHONY: help prove audit certify tables report docs test test-all conformance fuzz lint bench clean
+.PHONY: help prove audit certify tables report docs test test-all conformance fuzz mutants lint bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ conformance: $(READY) ## record what PyTorch does, again, and compare; torch in 
 
 fuzz: $(READY) ## random schedules until Ctrl-C, specification against simulator; SEED=...
 	@$(PY) -m tests.fuzz $(SEED)
+
+mutants: $(READY) ## change each rule of spec/ in one place: what notices; docs/MUTANTS.md; hours
+	@$(PY) -m tests.support.mutated_rules
 
 lint: $(READY) ## ruff and mypy, strict but for tests
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check . && $(PY) -m mypy

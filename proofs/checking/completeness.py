@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from proofs.checking.matching_schedules import Accepted, accepted_schedules
 from proofs.checking.witnesses import Broken, broken_schedules
 from proofs.claim import claim
 from proofs.language.type_system import AXIS, OPERATORS, kinds, name, one_axis
@@ -16,7 +17,7 @@ from spec.checking.verdict import check
 from spec.checking.words import Symbol
 from spec.devices.operators import OTHER, SUM, NormalForm, Operator, PerDevice, Source, reads
 from spec.language.schedule import Schedule
-from spec.meaning.match import first_difference
+from spec.meaning.match import Copies, first_difference
 from spec.meaning.reference import primes, run
 from spec.models.states import MIXED_ADAM
 from spec.plans.placement import BATCH
@@ -29,13 +30,15 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     The coefficient of a form on a device is what it gives when only that device contributes, and only
     one: so forms with a different coefficient differ (n >= 3; for smaller n on the devices that
     exist); of what all devices have alike it is how often it is counted. For each need of the verdict a
-    schedule that breaks it alone is shown to diverge. (Claim T3)
+    schedule that breaks it alone is shown to diverge; in the same runs, strategies and the pieces of a
+    step that are accepted match. (Claim T3)
     """
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
         *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),
         _axes_factor(k.part("axes")),
         *(_diverges(k.part(f"broken{i}"), w) for i, w in enumerate(broken_schedules())),
+        *(_matches(k.part(f"accepted{i}"), a) for i, a in enumerate(accepted_schedules())),
     )
 
 
@@ -129,37 +132,65 @@ def _axes_factor(k: Kernel) -> Theorem:
     return k.prove("factors_pass_through", And(*claims), [axis.n >= 1], uses)
 
 
+def _symbol(what: str, *index: Any) -> str:
+    """The name of a number of the data."""
+    flat = [n for part in index for n in (part if isinstance(part, tuple) else (part,))]
+    return "_".join([what, *map(str, flat)])
+
+
+class _Data:
+    """Any data, as real variables; only counts of tokens are numbers, as they are whole."""
+
+    def __init__(self, k: Kernel) -> None:
+        self.kernel, self.made = k, dict[str, Any]()
+
+    def __call__(self, what: str, *index: Any) -> Any:
+        if what == "tokens":
+            return RealVal(primes(what, *index))
+        key = _symbol(what, *index)
+        if key not in self.made:
+            self.made[key] = self.kernel.reals(key)
+        return self.made[key]
+
+
+def _all_match(kept: list[Copies]) -> Any:
+    """Every copy of a run is the single device's."""
+    return And(*(has == single for copies in kept for has, single in copies.pairs()))
+
+
+def _matches(k: Kernel, accepted: Accepted) -> Theorem:
+    """Whatever the data, every copy of an accepted schedule's run is the single device's."""
+    sizes = dict.fromkeys(accepted.schedule.axes, accepted.devices)
+    verdict = check(accepted.schedule, sizes, accepted.micro_steps)
+    if not verdict.accepted:
+        raise KernelError(f"{accepted.name}: expected to be accepted, got {verdict}")
+    kept = run(
+        accepted.schedule,
+        sizes,
+        accepted.steps,
+        accepted.micro_steps,
+        accepted.elements,
+        data=_Data(k),
+        stateful=accepted.stateful,
+    )
+    return k.prove(f"{accepted.name}_matches", _all_match(list(kept)))
+
+
 def _diverges(k: Kernel, broken: Broken) -> Theorem:
     """The claim that the schedule matches on two devices, refuted."""
     sizes = {BATCH: 2}
     verdict = check(broken.schedule, sizes, broken.micro_steps)
     if verdict.accepted or verdict.rule != broken.rule:
         raise KernelError(f"{broken.name}: expected to break {broken.rule}, got {verdict}")
-    unknowns: dict[str, Any] = {}
-
-    def tokens(*index: Any) -> int:
-        return primes("tokens", *index)
-
-    def symbol(what: str, *index: Any) -> str:
-        flat = [n for part in index for n in (part if isinstance(part, tuple) else (part,))]
-        return "_".join([what, *map(str, flat)])
-
-    def unknown(what: str, *index: Any) -> Any:
-        if what == "tokens":  # a count is a whole number
-            return RealVal(tokens(*index))
-        key = symbol(what, *index)
-        if key not in unknowns:
-            unknowns[key] = k.reals(key)
-        return unknowns[key]
-
+    data = _Data(k)
     options: dict[str, Any] = {"steps": broken.steps, "micro_steps": broken.micro_steps, "elements": 2}
-    kept = list(run(broken.schedule, sizes, data=unknown, **options))
-    claim = And(*(has == single for copies in kept for has, single in copies.pairs()))
+    kept = list(run(broken.schedule, sizes, data=data, **options))
+    claim = _all_match(kept)
 
     def replay(**values: Fraction) -> bool:
         def known(what: str, *index: Any) -> int | Fraction:
-            return tokens(*index) if what == "tokens" else values[symbol(what, *index)]
+            return primes(what, *index) if what == "tokens" else values[_symbol(what, *index)]
 
         return first_difference(run(broken.schedule, sizes, data=known, **options)) is None
 
-    return k.refute(broken.name, claim, list(unknowns.values()), replay)
+    return k.refute(broken.name, claim, list(data.made.values()), replay)

@@ -352,11 +352,10 @@ class Devices:
         return kept
 
     def _taker(self, axis: str, shift: int) -> Any:
-        """The device that takes the element's slice for its own."""
-        owner = self.owner[axis]
-        return (owner - shift) % self.mesh[axis] if shift else owner
+        """The device that takes the element's slice for its own: its owner."""
+        return self._in_no_named_strategy() if shift else self.owner[axis]
 
     def _in_no_named_strategy(self, *_: Any) -> Any:
-        raise ValueError("no named strategy scales, divides, clips, broadcasts or counts")
+        raise ValueError("no named strategy scales, divides, clips, broadcasts, counts or shifts")
 
     scale = divide = square_norm = clip = first = tokens = statistic = of_group = _in_no_named_strategy

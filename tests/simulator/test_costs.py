@@ -1,0 +1,22 @@
+"""What a schedule by hand holds at its fullest is what its run does."""
+
+from dataclasses import replace
+
+from proofs.registry import ROOT
+from psem_model.predict.states import predict_schedule
+from psem_model.reading.schedules import read
+from psem_model.simulator import simulate
+from spec.costs.memory import Sizes
+from spec.language.schedule import Span
+from spec.models.states import MIXED_ADAM
+
+FILE = ROOT / "tests" / "regressions" / "right_view_of_the_step_before.toml"
+
+
+def test_a_view_that_is_kept_from_the_step_before_is_held_whole():
+    schedule, mesh = read(str(FILE)), {"dp": 2}
+    *before, gather = schedule.finish
+    schedule = replace(schedule, finish=(*before, replace(gather, span=Span.WHOLE)))
+    run = simulate(schedule, mesh, 12, unit=4, policy=MIXED_ADAM, steps=2)
+    costs = predict_schedule(schedule, Sizes(12, mesh, MIXED_ADAM, 4), 1)
+    assert run.peak == costs.peak

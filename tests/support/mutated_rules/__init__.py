@@ -1,0 +1,1 @@
+"""Each rule of spec/ changed in one place, and which claim or test notices: docs/MUTANTS.md."""

@@ -1,0 +1,139 @@
+"""Trying mutants: each in a copy of the project and a process of its own, claims first, then tests."""
+
+import json
+import re
+import resource
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from proofs.registry import ROOT
+from psem_model.text.files import write_atomically
+from tests.support.broken import copied
+from tests.support.mutated_rules.places import path_of
+from tests.support.mutated_rules.trial import crashed
+
+CLAIM, TEST, CRASH, NOTHING = "claim", "test", "crash", "nothing"
+PENDING = "no claim"  # has noticed it, and tests are to be run
+COPY = ("tests", "conformance", "examples", "docs", "psem_check")
+FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "Makefile")
+SECONDS = 100  # of processor time, for a mutant's claims, and for its tests
+MEMORY = 6 * 2**30  # bytes of addresses
+ALL_ROOMS = ("simulator/products", "simulator/poison")
+# quick tests: the simulator, published figures, what is worked out by hand
+BY_ROOM = {
+    "numbers": ("spec/any_size", "spec/roots"),
+    "devices": ("spec/collectives", "spec/all_to_all", "spec/layouts"),
+    "models": ("conformance/rows", "published/states", "simulator/models"),
+    "language": ("reading/schedules", "spec/layouts", "spec/turns"),
+    "meaning": ("spec/match", "check/first_device", "check/not_known", "check/steps"),
+    "plans": ("conformance/rows", "spec/compose"),
+    "derivation": ("conformance/rows", "spec/nesting", "spec/turns", "check/rings", "check/steps"),
+    "checking": ("check/first_device", "spec/norms", "check/rings", "spec/micro_steps"),
+    "costs": ("simulator/costs", "conformance/rows", "published/states", "predict/programs"),
+    "pipelines": ("spec/checkpoints", "spec/stages"),
+    "choosing": ("space/where",),
+}
+FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[.*?\])?(?: - (.*))?$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What noticed a mutant: `by` a claim or a test, `who`; a crash, of which kind; or nothing did."""
+
+    by: str
+    who: str = ""
+
+
+def tests_of(room):
+    """The files of tests that mutants of a room meet, if no claim notices them."""
+    names = dict.fromkeys((*BY_ROOM[room], *ALL_ROOMS))
+    return [f"tests/{folder}/test_{name}.py" for folder, name in (n.split("/") for n in names)]
+
+
+def copy(folder):
+    """A copy of the project in which Python knows what is compiled by its text, not by its time."""
+    copied(folder, *COPY)
+    for name in FILES:
+        (folder / name).write_bytes((ROOT / name).read_bytes())
+    python(folder, "-m", "compileall", "-q", "--invalidation-mode", "checked-hash", ".")
+    return folder
+
+
+def python(folder, *args):
+    """What Python does in a copy, within bounds."""
+
+    def bounded():
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+    environment = {"PYTHONPATH": str(folder), "PATH": "", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"PSEM_NO_CACHE": "1", "PSEM_JOBS": "1", "COLUMNS": "1000"}
+    command = [sys.executable, *args]
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, env=environment, preexec_fn=bounded
+    )
+
+
+def by_claims(folder, ids):
+    """Which of some claims notices what is changed in a copy."""
+    done = python(folder, "-m", "tests.support.mutated_rules.trial", *ids)
+    if done.returncode < 0:
+        return Result(CRASH, "does not end")
+    try:
+        who, kind = json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        last = (done.stderr.strip().splitlines() or ["no answer"])[-1]
+        return Result(CRASH, last.partition(":")[0])
+    return Result(CLAIM, who) if who else Result(PENDING, kind)
+
+
+def by_tests(folder, files, before):
+    """Which test notices what is changed in a copy; `before`: how claims crashed, if any did."""
+    options = ("-q", "-m", "not slow", "--tb=no", "-p", "no:cacheprovider")
+    done = python(folder, "-m", "pytest", *options, "--maxfail=4", *files)
+    kinds = [before]
+    for test, failure in FAILED.findall(done.stdout):
+        kinds.append(crashed(failure.replace("AssertionError", "UserError")))
+        if not kinds[-1]:
+            return Result(TEST, test.removeprefix("tests/"))
+    if done.returncode < 0:
+        return Result(CRASH, "does not end")
+    crash = next(filter(None, kinds), "" if done.returncode == 0 else "no test ran")
+    return Result(CRASH, crash) if crash else Result(NOTHING)
+
+
+class Results:
+    """Results by place, kept in a file of the build, as far as sources are the same."""
+
+    def __init__(self, path: Path, digest: str):
+        self.path, self.digest = path, digest
+        try:
+            document = json.loads(path.read_text())
+        except (OSError, ValueError):
+            document = {}
+        same = document.get("digest") == digest
+        self.known = {key: Result(**each) for key, each in document["results"].items()} if same else {}
+
+    def pending(self, place):
+        """Whether a place has no result yet, or none but that no claim noticed."""
+        return self.known.get(place.key, Result(PENDING)).by == PENDING
+
+    def add(self, place, result):
+        self.known[place.key] = result
+        results = {key: asdict(each) for key, each in self.known.items()}
+        document = json.dumps({"digest": self.digest, "results": results}, indent=1)
+        self.path.parent.mkdir(exist_ok=True)
+        write_atomically(self.path, document + "\n")
+
+
+def tried(place, folder, work):
+    """What `work` finds in a copy that has the change of a place."""
+    path = path_of(place, folder)
+    text = path.read_text()
+    path.write_text(place.changed(text))
+    try:
+        return work()
+    finally:
+        path.write_text(text)
