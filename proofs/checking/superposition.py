@@ -377,12 +377,13 @@ class Superposition(GroupSums):
     ) -> Theorem:
         """What a place stands for of which each device has one value once: that value, of its own."""
         l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
-        own, at = l.original(made, d, j), {"t": t, "b": b}
+        who = l.whose(made, d)
+        own, at = l.original(made, who, j), {"t": t, "b": b}
         of = [self.times_is.at(multiple=a, multiplied=l.original(s, i, j)) for a in (ZERO, ONE)]
         row = k.induct(
             f"shares_of_{name}",
             i,
-            self.shares(t, b, s, d, j, i) == If(And(s == made, d < i), own, ZERO),
+            self.shares(t, b, s, d, j, i) == If(And(s == made, who < i), own, ZERO),
             [*given, d >= 0, i <= l.n],
             base=[self.shares.start.at(**at)],
             step=[self.shares.next.at(**at), ran, *of],

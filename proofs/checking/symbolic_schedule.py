@@ -21,6 +21,7 @@ from proofs.checking.symbols import (
     INT,
     KINDS,
     MOMENT,
+    NORM,
     NORM_OF,
     NOTHING,
     ONE,
@@ -315,12 +316,20 @@ class Language:
         own = self.gradient(self.theta(at), self.theta(at), at, of, d)[j]
         values = (self.theta(at)[j], self.omega(at)[j], own, wrong, self.single_norm(at))
         wrong_moment = self.next_moment(*self.read_by_update(at, d))
+        found = cases(self.what(s), dict(zip(ORIGINALS, values, strict=False)), wrong_moment)
         self.original, self.original_is = k.define(
-            "original",
-            [s, d, j],
-            cases(self.what(s), dict(zip(ORIGINALS, values, strict=False)), wrong_moment),
+            "original", [s, d, j], If(And(self.is_state(s), d != 0), ZERO, found)
         )
         self.all = total(k, "all", [s, j], i, self.original(s, i, j))
+
+    def is_state(self, s: Any) -> Bool:
+        """Whether an original value is a state, or a norm: it is the same on all devices."""
+        states = (WEIGHT, MOMENT, NORM) if self.normed else (WEIGHT, MOMENT)
+        return Or(*(self.what(s) == what for what in states))
+
+    def whose(self, s: Any, d: Any) -> Any:
+        """Whose value s is, that device d has: its own, or the first device's if all have the same."""
+        return If(self.is_state(s), IntVal(0), d)
 
     # -------------------------------------------------------- how often devices have them
     def _amounts(self) -> None:
@@ -366,7 +375,8 @@ class Language:
         lost = indicator(self.is_lost(t, d, j))
         weight, moment = self.made_states(t, d, j)
         gradient, weight, moment = (
-            indicator(And(s == made, i == d)) for made in (self.made_gradient(t, d), weight, moment)
+            indicator(And(s == made, i == self.whose(s, d)))
+            for made in (self.made_gradient(t, d), weight, moment)
         )
         self.of_amounts = Content(
             lambda b, e: self.amount(t, b, s, e, i, j),
@@ -399,7 +409,7 @@ class Language:
 
     def amount_begun(self) -> Any:
         """How often device d has device i's value s in place b at first."""
-        own = self.i == self.d
+        own = self.i == self.whose(self.s, self.d)
         weight, moment = (If(And(own, self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT))
         return self.begun(weight, moment, ZERO, ZERO)
 
