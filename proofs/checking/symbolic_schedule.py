@@ -219,9 +219,10 @@ class Language:
         """The norm that an update reads."""
         return ZERO
 
-    def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any) -> Any:
-        """What device d has of element j in place b at first."""
-        elsewhere = If(self.mesh.holds(self.b, self.d, self.j), IntVal(0), IntVal(1))
+    def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any, holds: Any = None) -> Any:
+        """What device d has of element j in place b at first. `holds`: whether slices there have it."""
+        holds = self.mesh.holds(self.b, self.d, self.j) if holds is None else holds
+        elsewhere = If(holds, IntVal(0), IntVal(1))
         at_first = {
             STARTS[name]: lines.started_on(name, elsewhere, IntVal(0), weight, moment, junk)
             for name in STARTS

@@ -1,0 +1,224 @@
+"""What devices have of a normal form, one axis after the other: T1, for any coefficients and axes.
+
+A form comes to what the operators of its words make of a value: along one axis, of what it comes to
+along those before. So a line does to what devices have what the specification does to values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from proofs.checking.axis_tables import COUNT, EVERYBODY, LINEAR, NAMED_FIRST, REST, SELF
+from proofs.checking.lines import FIRST, OPERATORS, OWNER, Line
+from proofs.checking.symbolic_checker import CheckedLanguage
+from proofs.checking.symbols import KINDS, ONE, PLACES, ZERO
+from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.terms import And, If, Implies, IntVal, Or, Store
+from spec.devices.operators import OTHER
+
+NUMBERS = [IntVal(o) for o in COUNT]
+
+
+def added(row: Sequence[Any], column: Sequence[Any]) -> Any:
+    """The sum of products."""
+    return sum((x * z for x, z in zip(row, column, strict=True)), ZERO)
+
+
+class Levels(CheckedLanguage):
+    """The language, and what its forms come to along the axes before `level`."""
+
+    def laws(self) -> None:
+        """Of sums over operators."""
+        k, x, z = self.k, self.left, self.right_one
+        matrix = [k.reals(" ".join(f"m{o}_{q}" for q in COUNT)) for o in COUNT]
+        columns = list(zip(*matrix, strict=True))
+        sums = [k.reals(" ".join(f"{name}{o}" for o in COUNT)) for name in ("by_row", "by_column")]
+        self.by_row = sums[0]
+        given = [
+            *(a == added(z, row) for a, row in zip(sums[0], matrix, strict=True)),
+            *(b == added(x, column) for b, column in zip(sums[1], columns, strict=True)),
+        ]
+        of_numbers = k.prove("sums_exchange", added(x, sums[0]) == added(z, sums[1]), given)
+        by_row = [self.mixed(*z, *row) for row in matrix]
+        by_column = [self.mixed(*x, *column) for column in columns]
+        named = (*zip(sums[0], by_row, strict=True), *zip(sums[1], by_column, strict=True))
+        self.exchanged = k.prove(
+            "sums_over_operators_exchange",
+            self.mixed(*x, *by_row) == self.mixed(*z, *by_column),
+            (),
+            [
+                of_numbers.at(**{str(name): value for name, value in named}),
+                *(self.product(z, row) for row in matrix),
+                *(self.product(x, column) for column in columns),
+                self.product(x, by_row),
+                self.product(z, by_column),
+            ],
+        )
+        self.commutes = k.prove(
+            "sums_over_operators_commute",
+            self.mixed(*x, *z) == self.mixed(*z, *x),
+            (),
+            [self.product(x, z), self.product(z, x)],
+        )
+        more = sums[0]
+        both = [a + b for a, b in zip(z, more, strict=True)]
+        of_numbers = k.prove("sums_add_up", added(x, both) == added(x, z) + added(x, more))
+        self.adds = k.prove(
+            "sums_over_operators_add_up",
+            self.mixed(*x, *both) == self.mixed(*x, *z) + self.mixed(*x, *more),
+            (),
+            [of_numbers, *(self.product(x, column) for column in (z, more, both))],
+        )
+
+    def product(self, row: Sequence[Any], column: Sequence[Any]) -> Theorem:
+        """What a sum over operators is."""
+        return self.mixed_is.at(**self.row_as(row), **self.column_as(column))
+
+    def row_as(self, row: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip(map(str, self.left), row, strict=True))
+
+    def column_as(self, column: Sequence[Any]) -> dict[str, Any]:
+        return dict(zip(map(str, self.right_one), column, strict=True))
+
+    # ------------------------------------------------------------- lines, on one axis
+    def codes(self, f: Any, p: Any, q: Any) -> Bool:
+        """That numbers are of a first device, a place and a source that there are together."""
+        named = Implies(f == OWNER, And(p != PLACES[FIRST], q != NAMED_FIRST))
+        few = And(p >= 0, p <= 2, q >= 0, q <= EVERYBODY)
+        return And(Or(f == OWNER, f == FIRST), named, few, Implies(q == SELF, p == PLACES[OTHER]))
+
+    def seen_by(self, r: Any, p: Any, q: Any) -> Any:
+        """What a device at place p sees by operator r, along the axis of line t."""
+        return self.entry(r, self.at_f, p, q, self.mesh.size_of(self.mesh.axis(self.t)))
+
+    def algebra(self, move: Line) -> tuple[Theorem, Theorem]:
+        """What a line makes of an operator comes to what it makes of what the operator came to.
+
+        Of its source, and of its target.
+        """
+        k, t, r, f, p, q = self.k, self.t, self.r, self.at_f, self.at_p, self.at_q
+        named = If(q == SELF, IntVal(REST), q)  # seen from a device that has a name
+        here = self.seen_by(r, p, q)
+        owns = If(p == OWNER, here, ZERO)
+        at_owner = self.seen_by(r, IntVal(OWNER), named)
+        first = If(f == OWNER, IntVal(OWNER), IntVal(PLACES[FIRST]))
+        at_first = self.seen_by(r, first, named)
+        is_ = self.entry_is.at(size=self.mesh.size_of(self.mesh.axis(t)))
+        to_owner = {"at_p": IntVal(OWNER), "at_q": named}
+        to_first = {"at_p": first, "at_q": named}
+        by = If(self.known, self.factor(t), ONE)
+        made = {
+            "all_gather": (at_owner, ZERO),
+            "broadcast": (at_first, ZERO),
+            "copy": (here, ZERO),
+            "keep": (owns, If(p == OWNER, ZERO, here)),
+            "accumulate": (here, here),
+            "scale": (by * here, ZERO),
+            "zero": (ZERO, ZERO),
+        }[move.name]
+        found = []
+        for of_target, name, value in ((False, "source", made[0]), (True, "target", made[1])):
+            entries = [self.seen_by(o, p, q) for o in NUMBERS]
+            rows = [self.row[of_target](self.known, t, o, r, f) for o in NUMBERS]
+            found.append(
+                k.prove(
+                    f"{move.name}_of_its_{name}",
+                    self.mixed(*entries, *rows) == value,
+                    [self.kind(t) == KINDS[move.name], self.codes(f, p, q), r >= 0, r < len(OPERATORS)],
+                    [
+                        self.product(entries, rows),
+                        *(self.row_is[of_target].at(o=o) for o in NUMBERS),
+                        *(is_.at(o=o) for o in NUMBERS),
+                        *(is_.at(o=r, **at) for at in ({}, to_owner, to_first)),
+                    ],
+                )
+            )
+        return found[0], found[1]
+
+    # --------------------------------------------------- along the axes before a line's
+    def before_its_axis(self) -> None:
+        """Up to the axis of a line, forms after it are made of forms before it as words are."""
+        k, word, r, level, t = self.k, self.word, self.r, self.level, self.t
+        a = self.mesh.axis(t)
+        self.form = [self.known, t, self.b, self.s, word, self.f, self.p, self.q]
+
+        def inner(before: Callable[..., Any]) -> Any:
+            return self.along(
+                lambda o: self.seen(o, level),
+                lambda o: before(*self.form[:4], Store(word, level, o), *self.form[5:], r),
+            )
+
+        start = self.coefficient(self.known, self.b, self.s, Store(word, a, r), self.f, t)
+        # the same, whatever the word has on the axis of line t: operator r in its stead
+        self.held, held_none, held_next = k.recursion("held", [*self.form, r], level, start, inner)
+        x, y = self.mesh.x, self.o
+        one = Store(Store(word, level, y), a, r)
+        swap = k.prove(
+            "axes_of_words_are_apart", one == Store(Store(word, a, r), level, y), [level != a]
+        )
+        upto = [level >= 0, level <= a]
+        self.held_is = k.induct(
+            "what_is_held",
+            level,
+            self.held(*self.form, r, level) == self.at(level, word=Store(word, a, r)),
+            [level <= a],
+            base=[held_none, self.sight_none.at(word=Store(word, a, r))],
+            step=[
+                held_next,
+                self.sight_next.at(word=Store(word, a, r)),
+                *(swap.at(o=o) for o in NUMBERS),
+            ],
+            at=[{"word": Store(word, level, o)} for o in NUMBERS],
+        )
+        made, rows, held = self.at(level, t=t + 1, b=self.target(t)), [], []
+        for of_target, place in ((False, self.source), (True, self.target)):
+            rows.append([self.row[of_target](self.known, t, word[a], q, self.f[a]) for q in NUMBERS])
+            held.append([self.held(*self._in(place(t)), q, level) for q in NUMBERS])
+        below = [
+            [[self.held(*self._in(place(t), Store(word, level, o)), q, level) for q in NUMBERS] for o in NUMBERS]
+            for place in (self.source, self.target)
+        ]
+        seen = [self.seen(o, level) for o in NUMBERS]
+        sums = [[self.mixed(*row, *one) for one in matrix] for row, matrix in zip(rows, below, strict=True)]
+        self.moved_below = k.induct(
+            "forms_are_moved_below_the_axis_of_a_line",
+            level,
+            made == sum((self.mixed(*row, *has) for row, has in zip(rows, held, strict=True)), ZERO),
+            [t >= 0, self.moves(self.target(t)), level <= a],
+            base=[
+                self.sight_none.at(t=t + 1, b=self.target(t)),
+                *(held_none.at(b=place(t), r=q) for place in (self.source, self.target) for q in NUMBERS),
+                self.coefficient_next.at(b=self.target(t)),
+            ],
+            step=[
+                self.sight_next.at(t=t + 1, b=self.target(t)),
+                *(held_next.at(b=place(t), r=q) for place in (self.source, self.target) for q in NUMBERS),
+                *(
+                    self.exchanged.at(**self.row_as(seen), **self.column_as(row), **self.matrix_as(matrix))
+                    for row, matrix in zip(rows, below, strict=True)
+                ),
+                self.adds.at(**self.row_as(seen), **self.column_as(sums[0]), **self.more_as(sums[1])),
+            ],
+            at=[{"word": Store(word, level, o)} for o in NUMBERS],
+        )
+
+    def _in(self, b: Any, word: Any = None) -> list[Any]:
+        """The form of a place."""
+        known, t, _, s, here, *arrays = self.form
+        return [known, t, b, s, here if word is None else word, *arrays]
+
+    def seen(self, o: Any, x: Any) -> Any:
+        """What is seen by an operator along an axis."""
+        return self.entry(o, self.f[x], self.p[x], self.q[x], self.mesh.size_of(x))
+
+    def at(self, level: Any, **other: Any) -> Any:
+        """What a form comes to along the axes before `level`."""
+        names = ("known", "t", "b", "s", "word", "f", "p", "q")
+        return self.sight(*(other.get(n, v) for n, v in zip(names, self.form, strict=True)), level)
+
+    def matrix_as(self, matrix: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        return {f"m{o}_{q}": matrix[o][q] for o in COUNT for q in COUNT}
+
+    def more_as(self, column: Sequence[Any]) -> dict[str, Any]:
+        return {f"by_row{o}": value for o, value in enumerate(column)}
