@@ -207,7 +207,7 @@ class EveryLine(NormLine):
             "shares_at_first",
             i,
             self.shares(zero, b, s, d, j, i) == If(And(s == state, i > 0, holds), value, ZERO),
-            [d >= 0],
+            [*self.on_a_device, i <= l.n],
             base=[self.shares.start.at(t=zero)],
             step=[
                 self.shares.next.at(t=zero),

@@ -100,7 +100,7 @@ class Superposition(GroupSums):
             lambda b, e: self.stands_for(t, b, e, j, s),
             self.group_stands_for(t, source, d, j, s, size),
         )
-        given = [t >= 0, l.kind(t) == KINDS[move.name]]
+        given = [t >= 0, l.kind(t) == KINDS[move.name], *self.on_a_device]
         after = {"t": t + 1, "b": target}
         value = l.original(s, i, j)
         amounts = [l.amount(t, b, s, e, i, j) for b, e in read]
@@ -261,10 +261,11 @@ class Superposition(GroupSums):
             "what_is_gone_is_not_known",
             t,
             Implies(l.gone(b, t), l.unknowns(t, b, d, j) == 1),
+            self.on_a_device,
             base=[l.gone_start, l.unknowns_begin],
             step=[l.gone_next, l.unknowns_run],
         )
-        return k.prove("what_is_known_is_there", Not(l.gone(b, t)), [t >= 0, self.knows(t, b)], [gone])
+        return k.prove("what_is_known_is_there", Not(l.gone(b, t)), [t >= 0, *self.on_a_device, self.knows(t, b)], [gone])
 
     # ------------------------------------------------------------------ each line
     def moved(self, move: Line) -> Theorem:
@@ -272,9 +273,10 @@ class Superposition(GroupSums):
         target = l.target(t)
         given, known = [t >= 0, l.kind(t) == KINDS[move.name]], self.knows(t + 1, target)
         if move.name == "release":
-            return k.prove("step_release", Not(known), given, [l.unknowns_run.at(b=target)])
+            return k.prove("step_release", Not(known), [*given, *self.on_a_device], [l.unknowns_run.at(b=target)])
+        given += self.on_a_device
         if move.name != "zero":
-            given += [*self.on_a_device, known]
+            given.append(known)
         read = self.reads(move)
         facts = [
             l.runs.at(b=target),
@@ -326,7 +328,7 @@ class Superposition(GroupSums):
 
     def untouched(self) -> Theorem:
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
-        given = [t >= 0, l.untouched(b)]
+        given = [t >= 0, l.untouched(b), *self.on_a_device]
         after = {"t": t + 1}
         shares = k.induct(
             "shares_elsewhere",
@@ -368,7 +370,7 @@ class Superposition(GroupSums):
         return self.k.prove(
             "step_dropped",
             Not(self.knows(t + 1, b)),
-            [t >= 0, l.drops(b), b != l.target(t)],
+            [t >= 0, *self.on_a_device, l.drops(b), b != l.target(t)],
             [l.unknowns_run],
         )
 
@@ -384,7 +386,7 @@ class Superposition(GroupSums):
             f"shares_of_{name}",
             i,
             self.shares(t, b, s, d, j, i) == If(And(s == made, who < i), own, ZERO),
-            [*given, d >= 0, i <= l.n],
+            [*given, *self.on_a_device, i <= l.n],
             base=[self.shares.start.at(**at)],
             step=[self.shares.next.at(**at), ran, *of],
         )

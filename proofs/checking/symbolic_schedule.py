@@ -328,6 +328,10 @@ class Language:
         states = (WEIGHT, MOMENT, NORM) if self.normed else (WEIGHT, MOMENT)
         return Or(*(self.what(s) == what for what in states))
 
+    def is_device(self, d: Any) -> Bool:
+        """Whether there is such a device."""
+        return And(d >= 0, d < self.n)
+
     def whose(self, s: Any, d: Any) -> Any:
         """Whose value s is, that device d has: its own, or the first device's if all have the same."""
         return If(self.is_state(s), IntVal(0), d)
@@ -347,23 +351,33 @@ class Language:
         self.unknowns = k.function("unknowns", INT, INT, INT, Element, REAL)
         self._groups_of_amounts()
         self.amounts_begin = k.suppose(
-            "amounts_begin", [b, s, d, i, j], self.amount(0, b, s, d, i, j) == self.amount_begun()
+            "amounts_begin",
+            [b, s, d, i, j],
+            Implies(
+                And(self.is_device(d), self.is_device(i)),
+                self.amount(0, b, s, d, i, j) == self.amount_begun(),
+            ),
         )
         self.amounts_run = k.suppose(
             "amounts_run_the_lines",
             [t, b, s, d, i, j],
             Implies(
-                And(t >= 0, i >= 0, i < self.n),
+                And(t >= 0, self.is_device(d), self.is_device(i)),
                 self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
             ),
         )
         self.unknowns_begin = k.suppose(
-            "unknowns_begin", [b, d, j], self.unknowns(0, b, d, j) == self.unknowns_begun()
+            "unknowns_begin",
+            [b, d, j],
+            Implies(self.is_device(d), self.unknowns(0, b, d, j) == self.unknowns_begun()),
         )
         self.unknowns_run = k.suppose(
             "unknowns_run_the_lines",
             [t, b, d, j],
-            Implies(t >= 0, self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns)),
+            Implies(
+                And(t >= 0, self.is_device(d)),
+                self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns),
+            ),
         )
 
     def _groups_of_amounts(self) -> None:
