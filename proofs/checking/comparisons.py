@@ -1,4 +1,4 @@
-"""T4: on any number of axes, the checker's comparisons of normal forms take the place of those of amounts."""
+"""T4: on any number of axes, comparisons of normal forms take the place of those of amounts."""
 
 from __future__ import annotations
 
@@ -11,25 +11,130 @@ from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import MOMENT, WEIGHT, ZERO, indicator
 from proofs.claim import claim
 from proofs.trusted.kernel import Bool, Kernel, Theorem
-from proofs.trusted.parts import occurs
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 
 class Comparisons(FormNeeds):
     """What the checker compares by place, all devices have."""
 
-    def _as_forms(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
-        """The comparison of the form of value s, as device d and device i are to element j."""
-        l = self.l
-        on = l.on_device(l.d)
-        q = l.mesh.sources(FALSE, l.d, l.i, l.j)
-        return self.as_needed(t, b, l.s, on["f"], on["p"], q, state, u)
+    def agree(
+        self,
+        name: str,
+        at: Sequence[Any],
+        when: Callable[[Where], Sequence[Bool]],
+        reads: Sequence[Read],
+    ) -> Theorem:
+        """The comparisons of forms, by place; so those of amounts."""
+        l, k, mesh = self.l, self.k, self.l.mesh
+        where = Where(l.right(l.t), l.met(l.f, l.p, l.t), mesh.owned(l.b, l.p, mesh.axes))
+        there = self.there_upto(l.f, l.p, mesh.axes)
+        compares = k.suppose(
+            name,
+            [*at, l.s, l.f, l.p, l.q],
+            Implies(
+                And(*when(where), there), And(*(self.form_passes(*each) for each in reads))
+            ),
+        )
+        here = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), mesh.holds(l.b, l.d, l.j))
+        given = [*when(here), *self.on_a_device]
+        on = {**l.on_device(l.d), "q": mesh.sources(FALSE, l.d, l.i, l.j)}
+        facts = [compares.at(**on), self.devices_are_there, mesh.holds_is]
+        alike = [
+            self._as_amounts(f"{name}_{i}", given, facts, *each) for i, each in enumerate(reads)
+        ]
+        return k.prove(
+            f"amounts_where_{name}",
+            Implies(And(*given), And(*(self.compares(*each) for each in reads))),
+            (),
+            alike,
+        )
 
-    def _known(self) -> Theorem:
-        """Where a form compares equal, nothing that is not known is there."""
-        l, k, t, b, d, i, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.i, self.l.j
-        ...
+    def _as_amounts(
+        self, name: str, given: Sequence[Bool], facts: Sequence[Theorem], *read: Any
+    ) -> Theorem:
+        """Where the form of a place compares equal, the amounts do, and nothing there is not known."""
+        l, k, i, (t, b, state, u) = self.l, self.k, self.l.i, read
+        at = {"t": t, "b": b}
+        unknown = l.some_unknowns
+        known = k.induct(
+            f"{name}_is_known",
+            i,
+            unknown(t, b, l.d, l.j, i) == 0,
+            [*given, i <= l.n],
+            base=[unknown.start.at(**at)],
+            step=[
+                unknown.next.at(**at),
+                *facts,
+                self.equal_means.at(is_known=FALSE, s=IntVal(0), wanted=ZERO, **at),
+                *l.some,
+            ],
+        )
+        wanted = self.wanted_of(l.s, state, u)
+        return k.prove(
+            f"{name}_compares_alike",
+            self.compares(t, b, state, u),
+            given,
+            [
+                known.at(i=l.n),
+                *facts,
+                self.compared(t, b, state, u),
+                l.amount_is.at(**at),
+                self.equal_means.at(is_known=TRUE, wanted=wanted, **at),
+                self.alike_are,
+                *l.some,
+            ],
+        )
 
-    def as_amounts(self, name: str, t: Any, b: Any, state: Any, u: Any) -> Theorem:
-        """Where a form compares equal the amounts do."""
-        ...
+    # ------------------------------------------------------------ what compares unequal
+    def unequal_forms(self, always: Theorem) -> tuple[Theorem, ...]:
+        """Forms that compare unequal are of other values, in some run."""
+        l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
+        odd, who, zero, axes = self.odd, self.contributor, IntVal(0), self.l.mesh.axes
+        on = {**l.on_device(d), "q": l.mesh.sources(FALSE, d, zero, j)}
+        found = []
+        for name, what, differs in zip(
+            ("weights", "moments", "gradients"),
+            (WEIGHT, MOMENT, None),
+            self.unequal(always),
+            strict=True,
+        ):
+            state = None if what is None else l.state(what, u)
+            wanted = self.wanted_of(odd, state, u)
+            shows_it = If(
+                l.is_state(odd), zero, self.culprit(TRUE, t, b, odd, d, zero, j, wanted, axes)
+            )
+            equal = self.as_needed(t, b, odd, on["f"], on["p"], on["q"], state, u)
+            found.append(
+                k.prove(
+                    f"forms_of_{name}_that_compare_unequal_differ",
+                    l.has(t, b, d)[j] != self.right_value(what, u),
+                    [*self.met_here(), who == shows_it, Not(equal)],
+                    [
+                        differs,
+                        self.compared(t, b, state, u).at(s=odd, i=who),
+                        l.amount_is.at(s=odd, i=who),
+                        self.somebody_shows.at(is_known=TRUE, s=odd, i=zero, wanted=wanted),
+                        self.alike_are.at(i=zero),
+                        *l.some,
+                    ],
+                )
+            )
+        return tuple(found)
+
+
+@claim("T4")
+def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
+    """On any axes, normal forms of any schedule compare equal if and only if every run is right there.
+
+    The schedule is a symbol: its lines are functions of which nothing is said, and each is along one
+    axis of a mesh of any number of them. The checker's run of it and its comparisons are what the
+    specification makes of normal forms with any coefficients; what is not known is arbitrary. They are
+    the amounts of T2, so that T2 says both halves of them. Equal: what is kept is the single device's.
+    The first that is unequal, of what is known: in the run of T2 the device has something else.
+    (Claim T4)
+    """
+    language = Represented(k)
+    language.follows()
+    checker = Comparisons(language)
+    always = checker.always()
+    return checker.at_the_end(always), *checker.unequal_forms(always)

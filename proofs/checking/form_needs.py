@@ -252,5 +252,9 @@ class FormNeeds(Exactness):
         """The comparison of an original value's form: with a state, or with a step's gradient."""
         l, axes = self.l, self.l.mesh.axes
         seen = l.sight(TRUE, t, b, s, l.any_word, f, p, self.everybody, axes)
-        wanted = indicator(l.is_of_step(s, u) if state is None else s == state)
+        wanted = self.wanted_of(s, state, u)
         return If(l.is_state(s), seen == wanted, self.equal(TRUE, t, b, s, f, p, q, wanted, axes))
+
+    def wanted_of(self, s: Any, state: Any, u: Any) -> Any:
+        """How often an original value is needed."""
+        return indicator(self.l.is_of_step(s, u) if state is None else s == state)
