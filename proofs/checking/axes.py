@@ -1,4 +1,4 @@
-"""A mesh of axes, any number of them: devices by their coordinates, elements by their owners' (claim K1)."""
+"""A mesh of any number of axes: devices have coordinates, and so have owners of elements (claim K1)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 from proofs.checking.axis_tables import EVERYBODY, NAMED_FIRST, OWN, REST, SELF
 from proofs.checking.groups import Mesh
-from proofs.checking.symbols import BOOL, INT, PLACES, Element, first_of, place_of
 from proofs.checking.lines import OWNER
-from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.checking.symbols import BOOL, INT, Element, first_of, place_of
+from proofs.trusted.kernel import Bool
 from proofs.trusted.terms import And, ArraySort, BoolVal, If, Implies, IntVal, Or, Store, ToReal
 
 BY_AXIS = ArraySort(INT, INT)
@@ -21,11 +21,11 @@ def source_of(alike: Any, device: Any, of: Any, owner: Any) -> Any:
 
 
 class Axes(Mesh):
-    """Devices on axes. Each line is along one of them, and a group is the devices that differ along it.
+    """Devices on axes. Each line is along one of them: a group is the devices that differ along it.
 
-    along(d, a): the coordinate of device d on axis a. moved(d, a, c): the device with coordinate c there,
-    and the others as d. owner_along(a, j): the coordinate of the owners of element j. is_cut(b, a):
-    whether place b holds slices along axis a, if it holds slices.
+    along(d, a): the coordinate of device d on axis a. moved(d, a, c): the device that has coordinate c
+    there, and the others as d. owner_along(a, j): the coordinate of the owners of element j.
+    is_cut(b, a): whether place b holds slices along axis a, if it holds slices.
 
     Of an element, and as one of three numbers for each axis: firsts(j) where the first device is, seen
     from the owner, places(d, j) where device d is. sources(alike, d, i, j): whose value d sees.

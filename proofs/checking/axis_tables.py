@@ -13,17 +13,16 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from proofs.checking.lines import FACTOR, MOVES, NAMED, NOW, OPERATORS, Line
+from proofs.checking.lines import AXIS, FACTOR, MOVES, NAMED, NOW, OPERATORS, Line
 from proofs.checking.symbols import FIRSTS, ONE, PLACES, ZERO, cases, either
 from proofs.trusted.terms import KernelError, RealVal
 from spec.checking.forms import Forms
 from spec.checking.words import Symbol
-from spec.devices.operators import OTHER, Offset, Source
+from spec.devices.operators import OTHER, SUM, Offset, Source
 from spec.language.schedule import Schedule
 from spec.models.states import MIXED_ADAM
 from spec.numbers.any_size import Polynomial, any_size
 
-AXIS = "axis"
 AXES = (AXIS, "other")
 COUNT = range(len(OPERATORS))
 OWN, NAMED_FIRST, SELF, REST, EVERYBODY = range(5)  # whose value it is, seen from a device
@@ -38,11 +37,11 @@ Form = Mapping[Any, Any]
 Word = tuple[int, ...]  # the number of an operator for each axis
 
 
-def forms(firsts: tuple[int, ...]) -> Forms:
+def forms(firsts: tuple[int, ...], schedule: Schedule | None = None) -> Forms:
     """The checker on some axes of any sizes, by the place of the first device along each."""
     axes = AXES[: len(firsts)]
     mesh = {**{a: any_size(a) for a in axes}, FACTOR: any_size(FACTOR)}
-    schedule = Schedule(axes, (), (), ())
+    schedule = schedule or Schedule(axes, (), (), ())
     return Forms(schedule, mesh, 2, MIXED_ADAM, None, dict(zip(axes, firsts, strict=True)), True)
 
 
@@ -66,8 +65,8 @@ def unit(symbol: Symbol, word: Word) -> Form:
 def moved(
     move: Line, firsts: tuple[int, ...], of_target: bool, symbol: Symbol = EACH
 ) -> dict[tuple[Word, Word], Any]:
-    """(o, q) -> how much of word o there is after a line, of what had word q in its source, or target."""
-    found = {}
+    """(o, q) -> how much of word o a line makes of what had word q in its source, or its target."""
+    found: dict[tuple[Word, Word], Any] = {}
     for q in words(firsts):
         source, target = (unit(symbol, q), {}) if not of_target else ({}, unit(symbol, q))
         after = move.of(forms(firsts), source, target)
@@ -96,7 +95,7 @@ def only(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
     found = {}
     for at in places(firsts):
         checker = forms(firsts)
-        for (_, operators), amount in checker._only_at(checker.symbol(EACH.kind, NOW), at).items():  # noqa: SLF001
+        for (_, operators), amount in checker._only_at(checker.symbol(EACH.kind, NOW), at).items():
             if amount != 0:
                 found[at, tuple(map(OPERATORS.index, operators))] = amount
     return found
@@ -105,12 +104,12 @@ def only(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
 @lru_cache
 def counts(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
     """(places, sources) -> how many devices these are, seen from there: those that there may be."""
-    (everywhere,) = {o for o in COUNT if OPERATORS[o].to == OPERATORS[o].of != 0 and o == 1}
+    everywhere = OPERATORS.index(SUM)
     found = {}
     for at in places(firsts):
         checker = forms(firsts)
         for _, sources in checker.at(unit(EACH, (everywhere,) * len(firsts)), at):
-            found[at, tuple(SOURCES[s] for s in sources)] = checker._devices(at, sources)  # noqa: SLF001
+            found[at, tuple(SOURCES[s] for s in sources)] = checker._devices(at, sources)
     return found
 
 
@@ -188,39 +187,48 @@ def nested(keys: tuple[Any, ...], table: Mapping[tuple[Any, ...], Any], otherwis
     return cases(keys[0], {at: nested(keys[1:], t, otherwise) for at, t in under.items()}, otherwise)
 
 
-def by_first(f: Any, table: Callable[[int], Mapping[tuple[Any, ...], Any]], keys: tuple[Any, ...]) -> Any:
+Table = Mapping[tuple[Any, ...], Any]
+
+
+def by_first(
+    f: Any, table: Callable[[int], Mapping[tuple[Any, ...], Any]], keys: tuple[Any, ...]
+) -> Any:
     """A table for each place of the first device, at terms."""
     return either(f, {g: nested(keys, table(g)) for g in FIRSTS})
 
 
 class Tables:
-    """The tables at numbers that are terms: of operators (o, q), places (p), sources (s), the first (f)."""
+    """The tables at terms: numbers of operators (o, q), places (p), sources (s) and firsts (f)."""
 
     def __init__(self, size: Any, factor: Any) -> None:
-        self.term = lambda amount: term(amount, size, factor)
+        self.size, self.factor = size, factor
+
+    def term(self, amount: Any) -> Any:
+        """A number of a table."""
+        return term(amount, self.size, self.factor)
 
     def row(self, move: Line, o: Any, q: Any, f: Any, of_target: bool) -> Any:
-        def table(g: int) -> Mapping[tuple[Any, ...], Any]:
+        def table(g: int) -> Table:
             found = moved(move, (g,), of_target)
             return {(*x, *y): self.term(amount) for (x, y), amount in found.items()}
 
         return by_first(f, table, (o, q))
 
     def entry(self, o: Any, f: Any, p: Any, s: Any) -> Any:
-        def table(g: int) -> Mapping[tuple[Any, ...], Any]:
+        def table(g: int) -> Table:
             found = entries((g,)).items()
             return {(PLACES[at], who, by): self.term(a) for ((at,), (who,), (by,)), a in found}
 
         return by_first(f, table, (p, s, o))
 
     def alone(self, p: Any, o: Any, f: Any) -> Any:
-        def table(g: int) -> Mapping[tuple[Any, ...], Any]:
+        def table(g: int) -> Table:
             return {(PLACES[at], by): self.term(a) for ((at,), (by,)), a in only((g,)).items()}
 
         return by_first(f, table, (p, o))
 
     def count(self, f: Any, p: Any, s: Any) -> Any:
-        def table(g: int) -> Mapping[tuple[Any, ...], Any]:
+        def table(g: int) -> Table:
             return {(PLACES[at], who): self.term(a) for ((at,), (who,)), a in counts((g,)).items()}
 
         return by_first(f, table, (p, s))

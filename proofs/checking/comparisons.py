@@ -8,7 +8,7 @@ from typing import Any
 from proofs.checking.form_needs import FormNeeds
 from proofs.checking.matching import Read, Where
 from proofs.checking.representation import FALSE, TRUE, Represented
-from proofs.checking.symbols import MOMENT, WEIGHT, ZERO, indicator
+from proofs.checking.symbols import MOMENT, WEIGHT, ZERO
 from proofs.claim import claim
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
@@ -31,17 +31,13 @@ class Comparisons(FormNeeds):
         compares = k.suppose(
             name,
             [*at, l.s, l.f, l.p, l.q],
-            Implies(
-                And(*when(where), there), And(*(self.form_passes(*each) for each in reads))
-            ),
+            Implies(And(*when(where), there), And(*(self.form_passes(*each) for each in reads))),
         )
         here = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), mesh.holds(l.b, l.d, l.j))
         given = [*when(here), *self.on_a_device]
         on = {**l.on_device(l.d), "q": mesh.sources(FALSE, l.d, l.i, l.j)}
         facts = [compares.at(**on), self.devices_are_there, mesh.holds_is]
-        alike = [
-            self._as_amounts(f"{name}_{i}", given, facts, *each) for i, each in enumerate(reads)
-        ]
+        alike = [self._as_amounts(f"{name}_{i}", given, facts, *each) for i, each in enumerate(reads)]
         return k.prove(
             f"amounts_where_{name}",
             Implies(And(*given), And(*(self.compares(*each) for each in reads))),

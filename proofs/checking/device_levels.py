@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from proofs.checking.axes import source_of
-from proofs.checking.axis_tables import COUNT, LINEAR
+from proofs.checking.axis_tables import LINEAR
 from proofs.checking.levels import NUMBERS, Levels, added
 from proofs.checking.lines import FIRST, OPERATORS, OWNER, Line
 from proofs.checking.superposition import moving
-from proofs.checking.symbols import cases, KINDS, ONE, PLACES, ZERO, first_of, indicator, place_of
+from proofs.checking.symbols import KINDS, ONE, ZERO, cases, first_of, indicator, place_of
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Or, Store, ToReal
+from proofs.trusted.terms import BoolVal, If, Implies, IntVal, Store, ToReal
 from spec.devices.operators import ALL, KEEP
 
 
@@ -23,7 +22,7 @@ class DeviceLevels(Levels):
 
     def on_its_axis(self) -> None:
         """Along the axis of a line too, operator by operator."""
-        k, t, word, level = self.k, self.t, self.word, self.level
+        k, t, word = self.k, self.t, self.word
         a = self.mesh.axis(t)
         target = self.target(t)
         seen = [self.seen(o, a) for o in NUMBERS]
@@ -34,7 +33,9 @@ class DeviceLevels(Levels):
             rows = [[row(self.known, t, o, q, self.f[a]) for q in NUMBERS] for o in NUMBERS]
             columns = list(zip(*rows, strict=True))
             uses += [
-                self.held_is.at(b=b, word=Store(word, a, o), r=q, level=a) for o in NUMBERS for q in NUMBERS
+                self.held_is.at(b=b, word=Store(word, a, o), r=q, level=a)
+                for o in NUMBERS
+                for q in NUMBERS
             ]
             uses += [self.commutes.at(**self.row_as(r), **self.column_as(has)) for r in rows]
             uses.append(
@@ -128,10 +129,21 @@ class DeviceLevels(Levels):
         self.owned_at, self.of_at = k.integers("owned_at of_at")
         seen = self.entry(r, *self._codes(c), size)
         self.reads = total(k, "reads", [alike, r, self.of_at, self.owned_at, size], c, seen)
-        params = [self.known, alike, self.t, self.b, self.s, self.d, self.i, self.j, self.word, self.level]
+        params = [
+            self.known,
+            alike,
+            self.t,
+            self.b,
+            self.s,
+            self.d,
+            self.i,
+            self.j,
+            self.word,
+            self.level,
+        ]
         member = mesh.member(self.t, self.d, c)
         self.group = total(k, "group", params, c, self.comes_to(self.t, self.b, member, self.level))
-        count = self._reads_upto(c)
+        count, codes = self._reads_upto(c), self._codes(c)
         self.reads_are = k.induct(
             "what_a_group_reads",
             c,
@@ -140,7 +152,7 @@ class DeviceLevels(Levels):
             base=[self.reads.start],
             step=[
                 self.reads.next,
-                self.entry_is.at(o=r, **dict(zip(("at_f", "at_p", "at_q"), self._codes(c), strict=True))),
+                self.entry_is.at(o=r, at_f=codes[0], at_p=codes[1], at_q=codes[2]),
             ],
         )
 
@@ -170,7 +182,11 @@ class DeviceLevels(Levels):
         k, mesh, c, t, word, d = self.k, self.mesh, self.c, self.t, self.word, self.d
         a, j = mesh.axis(t), self.j
         member = mesh.member(t, d, c)
-        at = {"of_at": mesh.along(self.i, a), "owned_at": mesh.owner_along(a, j), "size": mesh.size_of(a)}
+        at = {
+            "of_at": mesh.along(self.i, a),
+            "owned_at": mesh.owner_along(a, j),
+            "size": mesh.size_of(a),
+        }
         has = [self.comes_to(t, self.b, d, a, Store(word, a, q)) for q in NUMBERS]
         reads = [self.reads(self.alike, q, at["of_at"], at["owned_at"], at["size"], c) for q in NUMBERS]
         seen = [self.entry_at(q, a, member) for q in NUMBERS]
@@ -214,27 +230,33 @@ class DeviceLevels(Levels):
         for of_target in (False, True):
             rows = [self.row[of_target](self.known, t, o, r, f) for o in NUMBERS]
             read = self.reads(self.alike, r, self.of_at, owner, size, mesh.devices(a))
-            found.append(k.prove(
-                f"all_reduce_reads_{of_target}",
-                self.mixed(*entries, *rows) == (ZERO if of_target else read),
-                [
-                    self.kind(t) == KINDS["all_reduce"],
-                    f == first_of(owner),
-                    self.c < mesh.devices(a), self.c >= 0,
-                    self.of_at >= 0, self.of_at < mesh.devices(a), owner >= 0, owner < mesh.devices(a),
-                    p == place_of(self.c, owner),
-                    q == source_of(self.alike, self.c, self.of_at, owner),
-                    r >= 0,
-                    r < len(OPERATORS),
-                ],
-                [
-                    self.product(entries, rows),
-                    *(self.row_is[of_target].at(o=o) for o in NUMBERS),
-                    *(self.entry_is.at(o=o, size=size) for o in NUMBERS),
-                    self.reads_are.at(c=mesh.devices(a), size=size),
-                    mesh.on_axes.at(a=a),
-                ],
-            ))
+            found.append(
+                k.prove(
+                    f"all_reduce_reads_{of_target}",
+                    self.mixed(*entries, *rows) == (ZERO if of_target else read),
+                    [
+                        self.kind(t) == KINDS["all_reduce"],
+                        f == first_of(owner),
+                        self.c < mesh.devices(a),
+                        self.c >= 0,
+                        self.of_at >= 0,
+                        self.of_at < mesh.devices(a),
+                        owner >= 0,
+                        owner < mesh.devices(a),
+                        p == place_of(self.c, owner),
+                        q == source_of(self.alike, self.c, self.of_at, owner),
+                        r >= 0,
+                        r < len(OPERATORS),
+                    ],
+                    [
+                        self.product(entries, rows),
+                        *(self.row_is[of_target].at(o=o) for o in NUMBERS),
+                        *(self.entry_is.at(o=o, size=size) for o in NUMBERS),
+                        self.reads_are.at(c=mesh.devices(a), size=size),
+                        mesh.on_axes.at(a=a),
+                    ],
+                )
+            )
         return tuple(found)
 
     # ------------------------------------------------------------- lines, on devices
@@ -246,10 +268,21 @@ class DeviceLevels(Levels):
         """What a line makes of what devices have along some axes."""
         t = self.t
         in_group = self.group(
-            self.known, self.alike, t, self.source(t), self.s, self.d, self.i, self.j,
-            self.word, level, self.mesh.size(t),
+            self.known,
+            self.alike,
+            t,
+            self.source(t),
+            self.s,
+            self.d,
+            self.i,
+            self.j,
+            self.word,
+            level,
+            self.mesh.size(t),
         )
-        return self.moved_on(move, moving(lambda b, e: self.comes_to(t, b, e, level), in_group, self.by))
+        return self.moved_on(
+            move, moving(lambda b, e: self.comes_to(t, b, e, level), in_group, self.by)
+        )
 
     @property
     def by(self) -> Any:
@@ -276,7 +309,6 @@ class DeviceLevels(Levels):
         k, t, d, mesh = self.k, self.t, self.d, self.mesh
         a = mesh.axis(t)
         f, p, q = (array[a] for array in self.on_device(d).values())
-        size = mesh.size_of(a)
         at = {"at_f": f, "at_p": p, "at_q": q}
         reduces = move.name == "all_reduce"
         algebras = self._algebra_of_reduce() if reduces else self.algebra(move)
@@ -296,13 +328,12 @@ class DeviceLevels(Levels):
                 self.moved_here.at(**self.on_device(d)),
                 *(each.at(r=o, **at) for each in algebras for o in NUMBERS),
                 *self.located(d, a),
-                *(
-                    self.sight_next.at(b=b, level=a, **self.on_device(e))
-                    for b, e in self._reads(move)
-                ),
+                *(self.sight_next.at(b=b, level=a, **self.on_device(e)) for b, e in self._reads(move)),
                 *(fact for e in members for fact in self.located(e, a)),
                 *(
-                    self.same_before.at(b=self.source(t), level=a, a=a, c=c, word=Store(self.word, a, o))
+                    self.same_before.at(
+                        b=self.source(t), level=a, a=a, c=c, word=Store(self.word, a, o)
+                    )
                     for o in NUMBERS
                     if c is not None
                 ),
@@ -310,7 +341,8 @@ class DeviceLevels(Levels):
                 *([self.group_here.at(b=self.source(t), c=mesh.size(t))] if reduces else []),
                 *(
                     self.commutes.at(
-                        **self.row_as([self.entry_at(o, a, e) for o in NUMBERS]), **self.column_as(column)
+                        **self.row_as([self.entry_at(o, a, e) for o in NUMBERS]),
+                        **self.column_as(column),
                     )
                     for column, b in zip(has, sums, strict=True)
                     for place, e in self._reads(move)
@@ -345,7 +377,9 @@ class DeviceLevels(Levels):
             *mesh.places_of,
         ]
         if move.name == "accumulate":
-            uses.append(self.adds.at(**self.row_as(seen), **self.column_as(has[0]), **self.more_as(has[1])))
+            uses.append(
+                self.adds.at(**self.row_as(seen), **self.column_as(has[0]), **self.more_as(has[1]))
+            )
         if move.name == "scale":
             uses.append(self.multiples.at(size=self.by, **self.row_as(seen), **self.column_as(has[0])))
         if move.name == "zero":

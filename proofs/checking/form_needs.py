@@ -16,8 +16,7 @@ from proofs.checking.axis_tables import (
     Tables,
 )
 from proofs.checking.exactness import Exactness
-from proofs.checking.levels import NUMBERS
-from proofs.checking.lines import FIRST, NAMED, OWNER
+from proofs.checking.lines import FIRST, NAMED
 from proofs.checking.needs import require_needs
 from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import FIRSTS, PLACES, ZERO, cases, either, indicator
@@ -153,7 +152,7 @@ class FormNeeds(Exactness):
         return {OWN: owner, NAMED_FIRST: IntVal(0), SELF: here, REST: another}[who]
 
     def _culprits(self) -> None:
-        """culprit: a device whose value shows that a form has not what is wanted of it, from device i."""
+        """culprit: a device whose value shows that a form has not what is wanted, from device i on."""
         l, k, x, d, i, j = self.l, self.k, self.l.mesh.x, self.l.d, self.l.i, self.l.j
         mesh = l.mesh
         on = {**l.on_device(d), "q": mesh.sources(FALSE, d, i, j)}
@@ -170,9 +169,7 @@ class FormNeeds(Exactness):
         for who in reversed(WHO[:-1]):
             found = If(off(who), there[who], found)
         # a device that differs along this axis alone
-        self.next_one, next_is = k.define(
-            "shown_along", [*form, d, i, j, self.wanted, x], found
-        )
+        self.next_one, next_is = k.define("shown_along", [*form, d, i, j, self.wanted, x], found)
         step = self.next_one(*form, d, i, j, self.wanted, x)
         self.culprit, first, then = k.recursion(
             "culprit",
@@ -230,9 +227,7 @@ class FormNeeds(Exactness):
                 *stored,
                 *self._counts(d, x),
                 *l.located(d, x),
-                *(
-                    mesh.moves.at(d=i, a=x, c=self._coordinate(who, d, x)) for who in WHO
-                ),
+                *(mesh.moves.at(d=i, a=x, c=self._coordinate(who, d, x)) for who in WHO),
                 mesh.on_axes.at(a=x),
                 mesh.on_axes.at(a=x, d=i),
             ],
@@ -246,9 +241,7 @@ class FormNeeds(Exactness):
         known = self.equal(FALSE, t, b, IntVal(0), l.f, l.p, l.q, ZERO, l.mesh.axes)
         return And(known, self.as_needed(t, b, l.s, l.f, l.p, l.q, state, u))
 
-    def as_needed(
-        self, t: Any, b: Any, s: Any, f: Any, p: Any, q: Any, state: Any, u: Any
-    ) -> Bool:
+    def as_needed(self, t: Any, b: Any, s: Any, f: Any, p: Any, q: Any, state: Any, u: Any) -> Bool:
         """The comparison of an original value's form: with a state, or with a step's gradient."""
         l, axes = self.l, self.l.mesh.axes
         seen = l.sight(TRUE, t, b, s, l.any_word, f, p, self.everybody, axes)

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from proofs.checking.axis_tables import COUNT, EVERYBODY, LINEAR, NAMED_FIRST, REST, SELF
+from proofs.checking.axis_tables import COUNT, EVERYBODY, NAMED_FIRST, REST, SELF
 from proofs.checking.lines import FIRST, OPERATORS, OWNER, Line
 from proofs.checking.symbolic_checker import CheckedLanguage
-from proofs.checking.symbols import KINDS, ONE, PLACES, ZERO
+from proofs.checking.symbols import KINDS, ONE, PLACES, ZERO, cases
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Or, Store
 from spec.devices.operators import OTHER
 
 NUMBERS = [IntVal(o) for o in COUNT]
+OF_FIRST = [number for number, op in zip(NUMBERS, OPERATORS, strict=True) if FIRST in op]
 
 
 def added(row: Sequence[Any], column: Sequence[Any]) -> Any:
@@ -117,24 +118,36 @@ class Levels(CheckedLanguage):
             "scale": (by * here, ZERO),
             "zero": (ZERO, ZERO),
         }[move.name]
+        given = [self.kind(t) == KINDS[move.name], self.codes(f, p, q), r >= 0, r < len(OPERATORS)]
+        entries = [self.seen_by(o, p, q) for o in NUMBERS]
         found = []
         for of_target, name, value in ((False, "source", made[0]), (True, "target", made[1])):
-            entries = [self.seen_by(o, p, q) for o in NUMBERS]
             rows = [self.row[of_target](self.known, t, o, r, f) for o in NUMBERS]
-            found.append(
-                k.prove(
-                    f"{move.name}_of_its_{name}",
-                    self.mixed(*entries, *rows) == value,
-                    [self.kind(t) == KINDS[move.name], self.codes(f, p, q), r >= 0, r < len(OPERATORS)],
-                    [
-                        self.product(entries, rows),
-                        *(self.row_is[of_target].at(o=o) for o in NUMBERS),
-                        *(is_.at(o=o) for o in NUMBERS),
-                        *(is_.at(o=r, **at) for at in ({}, to_owner, to_first)),
-                    ],
-                )
-            )
+            facts = [
+                self.product(entries, rows),
+                *(self.row_is[of_target].at(o=o) for o in NUMBERS),
+                *(is_.at(o=o) for o in NUMBERS),
+                *(is_.at(o=r, **at) for at in ({}, to_owner, to_first)),
+            ]
+            if move.name == "scale" and not of_target:
+                facts = [
+                    self._scaled(by, rows).at(**self.row_as(entries)),
+                    *(is_.at(o=o) for o in OF_FIRST),
+                ]
+            goal = self.mixed(*entries, *rows) == value
+            found.append(k.prove(f"{move.name}_of_its_{name}", goal, given, facts))
         return found[0], found[1]
+
+    def _scaled(self, by: Any, rows: Sequence[Any]) -> Theorem:
+        """What a scale makes of any numbers, where those of a first device that owns are 0."""
+        x, r, f = self.left, self.r, self.at_f
+        no_others = Implies(f == OWNER, And(*(x[int(o.of)] == 0 for o in OF_FIRST)))
+        return self.k.prove(
+            "scaled_numbers",
+            self.mixed(*x, *rows) == cases(r, {o: by * x[o] for o in COUNT}, ZERO),
+            [self.kind(self.t) == KINDS["scale"], Or(f == OWNER, f == FIRST), no_others, r >= 0],
+            [self.product(x, rows), *(self.row_is[False].at(o=o) for o in NUMBERS)],
+        )
 
     # --------------------------------------------------- along the axes before a line's
     def before_its_axis(self) -> None:
@@ -152,12 +165,11 @@ class Levels(CheckedLanguage):
         start = self.coefficient(self.known, self.b, self.s, Store(word, a, r), self.f, t)
         # the same, whatever the word has on the axis of line t: operator r in its stead
         self.held, held_none, held_next = k.recursion("held", [*self.form, r], level, start, inner)
-        x, y = self.mesh.x, self.o
+        y = self.o
         one = Store(Store(word, level, y), a, r)
         swap = k.prove(
             "axes_of_words_are_apart", one == Store(Store(word, a, r), level, y), [level != a]
         )
-        upto = [level >= 0, level <= a]
         self.held_is = k.induct(
             "what_is_held",
             level,
@@ -171,16 +183,26 @@ class Levels(CheckedLanguage):
             ],
             at=[{"word": Store(word, level, o)} for o in NUMBERS],
         )
-        made, rows, held = self.at(level, t=t + 1, b=self.target(t)), [], []
-        for of_target, place in ((False, self.source), (True, self.target)):
+        made, rows, held, both = (
+            self.at(level, t=t + 1, b=self.target(t)),
+            [],
+            [],
+            (self.source, self.target),
+        )
+        for of_target, place in zip((False, True), both, strict=True):
             rows.append([self.row[of_target](self.known, t, word[a], q, self.f[a]) for q in NUMBERS])
             held.append([self.held(*self._in(place(t)), q, level) for q in NUMBERS])
         below = [
-            [[self.held(*self._in(place(t), Store(word, level, o)), q, level) for q in NUMBERS] for o in NUMBERS]
+            [
+                [self.held(*self._in(place(t), Store(word, level, o)), q, level) for q in NUMBERS]
+                for o in NUMBERS
+            ]
             for place in (self.source, self.target)
         ]
         seen = [self.seen(o, level) for o in NUMBERS]
-        sums = [[self.mixed(*row, *one) for one in matrix] for row, matrix in zip(rows, below, strict=True)]
+        sums = [
+            [self.mixed(*row, *one) for one in matrix] for row, matrix in zip(rows, below, strict=True)
+        ]
         self.moved_below = k.induct(
             "forms_are_moved_below_the_axis_of_a_line",
             level,
@@ -188,14 +210,24 @@ class Levels(CheckedLanguage):
             [t >= 0, self.moves(self.target(t)), level <= a],
             base=[
                 self.sight_none.at(t=t + 1, b=self.target(t)),
-                *(held_none.at(b=place(t), r=q) for place in (self.source, self.target) for q in NUMBERS),
+                *(
+                    held_none.at(b=place(t), r=q)
+                    for place in (self.source, self.target)
+                    for q in NUMBERS
+                ),
                 self.coefficient_next.at(b=self.target(t)),
             ],
             step=[
                 self.sight_next.at(t=t + 1, b=self.target(t)),
-                *(held_next.at(b=place(t), r=q) for place in (self.source, self.target) for q in NUMBERS),
                 *(
-                    self.exchanged.at(**self.row_as(seen), **self.column_as(row), **self.matrix_as(matrix))
+                    held_next.at(b=place(t), r=q)
+                    for place in (self.source, self.target)
+                    for q in NUMBERS
+                ),
+                *(
+                    self.exchanged.at(
+                        **self.row_as(seen), **self.column_as(row), **self.matrix_as(matrix)
+                    )
                     for row, matrix in zip(rows, below, strict=True)
                 ),
                 self.adds.at(**self.row_as(seen), **self.column_as(sums[0]), **self.more_as(sums[1])),

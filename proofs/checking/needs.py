@@ -12,7 +12,7 @@ from typing import Any
 
 from proofs.checking import lines
 from proofs.checking.axis_tables import AXES, places
-from proofs.checking.lines import BACKWARD, NOW, OWNER, STARTS, Computation
+from proofs.checking.lines import NOW, OWNER, STARTS, Computation
 from proofs.checking.symbols import FIRSTS
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms, Need, Rejected

@@ -66,11 +66,15 @@ class PlacedLevels(DeviceLevels):
         level, word, x = self.level, self.word, mesh.x
         same = Or(self.alike, mesh.along(d, level) == mesh.along(i, level))
         self.same, no_axis, same_next = k.recursion(
-            "has_its_value", [self.alike, d, i], level, BoolVal(True), lambda before: And(before(self.alike, d, i), same)
+            "has_its_value",
+            [self.alike, d, i],
+            level,
+            BoolVal(True),
+            lambda before: And(before(self.alike, d, i), same),
         )
         f = mesh.firsts(j)
 
-        def spread(level: Any, places: Any, rest: Any, word: Any = word) -> Any:
+        def spread(places: Any, rest: Any) -> Any:
             return self.spread(self.known, t, b, self.s, word, f, places, rest)
 
         wrapped = k.integers("wrapped")
@@ -92,7 +96,7 @@ class PlacedLevels(DeviceLevels):
         words = [Store(word, level, o) for o in NUMBERS]
         law = self._of_its_place()
         values = {
-            str(v): spread(level, Store(so_far, level, place), rest)
+            str(v): spread(Store(so_far, level, place), rest)
             for v, place in zip(self.three[1], BY_PLACE, strict=True)
         }
         on = self.on_device(d)
@@ -102,7 +106,7 @@ class PlacedLevels(DeviceLevels):
             self.comes_to(t + 1, b, d, level)
             == If(
                 self.same(self.alike, d, i, level),
-                spread(level, so_far, mesh.axes - level),
+                spread(so_far, mesh.axes - level),
                 ZERO,
             ),
             [self._places(b), level <= mesh.axes, mesh.is_device(d)],
@@ -123,7 +127,13 @@ class PlacedLevels(DeviceLevels):
                     for o in NUMBERS
                     for place in BY_PLACE
                 ),
-                law.at(at_f=on["f"][level], at_p=on["p"][level], at_q=on["q"][level], size=mesh.size_of(level), **values),
+                law.at(
+                    at_f=on["f"][level],
+                    at_p=on["p"][level],
+                    at_q=on["q"][level],
+                    size=mesh.size_of(level),
+                    **values,
+                ),
                 self.of_nothing.at(**self.row_as([self.entry_at(o, level, d) for o in NUMBERS])),
                 *self.located(d, level),
             ],

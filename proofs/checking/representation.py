@@ -58,7 +58,7 @@ class Represented(PlacedLevels):
 
     def _form(self, known: bool) -> dict[str, Any]:
         """The forms that amounts, or what is not known, are of: as an instance."""
-        mesh, j = self.mesh, self.j
+        mesh = self.mesh
         alike = self.is_state(self.s) if known else FALSE
         return {
             "is_known": TRUE if known else FALSE,

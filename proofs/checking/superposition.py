@@ -265,7 +265,12 @@ class Superposition(GroupSums):
             base=[l.gone_start, l.unknowns_begin],
             step=[l.gone_next, l.unknowns_run],
         )
-        return k.prove("what_is_known_is_there", Not(l.gone(b, t)), [t >= 0, *self.on_a_device, self.knows(t, b)], [gone])
+        return k.prove(
+            "what_is_known_is_there",
+            Not(l.gone(b, t)),
+            [t >= 0, *self.on_a_device, self.knows(t, b)],
+            [gone],
+        )
 
     # ------------------------------------------------------------------ each line
     def moved(self, move: Line) -> Theorem:
@@ -273,7 +278,9 @@ class Superposition(GroupSums):
         target = l.target(t)
         given, known = [t >= 0, l.kind(t) == KINDS[move.name]], self.knows(t + 1, target)
         if move.name == "release":
-            return k.prove("step_release", Not(known), [*given, *self.on_a_device], [l.unknowns_run.at(b=target)])
+            return k.prove(
+                "step_release", Not(known), [*given, *self.on_a_device], [l.unknowns_run.at(b=target)]
+            )
         given += self.on_a_device
         if move.name != "zero":
             given.append(known)

@@ -14,9 +14,9 @@ from typing import Any
 
 from proofs.checking import lines
 from proofs.checking.axes import BY_AXIS, Axes
-from proofs.checking.axis_tables import AXIS, COUNT, LINEAR, Tables, moved, only, require_axes_apart
+from proofs.checking.axis_tables import COUNT, LINEAR, Tables, forms, moved, only, require_axes_apart
 from proofs.checking.axis_tables import UNKNOWN as UNKNOWN_SYMBOL
-from proofs.checking.lines import FACTOR, OPERATORS
+from proofs.checking.lines import OPERATORS
 from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import (
     BACKWARD,
@@ -33,13 +33,12 @@ from proofs.checking.symbols import (
     WRONG_MOMENT,
     ZERO,
     cases,
-    either,
     indicator,
 )
 from proofs.trusted.kernel import Bool, KernelError
 from proofs.trusted.terms import And, If, IntVal, Or, Store
 from spec.devices.operators import Operator
-from spec.numbers.any_size import any_size
+from spec.meaning.semantics import initial
 
 RELEASE = KINDS["release"]
 
@@ -50,12 +49,15 @@ def require_starts() -> None:
     Raises KernelError.
     """
     for name, first in product(lines.STARTS, FIRSTS):
-        found = lines.started(name, any_size(AXIS), first)
+        place, sharded = lines.STARTS[name]
+        resting = lines.schedule(sharded)
+        checker = forms((first,), resting)
+        states = (checker.symbol(kind, lines.NOW) for kind in ("weight", "moment"))
+        found: dict[Any, Any] = initial(resting, checker, *states)[place][1]
         for kind in {symbol.kind for symbol, _ in found}:
             here: dict[Operator, Any] = {}
-            for ((place,), (o,)), amount in only((first,)).items():
-                has_it = place == lines.OWNER or not lines.STARTS[name][1]
-                if has_it != (kind == "unknown"):
+            for ((at,), (o,)), amount in only((first,)).items():
+                if (at == lines.OWNER or not sharded) != (kind == "unknown"):
                     here[OPERATORS[o]] = here.get(OPERATORS[o], 0) + amount
             has = {op: amount for (symbol, (op,)), amount in found.items() if symbol.kind == kind}
             if {op: c for op, c in here.items() if c} != {op: c for op, c in has.items() if c}:
@@ -75,7 +77,9 @@ class CheckedLanguage(Language):
     def _mesh(self) -> Axes:
         k = self.k
         self.known, self.alike = (k.constant(name, BOOL) for name in ("is_known", "alike"))
-        self.word, self.f, self.p, self.q = (k.constant(name, BY_AXIS) for name in ("word", "f", "p", "q"))
+        self.word, self.f, self.p, self.q = (
+            k.constant(name, BY_AXIS) for name in ("word", "f", "p", "q")
+        )
         self.o, self.r, self.level = k.integers("o r level")
         self.at_f, self.at_p, self.at_q = k.integers("at_f at_p at_q")
         self.size = k.reals("size")
@@ -98,7 +102,9 @@ class CheckedLanguage(Language):
         """
         k = self.k
         self.right = k.function("right", INT, BOOL)
-        self.met, self.lost = (k.function(name, BY_AXIS, BY_AXIS, INT, BOOL) for name in ("met", "lost"))
+        self.met, self.lost = (
+            k.function(name, BY_AXIS, BY_AXIS, INT, BOOL) for name in ("met", "lost")
+        )
         self.spoils = k.function("spoils", BY_AXIS, INT, BOOL)
 
     def is_right(self, t: Any, d: Any) -> Bool:
@@ -112,9 +118,7 @@ class CheckedLanguage(Language):
     def is_lost(self, t: Any, d: Any, j: Any) -> Bool:
         """By place, if it is an update."""
         f = self.mesh.firsts(j)
-        return If(
-            self.kind(t) == BACKWARD, self.spoils(f, t), self.lost(f, self.mesh.places(d, j), t)
-        )
+        return If(self.kind(t) == BACKWARD, self.spoils(f, t), self.lost(f, self.mesh.places(d, j), t))
 
     # ----------------------------------------------------------------------- tables
     def _tables(self) -> None:
@@ -137,9 +141,7 @@ class CheckedLanguage(Language):
             moving = {at: row for at, row in by_kind.items() if row is not ZERO}
             body = cases(self.kind(t), moving, ZERO)
             self.row[of_target], self.row_is[of_target] = k.define(name, [known, t, o, r, f], body)
-        self.entry, self.entry_is = k.define(
-            "entry", [o, f, p, q, self.size], tables.entry(o, f, p, q)
-        )
+        self.entry, self.entry_is = k.define("entry", [o, f, p, q, self.size], tables.entry(o, f, p, q))
         self.alone, self.alone_is = k.define("alone", [p, o, f], tables.alone(p, o, f))
         self.left, self.right_one = (k.reals(" ".join(f"{v}{i}" for i in COUNT)) for v in "xz")
         self.mixed, self.mixed_is = k.define(
@@ -168,8 +170,13 @@ class CheckedLanguage(Language):
         mesh, known = self.mesh, self.known
         owned = mesh.owned(b, p, mesh.axes)
         begun = (
-            self.begun(indicator(s == self.state(WEIGHT, 0)), indicator(s == self.state(MOMENT, 0)),
-                       ZERO, ZERO, owned),
+            self.begun(
+                indicator(s == self.state(WEIGHT, 0)),
+                indicator(s == self.state(MOMENT, 0)),
+                ZERO,
+                ZERO,
+                owned,
+            ),
             self.begun(ZERO, ZERO, ONE, ONE, owned),
         )
         made = (self._made(), self._made_unknown())
@@ -222,16 +229,16 @@ class CheckedLanguage(Language):
         a = mesh.axis(t)
 
         def after(before: Callable[..., Any]) -> Any:
-            moved_on = [
-                self.along(
-                    lambda r, row=self.row[of_target]: row(known, t, word[a], r, f[a]),
-                    lambda r, place=place: before(known, place(t), s, Store(word, a, r), f),
+            def of(place: Any, row: Any) -> Any:
+                return self.along(
+                    lambda r: row(known, t, word[a], r, f[a]),
+                    lambda r: before(known, place, s, Store(word, a, r), f),
                 )
-                for of_target, place in ((False, self.source), (True, self.target))
-            ]
+
+            moved_on = of(self.source(t), self.row[False]) + of(self.target(t), self.row[True])
             made = self.spread(known, t, b, s, word, f, mesh.nowhere, mesh.axes)
             here = If(self.untouched(b), before(known, b, s, word, f), made)
-            return If(self.moves(b), moved_on[0] + moved_on[1], here)
+            return If(self.moves(b), moved_on, here)
 
         self.coefficient, self.at_first, self.coefficient_next = k.recursion(
             "coefficient",
@@ -258,7 +265,17 @@ class CheckedLanguage(Language):
         )
 
     def value(
-        self, known: Any, alike: Any, t: Any, b: Any, s: Any, d: Any, i: Any, j: Any, word: Any, level: Any
+        self,
+        known: Any,
+        alike: Any,
+        t: Any,
+        b: Any,
+        s: Any,
+        d: Any,
+        i: Any,
+        j: Any,
+        word: Any,
+        level: Any,
     ) -> Any:
         """What device d has of device i's value s, or of all devices' alike, along some axes."""
         mesh = self.mesh
