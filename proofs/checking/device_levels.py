@@ -6,7 +6,7 @@ from typing import Any
 
 from proofs.checking.axes import source_of
 from proofs.checking.axis_tables import LINEAR
-from proofs.checking.levels import NUMBERS, Levels, added
+from proofs.checking.levels import NUMBERS, Levels
 from proofs.checking.lines import FIRST, OPERATORS, OWNER, Line
 from proofs.checking.superposition import moving
 from proofs.checking.symbols import KINDS, ONE, ZERO, cases, first_of, indicator, place_of
@@ -94,32 +94,6 @@ class DeviceLevels(Levels):
                 mesh.moves.at(x=level),
             ],
             at=[{"word": Store(self.word, level, o)} for o in NUMBERS],
-        )
-
-    def zeros(self) -> None:
-        """Sums of nothing, and multiples of sums."""
-        k, x, z, by = self.k, self.left, self.right_one, self.size
-        nothing = [ZERO] * len(z)
-        self.of_nothing = k.prove(
-            "a_sum_of_nothing", self.mixed(*x, *nothing) == 0, (), [self.product(x, nothing)]
-        )
-        whole, more = k.reals("whole_sum"), [by * each for each in z]
-        given = [each == value for each, value in zip(self.by_row, more, strict=True)]
-        of_numbers = k.prove(
-            "sums_of_multiples",
-            added(x, self.by_row) == by * whole,
-            [*given, whole == added(x, z)],
-        )
-        values = dict(zip(map(str, self.by_row), more, strict=True))
-        self.multiples = k.prove(
-            "sums_over_operators_of_multiples",
-            self.mixed(*x, *more) == by * self.mixed(*x, *z),
-            (),
-            [
-                of_numbers.at(whole_sum=self.mixed(*x, *z), **values),
-                self.product(x, more),
-                self.product(x, z),
-            ],
         )
 
     # ----------------------------------------------------------- what a group adds up to
@@ -250,6 +224,7 @@ class DeviceLevels(Levels):
                     ],
                     [
                         self.product(entries, rows),
+                        *self.products_of(entries, rows),
                         *(self.row_is[of_target].at(o=o) for o in NUMBERS),
                         *(self.entry_is.at(o=o, size=size) for o in NUMBERS),
                         self.reads_are.at(c=mesh.devices(a), size=size),

@@ -21,60 +21,128 @@ NUMBERS = [IntVal(o) for o in COUNT]
 OF_FIRST = [number for number, op in zip(NUMBERS, OPERATORS, strict=True) if FIRST in op]
 
 
-def added(row: Sequence[Any], column: Sequence[Any]) -> Any:
-    """The sum of products."""
-    return sum((x * z for x, z in zip(row, column, strict=True)), ZERO)
-
-
 class Levels(CheckedLanguage):
     """The language, and what its forms come to along the axes before `level`."""
 
     def laws(self) -> None:
         """Of sums over operators."""
         k, x, z = self.k, self.left, self.right_one
+        y = self.more = k.reals(" ".join(f"y_{o}" for o in COUNT))
         matrix = [k.reals(" ".join(f"m{o}_{q}" for q in COUNT)) for o in COUNT]
         columns = list(zip(*matrix, strict=True))
-        sums = [k.reals(" ".join(f"{name}{o}" for o in COUNT)) for name in ("by_row", "by_column")]
-        self.by_row = sums[0]
-        given = [
-            *(a == added(z, row) for a, row in zip(sums[0], matrix, strict=True)),
-            *(b == added(x, column) for b, column in zip(sums[1], columns, strict=True)),
-        ]
-        of_numbers = k.prove("sums_exchange", added(x, sums[0]) == added(z, sums[1]), given)
-        by_row = [self.mixed(*z, *row) for row in matrix]
-        by_column = [self.mixed(*x, *column) for column in columns]
-        named = (*zip(sums[0], by_row, strict=True), *zip(sums[1], by_column, strict=True))
-        self.exchanged = k.prove(
-            "sums_over_operators_exchange",
-            self.mixed(*x, *by_row) == self.mixed(*z, *by_column),
+        self._products()
+        nothing, both = [ZERO] * len(z), [a + b for a, b in zip(z, y, strict=True)]
+        self.of_nothing = k.prove(
+            "a_sum_of_nothing",
+            self.mixed(*x, *nothing) == 0,
             (),
-            [
-                of_numbers.at(**{str(name): value for name, value in named}),
-                *(self.product(z, row) for row in matrix),
-                *(self.product(x, column) for column in columns),
-                self.product(x, by_row),
-                self.product(z, by_column),
-            ],
+            [self.product(x, nothing), *(self.none.at(x0=each) for each in x)],
         )
         self.commutes = k.prove(
             "sums_over_operators_commute",
             self.mixed(*x, *z) == self.mixed(*z, *x),
             (),
-            [self.product(x, z), self.product(z, x)],
+            [
+                self.product(x, z),
+                self.product(z, x),
+                *(self.swapped.at(x0=a, z0=b) for a, b in zip(x, z, strict=True)),
+            ],
         )
-        more = sums[0]
-        both = [a + b for a, b in zip(z, more, strict=True)]
-        of_numbers = k.prove("sums_add_up", added(x, both) == added(x, z) + added(x, more))
         self.adds = k.prove(
             "sums_over_operators_add_up",
-            self.mixed(*x, *both) == self.mixed(*x, *z) + self.mixed(*x, *more),
+            self.mixed(*x, *both) == self.mixed(*x, *z) + self.mixed(*x, *y),
             (),
-            [of_numbers, *(self.product(x, column) for column in (z, more, both))],
+            [
+                *(self.product(x, column) for column in (z, y, both)),
+                *(self.plus.at(x0=a, z0=b, z1=c) for a, b, c in zip(x, z, y, strict=True)),
+            ],
         )
+        by_row = [self.mixed(*z, *row) for row in matrix]
+        by_column = [self.mixed(*x, *column) for column in columns]
+        self.exchanged = k.prove(
+            "sums_over_operators_exchange",
+            self.mixed(*x, *by_row) == self.mixed(*z, *by_column),
+            (),
+            [
+                self.product(x, by_row),
+                self.product(z, by_column),
+                *(self._spread_out(a, z, row) for a, row in zip(x, matrix, strict=True)),
+                *(self._spread_out(b, x, column) for b, column in zip(z, columns, strict=True)),
+                *(self.exchange.at(x0=x[o], z0=z[q], z1=matrix[o][q]) for o in COUNT for q in COUNT),
+            ],
+        )
+        by = self.size
+        more = [by * each for each in z]
+        self.multiples = k.prove(
+            "sums_over_operators_of_multiples",
+            self.mixed(*x, *more) == by * self.mixed(*x, *z),
+            (),
+            [
+                self.product(x, more),
+                self._spread_out(by, x, z),
+                self.repeat_is.at(x0=by, z0=self.mixed(*x, *z)),
+                *(self.repeat_is.at(x0=by, z0=each) for each in z),
+                *(self.exchange.at(x0=by, z0=a, z1=b) for a, b in zip(x, z, strict=True)),
+            ],
+        )
+
+    def _products(self) -> None:
+        """Of products: they commute, add up and spread over sums."""
+        k, (x, *_), (z, y, *_) = self.k, self.left, self.right_one
+        repeat, is_ = self.repeat, self.repeat_is
+        self.none = k.prove("nothing_repeated", repeat(x, ZERO) == 0, (), [is_.at(z0=ZERO)])
+        self.swapped = k.prove(
+            "products_commute", repeat(x, z) == repeat(z, x), (), [is_, is_.at(x0=z, z0=x)]
+        )
+        self.plus = k.prove(
+            "products_add_up",
+            repeat(x, z + y) == repeat(x, z) + repeat(x, y),
+            (),
+            [is_, is_.at(z0=y), is_.at(z0=z + y)],
+        )
+        self.exchange = k.prove(
+            "products_exchange",
+            repeat(x, repeat(z, y)) == repeat(z, repeat(x, y)),
+            (),
+            [
+                is_.at(x0=z, z0=y),
+                is_.at(z0=y),
+                is_.at(z0=repeat(z, y)),
+                is_.at(x0=z, z0=repeat(x, y)),
+            ],
+        )
+        terms = self.right_one
+        parts = [sum(terms[:o], ZERO) for o in range(1, len(terms) + 1)]
+        by = k.reals("by")
+        spread = k.prove(
+            "products_spread_over_sums",
+            repeat(by, parts[-1]) == sum((repeat(by, each) for each in terms), ZERO),
+            (),
+            [
+                self.plus.at(x0=by, z0=so_far, z1=each)
+                for so_far, each in zip(parts, terms[1:], strict=False)
+            ],
+        )
+        products = [repeat(a, b) for a, b in zip(self.left, terms, strict=True)]
+        self.spread_sum = k.prove(
+            "sums_over_operators_spread",
+            repeat(by, self.mixed(*self.left, *terms))
+            == sum((repeat(by, each) for each in products), ZERO),
+            (),
+            [self.product(self.left, terms), spread.at(**self.column_as(products))],
+        )
+
+    def _spread_out(self, by: Any, row: Sequence[Any], column: Sequence[Any]) -> Theorem:
+        """A number times a sum over operators."""
+        return self.spread_sum.at(by=by, **self.row_as(row), **self.column_as(column))
 
     def product(self, row: Sequence[Any], column: Sequence[Any]) -> Theorem:
         """What a sum over operators is."""
         return self.mixed_is.at(**self.row_as(row), **self.column_as(column))
+
+    def products_of(self, row: Sequence[Any], column: Sequence[Any]) -> list[Theorem]:
+        """What its products are."""
+        return [self.repeat_is.at(x0=a, z0=b) for a, b in zip(row, column, strict=True)]
 
     def row_as(self, row: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(map(str, self.left), row, strict=True))
@@ -125,6 +193,7 @@ class Levels(CheckedLanguage):
             rows = [self.row[of_target](self.known, t, o, r, f) for o in NUMBERS]
             facts = [
                 self.product(entries, rows),
+                *self.products_of(entries, rows),
                 *(self.row_is[of_target].at(o=o) for o in NUMBERS),
                 *(is_.at(o=o) for o in NUMBERS),
                 *(is_.at(o=r, **at) for at in ({}, to_owner, to_first)),
@@ -146,7 +215,12 @@ class Levels(CheckedLanguage):
             "scaled_numbers",
             self.mixed(*x, *rows) == cases(r, {o: by * x[o] for o in COUNT}, ZERO),
             [self.kind(self.t) == KINDS["scale"], Or(f == OWNER, f == FIRST), no_others, r >= 0],
-            [self.product(x, rows), *(self.row_is[False].at(o=o) for o in NUMBERS)],
+            [
+                self.product(x, rows),
+                *(self.none.at(x0=each) for each in x),
+                *(self.repeat_is.at(x0=each, z0=by) for each in x),
+                *(self.row_is[False].at(o=o) for o in NUMBERS),
+            ],
         )
 
     # --------------------------------------------------- along the axes before a line's
@@ -253,4 +327,4 @@ class Levels(CheckedLanguage):
         return {f"m{o}_{q}": matrix[o][q] for o in COUNT for q in COUNT}
 
     def more_as(self, column: Sequence[Any]) -> dict[str, Any]:
-        return {f"by_row{o}": value for o, value in enumerate(column)}
+        return dict(zip(map(str, self.more), column, strict=True))

@@ -54,6 +54,7 @@ class PlacedLevels(DeviceLevels):
             [self.codes(f, p, q)],
             [
                 self.product(entries, chosen),
+                *self.products_of(entries, chosen),
                 *(self.entry_is.at(o=o) for o in NUMBERS),
                 *(self.chosen_is.at(**dict(zip(names, each, strict=True))) for each in alone),
                 *(self.alone_is.at(o=o, at_p=place) for o in NUMBERS for place in BY_PLACE),

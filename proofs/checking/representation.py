@@ -45,7 +45,6 @@ class Represented(PlacedLevels):
         self.before_its_axis()
         self.on_its_axis()
         self.alike_before()
-        self.zeros()
         self.groups()
         self.groups_on_axis()
         self.groups_after()

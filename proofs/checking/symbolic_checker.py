@@ -144,10 +144,12 @@ class CheckedLanguage(Language):
         self.entry, self.entry_is = k.define("entry", [o, f, p, q, self.size], tables.entry(o, f, p, q))
         self.alone, self.alone_is = k.define("alone", [p, o, f], tables.alone(p, o, f))
         self.left, self.right_one = (k.reals(" ".join(f"{v}{i}" for i in COUNT)) for v in "xz")
+        # a product of its own name: where it is not unfolded, it is no product
+        one, other = self.left[0], self.right_one[0]
+        self.repeat, self.repeat_is = k.define("repeat", [one, other], one * other)
+        products = (self.repeat(x, z) for x, z in zip(self.left, self.right_one, strict=True))
         self.mixed, self.mixed_is = k.define(
-            "mixed",
-            [*self.left, *self.right_one],
-            sum((x * z for x, z in zip(self.left, self.right_one, strict=True)), ZERO),
+            "mixed", [*self.left, *self.right_one], sum(products, ZERO)
         )
         self.three = k.reals("c0 c1 c2"), k.reals("y0 y1 y2")
         self.chosen, self.chosen_is = k.define(
