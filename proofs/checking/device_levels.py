@@ -6,14 +6,14 @@ from typing import Any
 
 from proofs.checking.axes import source_of
 from proofs.checking.axis_tables import LINEAR
+from proofs.checking.content import moving
 from proofs.checking.levels import NUMBERS, Levels
 from proofs.checking.lines import FIRST, OPERATORS, OWNER, Line
-from proofs.checking.superposition import moving
 from proofs.checking.symbols import KINDS, ONE, ZERO, cases, first_of, indicator, place_of
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.parts import substitute
-from proofs.trusted.terms import BoolVal, If, Implies, IntVal, Store, ToReal
+from proofs.trusted.parts import below, substitute
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, ToReal
 from spec.devices.operators import ALL, KEEP
 
 
@@ -29,11 +29,11 @@ class DeviceLevels(Levels):
         uses, sums, made = [], [], []
         for of_target, place in ((False, self.source), (True, self.target)):
             row, b = self.row[of_target], place(t)
-            has = [self.at(a, b=b, word=Store(word, a, q)) for q in NUMBERS]
+            has = [self.at(a, b=b, word=self.put(word, a, q)) for q in NUMBERS]
             rows = [[row(self.known, t, o, q, self.f[a]) for q in NUMBERS] for o in NUMBERS]
             columns = list(zip(*rows, strict=True))
             uses += [
-                self.held_is.at(b=b, word=Store(word, a, o), r=q, level=a)
+                self.held_is.at(b=b, word=self.put(word, a, o), r=q, level=a)
                 for o in NUMBERS
                 for q in NUMBERS
             ]
@@ -49,8 +49,10 @@ class DeviceLevels(Levels):
             [t >= 0, self.moves(target)],
             [
                 self.sight_next.at(t=t + 1, b=target, level=a),
-                *(self.moved_below.at(word=Store(word, a, o), level=a) for o in NUMBERS),
+                *(self.moved_below.at(word=self.put(word, a, o), level=a) for o in NUMBERS),
                 self.adds.at(**self.row_as(seen), **self.column_as(sums[0]), **self.more_as(sums[1])),
+                *(self.twice.at(o=o, r=q) for o in NUMBERS for q in NUMBERS),
+                *(self.put_read.at(a=a, x=a, o=o) for o in NUMBERS),
                 self.mesh.on_axes,
                 *uses,
             ],
@@ -72,9 +74,8 @@ class DeviceLevels(Levels):
         }
 
     def located(self, d: Any, x: Any) -> list[Theorem]:
-        """What these are along an axis."""
-        mesh = self.mesh
-        return [mesh.firsts_are.at(x=x), mesh.places_are.at(d=d, x=x), mesh.sources_are.at(d=d, x=x)]
+        """The places and the sources of a device along an axis."""
+        return [self.mesh.places_are.at(d=d, x=x), self.mesh.sources_are.at(d=d, x=x)]
 
     def alike_before(self) -> None:
         """Devices that differ along an axis have the same along those before it."""
@@ -93,7 +94,7 @@ class DeviceLevels(Levels):
                 *(fact for e in (d, there) for fact in self.located(e, level)),
                 mesh.moves.at(x=level),
             ],
-            at=[{"word": Store(self.word, level, o)} for o in NUMBERS],
+            at=[{"word": self.put(self.word, level, o)} for o in NUMBERS],
         )
 
     # ----------------------------------------------------------- what a group adds up to
@@ -122,7 +123,7 @@ class DeviceLevels(Levels):
             "what_a_group_reads",
             c,
             self.reads.upto(c) == count,
-            [self.owned_at >= 0, self.of_at >= 0, r >= 0, r < len(OPERATORS)],
+            [self.owned_at >= 0, self.of_at >= 0],
             base=[self.reads.start],
             step=[
                 self.reads.next,
@@ -161,14 +162,14 @@ class DeviceLevels(Levels):
             "owned_at": mesh.owner_along(a, j),
             "size": mesh.size_of(a),
         }
-        has = [self.comes_to(t, self.b, d, a, Store(word, a, q)) for q in NUMBERS]
+        has = [self.comes_to(t, self.b, d, a, self.put(word, a, q)) for q in NUMBERS]
         reads = [self.reads(self.alike, q, at["of_at"], at["owned_at"], at["size"], c) for q in NUMBERS]
         seen = [self.entry_at(q, a, member) for q in NUMBERS]
         self.group_here = k.induct(
             "a_form_on_a_group",
             c,
             substitute(self.group.upto(c), (self.level, a + 1)) == self.mixed(*has, *reads),
-            [mesh.is_device(d), t >= 0, c <= mesh.devices(a)],
+            [mesh.is_device(d), c <= mesh.devices(a)],
             base=[
                 self.group.start.at(level=a + 1),
                 self.of_nothing.at(**self.row_as(has)),
@@ -178,10 +179,11 @@ class DeviceLevels(Levels):
                 self.group.next.at(level=a + 1),
                 *(self.reads.next.at(r=q, **at) for q in NUMBERS),
                 self.sight_next.at(level=a, **self.on_device(member)),
-                *(self.same_before.at(level=a, a=a, word=Store(word, a, q)) for q in NUMBERS),
+                *(self.same_before.at(level=a, a=a, word=self.put(word, a, q)) for q in NUMBERS),
                 self.commutes.at(**self.row_as(seen), **self.column_as(has)),
                 self.adds.at(**self.row_as(has), **self.column_as(reads), **self.more_as(seen)),
                 *self.located(member, a),
+                mesh.firsts_are.at(x=a),
                 mesh.moves.at(a=a, x=a),
                 mesh.member_is,
                 mesh.on_axes,
@@ -200,38 +202,26 @@ class DeviceLevels(Levels):
         a = mesh.axis(t)
         size, owner = mesh.size_of(a), self.owned_at
         entries = [self.seen_by(o, p, q) for o in NUMBERS]
+        move = next(move for move in LINEAR if move.name == "all_reduce")
+        read = self.reads(self.alike, r, self.of_at, owner, size, mesh.devices(a))
+        codes = [
+            f == first_of(owner),
+            p == place_of(self.c, owner),
+            q == source_of(self.alike, self.c, self.of_at, owner),
+        ]
+        inside = [And(x >= 0, x < mesh.devices(a)) for x in (owner, self.c, self.of_at)]
         found = []
-        for of_target in (False, True):
+        for of_target, name in ((False, "source"), (True, "target")):
             rows = [self.row[of_target](self.known, t, o, r, f) for o in NUMBERS]
-            read = self.reads(self.alike, r, self.of_at, owner, size, mesh.devices(a))
-            found.append(
-                k.prove(
-                    f"all_reduce_reads_{of_target}",
-                    self.mixed(*entries, *rows) == (ZERO if of_target else read),
-                    [
-                        self.kind(t) == KINDS["all_reduce"],
-                        f == first_of(owner),
-                        self.c < mesh.devices(a),
-                        self.c >= 0,
-                        self.of_at >= 0,
-                        self.of_at < mesh.devices(a),
-                        owner >= 0,
-                        owner < mesh.devices(a),
-                        p == place_of(self.c, owner),
-                        q == source_of(self.alike, self.c, self.of_at, owner),
-                        r >= 0,
-                        r < len(OPERATORS),
-                    ],
-                    [
-                        self.product(entries, rows),
-                        *self.products_of(entries, rows),
-                        *(self.row_is[of_target].at(o=o) for o in NUMBERS),
-                        *(self.entry_is.at(o=o, size=size) for o in NUMBERS),
-                        self.reads_are.at(c=mesh.devices(a), size=size),
-                        mesh.on_axes.at(a=a),
-                    ],
-                )
-            )
+            numbers = self.on_numbers(move, of_target).at(**self.row_as(entries))
+            facts = [
+                *(self.entry_is.at(o=o, size=size) for o in self.mixing(move, of_target)),
+                self.reads_are.at(c=mesh.devices(a), size=size),
+            ]
+            given = [self.kind(t) == KINDS["all_reduce"], *([] if of_target else [*codes, *inside])]
+            goal = self.mixed(*entries, *rows) == (ZERO if of_target else read)
+            facts = [numbers, *([] if of_target else facts)]
+            found.append(k.prove(f"all_reduce_of_its_{name}", goal, given, facts))
         return tuple(found)
 
     # ------------------------------------------------------------- lines, on devices
@@ -293,8 +283,12 @@ class DeviceLevels(Levels):
         coordinates = {"all_gather": mesh.owner(t, d, self.j), "broadcast": IntVal(0)}
         c = coordinates.get(move.name)
         sums = [self.source(t), self.target(t)]
-        has = [[self.comes_to(t, b, d, a, Store(self.word, a, o)) for o in NUMBERS] for b in sums]
+        has = [[self.comes_to(t, b, d, a, self.put(self.word, a, o)) for o in NUMBERS] for b in sums]
         seen = [self.entry_at(o, a, d) for o in NUMBERS]
+        scaled = [
+            self.multiples.at(size=self.by, **self.row_as(has[0]), **self.column_as(seen)),
+            self.commutes.at(**self.row_as(seen), **self.column_as(has[0])),
+        ]
         return k.prove(
             f"along_its_axis_{move.name}",
             self.comes_to(t + 1, self.target(t), d, a + 1) == self.moved_at(move, a + 1),
@@ -302,18 +296,18 @@ class DeviceLevels(Levels):
             [
                 self.moved_here.at(**self.on_device(d)),
                 *(each.at(r=o, **at) for each in algebras for o in NUMBERS),
-                *self.located(d, a),
+                *(fact for e in (d, *members) for fact in self.located(e, a)),
+                mesh.firsts_are.at(x=a),
                 *(self.sight_next.at(b=b, level=a, **self.on_device(e)) for b, e in self._reads(move)),
-                *(fact for e in members for fact in self.located(e, a)),
                 *(
                     self.same_before.at(
-                        b=self.source(t), level=a, a=a, c=c, word=Store(self.word, a, o)
+                        b=self.source(t), level=a, a=a, c=c, word=self.put(self.word, a, o)
                     )
                     for o in NUMBERS
                     if c is not None
                 ),
                 *([mesh.moves.at(a=a, x=a, c=c), mesh.member_is.at(c=c)] if c is not None else []),
-                *([self.group_here.at(b=self.source(t), c=mesh.size(t))] if reduces else []),
+                *([self.group_here.at(b=sums[0], c=mesh.size(t)), mesh.size_is] if reduces else []),
                 *(
                     self.commutes.at(
                         **self.row_as([self.entry_at(o, a, e) for o in NUMBERS]),
@@ -321,13 +315,16 @@ class DeviceLevels(Levels):
                     )
                     for column, b in zip(has, sums, strict=True)
                     for place, e in self._reads(move)
-                    if place is b
+                    if place is b and move.name != "scale"
                 ),
-                *(self.of_nothing.at(**self.row_as(column)) for column in has),
-                self.multiples.at(size=self.by, **self.row_as(has[0]), **self.column_as(seen)),
-                mesh.size_is,
-                *mesh.places_of,
-                *(mesh.on_axes.at(a=a, d=e) for e in (d, self.i)),
+                *(
+                    self.of_nothing.at(**self.row_as(column))
+                    for column, made in zip(has, algebras, strict=True)
+                    if move.name == "keep" or below([made.goal])[-1].args[1] is ZERO
+                ),
+                *(scaled if move.name == "scale" else []),
+                *(mesh.places_of if move.name in ("all_gather", "keep") else []),
+                *(mesh.on_axes.at(a=a, d=e) for e in ((d, self.i) if reduces else (d,))),
             ],
         )
 
@@ -336,7 +333,7 @@ class DeviceLevels(Levels):
         k, t, d, mesh, level, word = self.k, self.t, self.d, self.mesh, self.level, self.word
         a, target = mesh.axis(t), self.target(t)
         seen = [self.entry_at(o, level, d) for o in NUMBERS]
-        words = [Store(word, level, o) for o in NUMBERS]
+        words = [self.put(word, level, o) for o in NUMBERS]
         reads = self._reads(move)
         has = [[self.comes_to(t, b, e, level, each) for each in words] for b, e in reads]
         coordinates = {"all_gather": mesh.owner(t, d, self.j), "broadcast": IntVal(0)}
@@ -346,10 +343,10 @@ class DeviceLevels(Levels):
             here,
             self.sight_next.at(t=t + 1, b=target, **self.on_device(d)),
             *(self.sight_next.at(b=b, **self.on_device(e)) for b, e in reads),
-            *(fact for e in (d, *members) for fact in self.located(e, level)),
+            *(fact for e in (d, *members) for fact in self.located(e, level) if members),
             *([mesh.moves.at(a=a, x=level, c=c), mesh.member_is.at(c=c)] if c is not None else []),
-            mesh.on_axes.at(a=a),
-            *mesh.places_of,
+            *([mesh.on_axes.at(a=a)] if members or move.name == "all_reduce" else []),
+            *(mesh.places_of[1:] if move.name == "all_gather" else []),
         ]
         if move.name == "accumulate":
             uses.append(
@@ -376,7 +373,7 @@ class DeviceLevels(Levels):
         k, mesh, c, t, word, d, level = self.k, self.mesh, self.c, self.t, self.word, self.d, self.level
         a = mesh.axis(t)
         member = mesh.member(t, d, c)
-        words = [Store(word, level, o) for o in NUMBERS]
+        words = [self.put(word, level, o) for o in NUMBERS]
         seen = [self.entry_at(o, level, d) for o in NUMBERS]
         params = (self.known, self.alike, t, self.b, self.s, d, self.i, self.j)
         groups = [self.group(*params, each, level, c) for each in words]
@@ -385,7 +382,7 @@ class DeviceLevels(Levels):
             "a_form_on_a_group_after_its_axis",
             c,
             substitute(self.group.upto(c), (level, level + 1)) == self.mixed(*seen, *groups),
-            [mesh.is_device(d), t >= 0, level > a, level < mesh.axes, c <= mesh.devices(a)],
+            [mesh.is_device(d), level > a, level < mesh.axes, c <= mesh.devices(a)],
             base=[
                 self.group.start.at(level=level + 1),
                 *(self.group.start.at(word=each) for each in words),

@@ -9,14 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from proofs.checking.axis_tables import COUNT, EVERYBODY, NAMED_FIRST, REST, SELF
+from proofs.checking.axis_tables import COUNT, EVERYBODY, NAMED_FIRST, REST, SELF, Tables, moved
 from proofs.checking.lines import FIRST, OPERATORS, OWNER, Line
 from proofs.checking.symbolic_checker import CheckedLanguage
-from proofs.checking.symbols import KINDS, ONE, PLACES, ZERO, cases
+from proofs.checking.symbols import FIRSTS, KINDS, ONE, PLACES, ZERO, cases, either
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, If, Implies, IntVal, Or, Store
+from proofs.trusted.terms import And, If, Implies, IntVal, Or, RealVal
 from spec.devices.operators import OTHER
 
+MINUS = RealVal(-1)
+DIAGONAL = ("copy", "accumulate", "scale")  # lines that make of an operator that operator
 NUMBERS = [IntVal(o) for o in COUNT]
 OF_FIRST = [number for number, op in zip(NUMBERS, OPERATORS, strict=True) if FIRST in op]
 
@@ -174,54 +176,75 @@ class Levels(CheckedLanguage):
         first = If(f == OWNER, IntVal(OWNER), IntVal(PLACES[FIRST]))
         at_first = self.seen_by(r, first, named)
         is_ = self.entry_is.at(size=self.mesh.size_of(self.mesh.axis(t)))
-        to_owner = {"at_p": IntVal(OWNER), "at_q": named}
-        to_first = {"at_p": first, "at_q": named}
+        own = is_.at(o=r)
+        to_owner = is_.at(o=r, at_p=IntVal(OWNER), at_q=named)
+        to_first = is_.at(o=r, at_p=first, at_q=named)
         by = If(self.known, self.factor(t), ONE)
         made = {
-            "all_gather": (at_owner, ZERO),
-            "broadcast": (at_first, ZERO),
-            "copy": (here, ZERO),
-            "keep": (owns, If(p == OWNER, ZERO, here)),
-            "accumulate": (here, here),
-            "scale": (by * here, ZERO),
-            "zero": (ZERO, ZERO),
+            "all_gather": (at_owner, ZERO, [to_owner]),
+            "broadcast": (at_first, ZERO, [to_first]),
+            "copy": (here, ZERO, []),
+            "keep": (owns, If(p == OWNER, ZERO, here), [own]),
+            "accumulate": (here, here, []),
+            "scale": (by * here, ZERO, []),
+            "zero": (ZERO, ZERO, []),
         }[move.name]
-        given = [self.kind(t) == KINDS[move.name], self.codes(f, p, q), r >= 0, r < len(OPERATORS)]
         entries = [self.seen_by(o, p, q) for o in NUMBERS]
         found = []
         for of_target, name, value in ((False, "source", made[0]), (True, "target", made[1])):
             rows = [self.row[of_target](self.known, t, o, r, f) for o in NUMBERS]
-            facts = [
-                self.product(entries, rows),
-                *self.products_of(entries, rows),
-                *(self.row_is[of_target].at(o=o) for o in NUMBERS),
-                *(is_.at(o=o) for o in NUMBERS),
-                *(is_.at(o=r, **at) for at in ({}, to_owner, to_first)),
-            ]
-            if move.name == "scale" and not of_target:
-                facts = [
-                    self._scaled(by, rows).at(**self.row_as(entries)),
-                    *(is_.at(o=o) for o in OF_FIRST),
-                ]
+            numbers = self.on_numbers(move, of_target).at(**self.row_as(entries))
+            facts = []
+            if value is not ZERO:
+                facts = [*(is_.at(o=o) for o in self.mixing(move, of_target)), *made[2]]
+            given = [self.kind(t) == KINDS[move.name], *([self.codes(f, p, q)] if facts else [])]
+            if move.name in DIAGONAL and facts:
+                given += [r >= 0, r < len(OPERATORS)]
             goal = self.mixed(*entries, *rows) == value
-            found.append(k.prove(f"{move.name}_of_its_{name}", goal, given, facts))
+            found.append(k.prove(f"{move.name}_of_its_{name}", goal, given, [numbers, *facts]))
         return found[0], found[1]
 
-    def _scaled(self, by: Any, rows: Sequence[Any]) -> Theorem:
-        """What a scale makes of any numbers, where those of a first device that owns are 0."""
-        x, r, f = self.left, self.r, self.at_f
-        no_others = Implies(f == OWNER, And(*(x[int(o.of)] == 0 for o in OF_FIRST)))
-        return self.k.prove(
-            "scaled_numbers",
-            self.mixed(*x, *rows) == cases(r, {o: by * x[o] for o in COUNT}, ZERO),
-            [self.kind(self.t) == KINDS["scale"], Or(f == OWNER, f == FIRST), no_others, r >= 0],
+    def mixing(self, move: Line, of_target: bool) -> list[Any]:
+        """The operators that a line makes of others, or that it does not make."""
+        cells = [moved(move, (g,), of_target) for g in FIRSTS]
+        made = {o for table in cells for ((o,), _) in table}
+        return OF_FIRST if move.name in DIAGONAL else [NUMBERS[o] for o in sorted(made)]
+
+    def on_numbers(self, move: Line, of_target: bool) -> Theorem:
+        """What a line makes of any numbers, one for each operator."""
+        k, t, r, f, x = self.k, self.t, self.r, self.at_f, self.left
+        cells = {g: moved(move, (g,), of_target) for g in FIRSTS}
+        by = If(self.known, self.factor(t), ONE)
+        tables = Tables(self.mesh.size_of(self.mesh.axis(t)), by)
+        sums: dict[int, dict[int, Any]] = {g: {} for g in FIRSTS}
+        factors: dict[int, dict[Any, Any]] = {o: {ZERO: ZERO} for o in COUNT}
+        for g, table in cells.items():
+            for ((o,), (q,)), amount in table.items():
+                c = tables.term(amount)
+                factors[o][c] = c
+                sums[g][q] = sums[g].get(q, ZERO) + self._times(c, x[o])
+        rows = [self.row[of_target](self.known, t, o, r, f) for o in NUMBERS]
+        products = [
+            fact for o, found in factors.items() for fact in (self._product(x[o], c) for c in found)
+        ]
+        return k.prove(
+            f"{move.name}_of_numbers_in_its_{'target' if of_target else 'source'}",
+            self.mixed(*x, *rows) == either(f, {g: cases(r, sums[g], ZERO) for g in FIRSTS}),
+            [self.kind(t) == KINDS[move.name]],
             [
                 self.product(x, rows),
-                *(self.none.at(x0=each) for each in x),
-                *(self.repeat_is.at(x0=each, z0=by) for each in x),
-                *(self.row_is[False].at(o=o) for o in NUMBERS),
+                *products,
+                *(self.row_is[of_target].at(o=o) for o in NUMBERS),
             ],
         )
+
+    def _times(self, c: Any, x: Any) -> Any:
+        """A number of a table times a variable."""
+        return x if c is ONE else -x if c is MINUS else c * x
+
+    def _product(self, x: Any, c: Any) -> Theorem:
+        """What a variable, repeated so often, is."""
+        return self.none.at(x0=x) if c is ZERO else self.repeat_is.at(x0=x, z0=c)
 
     # --------------------------------------------------- along the axes before a line's
     def before_its_axis(self) -> None:
@@ -233,29 +256,46 @@ class Levels(CheckedLanguage):
         def inner(before: Callable[..., Any]) -> Any:
             return self.along(
                 lambda o: self.seen(o, level),
-                lambda o: before(*self.form[:4], Store(word, level, o), *self.form[5:], r),
+                lambda o: before(*self.form[:4], self.put(word, level, o), *self.form[5:], r),
             )
 
-        start = self.coefficient(self.known, self.b, self.s, Store(word, a, r), self.f, t)
+        start = self.coefficient(self.known, self.b, self.s, self.put(word, a, r), self.f, t)
         # the same, whatever the word has on the axis of line t: operator r in its stead
         self.held, held_none, held_next = k.recursion("held", [*self.form, r], level, start, inner)
         y = self.o
-        one = Store(Store(word, level, y), a, r)
         swap = k.prove(
-            "axes_of_words_are_apart", one == Store(Store(word, a, r), level, y), [level != a]
+            "operators_on_two_axes_are_put_in_any_order",
+            self.put(self.put(word, level, y), a, r) == self.put(self.put(word, a, r), level, y),
+            [level != a],
+            [
+                self.put_is.at(a=level),
+                self.put_is.at(a=a, o=r),
+                self.put_is.at(word=self.put(word, level, y), a=a, o=r),
+                self.put_is.at(word=self.put(word, a, r), a=level),
+            ],
+        )
+        self.twice = k.prove(
+            "what_is_put_last_stays",
+            self.put(self.put(word, a, y), a, r) == self.put(word, a, r),
+            (),
+            [
+                self.put_is.at(a=a),
+                self.put_is.at(a=a, o=r),
+                self.put_is.at(word=self.put(word, a, y), a=a, o=r),
+            ],
         )
         self.held_is = k.induct(
             "what_is_held",
             level,
-            self.held(*self.form, r, level) == self.at(level, word=Store(word, a, r)),
+            self.held(*self.form, r, level) == self.at(level, word=self.put(word, a, r)),
             [level <= a],
-            base=[held_none, self.sight_none.at(word=Store(word, a, r))],
+            base=[held_none, self.sight_none.at(word=self.put(word, a, r))],
             step=[
                 held_next,
-                self.sight_next.at(word=Store(word, a, r)),
+                self.sight_next.at(word=self.put(word, a, r)),
                 *(swap.at(o=o) for o in NUMBERS),
             ],
-            at=[{"word": Store(word, level, o)} for o in NUMBERS],
+            at=[{"word": self.put(word, level, o)} for o in NUMBERS],
         )
         made, rows, held, both = (
             self.at(level, t=t + 1, b=self.target(t)),
@@ -268,7 +308,7 @@ class Levels(CheckedLanguage):
             held.append([self.held(*self._in(place(t)), q, level) for q in NUMBERS])
         below = [
             [
-                [self.held(*self._in(place(t), Store(word, level, o)), q, level) for q in NUMBERS]
+                [self.held(*self._in(place(t), self.put(word, level, o)), q, level) for q in NUMBERS]
                 for o in NUMBERS
             ]
             for place in (self.source, self.target)
@@ -293,6 +333,7 @@ class Levels(CheckedLanguage):
             ],
             step=[
                 self.sight_next.at(t=t + 1, b=self.target(t)),
+                *(self.put_read.at(a=level, x=a, o=o) for o in NUMBERS),
                 *(
                     held_next.at(b=place(t), r=q)
                     for place in (self.source, self.target)
@@ -306,7 +347,7 @@ class Levels(CheckedLanguage):
                 ),
                 self.adds.at(**self.row_as(seen), **self.column_as(sums[0]), **self.more_as(sums[1])),
             ],
-            at=[{"word": Store(word, level, o)} for o in NUMBERS],
+            at=[{"word": self.put(word, level, o)} for o in NUMBERS],
         )
 
     def _in(self, b: Any, word: Any = None) -> list[Any]:

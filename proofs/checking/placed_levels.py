@@ -29,7 +29,7 @@ class PlacedLevels(DeviceLevels):
             [self.t >= 0, self.untouched(b)],
             base=[self.sight_none, self.sight_none.at(t=self.t + 1), self.coefficient_next],
             step=[self.sight_next, self.sight_next.at(t=self.t + 1)],
-            at=[{"word": Store(word, level, o)} for o in NUMBERS],
+            at=[{"word": self.put(word, level, o)} for o in NUMBERS],
         )
 
     # ------------------------------------------------------------------- what is placed
@@ -82,19 +82,22 @@ class PlacedLevels(DeviceLevels):
         unread = k.induct(
             "axes_that_are_not_spread_over",
             wrapped,
-            self.spread(self.known, t, b, self.s, Store(word, level, self.o), self.f, self.p, wrapped)
+            self.spread(
+                self.known, t, b, self.s, self.put(word, level, self.o), self.f, self.p, wrapped
+            )
             == self.spread(self.known, t, b, self.s, word, self.f, self.p, wrapped),
             [level < mesh.axes - wrapped],
-            base=[self.spread_none, self.spread_none.at(word=Store(word, level, self.o))],
+            base=[self.spread_none, self.spread_none.at(word=self.put(word, level, self.o))],
             step=[
                 self.spread_next.at(level=wrapped),
-                self.spread_next.at(level=wrapped, word=Store(word, level, self.o)),
+                self.spread_next.at(level=wrapped, word=self.put(word, level, self.o)),
+                self.put_read.at(a=level, x=mesh.axes - 1 - wrapped),
             ],
             at=[{"p": Store(self.p, mesh.axes - 1 - wrapped, place)} for place in BY_PLACE],
         )
         so_far = mesh.places_upto(d, j, level)
         rest = mesh.axes - level - 1
-        words = [Store(word, level, o) for o in NUMBERS]
+        words = [self.put(word, level, o) for o in NUMBERS]
         law = self._of_its_place()
         values = {
             str(v): spread(Store(so_far, level, place), rest)
@@ -137,6 +140,8 @@ class PlacedLevels(DeviceLevels):
                 ),
                 self.of_nothing.at(**self.row_as([self.entry_at(o, level, d) for o in NUMBERS])),
                 *self.located(d, level),
+                mesh.firsts_are.at(x=level),
+                *(self.put_read.at(a=level, x=mesh.axes - 1 - rest, o=o) for o in NUMBERS),
             ],
             at=[{"word": each} for each in words],
         )

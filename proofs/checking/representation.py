@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from proofs.checking.axis_tables import LINEAR
+from proofs.checking.content import moving
 from proofs.checking.lines import Line
 from proofs.checking.placed_levels import PlacedLevels
-from proofs.checking.superposition import moving
 from proofs.checking.symbols import KINDS, ONE, ZERO
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Theorem

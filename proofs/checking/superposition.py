@@ -10,17 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proofs.checking.content import moving
 from proofs.checking.group_sums import GroupSums
 from proofs.checking.lines import MOVES, Line
-from proofs.checking.symbolic_schedule import Content, Language
+from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import KINDS, ONE, ZERO
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
-
-
-def moving(at: Callable[[Any, Any], Any], in_group: Any, factor: Any) -> Content:
-    """What is followed through a line that moves values."""
-    return Content(at, in_group, ZERO, factor, ZERO, ZERO, ZERO, ZERO)
 
 
 class Superposition(GroupSums):

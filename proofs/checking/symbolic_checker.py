@@ -124,6 +124,14 @@ class CheckedLanguage(Language):
     def _tables(self) -> None:
         """row(of_target): what a line makes of an operator; entry: what a device sees; alone."""
         k, o, r, f, p, q = self.k, self.o, self.r, self.at_f, self.at_p, self.at_q
+        a, x = self.mesh.a, self.mesh.x
+        self.put, self.put_is = k.define("put", [self.word, a, o], Store(self.word, a, o))
+        self.put_read = k.prove(
+            "what_is_put_is_there",
+            self.put(self.word, a, o)[x] == If(x == a, o, self.word[x]),
+            (),
+            [self.put_is],
+        )
         tables = Tables(self.size, ONE)
         for move in LINEAR:  # what is not known runs as it does, but nothing scales it
             if any(
@@ -234,7 +242,7 @@ class CheckedLanguage(Language):
             def of(place: Any, row: Any) -> Any:
                 return self.along(
                     lambda r: row(known, t, word[a], r, f[a]),
-                    lambda r: before(known, place, s, Store(word, a, r), f),
+                    lambda r: before(known, place, s, self.put(word, a, r), f),
                 )
 
             moved_on = of(self.source(t), self.row[False]) + of(self.target(t), self.row[True])
@@ -255,7 +263,7 @@ class CheckedLanguage(Language):
             size = mesh.size_of(x)
             return self.along(
                 lambda o: self.entry(o, f[x], self.p[x], self.q[x], size),
-                lambda o: inner(known, t, b, s, Store(word, x, o), f, self.p, self.q),
+                lambda o: inner(known, t, b, s, self.put(word, x, o), f, self.p, self.q),
             )
 
         self.sight, self.sight_none, self.sight_next = k.recursion(

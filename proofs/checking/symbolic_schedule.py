@@ -8,10 +8,10 @@ that theirs are made of, and how often they have each of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from proofs.checking import lines
+from proofs.checking.content import Content
 from proofs.checking.groups import Mesh
 from proofs.checking.lines import MOVES, Line
 from proofs.checking.symbols import (
@@ -44,24 +44,6 @@ from proofs.checking.symbols import (
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Kernel
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
-
-
-@dataclass(frozen=True)
-class Content:
-    """What is followed through the lines: what a device has before a line, and what lines make.
-
-    at(b, e): what device e has in place b. in_group: the sum over the group of the source.
-    """
-
-    at: Callable[[Any, Any], Any]
-    in_group: Any
-    junk: Any
-    factor: Any
-    gradient: Any
-    weight: Any
-    moment: Any
-    dropped: Any
-    norm: Any = ZERO
 
 
 class Language:
