@@ -26,23 +26,43 @@ class DeviceLevels(Levels):
         a = self.mesh.axis(t)
         target = self.target(t)
         seen = [self.seen(o, a) for o in NUMBERS]
+        q = self.r
+        stays = k.prove(
+            "what_is_held_on_its_axis",
+            self.held(*self._in(self.b, self.put(word, a, self.o)), q, a)
+            == self.at(a, word=self.put(word, a, q)),
+            [t >= 0],
+            [
+                self.held_is.at(word=self.put(word, a, self.o), level=a),
+                self.twice,
+                self.mesh.on_axes,
+            ],
+        )
         uses, sums, made = [], [], []
-        for of_target, place in ((False, self.source), (True, self.target)):
+        for of_target, place, name in ((False, self.source, "source"), (True, self.target, "target")):
             row, b = self.row[of_target], place(t)
             has = [self.at(a, b=b, word=self.put(word, a, q)) for q in NUMBERS]
             rows = [[row(self.known, t, o, q, self.f[a]) for q in NUMBERS] for o in NUMBERS]
             columns = list(zip(*rows, strict=True))
-            uses += [
-                self.held_is.at(b=b, word=self.put(word, a, o), r=q, level=a)
-                for o in NUMBERS
-                for q in NUMBERS
+            held = [
+                [self.held(*self._in(b, self.put(word, a, o)), q, a) for q in NUMBERS] for o in NUMBERS
             ]
-            uses += [self.commutes.at(**self.row_as(r), **self.column_as(has)) for r in rows]
-            uses.append(
-                self.exchanged.at(**self.row_as(seen), **self.column_as(has), **self.matrix_as(rows))
-            )
-            sums.append([self.mixed(*r, *has) for r in rows])
+            sums.append([self.mixed(*r, *h) for r, h in zip(rows, held, strict=True)])
             made.append(self.mixed(*has, *(self.mixed(*seen, *column) for column in columns)))
+            uses.append(
+                k.prove(
+                    f"forms_of_its_{name}_along_the_axis_of_a_line",
+                    self.mixed(*seen, *sums[-1]) == made[-1],
+                    [t >= 0],
+                    [
+                        *(stays.at(b=b, o=o, r=q) for o in NUMBERS for q in NUMBERS),
+                        *(self.commutes.at(**self.row_as(r), **self.column_as(has)) for r in rows),
+                        self.exchanged.at(
+                            **self.row_as(seen), **self.column_as(has), **self.matrix_as(rows)
+                        ),
+                    ],
+                )
+            )
         self.moved_here = k.prove(
             "forms_are_moved_along_the_axis_of_a_line",
             self.at(a + 1, t=t + 1, b=target) == made[0] + made[1],
@@ -51,7 +71,6 @@ class DeviceLevels(Levels):
                 self.sight_next.at(t=t + 1, b=target, level=a),
                 *(self.moved_below.at(word=self.put(word, a, o), level=a) for o in NUMBERS),
                 self.adds.at(**self.row_as(seen), **self.column_as(sums[0]), **self.more_as(sums[1])),
-                *(self.twice.at(o=o, r=q) for o in NUMBERS for q in NUMBERS),
                 *(self.put_read.at(a=a, x=a, o=o) for o in NUMBERS),
                 self.mesh.on_axes,
                 *uses,

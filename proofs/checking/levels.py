@@ -115,7 +115,7 @@ class Levels(CheckedLanguage):
         )
         terms = self.right_one
         parts = [sum(terms[:o], ZERO) for o in range(1, len(terms) + 1)]
-        by = k.reals("by")
+        by = k.reals("repeated_by")
         spread = k.prove(
             "products_spread_over_sums",
             repeat(by, parts[-1]) == sum((repeat(by, each) for each in terms), ZERO),
@@ -136,7 +136,7 @@ class Levels(CheckedLanguage):
 
     def _spread_out(self, by: Any, row: Sequence[Any], column: Sequence[Any]) -> Theorem:
         """A number times a sum over operators."""
-        return self.spread_sum.at(by=by, **self.row_as(row), **self.column_as(column))
+        return self.spread_sum.at(repeated_by=by, **self.row_as(row), **self.column_as(column))
 
     def product(self, row: Sequence[Any], column: Sequence[Any]) -> Theorem:
         """What a sum over operators is."""
