@@ -8,8 +8,8 @@ from proofs.checking.axis_tables import EVERYBODY, NAMED_FIRST, OWN, REST, SELF
 from proofs.checking.groups import Mesh
 from proofs.checking.lines import OWNER
 from proofs.checking.symbols import BOOL, INT, Element, first_of, place_of
-from proofs.trusted.kernel import Bool
-from proofs.trusted.terms import And, ArraySort, BoolVal, If, Implies, IntVal, Or, Store, ToReal
+from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.terms import And, ArraySort, BoolVal, If, Implies, IntVal, Not, Or, Store, ToReal
 
 BY_AXIS = ArraySort(INT, INT)
 
@@ -38,6 +38,7 @@ class Axes(Mesh):
         self.a, self.x = k.integers("a x")
         a, x = self.a, self.x
         self.axes = k.fixed("axes", INT)
+        self._puts(l.word, l.o)
         self.axis, self.devices = (k.function(name, INT, INT) for name in ("axis", "devices_along"))
         self.along = k.function("along", INT, INT, INT)
         self.moved = k.function("moved", INT, INT, INT, INT)
@@ -76,6 +77,49 @@ class Axes(Mesh):
         self._by_axis()
         self._groups(t, b, c)
 
+    def _puts(self, array: Any, o: Any) -> None:
+        """put(array, a, o): the array with o for axis a. A function of its own name, and its laws."""
+        k, a, x = self.k, self.a, self.x
+        self.put, put_is = k.define("put", [array, a, o], Store(array, a, o))
+        self.put_read = k.prove(
+            "what_is_put_is_there",
+            self.put(array, a, o)[x] == If(x == a, o, array[x]),
+            (),
+            [put_is],
+        )
+        (r, y), read = k.integers("r y"), self.put_read
+        self.r = r
+        at_y = {"x": y}
+
+        def same(name: str, one: Any, other: Any, facts: list[Theorem], given: Any = ()) -> Theorem:
+            return k.extend(name, k.prove(f"{name}_everywhere", one[y] == other[y], given, facts), y)
+
+        self.put_in_vain = same(
+            "what_is_there_is_put_in_vain",
+            self.put(array, a, array[a]),
+            array,
+            [read.at(o=array[a], **at_y)],
+        )
+        first, then = self.put(array, a, o), self.put(array, x, r)
+        self.put_in_any_order = same(
+            "two_are_put_in_any_order",
+            self.put(first, x, r),
+            self.put(then, a, o),
+            [
+                read.at(word=first, a=x, o=r, **at_y),
+                read.at(**at_y),
+                read.at(word=then, **at_y),
+                read.at(a=x, o=r, **at_y),
+            ],
+            [Not(a == x)],
+        )
+        self.put_twice = same(
+            "what_is_put_last_stays",
+            self.put(first, a, r),
+            self.put(array, a, r),
+            [read.at(word=first, o=r, **at_y), read.at(**at_y), read.at(o=r, **at_y)],
+        )
+
     def is_device(self, d: Any) -> Bool:
         return And(d >= 0, d < self.n)
 
@@ -105,16 +149,24 @@ class Axes(Mesh):
             [d, j],
             x,
             self.nowhere,
-            lambda before: Store(before(d, j), x, place_of(self.along(d, x), self.owner_along(x, j))),
+            lambda before: self.put(
+                before(d, j), x, place_of(self.along(d, x), self.owner_along(x, j))
+            ),
         )
         a = self.a
+        of_place = {
+            "word": self.places_upto(d, j, x),
+            "o": place_of(self.along(d, x), self.owner_along(x, j)),
+            "a": x,
+            "x": a,
+        }
         placed = k.induct(
             "places_by_axis",
             x,
             self.places_upto(d, j, x)[a] == place_of(self.along(d, a), self.owner_along(a, j)),
             [a >= 0, a < x],
             base=[],
-            step=[self.more_places],
+            step=[self.more_places, self.put_read.at(**of_place)],
         )
         self.places_are = placed.at(x=self.axes, a=x)
 

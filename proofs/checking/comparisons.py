@@ -11,6 +11,7 @@ from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import MOMENT, WEIGHT, ZERO
 from proofs.claim import claim
 from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.parts import below
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 
@@ -36,7 +37,8 @@ class Comparisons(FormNeeds):
         here = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), mesh.holds(l.b, l.d, l.j))
         given = [*when(here), *self.on_a_device]
         on = {**l.on_device(l.d), "q": mesh.sources(FALSE, l.d, l.i, l.j)}
-        facts = [compares.at(**on), self.devices_are_there, mesh.holds_is]
+        slices = any(here.holds is part for part in below([And(*given)]))
+        facts = [compares.at(**on), self.devices_are_there, *([mesh.holds_is] if slices else [])]
         alike = [self._as_amounts(f"{name}_{i}", given, facts, *each) for i, each in enumerate(reads)]
         return k.prove(
             f"amounts_where_{name}",

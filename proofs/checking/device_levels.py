@@ -29,23 +29,24 @@ class DeviceLevels(Levels):
         q = self.r
         stays = k.prove(
             "what_is_held_on_its_axis",
-            self.held(*self._in(self.b, self.put(word, a, self.o)), q, a)
-            == self.at(a, word=self.put(word, a, q)),
-            [t >= 0],
+            self.held(*self._in(self.b, self.mesh.put(word, a, self.o)), q, a)
+            == self.at(a, word=self.mesh.put(word, a, q)),
+            (),
             [
-                self.held_is.at(word=self.put(word, a, self.o), level=a),
-                self.twice,
+                self.held_is.at(word=self.mesh.put(word, a, self.o), level=a),
+                self.mesh.put_twice.at(a=a),
                 self.mesh.on_axes,
             ],
         )
         uses, sums, made = [], [], []
         for of_target, place, name in ((False, self.source, "source"), (True, self.target, "target")):
             row, b = self.row[of_target], place(t)
-            has = [self.at(a, b=b, word=self.put(word, a, q)) for q in NUMBERS]
+            has = [self.at(a, b=b, word=self.mesh.put(word, a, q)) for q in NUMBERS]
             rows = [[row(self.known, t, o, q, self.f[a]) for q in NUMBERS] for o in NUMBERS]
             columns = list(zip(*rows, strict=True))
             held = [
-                [self.held(*self._in(b, self.put(word, a, o)), q, a) for q in NUMBERS] for o in NUMBERS
+                [self.held(*self._in(b, self.mesh.put(word, a, o)), q, a) for q in NUMBERS]
+                for o in NUMBERS
             ]
             sums.append([self.mixed(*r, *h) for r, h in zip(rows, held, strict=True)])
             made.append(self.mixed(*has, *(self.mixed(*seen, *column) for column in columns)))
@@ -69,9 +70,9 @@ class DeviceLevels(Levels):
             [t >= 0, self.moves(target)],
             [
                 self.sight_next.at(t=t + 1, b=target, level=a),
-                *(self.moved_below.at(word=self.put(word, a, o), level=a) for o in NUMBERS),
+                *(self.moved_below.at(word=self.mesh.put(word, a, o), level=a) for o in NUMBERS),
                 self.adds.at(**self.row_as(seen), **self.column_as(sums[0]), **self.more_as(sums[1])),
-                *(self.put_read.at(a=a, x=a, o=o) for o in NUMBERS),
+                *(self.mesh.put_read.at(a=a, x=a, o=o) for o in NUMBERS),
                 self.mesh.on_axes,
                 *uses,
             ],
@@ -113,7 +114,7 @@ class DeviceLevels(Levels):
                 *(fact for e in (d, there) for fact in self.located(e, level)),
                 mesh.moves.at(x=level),
             ],
-            at=[{"word": self.put(self.word, level, o)} for o in NUMBERS],
+            at=[{"word": self.mesh.put(self.word, level, o)} for o in NUMBERS],
         )
 
     # ----------------------------------------------------------- what a group adds up to
@@ -181,7 +182,7 @@ class DeviceLevels(Levels):
             "owned_at": mesh.owner_along(a, j),
             "size": mesh.size_of(a),
         }
-        has = [self.comes_to(t, self.b, d, a, self.put(word, a, q)) for q in NUMBERS]
+        has = [self.comes_to(t, self.b, d, a, self.mesh.put(word, a, q)) for q in NUMBERS]
         reads = [self.reads(self.alike, q, at["of_at"], at["owned_at"], at["size"], c) for q in NUMBERS]
         seen = [self.entry_at(q, a, member) for q in NUMBERS]
         self.group_here = k.induct(
@@ -198,7 +199,7 @@ class DeviceLevels(Levels):
                 self.group.next.at(level=a + 1),
                 *(self.reads.next.at(r=q, **at) for q in NUMBERS),
                 self.sight_next.at(level=a, **self.on_device(member)),
-                *(self.same_before.at(level=a, a=a, word=self.put(word, a, q)) for q in NUMBERS),
+                *(self.same_before.at(level=a, a=a, word=self.mesh.put(word, a, q)) for q in NUMBERS),
                 self.commutes.at(**self.row_as(seen), **self.column_as(has)),
                 self.adds.at(**self.row_as(has), **self.column_as(reads), **self.more_as(seen)),
                 *self.located(member, a),
@@ -228,7 +229,7 @@ class DeviceLevels(Levels):
             p == place_of(self.c, owner),
             q == source_of(self.alike, self.c, self.of_at, owner),
         ]
-        inside = [And(x >= 0, x < mesh.devices(a)) for x in (owner, self.c, self.of_at)]
+        inside = [And(x >= 0, x < mesh.devices(a)) for x in (owner, self.of_at)]
         found = []
         for of_target, name in ((False, "source"), (True, "target")):
             rows = [self.row[of_target](self.known, t, o, r, f) for o in NUMBERS]
@@ -274,7 +275,8 @@ class DeviceLevels(Levels):
         return If(self.known, self.factor(self.t), ONE)
 
     def _given(self, move: Line) -> list[Bool]:
-        devices = map(self.mesh.is_device, (self.d, self.i))
+        count = {"all_reduce": 2, "all_gather": 1, "broadcast": 1}.get(move.name, 0)
+        devices = map(self.mesh.is_device, (self.d, self.i)[:count])
         return [self.t >= 0, self.kind(self.t) == KINDS[move.name], *devices]
 
     def _reads(self, move: Line) -> list[tuple[Any, Any]]:
@@ -302,7 +304,9 @@ class DeviceLevels(Levels):
         coordinates = {"all_gather": mesh.owner(t, d, self.j), "broadcast": IntVal(0)}
         c = coordinates.get(move.name)
         sums = [self.source(t), self.target(t)]
-        has = [[self.comes_to(t, b, d, a, self.put(self.word, a, o)) for o in NUMBERS] for b in sums]
+        has = [
+            [self.comes_to(t, b, d, a, self.mesh.put(self.word, a, o)) for o in NUMBERS] for b in sums
+        ]
         seen = [self.entry_at(o, a, d) for o in NUMBERS]
         scaled = [
             self.multiples.at(size=self.by, **self.row_as(has[0]), **self.column_as(seen)),
@@ -320,7 +324,7 @@ class DeviceLevels(Levels):
                 *(self.sight_next.at(b=b, level=a, **self.on_device(e)) for b, e in self._reads(move)),
                 *(
                     self.same_before.at(
-                        b=self.source(t), level=a, a=a, c=c, word=self.put(self.word, a, o)
+                        b=self.source(t), level=a, a=a, c=c, word=self.mesh.put(self.word, a, o)
                     )
                     for o in NUMBERS
                     if c is not None
@@ -342,7 +346,8 @@ class DeviceLevels(Levels):
                     if move.name == "keep" or below([made.goal])[-1].args[1] is ZERO
                 ),
                 *(scaled if move.name == "scale" else []),
-                *(mesh.places_of if move.name in ("all_gather", "keep") else []),
+                *(mesh.places_of if move.name == "keep" else []),
+                *(mesh.places_of[1:] if move.name == "all_gather" else []),
                 *(mesh.on_axes.at(a=a, d=e) for e in ((d, self.i) if reduces else (d,))),
             ],
         )
@@ -352,19 +357,20 @@ class DeviceLevels(Levels):
         k, t, d, mesh, level, word = self.k, self.t, self.d, self.mesh, self.level, self.word
         a, target = mesh.axis(t), self.target(t)
         seen = [self.entry_at(o, level, d) for o in NUMBERS]
-        words = [self.put(word, level, o) for o in NUMBERS]
+        words = [self.mesh.put(word, level, o) for o in NUMBERS]
         reads = self._reads(move)
         has = [[self.comes_to(t, b, e, level, each) for each in words] for b, e in reads]
         coordinates = {"all_gather": mesh.owner(t, d, self.j), "broadcast": IntVal(0)}
         c = coordinates.get(move.name)
         members = [e for _, e in reads if e is not d]
+        along = members or move.name == "all_reduce"  # of other devices too
         uses = [
             here,
             self.sight_next.at(t=t + 1, b=target, **self.on_device(d)),
             *(self.sight_next.at(b=b, **self.on_device(e)) for b, e in reads),
             *(fact for e in (d, *members) for fact in self.located(e, level) if members),
             *([mesh.moves.at(a=a, x=level, c=c), mesh.member_is.at(c=c)] if c is not None else []),
-            *([mesh.on_axes.at(a=a)] if members or move.name == "all_reduce" else []),
+            *([mesh.on_axes.at(a=a)] if along else []),
             *(mesh.places_of[1:] if move.name == "all_gather" else []),
         ]
         if move.name == "accumulate":
@@ -381,7 +387,7 @@ class DeviceLevels(Levels):
             f"after_its_axis_{move.name}",
             level,
             Implies(level > a, self.comes_to(t + 1, target, d, level) == self.moved_at(move, level)),
-            [*self._given(move), level <= mesh.axes],
+            [*self._given(move), *([level <= mesh.axes] if along else [])],
             base=[mesh.on_axes.at(a=a)],
             step=uses,
             at=[{"word": each} for each in words],
@@ -392,7 +398,7 @@ class DeviceLevels(Levels):
         k, mesh, c, t, word, d, level = self.k, self.mesh, self.c, self.t, self.word, self.d, self.level
         a = mesh.axis(t)
         member = mesh.member(t, d, c)
-        words = [self.put(word, level, o) for o in NUMBERS]
+        words = [self.mesh.put(word, level, o) for o in NUMBERS]
         seen = [self.entry_at(o, level, d) for o in NUMBERS]
         params = (self.known, self.alike, t, self.b, self.s, d, self.i, self.j)
         groups = [self.group(*params, each, level, c) for each in words]

@@ -95,7 +95,7 @@ class Exactness(FirstUnequal):
         return k.prove(
             "one_value_is_odd",
             l.original(s, d, j) == indicator(here),
-            [Not(self.is_wrong(s)), *self.alone],
+            [Not(self.is_wrong(s)), self.alone[2]],
             [
                 l.original_is,
                 self.linear.at(u=l.time(s), m=l.which(s), i=d, **own),

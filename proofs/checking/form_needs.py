@@ -21,7 +21,7 @@ from proofs.checking.needs import require_needs
 from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import FIRSTS, PLACES, ZERO, cases, either, indicator
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Store
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
 from spec.devices.operators import OTHER
 
 WHO = (OWN, NAMED_FIRST, SELF, REST)
@@ -75,7 +75,7 @@ class FormNeeds(Exactness):
             step=[
                 further.at(f=on["f"], p=on["p"]),
                 exists_is.at(at_f=on["f"][x], at_p=on["p"][x], size=l.mesh.size_of(x)),
-                *l.located(l.d, x),
+                l.mesh.places_are.at(d=l.d, x=x),
                 l.mesh.firsts_are.at(x=x),
                 l.mesh.on_axes.at(a=x),
             ],
@@ -96,7 +96,7 @@ class FormNeeds(Exactness):
                 *(
                     Implies(
                         self.count(f[x], p[x], IntVal(who), size) > 0,
-                        before(*params[:6], Store(q, x, IntVal(who)), self.wanted),
+                        before(*params[:6], l.mesh.put(q, x, IntVal(who)), self.wanted),
                     )
                     for who in WHO
                 )
@@ -136,9 +136,10 @@ class FormNeeds(Exactness):
             step=[
                 self.equal_next.at(**on),
                 *self._counts(d, x),
-                *l.located(d, x),
+                l.mesh.places_are.at(x=x),
                 l.mesh.firsts_are.at(x=x),
                 l.mesh.sources_are.at(x=x, alike=FALSE),
+                l.mesh.put_in_vain.at(word=on["q"], a=x),
                 l.mesh.on_axes.at(a=x),
                 l.mesh.on_axes.at(a=x, d=i),
             ],
@@ -162,7 +163,7 @@ class FormNeeds(Exactness):
         size = mesh.size_of(x)
 
         def off(who: int) -> Bool:
-            of_it = Store(on["q"], x, IntVal(who))
+            of_it = l.mesh.put(on["q"], x, IntVal(who))
             equal = self.equal(*form, on["f"], on["p"], of_it, self.wanted, x)
             return And(self.count(on["f"][x], on["p"][x], IntVal(who), size) > 0, Not(equal))
 
@@ -186,7 +187,7 @@ class FormNeeds(Exactness):
                 f"sources_of_another_{who}",
                 k.prove(
                     f"a_source_of_another_{who}",
-                    mesh.sources(FALSE, d, there[who], j)[y] == Store(on["q"], x, IntVal(who))[y],
+                    mesh.sources(FALSE, d, there[who], j)[y] == l.mesh.put(on["q"], x, IntVal(who))[y],
                     [
                         mesh.is_device(d),
                         mesh.is_device(i),
@@ -195,6 +196,7 @@ class FormNeeds(Exactness):
                     ],
                     [
                         mesh.sources_are.at(x=y, alike=FALSE),
+                        mesh.put_read.at(word=on["q"], a=x, o=IntVal(who), x=y),
                         mesh.sources_are.at(x=y, alike=FALSE, i=there[who]),
                         mesh.moves.at(d=i, a=x, x=y, c=self._coordinate(who, d, x)),
                         *self._counts(d, x),

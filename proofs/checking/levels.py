@@ -92,6 +92,10 @@ class Levels(CheckedLanguage):
         """Of products: they commute, add up and spread over sums."""
         k, (x, *_), (z, y, *_) = self.k, self.left, self.right_one
         repeat, is_ = self.repeat, self.repeat_is
+        one = self.repeat_is.at(x0=ONE)
+        nought = self.repeat_is.at(x0=ZERO)
+        self.once = k.prove("repeated_once", repeat(ONE, z) == z, (), [one])
+        self.never = k.prove("never_repeated", repeat(ZERO, z) == 0, (), [nought])
         self.none = k.prove("nothing_repeated", repeat(x, ZERO) == 0, (), [is_.at(z0=ZERO)])
         self.swapped = k.prove(
             "products_commute", repeat(x, z) == repeat(z, x), (), [is_, is_.at(x0=z, z0=x)]
@@ -197,7 +201,8 @@ class Levels(CheckedLanguage):
             facts = []
             if value is not ZERO:
                 facts = [*(is_.at(o=o) for o in self.mixing(move, of_target)), *made[2]]
-            given = [self.kind(t) == KINDS[move.name], *([self.codes(f, p, q)] if facts else [])]
+            elsewhere = move.name in ("all_gather", "broadcast") and not of_target
+            given = [self.kind(t) == KINDS[move.name], *([self.codes(f, p, q)] if elsewhere else [])]
             if move.name in DIAGONAL and facts:
                 given += [r >= 0, r < len(OPERATORS)]
             goal = self.mixed(*entries, *rows) == value
@@ -207,7 +212,7 @@ class Levels(CheckedLanguage):
     def mixing(self, move: Line, of_target: bool) -> list[Any]:
         """The operators that a line makes of others, or that it does not make."""
         cells = [moved(move, (g,), of_target) for g in FIRSTS]
-        made = {o for table in cells for ((o,), _) in table}
+        made = {o for table in cells for ((o,), (q,)) in table if not of_target or o != q}
         return OF_FIRST if move.name in DIAGONAL else [NUMBERS[o] for o in sorted(made)]
 
     def on_numbers(self, move: Line, of_target: bool) -> Theorem:
@@ -256,46 +261,24 @@ class Levels(CheckedLanguage):
         def inner(before: Callable[..., Any]) -> Any:
             return self.along(
                 lambda o: self.seen(o, level),
-                lambda o: before(*self.form[:4], self.put(word, level, o), *self.form[5:], r),
+                lambda o: before(*self.form[:4], self.mesh.put(word, level, o), *self.form[5:], r),
             )
 
-        start = self.coefficient(self.known, self.b, self.s, self.put(word, a, r), self.f, t)
+        start = self.coefficient(self.known, self.b, self.s, self.mesh.put(word, a, r), self.f, t)
         # the same, whatever the word has on the axis of line t: operator r in its stead
         self.held, held_none, held_next = k.recursion("held", [*self.form, r], level, start, inner)
-        y = self.o
-        swap = k.prove(
-            "operators_on_two_axes_are_put_in_any_order",
-            self.put(self.put(word, level, y), a, r) == self.put(self.put(word, a, r), level, y),
-            [level != a],
-            [
-                self.put_is.at(a=level),
-                self.put_is.at(a=a, o=r),
-                self.put_is.at(word=self.put(word, level, y), a=a, o=r),
-                self.put_is.at(word=self.put(word, a, r), a=level),
-            ],
-        )
-        self.twice = k.prove(
-            "what_is_put_last_stays",
-            self.put(self.put(word, a, y), a, r) == self.put(word, a, r),
-            (),
-            [
-                self.put_is.at(a=a),
-                self.put_is.at(a=a, o=r),
-                self.put_is.at(word=self.put(word, a, y), a=a, o=r),
-            ],
-        )
         self.held_is = k.induct(
             "what_is_held",
             level,
-            self.held(*self.form, r, level) == self.at(level, word=self.put(word, a, r)),
+            self.held(*self.form, r, level) == self.at(level, word=self.mesh.put(word, a, r)),
             [level <= a],
-            base=[held_none, self.sight_none.at(word=self.put(word, a, r))],
+            base=[held_none, self.sight_none.at(word=self.mesh.put(word, a, r))],
             step=[
                 held_next,
-                self.sight_next.at(word=self.put(word, a, r)),
-                *(swap.at(o=o) for o in NUMBERS),
+                self.sight_next.at(word=self.mesh.put(word, a, r)),
+                *(self.mesh.put_in_any_order.at(a=level, x=a, o=o) for o in NUMBERS),
             ],
-            at=[{"word": self.put(word, level, o)} for o in NUMBERS],
+            at=[{"word": self.mesh.put(word, level, o)} for o in NUMBERS],
         )
         made, rows, held, both = (
             self.at(level, t=t + 1, b=self.target(t)),
@@ -306,9 +289,13 @@ class Levels(CheckedLanguage):
         for of_target, place in zip((False, True), both, strict=True):
             rows.append([self.row[of_target](self.known, t, word[a], q, self.f[a]) for q in NUMBERS])
             held.append([self.held(*self._in(place(t)), q, level) for q in NUMBERS])
+        words = [self.mesh.put(word, level, o) for o in NUMBERS]
         below = [
             [
-                [self.held(*self._in(place(t), self.put(word, level, o)), q, level) for q in NUMBERS]
+                [
+                    self.held(*self._in(place(t), self.mesh.put(word, level, o)), q, level)
+                    for q in NUMBERS
+                ]
                 for o in NUMBERS
             ]
             for place in (self.source, self.target)
@@ -333,7 +320,7 @@ class Levels(CheckedLanguage):
             ],
             step=[
                 self.sight_next.at(t=t + 1, b=self.target(t)),
-                *(self.put_read.at(a=level, x=a, o=o) for o in NUMBERS),
+                *(self.mesh.put_read.at(a=level, x=a, o=o) for o in NUMBERS),
                 *(
                     held_next.at(b=place(t), r=q)
                     for place in (self.source, self.target)
@@ -347,7 +334,7 @@ class Levels(CheckedLanguage):
                 ),
                 self.adds.at(**self.row_as(seen), **self.column_as(sums[0]), **self.more_as(sums[1])),
             ],
-            at=[{"word": self.put(word, level, o)} for o in NUMBERS],
+            at=[{"word": self.mesh.put(word, level, o)} for o in NUMBERS],
         )
 
     def _in(self, b: Any, word: Any = None) -> list[Any]:

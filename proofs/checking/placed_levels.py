@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofs.checking.axis_tables import EVERYBODY, NAMED_FIRST, OWN, SELF
+from proofs.checking.axis_tables import COUNT, EVERYBODY, NAMED_FIRST, OWN, SELF, only
 from proofs.checking.device_levels import DeviceLevels
 from proofs.checking.levels import NUMBERS
 from proofs.checking.lines import FIRST, OWNER
-from proofs.checking.symbols import PLACES, ZERO
+from proofs.checking.symbols import FIRSTS, PLACES, ZERO
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or, Store
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
 from spec.devices.operators import OTHER
 
 BY_PLACE = [IntVal(place) for place in PLACES.values()]
@@ -29,7 +29,7 @@ class PlacedLevels(DeviceLevels):
             [self.t >= 0, self.untouched(b)],
             base=[self.sight_none, self.sight_none.at(t=self.t + 1), self.coefficient_next],
             step=[self.sight_next, self.sight_next.at(t=self.t + 1)],
-            at=[{"word": self.put(word, level, o)} for o in NUMBERS],
+            at=[{"word": self.mesh.put(word, level, o)} for o in NUMBERS],
         )
 
     # ------------------------------------------------------------------- what is placed
@@ -41,6 +41,7 @@ class PlacedLevels(DeviceLevels):
         alone = [[self.alone(place, o, f) for place in BY_PLACE] for o in NUMBERS]
         chosen = [self.chosen(*each, *values) for each in alone]
         names = list(map(str, self.three[0]))
+        made = sorted({o for g in FIRSTS for _, (o,) in only((g,))})
         own = Or(
             q == EVERYBODY,
             And(p == PLACES[OWNER], q == OWN),
@@ -54,8 +55,10 @@ class PlacedLevels(DeviceLevels):
             [self.codes(f, p, q)],
             [
                 self.product(entries, chosen),
-                *self.products_of(entries, chosen),
-                *(self.entry_is.at(o=o) for o in NUMBERS),
+                *(self.once.at(z0=chosen[o]) for o in made),
+                *(self.never.at(z0=chosen[o]) for o in made),
+                *(self.none.at(x0=entries[o]) for o in COUNT if o not in made),
+                *(self.entry_is.at(o=NUMBERS[o]) for o in made),
                 *(self.chosen_is.at(**dict(zip(names, each, strict=True))) for each in alone),
                 *(self.alone_is.at(o=o, at_p=place) for o in NUMBERS for place in BY_PLACE),
             ],
@@ -83,24 +86,24 @@ class PlacedLevels(DeviceLevels):
             "axes_that_are_not_spread_over",
             wrapped,
             self.spread(
-                self.known, t, b, self.s, self.put(word, level, self.o), self.f, self.p, wrapped
+                self.known, t, b, self.s, self.mesh.put(word, level, self.o), self.f, self.p, wrapped
             )
             == self.spread(self.known, t, b, self.s, word, self.f, self.p, wrapped),
             [level < mesh.axes - wrapped],
-            base=[self.spread_none, self.spread_none.at(word=self.put(word, level, self.o))],
+            base=[self.spread_none, self.spread_none.at(word=self.mesh.put(word, level, self.o))],
             step=[
                 self.spread_next.at(level=wrapped),
-                self.spread_next.at(level=wrapped, word=self.put(word, level, self.o)),
-                self.put_read.at(a=level, x=mesh.axes - 1 - wrapped),
+                self.spread_next.at(level=wrapped, word=self.mesh.put(word, level, self.o)),
+                self.mesh.put_read.at(a=level, x=mesh.axes - 1 - wrapped),
             ],
-            at=[{"p": Store(self.p, mesh.axes - 1 - wrapped, place)} for place in BY_PLACE],
+            at=[{"p": self.mesh.put(self.p, mesh.axes - 1 - wrapped, place)} for place in BY_PLACE],
         )
         so_far = mesh.places_upto(d, j, level)
         rest = mesh.axes - level - 1
-        words = [self.put(word, level, o) for o in NUMBERS]
+        words = [self.mesh.put(word, level, o) for o in NUMBERS]
         law = self._of_its_place()
         values = {
-            str(v): spread(Store(so_far, level, place), rest)
+            str(v): spread(self.mesh.put(so_far, level, place), rest)
             for v, place in zip(self.three[1], BY_PLACE, strict=True)
         }
         on = self.on_device(d)
@@ -113,7 +116,7 @@ class PlacedLevels(DeviceLevels):
                 spread(so_far, mesh.axes - level),
                 ZERO,
             ),
-            [self._places(b), level <= mesh.axes, mesh.is_device(d)],
+            [self._places(b), level <= mesh.axes],
             base=[
                 no_axis,
                 mesh.no_places,
@@ -127,7 +130,7 @@ class PlacedLevels(DeviceLevels):
                 self.sight_next.at(t=t + 1, **on),
                 *(self.spread_next.at(f=f, p=so_far, level=rest, word=each) for each in words),
                 *(
-                    unread.at(o=o, f=f, p=Store(so_far, level, place), wrapped=rest)
+                    unread.at(o=o, f=f, p=self.mesh.put(so_far, level, place), wrapped=rest)
                     for o in NUMBERS
                     for place in BY_PLACE
                 ),
@@ -141,7 +144,7 @@ class PlacedLevels(DeviceLevels):
                 self.of_nothing.at(**self.row_as([self.entry_at(o, level, d) for o in NUMBERS])),
                 *self.located(d, level),
                 mesh.firsts_are.at(x=level),
-                *(self.put_read.at(a=level, x=mesh.axes - 1 - rest, o=o) for o in NUMBERS),
+                *(self.mesh.put_read.at(a=level, x=mesh.axes - 1 - rest, o=o) for o in NUMBERS),
             ],
             at=[{"word": each} for each in words],
         )

@@ -101,21 +101,20 @@ class Represented(PlacedLevels):
         ran = here(t + 1) == self.ran(content)
         untouched, computed = [self.untouched(b)], [Not(self.moves(b)), Not(self.untouched(b))]
         found = [
-            k.prove(f"{word}_elsewhere", ran, [t >= 0, *untouched, *given], [*elsewhere, *self.some]),
+            k.prove(f"{word}_elsewhere", ran, [t >= 0, *untouched], [*elsewhere, *self.some]),
             k.prove(
                 f"{word}_of_what_is_computed",
                 ran,
                 [t >= 0, *computed, *given],
-                [*placed, *self.some, self.no_norms],
+                placed,
             ),
         ]
         for move in LINEAR:
             here_it_is = [b == self.target(t), self.kind(t) == KINDS[move.name]]
-            facts = [*by_line(move), *self.some]
             found.append(
-                k.prove(f"{word}_after_{move.name}", ran, [t >= 0, *here_it_is, *given], facts)
+                k.prove(f"{word}_after_{move.name}", ran, [t >= 0, *here_it_is, *given], by_line(move))
             )
-        return k.prove(f"{word}_run_the_lines", ran, [t >= 0, *given], [*found, *self.some])
+        return k.prove(f"{word}_run_the_lines", ran, [t >= 0, *given], found)
 
     # ------------------------------------------------------------------------ amounts
     def _amounts_follow(self) -> None:
@@ -130,6 +129,7 @@ class Represented(PlacedLevels):
                 self.moved_forms[move.name].at(**form),
                 *(is_.at(b=place, d=e) for place, e in self._reads(move)),
                 *([groups, mesh.size_is] if move.name == "all_reduce" else []),
+                *self.some,
             ]
 
         elsewhere = [is_, is_.at(t=t + 1), self.same_forms.at(**form, **self._on(True))]
@@ -148,7 +148,7 @@ class Represented(PlacedLevels):
             "amounts_begin",
             self.amount(0, b, s, d, i, j) == self.amount_begun(),
             given,
-            [is_.at(t=IntVal(0)), *(e.at(t=before) for e in placed), mesh.holds_is, *self.some],
+            [is_.at(t=IntVal(0)), *(e.at(t=before) for e in placed), mesh.holds_is],
         )
 
     def _groups_of_forms(self) -> Theorem:
@@ -198,7 +198,7 @@ class Represented(PlacedLevels):
                     *self.some,
                 ],
             )
-            return [alike.at(i=n), self.no_norms, *([groups[2], mesh.size_is] if facts else [])]
+            return [alike.at(i=n), *([groups[2], mesh.size_is, *self.some] if facts else [])]
 
         same = k.induct(
             "unknowns_of_some_elsewhere",
@@ -237,7 +237,7 @@ class Represented(PlacedLevels):
             "unknowns_begin",
             self.unknowns(0, b, d, j) == self.unknowns_begun(),
             given,
-            [*(each.at(t=before) for each in placed_is), mesh.holds_is, *self.some],
+            [*(each.at(t=before) for each in placed_is), mesh.holds_is],
         )
 
     def _groups_of_unknowns(self) -> tuple[Theorem, Theorem, Theorem]:

@@ -137,7 +137,7 @@ class Superposition(GroupSums):
             f"all_shares_after_{move.name}",
             self.shares(t + 1, target, s, d, j, l.n) == whole,
             given,
-            [row.at(i=l.n), self.inside(), *([self.shares_spread.at(b=source)] if sums else [])],
+            [row.at(i=l.n), *([self.shares_spread.at(b=source)] if sums else [])],
         )
         stood = k.induct(
             f"what_stands_after_{move.name}",
@@ -351,13 +351,12 @@ class Superposition(GroupSums):
                 self.stands_for.next,
                 self.stands_for.next.at(**after),
                 shares.at(i=l.n),
-                self.inside(),
             ],
         )
         return k.prove(
             "step_elsewhere",
             self.is_right(t + 1, b),
-            [*given, *self.on_a_device, self.knows(t + 1, b), *self.right_in(b)],
+            [*given, self.knows(t + 1, b), *self.right_in(b)],
             [
                 l.runs,
                 l.unknowns_run,

@@ -36,7 +36,7 @@ from proofs.checking.symbols import (
     indicator,
 )
 from proofs.trusted.kernel import Bool, KernelError
-from proofs.trusted.terms import And, If, IntVal, Or, Store
+from proofs.trusted.terms import And, If, IntVal, Or
 from spec.devices.operators import Operator
 from spec.meaning.semantics import initial
 
@@ -80,10 +80,12 @@ class CheckedLanguage(Language):
         self.word, self.f, self.p, self.q = (
             k.constant(name, BY_AXIS) for name in ("word", "f", "p", "q")
         )
-        self.o, self.r, self.level = k.integers("o r level")
+        self.o, self.level = k.integers("o level")
         self.at_f, self.at_p, self.at_q = k.integers("at_f at_p at_q")
         self.size = k.reals("size")
-        return Axes(self)
+        mesh = Axes(self)
+        self.r = mesh.r
+        return mesh
 
     def _amounts(self) -> None:
         require_axes_apart()
@@ -124,14 +126,6 @@ class CheckedLanguage(Language):
     def _tables(self) -> None:
         """row(of_target): what a line makes of an operator; entry: what a device sees; alone."""
         k, o, r, f, p, q = self.k, self.o, self.r, self.at_f, self.at_p, self.at_q
-        a, x = self.mesh.a, self.mesh.x
-        self.put, self.put_is = k.define("put", [self.word, a, o], Store(self.word, a, o))
-        self.put_read = k.prove(
-            "what_is_put_is_there",
-            self.put(self.word, a, o)[x] == If(x == a, o, self.word[x]),
-            (),
-            [self.put_is],
-        )
         tables = Tables(self.size, ONE)
         for move in LINEAR:  # what is not known runs as it does, but nothing scales it
             if any(
@@ -200,7 +194,7 @@ class CheckedLanguage(Language):
             there = [IntVal(place) for place in PLACES.values()]
             return self.chosen(
                 *(self.alone(place, self.word[a], f[a]) for place in there),
-                *(inner(known, t, b, s, self.word, f, Store(p, a, place)) for place in there),
+                *(inner(known, t, b, s, self.word, f, self.mesh.put(p, a, place)) for place in there),
             )
 
         self.spread, self.spread_none, self.spread_next = k.recursion(
@@ -242,7 +236,7 @@ class CheckedLanguage(Language):
             def of(place: Any, row: Any) -> Any:
                 return self.along(
                     lambda r: row(known, t, word[a], r, f[a]),
-                    lambda r: before(known, place, s, self.put(word, a, r), f),
+                    lambda r: before(known, place, s, self.mesh.put(word, a, r), f),
                 )
 
             moved_on = of(self.source(t), self.row[False]) + of(self.target(t), self.row[True])
@@ -263,7 +257,7 @@ class CheckedLanguage(Language):
             size = mesh.size_of(x)
             return self.along(
                 lambda o: self.entry(o, f[x], self.p[x], self.q[x], size),
-                lambda o: inner(known, t, b, s, self.put(word, x, o), f, self.p, self.q),
+                lambda o: inner(known, t, b, s, self.mesh.put(word, x, o), f, self.p, self.q),
             )
 
         self.sight, self.sight_none, self.sight_next = k.recursion(

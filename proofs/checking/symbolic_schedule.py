@@ -301,7 +301,7 @@ class Language:
         wrong_moment = self.next_moment(*self.read_by_update(at, d))
         found = cases(self.what(s), dict(zip(ORIGINALS, values, strict=False)), wrong_moment)
         self.original, self.original_is = k.define(
-            "original", [s, d, j], If(And(self.is_state(s), d != 0), ZERO, found)
+            "original", [s, d, j], If(And(self.is_state(s), Not(d == 0)), ZERO, found)
         )
         self.all = total(k, "all", [s, j], i, self.original(s, i, j))
 
