@@ -291,13 +291,7 @@ class Levels(CheckedLanguage):
             held.append([self.held(*self._in(place(t)), q, level) for q in NUMBERS])
         words = [self.mesh.put(word, level, o) for o in NUMBERS]
         below = [
-            [
-                [
-                    self.held(*self._in(place(t), self.mesh.put(word, level, o)), q, level)
-                    for q in NUMBERS
-                ]
-                for o in NUMBERS
-            ]
+            [[self.held(*self._in(place(t), each), q, level) for q in NUMBERS] for each in words]
             for place in (self.source, self.target)
         ]
         seen = [self.seen(o, level) for o in NUMBERS]

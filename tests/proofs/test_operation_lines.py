@@ -209,7 +209,7 @@ def _spread_at(l, places):
     """A place, as the proof writes it when it spreads a value over axes: the first axis first."""
     array = l.mesh.nowhere
     for i, place in enumerate(places):
-        array = Store(array, l.mesh.axes - 1 - (1 - i), IntVal(PLACES[place]))
+        array = l.mesh.put(array, l.mesh.axes - 1 - (1 - i), IntVal(PLACES[place]))
     return array
 
 
@@ -230,10 +230,11 @@ def _told(l, run, before, b, firsts, known, symbol, s, word, axis, f):
             is_ = l.row_is[of_target].at(is_known=known, t=T, **row)
             told.append(is_.goal)
             rows.append(is_.goal.args[0])
-            stored = Store(w, l.mesh.axis(T), IntVal(q))
+            stored = l.mesh.put(w, l.mesh.axis(T), IntVal(q))
             has.append(l.coefficient(known, place(T), s, stored, f, T))
             of = TARGET if of_target else SOURCE
-            told.append(coefficient(of, stored, (*word[:axis], q, *word[axis + 1 :])))
+            numbers = (*word[:axis], q, *word[axis + 1 :])
+            told += [coefficient(of, stored, numbers), stored == _array(l.word, numbers)]
         columns = dict(zip(map(str, [*l.left, *l.right_one]), rows + has, strict=True))
         told.append(l.mixed_is.at(**columns).goal)
     numbers = [*PLACES.values()]
@@ -244,7 +245,9 @@ def _told(l, run, before, b, firsts, known, symbol, s, word, axis, f):
         for places in product((*PLACES,), repeat=1 - wrapped):
             p = _spread_at(l, places)
             spread = l.spread_next.at(level=wrapped, p=p, b=b, **at).goal
-            inner = [l.spread(known, T, b, s, w, f, Store(p, x, IntVal(q)), wrapped) for q in numbers]
+            inner = [
+                l.spread(known, T, b, s, w, f, l.mesh.put(p, x, IntVal(q)), wrapped) for q in numbers
+            ]
             values = [*(each.goal.args[0] for each in alone), *inner]
             names = map(str, [*l.three[0], *l.three[1]])
             told += [spread, l.chosen_is.at(**dict(zip(names, values, strict=True))).goal]
