@@ -54,7 +54,7 @@ class DeviceLevels(Levels):
                 k.prove(
                     f"forms_of_its_{name}_along_the_axis_of_a_line",
                     self.mixed(*seen, *sums[-1]) == made[-1],
-                    [t >= 0],
+                    (),
                     [
                         *(stays.at(b=b, o=o, r=q) for o in NUMBERS for q in NUMBERS),
                         *(self.commutes.at(**self.row_as(r), **self.column_as(has)) for r in rows),
@@ -275,9 +275,12 @@ class DeviceLevels(Levels):
         return If(self.known, self.factor(self.t), ONE)
 
     def _given(self, move: Line) -> list[Bool]:
-        count = {"all_reduce": 2, "all_gather": 1, "broadcast": 1}.get(move.name, 0)
-        devices = map(self.mesh.is_device, (self.d, self.i)[:count])
+        devices = map(self.mesh.is_device, (self.d, self.i)[: self.devices_of(move)])
         return [self.t >= 0, self.kind(self.t) == KINDS[move.name], *devices]
+
+    def devices_of(self, move: Line) -> int:
+        """Of how many it must be known that they are devices: who reads, and whose value it is."""
+        return {"all_reduce": 2, "all_gather": 1, "broadcast": 1}.get(move.name, 0)
 
     def _reads(self, move: Line) -> list[tuple[Any, Any]]:
         """Places and devices that a line reads, but for those it adds up."""
@@ -301,6 +304,7 @@ class DeviceLevels(Levels):
         owned = {"of_at": mesh.along(self.i, a), "owned_at": mesh.owner_along(a, self.j)}
         at |= {**owned, "c": mesh.along(d, a)} if reduces else {}
         members = [e for _, e in self._reads(move) if e is not d]
+        located = [d, *members] if members or reduces else []
         coordinates = {"all_gather": mesh.owner(t, d, self.j), "broadcast": IntVal(0)}
         c = coordinates.get(move.name)
         sums = [self.source(t), self.target(t)]
@@ -319,8 +323,9 @@ class DeviceLevels(Levels):
             [
                 self.moved_here.at(**self.on_device(d)),
                 *(each.at(r=o, **at) for each in algebras for o in NUMBERS),
-                *(fact for e in (d, *members) for fact in self.located(e, a)),
-                mesh.firsts_are.at(x=a),
+                *(fact for e in located for fact in self.located(e, a)),
+                *([mesh.firsts_are.at(x=a)] if located else []),
+                *([mesh.places_are.at(x=a)] if move.name == "keep" else []),
                 *(self.sight_next.at(b=b, level=a, **self.on_device(e)) for b, e in self._reads(move)),
                 *(
                     self.same_before.at(
@@ -348,7 +353,7 @@ class DeviceLevels(Levels):
                 *(scaled if move.name == "scale" else []),
                 *(mesh.places_of if move.name == "keep" else []),
                 *(mesh.places_of[1:] if move.name == "all_gather" else []),
-                *(mesh.on_axes.at(a=a, d=e) for e in ((d, self.i) if reduces else (d,))),
+                *([mesh.on_axes.at(a=a, d=self.i if reduces else d)] if move.name != "zero" else []),
             ],
         )
 

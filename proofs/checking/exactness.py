@@ -123,7 +123,7 @@ class Exactness(FirstUnequal):
             "shares_of_the_odd_value",
             i,
             self.shares(t, b, s, d, j, i) == If(And(s == odd, contributor < i), once, ZERO),
-            [*given, i <= l.n, *self.alone],
+            [*given, i <= l.n, contributor >= 0, self.alone[2]],
             base=[self.shares.start],
             step=[
                 self.shares.next,
@@ -174,7 +174,7 @@ class Exactness(FirstUnequal):
             "the_odd_value_of_all_devices",
             i,
             l.all(s, j, i) == indicator(And(s == odd, contributor < i)),
-            [Not(self.is_wrong(s)), Not(l.is_state(s)), *self.alone],
+            [Not(self.is_wrong(s)), contributor >= 0, self.alone[2]],
             base=[l.all.start],
             step=[l.all.next, self.values_are.at(d=i)],
         )
@@ -219,7 +219,6 @@ class Exactness(FirstUnequal):
         return [
             *(l.t >= 0, l.t <= l.last, l.u >= 0, l.u <= l.last, odd >= 0, odd < l.bound),
             *self.on_a_device,
-            *self.alone,
             self.knows(l.t, l.b),
             self.all_equal(l.j, l.t),
         ]

@@ -182,6 +182,7 @@ class FormNeeds(Exactness):
             lambda before: before(*form, d, step, j, self.wanted),
         )
         y = mesh.a
+        many = [self.count(on["f"][x], on["p"][x], IntVal(who), size) for who in WHO]
         stored = [
             k.extend(
                 f"sources_of_another_{who}",
@@ -189,21 +190,20 @@ class FormNeeds(Exactness):
                     f"a_source_of_another_{who}",
                     mesh.sources(FALSE, d, there[who], j)[y] == l.mesh.put(on["q"], x, IntVal(who))[y],
                     [
-                        mesh.is_device(d),
+                        *([mesh.is_device(d)] if who == SELF else []),
                         mesh.is_device(i),
                         mesh.is_axis(x),
-                        self.count(on["f"][x], on["p"][x], IntVal(who), size) > 0,
+                        *([many[who] > 0] if who != OWN else []),
                     ],
                     [
                         mesh.sources_are.at(x=y, alike=FALSE),
                         mesh.put_read.at(word=on["q"], a=x, o=IntVal(who), x=y),
                         mesh.sources_are.at(x=y, alike=FALSE, i=there[who]),
                         mesh.moves.at(d=i, a=x, x=y, c=self._coordinate(who, d, x)),
-                        *self._counts(d, x),
-                        *l.located(d, x),
-                        mesh.firsts_are.at(x=x),
-                        mesh.on_axes.at(a=x),
-                        mesh.on_axes.at(a=x, d=i),
+                        *(self._counts(d, x)[who : who + 1] if who != OWN else []),
+                        *([mesh.places_are.at(x=x)] if who in (SELF, REST) else []),
+                        *([mesh.firsts_are.at(x=x)] if who in (NAMED_FIRST, REST) else []),
+                        *([mesh.on_axes.at(a=x)] if who != REST else []),
                     ],
                 ),
                 y,
@@ -230,12 +230,11 @@ class FormNeeds(Exactness):
                 next_is,
                 self.equal_next.at(**on),
                 *stored,
-                *self._counts(d, x),
-                *l.located(d, x),
+                self._counts(d, x)[REST],
+                mesh.places_are.at(x=x),
                 mesh.firsts_are.at(x=x),
                 *(mesh.moves.at(d=i, a=x, c=self._coordinate(who, d, x)) for who in WHO),
                 mesh.on_axes.at(a=x),
-                mesh.on_axes.at(a=x, d=i),
             ],
             at=[{"i": step}],
         ).at(x=mesh.axes)

@@ -10,7 +10,7 @@ from proofs.checking.levels import NUMBERS
 from proofs.checking.lines import FIRST, OWNER
 from proofs.checking.symbols import FIRSTS, PLACES, ZERO
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or, RealVal
 from spec.devices.operators import OTHER
 
 BY_PLACE = [IntVal(place) for place in PLACES.values()]
@@ -41,6 +41,7 @@ class PlacedLevels(DeviceLevels):
         alone = [[self.alone(place, o, f) for place in BY_PLACE] for o in NUMBERS]
         chosen = [self.chosen(*each, *values) for each in alone]
         names = list(map(str, self.three[0]))
+        nothing = 1  # an operator of which there is nothing in what is placed
         made = sorted({o for g in FIRSTS for _, (o,) in only((g,))})
         own = Or(
             q == EVERYBODY,
@@ -55,12 +56,16 @@ class PlacedLevels(DeviceLevels):
             [self.codes(f, p, q)],
             [
                 self.product(entries, chosen),
-                *(self.once.at(z0=chosen[o]) for o in made),
-                *(self.never.at(z0=chosen[o]) for o in made),
+                *(fact.at(z0=chosen[o]) for fact in (self.once, self.never) for o in made if o),
                 *(self.none.at(x0=entries[o]) for o in COUNT if o not in made),
                 *(self.entry_is.at(o=NUMBERS[o]) for o in made),
-                *(self.chosen_is.at(**dict(zip(names, each, strict=True))) for each in alone),
+                *(
+                    self.chosen_is.at(**dict(zip(names, alone[o], strict=True)))
+                    for o in (*made, nothing)
+                ),
                 *(self.alone_is.at(o=o, at_p=place) for o in NUMBERS for place in BY_PLACE),
+                *(fact.at(z0=y) for fact in (self.once, self.never) for y in values),
+                self.repeat_is.at(x0=RealVal(-1), z0=values[2]),
             ],
         )
 

@@ -111,9 +111,9 @@ class Represented(PlacedLevels):
         ]
         for move in LINEAR:
             here_it_is = [b == self.target(t), self.kind(t) == KINDS[move.name]]
-            found.append(
-                k.prove(f"{word}_after_{move.name}", ran, [t >= 0, *here_it_is, *given], by_line(move))
-            )
+            devices = given[: self.devices_of(move)] if word == "amounts" else given
+            under = [t >= 0, *here_it_is, *devices]
+            found.append(k.prove(f"{word}_after_{move.name}", ran, under, by_line(move)))
         return k.prove(f"{word}_run_the_lines", ran, [t >= 0, *given], found)
 
     # ------------------------------------------------------------------------ amounts
@@ -184,7 +184,11 @@ class Represented(PlacedLevels):
                 f"unknowns_of_some_after_{move.name}",
                 i,
                 of(t + 1, target, d, j, i) == self.moved_on(move, content),
-                [t >= 0, self.kind(t) == KINDS[move.name], *given, i <= n],
+                [
+                    *(t >= 0, self.kind(t) == KINDS[move.name]),
+                    *given[: self.devices_of(move)],
+                    *([i <= n] if move.name == "all_reduce" else []),
+                ],
                 base=[
                     of.start.at(t=t + 1, b=target),
                     *(of.start.at(b=place, d=e) for place, e in reads),

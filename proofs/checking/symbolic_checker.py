@@ -157,7 +157,7 @@ class CheckedLanguage(Language):
         self.chosen, self.chosen_is = k.define(
             "chosen",
             [*self.three[0], *self.three[1]],
-            sum((c * y for c, y in zip(*self.three, strict=True)), ZERO),
+            sum((self.repeat(c, y) for c, y in zip(*self.three, strict=True)), ZERO),
         )
 
     def along(self, row: Callable[[Any], Any], value: Callable[[Any], Any]) -> Any:

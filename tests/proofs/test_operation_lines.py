@@ -237,6 +237,7 @@ def _told(l, run, before, b, firsts, known, symbol, s, word, axis, f):
             told += [coefficient(of, stored, numbers), stored == _array(l.word, numbers)]
         columns = dict(zip(map(str, [*l.left, *l.right_one]), rows + has, strict=True))
         told.append(l.mixed_is.at(**columns).goal)
+        told += [l.repeat_is.at(x0=x, z0=z).goal for x, z in zip(rows, has, strict=True)]
     numbers = [*PLACES.values()]
     for wrapped in (1, 0):
         x = l.mesh.axes - 1 - wrapped
