@@ -105,7 +105,6 @@ class Kept(Exactness):
             [
                 *(t >= 0, t <= l.last, self.odd >= 0, self.odd < l.bound),
                 *self.on_a_device,
-                *self.alone,
                 l.kind(t) == UPDATE,
                 target != l.second(t),
                 self.all_equal(j, t),

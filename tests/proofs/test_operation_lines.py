@@ -233,8 +233,8 @@ def _told(l, run, before, b, firsts, known, symbol, s, word, axis, f):
             stored = l.mesh.put(w, l.mesh.axis(T), IntVal(q))
             has.append(l.coefficient(known, place(T), s, stored, f, T))
             of = TARGET if of_target else SOURCE
-            numbers = (*word[:axis], q, *word[axis + 1 :])
-            told += [coefficient(of, stored, numbers), stored == _array(l.word, numbers)]
+            moved = (*word[:axis], q, *word[axis + 1 :])
+            told += [coefficient(of, stored, moved), stored == _array(l.word, moved)]
         columns = dict(zip(map(str, [*l.left, *l.right_one]), rows + has, strict=True))
         told.append(l.mixed_is.at(**columns).goal)
         told += [l.repeat_is.at(x0=x, z0=z).goal for x, z in zip(rows, has, strict=True)]
