@@ -28,14 +28,15 @@ def made_from(theorems: Iterable[Theorem]) -> list[Theorem]:
     return list(found.values())
 
 
-def premises(theorems: Sequence[Theorem]) -> list[Bool]:
+def premises(theorems: Sequence[Theorem], whole: bool = False) -> list[Bool]:
     """What must be able to hold together, lest a theorem is empty: all it is made from, `given`, and
     what its goal follows from.
 
-    Of a hypothesis for all values these are the instances in use.
+    Of a hypothesis for all values these are the instances in use. What rests on no hypothesis holds
+    whatever they say: it is left out, but of the `whole`.
     """
-    records = [read(part) for part in made_from(theorems)]
-    said = [implies(record.given, record.goal) for record in records]
+    parts = [part for part in made_from(theorems) if whole or part.hypotheses]
+    said = [implies(read(part).given, read(part).goal) for part in parts]
     return [*said, *(each for theorem in theorems for each in conditions(theorem))]
 
 
@@ -126,9 +127,10 @@ def require_possible(claim: str, theorems: Sequence[Theorem]) -> None:
 
 def _require_of_one_kernel(claim: str, theorems: Sequence[Theorem]) -> None:
     """Of theorems of one kernel: each can rest on what can all hold at once: one question may do."""
-    if _contradict(theorems):
+    if _contradict(theorems) or glance(premises(theorems, whole=True)) == "unsat":
         for theorem in theorems:
-            _require(claim, theorem, not _contradict([theorem]))
+            alone = _contradict([theorem]) or glance(premises([theorem], whole=True)) == "unsat"
+            _require(claim, theorem, not alone)
     if len(theorems) == 1 or answer(premises(theorems)) != "sat":
         for theorem in theorems:
             _require(claim, theorem, answer(premises([theorem])) == "sat")

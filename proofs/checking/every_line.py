@@ -80,7 +80,7 @@ class EveryLine(NormLine):
                 *rows,
                 *names,
                 l.numbered,
-                l.original_is.at(s=made),
+                l.original_is.at(s=made, d=l.whose(made, d)),
             ],
         )
 
@@ -134,7 +134,7 @@ class EveryLine(NormLine):
                         *right,
                         *names,
                         l.numbered,
-                        l.original_is.at(s=made),
+                        l.original_is.at(s=made, d=l.whose(made, d)),
                         l.trains.at(u=now),
                     ],
                 )
@@ -201,20 +201,22 @@ class EveryLine(NormLine):
         state = If(one_of("Moment"), l.state(MOMENT, 0), l.state(WEIGHT, 0))
         empty = Or(one_of("Zero"), l.start(b) == NOTHING)
         holds = And(Not(empty), Or(Not(one_of("slices")), l.mesh.holds(b, d, j)))
-        value = l.original(state, d, j)
+        value = l.original(state, zero, j)
+        names = [l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)]
         shares = k.induct(
             "shares_at_first",
             i,
-            self.shares(zero, b, s, d, j, i) == If(And(s == state, d < i, holds), value, ZERO),
-            [d >= 0],
+            self.shares(zero, b, s, d, j, i) == If(And(s == state, i > 0, holds), value, ZERO),
+            [*self.on_a_device, i <= l.n],
             base=[self.shares.start.at(t=zero)],
             step=[
                 self.shares.next.at(t=zero),
                 l.amounts_begin,
+                *names,
+                l.numbered,
                 *(self.times_is.at(multiple=a, multiplied=l.original(s, i, j)) for a in (ZERO, ONE)),
             ],
         )
-        names = [l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)]
         stands = k.induct(
             "what_places_stand_for_at_first",
             s,
@@ -232,7 +234,7 @@ class EveryLine(NormLine):
                 l.begin,
                 l.unknowns_begin,
                 self.not_gone.at(t=zero),
-                l.original_is.at(s=state),
+                l.original_is.at(s=state, d=zero),
                 *names,
                 l.numbered,
             ],

@@ -26,7 +26,7 @@ from proofs.checking.symbols import (
 )
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import substitute
-from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
+from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 
 class Exactness(FirstUnequal):
@@ -38,9 +38,7 @@ class Exactness(FirstUnequal):
         self.odd, self.contributor = (k.fixed(name, INT) for name in ("odd", "contributor"))
         self.linear, self.scheduled = self._model()
         self.normed = [self._norms(l)] if isinstance(l, NormedLanguage) else []
-        self.one_name = k.suppose(
-            "states_have_one_name", [s], Implies(self.is_state(s), l.which(s) == 0)
-        )
+        self.one_name = k.suppose("states_have_one_name", [s], Implies(l.is_state(s), l.which(s) == 0))
         fault = And(i >= 0, i < l.n, l.amount(t, b, s, d, i, j) != 0)
         of_device, self.fault_of, self.fault_shown, self.fault_found = k.choose(
             "has_a_fault_of", [t, b, s, d, j], i, fault
@@ -49,6 +47,12 @@ class Exactness(FirstUnequal):
             "has_a_fault", [t, b, d, j], s, And(self.is_wrong(s), of_device(t, b, s, d, j))
         )
         self.values_are = self._values()
+
+    @property
+    def alone(self) -> list[Bool]:
+        """Who has the odd value: one device, the first if all have it alike."""
+        who = self.contributor
+        return [who >= 0, who < self.l.n, Implies(self.l.is_state(self.odd), who == 0)]
 
     def _is_odd(self, what: Any, u: Any) -> Bool:
         """Whether the odd value is of a kind and a step."""
@@ -85,13 +89,13 @@ class Exactness(FirstUnequal):
     def _values(self) -> Theorem:
         """The odd value is 1 where it is, all others are 0."""
         l, k, s, d, j, odd = self.l, self.k, self.l.s, self.l.d, self.l.j, self.odd
-        here = And(s == odd, Or(self.is_state(odd), d == self.contributor))
+        here = And(s == odd, d == self.contributor)
         weights = l.theta(l.time(s))
         own = {"read_view": weights, "read_activations": weights}
         return k.prove(
             "one_value_is_odd",
             l.original(s, d, j) == indicator(here),
-            [Not(self.is_wrong(s))],
+            [Not(self.is_wrong(s)), self.alone[2]],
             [
                 l.original_is,
                 self.linear.at(u=l.time(s), m=l.which(s), i=d, **own),
@@ -114,18 +118,15 @@ class Exactness(FirstUnequal):
         odd, contributor = self.odd, self.contributor
         given = [Not(self.faulty(t, b, d, j))]
         once = l.amount(t, b, s, d, contributor, j)
-        state = self.is_state(odd)
-        of_it = If(state, self.seen(t, b, s, d, j, i), If(contributor < i, once, ZERO))
         value = l.original(s, i, j)
         shares = k.induct(
             "shares_of_the_odd_value",
             i,
-            self.shares(t, b, s, d, j, i) == If(s == odd, of_it, ZERO),
-            [*given, i <= l.n, contributor >= 0],
-            base=[self.shares.start, self.seen.start],
+            self.shares(t, b, s, d, j, i) == If(And(s == odd, contributor < i), once, ZERO),
+            [*given, i <= l.n, contributor >= 0, self.alone[2]],
+            base=[self.shares.start],
             step=[
                 self.shares.next,
-                self.seen.next,
                 self.values_are.at(d=i),
                 self.fault_shown,
                 self.faulty_shown,
@@ -136,12 +137,12 @@ class Exactness(FirstUnequal):
                 self.times_is.at(multiple=l.amount(t, b, s, d, i, j), multiplied=ONE),
             ],
         )
-        found = If(state, self.seen(t, b, odd, d, j, l.n), l.amount(t, b, odd, d, contributor, j))
+        found = l.amount(t, b, odd, d, contributor, j)
         return k.induct(
             "places_stand_for_the_odd_value",
             s,
             self.stands_for(t, b, d, j, s) == If(odd < s, found, ZERO),
-            [*given, odd >= 0, contributor >= 0, contributor < l.n],
+            [*given, odd >= 0, *self.alone],
             base=[self.stands_for.start],
             step=[self.stands_for.next, shares.at(i=l.n)],
         ).at(s=l.bound)
@@ -173,7 +174,7 @@ class Exactness(FirstUnequal):
             "the_odd_value_of_all_devices",
             i,
             l.all(s, j, i) == indicator(And(s == odd, contributor < i)),
-            [Not(self.is_wrong(s)), Not(self.is_state(s)), contributor >= 0],
+            [Not(self.is_wrong(s)), contributor >= 0, self.alone[2]],
             base=[l.all.start],
             step=[l.all.next, self.values_are.at(d=i)],
         )
@@ -181,7 +182,7 @@ class Exactness(FirstUnequal):
             "the_whole_gradient_of_the_model",
             s,
             self.of_step(u, j, s) == indicator(And(odd < s, of_step)),
-            [odd >= 0, contributor >= 0, contributor < l.n],
+            [odd >= 0, *self.alone],
             base=[self.of_step.start],
             step=[self.of_step.next, alone.at(i=l.n)],
         )

@@ -1,111 +1,30 @@
-"""T4: on one axis, the checker's comparisons of normal forms are those of amounts.
+"""T4: on any number of axes, the checker's comparisons of normal forms are those of amounts.
 
 A form compares equal at a place if and only if the amounts of all devices do, seen from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import product
 from typing import Any
 
-from proofs.checking import lines
+from proofs.checking.axis_tables import (
+    EVERYBODY,
+    NAMED_FIRST,
+    OWN,
+    REST,
+    SELF,
+    Tables,
+)
 from proofs.checking.exactness import Exactness
-from proofs.checking.form_parts import CASES, literal
-from proofs.checking.lines import FIRST, GRADIENT, NAMED, NOW, OWNER, UNKNOWN, Checker
-from proofs.checking.representation import Represented
-from proofs.checking.symbolic_checker import masked
-from proofs.checking.symbols import (
-    FIRSTS,
-    ONE,
-    PLACES,
-    ZERO,
-    cases,
-    either,
-    first_of,
-    indicator,
-    place_of,
-)
+from proofs.checking.lines import FIRST, NAMED
+from proofs.checking.needs import require_needs
+from proofs.checking.representation import FALSE, TRUE, Represented
+from proofs.checking.symbols import FIRSTS, PLACES, ZERO, cases, either, indicator
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import (
-    And,
-    BoolVal,
-    If,
-    Implies,
-    IntVal,
-    KernelError,
-    Not,
-    Or,
-    RealVal,
-    ToReal,
-)
-from spec.checking.words import Symbol
-from spec.devices.operators import KEEP, OTHER, Offset
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
+from spec.devices.operators import OTHER
 
-LATER = NOW + 7
-# original values that the checker compares alike: states other than the one that is needed,
-# contributions to the step's gradient, and all others
-STATE, OF_STEP, ELSE = range(3)
-OTHERS = {
-    STATE: (Symbol("weight", LATER), Symbol("moment", LATER)),
-    OF_STEP: (GRADIENT, Symbol("gradient", NOW, 1)),
-    ELSE: (Symbol("gradient", LATER), Symbol("gradient", NOW, 2), Symbol("fault", NOW, 3, ("", 0))),
-}
-# how often a value has an original one, says a comparison that comes out equal: of one that is the
-# same on all devices; of one that is each device's own, whose sum is whole
-ONCE, CANCELLED, SUMMED, ABSENT = "once", "cancelled", "summed", "absent"
-SAME_ON_ALL = (ONCE, CANCELLED)
-RULES = (*SAME_ON_ALL, SUMMED, ABSENT)
-
-
-@dataclass(frozen=True)
-class NeedOf:
-    """One need of a line, or of the end of a step: which state is needed, or the whole gradient."""
-
-    name: str
-    index: int
-    state: Symbol | None
-    op: Any = None
-    start: str = ""
-
-    @property
-    def of_slices(self) -> bool:
-        """Whether owners alone are compared."""
-        return bool(self.start) and lines.STARTS[self.start][1]
-
-    def groups(self) -> Iterator[tuple[str, Sequence[Symbol]]]:
-        """Original values, and by which rule each of them is compared."""
-        if self.state:
-            yield ONCE, (self.state,)
-        yield CANCELLED, OTHERS[STATE]
-        yield ABSENT if self.state else SUMMED, OTHERS[OF_STEP]
-        yield ABSENT, OTHERS[ELSE]
-
-    def said(self, n: Any, first: int, symbol: Symbol, form: Any) -> dict[Any, Any]:
-        """The checker's comparison of one symbol, by place."""
-        if self.start:
-            return {p: said[0] for p, said in lines.agreed(self.start, n, first, symbol, form).items()}
-        has = [[ZERO] * len(form)] * lines.READS[self.op]
-        has[self.index] = form  # the need of an operand is of it alone
-        found = lines.compared(self.op, n, first, symbol, has)
-        return {p: said[self.index] for p, said in found.items()}
-
-
-_now, _next = ([Symbol(kind, step) for kind in ("weight", "moment")] for step in (NOW, NOW + 1))
-VIEW, ACTIVATIONS = (
-    NeedOf(name, i, _now[0], lines.BACKWARD) for i, name in enumerate(("view", "activations"))
-)
-OLD_WEIGHT, OLD_MOMENT, WHOLE = (
-    NeedOf(name, i, state, lines.UPDATE)
-    for i, (name, state) in enumerate((("weight", _now[0]), ("moment", _now[1]), ("gradient", None)))
-)
-KEPT = {
-    start: NeedOf(f"kept_{start.lower()}", 0, _next["Moment" in start], None, start)
-    for start in lines.STARTS
-    if "Zero" not in start
-}
-NEEDS = (VIEW, ACTIVATIONS, OLD_WEIGHT, OLD_MOMENT, WHOLE, *KEPT.values())
+WHO = (OWN, NAMED_FIRST, SELF, REST)
 
 
 class FormNeeds(Exactness):
@@ -115,209 +34,225 @@ class FormNeeds(Exactness):
 
     def __init__(self, l: Represented) -> None:
         super().__init__(l)
-        k, f, p = self.k, l.f, l.p
-        self.there_are, self.there_are_is = k.define("there_are", [f, p], self._exists_at(f, p))
-        self.known_at, known_at_is = k.define("knows", [f, p, *l.x], self._known())
-        self.counted = self._counted(known_at_is)
-        compared = self._compared()
-        self.rules: dict[str, Any] = {}
-        self.rule_is: dict[str, Theorem] = {}
-        for rule in RULES:
-            of_place = (
-                {PLACES[q]: compared[rule, g, q] for q in PLACES if (rule, g, q) in compared}
-                for g in FIRSTS
-            )
-            body = either(
-                f, {g: cases(p, at, BoolVal(True)) for g, at in zip(FIRSTS, of_place, strict=True)}
-            )
-            self.rules[rule], self.rule_is[rule] = k.define(f"is_{rule}", [f, p, *l.x], body)
-        self.wanted = k.reals("wanted")
-        self.shown_by, self.shown_by_is = self._shown_by()
-        self.seen_is = self._seen()
-        self.means = {rule: self._means(rule) for rule in RULES}
-        self.form_equals_state, self.form_equals_state_is = self._passing(True)
-        self.form_equals_gradient, self.form_equals_gradient_is = self._passing(False)
-        self._require_right_results()
-
-    def _require_right_results(self) -> None:
-        """That what the specification computes, where all compares equal, is what the proof writes."""
-        wanted = {lines.BACKWARD: [GRADIENT], lines.UPDATE: list(_next)}
-        for (line, symbols), first in product(wanted.items(), FIRSTS):
-            if lines.computed(line, self.l.size, first) != [{(s, (KEEP,)): 1} for s in symbols]:
-                raise KernelError(f"{line.name} computes another value than it is said to")
+        require_needs()
+        self._where_there_are()
+        self._equal()
+        self.equal_means = self._means()
+        self._culprits()
 
     # ---------------------------------------------------------------- where there are devices
-    def exists(self, f: int, place: Offset) -> Bool:
-        """Whether there are devices at a place."""
-        return self.l.size > len(NAMED[f]) if place is OTHER else BoolVal(place in NAMED[f])
-
-    def _exists_at(self, f: Any, p: Any) -> Bool:
-        """Whether there are devices at a place that is a term."""
-        at = {
-            g: cases(p, {PLACES[q]: self.exists(g, q) for q in (*NAMED[g], OTHER)}, BoolVal(False))
+    def _where_there_are(self) -> None:
+        """there_are(f, p): devices, with such places of theirs and of the first device."""
+        l, k = self.l, self.k
+        f, p, q, size, x = l.at_f, l.at_p, l.at_q, l.size, l.mesh.x
+        by_first = {
+            g: cases(
+                p,
+                {PLACES[place]: BoolVal(True) for place in NAMED[g]}
+                | {PLACES[OTHER]: size > len(NAMED[g])},
+                BoolVal(False),
+            )
             for g in FIRSTS
         }
-        enough = Or(f == OWNER, self.l.size > FIRST)
-        return And(enough, either(f, at))
-
-    # ------------------------------------------------------------------ what is known
-    def _known(self) -> Bool:
-        """That the device at p sees nothing of what is not known."""
-        by_first = {}
-        for f in FIRSTS:
-            checker = Checker(self.l.size, f, lines.schedule())
-            form = lines.form(UNKNOWN, masked(self.l.x, f))
-            found = []
-            for place in (*NAMED[f], OTHER):
-                seen = [Implies(there, v == 0) for there, v in checker.sees(form, place)]
-                found.append(Implies(self.l.p == PLACES[place], And(*seen)))
-            by_first[f] = And(*found)
-        return either(self.l.f, by_first)
-
-    def _counted(self, known_at_is: Theorem) -> Theorem:
-        """Where it sees nothing of it, nothing of it counts."""
-        parts, uses = [], []
-        for d, owner in CASES:
-            f, p = literal(first_of, owner), literal(place_of, d, owner)
-            said, part = (
-                known_at_is.at(f=f, p=p),
-                self.l.part_is.at(f=f, p=p, **self.l.viewed(self.l.alike)),
-            )
-            enough = self.l.size >= len({d, owner, 0})
-            parts.append(Implies(And(said.goal.args[0], enough), part.goal.args[0] == 0))
-            uses += [said, part]
-        return self.l.proved("what_is_known_counts_nothing", parts, uses)
+        there = And(Implies(f == FIRST, size > 1), either(f, by_first))
+        exists, exists_is = k.define("there_is", [f, p, size], there)
+        many = Tables(size, ZERO).count(f, p, q)
+        self.count, self.count_is = k.define("how_many", [f, p, q, size], many)
+        self.there_upto, nowhere, further = k.recursion(
+            "there_are",
+            [l.f, l.p],
+            x,
+            BoolVal(True),
+            lambda before: And(before(l.f, l.p), exists(l.f[x], l.p[x], l.mesh.size_of(x))),
+        )
+        on = l.on_device(l.d)
+        self.devices_are_there = k.induct(
+            "there_are_devices_where_they_are",
+            x,
+            self.there_upto(on["f"], on["p"], x),
+            [l.mesh.is_device(l.d), x <= l.mesh.axes],
+            base=[nowhere.at(f=on["f"], p=on["p"])],
+            step=[
+                further.at(f=on["f"], p=on["p"]),
+                exists_is.at(at_f=on["f"][x], at_p=on["p"][x], size=l.mesh.size_of(x)),
+                l.mesh.places_are.at(d=l.d, x=x),
+                l.mesh.firsts_are.at(x=x),
+                l.mesh.on_axes.at(a=x),
+            ],
+        ).at(x=l.mesh.axes)
 
     # ------------------------------------------------------------------- comparisons
-    def _compared(self) -> dict[tuple[str, int, Offset], Bool]:
-        """The comparison of a value's coefficients, by rule and place: the same for all needs."""
-        found: dict[tuple[str, int, Offset], Bool] = {}
-        for need in NEEDS:
-            for rule, symbols in need.groups():
-                for f, symbol in product(FIRSTS, symbols):
-                    form = masked(self.l.x, f)
-                    compared = need.said(self.l.size, f, symbol, form)
-                    if set(compared) != {OWNER} | set(() if need.of_slices else (*NAMED[f], OTHER)):
-                        raise KernelError(f"{need.name} is not compared at every place it is needed at")
-                    for place, said in compared.items():
-                        if found.setdefault((rule, f, place), said) is not said:
-                            raise KernelError(
-                                f"{need.name}: {symbol} is not compared as by other needs"
-                            )
-        return found
+    def _equal(self) -> None:
+        """equal: that a form is seen as often as is wanted, of every source that there is."""
+        l, k = self.l, self.k
+        t, b, s, f, p, q, x = l.t, l.b, l.s, l.f, l.p, l.q, l.mesh.x
+        self.wanted = k.reals("wanted")
+        params = [l.known, t, b, s, f, p, q, self.wanted]
+        sight = l.sight(l.known, t, b, s, l.any_word, f, p, q, l.mesh.axes)
 
-    def _candidates(self, d: int, owner: int) -> Iterator[tuple[Bool, Sequence[Any]]]:
-        """In a case that stands for others, who may have a value alone: if there is one, its views."""
-        for c in (d, owner, 0):
-            yield BoolVal(True), [RealVal(int(v)) for v in (c == d, 1, c == owner, c == 0)]
-        yield self.l.size > len({d, owner, 0}), (ZERO, ONE, ZERO, ZERO)
+        def of_all(before: Any) -> Bool:
+            size = l.mesh.size_of(x)
+            return And(
+                *(
+                    Implies(
+                        self.count(f[x], p[x], IntVal(who), size) > 0,
+                        before(*params[:6], l.mesh.put(q, x, IntVal(who)), self.wanted),
+                    )
+                    for who in WHO
+                )
+            )
 
-    def _means(self, rule: str) -> Theorem:
-        """A comparison comes out equal at a place if and only if the amounts do that are seen there."""
-        l, amount = self.l, ONE if rule in (ONCE, SUMMED) else ZERO
-        parts: list[Bool] = []
-        uses: list[Theorem] = []
-        for d, owner in CASES:
-            f, p = literal(first_of, owner), literal(place_of, d, owner)
-            said = self.rule_is[rule].at(f=f, p=p)
-            uses.append(said)
-            seen = [(BoolVal(True), l.alike)] if rule in SAME_ON_ALL else self._candidates(d, owner)
-            right = []
-            for there, views in seen:
-                part = l.part_is.at(f=f, p=p, **l.viewed(views))
-                uses.append(part)
-                right.append(Implies(there, part.goal.args[0] == amount))
-            enough = l.size >= len({d, owner, 0})
-            parts.append(Implies(enough, said.goal.args[0] == And(*right)))
-        return l.proved(f"what_is_{rule}", parts, uses)
-
-    def _shown_by(self) -> tuple[Any, Theorem]:
-        """A device whose value alone shows that a form has another amount than is wanted."""
-        l, d, i = self.l, self.l.d, self.l.i  # i is the owner here
-        at = first_of(i), place_of(d, i)
-        found = If(
-            And(i != 1, d != 1),
-            IntVal(1),
-            If(And(i != 2, d != 2), IntVal(2), IntVal(3)),
+        self.equal, self.equal_none, self.equal_next = k.recursion(
+            "compare_equal", params, x, sight == self.wanted, of_all
         )
-        for device in (IntVal(0), i, d):
-            views = (indicator(device == d), ONE, indicator(device == i), indicator(device == 0))
-            found = If(l.part(*at, *l.x, *views) != self.wanted, device, found)
-        return self.k.define("shown_by", [d, i, self.wanted, *l.x], found)
-
-    def shows(self, rule: str) -> Theorem:
-        """Where a comparison comes out unequal, that device's value does show it."""
-        l, d, i = self.l, self.l.d, self.l.i
-        amount = ONE if rule == SUMMED else ZERO
-        c = self.shown_by(d, i, amount, *l.x)
-        views = (indicator(c == d), ONE, indicator(c == i), indicator(c == 0))
-        at = first_of(i), place_of(d, i)
-        return self.k.prove(
-            f"somebody_shows_{rule}",
-            And(c >= 0, c < l.n, l.part(*at, *l.x, *views) != amount),
-            [d >= 0, d < l.n, i >= 0, i < l.n, Not(self.rules[rule](*at, *l.x))],
-            [self.shown_by_is.at(wanted=amount), self.means[rule]],
+        self.everybody = k.fixed("everybody", q.sort)
+        all_are = k.suppose("everybody_along_axes", [x], self.everybody[x] == EVERYBODY)
+        alike = k.prove(
+            "sources_of_what_is_alike",
+            l.mesh.sources(TRUE, l.d, l.i, l.j)[x] == self.everybody[x],
+            (),
+            [all_are, l.mesh.sources_are.at(alike=TRUE)],
         )
+        self.alike_are = k.extend("what_is_alike_is_everybodys", alike, x)
 
-    def _seen(self) -> Theorem:
-        """What a device sees of a value that all have once is all that it has of any of them."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
-        owner, form = l.owner(j), l.form(t, b, s, first_of(l.owner(j)))
-        more = k.reals("more_own more_sum more_owners more_firsts")
-        added: list[Bool] = []
-        uses: list[Theorem] = []
-        for case in CASES:
-            f, p = literal(first_of, case[1]), literal(place_of, *case)
-            sums = [v + w for v, w in zip(l.views, more, strict=True)]
-            parts = [l.part_is.at(f=f, p=p, **l.viewed(v)) for v in (l.views, more, sums)]
-            first, second, both = (each.goal.args[0] for each in parts)
-            added.append(both == first + second)
-            uses += parts
-        additive = l.proved("parts_add_up", added, uses)
-        so_far = [
-            indicator(device < i) if device is not None else ToReal(i)
-            for device in (d, None, owner, IntVal(0))
-        ]
-        nothing = dict.fromkeys(map(str, l.views), ZERO)
-        names = map(str, more)
+    def _counts(self, d: Any, x: Any) -> list[Theorem]:
+        """How many sources of each kind a device has along an axis."""
+        l, on = self.l, self.l.on_device(d)
+        at = {"at_f": on["f"][x], "at_p": on["p"][x], "size": l.mesh.size_of(x)}
+        return [self.count_is.at(at_q=IntVal(who), **at) for who in WHO]
+
+    def _means(self) -> Theorem:
+        """What compares equal, devices have as often as is wanted of each device's value."""
+        l, k, x, d, i = self.l, self.k, self.l.mesh.x, self.l.d, self.l.i
+        on = {**l.on_device(d), "q": l.mesh.sources(FALSE, d, i, l.j)}
+        params = [l.known, l.t, l.b, l.s, *on.values(), self.wanted]
+        sight = l.sight(l.known, l.t, l.b, l.s, l.any_word, *on.values(), l.mesh.axes)
         return k.induct(
-            "what_is_seen_is_of_all",
-            i,
-            self.seen(t, b, s, d, j, i) == l.at_device(d, owner, form, so_far),
-            [d >= 0],
-            base=[
-                self.seen.start,
-                l.mesh.some,
-                l.part_is.at(f=first_of(owner), p=place_of(d, owner), **l.as_read(form), **nothing),
-            ],
+            "what_compares_equal_is_as_wanted",
+            x,
+            Implies(self.equal(*params, x), sight == self.wanted),
+            [l.mesh.is_device(d), l.mesh.is_device(i), x <= l.mesh.axes],
+            base=[self.equal_none.at(**on)],
             step=[
-                self.seen.next,
-                l.amount_is,
-                additive.at(
-                    **l.as_read(form),
-                    **l.viewed(so_far),
-                    **dict(zip(names, l.one_of(i, d), strict=True)),
-                ),
+                self.equal_next.at(**on),
+                *self._counts(d, x),
+                l.mesh.places_are.at(x=x),
+                l.mesh.firsts_are.at(x=x),
+                l.mesh.sources_are.at(x=x, alike=FALSE),
+                l.mesh.put_in_vain.at(word=on["q"], a=x),
+                l.mesh.on_axes.at(a=x),
+                l.mesh.on_axes.at(a=x, d=i),
             ],
-        ).at(i=l.n)
+        ).at(x=l.mesh.axes)
 
-    def _passing(self, state: bool) -> tuple[Any, Theorem]:
-        """That a form compares equal at a place: with state m, or with the gradient of step u."""
+    # ----------------------------------------------------- who shows that they are unequal
+    def _coordinate(self, who: int, d: Any, x: Any) -> Any:
+        """Along an axis, where a device is whose value device d sees from such a source."""
         l = self.l
-        said = {rule: self.rules[rule](l.f, l.p, *l.form(l.t, l.b, l.s, l.f)) for rule in RULES}
-        compared = said[ABSENT]
-        if not state:
-            compared = If(l.is_of_step(l.s, l.u), said[SUMMED], compared)
-        compared = If(self.is_state(l.s), said[CANCELLED], compared)
-        if state:
-            compared = If(l.s == l.m, said[ONCE], compared)
-        params = [l.f, l.p, l.t, l.b, l.s, l.m if state else l.u]
-        name = "state" if state else "gradient"
-        return self.k.define(f"form_equals_{name}", params, compared)
+        owner, here = l.mesh.owner_along(x, l.j), l.mesh.along(d, x)
+        two = If(And(owner != 2, here != 2), IntVal(2), IntVal(3))
+        another = If(And(owner != 1, here != 1), IntVal(1), two)
+        return {OWN: owner, NAMED_FIRST: IntVal(0), SELF: here, REST: another}[who]
 
-    def form_passes(self, t: Any, b: Any, f: Any, p: Any, state: Any, u: Any, s: Any) -> Bool:
+    def _culprits(self) -> None:
+        """culprit: a device whose value shows that a form has not what is wanted, from device i on."""
+        l, k, x, d, i, j = self.l, self.k, self.l.mesh.x, self.l.d, self.l.i, self.l.j
+        mesh = l.mesh
+        on = {**l.on_device(d), "q": mesh.sources(FALSE, d, i, j)}
+        form = [l.known, l.t, l.b, l.s]
+        size = mesh.size_of(x)
+
+        def off(who: int) -> Bool:
+            of_it = l.mesh.put(on["q"], x, IntVal(who))
+            equal = self.equal(*form, on["f"], on["p"], of_it, self.wanted, x)
+            return And(self.count(on["f"][x], on["p"][x], IntVal(who), size) > 0, Not(equal))
+
+        there = {who: mesh.moved(i, x, self._coordinate(who, d, x)) for who in WHO}
+        found = there[REST]
+        for who in reversed(WHO[:-1]):
+            found = If(off(who), there[who], found)
+        # a device that differs along this axis alone
+        self.next_one, next_is = k.define("shown_along", [*form, d, i, j, self.wanted, x], found)
+        step = self.next_one(*form, d, i, j, self.wanted, x)
+        self.culprit, first, then = k.recursion(
+            "culprit",
+            [*form, d, i, j, self.wanted],
+            x,
+            i,
+            lambda before: before(*form, d, step, j, self.wanted),
+        )
+        y = mesh.a
+        many = [self.count(on["f"][x], on["p"][x], IntVal(who), size) for who in WHO]
+        stored = [
+            k.extend(
+                f"sources_of_another_{who}",
+                k.prove(
+                    f"a_source_of_another_{who}",
+                    mesh.sources(FALSE, d, there[who], j)[y] == l.mesh.put(on["q"], x, IntVal(who))[y],
+                    [
+                        *([mesh.is_device(d)] if who == SELF else []),
+                        mesh.is_device(i),
+                        mesh.is_axis(x),
+                        *([many[who] > 0] if who != OWN else []),
+                    ],
+                    [
+                        mesh.sources_are.at(x=y, alike=FALSE),
+                        mesh.put_read.at(word=on["q"], a=x, o=IntVal(who), x=y),
+                        mesh.sources_are.at(x=y, alike=FALSE, i=there[who]),
+                        mesh.moves.at(d=i, a=x, x=y, c=self._coordinate(who, d, x)),
+                        *(self._counts(d, x)[who : who + 1] if who != OWN else []),
+                        *([mesh.places_are.at(x=x)] if who in (SELF, REST) else []),
+                        *([mesh.firsts_are.at(x=x)] if who in (NAMED_FIRST, REST) else []),
+                        *([mesh.on_axes.at(a=x)] if who != REST else []),
+                    ],
+                ),
+                y,
+            )
+            for who in WHO
+        ]
+        who_is = self.culprit(*form, d, i, j, self.wanted, x)
+        sight = l.sight(
+            *form, l.any_word, on["f"], on["p"], mesh.sources(FALSE, d, who_is, j), mesh.axes
+        )
+        self.somebody_shows = k.induct(
+            "somebody_shows_what_compares_unequal",
+            x,
+            And(mesh.is_device(who_is), sight != self.wanted),
+            [
+                mesh.is_device(d),
+                mesh.is_device(i),
+                x <= mesh.axes,
+                Not(self.equal(*form, *on.values(), self.wanted, x)),
+            ],
+            base=[first, self.equal_none.at(**on)],
+            step=[
+                then,
+                next_is,
+                self.equal_next.at(**on),
+                *stored,
+                self._counts(d, x)[REST],
+                mesh.places_are.at(x=x),
+                mesh.firsts_are.at(x=x),
+                *(mesh.moves.at(d=i, a=x, c=self._coordinate(who, d, x)) for who in WHO),
+                mesh.on_axes.at(a=x),
+            ],
+            at=[{"i": step}],
+        ).at(x=mesh.axes)
+
+    # ---------------------------------------------------------- what is needed of a place
+    def form_passes(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
         """That the form of an original value compares equal at a place; and that all is known there."""
-        known = self.known_at(f, p, *self.l.not_known(t, b, f))
-        if state is None:
-            return And(known, self.form_equals_gradient(f, p, t, b, s, u))
-        return And(known, self.form_equals_state(f, p, t, b, s, state))
+        l = self.l
+        known = self.equal(FALSE, t, b, IntVal(0), l.f, l.p, l.q, ZERO, l.mesh.axes)
+        return And(known, self.as_needed(t, b, l.s, l.f, l.p, l.q, state, u))
+
+    def as_needed(self, t: Any, b: Any, s: Any, f: Any, p: Any, q: Any, state: Any, u: Any) -> Bool:
+        """The comparison of an original value's form: with a state, or with a step's gradient."""
+        l, axes = self.l, self.l.mesh.axes
+        seen = l.sight(TRUE, t, b, s, l.any_word, f, p, self.everybody, axes)
+        wanted = self.wanted_of(s, state, u)
+        return If(l.is_state(s), seen == wanted, self.equal(TRUE, t, b, s, f, p, q, wanted, axes))
+
+    def wanted_of(self, s: Any, state: Any, u: Any) -> Any:
+        """How often an original value is needed."""
+        return indicator(self.l.is_of_step(s, u) if state is None else s == state)

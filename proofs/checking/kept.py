@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from proofs.checking.content import moving
 from proofs.checking.exactness import Exactness
 from proofs.checking.lines import MOVES
 from proofs.checking.norms import NormedLanguage
-from proofs.checking.superposition import moving
 from proofs.checking.symbols import (
     CONTRIBUTION,
     INT,

@@ -13,10 +13,10 @@ from typing import Any
 from proofs.checking import lines
 from proofs.checking.superposition import Superposition
 from proofs.checking.symbolic_schedule import Language
-from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, ONE, WEIGHT, ZERO
-from proofs.tools.sums import partition, total
+from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, ONE, WEIGHT, ZERO, indicator
+from proofs.tools.sums import partition
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
 
 KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
 
@@ -39,29 +39,19 @@ class Matching(Superposition):
     def __init__(self, l: Language) -> None:
         super().__init__(l)
         k, t, b, s, d, i, j, u, m = self.k, *self.variables(), l.u, l.m
-        self.seen = total(k, "seen", [t, b, s, d, j], i, l.amount(t, b, s, d, i, j))
-        seen, amount = self.seen(t, b, s, d, j, l.n), l.amount(t, b, s, d, i, j)
-        here = And(i >= 0, i < l.n)
-        params = [t, b, d, j, s, i]
-        known = self.knows(t, b)
-        none = If(self.is_state(s), seen == 0, amount == 0)
+        amount, params = l.amount(t, b, s, d, i, j), [t, b, d, j, s, i]
+        here = And(i >= 0, i < l.n, Implies(l.is_state(s), i == 0))
         self.equals_state, self.equals_state_is = k.define(
             "equals_state",
             [*params, m],
-            And(known, Implies(here, If(s == m, seen == 1, none))),
+            And(self.knows(t, b), Implies(here, amount == indicator(s == m))),
         )
         self.equals_gradient, self.equals_gradient_is = k.define(
             "equals_gradient",
             [*params, u],
-            And(known, Implies(here, If(l.is_of_step(s, u), amount == 1, none))),
+            And(self.knows(t, b), Implies(here, amount == indicator(l.is_of_step(s, u)))),
         )
         self.whole = self._whole()
-        self.shares_of_states = self._shares_of_states()
-
-    def is_state(self, s: Any) -> Bool:
-        """Whether an original value is a state, or a norm: all devices have the same."""
-        states = (WEIGHT, MOMENT, NORM) if self.l.normed else (WEIGHT, MOMENT)
-        return Or(*(self.l.what(s) == what for what in states))
 
     def agree(
         self,
@@ -82,38 +72,6 @@ class Matching(Superposition):
         return self.k.suppose(name, [*at, l.s, l.d, l.i, l.j], said)
 
     # ------------------------------------------------------- what comes out equal
-    def _shares_of_states(self) -> Theorem:
-        """Of a state, a device has its value as often as it is seen."""
-        l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
-        value = l.original(s, d, j)
-        same = k.prove(
-            "states_are_alike",
-            l.original(s, i, j) == value,
-            [self.is_state(s)],
-            [l.original_is, l.original_is.at(d=i)],
-        )
-        return k.induct(
-            "shares_of_a_state",
-            i,
-            self.shares(t, b, s, d, j, i) == self.times(self.seen(t, b, s, d, j, i), value),
-            [self.is_state(s)],
-            base=[
-                self.shares.start,
-                self.seen.start,
-                self.times_is.at(multiple=ZERO, multiplied=value),
-            ],
-            step=[
-                self.shares.next,
-                self.seen.next,
-                same,
-                self.adds.at(
-                    multiple=self.seen(t, b, s, d, j, i),
-                    further=l.amount(t, b, s, d, i, j),
-                    multiplied=value,
-                ),
-            ],
-        )
-
     def _whole(self) -> Theorem:
         """Contributions to a step's gradient, one an original value, are those of all micro-steps."""
         l, k, s, u, m, i, j = self.l, self.k, self.l.s, self.l.u, self.l.m, self.l.i, self.l.j
@@ -200,43 +158,29 @@ class Matching(Superposition):
         of_step = BoolVal(False) if state is not None else l.is_of_step(s, u)
         value = self.l.original(s, i, j)
         shares = self.shares(t, b, s, d, j, i)
-        others = k.induct(
-            f"shares_of_others_in_{name}",
+        zero = IntVal(0)
+        own = ZERO if state is None else l.original(state, zero, j)
+        wanted = BoolVal(False) if state is None else s == state
+        row = k.induct(
+            f"shares_in_{name}",
             i,
-            shares == If(of_step, l.all(s, j, i), ZERO),
-            [*given, Not(self.is_state(s)), i <= l.n],
+            shares == If(And(wanted, i > 0), own, If(of_step, l.all(s, j, i), ZERO)),
+            [*given, i <= l.n],
             base=[self.shares.start.at(**at), *([l.all.start] if state is None else [])],
             step=[
                 self.shares.next.at(**at),
                 *([l.all.next] if state is None else []),
                 *met,
-                *(
-                    self.times_is.at(multiple=a, multiplied=value)
-                    for a in ((ZERO, ONE) if state is None else (ZERO,))
-                ),
+                *(self.times_is.at(multiple=a, multiplied=value) for a in (ZERO, ONE)),
+                self.times_is.at(multiple=l.amount(t, b, s, d, i, j), multiplied=ZERO),
+                l.original_is.at(d=i),
             ],
-        )
-        own = l.original(s, d, j)
-        wanted = BoolVal(False) if state is None else s == state
-        row = k.prove(
-            f"shares_in_{name}",
-            self.shares(t, b, s, d, j, l.n) == If(wanted, own, If(of_step, l.all(s, j, l.n), ZERO)),
-            given,
-            [
-                others.at(i=l.n),
-                self.shares_of_states.at(i=l.n, **at),
-                *(each.at(i=IntVal(0)) for each in met),
-                *(
-                    self.times_is.at(multiple=a, multiplied=own)
-                    for a in ((ZERO,) if state is None else (ZERO, ONE))
-                ),
-            ],
-        )
+        ).at(i=l.n)
         if state is None:
             right = self.of_step(u, j, s)
             base, step = [self.of_step.start.at(u=u)], [self.of_step.next.at(u=u)]
         else:
-            right = If(state < s, l.original(state, d, j), ZERO)
+            right = If(state < s, own, ZERO)
             base, step = [], []
         return k.induct(
             f"what_{name}_stands_for",
@@ -268,7 +212,7 @@ class Matching(Superposition):
         value = (
             [self.whole.at(u=u), l.finite, *steps]
             if what is None
-            else [l.original_is.at(s=state), *names]
+            else [l.original_is.at(s=state, d=IntVal(0)), *names]
         )
         return self.k.prove(
             f"{name}_is_right",

@@ -69,7 +69,8 @@ class NormedLanguage(Language):
         return If(self.reads_norm, self.has(t, self.fourth(t), d)[self.j], ZERO)
 
     def amount_of_norm(self) -> Any:
-        return indicator(And(self.s == self.made_norm(self.t, self.d), self.i == self.d))
+        made, own = self.made_norm(self.t, self.d), self.i == self.whose(self.s, self.d)
+        return indicator(And(self.s == made, own))
 
     def made_norm(self, t: Any, d: Any) -> Any:
         """The name of what a norm is on a device."""
@@ -111,7 +112,7 @@ class NormLine(Matching):
                 l.counted,
                 *(l.names.at(w=w, u=u, m=IntVal(0)) for w, u in ((NORM, now), (WRONG, t))),
                 l.numbered,
-                l.original_is.at(s=made),
+                l.original_is.at(s=made, d=l.whose(made, d)),
             ],
         )
 

@@ -10,17 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proofs.checking.content import moving
 from proofs.checking.group_sums import GroupSums
 from proofs.checking.lines import MOVES, Line
-from proofs.checking.symbolic_schedule import Content, Language
+from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import KINDS, ONE, ZERO
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
-
-
-def moving(at: Callable[[Any, Any], Any], in_group: Any, factor: Any) -> Content:
-    """What is followed through a line that moves values."""
-    return Content(at, in_group, ZERO, factor, ZERO, ZERO, ZERO, ZERO)
 
 
 class Superposition(GroupSums):
@@ -100,7 +96,7 @@ class Superposition(GroupSums):
             lambda b, e: self.stands_for(t, b, e, j, s),
             self.group_stands_for(t, source, d, j, s, size),
         )
-        given = [t >= 0, l.kind(t) == KINDS[move.name]]
+        given = [t >= 0, l.kind(t) == KINDS[move.name], *self.on_a_device]
         after = {"t": t + 1, "b": target}
         value = l.original(s, i, j)
         amounts = [l.amount(t, b, s, e, i, j) for b, e in read]
@@ -141,7 +137,7 @@ class Superposition(GroupSums):
             f"all_shares_after_{move.name}",
             self.shares(t + 1, target, s, d, j, l.n) == whole,
             given,
-            [row.at(i=l.n), self.inside(), *([self.shares_spread.at(b=source)] if sums else [])],
+            [row.at(i=l.n), *([self.shares_spread.at(b=source)] if sums else [])],
         )
         stood = k.induct(
             f"what_stands_after_{move.name}",
@@ -261,10 +257,16 @@ class Superposition(GroupSums):
             "what_is_gone_is_not_known",
             t,
             Implies(l.gone(b, t), l.unknowns(t, b, d, j) == 1),
+            self.on_a_device,
             base=[l.gone_start, l.unknowns_begin],
             step=[l.gone_next, l.unknowns_run],
         )
-        return k.prove("what_is_known_is_there", Not(l.gone(b, t)), [t >= 0, self.knows(t, b)], [gone])
+        return k.prove(
+            "what_is_known_is_there",
+            Not(l.gone(b, t)),
+            [t >= 0, *self.on_a_device, self.knows(t, b)],
+            [gone],
+        )
 
     # ------------------------------------------------------------------ each line
     def moved(self, move: Line) -> Theorem:
@@ -272,9 +274,12 @@ class Superposition(GroupSums):
         target = l.target(t)
         given, known = [t >= 0, l.kind(t) == KINDS[move.name]], self.knows(t + 1, target)
         if move.name == "release":
-            return k.prove("step_release", Not(known), given, [l.unknowns_run.at(b=target)])
+            return k.prove(
+                "step_release", Not(known), [*given, *self.on_a_device], [l.unknowns_run.at(b=target)]
+            )
+        given += self.on_a_device
         if move.name != "zero":
-            given += [*self.on_a_device, known]
+            given.append(known)
         read = self.reads(move)
         facts = [
             l.runs.at(b=target),
@@ -326,7 +331,7 @@ class Superposition(GroupSums):
 
     def untouched(self) -> Theorem:
         l, k, t, b, s, d, i, j = self.l, self.k, *self.variables()
-        given = [t >= 0, l.untouched(b)]
+        given = [t >= 0, l.untouched(b), *self.on_a_device]
         after = {"t": t + 1}
         shares = k.induct(
             "shares_elsewhere",
@@ -346,13 +351,12 @@ class Superposition(GroupSums):
                 self.stands_for.next,
                 self.stands_for.next.at(**after),
                 shares.at(i=l.n),
-                self.inside(),
             ],
         )
         return k.prove(
             "step_elsewhere",
             self.is_right(t + 1, b),
-            [*given, *self.on_a_device, self.knows(t + 1, b), *self.right_in(b)],
+            [*given, self.knows(t + 1, b), *self.right_in(b)],
             [
                 l.runs,
                 l.unknowns_run,
@@ -368,7 +372,7 @@ class Superposition(GroupSums):
         return self.k.prove(
             "step_dropped",
             Not(self.knows(t + 1, b)),
-            [t >= 0, l.drops(b), b != l.target(t)],
+            [t >= 0, *self.on_a_device, l.drops(b), b != l.target(t)],
             [l.unknowns_run],
         )
 
@@ -377,13 +381,14 @@ class Superposition(GroupSums):
     ) -> Theorem:
         """What a place stands for of which each device has one value once: that value, of its own."""
         l, k, s, d, i, j = self.l, self.k, self.l.s, self.l.d, self.l.i, self.l.j
-        own, at = l.original(made, d, j), {"t": t, "b": b}
+        who = l.whose(made, d)
+        own, at = l.original(made, who, j), {"t": t, "b": b}
         of = [self.times_is.at(multiple=a, multiplied=l.original(s, i, j)) for a in (ZERO, ONE)]
         row = k.induct(
             f"shares_of_{name}",
             i,
-            self.shares(t, b, s, d, j, i) == If(And(s == made, d < i), own, ZERO),
-            [*given, d >= 0, i <= l.n],
+            self.shares(t, b, s, d, j, i) == If(And(s == made, who < i), own, ZERO),
+            [*given, *self.on_a_device, i <= l.n],
             base=[self.shares.start.at(**at)],
             step=[self.shares.next.at(**at), ran, *of],
         )

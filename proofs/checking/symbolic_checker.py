@@ -1,27 +1,22 @@
-"""The checker's run of a schedule that is a symbol.
+"""The checker's run of a schedule that is a symbol, on any number of axes.
 
-For each place and each original value the coefficients of a normal form, and those of what is not
-known, by recursion over lines. What a line makes of them is what the specification makes of them.
+For each place and each original value there is a normal form: a coefficient for each word, an operator
+for each axis. By recursion over lines: a line that moves values does to a word what the specification
+does to the operator on its axis (`axis_tables`); what a line computes, devices have by their places.
+What is not known has a form as well.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from proofs.checking import lines
-from proofs.checking.groups import Mesh
-from proofs.checking.lines import (
-    FIRST,
-    GRADIENT,
-    MOVES,
-    NAMED,
-    OPERATORS,
-    OWNER,
-    UNKNOWN,
-    Coefficients,
-    Line,
-)
+from proofs.checking.axes import BY_AXIS, Axes
+from proofs.checking.axis_tables import COUNT, LINEAR, Tables, forms, moved, only, require_axes_apart
+from proofs.checking.axis_tables import UNKNOWN as UNKNOWN_SYMBOL
+from proofs.checking.lines import OPERATORS
 from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import (
     BACKWARD,
@@ -32,78 +27,87 @@ from proofs.checking.symbols import (
     MOMENT,
     ONE,
     PLACES,
-    STARTS,
+    UPDATE,
     WEIGHT,
     WRONG,
     WRONG_MOMENT,
     ZERO,
-    Element,
     cases,
-    either,
-    first_of,
-    place_of,
+    indicator,
 )
-from proofs.trusted.kernel import Bool, Kernel, Theorem
-from proofs.trusted.terms import And, If, IntVal, ToReal
-from spec.checking.words import Symbol
-from spec.devices.operators import OTHER
+from proofs.trusted.kernel import Bool, KernelError
+from proofs.trusted.terms import And, If, IntVal, Or
+from spec.devices.operators import Operator
+from spec.meaning.semantics import initial
+
+RELEASE = KINDS["release"]
 
 
-def of_one(op: Any, amounts: Coefficients) -> Any:
-    """The coefficient of an operator, given by its number."""
-    return cases(op, dict(enumerate(amounts)), ZERO)
+def require_starts() -> None:
+    """That what places hold at first is, as a form, what devices have there by their places.
 
-
-def masked(amounts: Sequence[Any], first: Any) -> Coefficients:
-    """Coefficients, where operators that speak of a first device that owns are no others."""
-    return [
-        (ZERO if first is OWNER else a if first is FIRST else If(first == OWNER, ZERO, a))
-        if FIRST in op
-        else a
-        for op, a in zip(OPERATORS, amounts, strict=True)
-    ]
-
-
-def by_place(amount: Callable[[int], Any], first: int) -> Coefficients:
-    """The coefficients of a value that devices have as often as their places say."""
-    only = {p: lines.only_at(p, first) for p in (*NAMED[first], OTHER)}
-    return [sum((amount(PLACES[p]) * only[p][o] for p in only), ZERO) for o in range(len(OPERATORS))]
-
-
-class OneAxis(Mesh):
-    """The mesh of one axis: all devices are a group, in their order."""
-
-    def __init__(self, k: Kernel, n: Any, t: Any, b: Any, d: Any, c: Any, j: Any) -> None:
-        self.owner_of = k.function("owner", Element, INT)
-        owner = self.owner_of(j)
-        owned = k.suppose("each_element_has_an_owner", [j], And(owner >= 0, owner < n))
-        self.size, size_is = k.define("group_size", [t], n)
-        self.member, self.member_is = k.define("member", [t, d, c], c)
-        self.coordinate, coordinate_is = k.define("coordinate", [t, d], d)
-        self.owner, self.owner_is = k.define("owner_in_group", [t, d, j], owner)
-        self.holds, self.holds_is = k.define("holds", [b, d, j], d == owner)
-        self.places = [coordinate_is, self.owner_is]
-        self.size_is = size_is
-        self.some = k.prove("there_are_devices", And(n >= 1, owner >= 0, owner < n), (), [owned])
-        facts = [self.some, size_is, self.member_is, self.owner_is]
-        self.inside = k.prove("devices_are_a_group", self.are_devices(n, t, d, c, j), (), facts)
+    Raises KernelError.
+    """
+    for name, first in product(lines.STARTS, FIRSTS):
+        place, sharded = lines.STARTS[name]
+        resting = lines.schedule(sharded)
+        checker = forms((first,), resting)
+        states = (checker.symbol(kind, lines.NOW) for kind in ("weight", "moment"))
+        found: dict[Any, Any] = initial(resting, checker, *states)[place][1]
+        for kind in {symbol.kind for symbol, _ in found}:
+            here: dict[Operator, Any] = {}
+            for ((at,), (o,)), amount in only((first,)).items():
+                if (at == lines.OWNER or not sharded) != (kind == "unknown"):
+                    here[OPERATORS[o]] = here.get(OPERATORS[o], 0) + amount
+            has = {op: amount for (symbol, (op,)), amount in found.items() if symbol.kind == kind}
+            if {op: c for op, c in here.items() if c} != {op: c for op, c in has.items() if c}:
+                raise KernelError(f"{name} are not what devices have by their places")
 
 
 class CheckedLanguage(Language):
-    """The language, and the checker's run. f is the place of the first device, p that of a device."""
+    """The language, and the checker's run.
 
-    def _mesh(self) -> OneAxis:
-        self.f, self.p, self.op = self.k.integers("f p op")
-        self.size = ToReal(self.n)
-        return OneAxis(self.k, self.n, self.t, self.b, self.d, self.c, self.j)
+    known: whether the form is of an original value s, or of what is not known. word: an operator for
+    each axis. f: where the first device is along each axis, p: where a device is; q: whose value it is
+    that it sees. o and r number operators.
+    """
 
-    def owner(self, j: Any) -> Any:
-        """The device that owns an element."""
-        return self.mesh.owner_of(j)
+    mesh: Axes
+
+    def _mesh(self) -> Axes:
+        k = self.k
+        self.known, self.alike = (k.constant(name, BOOL) for name in ("is_known", "alike"))
+        self.word, self.f, self.p, self.q = (
+            k.constant(name, BY_AXIS) for name in ("word", "f", "p", "q")
+        )
+        self.o, self.level = k.integers("o level")
+        self.at_f, self.at_p, self.at_q = k.integers("at_f at_p at_q")
+        self.size = k.reals("size")
+        mesh = Axes(self)
+        self.r = mesh.r
+        return mesh
 
     def _amounts(self) -> None:
-        self._transfer()
-        self._checker()
+        require_axes_apart()
+        require_starts()
+        self._tables()
+        self._verdict()
+        self._placed()
+        self._run()
+
+    # -------------------------------------------------------------- what is compared
+    def _verdict(self) -> None:
+        """Whether a line's comparisons come out equal, of an update by place; what is not known.
+
+        right(t), met(f, p, t); spoils(f, t), lost(f, p, t): it gets into what a backward, an update
+        computes.
+        """
+        k = self.k
+        self.right = k.function("right", INT, BOOL)
+        self.met, self.lost = (
+            k.function(name, BY_AXIS, BY_AXIS, INT, BOOL) for name in ("met", "lost")
+        )
+        self.spoils = k.function("spoils", BY_AXIS, INT, BOOL)
 
     def is_right(self, t: Any, d: Any) -> Bool:
         """On all devices or on none: a form is of all of them."""
@@ -111,131 +115,173 @@ class CheckedLanguage(Language):
 
     def is_met(self, t: Any, d: Any, j: Any) -> Bool:
         """By place."""
-        return self.met(first_of(self.owner(j)), place_of(d, self.owner(j)), t)
+        return self.met(self.mesh.firsts(j), self.mesh.places(d, j), t)
 
     def is_lost(self, t: Any, d: Any, j: Any) -> Bool:
         """By place, if it is an update."""
-        place = If(self.kind(t) == BACKWARD, IntVal(0), place_of(d, self.owner(j)))
-        return self.lost(first_of(self.owner(j)), place, t)
+        f = self.mesh.firsts(j)
+        return If(self.kind(t) == BACKWARD, self.spoils(f, t), self.lost(f, self.mesh.places(d, j), t))
 
-    # ------------------------------------------------------------ the transfer of T1
-    def _transfer(self) -> None:
-        """after(move): the coefficients after a line, as functions of those before."""
-        k = self.k
-        self.x, self.z = ([k.reals(f"{v}{o}") for o in range(len(OPERATORS))] for v in "xz")
-        self.scaled_by = k.reals("scaled_by")
-        params = [self.op, self.f, self.scaled_by, *self.x, *self.z]
-        self.after: dict[tuple[str, bool], Any] = {}
-        self.after_is: dict[tuple[str, bool], Theorem] = {}
-        for move in MOVES:
-            for known, symbol in ((True, GRADIENT), (False, UNKNOWN)):
-                name = f"{move.name}_{'of' if known else 'of_unknown'}"
-                body = either(self.f, {f: self._moved(move, f, symbol) for f in FIRSTS})
-                self.after[move.name, known], self.after_is[move.name, known] = k.define(
-                    name, params, body
+    # ----------------------------------------------------------------------- tables
+    def _tables(self) -> None:
+        """row(of_target): what a line makes of an operator; entry: what a device sees; alone."""
+        k, o, r, f, p, q = self.k, self.o, self.r, self.at_f, self.at_p, self.at_q
+        tables = Tables(self.size, ONE)
+        for move in LINEAR:  # what is not known runs as it does, but nothing scales it
+            if any(
+                moved(move, (g,), of_target, UNKNOWN_SYMBOL) != moved(move, (g,), of_target)
+                for g in FIRSTS
+                for of_target in (False, True)
+            ) != (move.name == "scale"):
+                raise KernelError(f"{move.name} of what is not known")
+        t, known = self.t, self.known
+        by = If(known, self.factor(t), ONE)
+        of_line = Tables(self.mesh.size_of(self.mesh.axis(t)), by)
+        self.row, self.row_is = {}, {}
+        for of_target, name in ((False, "of_source"), (True, "of_target")):
+            by_kind = {KINDS[m.name]: of_line.row(m, o, r, f, of_target) for m in LINEAR}
+            moving = {at: row for at, row in by_kind.items() if row is not ZERO}
+            body = cases(self.kind(t), moving, ZERO)
+            self.row[of_target], self.row_is[of_target] = k.define(name, [known, t, o, r, f], body)
+        self.entry, self.entry_is = k.define("entry", [o, f, p, q, self.size], tables.entry(o, f, p, q))
+        self.alone, self.alone_is = k.define("alone", [p, o, f], tables.alone(p, o, f))
+        self.left, self.right_one = (k.reals(" ".join(f"{v}{i}" for i in COUNT)) for v in "xz")
+        # a product of its own name: where it is not unfolded, it is no product
+        one, other = self.left[0], self.right_one[0]
+        self.repeat, self.repeat_is = k.define("repeat", [one, other], one * other)
+        products = (self.repeat(x, z) for x, z in zip(self.left, self.right_one, strict=True))
+        self.mixed, self.mixed_is = k.define(
+            "mixed", [*self.left, *self.right_one], sum(products, ZERO)
+        )
+        self.three = k.reals("c0 c1 c2"), k.reals("y0 y1 y2")
+        self.chosen, self.chosen_is = k.define(
+            "chosen",
+            [*self.three[0], *self.three[1]],
+            sum((self.repeat(c, y) for c, y in zip(*self.three, strict=True)), ZERO),
+        )
+
+    def along(self, row: Callable[[Any], Any], value: Callable[[Any], Any]) -> Any:
+        """A row of numbers times what words have that differ along an axis, by operator."""
+        return self.mixed(*(row(IntVal(o)) for o in COUNT), *(value(IntVal(o)) for o in COUNT))
+
+    # ----------------------------------------------------------- what lines compute
+    def _placed(self) -> None:
+        """placed: what a device at p has by its place after line t; spread: the form of that.
+
+        Of line -1: what is there at first.
+        """
+        k, t, b, s, f, p = self.k, self.t, self.b, self.s, self.f, self.p
+        mesh, known = self.mesh, self.known
+        owned = mesh.owned(b, p, mesh.axes)
+        begun = (
+            self.begun(
+                indicator(s == self.state(WEIGHT, 0)),
+                indicator(s == self.state(MOMENT, 0)),
+                ZERO,
+                ZERO,
+                owned,
+            ),
+            self.begun(ZERO, ZERO, ONE, ONE, owned),
+        )
+        made = (self._made(), self._made_unknown())
+        at_first, later = (If(known, one, other) for one, other in (begun, made))
+        self.placed, self.placed_is = k.define(
+            "placed_at", [known, t, b, s, f, p], If(t < 0, at_first, later)
+        )
+
+        def wrapped(inner: Callable[..., Any]) -> Any:
+            a = mesh.axes - 1 - self.level
+            there = [IntVal(place) for place in PLACES.values()]
+            return self.chosen(
+                *(self.alone(place, self.word[a], f[a]) for place in there),
+                *(inner(known, t, b, s, self.word, f, self.mesh.put(p, a, place)) for place in there),
+            )
+
+        self.spread, self.spread_none, self.spread_next = k.recursion(
+            "spread",
+            [known, t, b, s, self.word, f, p],
+            self.level,
+            self.placed(known, t, b, s, f, p),
+            wrapped,
+        )
+
+    def _made(self) -> Any:
+        t, s = self.t, self.s
+        met, after = self.met(self.f, self.p, t), self.step(t) + 1
+        computed = If(self.right(t), self.contribution(t), self.state(WRONG, t))
+        weight, moment = (
+            indicator(s == If(met, self.state(right, after), self.state(wrong, t)))
+            for right, wrong in ((WEIGHT, WRONG), (MOMENT, WRONG_MOMENT))
+        )
+        made = {BACKWARD: indicator(s == computed), UPDATE: weight}
+        return self.written(self.b, moment, cases(self.kind(t), made, ZERO), ZERO, ZERO)
+
+    def _made_unknown(self) -> Any:
+        t = self.t
+        lost = indicator(self.lost(self.f, self.p, t))
+        made = {BACKWARD: indicator(self.spoils(self.f, t)), UPDATE: lost, RELEASE: ONE}
+        return self.written(self.b, lost, cases(self.kind(t), made, ZERO), ONE, ZERO)
+
+    # ------------------------------------------------------------ the checker's run
+    def moves(self, b: Any) -> Bool:
+        """Whether line t moves values to b."""
+        return And(b == self.target(self.t), Or(*(self.kind(self.t) == KINDS[m.name] for m in LINEAR)))
+
+    def _run(self) -> None:
+        k, t, b, s, word, f = self.k, self.t, self.b, self.s, self.word, self.f
+        known, mesh = self.known, self.mesh
+        a = mesh.axis(t)
+
+        def after(before: Callable[..., Any]) -> Any:
+            def of(place: Any, row: Any) -> Any:
+                return self.along(
+                    lambda r: row(known, t, word[a], r, f[a]),
+                    lambda r: before(known, place, s, self.mesh.put(word, a, r), f),
                 )
 
-    def _moved(self, move: Line, first: int, symbol: Symbol) -> Any:
-        x, z = (masked(v, first) for v in (self.x, self.z))
-        found = move.forms(x, z, symbol, self.size, first, self.scaled_by)
-        return of_one(self.op, masked(lines.coefficients(found, symbol.kind), first))
+            moved_on = of(self.source(t), self.row[False]) + of(self.target(t), self.row[True])
+            made = self.spread(known, t, b, s, word, f, mesh.nowhere, mesh.axes)
+            here = If(self.untouched(b), before(known, b, s, word, f), made)
+            return If(self.moves(b), moved_on, here)
 
-    # ----------------------------------------------------------- the checker's run
-    def _checker(self) -> None:
-        k, t, b, s, f, op = self.k, self.t, self.b, self.s, self.f, self.op
-        # whether the comparisons of a line come out equal: of an update at each place
-        self.right = k.function("right", INT, BOOL)
-        self.met = k.function("met", INT, INT, INT, BOOL)
-        self.lost = k.function("lost", INT, INT, INT, BOOL)  # what is not known gets in
-        step, wrong = self.step(t), (self.state(w, t) for w in (WRONG, WRONG_MOMENT))
-        weights, moments = (
-            self.updated(self.state(w, step + 1), v)
-            for w, v in zip((WEIGHT, MOMENT), wrong, strict=True)
-        )
-        computed = If(self.right(t), self.contribution(t), self.state(WRONG, t))
-        self.coefficient, self.coefficient_start, self.coefficient_next = k.recursion(
+        self.coefficient, self.at_first, self.coefficient_next = k.recursion(
             "coefficient",
-            [op, b, s, f],
+            [known, b, s, word, f],
             t,
-            self.form_begun(True),
-            lambda prev: self._after(
-                True,
-                lambda o, place: prev(IntVal(o), place, s, f),
-                prev(op, b, s, f),
-                If(s == computed, of_one(op, lines.one()), ZERO),
-                weights,
-                moments,
-            ),
-        )
-        lost = self._by_place(lambda p: If(self.lost(f, p, t), ONE, ZERO))
-        self.unknown, self.unknown_start, self.unknown_next = k.recursion(
-            "not_known",
-            [op, b, f],
-            t,
-            self.form_begun(False),
-            lambda prev: self._after(
-                False,
-                lambda o, place: prev(IntVal(o), place, f),
-                prev(op, b, f),
-                If(self.lost(f, 0, t), of_one(op, lines.one()), ZERO),
-                lost,
-                lost,
-            ),
+            self.spread(known, IntVal(-1), b, s, word, f, mesh.nowhere, mesh.axes),
+            after,
         )
 
-    def form_begun(self, known: bool) -> Any:
-        """The coefficients of a place at first."""
-        of = {True: ("weight", "moment"), False: ("unknown",)}[known]
-        named = {"weight": self.state(WEIGHT, 0), "moment": self.state(MOMENT, 0)}
-        table = {}
-        for name, start in STARTS.items():
-            found = {f: lines.started(name, self.size, f) for f in FIRSTS}
-            kind = next((v for v in of if any(s.kind == v for s, _ in found[OWNER])), of[0])
-            form = either(
-                self.f, {f: of_one(self.op, lines.coefficients(found[f], kind)) for f in FIRSTS}
+        def seen(inner: Callable[..., Any]) -> Any:
+            x = self.level
+            size = mesh.size_of(x)
+            return self.along(
+                lambda o: self.entry(o, f[x], self.p[x], self.q[x], size),
+                lambda o: inner(known, t, b, s, self.mesh.put(word, x, o), f, self.p, self.q),
             )
-            table[start] = If(self.s == named[kind], form, ZERO) if known else form
-        return cases(self.start(self.b), table, ZERO if known else of_one(self.op, lines.one()))
 
-    def updated(self, right: Any, wrong: Any) -> Any:
-        """The coefficients of what an update writes: the next state where its needs are met."""
-
-        def at(p: int) -> Any:
-            met = self.met(self.f, p, self.t)
-            return If(self.s == If(met, right, wrong), ONE, ZERO)
-
-        return self._by_place(at)
-
-    def _by_place(self, amount: Callable[[int], Any]) -> Any:
-        """The coefficient of a value that devices have by their places."""
-        return either(self.f, {f: of_one(self.op, by_place(amount, f)) for f in FIRSTS})
-
-    def _after(
-        self,
-        known: bool,
-        read: Callable[[int, Any], Any],
-        before: Any,
-        computed: Any,
-        weights: Any,
-        moments: Any,
-    ) -> Any:
-        """A coefficient after line t."""
-        t = self.t
-        x, z = (
-            [read(o, place(t)) for o in range(len(OPERATORS))] for place in (self.source, self.target)
+        self.sight, self.sight_none, self.sight_next = k.recursion(
+            "sight",
+            [known, t, b, s, word, f, self.p, self.q],
+            self.level,
+            self.coefficient(known, b, s, word, f, t),
+            seen,
         )
-        new = {
-            KINDS[m.name]: self.after[m.name, known](self.op, self.f, self.factor(t), *x, *z)
-            for m in MOVES
-        }
-        dropped = ZERO if known else of_one(self.op, lines.one())
-        made = cases(self.kind(t), {**new, BACKWARD: computed}, weights)
-        return self.written(self.b, moments, made, dropped, before)
 
-    def form(self, t: Any, b: Any, s: Any, f: Any) -> Coefficients:
-        """The coefficients of an original value in a place before a line."""
-        return [self.coefficient(IntVal(o), b, s, f, t) for o in range(len(OPERATORS))]
-
-    def not_known(self, t: Any, b: Any, f: Any) -> Coefficients:
-        """The coefficients of what is not known."""
-        return [self.unknown(IntVal(o), b, f, t) for o in range(len(OPERATORS))]
+    def value(
+        self,
+        known: Any,
+        alike: Any,
+        t: Any,
+        b: Any,
+        s: Any,
+        d: Any,
+        i: Any,
+        j: Any,
+        word: Any,
+        level: Any,
+    ) -> Any:
+        """What device d has of device i's value s, or of all devices' alike, along some axes."""
+        mesh = self.mesh
+        places, sources = mesh.places(d, j), mesh.sources(alike, d, i, j)
+        return self.sight(known, t, b, s, word, mesh.firsts(j), places, sources, level)

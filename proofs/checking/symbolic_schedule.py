@@ -8,10 +8,10 @@ that theirs are made of, and how often they have each of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from proofs.checking import lines
+from proofs.checking.content import Content
 from proofs.checking.groups import Mesh
 from proofs.checking.lines import MOVES, Line
 from proofs.checking.symbols import (
@@ -21,6 +21,7 @@ from proofs.checking.symbols import (
     INT,
     KINDS,
     MOMENT,
+    NORM,
     NORM_OF,
     NOTHING,
     ONE,
@@ -43,24 +44,6 @@ from proofs.checking.symbols import (
 from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Kernel
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
-
-
-@dataclass(frozen=True)
-class Content:
-    """What is followed through the lines: what a device has before a line, and what lines make.
-
-    at(b, e): what device e has in place b. in_group: the sum over the group of the source.
-    """
-
-    at: Callable[[Any, Any], Any]
-    in_group: Any
-    junk: Any
-    factor: Any
-    gradient: Any
-    weight: Any
-    moment: Any
-    dropped: Any
-    norm: Any = ZERO
 
 
 class Language:
@@ -218,9 +201,10 @@ class Language:
         """The norm that an update reads."""
         return ZERO
 
-    def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any) -> Any:
-        """What device d has of element j in place b at first."""
-        elsewhere = If(self.mesh.holds(self.b, self.d, self.j), IntVal(0), IntVal(1))
+    def begun(self, weight: Any, moment: Any, junk: Any, nothing: Any, holds: Any = None) -> Any:
+        """What device d has of element j in place b at first. `holds`: whether slices there have it."""
+        holds = self.mesh.holds(self.b, self.d, self.j) if holds is None else holds
+        elsewhere = If(holds, IntVal(0), IntVal(1))
         at_first = {
             STARTS[name]: lines.started_on(name, elsewhere, IntVal(0), weight, moment, junk)
             for name in STARTS
@@ -315,12 +299,24 @@ class Language:
         own = self.gradient(self.theta(at), self.theta(at), at, of, d)[j]
         values = (self.theta(at)[j], self.omega(at)[j], own, wrong, self.single_norm(at))
         wrong_moment = self.next_moment(*self.read_by_update(at, d))
+        found = cases(self.what(s), dict(zip(ORIGINALS, values, strict=False)), wrong_moment)
         self.original, self.original_is = k.define(
-            "original",
-            [s, d, j],
-            cases(self.what(s), dict(zip(ORIGINALS, values, strict=False)), wrong_moment),
+            "original", [s, d, j], If(And(self.is_state(s), Not(d == 0)), ZERO, found)
         )
         self.all = total(k, "all", [s, j], i, self.original(s, i, j))
+
+    def is_state(self, s: Any) -> Bool:
+        """Whether an original value is a state, or a norm: it is the same on all devices."""
+        states = (WEIGHT, MOMENT, NORM) if self.normed else (WEIGHT, MOMENT)
+        return Or(*(self.what(s) == what for what in states))
+
+    def is_device(self, d: Any) -> Bool:
+        """Whether there is such a device."""
+        return And(d >= 0, d < self.n)
+
+    def whose(self, s: Any, d: Any) -> Any:
+        """Whose value s is, that device d has: its own, or the first device's if all have the same."""
+        return If(self.is_state(s), IntVal(0), d)
 
     # -------------------------------------------------------- how often devices have them
     def _amounts(self) -> None:
@@ -337,23 +333,33 @@ class Language:
         self.unknowns = k.function("unknowns", INT, INT, INT, Element, REAL)
         self._groups_of_amounts()
         self.amounts_begin = k.suppose(
-            "amounts_begin", [b, s, d, i, j], self.amount(0, b, s, d, i, j) == self.amount_begun()
+            "amounts_begin",
+            [b, s, d, i, j],
+            Implies(
+                And(self.is_device(d), self.is_device(i)),
+                self.amount(0, b, s, d, i, j) == self.amount_begun(),
+            ),
         )
         self.amounts_run = k.suppose(
             "amounts_run_the_lines",
             [t, b, s, d, i, j],
             Implies(
-                And(t >= 0, i >= 0, i < self.n),
+                And(t >= 0, self.is_device(d), self.is_device(i)),
                 self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
             ),
         )
         self.unknowns_begin = k.suppose(
-            "unknowns_begin", [b, d, j], self.unknowns(0, b, d, j) == self.unknowns_begun()
+            "unknowns_begin",
+            [b, d, j],
+            Implies(self.is_device(d), self.unknowns(0, b, d, j) == self.unknowns_begun()),
         )
         self.unknowns_run = k.suppose(
             "unknowns_run_the_lines",
             [t, b, d, j],
-            Implies(t >= 0, self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns)),
+            Implies(
+                And(t >= 0, self.is_device(d)),
+                self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns),
+            ),
         )
 
     def _groups_of_amounts(self) -> None:
@@ -366,7 +372,8 @@ class Language:
         lost = indicator(self.is_lost(t, d, j))
         weight, moment = self.made_states(t, d, j)
         gradient, weight, moment = (
-            indicator(And(s == made, i == d)) for made in (self.made_gradient(t, d), weight, moment)
+            indicator(And(s == made, i == self.whose(s, d)))
+            for made in (self.made_gradient(t, d), weight, moment)
         )
         self.of_amounts = Content(
             lambda b, e: self.amount(t, b, s, e, i, j),
@@ -399,7 +406,7 @@ class Language:
 
     def amount_begun(self) -> Any:
         """How often device d has device i's value s in place b at first."""
-        own = self.i == self.d
+        own = self.i == self.whose(self.s, self.d)
         weight, moment = (If(And(own, self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT))
         return self.begun(weight, moment, ZERO, ZERO)
 

@@ -9,16 +9,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofs.checking import lines
-from proofs.checking.lines import FIRST, NAMED, NOW, OPERATORS, UNKNOWN
+from proofs.checking.axis_tables import words
+from proofs.checking.lines import NOW, OPERATORS
 from proofs.checking.operation_lines import LineAt, NotCovered, Places
 from proofs.checking.symbolic_checker import CheckedLanguage
 from proofs.checking.symbols import BACKWARD, KINDS, MOMENT, PLACES, UPDATE, WEIGHT, WRONG, WRONG_MOMENT
 from proofs.trusted.kernel import Kernel
 from proofs.trusted.oracle import ask
-from proofs.trusted.terms import Distinct, IntVal, Or
+from proofs.trusted.terms import FALSE, TRUE, Distinct, IntVal, Or, Store
 from spec.checking.words import Symbol
 from spec.derivation.derive import derive
-from spec.devices.operators import KEEP, OTHER
 from spec.models.states import MIXED_ADAM, POLICIES
 from spec.plans.strategies import STRATEGIES
 from tests.support import by_hand
@@ -27,6 +27,7 @@ from tests.support.by_hand import MICRO, RESET, SUM, B, K, op, written
 from tests.support.damage import damaged
 from tests.support.line_runs import (
     PLAIN_PIECES,
+    UNKNOWN,
     LineRun,
     agree_on_faults,
     agree_on_lines,
@@ -51,12 +52,13 @@ def test_single_faults_are_judged_as_lines(name):
 
 
 @st.composite
-def along_one_axis(draw):
-    """A schedule along one axis, perhaps damaged, mostly of what T4 covers."""
+def covered(draw):
+    """A schedule on one axis or two, perhaps damaged, mostly of what T4 covers."""
     policy = POLICIES[draw(st.sampled_from(["mixed-adam", "fp32-adam"]))]
     source = draw(st.sampled_from(["derived", "derived", "made up", "cancelled"]))
     if source == "derived":
-        schedule = PIECES[draw(st.sampled_from(PLAIN_PIECES))](derive(draw(placements())))
+        placement = draw(st.one_of(placements(), st.just(STRATEGIES["hsdp"])))
+        schedule = PIECES[draw(st.sampled_from(PLAIN_PIECES))](derive(placement))
         schedule = draw(damaged(schedule)) if draw(st.integers(0, 3)) else schedule
     else:
         schedule = draw(made_up() if source == "made up" else cancelled())
@@ -66,7 +68,7 @@ def along_one_axis(draw):
 
 
 @settings(max_examples=150)
-@given(along_one_axis())
+@given(covered())
 def test_forms_and_verdicts_are_those_of_lines(case):
     try:
         agree_on_lines(*case)
@@ -76,7 +78,7 @@ def test_forms_and_verdicts_are_those_of_lines(case):
 
 @pytest.mark.slow
 @settings(max_examples=1000)
-@given(along_one_axis())
+@given(covered())
 def test_forms_and_verdicts_of_many_schedules_are_those_of_lines(case):
     try:
         agree_on_lines(*case)
@@ -90,7 +92,6 @@ SHARED = (
     op(K.BACKWARD, B.PARAMETERS, B.GRADIENTS, ("d",)),
 )
 NOT_COVERED = [
-    ("several axes", derive(STRATEGIES["hsdp"]), MIXED_ADAM),
     ("an optimizer without moments", derive(STRATEGIES["dp"]), POLICIES["fp32-sgd"]),
     ("clips", PIECES["clipping"](derive(STRATEGIES["dp"])), MIXED_ADAM),
     ("counts of tokens", PIECES["token mean"](derive(STRATEGIES["dp"])), MIXED_ADAM),
@@ -125,44 +126,52 @@ def test_a_line_done_to_places_is_that_line(line):
         assert all((each.source, each.target) == (TARGET, found) for each in before)
 
 
+ON_TWO = {"d": 3, "e": 2}  # devices along two axes
+
+
 @pytest.mark.parametrize(
     ("kind", "seed"),
-    [(k, seed) for k in KINDS_OF for seed in ((2,) if k in KINDS else (0, 1, 2))],
+    [(k, seed) for k in KINDS_OF for seed in ((2, 3) if k in KINDS else (0, 1, 2))],
 )
 def test_a_line_on_numbers_is_the_proofs(kind, seed):
     random, kernel = Random(seed), CheckedLanguage(Kernel("on numbers"))
-    run = LineRun(N, 2, 2, {})
-    line = LineAt(kind, TARGET, SOURCE, SECOND, THIRD, Fraction(random.randint(-3, 3), 2))
+    run = LineRun(ON_TWO, 2, 2, {})
+    factor = Fraction(random.randint(-3, 3), 2)
+    axis = random.choice([*ON_TWO])
+    line = LineAt(kind, TARGET, SOURCE, SECOND, THIRD, factor, axis=axis)
     gradient = Symbol("gradient", NOW, 0)
     right = {SOURCE: Symbol("weight", NOW), SECOND: Symbol("moment", NOW)}
     if kind == lines.BACKWARD.name:
         right[SECOND] = Symbol("weight", NOW)
-    for place, first in product(range(4), run.firsts):
+    for place, firsts in product(range(4), run.firsts):
         form = {}
         for symbol in (gradient, UNKNOWN) if kind not in ("backward", "update") or seed == 2 else ():
-            of = [o for o in OPERATORS if first == FIRST or FIRST not in o]
-            form |= {(symbol, (o,)): Fraction(random.randint(0, 3)) for o in of}
+            for word in random.sample([*words(firsts)], 8):
+                form[symbol, word] = Fraction(random.randint(0, 3))
         if place in right and seed < 2:
-            form[right[place], (KEEP,)] = 1 + seed
-        run.forms[place, first] = {term: c for term, c in form.items() if c}
+            form[right[place], run.alone] = Fraction(1 + seed)
+        run.forms[place, firsts] = {term: c for term, c in form.items() if c}
     before = dict(run.forms)
     run.run(T, line)
-    for first in run.firsts:
-        for known in (True, False):
-            _same_as_recursion(kernel, run, before, line, first, known)
+    for firsts, known in product(random.sample(run.firsts, 1), (TRUE, FALSE)):
+        _same_as_recursion(kernel, run, before, line, firsts, known, random)
 
 
-def _same_as_recursion(l, run, before, line, first, known):
+def _same_as_recursion(l, run, before, line, firsts, known, random):
     """The coefficients after a line are those of the recursion that T4 is about."""
     where = dict(zip((l.source, l.second, l.third, l.target), range(4), strict=True))
-    facts = [l.n == N, l.kind(T) == KINDS_OF[line.kind], l.step(T) == NOW, l.micro(T) == 0]
+    mesh, axis = l.mesh, run.axes.index(line.axis)
+    f = _array(l.f, firsts)
+    facts = [l.n == 6, l.kind(T) == KINDS_OF[line.kind], l.step(T) == NOW, l.micro(T) == 0]
+    facts += [mesh.axes == 2, mesh.axis(T) == axis]
+    facts += [mesh.devices(i) == n for i, n in enumerate(run.sizes)]
     facts += [at(T) == place for at, place in where.items()]
     facts += [l.factor(T) == lines.real(line.factor), l.right(T) == run.right(T)]
-    for p in (*NAMED[first], OTHER):
-        facts += [
-            said(first, PLACES[p], T) == table.get((T, first, p), p is OTHER and said is l.met)
-            for said, table in ((l.met, run.met), (l.lost, run.lost))
-        ]
+    facts.append(l.spoils(f, T) == run.lost.get((T, firsts), False))
+    for places in product((*PLACES,), repeat=2):
+        for said, table in ((l.met, run.met), (l.lost, run.lost)):
+            at_place = table.get((T, firsts, places), said is l.met)
+            facts.append(said(f, _spread_at(l, places), T) == at_place)
     gradient = Symbol("gradient", NOW, 0)
     names = {
         gradient: l.contribution(IntVal(T)),
@@ -176,40 +185,78 @@ def _same_as_recursion(l, run, before, line, first, known):
         names = {gradient: names[gradient]}
     if line.kind == lines.BACKWARD.name:
         names[Symbol("wrong", 0, T, "gradient")] = names.pop(Symbol("wrong", 0, T, "weight"))
-    for symbol, s in names.items() if known else ((UNKNOWN, None),):
-        values = {
-            (place, o): lines.real(before[place, first].get((symbol, (op_,)), 0))
-            for place in range(4)
-            for o, op_ in enumerate(OPERATORS)
-        }
-        at = {str(l.f): first, **({str(l.s): s} if known else {})}
+    for symbol, s in names.items() if known is TRUE else ((UNKNOWN, IntVal(0)),):
+        after = {word for place in (SECOND, TARGET) for _, word in run.forms[place, firsts]}
+        for word in {*random.sample(sorted(after), min(2, len(after))), (0, 5)}:
+            told, wrong = [], []
+            for place in (SECOND, TARGET):
+                has = run.forms[place, firsts].get((symbol, word), 0)
+                found = l.coefficient(known, place, s, _array(l.word, word), f, T + 1)
+                wrong.append(found != lines.real(has))
+                told += _told(l, run, before, place, firsts, known, symbol, s, word, axis, f)
+            assert ask([*facts, *told]).said == "sat"
+            assert ask([*facts, *told, Or(*wrong)]).said == "unsat", (symbol, firsts, word)
 
-        def term(place, t, o, s=s):
-            return (
-                l.coefficient(IntVal(o), place, s, first, t)
-                if known
-                else l.unknown(IntVal(o), place, first, t)
-            )
 
-        told = [term(place, T, o) == value for (place, o), value in values.items()]
-        step = l.coefficient_next if known else l.unknown_next
-        given = {
-            str(x): term(place, T, o)
-            for place, xs in ((SOURCE, l.x), (TARGET, l.z))
-            for o, x in enumerate(xs)
-        }
-        for o in range(len(OPERATORS)):
-            if line.kind in KINDS:
-                after = l.after_is[line.kind, known]
-                told.append(after.at(op=o, f=first, scaled_by=l.factor(T), **given).goal)
-            told += [step.at(op=o, b=b, t=T, **at).goal for b in (SECOND, TARGET)]
-        wrong = [
-            term(place, T + 1, o) != lines.real(run.forms[place, first].get((symbol, (op_,)), 0))
-            for place in (SECOND, TARGET)
-            for o, op_ in enumerate(OPERATORS)
-        ]
-        assert ask([*facts, *told]).said == "sat"
-        assert ask([*facts, *told, Or(*wrong)]).said == "unsat", (symbol, first)
+def _array(base, numbers):
+    """An array of numbers by axis."""
+    for i, each in enumerate(numbers):
+        base = Store(base, i, IntVal(each))
+    return base
+
+
+def _spread_at(l, places):
+    """A place, as the proof writes it when it spreads a value over axes: the first axis first."""
+    array = l.mesh.nowhere
+    for i, place in enumerate(places):
+        array = l.mesh.put(array, l.mesh.axes - 1 - (1 - i), IntVal(PLACES[place]))
+    return array
+
+
+def _told(l, run, before, b, firsts, known, symbol, s, word, axis, f):
+    """What a coefficient after a line is said to be, and all that this is made of."""
+    at = {"is_known": known, "s": s, "f": f, "word": _array(l.word, word), "t": T}
+    w = at["word"]
+
+    def coefficient(place, term, numbers):
+        has = before[place, firsts].get((symbol, numbers), 0)
+        return l.coefficient(known, place, s, term, f, T) == lines.real(has)
+
+    told = [l.coefficient_next.at(b=b, **at).goal, coefficient(b, w, word)]
+    for of_target, place in ((False, l.source), (True, l.target)):
+        rows, has = [], []
+        for q in range(len(OPERATORS)):
+            row = {"o": w[l.mesh.axis(T)], "r": q, "at_f": f[l.mesh.axis(T)]}
+            is_ = l.row_is[of_target].at(is_known=known, t=T, **row)
+            told.append(is_.goal)
+            rows.append(is_.goal.args[0])
+            stored = l.mesh.put(w, l.mesh.axis(T), IntVal(q))
+            has.append(l.coefficient(known, place(T), s, stored, f, T))
+            of = TARGET if of_target else SOURCE
+            moved = (*word[:axis], q, *word[axis + 1 :])
+            told += [coefficient(of, stored, moved), stored == _array(l.word, moved)]
+        columns = dict(zip(map(str, [*l.left, *l.right_one]), rows + has, strict=True))
+        told.append(l.mixed_is.at(**columns).goal)
+        told += [l.repeat_is.at(x0=x, z0=z).goal for x, z in zip(rows, has, strict=True)]
+    numbers = [*PLACES.values()]
+    for wrapped in (1, 0):
+        x = l.mesh.axes - 1 - wrapped
+        alone = [l.alone_is.at(at_p=p, o=w[x], at_f=f[x]) for p in numbers]
+        told += [each.goal for each in alone]
+        for places in product((*PLACES,), repeat=1 - wrapped):
+            p = _spread_at(l, places)
+            spread = l.spread_next.at(level=wrapped, p=p, b=b, **at).goal
+            inner = [
+                l.spread(known, T, b, s, w, f, l.mesh.put(p, x, IntVal(q)), wrapped) for q in numbers
+            ]
+            values = [*(each.goal.args[0] for each in alone), *inner]
+            names = map(str, [*l.three[0], *l.three[1]])
+            told += [spread, l.chosen_is.at(**dict(zip(names, values, strict=True))).goal]
+    for places in product((*PLACES,), repeat=2):
+        p = _spread_at(l, places)
+        told.append(l.spread_none.at(p=p, b=b, **at).goal)
+        told.append(l.placed_is.at(is_known=known, t=T, b=b, s=s, f=f, p=p).goal)
+    return told
 
 
 # ---------------------------------------------------------------------- mutants

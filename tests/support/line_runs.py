@@ -4,27 +4,28 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+from itertools import product
+from math import prod
 
 from proofs.checking import lines
-from proofs.checking.form_needs import ACTIVATIONS, KEPT, OLD_MOMENT, OLD_WEIGHT, VIEW, WHOLE
-from proofs.checking.lines import FIRST, MOVES, NAMED, OPERATORS, OWNER, UNKNOWN, Checker
+from proofs.checking.axis_tables import EVERYBODY, counts, entries, moved, only
+from proofs.checking.lines import AXIS, FACTOR, FIRST, MOVES, NAMED, OPERATORS, OWNER
 from proofs.checking.operation_lines import NotCovered, Places
-from proofs.checking.symbolic_checker import by_place
-from proofs.checking.symbols import PLACES
-from proofs.trusted.terms import TRUE, Implies, RealVal
 from spec.checking.forms import LACKING, Forms, OtherElements, Rejected
 from spec.checking.verdict import SETTLED_WITHIN, check, require_agreed
 from spec.checking.words import Symbol
 from spec.derivation.derive import derive
-from spec.devices.operators import KEEP, OTHER
+from spec.devices.operators import OTHER
 from spec.meaning.semantics import execute, initial
 from spec.models.states import MIXED_ADAM
+from spec.numbers.any_size import Polynomial
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
 from tests.support.schedules import PIECES
 
 LINES = {move.name: move for move in MOVES}
-NOT_KNOWN = {(UNKNOWN, (KEEP,)): 1}
+UNKNOWN = Symbol("unknown", 0, made_of="it is not known")
+SAME_ON_ALL = ("weight", "moment")
 
 
 def merged(form):
@@ -36,145 +37,202 @@ def merged(form):
     return {term: amount for term, amount in found.items() if amount != 0}
 
 
-def said(formula):
-    """Whether a formula without variables holds."""
-    return formula is TRUE
+def number(amount, size, factor=1):
+    """A number of a table, for an axis of some size."""
+    if not isinstance(amount, Polynomial):
+        return Fraction(amount)
+    value = {AXIS: size, FACTOR: factor}
+    return sum(times * prod(value[name] ** e for name, e in powers) for powers, times in amount.terms)
 
 
 @cache
-def compared(need, n, first, symbol, amounts):
-    """The checker's comparison of one symbol, by place."""
-    found = need.said(n, first, symbol, list(amounts))
-    return {place: said(formula) for place, formula in found.items()}
+def row(kind, first, of_target, size, factor):
+    """operator -> what a line makes of it along its axis."""
+    found = {}
+    for ((made,), (read,)), amount in moved(LINES[kind], (first,), of_target).items():
+        found.setdefault(read, []).append((made, number(amount, size, factor)))
+    return found
 
 
 @cache
-def only_at(place, first, n):
-    """The numbers by which the proof writes what devices at a place have."""
-    found = by_place(lambda p: RealVal(int(PLACES[place] == p)), first)
-    return [Fraction(amount.of) for amount in found]
+def entry(first, place, source, operator, size):
+    """How much of a source's value a device at a place has by an operator."""
+    return number(entries((first,)).get(((place,), (source,), (operator,)), 0), size)
+
+
+@cache
+def sources(first, place, size):
+    """Whose values a device at a place can see, of those that there are."""
+    found = {s: number(n, size) for ((p,), (s,)), n in counts((first,)).items() if p == place}
+    return tuple(source for source, count in found.items() if count > 0)
+
+
+@cache
+def spread(firsts, places):
+    """The form of what devices at a place have, and no others."""
+    per_axis = [
+        [(o, Fraction(c)) for ((p,), (o,)), c in only((first,)).items() if p == place]
+        for first, place in zip(firsts, places, strict=True)
+    ]
+    found = {}
+    for terms in product(*per_axis):
+        word = tuple(o for o, _ in terms)
+        found[word] = found.get(word, 0) + prod(c for _, c in terms)
+    return found
 
 
 class LineRun:
-    """The forms of places after lines, along an axis of n devices, by where the first device is.
+    """The forms of places after lines, on axes of some sizes, by where the first device is on each.
 
-    `met`, `lost`: of lines that compute, as in `proofs.checking.symbolic_checker`, by first device
-    and place.
+    A word is of numbers of operators. `met`, `lost`: of lines that compute, as in
+    `proofs.checking.symbolic_checker`, by the first device and by place.
     """
 
-    def __init__(self, n, micro_steps, contributions, starts):
-        self.n, self.starts = Fraction(n), starts
+    def __init__(self, mesh, micro_steps, contributions, starts):
+        self.axes, self.sizes, self.starts = tuple(mesh), tuple(mesh.values()), starts
         self.micro_steps, self.contributions = micro_steps, contributions
-        self.firsts = (OWNER, FIRST) if n > 1 else (OWNER,)
+        self.firsts = [*product(*((OWNER, FIRST) if n > 1 else (OWNER,) for n in self.sizes))]
+        self.alone = (0,) * len(self.axes)  # the word of what each device has itself
+        self.not_known = {(UNKNOWN, self.alone): Fraction(1)}
         self.forms = {}
         self.met, self.lost = {}, {}
 
-    def right(self, number):
+    def right(self, line):
         """Whether the comparisons of a line come out equal everywhere, if it computes."""
-        return all(met for (line, *_), met in self.met.items() if line == number)
+        return all(met for (number, *_), met in self.met.items() if number == line)
 
-    def there_are(self, first):
+    def there_are(self, firsts):
         """The places where there are devices."""
-        return (*NAMED[first], *([OTHER] if self.n > len(NAMED[first]) else []))
+        return product(
+            *(
+                (*NAMED[first], *([OTHER] if n > len(NAMED[first]) else []))
+                for first, n in zip(firsts, self.sizes, strict=True)
+            )
+        )
 
-    def form(self, place, first):
+    def form(self, place, firsts):
         """What is in a place."""
-        if (place, first) not in self.forms:
-            start = self.starts.get(place)
-            found = lines.started(start, self.n, first) if start else NOT_KNOWN
-            self.forms[place, first] = merged(found)
-        return self.forms[place, first]
+        start = self.starts.get(place)
+        kind = start and {"Weights": "weight", "Moments": "moment"}[start]
+        begun = {(Symbol(kind, lines.NOW), self.alone): Fraction(1)} if start else self.not_known
+        return self.forms.get((place, firsts), begun)
 
     def run(self, number, line):
         """Run a line of some number."""
         if line.shift:
             raise NotCovered("shifts")
         if line.kind in LINES:
-            for first in self.firsts:
-                source, target = (
-                    self.form(place, first) if place >= 0 else {}
-                    for place in (line.source, line.target)
-                )
-                after = LINES[line.kind].after(source, target, self.n, first, Fraction(line.factor))
-                self.forms[line.target, first] = merged(after)
+            for firsts in self.firsts:
+                self.forms[line.target, firsts] = merged(self._moved(line, firsts))
         elif line.kind == lines.BACKWARD.name:
             self._backward(number, line)
         else:
             self._update(number, line)
 
-    def passes(self, need, place, first, step):
-        """By place, whether what is there compares equal, and whether it is known."""
-        form, checker = self.form(place, first), Checker(self.n, first, lines.schedule())
-        needed = [] if need.state is None else [need.state]
-        if need is WHOLE:
-            needed = [Symbol("gradient", lines.NOW, m) for m in range(self.contributions)]
-        symbols = {symbol for symbol, _ in form if symbol.known}
-        back = {symbol._replace(step=symbol.step - step): symbol for symbol in symbols}
-        equal = dict.fromkeys(self.there_are(first), True)
-        for symbol in {*back, *needed}:
-            own = back.get(symbol)
-            amounts = tuple(Fraction(form.get((own, (op,)), 0)) for op in OPERATORS)
-            if symbol.kind == "gradient" and symbol.step == lines.NOW:
-                symbol = symbol._replace(which=0)  # as those of other micro-steps
-            said_at = compared(need, self.n, first, symbol, amounts)
-            equal = {p: equal[p] and said_at.get(p, True) for p in equal}
-        of_unknown = {term: amount for term, amount in form.items() if not term[0].known}
+    def _moved(self, line, firsts):
+        """What a line makes of what is in its source and its target."""
+        if line.kind == "release":
+            return self.not_known
+        a = self.axes.index(line.axis) if line.axis else 0
         found = {}
-        for p, same in equal.items():
-            seen = checker.sees(of_unknown, p)
-            known = all(said(Implies(there, amount == 0)) for there, amount in seen)
-            found[p] = same and (known or (need.of_slices and p != OWNER)), known
+        for of_target, place in ((False, line.source), (True, line.target)):
+            before = self.form(place, firsts) if place >= 0 else {}
+            for (symbol, word), amount in before.items():
+                factor = Fraction(line.factor) if symbol.known else 1
+                made = row(line.kind, firsts[a], of_target, self.sizes[a], factor)
+                for operator, times in made.get(word[a], ()):
+                    term = symbol, (*word[:a], operator, *word[a + 1 :])
+                    found[term] = found.get(term, 0) + times * amount
+        return found
+
+    def seen(self, form, firsts, places, symbol, from_):
+        """How often a device sees a value of a source."""
+        here = [*zip(firsts, places, from_, self.sizes, strict=True)]
+        return sum(
+            amount * prod(entry(f, p, q, o, n) for (f, p, q, n), o in zip(here, word, strict=True))
+            for (of, word), amount in form.items()
+            if of == symbol
+        )
+
+    def passes(self, place, firsts, needed):
+        """By place, whether what is there compares equal with what is needed, and is known."""
+        form, found = self.form(place, firsts), {}
+        for places in self.there_are(firsts):
+            here = zip(firsts, places, self.sizes, strict=True)
+            who = [*product(*(sources(f, p, n) for f, p, n in here))]
+            known = all(self.seen(form, firsts, places, UNKNOWN, each) == 0 for each in who)
+            equal = True
+            for symbol in {*needed, *(symbol for symbol, _ in form if symbol.known)}:
+                everybody = [(EVERYBODY,) * len(self.axes)]
+                of = everybody if symbol.kind in SAME_ON_ALL else who
+                wanted = int(symbol in needed)
+                equal &= all(self.seen(form, firsts, places, symbol, q) == wanted for q in of)
+            found[places] = equal and known, known
         return found
 
     def _is_unknown(self, form):
-        """Whether anything is not known of a form; on one device every operator is the identity."""
-        amounts = [amount for (symbol, _), amount in form.items() if not symbol.known]
-        return sum(amounts) != 0 if self.n == 1 else bool(amounts)
+        """Whether anything is not known of a form, on any device."""
+        few = [i for i, n in enumerate(self.sizes) if n > 1]  # of one device all operators are one
+        found = {}
+        for (symbol, word), amount in form.items():
+            if not symbol.known:
+                of = tuple(word[i] for i in few)
+                found[of] = found.get(of, 0) + amount
+        return any(found.values())
 
     def _backward(self, number, line):
-        reads = (VIEW, line.source), (ACTIVATIONS, line.second)
-        wrong, lost = False, False
-        for first in self.firsts:
-            found = [self.passes(need, place, first, line.step) for need, place in reads]
+        needed, wrong, lost = [Symbol("weight", line.step)], False, False
+        for firsts in self.firsts:
+            reads = line.source, line.second
+            found = [self.passes(place, firsts, needed) for place in reads]
             if not wrong and not all(equal for each in found for equal, _ in each.values()):
                 wrong = True
-                lost = any(self._is_unknown(self.form(place, first)) for _, place in reads)
-        self.met[number, OWNER, OWNER] = not wrong
-        self.lost |= {(number, first, OWNER): lost for first in self.firsts}
-        of_second_use = line.micro_step >= self.micro_steps
+                lost = any(self._is_unknown(self.form(place, firsts)) for place in reads)
+        self.met[number,] = not wrong
+        self.lost |= {(number, firsts): lost for firsts in self.firsts}
         symbol = Symbol("gradient", line.step, line.micro_step)
         if wrong:
+            of_second_use = line.micro_step >= self.micro_steps
             symbol = wrong_one(number, "tied" if of_second_use else "gradient")
-        for first in self.firsts:
-            self.forms[line.second, first] = NOT_KNOWN
-            made = {(symbol, (KEEP,)): 1}
-            self.forms[line.target, first] = made | NOT_KNOWN if lost else made
+        for firsts in self.firsts:
+            self.forms[line.second, firsts] = self.not_known
+            made = {(symbol, self.alone): Fraction(1)}
+            self.forms[line.target, firsts] = made | self.not_known if lost else made
 
     def _update(self, number, line):
-        reads = (OLD_WEIGHT, line.source), (OLD_MOMENT, line.second), (WHOLE, line.third)
+        whole = [Symbol("gradient", line.step, m) for m in range(self.contributions)]
+        reads = (
+            (line.source, [Symbol("weight", line.step)]),
+            (line.second, [Symbol("moment", line.step)]),
+            (line.third, whole),
+        )
         after = {}
-        for first in self.firsts:
-            found = [self.passes(need, place, first, line.step) for need, place in reads]
+        for firsts in self.firsts:
+            found = [self.passes(place, firsts, needed) for place, needed in reads]
             for target, kind in ((line.target, "weight"), (line.second, "moment")):
                 right, wrong = Symbol(kind, line.step + 1), wrong_one(number, kind)
                 form = {}
-                for p in (*NAMED[first], OTHER):
-                    met = all(each[p][0] for each in found if p in each)
-                    lost = not all(each[p][1] for each in found if p in each)
-                    self.met[number, first, p], self.lost[number, first, p] = met, lost
-                    for op, amount in zip(OPERATORS, only_at(p, first, self.n), strict=True):
+                for places in product(*((*NAMED[first], OTHER) for first in firsts)):
+                    met = all(each[places][0] for each in found if places in each)
+                    lost = not all(each[places][1] for each in found if places in each)
+                    self.met[number, firsts, places] = met
+                    self.lost[number, firsts, places] = lost
+                    for word, amount in spread(firsts, places).items():
                         for symbol in (right if met else wrong, *([UNKNOWN] if lost else [])):
-                            form[symbol, (op,)] = form.get((symbol, (op,)), 0) + amount
-                after[target, first] = merged(form)
+                            form[symbol, word] = form.get((symbol, word), 0) + amount
+                after[target, firsts] = merged(form)
         self.forms |= after
 
-    def kept(self, kept_as, step):
-        """Whether every kept copy compares equal at the end of a step."""
+    def kept(self, kept_as, kept_axes, step):
+        """Whether every kept copy compares equal at the end of a step, where it is kept."""
         return all(
             equal
             for place, start in kept_as.items()
-            for first in self.firsts
-            for equal, _ in self.passes(KEPT[start], place, first, step).values()
+            for firsts in self.firsts
+            for places, (equal, _) in self.passes(
+                place, firsts, [Symbol("moment" if "Moment" in start else "weight", step + 1)]
+            ).items()
+            if all(places[self.axes.index(axis)] == OWNER for axis in kept_axes[place])
         )
 
 
@@ -226,14 +284,12 @@ def stepped(schedule, domain, store, micro_steps, step):
 
 def checked(schedule, mesh, micro_steps, policy, firsts, steps):
     """The checker's stores after each operation, and whether each step's end is right."""
-    (axis,) = schedule.axes
     others, every = OtherElements(news=True), {}
     while others.news:
         others.news = False
         for first in firsts:
-            forms = Observed(
-                schedule, mesh, micro_steps, policy, None, {axis: first}, True, others=others
-            )
+            roots = dict(zip(schedule.axes, first, strict=True))
+            forms = Observed(schedule, mesh, micro_steps, policy, None, roots, True, others=others)
             store = initial(schedule, forms, forms.symbol("weight", 0), forms.symbol("moment", 0))
             stores, ends = {(-1, 0): dict(store)}, []
             for step in range(steps):
@@ -251,12 +307,9 @@ def checked(schedule, mesh, micro_steps, policy, firsts, steps):
 
 def run_beside(schedule, mesh, micro_steps, policy, steps):
     """Run a schedule both ways. Raises AssertionError where a form is another; NotCovered, Rejected."""
-    if len(schedule.axes) != 1:
-        raise NotCovered("several axes")
     places = PlacesOfT4(schedule, mesh, micro_steps, policy)
-    (axis,) = schedule.axes
     store = places.initial()
-    run = LineRun(mesh[axis], micro_steps, places.contributions, places.starts)
+    run = LineRun({a: mesh[a] for a in schedule.axes}, micro_steps, places.contributions, places.starts)
     every = checked(schedule, mesh, micro_steps, policy, run.firsts, steps)
     equal, done, wrong = [], 0, {}
     for forms, *_ in every.values():
@@ -277,7 +330,7 @@ def run_beside(schedule, mesh, micro_steps, policy, steps):
                 p: host for p, (host, _) in store.items()
             }
             for slot, (_, form) in stores[at].items():
-                mine = as_checked(run.form(store[slot][1], first), forms, wrong)
+                mine = as_checked(run.form(store[slot][1], first), forms, run.axes, wrong)
                 assert seen(form, forms) == seen(mine, forms), (at, slot)
 
     go_on((-1, 0))
@@ -289,16 +342,20 @@ def run_beside(schedule, mesh, micro_steps, policy, steps):
         places.end_step(store)
         go_on((step, -1))
         there_is_one = any(name.startswith("Weight") for name in places.kept_as.values())
-        equal.append(there_is_one and run.kept(places.kept_as, step))  # one to continue from
+        equal.append(
+            there_is_one and run.kept(places.kept_as, places.kept_axes, step)
+        )  # one to continue from
     ends = zip(*(ends for *_, ends in every.values()), strict=True)
     return Beside([all(end) for end in ends], equal)
 
 
-def as_checked(form, forms, wrong):
+def as_checked(form, forms, axes, wrong):
     """T4's form with the checker's names for what lines got wrong."""
     found = {}
     for (symbol, axis_word), amount in form.items():
-        word = axis_word if forms.axes else ()  # of one device every operator is the identity
+        word = tuple(
+            OPERATORS[o] for o, a in zip(axis_word, axes, strict=True) if a in forms.axes
+        )  # along an axis of one device every operator is the identity
         if symbol.kind == "wrong":
             fault = (*wrong[symbol.which], symbol.made_of)
             assert fault in forms.faults
@@ -347,10 +404,10 @@ PLAIN_PIECES = ("plain", "mean", "loss scale", "tied parameters")
 
 
 def agree_on_named_strategies():
-    """Named strategies along one axis, and real training in them, are accepted both ways."""
+    """Named strategies, and real training in them, are accepted both ways."""
     for placement in STRATEGIES.values():
         schedule = derive(placement)
-        for piece in PLAIN_PIECES if len(schedule.axes) == 1 and schedule.finish else ():
+        for piece in PLAIN_PIECES if schedule.finish else ():
             for devices in (1, 2, 3):
                 mesh = dict.fromkeys(schedule.axes, devices)
                 made = PIECES[piece](schedule)

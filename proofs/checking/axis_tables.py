@@ -1,0 +1,234 @@
+"""What the specification's code makes of normal forms along one axis, as tables of numbers.
+
+A form has a coefficient for each word, which is an operator for each axis. What a line does along its
+axis it does to each word by the operator there, whatever the others are; so does who looks. So tables
+for one axis say it. They are made by the specification's own code, of one operator after another; and
+on two axes it is seen to do to each what they say (`require_axes_apart`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from proofs.checking.lines import AXIS, FACTOR, MOVES, NAMED, NOW, OPERATORS, Line
+from proofs.checking.symbols import FIRSTS, ONE, PLACES, ZERO, cases, either
+from proofs.trusted.terms import KernelError, RealVal
+from spec.checking.forms import Forms
+from spec.checking.words import Symbol
+from spec.devices.operators import OTHER, SUM, Offset, Source
+from spec.language.schedule import Schedule
+from spec.models.states import MIXED_ADAM
+from spec.numbers.any_size import Polynomial, any_size
+
+AXES = (AXIS, "other")
+COUNT = range(len(OPERATORS))
+OWN, NAMED_FIRST, SELF, REST, EVERYBODY = range(5)  # whose value it is, seen from a device
+SOURCES: dict[Any, int] = {0: OWN, 1: NAMED_FIRST, Source.SELF: SELF, Source.REST: REST}
+LINEAR = tuple(move for move in MOVES if move.name != "release")
+ALIKE, EACH, UNKNOWN = (
+    Symbol("weight", NOW),
+    Symbol("gradient", NOW),
+    Symbol("unknown", 0, made_of="it is not known"),
+)
+Form = Mapping[Any, Any]
+Word = tuple[int, ...]  # the number of an operator for each axis
+
+
+def forms(firsts: tuple[int, ...], schedule: Schedule | None = None) -> Forms:
+    """The checker on some axes of any sizes, by the place of the first device along each."""
+    axes = AXES[: len(firsts)]
+    mesh = {**{a: any_size(a) for a in axes}, FACTOR: any_size(FACTOR)}
+    schedule = schedule or Schedule(axes, (), (), ())
+    return Forms(schedule, mesh, 2, MIXED_ADAM, None, dict(zip(axes, firsts, strict=True)), True)
+
+
+def words(firsts: tuple[int, ...]) -> Iterator[Word]:
+    """Those there are: where the first device is the owner, none has an operator that speaks of it."""
+    return product(*([o for o in COUNT if g or 1 not in OPERATORS[o]] for g in firsts))
+
+
+def places(firsts: tuple[int, ...]) -> Iterator[tuple[Offset, ...]]:
+    """Those of devices."""
+    return product(*((*NAMED[g], OTHER) for g in firsts))
+
+
+def unit(symbol: Symbol, word: Word) -> Form:
+    """A form of one word."""
+    return {(symbol, tuple(OPERATORS[o] for o in word)): 1}
+
+
+# --------------------------------------------------------------------------- tables
+@lru_cache
+def moved(
+    move: Line, firsts: tuple[int, ...], of_target: bool, symbol: Symbol = EACH
+) -> dict[tuple[Word, Word], Any]:
+    """(o, q) -> how much of word o a line makes of what had word q in its source, or its target."""
+    found: dict[tuple[Word, Word], Any] = {}
+    for q in words(firsts):
+        source, target = (unit(symbol, q), {}) if not of_target else ({}, unit(symbol, q))
+        after = move.of(forms(firsts), source, target)
+        for (made, operators), amount in after.items():
+            if made.kind == symbol.kind and amount != 0:
+                word = tuple(map(OPERATORS.index, operators))
+                found[word, q] = found.get((word, q), 0) + amount
+    return {at: amount for at, amount in found.items() if amount != 0}
+
+
+@lru_cache
+def entries(firsts: tuple[int, ...]) -> dict[tuple[Any, Word, Word], Any]:
+    """(places, sources, o) -> how much a device there has, by word o, of a source's value."""
+    found: dict[tuple[Any, Word, Word], Any] = {}
+    for at, o in product(places(firsts), words(firsts)):
+        for (_, sources), amount in forms(firsts).at(unit(EACH, o), at).items():
+            found[at, tuple(SOURCES[source] for source in sources), o] = amount
+        for amount in forms(firsts).at(unit(ALIKE, o), at).values():
+            found[at, (EVERYBODY,) * len(firsts), o] = amount
+    return found
+
+
+@lru_cache
+def only(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
+    """(places, o) -> how much of word o there is in what devices there have, and no others."""
+    found = {}
+    for at in places(firsts):
+        checker = forms(firsts)
+        for (_, operators), amount in checker._only_at(checker.symbol(EACH.kind, NOW), at).items():
+            if amount != 0:
+                found[at, tuple(map(OPERATORS.index, operators))] = amount
+    return found
+
+
+@lru_cache
+def counts(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
+    """(places, sources) -> how many devices these are, seen from there: those that there may be."""
+    everywhere = OPERATORS.index(SUM)
+    found = {}
+    for at in places(firsts):
+        checker = forms(firsts)
+        for _, sources in checker.at(unit(EACH, (everywhere,) * len(firsts)), at):
+            found[at, tuple(SOURCES[s] for s in sources)] = checker._devices(at, sources)
+    return found
+
+
+# --------------------------------------------------------------------- several axes
+def require_axes_apart() -> None:
+    """On two axes the specification's code does to each what the tables say of one.
+
+    Raises KernelError.
+    """
+    for firsts in product(FIRSTS, repeat=2):
+        one, other = ((first,) for first in firsts)
+        for move, of_target in product(LINEAR, (False, True)):
+            _require(
+                f"{move.name} along one axis of two",
+                moved(move, firsts, of_target),
+                {
+                    ((*o, *w), (*q, *w)): amount
+                    for (o, q), amount in moved(move, one, of_target).items()
+                    for w in words(other)
+                },
+            )
+        for table, of in (("entries", entries), ("only", only), ("counts", counts)):
+            _require(f"{table} of two axes", of(firsts), _times(of(one), of(other)))
+
+
+def _times(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
+    found = {}
+    for (x, a), (y, b) in product(one.items(), other.items()):
+        key = tuple((*i, *j) for i, j in zip(x, y, strict=True))
+        if len(key) < 3 or (EVERYBODY in key[1]) == (set(key[1]) == {EVERYBODY}):
+            found[key] = a * _of_other(b)
+    return found
+
+
+def _of_other(amount: Any) -> Any:
+    """An amount of one axis as of the other."""
+    if not isinstance(amount, Polynomial):
+        return amount
+    renamed = (
+        (tuple(("other" if name == AXIS else name, e) for name, e in powers), times)
+        for powers, times in amount.terms
+    )
+    return Polynomial(tuple(renamed))
+
+
+def _require(what: str, found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> None:
+    if found != expected:
+        raise KernelError(f"{what} are not what they are of one axis after the other")
+
+
+# ------------------------------------------------------------------------- as terms
+def term(amount: Any, size: Any, factor: Any) -> Any:
+    """A number of a table, which may be in the size of the axis, or in what a line scales by."""
+    if not isinstance(amount, Polynomial):
+        return RealVal(str(amount))
+    found = ZERO
+    for powers, times in amount.terms:
+        part = RealVal(str(times))
+        for name, exponent in powers:
+            if exponent != 1:
+                raise KernelError(f"a power of {name} in a table")
+            value = {AXIS: size, FACTOR: factor}[name]
+            part = value if part is ONE else part * value
+        found = part if found is ZERO else found + part
+    return found
+
+
+def nested(keys: tuple[Any, ...], table: Mapping[tuple[Any, ...], Any], otherwise: Any = ZERO) -> Any:
+    """What a table has at some terms, one after the other."""
+    if not keys:
+        return table.get((), otherwise)
+    under: dict[Any, dict[tuple[Any, ...], Any]] = {}
+    for (key, *rest), value in table.items():
+        under.setdefault(key, {})[tuple(rest)] = value
+    return cases(keys[0], {at: nested(keys[1:], t, otherwise) for at, t in under.items()}, otherwise)
+
+
+Table = Mapping[tuple[Any, ...], Any]
+
+
+def by_first(
+    f: Any, table: Callable[[int], Mapping[tuple[Any, ...], Any]], keys: tuple[Any, ...]
+) -> Any:
+    """A table for each place of the first device, at terms."""
+    return either(f, {g: nested(keys, table(g)) for g in FIRSTS})
+
+
+class Tables:
+    """The tables at terms: numbers of operators (o, q), places (p), sources (s) and firsts (f)."""
+
+    def __init__(self, size: Any, factor: Any) -> None:
+        self.size, self.factor = size, factor
+
+    def term(self, amount: Any) -> Any:
+        """A number of a table."""
+        return term(amount, self.size, self.factor)
+
+    def row(self, move: Line, o: Any, q: Any, f: Any, of_target: bool) -> Any:
+        def table(g: int) -> Table:
+            found = moved(move, (g,), of_target)
+            return {(*x, *y): self.term(amount) for (x, y), amount in found.items()}
+
+        return by_first(f, table, (o, q))
+
+    def entry(self, o: Any, f: Any, p: Any, s: Any) -> Any:
+        def table(g: int) -> Table:
+            found = entries((g,)).items()
+            return {(PLACES[at], who, by): self.term(a) for ((at,), (who,), (by,)), a in found}
+
+        return by_first(f, table, (p, s, o))
+
+    def alone(self, p: Any, o: Any, f: Any) -> Any:
+        def table(g: int) -> Table:
+            return {(PLACES[at], by): self.term(a) for ((at,), (by,)), a in only((g,)).items()}
+
+        return by_first(f, table, (p, o))
+
+    def count(self, f: Any, p: Any, s: Any) -> Any:
+        def table(g: int) -> Table:
+            return {(PLACES[at], who): self.term(a) for ((at,), (who,)), a in counts((g,)).items()}
+
+        return by_first(f, table, (p, s))
