@@ -232,7 +232,8 @@ class _Work:
             if line.makes not in self.contributed:
                 continue
             source = line.value if isinstance(line, Move) else line.makes
-            cotangent = self.settled(line.makes, self.dual(source))
+            in_terms = source.role is Role.WEIGHT  # its gradient is summed after all micro-steps
+            cotangent = self.settled(line.makes, self.dual(source), in_terms)
             if isinstance(line, Move):
                 self.contribute(source, cotangent)
                 if line.by and line.by != line.value and not self.open_in(line.makes):

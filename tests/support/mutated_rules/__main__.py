@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proofs.registry import ROOT
 from psem_model.audit.remembered import key
-from psem_model.text.progress import ticked
+from psem_model.text.progress import ticker
 from tests.support.mutated_rules.feeds import feeds, keep, kept, users
 from tests.support.mutated_rules.page import LOG, PAGE, key_of, logged, page, read_log
 from tests.support.mutated_rules.places import parts, places
@@ -49,13 +49,21 @@ def try_all(selected, results):
     fed, values = known_feeds(), parts()
     with tempfile.TemporaryDirectory() as folder:
         here = copy(Path(folder))
-        for place in ticked("claims")([p for p in left if p.key not in results.known]):
+        for place in told("claims", [p for p in left if p.key not in results.known]):
             ids = users(place, fed, values)
             results.add(place, tried(place, here, lambda ids=ids: by_claims(here, ids)))
-        for place in ticked("tests")([p for p in left if results.pending(p)]):
+        for place in told("tests", [p for p in left if results.pending(p)]):
             files, crash = tests_of(place.room), results.known[place.key].who
             work = lambda files=files, crash=crash: by_tests(here, files, crash)  # noqa: E731
             results.add(place, tried(place, here, work))
+
+
+def told(label, places):
+    """Places one by one, with a bar."""
+    with ticker(label, len(places)) as tell:
+        for done, place in enumerate(places, 1):
+            yield place
+            tell(done)
 
 
 def main(text=""):
