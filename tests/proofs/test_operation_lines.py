@@ -252,6 +252,8 @@ def _told(l, run, before, b, firsts, known, symbol, s, word, axis, f):
             values = [*(each.goal.args[0] for each in alone), *inner]
             names = map(str, [*l.three[0], *l.three[1]])
             told += [spread, l.chosen_is.at(**dict(zip(names, values, strict=True))).goal]
+            products = zip(values[:3], values[3:], strict=True)
+            told += [l.repeat_is.at(x0=c, z0=y).goal for c, y in products]
     for places in product((*PLACES,), repeat=2):
         p = _spread_at(l, places)
         told.append(l.spread_none.at(p=p, b=b, **at).goal)
