@@ -52,7 +52,7 @@ class Axes(Mesh):
             And(
                 n >= 1,
                 And(self.axis(t) >= 0, self.axis(t) < self.axes),
-                And(self.devices(a) >= 1, owner >= 0, owner < self.devices(a)),
+                And(owner >= 0, owner < self.devices(a)),
                 Implies(self.is_device(d), self.is_coordinate(self.along(d, a), a)),
             ),
         )
@@ -160,11 +160,11 @@ class Axes(Mesh):
             "a": x,
             "x": a,
         }
+        there = place_of(self.along(d, a), self.owner_along(a, j))
         placed = k.induct(
             "places_by_axis",
             x,
-            self.places_upto(d, j, x)[a] == place_of(self.along(d, a), self.owner_along(a, j)),
-            [a >= 0, a < x],
+            Implies(And(a >= 0, a < x), self.places_upto(d, j, x)[a] == there),
             base=[],
             step=[self.more_places, self.put_read.at(**of_place)],
         )

@@ -67,7 +67,7 @@ class DeviceLevels(Levels):
         self.moved_here = k.prove(
             "forms_are_moved_along_the_axis_of_a_line",
             self.at(a + 1, t=t + 1, b=target) == made[0] + made[1],
-            [t >= 0, self.moves(target)],
+            [t >= 0, self.is_linear],
             [
                 self.sight_next.at(t=t + 1, b=target, level=a),
                 *(self.moved_below.at(word=self.mesh.put(word, a, o), level=a) for o in NUMBERS),
@@ -102,7 +102,7 @@ class DeviceLevels(Levels):
         k, mesh, level, d = self.k, self.mesh, self.level, self.d
         a, c = mesh.a, self.c
         there = mesh.moved(d, a, c)
-        given = [mesh.is_axis(a), mesh.is_device(d), mesh.is_coordinate(c, a)]
+        given = [a < mesh.axes, mesh.is_device(d), mesh.is_coordinate(c, a)]
         self.same_before = k.induct(
             "devices_have_the_same_before_they_differ",
             level,

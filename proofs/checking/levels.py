@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from proofs.checking.axis_tables import COUNT, EVERYBODY, NAMED_FIRST, REST, SELF, Tables, moved
+from proofs.checking.axis_tables import COUNT, REST, SELF, Tables, moved
 from proofs.checking.lines import FIRST, OPERATORS, OWNER, Line
 from proofs.checking.symbolic_checker import CheckedLanguage
 from proofs.checking.symbols import FIRSTS, KINDS, ONE, PLACES, ZERO, cases, either
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, If, Implies, IntVal, Or, RealVal
+from proofs.trusted.terms import And, If, Implies, IntVal, RealVal
 from spec.devices.operators import OTHER
 
 MINUS = RealVal(-1)
@@ -157,11 +157,9 @@ class Levels(CheckedLanguage):
         return dict(zip(map(str, self.right_one), column, strict=True))
 
     # ------------------------------------------------------------- lines, on one axis
-    def codes(self, f: Any, p: Any, q: Any) -> Bool:
-        """That numbers are of a first device, a place and a source that there are together."""
-        named = Implies(f == OWNER, And(p != PLACES[FIRST], q != NAMED_FIRST))
-        few = And(p >= 0, p <= 2, q >= 0, q <= EVERYBODY)
-        return And(Or(f == OWNER, f == FIRST), named, few, Implies(q == SELF, p == PLACES[OTHER]))
+    def codes(self, f: Any, p: Any) -> Bool:
+        """That numbers are of a first device and of a place that there are together."""
+        return And(Implies(f == OWNER, p != PLACES[FIRST]), p >= 0, p <= PLACES[OTHER])
 
     def seen_by(self, r: Any, p: Any, q: Any) -> Any:
         """What a device at place p sees by operator r, along the axis of line t."""
@@ -201,8 +199,9 @@ class Levels(CheckedLanguage):
             facts = []
             if value is not ZERO:
                 facts = [*(is_.at(o=o) for o in self.mixing(move, of_target)), *made[2]]
+            seen = [self.codes(f, p), Implies(q == SELF, p == PLACES[OTHER])]
             elsewhere = move.name in ("all_gather", "broadcast") and not of_target
-            given = [self.kind(t) == KINDS[move.name], *([self.codes(f, p, q)] if elsewhere else [])]
+            given = [self.kind(t) == KINDS[move.name], *(seen if elsewhere else [])]
             if move.name in DIAGONAL and facts:
                 given += [r >= 0, r < len(OPERATORS)]
             goal = self.mixed(*entries, *rows) == value
@@ -302,7 +301,7 @@ class Levels(CheckedLanguage):
             "forms_are_moved_below_the_axis_of_a_line",
             level,
             made == sum((self.mixed(*row, *has) for row, has in zip(rows, held, strict=True)), ZERO),
-            [t >= 0, self.moves(self.target(t)), level <= a],
+            [t >= 0, self.is_linear, level <= a],
             base=[
                 self.sight_none.at(t=t + 1, b=self.target(t)),
                 *(

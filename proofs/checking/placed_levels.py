@@ -53,7 +53,7 @@ class PlacedLevels(DeviceLevels):
         return self.k.prove(
             "what_is_placed_is_there",
             self.mixed(*entries, *chosen) == If(own, here, ZERO),
-            [self.codes(f, p, q)],
+            [self.codes(f, p)],
             [
                 self.product(entries, chosen),
                 *(fact.at(z0=chosen[o]) for fact in (self.once, self.never) for o in made if o),
@@ -157,10 +157,9 @@ class PlacedLevels(DeviceLevels):
             "what_is_alike_so_far",
             level,
             Implies(
-                self.same(self.alike, d, i, level),
+                And(x >= 0, x < level, self.same(self.alike, d, i, level)),
                 Or(self.alike, mesh.along(d, x) == mesh.along(i, x)),
             ),
-            [x >= 0, x < level],
             step=[same_next],
         )
         own = k.induct(

@@ -223,9 +223,14 @@ class CheckedLanguage(Language):
         return self.written(self.b, lost, cases(self.kind(t), made, ZERO), ONE, ZERO)
 
     # ------------------------------------------------------------ the checker's run
+    @property
+    def is_linear(self) -> Bool:
+        """Whether line t moves values."""
+        return Or(*(self.kind(self.t) == KINDS[m.name] for m in LINEAR))
+
     def moves(self, b: Any) -> Bool:
         """Whether line t moves values to b."""
-        return And(b == self.target(self.t), Or(*(self.kind(self.t) == KINDS[m.name] for m in LINEAR)))
+        return And(b == self.target(self.t), self.is_linear)
 
     def _run(self) -> None:
         k, t, b, s, word, f = self.k, self.t, self.b, self.s, self.word, self.f
