@@ -28,11 +28,9 @@ COUNT = range(len(OPERATORS))
 OWN, NAMED_FIRST, SELF, REST, EVERYBODY = range(5)  # whose value it is, seen from a device
 SOURCES: dict[Any, int] = {0: OWN, 1: NAMED_FIRST, Source.SELF: SELF, Source.REST: REST}
 LINEAR = tuple(move for move in MOVES if move.name != "release")
-ALIKE, EACH, UNKNOWN = (
-    Symbol("weight", NOW),
-    Symbol("gradient", NOW),
-    Symbol("unknown", 0, made_of="it is not known"),
-)
+ALIKE = tuple(Symbol(kind, NOW) for kind in ("weight", "moment"))  # the same on all devices
+EACH = Symbol("gradient", NOW)  # each device's own
+UNKNOWN = Symbol("unknown", 0, made_of="it is not known")
 Form = Mapping[Any, Any]
 Word = tuple[int, ...]  # the number of an operator for each axis
 
@@ -84,8 +82,12 @@ def entries(firsts: tuple[int, ...]) -> dict[tuple[Any, Word, Word], Any]:
     for at, o in product(places(firsts), words(firsts)):
         for (_, sources), amount in forms(firsts).at(unit(EACH, o), at).items():
             found[at, tuple(SOURCES[source] for source in sources), o] = amount
-        for amount in forms(firsts).at(unit(ALIKE, o), at).values():
-            found[at, (EVERYBODY,) * len(firsts), o] = amount
+        for symbol in ALIKE:
+            seen = forms(firsts).at(unit(symbol, o), at)
+            if not {*seen} <= {(symbol, ())}:
+                raise KernelError(f"{symbol.kind} are not alike on all devices")
+            for amount in seen.values():
+                found[at, (EVERYBODY,) * len(firsts), o] = amount
     return found
 
 

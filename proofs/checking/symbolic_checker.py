@@ -14,9 +14,17 @@ from typing import Any
 
 from proofs.checking import lines
 from proofs.checking.axes import BY_AXIS, Axes
-from proofs.checking.axis_tables import COUNT, LINEAR, Tables, forms, moved, only, require_axes_apart
-from proofs.checking.axis_tables import UNKNOWN as UNKNOWN_SYMBOL
-from proofs.checking.lines import OPERATORS
+from proofs.checking.axis_tables import (
+    COUNT,
+    LINEAR,
+    UNKNOWN,
+    Tables,
+    forms,
+    moved,
+    only,
+    require_axes_apart,
+)
+from proofs.checking.lines import MOVES, OPERATORS
 from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import (
     BACKWARD,
@@ -37,7 +45,7 @@ from proofs.checking.symbols import (
 )
 from proofs.trusted.kernel import Bool, KernelError
 from proofs.trusted.terms import And, If, IntVal, Or
-from spec.devices.operators import Operator
+from spec.devices.operators import KEEP, Operator
 from spec.meaning.semantics import initial
 
 RELEASE = KINDS["release"]
@@ -54,7 +62,8 @@ def require_starts() -> None:
         checker = forms((first,), resting)
         states = (checker.symbol(kind, lines.NOW) for kind in ("weight", "moment"))
         found: dict[Any, Any] = initial(resting, checker, *states)[place][1]
-        for kind in {symbol.kind for symbol, _ in found}:
+        state = {"W": "weight", "M": "moment"}.get(name[0])
+        for kind in (*([state] if state else []), "unknown"):
             here: dict[Operator, Any] = {}
             for ((at,), (o,)), amount in only((first,)).items():
                 if (at == lines.OWNER or not sharded) != (kind == "unknown"):
@@ -62,6 +71,9 @@ def require_starts() -> None:
             has = {op: amount for (symbol, (op,)), amount in found.items() if symbol.kind == kind}
             if {op: c for op, c in here.items() if c} != {op: c for op, c in has.items() if c}:
                 raise KernelError(f"{name} are not what devices have by their places")
+        released = next(move for move in MOVES if KINDS[move.name] is RELEASE)
+        if [*released.of(forms((first,)), {}, {}).items()] != [((UNKNOWN, (KEEP,)), 1)]:
+            raise KernelError("what is released is not what is not known, on every device")
 
 
 class CheckedLanguage(Language):
@@ -127,12 +139,10 @@ class CheckedLanguage(Language):
         """row(of_target): what a line makes of an operator; entry: what a device sees; alone."""
         k, o, r, f, p, q = self.k, self.o, self.r, self.at_f, self.at_p, self.at_q
         tables = Tables(self.size, ONE)
-        for move in LINEAR:  # what is not known runs as it does, but nothing scales it
-            if any(
-                moved(move, (g,), of_target, UNKNOWN_SYMBOL) != moved(move, (g,), of_target)
-                for g in FIRSTS
-                for of_target in (False, True)
-            ) != (move.name == "scale"):
+        copy = next(move for move in LINEAR if move.name == "copy")
+        for move, g, of_target in product(LINEAR, FIRSTS, (False, True)):
+            alike = copy if move.name == "scale" else move  # nothing scales what is not known
+            if moved(move, (g,), of_target, UNKNOWN) != moved(alike, (g,), of_target):
                 raise KernelError(f"{move.name} of what is not known")
         t, known = self.t, self.known
         by = If(known, self.factor(t), ONE)

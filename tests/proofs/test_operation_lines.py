@@ -317,8 +317,8 @@ MUTANTS = [
         "slices are compared everywhere",
         "proofs",
         "operation_lines.py",
-        'f"{name}_slices" if slices else',
-        'f"{name}_slices" if False else',
+        "self.kept_axes[place] = slices",
+        "self.kept_axes[place] = ()",
     ),
     (
         "an accumulation overwrites",
