@@ -124,6 +124,24 @@ MUTANTS = [
         '(self.symbol(s, self.step) for s in ("weight", "moment"))',
     ),
     (
+        "of two axes only the last one's devices are counted",
+        "algebra.py",
+        "count = count * rest(place, self.named[i], self.sizes[i])",
+        "count = rest(place, self.named[i], self.sizes[i])",
+    ),
+    (
+        "whatever its axis, an operator is along the first",
+        "operators.py",
+        "(*word[:axis], after, *word[axis + 1 :])",
+        "(after, *word[1:])",
+    ),
+    (
+        "along a second axis only owners are compared",
+        "algebra.py",
+        "choices.append([0] if axis in owned else [*named, *others])",
+        "choices.append([0] if axis in owned or choices else [*named, *others])",
+    ),
+    (
         "moments are each device's own",
         "words.py",
         'SAME = ("weight", "moment", "statistics")',
