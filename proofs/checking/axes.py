@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from proofs.checking.axis_tables import EVERYBODY, NAMED_FIRST, OWN, REST, SELF
-from proofs.checking.groups import Mesh
+from proofs.checking.coordinates import Coordinates
 from proofs.checking.lines import OWNER
 from proofs.checking.symbols import BOOL, INT, Element, first_of, place_of
-from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, ArraySort, BoolVal, If, Implies, IntVal, Not, Or, Store, ToReal
+from proofs.trusted.kernel import Theorem
+from proofs.trusted.terms import And, ArraySort, BoolVal, If, Implies, IntVal, Not, Store
 
 BY_AXIS = ArraySort(INT, INT)
 
@@ -20,11 +20,9 @@ def source_of(alike: Any, device: Any, of: Any, owner: Any) -> Any:
     return If(alike, IntVal(EVERYBODY), If(of == owner, IntVal(OWN), other))
 
 
-class Axes(Mesh):
-    """Devices on axes. Each line is along one of them: a group is the devices that differ along it.
+class Axes(Coordinates):
+    """Devices on axes, and where they are from an element's owner.
 
-    along(d, a): the coordinate of device d on axis a. moved(d, a, c): the device that has coordinate c
-    there, and the others as d. owner_along(a, j): the coordinate of the owners of element j.
     is_cut(b, a): whether place b holds slices along axis a, if it holds slices.
 
     Of an element, and as one of three numbers for each axis: firsts(j) where the first device is, seen
@@ -32,50 +30,12 @@ class Axes(Mesh):
     """
 
     def __init__(self, l: Any) -> None:
-        k, n, t, b, d, i, c, j = l.k, l.n, l.t, l.b, l.d, l.i, l.c, l.j
-        self.k, self.n, self.d, self.i, self.j = k, n, d, i, j
+        super().__init__(l)
         self.alike, self.p = l.alike, l.p
-        self.a, self.x = k.integers("a x")
-        a, x = self.a, self.x
-        self.axes = k.fixed("axes", INT)
         self._puts(l.word, l.o)
-        self.axis, self.devices = (k.function(name, INT, INT) for name in ("axis", "devices_along"))
-        self.along = k.function("along", INT, INT, INT)
-        self.moved = k.function("moved", INT, INT, INT, INT)
-        self.owner_along = k.function("owner_along", INT, Element, INT)
-        self.is_cut = k.function("is_cut", INT, INT, BOOL)
-        self.apart = k.function("apart", INT, INT, INT)
-        owner = self.owner_along(a, j)
-        self.on_axes = k.suppose(
-            "devices_and_owners_are_on_axes",
-            [t, d, a, j],
-            And(
-                n >= 1,
-                And(self.axis(t) >= 0, self.axis(t) < self.axes),
-                And(owner >= 0, owner < self.devices(a)),
-                Implies(self.is_device(d), self.is_coordinate(self.along(d, a), a)),
-            ),
-        )
-        there = self.moved(d, a, c)
-        self.moves = k.suppose(
-            "devices_of_a_group_differ_along_its_axis",
-            [d, a, c, x],
-            Implies(
-                And(self.is_device(d), self.is_axis(a), self.is_coordinate(c, a)),
-                And(self.is_device(there), self.along(there, x) == If(x == a, c, self.along(d, x))),
-            ),
-        )
-        where = self.apart(d, i)
-        self.apart_is = k.suppose(
-            "devices_differ_along_an_axis",
-            [d, i],
-            Implies(
-                And(self.is_device(d), self.is_device(i)),
-                Or(d == i, And(self.is_axis(where), self.along(d, where) != self.along(i, where))),
-            ),
-        )
+        self.is_cut = self.k.function("is_cut", INT, INT, BOOL)
         self._by_axis()
-        self._groups(t, b, c)
+        self._slices(l.b)
 
     def _puts(self, array: Any, o: Any) -> None:
         """put(array, a, o): the array with o for axis a. A function of its own name, and its laws."""
@@ -120,19 +80,6 @@ class Axes(Mesh):
             [read.at(word=first, o=r, **at_y), read.at(**at_y), read.at(o=r, **at_y)],
         )
 
-    def is_device(self, d: Any) -> Bool:
-        return And(d >= 0, d < self.n)
-
-    def is_axis(self, a: Any) -> Bool:
-        return And(a >= 0, a < self.axes)
-
-    def is_coordinate(self, c: Any, a: Any) -> Bool:
-        return And(c >= 0, c < self.devices(a))
-
-    def size_of(self, a: Any) -> Any:
-        """How many devices there are along an axis, as a real number."""
-        return ToReal(self.devices(a))
-
     def _by_axis(self) -> None:
         k, d, i, j, x, alike = self.k, self.d, self.i, self.j, self.x, self.alike
         self.firsts = k.function("firsts", Element, BY_AXIS)
@@ -173,14 +120,9 @@ class Axes(Mesh):
     def places(self, d: Any, j: Any) -> Any:
         return self.places_upto(d, j, self.axes)
 
-    def _groups(self, t: Any, b: Any, c: Any) -> None:
-        """What T2 says of groups of devices."""
-        k, n, d, j, x, p = self.k, self.n, self.d, self.j, self.x, self.p
-        axis = self.axis(t)
-        self.size, size_is = k.define("group_size", [t], self.devices(axis))
-        self.member, self.member_is = k.define("member", [t, d, c], self.moved(d, axis, c))
-        self.coordinate, coordinate_is = k.define("coordinate", [t, d], self.along(d, axis))
-        self.owner, self.owner_is = k.define("owner_in_group", [t, d, j], self.owner_along(axis, j))
+    def _slices(self, b: Any) -> None:
+        """Where places have elements, if they have slices."""
+        k, d, j, x, p = self.k, self.d, self.j, self.x, self.p
         self.owned, self.owned_none, self.owned_next = k.recursion(
             "is_of_owners",
             [b, p],
@@ -191,6 +133,3 @@ class Axes(Mesh):
         self.holds, self.holds_is = k.define(
             "holds", [b, d, j], self.owned(b, self.places(d, j), self.axes)
         )
-        self.size_is, self.places_of = size_is, [coordinate_is, self.owner_is]
-        facts = [self.on_axes.at(a=axis), self.moves.at(a=axis), size_is, self.member_is, self.owner_is]
-        self.inside = k.prove("groups_are_of_devices", self.are_devices(n, t, d, c, j), (), facts)

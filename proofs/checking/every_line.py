@@ -12,7 +12,6 @@ from proofs.checking.norms import NormedLanguage, NormLine
 from proofs.checking.symbols import (
     BACKWARD,
     CONTRIBUTION,
-    INT,
     MOMENT,
     NORM,
     NOTHING,
@@ -23,7 +22,6 @@ from proofs.checking.symbols import (
     WRONG,
     WRONG_MOMENT,
     ZERO,
-    StartSort,
     cases,
 )
 from proofs.trusted.kernel import Bool, Theorem
@@ -40,11 +38,11 @@ class EveryLine(NormLine):
         l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
         now, weight = l.step(t), l.state(WEIGHT, l.step(t))
         read = {"view": l.source(t), "activations": l.second(t)}
-        right = [l.kind(t) == BACKWARD, l.is_right(t, d)]
+        right = [*self.line, l.kind(t) == BACKWARD, l.is_right(t, d)]
         compares = self.agree(
             "a_right_backward_compares_equal",
             [t],
-            lambda at: [l.kind(t) == BACKWARD, at.right],
+            lambda at: [*self.line, l.kind(t) == BACKWARD, at.right],
             [(t, b, weight, now) for b in read.values()],
         )
         rows = [
@@ -92,11 +90,11 @@ class EveryLine(NormLine):
             ("old_moment", l.second(t), MOMENT),
             ("gradient", l.third(t), None),
         )
-        met = [l.kind(t) == UPDATE, l.is_met(t, d, j)]
+        met = [*self.line, l.kind(t) == UPDATE, l.is_met(t, d, j)]
         compares = self.agree(
             "a_met_update_compares_equal",
             [t],
-            lambda at: [l.kind(t) == UPDATE, at.met],
+            lambda at: [*self.line, l.kind(t) == UPDATE, at.met],
             [(t, b, None if w is None else l.state(w, now), now) for _, b, w in read],
         )
         right = [self.read(name, t, b, w, now, met, compares) for name, b, w in read]
@@ -147,7 +145,7 @@ class EveryLine(NormLine):
         compares = self.agree(
             "a_met_update_compares_the_norm_equal",
             [t],
-            lambda at: [l.kind(t) == UPDATE, at.met, l.reads_norm],
+            lambda at: [*self.line, l.kind(t) == UPDATE, at.met, l.reads_norm],
             [(t, place, l.state(NORM, now), now)],
         )
         return self.read("norm", t, place, NORM, now, [*met, l.reads_norm], compares)
@@ -243,8 +241,7 @@ class EveryLine(NormLine):
     def at_the_end(self, always: Theorem) -> Theorem:
         """After every step, every kept copy that compares equal is the single device's."""
         l, k, u, b, d, j = self.l, self.k, self.l.u, self.l.b, self.l.d, self.l.j
-        ends, kept = k.function("ends", INT, INT), k.function("kept_as", INT, StartSort)
-        end = ends(u)
+        end, kept = l.ends(u), l.kept
         step = [u >= 0, u < l.last, end >= 0, end <= l.last]
         what = {start: MOMENT if "Moment" in start else WEIGHT for start in KEPT}
         facts, found, single = {}, [], {}

@@ -79,10 +79,13 @@ class AnyDevices(Devices):
 # --------------------------------------------------------------------- the lines
 @dataclass(frozen=True)
 class Line:
-    """A kind of line that moves values. `of`: what a domain makes of what is in source and target."""
+    """A kind of line that moves values.
+
+    `of`: what a domain makes of what is in source and target, along an axis.
+    """
 
     name: str
-    of: Callable[[Any, Any, Any], Any]
+    of: Callable[..., Any]
 
     def value(self, d: Any, owner: Any, x: OnDevice, z: OnDevice, total: Any, junk: Any, f: Any) -> Any:
         """What device d has in the target after the line, where x and z are what devices had before.
@@ -101,15 +104,15 @@ class Line:
 
 
 MOVES = (
-    Line("all_reduce", lambda domain, x, _: domain.sum(x, AXIS)),
-    Line("all_gather", lambda domain, x, _: domain.owners(x, AXIS)),
-    Line("broadcast", lambda domain, x, _: domain.first(x, AXIS)),
-    Line("copy", lambda _domain, x, _: x),
-    Line("keep", lambda domain, x, z: domain.replace(z, x, (AXIS,))),
-    Line("accumulate", lambda domain, x, z: domain.add(z, x)),
-    Line("scale", lambda domain, x, _: domain.scale(x, Monomial(sizes=((FACTOR, 1),)))),
-    Line("zero", lambda domain, *_: domain.zero),
-    Line("release", lambda domain, *_: domain.unknown("it is not known")),
+    Line("all_reduce", lambda domain, x, _, axis=AXIS: domain.sum(x, axis)),
+    Line("all_gather", lambda domain, x, _, axis=AXIS: domain.owners(x, axis)),
+    Line("broadcast", lambda domain, x, _, axis=AXIS: domain.first(x, axis)),
+    Line("copy", lambda _domain, x, _, axis=AXIS: x),
+    Line("keep", lambda domain, x, z, axis=AXIS: domain.replace(z, x, (axis,))),
+    Line("accumulate", lambda domain, x, z, axis=AXIS: domain.add(z, x)),
+    Line("scale", lambda domain, x, _, axis=AXIS: domain.scale(x, Monomial(sizes=((FACTOR, 1),)))),
+    Line("zero", lambda domain, *_, axis=AXIS: domain.zero),
+    Line("release", lambda domain, *_, axis=AXIS: domain.unknown("it is not known")),
 )
 
 

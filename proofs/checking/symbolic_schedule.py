@@ -83,6 +83,7 @@ class Language:
         )
         self.factor = k.function("factor", INT, REAL)
         self.start = k.function("start", INT, StartSort)
+        self.ends, self.kept = k.function("ends", INT, INT), k.function("kept_as", INT, StartSort)
         m = self.micro(t)
         self.numbered = k.suppose(
             "lines_are_of_steps",

@@ -8,7 +8,7 @@ from itertools import combinations, pairwise, product
 
 from proofs.claim import claim
 from proofs.language.programs import accepted_rules, must_reject, rules_in
-from proofs.plans.strategies import accepted
+from proofs.plans.strategies import match
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.derivation.derive import derive
 from spec.derivation.distribute import distribute
@@ -48,9 +48,9 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
     Along the axes that do not cut a weight, that weight's gradient is partial. If its states are
     replicated there, its schedule is that of the strategy times data parallelism. If they are placed
     there as along the strategy's own axis (zero1+all), but for stages, it is that of the strategy times
-    itself. All of these are executed on symbols, for all sizes; the programs and the stages are typed.
+    itself. All of these match a single device, for all sizes; the programs and the stages are typed.
     """
-    proved: dict[Schedule, Theorem] = {}
+    schedules: dict[Schedule, str] = {}
     kinds: set[tuple[Placement, ...]] = set()
     summed: dict[tuple[str, ...], Product] = {}  # factors of the model place no states: one of each
     for names in MODELS:
@@ -61,15 +61,13 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
         places = _places(name, axes, model.pipe)
         strategies = [strategy for strategy, _ in places.values()]
         schedule = derive(Product(tuple(factor(s, axis) for axis, (s, _) in places.items())).states)
-        if schedule not in proved:
-            part = "_times_".join(strategies).replace("-", "_")
-            proved[schedule] = accepted(k.part(part), schedule)
+        schedules.setdefault(schedule, "_times_".join(strategies))
         kinds.add(tuple(STRATEGIES[strategy] for strategy in strategies))
         whole = (factor(name, OWN) * model).states_of(axes)
         _like(k, derive(whole), schedule, {axis: found for axis, (_, found) in places.items()})
-    if len(proved) != len(kinds):
+    if len(schedules) != len(kinds):
         raise KernelError(f"{k.claim}: on another axis two strategies are one")
-    return tuple(proved.values())
+    return (match(k, {name: schedule for schedule, name in schedules.items()}),)
 
 
 def _places(

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from proofs.trusted.folding import exact
-from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask
+from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, ask, start
 from proofs.trusted.parts import below, constants, name_of, substitute, symbols
 from proofs.trusted.terms import (
     FALSE,
@@ -77,6 +77,10 @@ class Kernel(SetOnce):
 
     def __init_subclass__(cls, **_: object) -> None:
         raise KernelError("a kernel has no subclasses")
+
+    def __post_init__(self) -> None:
+        if "/" not in self.claim:
+            start()
 
     def part(self, name: str) -> Kernel:
         """A fresh namespace for one part of the claim; its theorems are listed with the claim's."""
@@ -333,9 +337,10 @@ class Kernel(SetOnce):
         """Put one question to the solver; any other answer than the expected one is a failure."""
         self._known([*facts, goal])
         start = time.perf_counter()
-        found = ask([*facts, Not(goal)], RESOURCE_LIMIT, SEED)
+        proof = expected == "unsat"
+        found = ask([*facts, Not(goal)], RESOURCE_LIMIT, SEED, shared=proof)
         if found.said != expected:
-            what = "not proved" if expected == "unsat" else "no counterexample"
+            what = "not proved" if proof else "no counterexample"
             raise KernelError(f"{self.claim}: {name}: {what}: the solver says {found.said}")
         seconds = time.perf_counter() - start
         return Obligation(name, rule, tuple(facts), goal, expected, seconds, found.work), found.values

@@ -1,4 +1,8 @@
-"""The solver: z3 reads a text in a context of its own, and answers. Trusted, with the text."""
+"""The solver: z3 reads a text, and answers. Trusted, with the text.
+
+Texts of one claim are read by new solvers in the same context, which takes as long to make as ten
+answers. A sort's name says how many values it has, so that no text says another thing of it.
+"""
 
 from __future__ import annotations
 
@@ -33,18 +37,22 @@ def ask(
     limit: int = RESOURCE_LIMIT,
     seed: int = SEED,
     simple: bool = False,
+    shared: bool = False,
 ) -> Answer:
     """Whether formulas can hold together. What is known to have no model is not asked again.
 
     `simple`: by the solver that does not choose a strategy first; sooner where little is to be done.
+    `shared`: in the context that other texts of the claim were read in, not in one of its own.
     """
     question = Question(formulas)
     key = (question.text, limit, seed, simple)
     if key in _answers:
         return _answers[key]
-    solver = _solver(question.text, limit, seed, simple)
+    context = _shared.context() if shared else z3.Context()
+    solver = _solver(question.text, limit, seed, simple, context)
     said = str(solver.check())
-    work = int(solver.statistics().get_key_value("rlimit count"))
+    done = int(solver.statistics().get_key_value("rlimit count"))
+    work = _shared.counted(done) if shared else done
     if said != "sat":
         return _answers.setdefault(key, Answer(said, {}, work))
     model = solver.model()
@@ -56,12 +64,41 @@ def ask(
 
 def reading(text: str) -> str:
     """The answer to a text as readers have it."""
-    return str(_solver(text, RESOURCE_LIMIT, SEED, False).check())
+    return str(_solver(text, RESOURCE_LIMIT, SEED, False, z3.Context()).check())
 
 
-def _solver(text: str, limit: int, seed: int, simple: bool) -> Any:
-    """A solver in a context of its own that has read a text."""
-    solver = (z3.SimpleSolver if simple else z3.Solver)(ctx=z3.Context())
+def start() -> None:
+    """A claim starts: what was asked before is forgotten, so that nothing depends on it."""
+    _answers.clear()
+    _shared.texts = 0
+
+
+class _Shared:
+    """The context of a claim's texts, a new one for every so many."""
+
+    most = 100
+
+    def __init__(self) -> None:
+        self.texts = self.work = 0
+
+    def context(self) -> Any:
+        if self.texts % self.most == 0:
+            self.made, self.work = z3.Context(), 0
+        self.texts += 1
+        return self.made
+
+    def counted(self, done: int) -> int:
+        """What the last answer took, of all that the context counted."""
+        work, self.work = done - self.work, done
+        return work
+
+
+_shared = _Shared()
+
+
+def _solver(text: str, limit: int, seed: int, simple: bool, context: Any) -> Any:
+    """A new solver that has read a text."""
+    solver = (z3.SimpleSolver if simple else z3.Solver)(ctx=context)
     # an interrupt is the caller's: it must not look like an answer
     solver.set(rlimit=limit, random_seed=seed, ctrl_c=False)
     with _uninterrupted():
@@ -79,7 +116,7 @@ def _value(found: Any, sort: Sort) -> Term | None:
         return IntVal(found.as_long()) if sort.kind == "Int" else RealVal(found.as_fraction())
     if sort.kind == "Values":
         _, values = EnumSort(sort.name, sort.parts)
-        return values[int(found.decl().name()[1:].partition("S")[0])]
+        return values[int(found.decl().name()[1:].partition("E")[0])]
     if sort.kind == "Float64" and not found.isNaN():
         sign, exponent = int(found.sign()), found.exponent_as_long(biased=True)
         return FPBits(sign << 63 | exponent << 52 | found.significand_as_long())

@@ -71,7 +71,7 @@ class Question:
         if sort.kind not in ("Sort", "Values"):
             return sort.kind
         if sort not in self.names:
-            name = self._name(sort, sort.name, "S")
+            name = self._name(sort, sort.name, f"E{len(sort.parts)}x" if sort.parts else "S")
             values = " ".join(f"({self._value(sort, i)})" for i in range(len(sort.parts)))
             datatype = f"(declare-datatypes (({name} 0)) (({values})))"
             self._declared.append(datatype if sort.kind == "Values" else f"(declare-sort {name} 0)")

@@ -1,0 +1,88 @@
+"""Devices on axes: they have coordinates, and so have owners of elements (claim K1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proofs.checking.groups import Mesh
+from proofs.checking.symbols import INT, Element
+from proofs.trusted.kernel import Bool
+from proofs.trusted.terms import And, If, Implies, Or, ToReal
+
+
+class Coordinates(Mesh):
+    """Devices on any number of axes. Each line is along one of them: a group is the devices that differ
+    along it.
+
+    along(d, a): the coordinate of device d on axis a. moved(d, a, c): the device that has coordinate c
+    there, and the others as d. owner_along(a, j): the coordinate of the owners of element j.
+    """
+
+    def __init__(self, l: Any) -> None:
+        k, n, t, d, i, c, j = l.k, l.n, l.t, l.d, l.i, l.c, l.j
+        self.k, self.n, self.d, self.i, self.j = k, n, d, i, j
+        self.a, self.x = k.integers("a x")
+        a, x = self.a, self.x
+        self.axes = k.fixed("axes", INT)
+        self.axis, self.devices = (k.function(name, INT, INT) for name in ("axis", "devices_along"))
+        self.along = k.function("along", INT, INT, INT)
+        self.moved = k.function("moved", INT, INT, INT, INT)
+        self.owner_along = k.function("owner_along", INT, Element, INT)
+        self.apart = k.function("apart", INT, INT, INT)
+        owner = self.owner_along(a, j)
+        self.on_axes = k.suppose(
+            "devices_and_owners_are_on_axes",
+            [t, d, a, j],
+            And(
+                n >= 1,
+                And(self.axis(t) >= 0, self.axis(t) < self.axes),
+                And(owner >= 0, owner < self.devices(a)),
+                Implies(self.is_device(d), self.is_coordinate(self.along(d, a), a)),
+            ),
+        )
+        there = self.moved(d, a, c)
+        self.moves = k.suppose(
+            "devices_of_a_group_differ_along_its_axis",
+            [d, a, c, x],
+            Implies(
+                And(self.is_device(d), self.is_axis(a), self.is_coordinate(c, a)),
+                And(self.is_device(there), self.along(there, x) == If(x == a, c, self.along(d, x))),
+            ),
+        )
+        where = self.apart(d, i)
+        self.apart_is = k.suppose(
+            "devices_differ_along_an_axis",
+            [d, i],
+            Implies(
+                And(self.is_device(d), self.is_device(i)),
+                Or(d == i, And(self.is_axis(where), self.along(d, where) != self.along(i, where))),
+            ),
+        )
+        self._groups(t, c)
+
+    def is_device(self, d: Any) -> Bool:
+        return And(d >= 0, d < self.n)
+
+    def is_axis(self, a: Any) -> Bool:
+        return And(a >= 0, a < self.axes)
+
+    def is_coordinate(self, c: Any, a: Any) -> Bool:
+        return And(c >= 0, c < self.devices(a))
+
+    def size_of(self, a: Any) -> Any:
+        """How many devices there are along an axis, as a real number."""
+        return ToReal(self.devices(a))
+
+    def _groups(self, t: Any, c: Any) -> None:
+        """What T2 says of groups of devices."""
+        k, n, d, j = self.k, self.n, self.d, self.j
+        axis = self.axis(t)
+        self.size, self.size_is = k.define("group_size", [t], self.devices(axis))
+        self.member, self.member_is = k.define("member", [t, d, c], self.moved(d, axis, c))
+        self.coordinate, coordinate_is = k.define("coordinate", [t, d], self.along(d, axis))
+        self.owner, self.owner_is = k.define("owner_in_group", [t, d, j], self.owner_along(axis, j))
+        self.places_of = [coordinate_is, self.owner_is]
+        facts = [self.on_axes.at(a=axis), self.moves.at(a=axis), self.size_is, self.member_is]
+        self.inside = k.prove(
+            "groups_are_of_devices", self.are_devices(n, t, d, c, j), (), [*facts, self.owner_is]
+        )

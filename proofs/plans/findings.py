@@ -1,0 +1,113 @@
+"""What the checker finds in places, as formulas: how often a device has original values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proofs.checking.symbolic_schedule import Language
+from proofs.checking.symbols import CONTRIBUTION, MOMENT, WEIGHT, ZERO, indicator
+from proofs.plans.listing import EARLIER, Finding
+from proofs.trusted.kernel import Bool, KernelError, Theorem
+from proofs.trusted.terms import And, Implies, IntVal, Not, Or, RealVal
+from spec.checking.words import EACH, EVERY, MicroStep, Symbol
+from spec.devices.operators import ALL, KEEP, Word
+
+STATE = {"weight": WEIGHT, "moment": MOMENT}
+OWNER = 0
+
+
+class Findings:
+    """Each finding is a formula of its own name, of how often device d has device i's value s there.
+
+    Of the step u and the micro-step m that it is found in, and of how often what is not known is there.
+    """
+
+    def __init__(self, l: Language) -> None:
+        self.l = l
+        self.often, self.not_known = l.k.reals("often not_known")
+        self.known: dict[Finding, tuple[Any, Theorem]] = {}
+
+    def _formula(self, found: Finding) -> tuple[Any, Theorem]:
+        if found not in self.known:
+            l = self.l
+            here = And(self.often == self.amount(found, l.u, l.m), self.not_known == 0)
+            everywhere = not found.owned and not found.others
+            self.known[found] = l.k.define(
+                f"finds_{len(self.known)}",
+                [self.often, self.not_known, l.u, l.m, l.s, l.d, l.i, l.j],
+                here if everywhere else Implies(self.where(found), here),
+            )
+        return self.known[found]
+
+    def holds(self, found: Finding, t: Any, place: int) -> Bool:
+        """Whether device d has that in a place before line t."""
+        l, p = self.l, IntVal(place)
+        has = l.amount(t, p, l.s, l.d, l.i, l.j), l.unknowns(t, p, l.d, l.j)
+        formula: Bool = self._formula(found)[0](*has, l.step(t), l.micro(t), l.s, l.d, l.i, l.j)
+        return formula
+
+    def means(self, found: Finding, t: Any, place: int, d: Any, i: Any) -> Theorem:
+        """What that says."""
+        l, p = self.l, IntVal(place)
+        has = {"often": l.amount(t, p, l.s, d, i, l.j), "not_known": l.unknowns(t, p, d, l.j)}
+        return self._formula(found)[1].at(**has, u=l.step(t), m=l.micro(t), d=d, i=i)
+
+    def where(self, found: Finding) -> Bool:
+        """Whether device d is one of those of which something is found."""
+        l, mesh = self.l, self.l.mesh
+        axes = map(IntVal, range(len(found.where[0])))
+        own = [mesh.along(l.d, x) == mesh.owner_along(x, l.j) for x in axes]
+        others = []
+        for position in found.others:
+            places = zip(own, position, strict=True)
+            others.append(And(*(is_own if at == OWNER else Not(is_own) for is_own, at in places)))
+        return And(*(own[x] for x in found.owned), *([Or(*others)] if others else []))
+
+    def amount(
+        self, found: Finding, u: Any, m: Any, summed: int | None = None, upto: Any = None
+    ) -> Any:
+        """How often device d has device i's value s there; of a sum over an axis up to a coordinate."""
+        terms = []
+        for (symbol, word), times in found.terms:
+            of = self._of_state(symbol, u) if symbol.kind in STATE else self._of_step(symbol.which, u, m)
+            moved = self._moved(symbol, word, summed, upto)
+            here = indicator(And(*of, *(said for x, said in moved if x not in found.owned)))
+            terms.append(here if times == 1 else RealVal(str(times)) * here)
+        return sum(terms[1:], terms[0]) if terms else ZERO
+
+    def _of_state(self, symbol: Symbol, u: Any) -> list[Bool]:
+        """Whether s is a state, that of the first device."""
+        l = self.l
+        return [l.i == 0, l.s == l.state(STATE[symbol.kind], u + symbol.step)]
+
+    def _of_step(self, which: MicroStep, u: Any, m: Any) -> list[Bool]:
+        """Whether s is what a backward of step u computes, in such a micro-step."""
+        l, s = self.l, self.l.s
+        of = l.which(s)
+        micro_steps = {
+            EACH: [of == m],
+            EARLIER: [of >= 0, of < m],
+            EVERY: [of >= 0, of < l.micro_steps],
+        }
+        which_one = [of == which] if isinstance(which, int) else micro_steps[which]
+        return [l.what(s) == CONTRIBUTION, l.time(s) == u, *which_one]
+
+    def _moved(
+        self, symbol: Symbol, word: Word, summed: int | None, upto: Any
+    ) -> list[tuple[int | None, Bool]]:
+        """Whether device d gets it from device i; and along which axis it says that d is an owner."""
+        l = self.l
+        along, owner = l.mesh.along, l.mesh.owner_along
+        state, said = symbol.kind in STATE, []
+        for x, operator in enumerate(word):
+            a = IntVal(x)
+            if (state and operator.of == ALL) or (x == summed and (state or operator != KEEP)):
+                raise KernelError(f"{symbol.kind}s that are alike are added up")
+            if operator.to == OWNER:
+                said.append((x, along(l.d, a) == owner(a, l.j)))
+            if not state and operator.of == OWNER:
+                said.append((None, along(l.i, a) == owner(a, l.j)))
+            if not state and operator == KEEP:
+                own = along(l.i, a) < upto if x == summed else along(l.i, a) == along(l.d, a)
+                said.append((None, own))
+        return said

@@ -1,0 +1,288 @@
+"""A schedule as a list of lines that repeats, and what the checker finds of places before each line.
+
+Lines of a micro-step, then those after the last one; places are the same in every micro-step and step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from proofs.checking.lines import BACKWARD, MOVES, UPDATE
+from proofs.checking.operation_lines import NOWHERE, LineAt, Places
+from proofs.trusted.kernel import KernelError
+from spec.checking.algebra import split
+from spec.checking.forms import Forms
+from spec.checking.words import EACH, EVERY, Position, Symbol
+from spec.devices.mesh import Axes
+from spec.devices.operators import NormalForm, Word
+from spec.language.schedule import MICRO_STEPS, RESTING, STATE_OF, Buffer, Op, Schedule
+from spec.meaning.semantics import CONTENT, MOMENT, OWN_SLICE_ONLY, Slot, execute, initial
+from spec.models.states import MIXED_ADAM
+from spec.numbers.any_size import any_size
+from spec.numbers.arithmetic import Number
+
+EARLIER = "earlier"  # of micro-steps: those before this one
+RESTS = {
+    (Buffer.PARAMETERS, CONTENT): "weight",
+    (Buffer.OPTIMIZER, CONTENT): "weight",
+    (Buffer.OPTIMIZER, MOMENT): "moment",
+    (Buffer.GRADIENTS, CONTENT): "zero",
+}
+Held = Mapping[int, NormalForm]  # place -> what is there
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the checker finds in a place, on devices that are owners along some axes, or that are not.
+
+    `where` are their positions. Of other devices nothing is said: something is not known, or wrong.
+    """
+
+    where: tuple[Position, ...]
+    terms: tuple[tuple[tuple[Symbol, Word], Number], ...] = ()
+
+    @property
+    def owned(self) -> tuple[int, ...]:
+        """The axes along which all of them are owners, as numbers."""
+        axes = range(len(self.where[0]))
+        return tuple(x for x in axes if all(position[x] == 0 for position in self.where))
+
+    @property
+    def others(self) -> tuple[Position, ...]:
+        """Their positions, if they are not all devices that own an element along these axes."""
+        axes = range(len(self.where[0]))
+        free = [x for x in axes if x not in self.owned]
+        return self.where if len(self.where) < 2 ** len(free) else ()
+
+    def is_along(self, axis: int) -> bool:
+        """Whether it depends on where a device is along an axis."""
+        there = {(*p[:axis], *p[axis + 1 :]) for p in self.where}
+        return 2 * len(there) != len(self.where)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A schedule's lines: `body` of them in each micro-step, the others after the last one.
+
+    Places that rest are the first: `starts` says what they hold, by `lines.STARTS`, `slices` along
+    which axes they are cut. `before`: what the checker finds in places before each line, of those that
+    a later line reads, or that rest. The axes of an update are those along which it is of slices.
+    """
+
+    axes: Axes
+    lines: tuple[LineAt, ...]
+    body: int
+    starts: Mapping[int, str]
+    slices: Mapping[int, Axes]
+    before: tuple[Mapping[int, Finding], ...]
+
+
+def listing(schedule: Schedule) -> Listing:
+    """The lines of a schedule. Raises KernelError for one that does not repeat, or goes wrong."""
+    slots, starts, slices = _resting(schedule)
+    places = Places(schedule, {}, 1, MIXED_ADAM)
+    places.places = len(slots)
+    store = {slot: (host, place) for place, (slot, host) in enumerate(slots.items())}
+    body = _once(schedule.micro_step, schedule, places, store, slots, last=not schedule.finish)
+    finish = _once(schedule.finish, schedule, places, store, slots, last=True)
+    body, finish = (_shortened(each, {*starts}) for each in (body, finish))
+    lines = (*body, *finish)
+    found = _Checked(schedule, lines, len(body), {p: (starts[p], slices[p]) for p in starts})
+    return Listing(schedule.axes, found.lines, len(body), starts, slices, found.before)
+
+
+def _resting(schedule: Schedule) -> tuple[dict[Slot, bool], dict[int, str], dict[int, Axes]]:
+    """Where the store has something before the first step, and on which side; what, cut along what."""
+    slots, starts, slices = {}, {}, {}
+    begun = initial(schedule, Places(schedule, {}, 1, MIXED_ADAM), 0, 0)
+    for place, (slot, (host, _)) in enumerate(begun.items()):
+        if slot not in RESTS:
+            raise KernelError(f"{slot[0].value} at the start")
+        axes = schedule.rest(STATE_OF[slot[0]]).sharded if slot[0] in RESTING else ()
+        slots[slot], slices[place] = host, axes
+        starts[place] = f"{RESTS[slot].capitalize()}{'_slices' if axes else 's'}"
+    return slots, starts, slices
+
+
+def _once(
+    ops: tuple[Op, ...],
+    schedule: Schedule,
+    places: Places,
+    store: dict[Slot, tuple[bool, int]],
+    slots: Mapping[Slot, bool],
+    last: bool,
+) -> list[LineAt]:
+    """The lines of some operations, and copies of what they leave to where it was before."""
+    places.lines = []
+    for op in ops:
+        execute(op, schedule, places, store, 0)
+    if {slot: host for slot, (host, _) in store.items()} != {**slots}:
+        raise KernelError("a step does not end with the buffers that one begins with")
+    for place, slot in enumerate(slots):
+        host, found = store[slot]
+        if found != place:
+            if found < len(slots):
+                raise KernelError("resting buffers take each other's place")
+            places._write("copy", found, place)
+            store[slot] = host, place
+    return places.lines
+
+
+# ----------------------------------------------------------------- the checker's run
+class _Checked:
+    """The checker's run of lines, in a micro-step of any index and after the last one."""
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        lines: tuple[LineAt, ...],
+        body: int,
+        resting: Mapping[int, tuple[str, Axes]],
+    ) -> None:
+        repeats = body < len(lines)
+        mesh = {a: any_size(a) for a in schedule.axes}
+        micro_steps = any_size(MICRO_STEPS) if repeats else 1
+        self.axes = schedule.axes
+        self.forms = Forms(schedule, mesh, micro_steps, MIXED_ADAM, None, {}, not repeats)
+        self.forms.micro_step = EACH if repeats else 0
+        begun = {p: self._begun(*each) for p, each in resting.items()}
+        added = self._run(lines[:body], begun)[-1]
+        sums = [p for p, (start, _) in resting.items() if "Zero" in start]
+        earlier = begun | {p: _of(EARLIER, added[p]) for p in sums if repeats}
+        found = self._run(lines[:body], earlier)
+        if repeats:
+            every = found[-1] | {p: _of(EVERY, added[p]) for p in sums}
+            found = [*found[:-1], *self._run(lines[body:], every)]
+        live = _live(lines, body, {*resting})
+        self.before = tuple(self._findings(found[r], live[r]) for r in range(len(lines)))
+        self.lines = tuple(
+            replace(line, axes=self._updated(found[r + 1][line.target]))
+            if line.kind == UPDATE.name
+            else line
+            for r, line in enumerate(lines)
+        )
+
+    def _begun(self, start: str, axes: Axes) -> NormalForm:
+        """What a resting place holds before a step."""
+        forms = self.forms
+        kind = start.split("_")[0].removesuffix("s").lower()
+        whole = forms.zero if kind == "zero" else forms.symbol(kind, 0)
+        return forms.replace(forms.unknown(OWN_SLICE_ONLY), whole, axes) if axes else whole
+
+    def _run(self, lines: tuple[LineAt, ...], begun: Held) -> list[dict[int, NormalForm]]:
+        """What the checker finds before each of some lines, and after the last."""
+        found = [{**begun}]
+        for line in lines:
+            after = {**found[-1]}
+            after |= zip(written(line), self._made(line, after), strict=True)
+            found.append(after)
+        return found
+
+    def _made(self, line: LineAt, found: Held) -> tuple[NormalForm, ...]:
+        """What the checker makes of what is in the places that a line reads."""
+        forms = self.forms
+
+        def at(place: int) -> NormalForm:
+            return found.get(place, forms.unknown("it is never written"))
+
+        if line.kind == BACKWARD.name:
+            made = forms.gradient(at(line.source), at(line.second), forms.micro_step, ())
+            return made, forms.unknown("it is dropped")
+        if line.kind == UPDATE.name:
+            return forms.update(at(line.source), at(line.second), at(line.third))
+        move = next(move for move in MOVES if move.name == line.kind)
+        return (move.of(forms, at(line.source), at(line.target), axis=line.axis),)
+
+    def _findings(self, found: Held, live: set[int]) -> dict[int, Finding]:
+        """What is found in places that are live, and known and right on any device."""
+        here = {p: self._where(found[p]) for p in sorted(live) if p in found}
+        return {p: Finding(where, self._right(found[p])) for p, where in here.items() if where}
+
+    def _right(self, form: NormalForm) -> tuple[tuple[tuple[Symbol, Word], Number], ...]:
+        """The terms of a form that are known and right."""
+        terms = self.forms.reduced(form).items()
+        right = [each for each in terms if each[0][0].known and each[0][0].kind != "fault"]
+        return tuple(sorted(right, key=repr))
+
+    def _where(self, form: NormalForm) -> tuple[Position, ...]:
+        """The positions of devices on which all is known and right."""
+        return tuple(
+            position
+            for position in self.forms.positions()
+            if all(symbol.known and symbol.kind != "fault" for symbol, _ in self.forms.at(form, position))
+        )
+
+    def _updated(self, form: NormalForm) -> Axes:
+        """The axes along which devices own what an update leaves right. Raises KernelError."""
+        where = self._where(form)
+        if not where or Finding(where).others:
+            raise KernelError("what an update leaves right is not what devices own along some axes")
+        return tuple(self.axes[x] for x in Finding(where).owned)
+
+
+def _of(which: str, form: NormalForm) -> NormalForm:
+    """What micro-steps add up to, of what one of any index adds."""
+    known, unknown = split(form)
+    return {(s._replace(which=which), word): c for (s, word), c in known.items()} | unknown
+
+
+# ------------------------------------------------------------------- reads and writes
+def written(line: LineAt) -> tuple[int, ...]:
+    """The places that a line writes: of a backward its activations, dropped; of an update the moments."""
+    return (line.target, line.second) if line.kind in (BACKWARD.name, UPDATE.name) else (line.target,)
+
+
+def read(line: LineAt) -> set[int]:
+    target = line.target if line.kind in ("keep", "accumulate") else NOWHERE
+    return {line.source, line.second, line.third, target} - {NOWHERE}
+
+
+def _live(lines: tuple[LineAt, ...], body: int, resting: set[int]) -> list[set[int]]:
+    """The places that are read later, before each line, or that rest."""
+    live: list[set[int]] = [set() for _ in lines]
+    changed = True
+    while changed:
+        before = list(live)
+        for r, line in reversed([*enumerate(lines)]):
+            then = [resting if n == 0 else live[n] for n in nexts(r, body, len(lines))]
+            live[r] = set().union(*then) - {*written(line)} | read(line)
+        changed = before != live
+    return live
+
+
+def nexts(r: int, body: int, lines: int) -> tuple[int, ...]:
+    """The lines that may follow a line: the first of a micro-step, or the one after it."""
+    last = r + 1 == lines
+    return (0,) if last else (0, r + 1) if r + 1 == body else (r + 1,)
+
+
+# ------------------------------------------------------------------------- fewer copies
+def _shortened(lines: Sequence[LineAt], resting: set[int]) -> list[LineAt]:
+    """The same lines without copies of what is not read again: its place goes on to be used instead."""
+    for r, line in enumerate(lines):
+        x, y = line.source, line.target
+        if line.kind == "copy" and y not in resting and _free(lines[r + 1 :], x, y, resting):
+            renamed = [_renamed(each, y, x) for each in (*lines[:r], *lines[r + 1 :])]
+            kept = [each for each in renamed if each.kind != "copy" or each.source != each.target]
+            return _shortened(kept, resting)
+    return [*lines]
+
+
+def _free(lines: Sequence[LineAt], x: int, y: int, resting: set[int]) -> bool:
+    """Whether what is in place x is never read in these lines, nor at their end; and x is not written
+    as long as y is used, but with what is in y at last.
+    """
+    for r, line in enumerate(lines):
+        if x in read(line):
+            return False
+        if x in written(line):
+            back = (line.kind, line.source, line.target) == ("copy", y, x)
+            after = lines[r + 1 :] if back else lines[r:]
+            return all(y not in {*read(each), *written(each)} for each in after)
+    return x not in resting
+
+
+def _renamed(line: LineAt, old: int, new: int) -> LineAt:
+    places = ("source", "target", "second", "third")
+    return replace(line, **{name: new for name in places if getattr(line, name) == old})
