@@ -53,6 +53,12 @@ class Claim:
             raise KernelError(wrong)
         return PROOFS[self.id][0]
 
+    @property
+    def module(self) -> str:
+        """The module that proves it, or its id if none does."""
+        broken_modules()
+        return PROOFS[self.id][0].__module__ if self.id in PROOFS else self.id
+
 
 @dataclass(frozen=True)
 class Result:

@@ -240,7 +240,7 @@ def accepted_rules() -> frozenset[Rule]:
 
 
 # ------------------------------------------------------------------------------ claims
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def derived(part: Part, mesh: tuple[Axis, ...]) -> tuple[Program, ...]:
     """The programs of a part on some axes, without and with recomputation: accepted, each once."""
     found: list[Program] = []

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import CONTRIBUTION, MOMENT, WEIGHT, ZERO, indicator
+from proofs.plans.listed_language import ListedLanguage
 from proofs.plans.listing import EARLIER, Finding
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, Implies, IntVal, Not, Or, RealVal
@@ -22,7 +22,7 @@ class Findings:
     Of the step u and the micro-step m that it is found in, and of how often what is not known is there.
     """
 
-    def __init__(self, l: Language) -> None:
+    def __init__(self, l: ListedLanguage) -> None:
         self.l = l
         self.often, self.not_known = l.k.reals("often not_known")
         self.known: dict[Finding, tuple[Any, Theorem]] = {}
@@ -69,7 +69,9 @@ class Findings:
         """How often device d has device i's value s there; of a sum over an axis up to a coordinate."""
         terms = []
         for (symbol, word), times in found.terms:
-            of = self._of_state(symbol, u) if symbol.kind in STATE else self._of_step(symbol.which, u, m)
+            of = (
+                self._of_state(symbol, u) if symbol.kind in STATE else self._of_step(symbol.which, u, m)
+            )
             moved = self._moved(symbol, word, summed, upto)
             here = indicator(And(*of, *(said for x, said in moved if x not in found.owned)))
             terms.append(here if times == 1 else RealVal(str(times)) * here)
@@ -98,7 +100,8 @@ class Findings:
         """Whether device d gets it from device i; and along which axis it says that d is an owner."""
         l = self.l
         along, owner = l.mesh.along, l.mesh.owner_along
-        state, said = symbol.kind in STATE, []
+        state = symbol.kind in STATE
+        said: list[tuple[int | None, Bool]] = []
         for x, operator in enumerate(word):
             a = IntVal(x)
             if (state and operator.of == ALL) or (x == summed and (state or operator != KEEP)):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from proofs.checking.lines import BACKWARD, MOVES, UPDATE
 from proofs.checking.operation_lines import NOWHERE, LineAt, Places
@@ -210,7 +211,9 @@ class _Checked:
         return tuple(
             position
             for position in self.forms.positions()
-            if all(symbol.known and symbol.kind != "fault" for symbol, _ in self.forms.at(form, position))
+            if all(
+                symbol.known and symbol.kind != "fault" for symbol, _ in self.forms.at(form, position)
+            )
         )
 
     def _updated(self, form: NormalForm) -> Axes:
@@ -229,7 +232,7 @@ def _of(which: str, form: NormalForm) -> NormalForm:
 
 # ------------------------------------------------------------------- reads and writes
 def written(line: LineAt) -> tuple[int, ...]:
-    """The places that a line writes: of a backward its activations, dropped; of an update the moments."""
+    """The places that a line writes: a backward drops its activations, an update has moments."""
     return (line.target, line.second) if line.kind in (BACKWARD.name, UPDATE.name) else (line.target,)
 
 
@@ -285,4 +288,5 @@ def _free(lines: Sequence[LineAt], x: int, y: int, resting: set[int]) -> bool:
 
 def _renamed(line: LineAt, old: int, new: int) -> LineAt:
     places = ("source", "target", "second", "third")
-    return replace(line, **{name: new for name in places if getattr(line, name) == old})
+    renamed: dict[str, Any] = {name: new for name in places if getattr(line, name) == old}
+    return replace(line, **renamed)

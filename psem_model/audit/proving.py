@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, wait
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_all_start_methods, get_context
 
@@ -80,9 +80,14 @@ def processes(jobs: int) -> Iterator[Executor]:
 
 
 def outcome_of(claim: Claim) -> Outcome:
-    """Prove one claim: what any `concurrent.futures.Executor` can be asked to do."""
+    """Prove one claim."""
     with uncollected():
         return prove(claim).outcome
+
+
+def outcomes_of(group: Sequence[Claim]) -> list[Outcome]:
+    """Prove some claims, one after the other."""
+    return [outcome_of(claim) for claim in group]
 
 
 def outcomes(
@@ -90,7 +95,7 @@ def outcomes(
     executor: Executor | None = None,
     tell: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Outcome]:
-    """What comes of claims, in their order: proved here, or by an executor's workers.
+    """What comes of claims, in their order: proved here, or by any executor's workers.
 
     The last are begun first: later claims are mostly larger. `tell`: told how many are proved.
     """
@@ -99,11 +104,22 @@ def outcomes(
             tell(done)
             yield outcome_of(claim)
         return
-    futures = {claim.id: executor.submit(outcome_of, claim) for claim in reversed(selected)}
+    futures: dict[str, Future[list[Outcome]]] = {}
+    for group in reversed(of_one_module(selected)):
+        future = executor.submit(outcomes_of, group)
+        futures |= dict.fromkeys((claim.id for claim in group), future)
     for claim in selected:
         while wait([futures[claim.id]], POLL).not_done:
             tell(sum(future.done() for future in futures.values()))
-        yield futures[claim.id].result()
+        yield next(each for each in futures[claim.id].result() if each.claim.id == claim.id)
+
+
+def of_one_module(selected: Sequence[Claim]) -> list[list[Claim]]:
+    """Claims that the same module proves together: what they compute alike, they compute once."""
+    groups: dict[str, list[Claim]] = {}
+    for claim in selected:
+        groups.setdefault(claim.module, []).append(claim)
+    return [*groups.values()]
 
 
 @contextmanager

@@ -153,7 +153,7 @@ class Part:
     stores: frozenset[str] = frozenset()
     apart: bool = False
 
-    @property
+    @cached_property
     def weights(self) -> tuple[Value, ...]:
         """The weights, each once."""
         read = (value for op in self.operations for value in op.reads)

@@ -1,0 +1,144 @@
+"""The language of schedules that are listed, on axes; what a line of each kind leaves of amounts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from proofs.checking import symbols
+from proofs.checking.content import Content
+from proofs.checking.coordinates import Coordinates
+from proofs.checking.lines import BACKWARD, MOVES, UPDATE
+from proofs.checking.symbolic_schedule import Language
+from proofs.checking.symbols import BOOL, CONTRIBUTION, INT, KINDS, MOMENT, WEIGHT
+from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
+
+KIND = {**KINDS, BACKWARD.name: symbols.BACKWARD, UPDATE.name: symbols.UPDATE}
+
+
+class SlicedAxes(Coordinates):
+    """Devices on axes, and places with slices. is_cut(b, a): whether place b is cut along axis a."""
+
+    def __init__(self, l: Any, most: int) -> None:
+        super().__init__(l)
+        self.most = most
+        self.is_cut = self.k.function("is_cut", INT, INT, BOOL)
+        self.holds, self.holds_is = self.k.define(
+            "holds", [l.b, l.d, l.j], self.owns(lambda x: self.is_cut(l.b, x), l.d, l.j)
+        )
+
+    def owns(self, along: Callable[[Any], Bool], d: Any, j: Any) -> Bool:
+        """Whether device d owns element j along each axis of which that is said."""
+        axes = map(IntVal, range(self.most))
+        return And(*(Implies(along(x), self.along(d, x) == self.owner_along(x, j)) for x in axes))
+
+
+class ListedLanguage(Language):
+    """The language, of schedules that are listed.
+
+    schedule_number: which of them it is. line_of(t): which line of it line t is. updates_slices(t, a):
+    whether an update is of slices along axis a. `most`: how many axes any of them has.
+    """
+
+    mesh: SlicedAxes
+
+    def __init__(self, k: Kernel, schedules: int, most: int) -> None:
+        self.most = most
+        super().__init__(k)
+        t, d, i, u, end = self.t, self.d, self.i, self.u, self.ends(self.u)
+        self.line = [t >= 0, t < self.last]
+        self.on_devices = [self.is_device(d), self.is_device(i)]
+        self.begins = k.suppose(
+            "the_run_begins_with_the_first_line",
+            [],
+            And(self.line_of(0) == 0, self.micro(0) == 0, self.step(0) == 0),
+        )
+        self.steps_end = k.suppose(
+            "a_step_ends_where_the_next_begins",
+            [u],
+            Implies(
+                And(u >= 0, end >= 0, end <= self.last),
+                And(self.line_of(end) == 0, self.micro(end) == 0, self.step(end) == u + 1),
+            ),
+        )
+        self.is_listed = k.suppose(
+            "the_schedule_is_listed", [], And(self.number >= 0, self.number < schedules)
+        )
+        self.known_leaves: dict[str, Theorem] = {}
+
+    def _mesh(self) -> SlicedAxes:
+        k = self.k
+        self.number, self.line_of = k.fixed("schedule_number", INT), k.function("line_of", INT, INT)
+        self.updates_slices = k.function("updates_slices", INT, INT, BOOL)
+        return SlicedAxes(self, self.most)
+
+    def is_right(self, t: Any, d: Any) -> Bool:
+        return BoolVal(True)
+
+    def is_met(self, t: Any, d: Any, j: Any) -> Bool:
+        """An update is, of what a device owns along the axes along which it is of slices."""
+        return self.mesh.owns(lambda x: self.updates_slices(t, x), d, j)
+
+    def is_lost(self, t: Any, d: Any, j: Any) -> Bool:
+        return Not(self.is_met(t, d, j))
+
+    # ------------------------------------------------------------------ what lines leave
+    def leaves(self, kind: str) -> Theorem:
+        """What a line of a kind leaves in its target; an update, in the place of the moments."""
+        if kind not in self.known_leaves:
+            t, second = self.t, self.second(self.t)
+            made: dict[str, Callable[[Content], Any]] = {
+                BACKWARD.name: lambda content: content.gradient,
+                UPDATE.name: lambda content: content.weight,
+                "moments": lambda content: content.moment,
+            }
+            made |= {
+                move.name: lambda content, move=move: self.moved_on(move, content)  # type: ignore[misc]
+                for move in MOVES
+            }
+            of = UPDATE.name if kind == "moments" else kind
+            other = [self.target(t) != second] if kind in (BACKWARD.name, UPDATE.name) else []
+            place = second if kind == "moments" else self.target(t)
+            given = [self.kind(t) == KIND[of], *other]
+            self.known_leaves[kind] = self._after(kind, place, made[kind], given)
+        return self.known_leaves[kind]
+
+    @cached_property
+    def elsewhere(self) -> Theorem:
+        """What a line leaves in a place that it does not touch."""
+        b, d = self.b, self.d
+        return self._after("elsewhere", b, lambda content: content.at(b, d), [self.untouched(b)])
+
+    def _after(
+        self, name: str, place: Any, made: Callable[[Content], Any], given: Sequence[Bool]
+    ) -> Theorem:
+        t, s, d, i, j = self.t, self.s, self.d, self.i, self.j
+        goal = And(
+            self.amount(t + 1, place, s, d, i, j) == made(self.of_amounts),
+            self.unknowns(t + 1, place, d, j) == made(self.of_unknowns),
+        )
+        runs = [self.amounts_run.at(b=place), self.unknowns_run.at(b=place)]
+        return self.k.prove(f"amounts_after_{name}", goal, [t >= 0, *self.on_devices, *given], runs)
+
+    @cached_property
+    def members(self) -> Theorem:
+        """Where the members of a group are."""
+        t, d, c, mesh = self.t, self.d, self.c, self.mesh
+        axis, x = mesh.axis(t), mesh.x
+        return self.k.prove(
+            "members_of_a_group_differ_along_its_axis",
+            mesh.along(mesh.member(t, d, c), x) == If(x == axis, c, mesh.along(d, x)),
+            [self.is_device(d), c >= 0, c < mesh.size(t)],
+            [mesh.member_is, mesh.moves.at(a=axis), mesh.on_axes, mesh.size_is],
+        )
+
+    def names_at(self, t: Any) -> list[Theorem]:
+        """What the names of the original values of line t's step are of."""
+        zero = IntVal(0)
+        return [
+            *(self.name_is_its_own, self.numbered.at(t=t)),
+            self.names.at(w=CONTRIBUTION, u=self.step(t), m=self.micro(t)),
+            *(self.names.at(w=w, u=self.step(t) + u, m=zero) for w in (WEIGHT, MOMENT) for u in (0, 1)),
+        ]

@@ -1,0 +1,272 @@
+"""The run of one schedule that is listed: devices have what the checker finds, before each line."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+from proofs.checking.lines import BACKWARD, UPDATE
+from proofs.checking.operation_lines import NOWHERE
+from proofs.checking.symbols import MOMENT, NOTHING, STARTS, WEIGHT, cases
+from proofs.plans.findings import Findings
+from proofs.plans.listed_language import KIND, ListedLanguage
+from proofs.plans.listing import Listing, nexts, read, written
+from proofs.trusted.kernel import Bool, KernelError, Theorem
+from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
+
+
+class ListedRun:
+    """The run of one listed schedule: what devices have before each of its lines."""
+
+    def __init__(
+        self, l: ListedLanguage, findings: Findings, number: int, name: str, listed: Listing
+    ) -> None:
+        self.l, self.k, self.findings, self.name, self.listed = l, l.k, findings, name, listed
+        k, t, b, s, d, i, j = self.k, l.t, l.b, l.s, l.d, l.i, l.j
+        self.is_it = l.number == number
+        self.axes = [IntVal(x) for x in range(len(listed.axes))]
+        self.line_is = [
+            k.define(f"{name}_line_{r}", [t], self._line(r)) for r in range(len(listed.lines))
+        ]
+        self.program = k.suppose(
+            f"lines_are_those_of_{name}",
+            [t],
+            Implies(
+                And(self.is_it, *l.line),
+                And(*(Implies(l.line_of(t) == r, line(t)) for r, (line, _) in enumerate(self.line_is))),
+            ),
+        )
+        self.rests = k.suppose(f"what_rests_in_{name}", [b], Implies(self.is_it, self._rests()))
+        params = [t, s, d, i, j]
+        self.before_is = [
+            k.define(f"{name}_before_line_{r}", params, self._before(r))
+            for r in range(len(listed.lines))
+        ]
+        self.off = [
+            k.choose(
+                f"{name}_is_off_at_{r}",
+                [t, s, i, j],
+                d,
+                And(l.is_device(d), Not(before(*params))),
+            )
+            for r, (before, _) in enumerate(self.before_is)
+        ]
+        self.never_off = self._never_off()
+
+    # ------------------------------------------------------------------ the schedule
+    def _line(self, r: int) -> Bool:
+        """What line t is, and which line comes next, if it is line r of the list."""
+        l, t, listed = self.l, self.l.t, self.listed
+        line = listed.lines[r]
+        of = (
+            (l.target, line.target),
+            (l.source, line.source),
+            (l.second, line.second),
+            (l.third, line.third),
+        )
+        said = [l.kind(t) == KIND[line.kind]]
+        said += [place(t) == IntVal(number) for place, number in of if number != NOWHERE]
+        if line.axis:
+            said.append(l.mesh.axis(t) == listed.axes.index(line.axis))
+        if line.kind in (BACKWARD.name, UPDATE.name):
+            along = {listed.axes.index(axis) for axis in line.axes}
+            cuts = (l.updates_slices(t, IntVal(x)) for x in range(l.most))
+            said += [cut if x in along else Not(cut) for x, cut in enumerate(cuts)]
+        return And(*said, self._next(r))
+
+    def _next(self, r: int) -> Bool:
+        l, t, listed = self.l, self.l.t, self.listed
+        m, u = l.micro(t), l.step(t)
+
+        def then(line: int, micro_step: Any, step: Any) -> Bool:
+            return And(l.line_of(t + 1) == line, l.micro(t + 1) == micro_step, l.step(t + 1) == step)
+
+        if r + 1 == len(listed.lines):
+            return then(0, IntVal(0), u + 1)
+        if r + 1 == listed.body:
+            return If(m + 1 < l.micro_steps, then(0, m + 1, u), then(r + 1, m, u))
+        return then(r + 1, m, u)
+
+    def _rests(self) -> Bool:
+        """What there is at first, what is kept, cut along which axes; and how many axes there are."""
+        l, b, listed = self.l, self.l.b, self.listed
+        kept = {p: STARTS[start] for p, start in listed.starts.items() if "Zero" not in start}
+        said = [l.mesh.axes == len(listed.axes), l.kept(b) == cases(b, kept, NOTHING)]
+        for p, start in listed.starts.items():
+            along = {listed.axes.index(axis) for axis in listed.slices[p]}
+            cuts = ((x, l.mesh.is_cut(IntVal(p), IntVal(x))) for x in range(l.most))
+            said.append(l.start(IntVal(p)) == STARTS[start])
+            said += [cut if x in along else Not(cut) for x, cut in cuts]
+        if listed.body == len(listed.lines):
+            said.append(l.micro_steps == 1)
+        return And(*said)
+
+    # ---------------------------------------------------------- what the checker finds
+    def _before(self, r: int) -> Bool:
+        """What is found in each place."""
+        found = self.listed.before[r].items()
+        return And(*(self.findings.holds(each, self.l.t, p) for p, each in found))
+
+    def found(self, r: int, places: set[int], **at: Any) -> list[Theorem]:
+        """What is found in some places before line r says."""
+        l = self.l
+        t, d, i = (at.get(name, value) for name, value in (("t", l.t), ("d", l.d), ("i", l.i)))
+        means = self.findings.means
+        before = self.listed.before[r]
+        return [means(found, t, p, d, i) for p, found in before.items() if p in places]
+
+    def is_off(self, r: int, t: Any) -> Bool:
+        """Whether some device does not have what is found before line r."""
+        return self.off[r][0](t, self.l.s, self.l.i, self.l.j)
+
+    def finds_on(self, device: Any, r: int, places: set[int], **at: Any) -> list[Theorem]:
+        """What is found in some places of a device before line r, if the run is not off."""
+        at = {"d": device, **at}
+        shown, before_is = self.off[r][2], self.before_is[r][1]
+        return [shown.at(**at), before_is.at(**at), *self.found(r, places, **at)]
+
+    # ------------------------------------------------------------------ line by line
+    def _never_off(self) -> Theorem:
+        """Before every line, devices have what the checker finds."""
+        l, k = self.l, self.k
+        t, s, i, j = l.t, l.s, l.i, l.j
+        begin, zero = self._at_first(), IntVal(0)
+        rows = range(len(self.listed.lines))
+        lines = [self._leads(r) for r in rows]
+        found = [found for *_, found in self.off]
+
+        def who(r: int, time: Any) -> dict[str, Any]:
+            return {"d": self.off[r][1](time, s, i, j)}
+
+        right = (Implies(l.line_of(t) == r, Not(self.is_off(r, t))) for r in rows)
+        return k.induct(
+            f"{self.name}_is_as_the_checker_finds",
+            t,
+            And(l.line_of(t) >= 0, l.line_of(t) < len(rows), *right),
+            [self.is_it, t <= l.last, i >= 0, i < l.n],
+            base=[found[0].at(t=zero), begin.at(**who(0, zero)), l.begins],
+            step=[
+                *(each.at(t=t + 1) for each in found),
+                *(line.at(d=i) for line in lines),
+                *(line.at(**who(n, t + 1)) for r, line in enumerate(lines) for n in self._next_to(r)),
+            ],
+        )
+
+    def _next_to(self, r: int) -> tuple[int, ...]:
+        return nexts(r, self.listed.body, len(self.listed.lines))
+
+    def _at_first(self) -> Theorem:
+        l, zero, resting = self.l, IntVal(0), self.listed.starts
+        params = (zero, l.s, l.d, l.i, l.j)
+        return self.k.prove(
+            f"{self.name}_begins",
+            self.before_is[0][0](*params),
+            [self.is_it, *l.on_devices],
+            [
+                self.before_is[0][1].at(t=zero),
+                l.begins,
+                self.rests,
+                *(
+                    each.at(b=IntVal(p))
+                    for p in resting
+                    for each in (l.amounts_begin, l.unknowns_begin)
+                ),
+                *self.found(0, {*resting}, t=zero),
+                *(l.mesh.holds_is.at(b=IntVal(p)) for p in resting if self.listed.slices[p]),
+                *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
+                l.numbered,
+            ],
+        )
+
+    def _leads(self, r: int) -> Theorem:
+        """From what is found before line r to what is found before the next."""
+        l, listed = self.l, self.listed
+        t, s, d, i, j = l.t, l.s, l.d, l.i, l.j
+        line, following = listed.lines[r], self._next_to(r)
+        now, then = listed.before[r], [listed.before[n] for n in following]
+        kept = {p for each in then for p in each} - {*written(line)}
+        ends = following != (r + 1,)  # a micro-step or a step: what is found speaks of another one
+        other = {p for p in kept if ends or any(each.get(p) != now.get(p) for each in then)}
+        facts = [
+            *(self.program, self.line_is[r][1]),
+            *self.finds_on(d, r, read(line) | other),
+            *(self.before_is[n][1].at(t=t + 1) for n in following),
+            *(each for n in following for each in self.found(n, {*written(line)} | other, t=t + 1)),
+            *(l.elsewhere.at(b=IntVal(p)) for p in sorted(kept)),
+            *([l.leaves(line.kind)] if any(line.target in each for each in then) else []),
+            *self._of_kind(r),
+            *([l.numbered] if r + 1 == listed.body else []),
+        ]
+        after = [And(l.line_of(t + 1) == n, self.before_is[n][0](t + 1, s, d, i, j)) for n in following]
+        given = [self.is_it, *l.line, *l.on_devices, l.line_of(t) == r, Not(self.is_off(r, t))]
+        return self.k.prove(f"line_{r}_of_{self.name}", Or(*after), given, facts)
+
+    def _of_kind(self, r: int) -> list[Theorem]:
+        """What a line is about, besides places."""
+        l, t, d, i, j = self.l, self.l.t, self.l.d, self.l.i, self.l.j
+        line, mesh = self.listed.lines[r], self.l.mesh
+        if line.kind == BACKWARD.name:
+            return [*l.names_at(t)[:3], mesh.apart_is, self.rests]
+        if line.kind == UPDATE.name:
+            return [l.leaves("moments"), *l.names_at(t)[1:]]
+        if line.kind == "keep":
+            return mesh.places_of
+        if line.kind == "all_gather":
+            own = mesh.owner(t, d, j)
+            there = [l.members.at(c=own, x=x) for x in self.axes]
+            found = self.finds_on(mesh.member(t, d, own), r, {line.source})
+            return [*found, *there, mesh.owner_is, mesh.inside.at(c=own)]
+        if line.kind == "all_reduce":
+            return [self._group(r), mesh.size_is, mesh.on_axes.at(d=i, a=mesh.axis(t))]
+        return []
+
+    def _group(self, r: int) -> Theorem:
+        """What a group adds up to."""
+        l = self.l
+        t, s, d, i, j, c = l.t, l.s, l.d, l.i, l.j, l.c
+        line, mesh = self.listed.lines[r], self.l.mesh
+        axis, b = self.listed.axes.index(line.axis), l.source(t)
+        found, findings = self.listed.before[r][line.source], self.findings
+        if found.is_along(axis):
+            raise KernelError(f"{self.name} adds up slices")
+        member = mesh.member(t, d, c)
+        return self.k.induct(
+            f"a_group_in_line_{r}_of_{self.name}",
+            c,
+            And(
+                l.in_group(t, b, s, d, i, j, c)
+                == findings.amount(found, l.step(t), l.micro(t), axis, c),
+                l.unknowns_in_group(t, b, d, j, c) == 0,
+            ),
+            [
+                *(self.is_it, *l.line, *l.on_devices, l.line_of(t) == r, Not(self.is_off(r, t))),
+                *(c <= mesh.size(t), findings.where(found)),
+            ],
+            base=[
+                l.in_group.start.at(b=b),
+                l.unknowns_in_group.start.at(b=b),
+                mesh.on_axes.at(d=i, a=IntVal(axis)),
+            ],
+            step=[
+                *(l.in_group.next.at(b=b), l.unknowns_in_group.next.at(b=b)),
+                *(self.program, self.line_is[r][1], *self.finds_on(member, r, {line.source})),
+                *(l.members.at(x=x) for x in self.axes),
+                mesh.inside,
+            ],
+        ).at(c=mesh.size(t))
+
+    # ------------------------------------------------------------------ comparisons
+    def compared_at(self, time: Any) -> list[Theorem]:
+        """What is found where something is compared."""
+        l, d, i, zero = self.l, self.l.d, self.l.i, IntVal(0)
+        lines = self.listed.lines
+        computing = [r for r, line in enumerate(lines) if line.kind in (BACKWARD.name, UPDATE.name)]
+        rows = computing if time is l.t else [0]
+        facts = [self.never_off.at(t=time, i=device) for device in (i, zero)]
+        for r, device in product(rows, (i, zero)):
+            places = read(lines[r]) if time is l.t else {*self.listed.starts}
+            facts += self.finds_on(d, r, places, t=time, i=device)
+        of_lines = [self.program, *(is_ for _, is_ in self.line_is)]
+        facts += of_lines if time is l.t else [l.steps_end, l.mesh.holds_is]
+        facts += [self.rests] if time is not l.t or self.listed.body == len(lines) else []
+        return [*facts, *l.names_at(time)]
