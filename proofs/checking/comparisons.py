@@ -24,6 +24,7 @@ class Comparisons(FormNeeds):
         at: Sequence[Any],
         when: Callable[[Where], Sequence[Bool]],
         reads: Sequence[Read],
+        kept: str = "",
     ) -> Theorem:
         """The comparisons of forms, by place; so those of amounts."""
         l, k, mesh = self.l, self.k, self.l.mesh

@@ -38,7 +38,7 @@ class EveryLine(NormLine):
         l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
         now, weight = l.step(t), l.state(WEIGHT, l.step(t))
         read = {"view": l.source(t), "activations": l.second(t)}
-        right = [*self.line, l.kind(t) == BACKWARD, l.is_right(t, d)]
+        right = [*self.line, l.kind(t) == BACKWARD, *l.where_right(t, d)]
         compares = self.agree(
             "a_right_backward_compares_equal",
             [t],
@@ -56,7 +56,7 @@ class EveryLine(NormLine):
         made = l.made_gradient(t, d)
         names = (
             l.names.at(w=CONTRIBUTION, u=now, m=l.micro(t)),
-            l.names.at(w=WRONG, u=t, m=IntVal(0)),
+            *([l.names.at(w=WRONG, u=t, m=IntVal(0))] if l.where_right(t, d) else []),
         )
         given = [t >= 0, l.kind(t) == BACKWARD]
         target = l.target(t)
@@ -259,6 +259,7 @@ class EveryLine(NormLine):
                 [u, b],
                 partial(compared, start),
                 [(end, b, state, u)],
+                start,
             )
         copies = {start: copy(start, l.mesh.holds(b, d, j)) for start in KEPT}
         for start in KEPT:

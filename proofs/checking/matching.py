@@ -59,10 +59,12 @@ class Matching(Superposition):
         at: Sequence[Any],
         when: Callable[[Where], Sequence[Bool]],
         reads: Sequence[Read],
+        kept: str = "",
     ) -> Theorem:
         """The checker's comparisons: of what is read, on the devices where it says that it is right.
 
-        `at`: the variables that it is about, besides original values and devices.
+        `at`: the variables that it is about, besides original values and devices. `kept`: of copies
+        that are kept, what they were at first, by `lines.STARTS`.
         """
         l = self.l
         where = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), l.mesh.holds(l.b, l.d, l.j))

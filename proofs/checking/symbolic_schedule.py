@@ -397,6 +397,10 @@ class Language:
         """Whether a backward reads on a device what the single device does."""
         return self.right(t, d)
 
+    def where_right(self, t: Any, d: Any) -> list[Bool]:
+        """Under which conditions that is so."""
+        return [self.is_right(t, d)]
+
     def is_met(self, t: Any, d: Any, j: Any) -> Bool:
         """Whether an update does, of an element."""
         return self.met(t, d, j)

@@ -31,11 +31,11 @@ class Findings:
         if found not in self.known:
             l = self.l
             here = And(self.often == self.amount(found, l.u, l.m), self.not_known == 0)
-            everywhere = not found.owned and not found.others
+            where = self.where(found)
             self.known[found] = l.k.define(
                 f"finds_{len(self.known)}",
                 [self.often, self.not_known, l.u, l.m, l.s, l.d, l.i, l.j],
-                here if everywhere else Implies(self.where(found), here),
+                Implies(And(*where), here) if where else here,
             )
         return self.known[found]
 
@@ -52,7 +52,7 @@ class Findings:
         has = {"often": l.amount(t, p, l.s, d, i, l.j), "not_known": l.unknowns(t, p, d, l.j)}
         return self._formula(found)[1].at(**has, u=l.step(t), m=l.micro(t), d=d, i=i)
 
-    def where(self, found: Finding) -> Bool:
+    def where(self, found: Finding) -> list[Bool]:
         """Whether device d is one of those of which something is found."""
         l, mesh = self.l, self.l.mesh
         axes = map(IntVal, range(len(found.where[0])))
@@ -61,7 +61,18 @@ class Findings:
         for position in found.others:
             places = zip(own, position, strict=True)
             others.append(And(*(is_own if at == OWNER else Not(is_own) for is_own, at in places)))
-        return And(*(own[x] for x in found.owned), *([Or(*others)] if others else []))
+        return [*(own[x] for x in found.owned), *([Or(*others)] if others else [])]
+
+    def coordinates(self, found: Finding) -> list[int]:
+        """The axes along which it depends on where device d is."""
+        axes = range(len(found.where[0]))
+        of_terms = {
+            x
+            for (symbol, word), _ in found.terms
+            for x, operator in enumerate(word)
+            if operator.to == OWNER or (operator == KEEP and symbol.kind not in STATE)
+        }
+        return [x for x in axes if found.is_along(x) or x in of_terms]
 
     def amount(
         self, found: Finding, u: Any, m: Any, summed: int | None = None, upto: Any = None

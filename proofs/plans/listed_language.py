@@ -11,7 +11,7 @@ from proofs.checking.content import Content
 from proofs.checking.coordinates import Coordinates
 from proofs.checking.lines import BACKWARD, MOVES, UPDATE
 from proofs.checking.symbolic_schedule import Language
-from proofs.checking.symbols import BOOL, CONTRIBUTION, INT, KINDS, MOMENT, WEIGHT
+from proofs.checking.symbols import BOOL, CONTRIBUTION, INT, KINDS
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
 
@@ -49,7 +49,7 @@ class ListedLanguage(Language):
         super().__init__(k)
         t, d, i, u, end = self.t, self.d, self.i, self.u, self.ends(self.u)
         self.line = [t >= 0, t < self.last]
-        self.on_devices = [self.is_device(d), self.is_device(i)]
+        self.on_devices = [d >= 0, d < self.n, i >= 0, i < self.n]
         self.begins = k.suppose(
             "the_run_begins_with_the_first_line",
             [],
@@ -77,6 +77,9 @@ class ListedLanguage(Language):
     def is_right(self, t: Any, d: Any) -> Bool:
         return BoolVal(True)
 
+    def where_right(self, t: Any, d: Any) -> list[Bool]:
+        return []
+
     def is_met(self, t: Any, d: Any, j: Any) -> Bool:
         """An update is, of what a device owns along the axes along which it is of slices."""
         return self.mesh.owns(lambda x: self.updates_slices(t, x), d, j)
@@ -99,7 +102,7 @@ class ListedLanguage(Language):
                 for move in MOVES
             }
             of = UPDATE.name if kind == "moments" else kind
-            other = [self.target(t) != second] if kind in (BACKWARD.name, UPDATE.name) else []
+            other = [self.target(t) != second] if kind == UPDATE.name else []
             place = second if kind == "moments" else self.target(t)
             given = [self.kind(t) == KIND[of], *other]
             self.known_leaves[kind] = self._after(kind, place, made[kind], given)
@@ -130,15 +133,16 @@ class ListedLanguage(Language):
         return self.k.prove(
             "members_of_a_group_differ_along_its_axis",
             mesh.along(mesh.member(t, d, c), x) == If(x == axis, c, mesh.along(d, x)),
-            [self.is_device(d), c >= 0, c < mesh.size(t)],
+            [d >= 0, d < self.n, c >= 0, c < mesh.size(t)],
             [mesh.member_is, mesh.moves.at(a=axis), mesh.on_axes, mesh.size_is],
         )
 
-    def names_at(self, t: Any) -> list[Theorem]:
-        """What the names of the original values of line t's step are of."""
-        zero = IntVal(0)
-        return [
-            *(self.name_is_its_own, self.numbered.at(t=t)),
-            self.names.at(w=CONTRIBUTION, u=self.step(t), m=self.micro(t)),
-            *(self.names.at(w=w, u=self.step(t) + u, m=zero) for w in (WEIGHT, MOMENT) for u in (0, 1)),
-        ]
+    @property
+    def contribution_is(self) -> Theorem:
+        """What the name of line t's contribution is of."""
+        t = self.t
+        return self.names.at(w=CONTRIBUTION, u=self.step(t), m=self.micro(t))
+
+    def state_is(self, what: Any, u: Any) -> Theorem:
+        """What the name of a state of a step is of."""
+        return self.names.at(w=what, u=u, m=IntVal(0))

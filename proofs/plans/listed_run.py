@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import product
+from collections.abc import Mapping
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
@@ -10,9 +10,12 @@ from proofs.checking.operation_lines import NOWHERE
 from proofs.checking.symbols import MOMENT, NOTHING, STARTS, WEIGHT, cases
 from proofs.plans.findings import Findings
 from proofs.plans.listed_language import KIND, ListedLanguage
-from proofs.plans.listing import Listing, nexts, read, written
+from proofs.plans.listing import Finding, Listing, nexts, read, written
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
+
+Found = Mapping[int, Finding | None]
+GROUPS = ("all_gather", "all_reduce")
 
 
 class ListedRun:
@@ -158,6 +161,7 @@ class ListedRun:
     def _at_first(self) -> Theorem:
         l, zero, resting = self.l, IntVal(0), self.listed.starts
         params = (zero, l.s, l.d, l.i, l.j)
+        alone = {(start, self.listed.before[0].get(p)): p for p, start in resting.items()}
         return self.k.prove(
             f"{self.name}_begins",
             self.before_is[0][0](*params),
@@ -171,7 +175,7 @@ class ListedRun:
                     for p in resting
                     for each in (l.amounts_begin, l.unknowns_begin)
                 ),
-                *self.found(0, {*resting}, t=zero),
+                *self.found(0, {*alone.values()}, t=zero),
                 *(l.mesh.holds_is.at(b=IntVal(p)) for p in resting if self.listed.slices[p]),
                 *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
                 l.numbered,
@@ -182,43 +186,79 @@ class ListedRun:
         """From what is found before line r to what is found before the next."""
         l, listed = self.l, self.listed
         t, s, d, i, j = l.t, l.s, l.d, l.i, l.j
-        line, following = listed.lines[r], self._next_to(r)
-        now, then = listed.before[r], [listed.before[n] for n in following]
-        kept = {p for each in then for p in each} - {*written(line)}
-        ends = following != (r + 1,)  # a micro-step or a step: what is found speaks of another one
-        other = {p for p in kept if ends or any(each.get(p) != now.get(p) for each in then)}
+        line, now = listed.lines[r], listed.before[r]
+        then = {n: listed.before[n] for n in self._next_to(r)}
+        kept = {p for each in then.values() for p in each} - {*written(line)}
+        reads, writes = self._says(r)
+        copied = {line.target: now.get(line.source)} if line.kind == "copy" else {}
+        means: list[Theorem] = []
+        for n, found in then.items():
+            other = {p for p in kept if n == 0 or found.get(p) != now.get(p)}
+            reads = reads | other
+            means += self.found(n, self._once({**now, **copied}, found, other | writes), t=t + 1)
+        goes_on = bool(reads or kept)
         facts = [
             *(self.program, self.line_is[r][1]),
-            *self.finds_on(d, r, read(line) | other),
-            *(self.before_is[n][1].at(t=t + 1) for n in following),
-            *(each for n in following for each in self.found(n, {*written(line)} | other, t=t + 1)),
+            *(self.finds_on(d, r, reads) if goes_on else []),
+            *(self.before_is[n][1].at(t=t + 1) for n in then),
+            *{str(each.goal): each for each in means}.values(),
             *(l.elsewhere.at(b=IntVal(p)) for p in sorted(kept)),
-            *([l.leaves(line.kind)] if any(line.target in each for each in then) else []),
+            *([l.leaves(line.kind)] if any(line.target in each for each in then.values()) else []),
             *self._of_kind(r),
-            *([l.numbered] if r + 1 == listed.body else []),
+            *([l.numbered] if len(then) > 1 else []),
         ]
-        after = [And(l.line_of(t + 1) == n, self.before_is[n][0](t + 1, s, d, i, j)) for n in following]
-        given = [self.is_it, *l.line, *l.on_devices, l.line_of(t) == r, Not(self.is_off(r, t))]
+        after = [And(l.line_of(t + 1) == n, self.before_is[n][0](t + 1, s, d, i, j)) for n in then]
+        given = [self.is_it, *l.line, *l.on_devices, l.line_of(t) == r]
+        given += [Not(self.is_off(r, t))] if goes_on or line.kind in GROUPS else []
         return self.k.prove(f"line_{r}_of_{self.name}", Or(*after), given, facts)
+
+    def _once(self, now: Found, then: Found, places: set[int]) -> set[int]:
+        """Of places that had and have the same, and on all devices, one."""
+        once = {}
+        for p in places:
+            found = then.get(p)
+            in_part = found is None or self.findings.where(found)
+            once[p if in_part or p not in now else (now[p], found)] = p
+        return {*once.values()}
+
+    def _says(self, r: int) -> tuple[set[int], set[int]]:
+        """The places of which a line needs what is found on the device before it, and after it."""
+        line, before = self.listed.lines[r], self.listed.before
+        made = {line.target, *written(line)}
+        if line.kind in (BACKWARD.name, UPDATE.name, *GROUPS):
+            return set(), made
+        afters = (before[n].get(line.target) for n in self._next_to(r))
+        after = next(filter(None, afters), None)
+        same = after is not None and before[r].get(line.source) == after
+        if line.kind == "copy" and same:
+            return set(), set()
+        if line.kind == "keep" and after and self.listed.axes.index(line.axis) in after.owned:
+            return set() if same else {line.source}, made
+        return read(line), made
 
     def _of_kind(self, r: int) -> list[Theorem]:
         """What a line is about, besides places."""
         l, t, d, i, j = self.l, self.l.t, self.l.d, self.l.i, self.l.j
         line, mesh = self.listed.lines[r], self.l.mesh
         if line.kind == BACKWARD.name:
-            return [*l.names_at(t)[:3], mesh.apart_is, self.rests]
+            return [l.name_is_its_own, l.numbered, l.contribution_is, mesh.apart_is, self.rests]
         if line.kind == UPDATE.name:
-            return [l.leaves("moments"), *l.names_at(t)[1:]]
+            after = l.step(t) + 1
+            return [l.leaves("moments"), l.numbered, *(l.state_is(w, after) for w in (WEIGHT, MOMENT))]
         if line.kind == "keep":
             return mesh.places_of
         if line.kind == "all_gather":
             own = mesh.owner(t, d, j)
-            there = [l.members.at(c=own, x=x) for x in self.axes]
             found = self.finds_on(mesh.member(t, d, own), r, {line.source})
-            return [*found, *there, mesh.owner_is, mesh.inside.at(c=own)]
+            return [*found, *self._there(r, own), mesh.owner_is, mesh.inside.at(c=own)]
         if line.kind == "all_reduce":
             return [self._group(r), mesh.size_is, mesh.on_axes.at(d=i, a=mesh.axis(t))]
         return []
+
+    def _there(self, r: int, c: Any) -> list[Theorem]:
+        """Where a member of a group is, along the axes of which the finding speaks."""
+        found = self.listed.before[r][self.listed.lines[r].source]
+        return [self.l.members.at(c=c, x=IntVal(x)) for x in self.findings.coordinates(found)]
 
     def _group(self, r: int) -> Theorem:
         """What a group adds up to."""
@@ -240,7 +280,7 @@ class ListedRun:
             ),
             [
                 *(self.is_it, *l.line, *l.on_devices, l.line_of(t) == r, Not(self.is_off(r, t))),
-                *(c <= mesh.size(t), findings.where(found)),
+                *(c <= mesh.size(t), *findings.where(found)),
             ],
             base=[
                 l.in_group.start.at(b=b),
@@ -250,23 +290,43 @@ class ListedRun:
             step=[
                 *(l.in_group.next.at(b=b), l.unknowns_in_group.next.at(b=b)),
                 *(self.program, self.line_is[r][1], *self.finds_on(member, r, {line.source})),
-                *(l.members.at(x=x) for x in self.axes),
+                *self._there(r, c),
                 mesh.inside,
             ],
         ).at(c=mesh.size(t))
 
     # ------------------------------------------------------------------ comparisons
-    def compared_at(self, time: Any) -> list[Theorem]:
-        """What is found where something is compared."""
-        l, d, i, zero = self.l, self.l.d, self.l.i, IntVal(0)
-        lines = self.listed.lines
-        computing = [r for r, line in enumerate(lines) if line.kind in (BACKWARD.name, UPDATE.name)]
-        rows = computing if time is l.t else [0]
-        facts = [self.never_off.at(t=time, i=device) for device in (i, zero)]
-        for r, device in product(rows, (i, zero)):
-            places = read(lines[r]) if time is l.t else {*self.listed.starts}
-            facts += self.finds_on(d, r, places, t=time, i=device)
-        of_lines = [self.program, *(is_ for _, is_ in self.line_is)]
-        facts += of_lines if time is l.t else [l.steps_end, l.mesh.holds_is]
-        facts += [self.rests] if time is not l.t or self.listed.body == len(lines) else []
-        return [*facts, *l.names_at(time)]
+    def compared(self, kind: str) -> list[Theorem]:
+        """What is found where a line of a kind reads."""
+        l, zero = self.l, IntVal(0)
+        facts = [self.never_off.at(i=i) for i in (l.i, zero)]
+        for r, line in enumerate(self.listed.lines):
+            if line.kind == kind:
+                for i in (l.i, zero):
+                    facts += self.finds_on(l.d, r, read(line), i=i)
+        facts += [self.program, *(is_ for _, is_ in self.line_is)]
+        states = (WEIGHT, MOMENT) if kind == UPDATE.name else (WEIGHT,)
+        once = kind == UPDATE.name and self.listed.body == len(self.listed.lines)
+        return [
+            *facts,
+            *(l.state_is(w, l.step(l.t)) for w in states),
+            l.numbered,
+            *([self.rests] * once),
+        ]
+
+    @property
+    def slices(self) -> bool:
+        """Whether an update is of slices."""
+        return any(line.axes for line in self.listed.lines if line.kind == UPDATE.name)
+
+    def keeps(self, start: str) -> list[int]:
+        """The places that are kept as of a start."""
+        return [p for p, of in self.listed.starts.items() if of == start]
+
+    def kept_at_the_end(self, start: str) -> list[Theorem]:
+        """What is found where copies of a start are kept, at the end of a step."""
+        l, end, places = self.l, self.l.ends(self.l.u), {*self.keeps(start)}
+        facts = [self.rests, l.steps_end, *([l.mesh.holds_is] if "slices" in start else [])]
+        for i in (l.i, IntVal(0)):
+            facts += [self.never_off.at(t=end, i=i), *self.finds_on(l.d, 0, places, t=end, i=i)]
+        return [*facts, l.state_is(MOMENT if "Moment" in start else WEIGHT, l.u + 1)]

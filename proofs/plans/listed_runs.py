@@ -12,13 +12,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from proofs.checking.every_line import EveryLine
+from proofs.checking.lines import BACKWARD, UPDATE
 from proofs.checking.matching import Read, Where
 from proofs.plans.findings import Findings
 from proofs.plans.listed_language import ListedLanguage
 from proofs.plans.listed_run import ListedRun
 from proofs.plans.listing import Listing
 from proofs.trusted.kernel import Bool, Kernel, Theorem
-from proofs.trusted.terms import And, Implies
+from proofs.trusted.terms import TRUE, And, Implies
 
 
 class ListedRuns(EveryLine):
@@ -38,20 +39,24 @@ class ListedRuns(EveryLine):
         at: Sequence[Any],
         when: Callable[[Where], Sequence[Bool]],
         reads: Sequence[Read],
+        kept: str = "",
     ) -> Theorem:
         """What is read, or kept, compares equal: of each schedule."""
         l, t, b, d, j = self.l, self.l.t, self.l.b, self.l.d, self.l.j
         where = Where(l.is_right(t, d), l.is_met(t, d, j), l.mesh.holds(b, d, j))
-        given = [*when(where), *self.on_a_device]
+        given = [each for each in when(where) if each is not TRUE] + self.on_a_device
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
+        kind = BACKWARD.name if len(reads) == 2 else UPDATE.name
         found = [
             self.k.prove(
                 f"{name}_of_{run.name}",
                 compares,
-                [*given, run.is_it],
-                [*run.compared_at(reads[0][0]), *about],
+                [run.is_it, *(each for each in given if each is not where.met or run.slices)],
+                [*(run.kept_at_the_end(kept) if kept else run.compared(kind)), *about],
             )
             for run in self.runs
+            if not kept or run.keeps(kept)
         ]
-        return self.k.prove(name, Implies(And(*given), compares), (), [*found, l.is_listed])
+        others = [run.rests for run in self.runs if kept and not run.keeps(kept)]
+        return self.k.prove(name, Implies(And(*given), compares), (), [*found, *others, l.is_listed])

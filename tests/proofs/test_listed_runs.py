@@ -1,0 +1,179 @@
+"""Schedules as lists of lines: they do what schedules do, their runs exist, and no line is too many."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from proofs.checking.lines import BACKWARD, MOVES, UPDATE
+from proofs.plans.listed_runs import ListedRuns
+from proofs.plans.listing import listing
+from proofs.trusted.kernel import Kernel, KernelError
+from spec.derivation.derive import derive
+from spec.meaning.reference import Reference, Unknown, primes
+from spec.meaning.semantics import execute, initial
+from spec.plans.compose import Product, factor
+from spec.plans.strategies import STRATEGIES
+from tests.support.mesh_values import Devices
+
+SCHEDULES = {name: derive(placement) for name, placement in STRATEGIES.items()} | {
+    f"{name} x {other}": derive(Product((factor(name, "one"), factor(other, "other"))).states)
+    for name, other in product(("dp", "zero1", "zero2", "zero3"), repeat=2)
+}
+LINES = {move.name: move for move in MOVES}
+
+
+def run_line(line, world, held, micro_step):
+    """What a line leaves in its places, in numbers."""
+
+    def at(place):
+        return held.get(place) or world.unknown("it is never written")
+
+    if line.kind == BACKWARD.name:
+        activations = world.forward(at(line.second), ())
+        return {line.target: world.gradient(at(line.source), activations, micro_step, ())}
+    if line.kind == UPDATE.name:
+        made = world.update(at(line.source), at(line.second), at(line.third))
+        return dict(zip((line.target, line.second), made, strict=True))
+    move = LINES[line.kind].of
+    return {line.target: move(world, at(line.source), at(line.target), axis=line.axis)}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_a_list_of_lines_does_what_the_schedule_does(name, devices):
+    schedule, steps = SCHEDULES[name], 3
+    micro_steps = 3 if schedule.finish else 1
+    sizes = dict.fromkeys(schedule.axes, devices)
+    world = Reference(schedule, sizes, micro_steps, devices ** len(sizes) + 1, primes, True, True)
+    states = (world.constant(lambda j, what=what: primes(what, j)) for what in ("start", "moment"))
+    store = initial(schedule, world, *states)
+    slots = [*store]
+    listed = listing(schedule)
+    held = {place: store[slot][1] for place, slot in enumerate(slots)}
+    body, finish = listed.lines[: listed.body], listed.lines[listed.body :]
+    for step in range(steps):
+        world.step = step
+        for micro_step, op in schedule.flat(micro_steps):
+            execute(op, schedule, world, store, micro_step)
+        for micro_step in range(micro_steps):
+            for line in body:
+                held |= run_line(line, world, held, micro_step)
+        for line in finish:
+            held |= run_line(line, world, held, micro_steps - 1)
+        for place, slot in enumerate(slots):
+            for at, has in store[slot][1].items():
+                if not isinstance(has, Unknown):
+                    assert held[place][at] == has, (name, step, slot, at)
+
+
+class ListedDevices(Devices):
+    """A listed schedule's run on a mesh: what each line is, and where there are slices."""
+
+    def __init__(self, listed, micro_steps, steps, *sizes):
+        super().__init__(*sizes)
+        self.listed, self.micro_steps = listed, micro_steps
+        self.at, self.stops = [], {}
+        for step in range(steps):
+            for m in range(micro_steps):
+                self.at += [(r, m, step) for r in range(listed.body)]
+            self.at += [(r, m, step) for r in range(listed.body, len(listed.lines))]
+            self.stops[step] = len(self.at)
+        self.last = len(self.at)
+        self.at.append((0, 0, steps))
+        self.fixed = {"last": self.last, "micro_steps": micro_steps, "schedule_number": 0}
+
+    def now(self, t):
+        return self.at[t] if 0 <= t <= self.last else (0, 0, 0)
+
+    def line(self, t):
+        return self.listed.lines[self.now(t)[0]]
+
+    def line_of(self, t):
+        return self.now(t)[0]
+
+    def micro_step(self, t):
+        return self.now(t)[1]
+
+    def step(self, t):
+        return self.now(t)[2]
+
+    def ends(self, u):
+        return self.stops.get(u, -1)
+
+    def kind(self, t):
+        return self.line(t).kind.capitalize()
+
+    def target(self, t):
+        return self.line(t).target
+
+    def source(self, t):
+        return self.line(t).source
+
+    def second(self, t):
+        return self.line(t).second
+
+    def third(self, t):
+        return self.line(t).third
+
+    def axis(self, t):
+        return self.listed.axes.index(self.line(t).axis) if self.line(t).axis else 0
+
+    def updates_slices(self, t, a):
+        return 0 <= a < len(self.listed.axes) and self.listed.axes[a] in self.line(t).axes
+
+    def is_cut(self, b, a):
+        cut = 0 <= a < len(self.listed.axes) and b in self.listed.slices
+        return cut and self.listed.axes[a] in self.listed.slices[b]
+
+    def start(self, b):
+        return self.listed.starts.get(b, "Nothing")
+
+    def kept_as(self, b):
+        start = self.start(b)
+        return "Nothing" if "Zero" in start else start
+
+
+@pytest.mark.parametrize(("name", "sizes"), [("dp", (3,)), ("zero3", (2,)), ("hsdp", (2, 3))])
+def test_what_is_supposed_of_a_listed_run_is_so_of_a_run(name, sizes):
+    listed = listing(SCHEDULES[name])
+    runs = ListedRuns(Kernel("listed"), {name: listed})
+    (run,), l = runs.runs, runs.l
+    devices = ListedDevices(listed, 2, 3, *sizes)
+    devices.defined = {f"{name}_line_{r}": is_ for r, (_, is_) in enumerate(run.line_is)}
+    times = range(-2, devices.last + 2)
+    for supposed, name_of, values in (
+        (run.program, "t", times),
+        (run.rests, "b", range(-2, 30)),
+        (l.steps_end, "u", range(-1, 5)),
+        (l.begins, "t", [0]),
+        (l.is_listed, "t", [0]),
+    ):
+        for value in values:
+            assert devices.value(supposed.goal, {name_of: value}), (supposed.name, value)
+    for t in times:
+        assert 0 <= devices.step(t) < devices.last
+        assert 0 <= devices.micro_step(t) < devices.micro_steps
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dp", "zero2", "hsdp"])
+def test_without_any_one_line_there_is_no_proof(name):
+    listed = listing(SCHEDULES[name])
+    for r in range(len(listed.lines)):
+        left_out = replace(
+            listed,
+            lines=(*listed.lines[:r], *listed.lines[r + 1 :]),
+            body=listed.body - (r < listed.body),
+            before=(*listed.before[:r], *listed.before[r + 1 :]),
+        )
+        with pytest.raises(KernelError):
+            ListedRuns(Kernel("less"), {name: left_out})
+
+
+def test_a_wrong_finding_is_no_theorem():
+    listed = listing(SCHEDULES["dp"])
+    before = [dict(found) for found in listed.before]
+    before[1][0] = before[2][3]  # the gradient of earlier micro-steps where the weights are
+    with pytest.raises(KernelError, match="not proved"):
+        ListedRuns(Kernel("wrong"), {"dp": replace(listed, before=tuple(before))})
