@@ -2,8 +2,8 @@
 
 A form has a coefficient for each word, which is an operator for each axis. What a line does along its
 axis it does to each word by the operator there, whatever the others are; so does who looks. So tables
-for one axis say it. They are made by the specification's own code, of one operator after another; and
-on two axes it is seen to do to each what they say (`require_axes_apart`).
+for one axis say it. They are made by the specification's own code, of one operator after another;
+`axes_apart` requires that it makes the same of forms of several words, on several axes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spec.language.schedule import Schedule
 from spec.models.states import MIXED_ADAM
 from spec.numbers.any_size import Polynomial, any_size
 
-AXES = (AXIS, "other")
+AXES = (AXIS, "other", "third")
 COUNT = range(len(OPERATORS))
 OWN, NAMED_FIRST, SELF, REST, EVERYBODY = range(5)  # whose value it is, seen from a device
 SOURCES: dict[Any, int] = {0: OWN, 1: NAMED_FIRST, Source.SELF: SELF, Source.REST: REST}
@@ -35,10 +35,13 @@ Form = Mapping[Any, Any]
 Word = tuple[int, ...]  # the number of an operator for each axis
 
 
-def forms(firsts: tuple[int, ...], schedule: Schedule | None = None) -> Forms:
-    """The checker on some axes of any sizes, by the place of the first device along each."""
+def forms(
+    firsts: tuple[int, ...], schedule: Schedule | None = None, sizes: tuple[int, ...] = ()
+) -> Forms:
+    """The checker on axes of any sizes, or of these, by the place of the first device along each."""
     axes = AXES[: len(firsts)]
-    mesh = {**{a: any_size(a) for a in axes}, FACTOR: any_size(FACTOR)}
+    of = dict(zip(axes, sizes, strict=True)) if sizes else {a: any_size(a) for a in axes}
+    mesh = {**of, FACTOR: any_size(FACTOR)}
     schedule = schedule or Schedule(axes, (), (), ())
     return Forms(schedule, mesh, 2, MIXED_ADAM, None, dict(zip(axes, firsts, strict=True)), True)
 
@@ -113,53 +116,6 @@ def counts(firsts: tuple[int, ...]) -> dict[tuple[Any, Word], Any]:
         for _, sources in checker.at(unit(EACH, (everywhere,) * len(firsts)), at):
             found[at, tuple(SOURCES[s] for s in sources)] = checker._devices(at, sources)
     return found
-
-
-# --------------------------------------------------------------------- several axes
-def require_axes_apart() -> None:
-    """On two axes the specification's code does to each what the tables say of one.
-
-    Raises KernelError.
-    """
-    for firsts in product(FIRSTS, repeat=2):
-        one, other = ((first,) for first in firsts)
-        for move, of_target in product(LINEAR, (False, True)):
-            _require(
-                f"{move.name} along one axis of two",
-                moved(move, firsts, of_target),
-                {
-                    ((*o, *w), (*q, *w)): amount
-                    for (o, q), amount in moved(move, one, of_target).items()
-                    for w in words(other)
-                },
-            )
-        for table, of in (("entries", entries), ("only", only), ("counts", counts)):
-            _require(f"{table} of two axes", of(firsts), _times(of(one), of(other)))
-
-
-def _times(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> dict[Any, Any]:
-    found = {}
-    for (x, a), (y, b) in product(one.items(), other.items()):
-        key = tuple((*i, *j) for i, j in zip(x, y, strict=True))
-        if len(key) < 3 or (EVERYBODY in key[1]) == (set(key[1]) == {EVERYBODY}):
-            found[key] = a * _of_other(b)
-    return found
-
-
-def _of_other(amount: Any) -> Any:
-    """An amount of one axis as of the other."""
-    if not isinstance(amount, Polynomial):
-        return amount
-    renamed = (
-        (tuple(("other" if name == AXIS else name, e) for name, e in powers), times)
-        for powers, times in amount.terms
-    )
-    return Polynomial(tuple(renamed))
-
-
-def _require(what: str, found: Mapping[Any, Any], expected: Mapping[Any, Any]) -> None:
-    if found != expected:
-        raise KernelError(f"{what} are not what they are of one axis after the other")
 
 
 # ------------------------------------------------------------------------- as terms

@@ -16,12 +16,12 @@ from proofs.checking.axis_tables import (
     Tables,
 )
 from proofs.checking.exactness import Exactness
-from proofs.checking.lines import FIRST, NAMED
+from proofs.checking.lines import FIRST, NAMED, OWNER
 from proofs.checking.needs import require_needs
 from proofs.checking.representation import FALSE, TRUE, Represented
 from proofs.checking.symbols import FIRSTS, PLACES, ZERO, cases, either, indicator
 from proofs.trusted.kernel import Bool, Theorem
-from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
 from spec.devices.operators import OTHER
 
 WHO = (OWN, NAMED_FIRST, SELF, REST)
@@ -54,7 +54,8 @@ class FormNeeds(Exactness):
             )
             for g in FIRSTS
         }
-        there = And(Implies(f == FIRST, size > 1), either(f, by_first))
+        one = Or(f == OWNER, And(f == FIRST, size > 1))
+        there = And(one, either(f, by_first))
         exists, exists_is = k.define("there_is", [f, p, size], there)
         many = Tables(size, ZERO).count(f, p, q)
         self.count, self.count_is = k.define("how_many", [f, p, q, size], many)

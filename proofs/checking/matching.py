@@ -10,15 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from proofs.checking import lines
 from proofs.checking.superposition import Superposition
 from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, ONE, WEIGHT, ZERO, indicator
 from proofs.tools.sums import partition
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
-
-KEPT = tuple(name for name in lines.STARTS if "Zero" not in name)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from itertools import product
 from typing import Any
 
 from proofs.checking import lines
-from proofs.checking.axis_tables import AXES, places
+from proofs.checking.axis_tables import ALIKE, EACH, entries, forms, places, unit, words
+from proofs.checking.axis_tables import AXES as ALL_AXES
 from proofs.checking.lines import NOW, OWNER, STARTS, Computation
 from proofs.checking.symbols import FIRSTS
 from proofs.trusted.terms import KernelError
@@ -23,6 +24,7 @@ from spec.language.schedule import Rest, Schedule
 from spec.models.states import MIXED_ADAM, State
 from spec.numbers.any_size import any_size
 
+AXES = ALL_AXES[:2]
 ALONE, WHOLE = (KEEP, KEEP), (SUM, SUM)
 STATES = {step: [Symbol(kind, step) for kind in ("weight", "moment")] for step in (NOW, NOW + 1)}
 GRADIENTS = [Symbol("gradient", NOW, m) for m in range(2)]
@@ -64,6 +66,7 @@ def require_needs() -> None:
     Raises KernelError.
     """
     for firsts in product(FIRSTS, repeat=2):
+        _require_compared(firsts)
         for line, needs in NEEDS.items():
             recorder = Recorder(firsts, Schedule(AXES, (), (), ()))
             has = [{(Symbol("wrong", NOW, i), ALONE): 1} for i, _ in enumerate(needs)]
@@ -74,6 +77,21 @@ def require_needs() -> None:
             recorder.require(line.name, [*places(firsts)], [*zip(has, wanted, strict=True)])
         for name, cut in product(STARTS, ((), AXES[:1], AXES[1:], AXES)):
             _require_agreed(name, firsts, cut)
+
+
+def _require_compared(firsts: tuple[int, ...]) -> None:
+    """A need is unmet where a device sees anything of a difference; also if the one before is met."""
+    checker, sees = forms(firsts), {(at, word) for at, _, word in entries(firsts)}
+    for word, times in product(words(firsts), (1, -1)):
+        symbol = EACH if times == 1 else ALIKE[0]
+        off = {term: times * c for term, c in unit(symbol, word).items()}
+        needs = Need("fresh", {}, {}, ""), Need("fresh", off, {}, "")
+        unmet = checker.unmet(*needs)
+        if unmet != [(needs[1], off)]:
+            raise KernelError("a difference is not seen to be one")
+        for at in places(firsts):
+            if (checker.reason(at, unmet) is not None) != ((at, word) in sees):
+                raise KernelError("a difference is judged otherwise than by what a device sees")
 
 
 def _require_agreed(name: str, firsts: tuple[int, ...], cut: tuple[str, ...]) -> None:

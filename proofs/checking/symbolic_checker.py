@@ -14,6 +14,7 @@ from typing import Any
 
 from proofs.checking import lines
 from proofs.checking.axes import BY_AXIS, Axes
+from proofs.checking.axes_apart import require_axes_apart, require_numbers
 from proofs.checking.axis_tables import (
     COUNT,
     LINEAR,
@@ -22,7 +23,6 @@ from proofs.checking.axis_tables import (
     forms,
     moved,
     only,
-    require_axes_apart,
 )
 from proofs.checking.lines import MOVES, OPERATORS
 from proofs.checking.symbolic_schedule import Language
@@ -101,6 +101,7 @@ class CheckedLanguage(Language):
 
     def _amounts(self) -> None:
         require_axes_apart()
+        require_numbers()
         require_starts()
         self._tables()
         self._verdict()

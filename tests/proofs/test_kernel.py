@@ -158,7 +158,7 @@ def test_the_name_of_a_failed_theorem_stays_free(k, x):
 
 
 def test_an_unknown_answer_is_no_proof(k, x, monkeypatch):
-    monkeypatch.setattr(kernel, "ask", lambda *_: Answer("unknown", {}, 0))
+    monkeypatch.setattr(kernel, "ask", lambda *_, **_options: Answer("unknown", {}, 0))
     with pytest.raises(KernelError, match="unknown"):
         k.prove("no", x == x)
     with pytest.raises(KernelError, match="unknown"):
@@ -167,7 +167,7 @@ def test_an_unknown_answer_is_no_proof(k, x, monkeypatch):
 
 
 def test_an_unknown_answer_is_no_counterexample(k, x, monkeypatch):
-    monkeypatch.setattr(kernel, "ask", lambda *_: Answer("unknown", {}, 0))
+    monkeypatch.setattr(kernel, "ask", lambda *_, **_options: Answer("unknown", {}, 0))
     with pytest.raises(KernelError, match="unknown"):
         k.refute("no", x == 1, [x], lambda x: x == 1)
     assert k.theorems == []

@@ -1,6 +1,7 @@
 """Schedules as lists of lines: they do what schedules do, their runs exist, and no line is too many."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_list_of_lines_does_what_the_schedule_does(name, devices):
     micro_steps = 3 if schedule.finish else 1
     sizes = dict.fromkeys(schedule.axes, devices)
     world = Reference(schedule, sizes, micro_steps, devices ** len(sizes) + 1, primes, True, True)
-    states = (world.constant(lambda j, what=what: primes(what, j)) for what in ("start", "moment"))
+    states = (world.constant(partial(primes, what)) for what in ("start", "moment"))
     store = initial(schedule, world, *states)
     slots = [*store]
     listed = listing(schedule)

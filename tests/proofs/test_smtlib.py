@@ -144,3 +144,32 @@ def test_an_interrupt_waits_until_the_reader_is_done(monkeypatch):
     ask([Int("never_asked_before") == 77_077])
     assert masked == [True]
     assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
+def test_enumerations_of_texts_that_share_a_context_are_told_apart():
+    def has_the_first_two(names):
+        sort, values = EnumSort("Of" + names, [*names])
+        x = Const("x", sort)
+        asked = [Not(Or(x == values[0], x == values[1]))]
+        return ask(asked, shared=True).said
+
+    oracle.start()
+    assert [has_the_first_two(names) for names in ("AB", "CDE", "FG", "HIJ")] == [
+        "unsat",
+        "sat",
+        "unsat",
+        "sat",
+    ]
+
+
+def test_what_an_answer_took_does_not_depend_on_earlier_claims():
+    x = Const("x", IntSort())
+    asked = [[x > n, x * x < n] for n in range(1, 5)]
+
+    def work():
+        oracle.start()
+        return [ask(formulas, shared=True).work for formulas in asked]
+
+    first = work()
+    ask([x > 7], shared=True)
+    assert work() == first

@@ -136,6 +136,42 @@ MUTANTS = [
         "(after, *word[1:])",
     ),
     (
+        "along each axis there are as many devices as along the first",
+        "algebra.py",
+        "return apply(operator_, i, form, self.sizes[i])",
+        "return apply(operator_, i, form, self.sizes[0])",
+    ),
+    (
+        "the first device is where it is along the first axis",
+        "algebra.py",
+        "self._apply(Operator(ALL, self.roots[axis]), axis, value)",
+        "self._apply(Operator(ALL, [*self.roots.values()][0]), axis, value)",
+    ),
+    (
+        "of two words that become one the last counts",
+        "operators.py",
+        "result.get(term, 0) + factor * coefficient",
+        "factor * coefficient",
+    ),
+    (
+        "of a number of devices none has no name",
+        "algebra.py",
+        "others = [OTHER] if not isinstance(n, int) or n > len(named) else []",
+        "others = [OTHER] if not isinstance(n, int) else []",
+    ),
+    (
+        "the first need alone is looked at",
+        "forms.py",
+        "for need, difference in found if difference]",
+        "for need, difference in found[:1] if difference]",
+    ),
+    (
+        "what one device sees wrong does no harm",
+        "forms.py",
+        "            if here:\n                fault",
+        "            if len(here) > 1:\n                fault",
+    ),
+    (
         "along a second axis only owners are compared",
         "algebra.py",
         "choices.append([0] if axis in owned else [*named, *others])",
