@@ -123,7 +123,7 @@ class Axes(Coordinates):
     def _slices(self, b: Any) -> None:
         """Where places have elements, if they have slices."""
         k, d, j, x, p = self.k, self.d, self.j, self.x, self.p
-        self.owned, self.owned_none, self.owned_next = k.recursion(
+        self.owned, *_ = k.recursion(
             "is_of_owners",
             [b, p],
             x,

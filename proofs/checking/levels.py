@@ -146,10 +146,6 @@ class Levels(CheckedLanguage):
         """What a sum over operators is."""
         return self.mixed_is.at(**self.row_as(row), **self.column_as(column))
 
-    def products_of(self, row: Sequence[Any], column: Sequence[Any]) -> list[Theorem]:
-        """What its products are."""
-        return [self.repeat_is.at(x0=a, z0=b) for a, b in zip(row, column, strict=True)]
-
     def row_as(self, row: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(map(str, self.left), row, strict=True))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 OPERATORS: dict[str, Callable[..., Any]] = {
     ">=": lambda a, b: a >= b,
+    ">": lambda a, b: a > b,
     "<=": lambda a, b: a <= b,
     "<": lambda a, b: a < b,
     "=>": lambda a, b: not a or b,
