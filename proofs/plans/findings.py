@@ -26,6 +26,7 @@ class Findings:
         self.l = l
         self.often, self.not_known = l.k.reals("often not_known")
         self.known: dict[Finding, tuple[Any, Theorem]] = {}
+        self.known_means: dict[tuple[Any, ...], Theorem] = {}
 
     def _formula(self, found: Finding) -> tuple[Any, Theorem]:
         if found not in self.known:
@@ -48,7 +49,13 @@ class Findings:
 
     def means(self, found: Finding, t: Any, place: int, d: Any, i: Any) -> Theorem:
         """What that says."""
-        l, p = self.l, IntVal(place)
+        key = (found, id(t), place, id(d), id(i))  # terms are interned
+        if key not in self.known_means:
+            self.known_means[key] = self._means(found, t, IntVal(place), d, i)
+        return self.known_means[key]
+
+    def _means(self, found: Finding, t: Any, p: Any, d: Any, i: Any) -> Theorem:
+        l = self.l
         has = {"often": l.amount(t, p, l.s, d, i, l.j), "not_known": l.unknowns(t, p, d, l.j)}
         return self._formula(found)[1].at(**has, u=l.step(t), m=l.micro(t), d=d, i=i)
 

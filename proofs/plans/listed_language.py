@@ -60,13 +60,14 @@ class ListedLanguage(Language):
             [u],
             Implies(
                 And(u >= 0, end >= 0, end <= self.last),
-                And(self.line_of(end) == 0, self.micro(end) == 0, self.step(end) == u + 1),
+                And(self.line_of(end) == 0, self.step(end) == u + 1),
             ),
         )
         self.is_listed = k.suppose(
             "the_schedule_is_listed", [], And(self.number >= 0, self.number < schedules)
         )
         self.known_leaves: dict[str, Theorem] = {}
+        self.untouched_places: dict[int, Theorem] = {}
 
     def _mesh(self) -> SlicedAxes:
         k = self.k
@@ -109,10 +110,15 @@ class ListedLanguage(Language):
         return self.known_leaves[kind]
 
     @cached_property
-    def elsewhere(self) -> Theorem:
-        """What a line leaves in a place that it does not touch."""
+    def _elsewhere(self) -> Theorem:
         b, d = self.b, self.d
         return self._after("elsewhere", b, lambda content: content.at(b, d), [self.untouched(b)])
+
+    def elsewhere(self, place: int) -> Theorem:
+        """What a line leaves in a place that it does not touch."""
+        if place not in self.untouched_places:
+            self.untouched_places[place] = self._elsewhere.at(b=IntVal(place))
+        return self.untouched_places[place]
 
     def _after(
         self, name: str, place: Any, made: Callable[[Content], Any], given: Sequence[Bool]

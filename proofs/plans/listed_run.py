@@ -99,7 +99,10 @@ class ListedRun:
             along = {listed.axes.index(axis) for axis in listed.slices[p]}
             cuts = ((x, l.mesh.is_cut(IntVal(p), IntVal(x))) for x in range(l.most))
             said.append(l.start(IntVal(p)) == STARTS[start])
-            said += [cut if x in along else Not(cut) for x, cut in cuts]
+            if "slices" in start:
+                said += [Not(cut) for x, cut in cuts if x not in along]
+            if "slices" in start and "Zero" not in start:
+                said += [l.mesh.is_cut(IntVal(p), IntVal(x)) for x in sorted(along)]
         if listed.body == len(listed.lines):
             said.append(l.micro_steps == 1)
         return And(*said)
@@ -202,7 +205,7 @@ class ListedRun:
             *(self.finds_on(d, r, reads) if goes_on else []),
             *(self.before_is[n][1].at(t=t + 1) for n in then),
             *{str(each.goal): each for each in means}.values(),
-            *(l.elsewhere.at(b=IntVal(p)) for p in sorted(kept)),
+            *(l.elsewhere(p) for p in sorted(kept)),
             *([l.leaves(line.kind)] if any(line.target in each for each in then.values()) else []),
             *self._of_kind(r),
             *([l.numbered] if len(then) > 1 else []),
@@ -315,9 +318,13 @@ class ListedRun:
         ]
 
     @property
-    def slices(self) -> bool:
-        """Whether an update is of slices."""
-        return any(line.axes for line in self.listed.lines if line.kind == UPDATE.name)
+    def met(self) -> list[Bool]:
+        """Where an update is, along the axes along which one is of slices."""
+        l, mesh = self.l, self.l.mesh
+        axes = {axis for line in self.listed.lines for axis in line.axes if line.kind == UPDATE.name}
+        along = [x for x, axis in zip(self.axes, self.listed.axes, strict=True) if axis in axes]
+        own = {x: mesh.along(l.d, x) == mesh.owner_along(x, l.j) for x in along}
+        return [Implies(l.updates_slices(l.t, x), own[x]) for x in along]
 
     def keeps(self, start: str) -> list[int]:
         """The places that are kept as of a start."""

@@ -52,7 +52,11 @@ class ListedRuns(EveryLine):
             self.k.prove(
                 f"{name}_of_{run.name}",
                 compares,
-                [run.is_it, *(each for each in given if each is not where.met or run.slices)],
+                [
+                    run.is_it,
+                    *(each for each in given if each is not where.met),
+                    *(run.met if any(each is where.met for each in given) else []),
+                ],
                 [*(run.kept_at_the_end(kept) if kept else run.compared(kind)), *about],
             )
             for run in self.runs
