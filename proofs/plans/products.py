@@ -25,9 +25,8 @@ from spec.plans.model_strategies import MODEL_AXES
 from spec.plans.placement import Placement
 from spec.plans.strategies import STRATEGIES
 
-OWN = "shard"
-# the axes that cut samples or tokens, and not a weight, as one (claim K2): sharded there, or replicated
-ALIKE, REPLICAS = "alike", "replicas"
+# axes that do not cut a weight, as one (claim K2): the strategy's own and those sharded alike; replicas
+OWN, REPLICAS = "shard", "replicas"
 STATES = [
     name for name in (*STRATEGIES, *OVER_ALL) if len(factor(name).axes) == 1 and name != "fused-update"
 ]
@@ -47,8 +46,9 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
 
     Along the axes that do not cut a weight, that weight's gradient is partial. If its states are
     replicated there, its schedule is that of the strategy times data parallelism. If they are placed
-    there as along the strategy's own axis (zero1+all), but for stages, it is that of the strategy times
-    itself. All of these match a single device, for all sizes; the programs and the stages are typed.
+    there as along the strategy's own axis (zero1+all), but for stages, every operation along that axis
+    is along all of them at once: they are one. These match a single device, for all sizes; the programs
+    and the stages are typed.
     """
     schedules: dict[Schedule, str] = {}
     kinds: set[tuple[Placement, ...]] = set()
@@ -73,14 +73,14 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
 def _places(
     name: str, axes: tuple[str, ...], pipe: str | None
 ) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Of a weight whose gradient is summed along some axes: the strategy on each of up to three axes.
+    """Of a weight whose gradient is summed along some axes: the strategy on each of up to two axes.
 
-    And the axes that each stands for: the strategy's own, those along which it is alike, and the rest.
+    And the axes that each stands for: the strategy's own with those along which it is alike; the rest.
     """
     own, over_all = OVER_ALL.get(name, name), name in OVER_ALL
     alike = tuple(axis for axis in axes if over_all and axis != pipe)
     rest = tuple(axis for axis in axes if axis not in alike)
-    places = {OWN: (own, (OWN,)), ALIKE: (own, alike), REPLICAS: ("dp", rest)}
+    places = {OWN: (own, (OWN, *alike)), REPLICAS: ("dp", rest)}
     return {axis: place for axis, place in places.items() if place[1]}
 
 
