@@ -21,9 +21,9 @@ KIND = {**KINDS, BACKWARD.name: symbols.BACKWARD, UPDATE.name: symbols.UPDATE}
 class SlicedAxes(Coordinates):
     """Devices on axes, and places with slices. is_cut(b, a): whether place b is cut along axis a."""
 
-    def __init__(self, l: Any, most: int) -> None:
+    def __init__(self, l: Any, sliced: Sequence[int]) -> None:
         super().__init__(l)
-        self.most = most
+        self.sliced = [IntVal(x) for x in sliced]
         self.is_cut = self.k.function("is_cut", INT, INT, BOOL)
         self.holds, self.holds_is = self.k.define(
             "holds", [l.b, l.d, l.j], self.owns(lambda x: self.is_cut(l.b, x), l.d, l.j)
@@ -31,21 +31,21 @@ class SlicedAxes(Coordinates):
 
     def owns(self, along: Callable[[Any], Bool], d: Any, j: Any) -> Bool:
         """Whether device d owns element j along each axis of which that is said."""
-        axes = map(IntVal, range(self.most))
-        return And(*(Implies(along(x), self.along(d, x) == self.owner_along(x, j)) for x in axes))
+        own = ((x, self.along(d, x) == self.owner_along(x, j)) for x in self.sliced)
+        return And(*(Implies(along(x), owns) for x, owns in own))
 
 
 class ListedLanguage(Language):
     """The language, of schedules that are listed.
 
     schedule_number: which of them it is. line_of(t): which line of it line t is. updates_slices(t, a):
-    whether an update is of slices along axis a. `most`: how many axes any of them has.
+    whether an update is of slices along axis a. `sliced`: the axes along which anything is, in any.
     """
 
     mesh: SlicedAxes
 
-    def __init__(self, k: Kernel, schedules: int, most: int) -> None:
-        self.most = most
+    def __init__(self, k: Kernel, schedules: int, sliced: Sequence[int]) -> None:
+        self.sliced = sliced
         super().__init__(k)
         t, d, i, u, end = self.t, self.d, self.i, self.u, self.ends(self.u)
         self.line = [t >= 0, t < self.last]
@@ -73,7 +73,7 @@ class ListedLanguage(Language):
         k = self.k
         self.number, self.line_of = k.fixed("schedule_number", INT), k.function("line_of", INT, INT)
         self.updates_slices = k.function("updates_slices", INT, INT, BOOL)
-        return SlicedAxes(self, self.most)
+        return SlicedAxes(self, self.sliced)
 
     def is_right(self, t: Any, d: Any) -> Bool:
         return BoolVal(True)

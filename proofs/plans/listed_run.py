@@ -73,8 +73,8 @@ class ListedRun:
             said.append(l.mesh.axis(t) == listed.axes.index(line.axis))
         if line.kind in (BACKWARD.name, UPDATE.name):
             along = {listed.axes.index(axis) for axis in line.axes}
-            cuts = (l.updates_slices(t, IntVal(x)) for x in range(l.most))
-            said += [cut if x in along else Not(cut) for x, cut in enumerate(cuts)]
+            cuts = ((x, l.updates_slices(t, IntVal(x))) for x in l.sliced)
+            said += [cut if x in along else Not(cut) for x, cut in cuts]
         return And(*said, self._next(r))
 
     def _next(self, r: int) -> Bool:
@@ -97,7 +97,7 @@ class ListedRun:
         said = [l.mesh.axes == len(listed.axes), l.kept(b) == cases(b, kept, NOTHING)]
         for p, start in listed.starts.items():
             along = {listed.axes.index(axis) for axis in listed.slices[p]}
-            cuts = ((x, l.mesh.is_cut(IntVal(p), IntVal(x))) for x in range(l.most))
+            cuts = ((x, l.mesh.is_cut(IntVal(p), IntVal(x))) for x in l.sliced)
             said.append(l.start(IntVal(p)) == STARTS[start])
             if "slices" in start:
                 said += [Not(cut) for x, cut in cuts if x not in along]

@@ -28,8 +28,8 @@ class ListedRuns(EveryLine):
     l: ListedLanguage
 
     def __init__(self, k: Kernel, schedules: Mapping[str, Listing]) -> None:
-        most = max(len(each.axes) for each in schedules.values())
-        super().__init__(ListedLanguage(k, len(schedules), most))
+        sliced = sorted(set().union(*(each.sliced for each in schedules.values())))
+        super().__init__(ListedLanguage(k, len(schedules), sliced))
         findings = Findings(self.l)
         self.runs = [ListedRun(self.l, findings, q, *each) for q, each in enumerate(schedules.items())]
 

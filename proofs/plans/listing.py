@@ -78,6 +78,12 @@ class Listing:
     slices: Mapping[int, Axes]
     before: tuple[Mapping[int, Finding], ...]
 
+    @property
+    def sliced(self) -> set[int]:
+        """The axes along which a place, or an update, is of slices, as numbers."""
+        cut = (*self.slices.values(), *(line.axes for line in self.lines))
+        return {self.axes.index(axis) for axes in cut for axis in axes}
+
 
 def listing(schedule: Schedule) -> Listing:
     """The lines of a schedule. Raises KernelError for one that does not repeat, or goes wrong."""

@@ -30,9 +30,9 @@ def answer(text: str) -> str:
 def together(formulas: Sequence[Bool]) -> str:
     """Whether formulas can hold together. Products are easy where all variables are one, or zero."""
     tried = ([*formulas, *said] for v in (1, 0) if (said := all_are(v, formulas)))
-    if any(ask(each).said == "sat" for each in tried):
+    if any(ask(each, shared=True).said == "sat" for each in tried):
         return "sat"
-    return ask(formulas).said if formulas else "sat"
+    return ask(formulas, shared=True).said if formulas else "sat"
 
 
 def opened(obligation: Obligation) -> Obligation:
