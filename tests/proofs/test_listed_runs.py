@@ -7,14 +7,18 @@ from itertools import product
 import pytest
 
 from proofs.checking.lines import BACKWARD, MOVES, UPDATE
+from proofs.checking.operation_lines import NotCovered
 from proofs.plans.listed_runs import ListedRuns
 from proofs.plans.listing import listing
 from proofs.trusted.kernel import Kernel, KernelError
+from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.meaning.reference import Reference, Unknown, primes
 from spec.meaning.semantics import execute, initial
+from spec.numbers.any_size import any_size
 from spec.plans.compose import Product, factor
 from spec.plans.strategies import STRATEGIES
+from tests.support.damage import with_one_fault
 from tests.support.mesh_values import Devices
 
 SCHEDULES = {name: derive(placement) for name, placement in STRATEGIES.items()} | {
@@ -178,3 +182,23 @@ def test_a_wrong_finding_is_no_theorem():
     before[1][0] = before[2][3]  # the gradient of earlier micro-steps where the weights are
     with pytest.raises(KernelError, match="not proved"):
         ListedRuns(Kernel("wrong"), {"dp": replace(listed, before=tuple(before))})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dp", "zero1", "zero2", "hsdp", "zero-offload"])
+def test_what_is_rejected_has_no_proof(name):
+    """Of each single fault; a list that cannot be made is none."""
+    rejected = proved = 0
+    for faulty in with_one_fault(SCHEDULES[name]):
+        mesh = {axis: any_size(axis) for axis in faulty.axes}
+        if check(faulty, mesh, 3 if faulty.finish else 1).accepted:
+            continue
+        rejected += 1
+        try:
+            runs = ListedRuns(Kernel("faulty"), {"faulty": listing(faulty)})
+            runs.at_the_end(runs.always())
+        except (KernelError, NotCovered, KeyError, ValueError):
+            continue
+        proved += 1
+    assert rejected > 5
+    assert not proved
