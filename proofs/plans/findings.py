@@ -8,7 +8,7 @@ from proofs.checking.symbols import CONTRIBUTION, MOMENT, WEIGHT, ZERO, indicato
 from proofs.plans.listed_language import ListedLanguage
 from proofs.plans.listing import EARLIER, Finding
 from proofs.trusted.kernel import Bool, KernelError, Theorem
-from proofs.trusted.terms import And, Implies, IntVal, Not, Or, RealVal
+from proofs.trusted.terms import And, Implies, IntVal, Not, Or
 from spec.checking.words import EACH, EVERY, MicroStep, Symbol
 from spec.devices.operators import ALL, KEEP, Word
 
@@ -92,7 +92,7 @@ class Findings:
             )
             moved = self._moved(symbol, word, summed, upto)
             here = indicator(And(*of, *(said for x, said in moved if x not in found.owned)))
-            terms.append(here if times == 1 else RealVal(str(times)) * here)
+            terms.append(here if times == 1 else self.l.real(times) * here)
         return sum(terms[1:], terms[0]) if terms else ZERO
 
     def _of_state(self, symbol: Symbol, u: Any) -> list[Bool]:

@@ -11,9 +11,11 @@ from proofs.checking.content import Content
 from proofs.checking.coordinates import Coordinates
 from proofs.checking.lines import BACKWARD, MOVES, UPDATE
 from proofs.checking.symbolic_schedule import Language
-from proofs.checking.symbols import BOOL, CONTRIBUTION, INT, KINDS
+from proofs.checking.symbols import BOOL, CONTRIBUTION, INT, KINDS, ONE, REAL, ZERO
 from proofs.trusted.kernel import Bool, Kernel, Theorem
-from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not
+from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, RealVal, ToReal
+from spec.language.schedule import MICRO_STEPS
+from spec.numbers.any_size import Polynomial
 
 KIND = {**KINDS, BACKWARD.name: symbols.BACKWARD, UPDATE.name: symbols.UPDATE}
 
@@ -46,6 +48,8 @@ class ListedLanguage(Language):
 
     def __init__(self, k: Kernel, schedules: int, sliced: Sequence[int]) -> None:
         self.sliced = sliced
+        self.names_of_axes: tuple[str, ...] = ()  # of the schedule that is spoken of
+        self.inverses: dict[str, tuple[Any, Theorem]] = {}
         super().__init__(k)
         t, d, i, u, end = self.t, self.d, self.i, self.u, self.ends(self.u)
         self.line = [t >= 0, t < self.last]
@@ -68,6 +72,38 @@ class ListedLanguage(Language):
         )
         self.known_leaves: dict[str, Theorem] = {}
         self.untouched_places: dict[int, Theorem] = {}
+
+    def real(self, value: Any) -> Any:
+        """A coefficient as a real term, of sizes by the names of axes, or of the number of micro-steps."""
+        if not isinstance(value, Polynomial):
+            return RealVal(str(value))
+        found: Any = ZERO
+        for powers, times in value.terms:
+            part: Any = RealVal(str(times))
+            for name, exponent in powers:
+                size = self.over(name) if exponent < 0 else self._size(name)
+                for _ in range(abs(exponent)):
+                    part = size if part is ONE else part * size
+            found = part if found is ZERO else found + part
+        return found
+
+    def _size(self, name: str) -> Any:
+        if name == MICRO_STEPS:
+            return ToReal(self.micro_steps)
+        return self.mesh.size_of(IntVal(self.names_of_axes.index(name)))
+
+    def over(self, name: str) -> Any:
+        """One over a size."""
+        if name not in self.inverses:
+            word = (
+                "micro_steps"
+                if name == MICRO_STEPS
+                else f"devices_along_{self.names_of_axes.index(name)}"
+            )
+            one = self.k.fixed(f"one_over_{word}", REAL)
+            is_one = self.k.suppose(f"one_over_{word}_is", [], one * self._size(name) == 1)
+            self.inverses[name] = one, is_one
+        return self.inverses[name][0]
 
     def _mesh(self) -> SlicedAxes:
         k = self.k

@@ -28,6 +28,7 @@ class ListedRun:
         k, t, b, s, d, i, j = self.k, l.t, l.b, l.s, l.d, l.i, l.j
         self.is_it = l.number == number
         self.axes = [IntVal(x) for x in range(len(listed.axes))]
+        l.names_of_axes = listed.axes
         self.line_is = [
             k.define(f"{name}_line_{r}", [t], self._line(r)) for r in range(len(listed.lines))
         ]
@@ -69,6 +70,8 @@ class ListedRun:
         )
         said = [l.kind(t) == KIND[line.kind]]
         said += [place(t) == IntVal(number) for place, number in of if number != NOWHERE]
+        if line.kind == "scale":
+            said.append(l.factor(t) == l.real(line.factor))
         if line.axis:
             said.append(l.mesh.axis(t) == listed.axes.index(line.axis))
         if line.kind in (BACKWARD.name, UPDATE.name):
@@ -250,6 +253,8 @@ class ListedRun:
             return [l.leaves("moments"), l.numbered, *(l.state_is(w, after) for w in (WEIGHT, MOMENT))]
         if line.kind == "keep":
             return mesh.places_of
+        if line.kind == "scale":
+            return [is_one for _, is_one in l.inverses.values()]
         if line.kind == "all_gather":
             own = mesh.owner(t, d, j)
             found = self.finds_on(mesh.member(t, d, own), r, {line.source})

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from proofs.checking.lines import BACKWARD, MOVES, UPDATE
-from proofs.checking.operation_lines import NOWHERE, LineAt, Places
+from proofs.checking.lines import BACKWARD, FACTOR, MOVES, UPDATE
+from proofs.checking.operation_lines import NOWHERE, LineAt, NotCovered, Places
 from proofs.trusted.kernel import KernelError
 from spec.checking.algebra import split
 from spec.checking.forms import Forms
@@ -20,6 +20,7 @@ from spec.devices.operators import NormalForm, Word
 from spec.language.schedule import MICRO_STEPS, RESTING, STATE_OF, Buffer, Op, Schedule
 from spec.meaning.semantics import CONTENT, MOMENT, OWN_SLICE_ONLY, Slot, execute, initial
 from spec.models.states import MIXED_ADAM
+from spec.models.training import Loss
 from spec.numbers.any_size import any_size
 from spec.numbers.arithmetic import Number
 
@@ -86,9 +87,14 @@ class Listing:
 
 
 def listing(schedule: Schedule) -> Listing:
-    """The lines of a schedule. Raises KernelError for one that does not repeat, or goes wrong."""
+    """The lines of a schedule.
+
+    Raises KernelError for one that does not repeat, or goes wrong; NotCovered.
+    """
+    if schedule.training.tied:
+        raise NotCovered("tied parameters")
     slots, starts, slices = _resting(schedule)
-    places = Places(schedule, {}, 1, MIXED_ADAM)
+    places = _places(schedule)
     places.places = len(slots)
     store = {slot: (host, place) for place, (slot, host) in enumerate(slots.items())}
     body = _once(schedule.micro_step, schedule, places, store, slots, last=not schedule.finish)
@@ -99,10 +105,16 @@ def listing(schedule: Schedule) -> Listing:
     return Listing(schedule.axes, found.lines, len(body), starts, slices, found.before)
 
 
+def _places(schedule: Schedule) -> Places:
+    """Its places, for any sizes."""
+    micro_steps: Any = any_size(MICRO_STEPS) if schedule.finish else 1
+    return Places(schedule, {a: any_size(a) for a in schedule.axes}, micro_steps, MIXED_ADAM)
+
+
 def _resting(schedule: Schedule) -> tuple[dict[Slot, bool], dict[int, str], dict[int, Axes]]:
     """Where the store has something before the first step, and on which side; what, cut along what."""
     slots, starts, slices = {}, {}, {}
-    begun = initial(schedule, Places(schedule, {}, 1, MIXED_ADAM), 0, 0)
+    begun = initial(schedule, _places(schedule), 0, 0)
     for place, (slot, (host, _)) in enumerate(begun.items()):
         if slot not in RESTS:
             raise KernelError(f"{slot[0].value} at the start")
@@ -148,10 +160,12 @@ class _Checked:
         resting: Mapping[int, tuple[str, Axes]],
     ) -> None:
         repeats = body < len(lines)
-        mesh = {a: any_size(a) for a in schedule.axes}
+        self.mesh = {a: any_size(a) for a in schedule.axes}
         micro_steps = any_size(MICRO_STEPS) if repeats else 1
         self.axes = schedule.axes
-        self.forms = Forms(schedule, mesh, micro_steps, MIXED_ADAM, None, {}, not repeats)
+        # an update reads the sum over all samples: a mean is scaled before
+        summed = replace(schedule, training=replace(schedule.training, loss=Loss.SUM))
+        self.forms = Forms(summed, self.mesh, micro_steps, MIXED_ADAM, None, {}, not repeats)
         self.forms.micro_step = EACH if repeats else 0
         begun = {p: self._begun(*each) for p, each in resting.items()}
         added = self._run(lines[:body], begun)[-1]
@@ -199,6 +213,7 @@ class _Checked:
         if line.kind == UPDATE.name:
             return forms.update(at(line.source), at(line.second), at(line.third))
         move = next(move for move in MOVES if move.name == line.kind)
+        forms.mesh = {**self.mesh, FACTOR: line.factor}
         return (move.of(forms, at(line.source), at(line.target), axis=line.axis),)
 
     def _findings(self, found: Held, live: set[int]) -> dict[int, Finding]:
