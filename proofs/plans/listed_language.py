@@ -74,7 +74,7 @@ class ListedLanguage(Language):
         self.untouched_places: dict[int, Theorem] = {}
 
     def real(self, value: Any) -> Any:
-        """A coefficient as a real term, of sizes by the names of axes, or of the number of micro-steps."""
+        """A coefficient as a real term, of sizes of axes and the number of micro-steps."""
         if not isinstance(value, Polynomial):
             return RealVal(str(value))
         found: Any = ZERO

@@ -91,8 +91,9 @@ def listing(schedule: Schedule) -> Listing:
 
     Raises KernelError for one that does not repeat, or goes wrong; NotCovered.
     """
-    if schedule.training.tied:
-        raise NotCovered("tied parameters")
+    for what, used in (("tied parameters", schedule.training.tied), ("clips", schedule.training.clip)):
+        if used:
+            raise NotCovered(what)
     slots, starts, slices = _resting(schedule)
     places = _places(schedule)
     places.places = len(slots)

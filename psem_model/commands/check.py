@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -17,6 +18,7 @@ from psem_model.commands.options import (
     HTML,
     MODEL_SHAPE,
     POLICY_TO_CHECK,
+    PROVE,
     options,
 )
 from psem_model.commands.output import ended
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from psem_model.check.products import CheckedStep
     from psem_model.check.schedules import Checked
     from psem_model.pages.runs import Played
+    from psem_model.text.report import Report
 
 
 @click.command(
@@ -33,16 +36,25 @@ if TYPE_CHECKING:
         "psem check my.toml",
         'psem check "zero1(dp=16) * tp(8) * pp(4)"',
         "psem check zero2",
+        "psem check my.toml --prove",
     ],
 )
 @options(
-    FILE_OR_STRATEGY, DEVICES_TO_CHECK, ACCUMULATE_TO_CHECK, POLICY_TO_CHECK, *MODEL_SHAPE, FORM, HTML
+    FILE_OR_STRATEGY,
+    DEVICES_TO_CHECK,
+    ACCUMULATE_TO_CHECK,
+    POLICY_TO_CHECK,
+    PROVE,
+    *MODEL_SHAPE,
+    FORM,
+    HTML,
 )
 def check(
     file: str,
     devices: str | None,
     accumulate: str | None,
     policy: str | None,
+    prove: bool,
     form: str,
     html: str | None,
     **shape: Any,
@@ -60,7 +72,8 @@ def check(
     --experts), the stages, and the schedule of every weight.
     """
     found = verdict(file, devices, accumulate, policy, shape)
-    ended(found.report(), form, html, () if html is None else _runs(found))
+    report = _proved(found) if prove and found.accepted else found.report()
+    ended(report, form, html, () if html is None else _runs(found))
 
 
 def verdict(
@@ -84,6 +97,22 @@ def verdict(
     asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
     of_axes = None if devices is None else lambda axes: words.mesh(devices, axes)
     return check_file(file, of_axes, steps, kind)
+
+
+def _proved(found: Checked | CheckedStep) -> Report:
+    """The report on an accepted schedule, or on those of weights, and whether there is a proof."""
+    from psem_model.audit.schedules import proof_of
+    from psem_model.check.schedules import Checked
+
+    report = found.report()
+    if isinstance(found, Checked):
+        proof = proof_of([found.schedule])
+        words = proof.words
+    else:
+        proof = proof_of([each.checked.schedule for each in found.weights])
+        words = f"schedules of weights: {proof.words}"
+    data = {**report.data, "proof": proof.data()}
+    return replace(report, facts=(*report.facts, words), data=data)
 
 
 def _runs(found: Checked | CheckedStep) -> tuple[Played, ...]:

@@ -146,6 +146,12 @@ POLICY_TO_CHECK = option(
     help="The optimizer, by what its state has in it: a named policy, such as fp32-adam, or w,g,K. "
     "Default: each kind of optimizer; the exit code is that of mixed-adam.",
 )
+PROVE = option(
+    STEP,
+    "--prove",
+    is_flag=True,
+    help="Of what is accepted, let z3 prove it for all sizes: seconds.",
+)
 ACCUMULATE = number(STEP, "--accumulate", "Micro-steps per step.", default="1")
 ACCUMULATE_TO_CHECK = number(STEP, "--accumulate", "Micro-steps per step. Default: every number.")
 ACCUMULATE_EACH = number(

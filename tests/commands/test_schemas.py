@@ -48,6 +48,7 @@ CALLS = [
     *(["check", name] for name in ("zero3", "hsdp", "fused-update", "zero1(2)*tp(2)", STEP)),
     *(["check", f"examples/{name}.toml"] for name in ("ddp_mean", "mean_twice", "safe_experts")),
     ["check", "examples/mean_twice.toml", "--devices", "4", "--bytes", "fp32-adam"],
+    ["check", "examples/ddp_mean.toml", "--prove"],
     ["simulate", "zero3", *STATES],
     ["simulate", "zero3", "--mlp", "3x4", "--devices", "2", "--arithmetic", "exact"],
     ["simulate", "--schedule", "examples/mean_twice.toml", *STATES],

@@ -1,0 +1,71 @@
+"""A schedule of one's own, proved: by a run of the checker that leaves a theorem, as E9 is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from proofs.checking.operation_lines import NotCovered
+from proofs.plans.listed_runs import ListedRuns
+from proofs.plans.listing import listing
+from proofs.trusted.kernel import Kernel, KernelError
+from proofs.trusted.oracle import VERSION
+from psem_model.check.sizes import listed
+from psem_model.text.figures import counted
+from spec.language.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What came of it: how many lines and obligations, or why there is no proof."""
+
+    axes: tuple[str, ...]
+    micro_steps: bool  # any number of them; else one
+    lines: int = 0
+    obligations: int = 0
+    why_not: str = ""
+
+    @property
+    def words(self) -> str:
+        """A line of the report."""
+        if self.why_not:
+            return f"not proved: {self.why_not}; so that it is accepted is the checker's word alone"
+        repeats = "of micro-steps and of steps" if self.micro_steps else "of steps of one micro-step"
+        lines, asked = counted(self.lines, "line"), counted(self.obligations, "obligation")
+        return (
+            f"proved, by z3 {VERSION}: for any number of devices along {listed(self.axes)}, {repeats}, "
+            "any model, and an elementwise optimizer with a copy of the weights, what is kept after "
+            f"every step is a single device's ({lines}, {asked})"
+        )
+
+    def data(self) -> dict[str, Any]:
+        """For a program."""
+        return {
+            "proved": not self.why_not,
+            "solver": f"z3 {VERSION}",
+            "lines": self.lines,
+            "obligations": self.obligations,
+            "why_not": self.why_not or None,
+        }
+
+
+def proof_of(schedules: Sequence[Schedule]) -> Proof:
+    """Prove that accepted schedules match a single device, for an optimizer with a copy of the weights.
+
+    For all sizes: theorem T2 of runs whose comparisons are proved equal (claim E9).
+    """
+    apart = list(dict.fromkeys(schedules))
+    axes = tuple(dict.fromkeys(axis for schedule in apart for axis in schedule.axes))
+    about = axes, all(schedule.finish for schedule in apart)
+    kernel = Kernel("schedule")
+    try:
+        listed = {f"schedule_{i}": listing(schedule) for i, schedule in enumerate(apart, 1)}
+        runs = ListedRuns(kernel, listed)
+        runs.at_the_end(runs.always())
+    except NotCovered as what:
+        return Proof(*about, why_not=f"there are no proofs of {what} yet")
+    except KernelError as why:
+        return Proof(*about, why_not=str(why).removeprefix("schedule: "))
+    lines = sum(len(each.lines) for each in listed.values())
+    return Proof(*about, lines, sum(len(theorem.obligations) for theorem in kernel.theorems))

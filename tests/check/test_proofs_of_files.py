@@ -1,0 +1,60 @@
+"""`psem check --prove`: of what is accepted there is a theorem, or it is said why not."""
+
+import json
+
+import pytest
+
+from psem_model.audit.schedules import proof_of
+from psem_model.reading.schedules import read
+from psem_model.text.places import EXAMPLES
+from spec.derivation.derive import derive
+from spec.plans.strategies import STRATEGIES
+
+
+def of(name):
+    return proof_of([read(str(EXAMPLES / f"{name}.toml"))])
+
+
+@pytest.mark.parametrize("name", ["ddp_mean", "loss_scale", "safe_means_along_both_axes"])
+def test_real_training_that_is_accepted_is_proved(name):
+    proof = of(name)
+    assert not proof.why_not
+    assert proof.lines > 5
+    assert proof.obligations > 200
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("clip_by_global_norm", "clips"),
+        ("token_mean", "counts of tokens"),
+        ("tied_embeddings", "tied parameters"),
+        ("safe_experts", "samples that several devices share"),
+        ("synchronised_statistics", "statistics"),
+    ],
+)
+def test_what_has_no_proof_yet_is_named(name, words):
+    assert f"no proofs of {words}" in of(name).why_not
+
+
+@pytest.mark.parametrize("name", ["mean_twice", "stale_gather", "forgotten_reset", "updated_twice"])
+def test_what_is_rejected_would_have_no_proof(name):
+    assert of(name).why_not
+
+
+def test_schedules_of_several_weights_are_proved_together():
+    schedules = [derive(STRATEGIES[name]) for name in ("zero1", "hsdp", "zero1")]
+    proof = proof_of(schedules)
+    assert not proof.why_not
+    assert proof.axes == ("batch", "replica", "shard")
+
+
+def test_the_report_says_for_what_it_is_proved(psem):
+    code, out, _ = psem("check", EXAMPLES / "ddp_mean.toml", "--prove")
+    text = " ".join(out.split())
+    assert code == 0
+    assert "proved, by z3" in text
+    assert "any number of devices along batch, of micro-steps and of steps" in text
+    document = json.loads(psem("check", "zero1", "--prove", "--json")[1])
+    assert document["proof"]["proved"]
+    assert "proof" not in json.loads(psem("check", "zero1", "--json")[1])
