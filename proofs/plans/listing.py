@@ -95,12 +95,14 @@ def listing(schedule: Schedule) -> Listing:
         if used:
             raise NotCovered(what)
     slots, starts, slices = _resting(schedule)
+    slots |= _left(schedule, slots)
     places = _places(schedule)
     places.places = len(slots)
     store = {slot: (host, place) for place, (slot, host) in enumerate(slots.items())}
-    body = _once(schedule.micro_step, schedule, places, store, slots, last=not schedule.finish)
-    finish = _once(schedule.finish, schedule, places, store, slots, last=True)
-    body, finish = (_shortened(each, {*starts}) for each in (body, finish))
+    body, finish = (
+        _shortened(_once(ops, schedule, places, store, slots), {*range(len(slots))})
+        for ops in (schedule.micro_step, schedule.finish)
+    )
     lines = (*body, *finish)
     found = _Checked(schedule, lines, len(body), {p: (starts[p], slices[p]) for p in starts})
     return Listing(schedule.axes, found.lines, len(body), starts, slices, found.before)
@@ -125,22 +127,36 @@ def _resting(schedule: Schedule) -> tuple[dict[Slot, bool], dict[int, str], dict
     return slots, starts, slices
 
 
+def _left(schedule: Schedule, slots: Mapping[Slot, bool]) -> dict[Slot, bool]:
+    """What micro-steps, or a step, leave that was not there: nothing is known of it at first."""
+    places, left = _places(schedule), dict[Slot, bool]()
+    store = {slot: (host, 0) for slot, host in slots.items()}
+    for ops in (schedule.micro_step, schedule.finish):
+        for op in ops:
+            execute(op, schedule, places, store, 0)
+        if any(store.get(slot, (None, 0))[0] is not host for slot, host in slots.items()):
+            raise KernelError("a step does not end with the buffers that one begins with")
+        left |= {slot: host for slot, (host, _) in store.items() if slot not in slots}
+    if any(left.values()):
+        raise KernelError("something passing is left in the host's memory")
+    return left
+
+
 def _once(
     ops: tuple[Op, ...],
     schedule: Schedule,
     places: Places,
     store: dict[Slot, tuple[bool, int]],
     slots: Mapping[Slot, bool],
-    last: bool,
 ) -> list[LineAt]:
     """The lines of some operations, and copies of what they leave to where it was before."""
     places.lines = []
     for op in ops:
         execute(op, schedule, places, store, 0)
-    if {slot: host for slot, (host, _) in store.items()} != {**slots}:
-        raise KernelError("a step does not end with the buffers that one begins with")
     for place, slot in enumerate(slots):
-        host, found = store[slot]
+        if slot not in store:
+            places._write("release", target=place)
+        host, found = store.setdefault(slot, (slots[slot], place))
         if found != place:
             if found < len(slots):
                 raise KernelError("resting buffers take each other's place")
