@@ -8,15 +8,12 @@ from dataclasses import dataclass
 from conformance.cases import Case, Decoder
 from conformance.figures import GRADIENTS, KEPT, MOMENTS, WAITING, Figure, Values
 from conformance.plans import Planned, sent_of
-from spec.devices.collectives import COLLECTIVES
 from spec.language.schedule import Kind
 from spec.models.states import State
 from spec.numbers.arithmetic import Number, ceil_div
 
 WIDTH = 4  # bytes of a value
-USES = {"adam": 3, "momentum": 1, "sgd": 1}  # of a gradient by the optimizer
 WHOLE_WORDS = "the gradient of the embedding's words is whole on each rank"
-NORMS = "gradients of norms stay terms: each use by the optimizer sums them, of which Adam has three"
 Ranks = tuple[int, ...]
 
 
@@ -40,8 +37,6 @@ def differences(planned: Planned, ranks: Ranks, profile: Values) -> Differences:
         yield from _of_last_micro_step(planned, ranks)
     if case.rotate == "all-gather":
         yield from _of_rotation(planned, ranks)
-    if case.strategy.endswith("tp+sp"):
-        yield from _of_norms(planned, profile)
     if case.cut_loss:
         yield from _of_cut_words(planned, ranks, profile)
     if case.strategy in ("tp", "tp+sp"):
@@ -77,25 +72,6 @@ def _of_rotation(planned: Planned, ranks: Ranks) -> Differences:
         figure = Figure(kind, "context")
         values = tuple(each.get(figure, (0, 0)) for each in sent)
         yield figure, Known(values, "rotate all-gather gathers keys and values at once")
-
-
-def _of_norms(planned: Planned, profile: Values) -> Differences:
-    """Gradients of norms whose tokens are cut: whole weights, for each use by the optimizer.
-
-    FSDP2 sums them before it cuts them in slices, in each micro-step.
-    """
-    case, figure = planned.case, Figure("all_reduce", "tensor")
-    shape, t = _shape(case), case.sizes["tensor"]
-    each = COLLECTIVES["all_reduce"].volume(t, ceil_div(shape.hidden, t))
-    of_norms = (2 * shape.layers + 1) * each
-    if case.strategy == "tp+sp":
-        more = (USES[case.optimizer] - 1) * of_norms
-        values = tuple((n + more, size + WIDTH * more) for n, size in profile[figure])
-        yield figure, Known(values, NORMS)
-    else:
-        sent = case.micro_steps * of_norms
-        values = ((sent, WIDTH * sent),) * len(profile[figure])
-        yield figure, Known(values, "gradients of norms are summed, then cut")
 
 
 def _of_cut_words(planned: Planned, ranks: Ranks, profile: Values) -> Differences:

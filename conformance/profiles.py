@@ -30,6 +30,8 @@ BUCKETED = "gradients are summed whole, each bucket padded on its own"
 EACH = "in each micro-step, without no_sync"
 KEEPS = "operations keep what norms scale, copied keys and values, logits, places and tokens"
 APART = "each weight that reads a value sums its cotangent alone: three of attention, two of the MLP"
+TERMS = "gradients of norms stay terms: each use by the optimizer sums them, of which Adam has three"
+FIRST = "gradients of norms are summed whole, then cut, in each micro-step"
 LOGITS = "logits are gathered, or of each token the maximum, the sum and the loss are summed"
 EVERY = (*REPLICATED, *SHARDED, "tp", "tp+sp", "pp")
 
@@ -49,6 +51,10 @@ def _changes(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
     """By the options of a case, key by key, as a file that is `like` the profile would have them."""
     if case.strategy == "fsdp2 x tp":
         yield "apart", True
+    if case.strategy == "fsdp2 x tp+sp":
+        yield "sums_first", True
+    if profile.uses > 1 and case.optimizer != "adam":
+        yield "uses", 1
     if case.strategy == "cp" or (isinstance(case.model, Decoder) and case.model.fused):
         yield "inside", ATTENTION
     if case.strategy == "pp":
@@ -97,6 +103,8 @@ WAYS = (
     Way(("zero redundancy",), ("moments",), (), OWNERS),
     Way(("tp", "fsdp2 x tp"), ("all_reduce",), ("tensor",), APART),
     Way(TENSOR, ("all_gather", "all_reduce", "reduce_scatter"), ("tensor",), LOGITS),
+    Way(("tp+sp",), ("all_reduce",), ("tensor",), TERMS),
+    Way(("fsdp2 x tp+sp",), ("all_reduce",), ("tensor",), FIRST),
     Way(SEQUENCE, ("all_gather",), ("tensor",), "what is gathered in forward is kept for backward"),
     Way(("cp",), ("permute",), ("context",), "keys and values travel as copies for each head"),
     Way(EVERY, ("counts",), (), "Adam counts the steps of each weight: 4 bytes"),

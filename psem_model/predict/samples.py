@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from psem_model.predict.parts import PartCosts
 from spec.costs.model_costs import elements
 from spec.models.profiles import COUNT_BYTES, NUMBER_BYTES, Samples
-from spec.models.transformer import EMBEDDING, HEAD, LAYER, Transformer
+from spec.models.transformer import EMBEDDING, HEAD, Transformer, is_turned
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Pipeline, fullest
 
@@ -38,7 +38,7 @@ def numbers_of(
     parts = [name for name in costs if chunk[name]]
     tokens = sum(NUMBER_BYTES * _tokens(costs[name], READS[name]) for name in parts if name in READS)
     learned = NUMBER_BYTES * sequence if model.positions and EMBEDDING in parts else 0
-    turned = 2 * width * sequence * model.head_dim if model.turned and LAYER in parts else 0
+    turned = 2 * width * sequence * model.head_dim if model.turned and any(map(is_turned, parts)) else 0
     return Numbers(tokens, learned + turned + (COUNT_BYTES if HEAD in parts else 0))
 
 

@@ -24,6 +24,7 @@ from spec.models.values import Role
 FORM = "a profile in TOML"
 LARGEST_WIDTH = 8  # bytes of an element
 SAID = ("what", "why", "source")
+MOST_USES = 8  # of a gradient by an optimizer
 FEW = 20  # names that fit in a line
 OF_WORDS = ("logits", "logits_capped", "largest", "total", "lost", "loss")  # of the head
 ROW_FUNCTIONS = (*sorted(NORM_FUNCTIONS), "softmax")
@@ -175,33 +176,15 @@ class _Reader:
     def in_full(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, in_full=profile.in_full | self.names(key, given, ROW_FUNCTIONS))
 
-    def repeats(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, repeats=self.truth(key, given))
-
     def rows(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, rows=profile.rows | self.names(key, given, NORM_FUNCTIONS))
 
     def whole(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, whole=self.names(key, given, OF_WORDS))
 
-    def maximum(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, maximum=self.truth(key, given))
-
     def samples(self, profile: Profile, key: str, given: Any) -> Profile:
         kinds = {kind.value: kind for kind in Samples}
         return replace(profile, samples=kinds[self.name(key, given, kinds)])
-
-    def step_counts(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, step_counts=self.truth(key, given))
-
-    def each(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, each=self.truth(key, given))
-
-    def holds(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, holds=self.truth(key, given))
-
-    def holds_root(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, holds_root=self.truth(key, given))
 
     def unpadded(self, profile: Profile, key: str, given: Any) -> Profile:
         states = {state.value: state for state in MODEL_STATES}
@@ -213,17 +196,15 @@ class _Reader:
             raise self.wrong(key, given, "bytes of the first bucket, and of each other one")
         return replace(profile, units=Units.BUCKET, buckets=(given[0], given[1]))
 
-    def copies(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, copies=self.truth(key, given))
+    def says(self, profile: Profile, key: str, given: Any) -> Profile:
+        """With a field that is true or false."""
+        change: dict[str, Any] = {key: self.truth(key, given)}
+        return replace(profile, **change)
 
-    def apart(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, apart=self.truth(key, given))
-
-    def owners(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, owners=self.truth(key, given))
-
-    def placeholders(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, placeholders=self.truth(key, given))
+    def uses(self, profile: Profile, key: str, given: Any) -> Profile:
+        if type(given) is not int or not 1 <= given <= MOST_USES:
+            raise self.wrong(key, given, f"how often the optimizer uses a gradient, 1 to {MOST_USES}")
+        return replace(profile, uses=given)
 
     def policy(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, policy=self.name(key, given, POLICIES))
@@ -249,15 +230,18 @@ class _Reader:
 
 
 Change = Callable[[_Reader, Profile, str, Any], Profile]
+TRUTHS = (
+    *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
+    *("sums_first", "owners", "placeholders"),
+)
 CHANGES: dict[str, Change] = {
     name: getattr(_Reader, name)
     for name in (
-        *("inside", "outside", "again", "stores", "keeps", "widths", "in_full", "repeats"),
-        *("rows", "whole", "maximum", "samples", "step_counts"),
-        *("each", "holds", "holds_root", "unpadded", "buckets", "copies", "apart", "owners"),
-        *("policy", "gathered", "reduced", "units", "padding", "prefetch", "placeholders"),
+        *("inside", "outside", "again", "stores", "keeps", "widths", "in_full"),
+        *("rows", "whole", "samples", "unpadded", "buckets", "uses"),
+        *("policy", "gathered", "reduced", "units", "padding", "prefetch"),
     )
-}
+} | dict.fromkeys(TRUTHS, _Reader.says)
 
 
 @cache

@@ -178,6 +178,9 @@ class Executor:
             return Piece(rows, within)
         if op.kind is Kind.BROADCAST:
             return Piece(ring.broadcast(rows, group, self.network), within, fresh=True)
+        if not {*op.axes, *op.within} & {*layout.cut}:  # whole rows are summed, not cells of them
+            summed = ring.sum_of_rows(rows, group, self.arithmetic.add, self.network)
+            return Piece(self._mean(op, summed, group), within, fresh=True)
         chunks = layout.split(rows, within, op.axes)
         parts = layout.cut_cells(chunks, group.size // chunks.shape[2])
         summed = self._reduced(op, parts, group)

@@ -10,7 +10,7 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import Number
 from psem_model.simulator.blocks import Block
-from spec.models.transformer import EMBEDDING, HEAD, is_layer
+from spec.models.transformer import EMBEDDING, HEAD, LAYER, is_turned
 
 READ_BY = {EMBEDDING: "tokens", HEAD: "next_words"}
 SAMPLES = "samples"
@@ -32,7 +32,8 @@ class Kept:
         """Bytes on a device, of one micro-batch in one chunk."""
         if not self.anything:
             return 0
-        found = {block.name: block for block in blocks}
+        # layers of all kinds that are turned have the same cosines and sines
+        found = {LAYER if is_turned(block.name) else block.name: block for block in blocks}
         tokens = 0 if self.at_once else self._of_tokens(found)
         return tokens + sum(self._of_places(block) for block in found.values())
 
@@ -48,7 +49,7 @@ class Kept:
 
     def _of_places(self, block: Block) -> Number:
         tables = block.devices.tables
-        if is_layer(block.name) and tables.model.turned:
+        if is_turned(block.name) and tables.model.turned:
             return sum(2 * table.size for table in tables.turns()) * self.width  # for both of a pair
         if block.name == EMBEDDING and tables.model.positions:
             return np.arange(tables.sizes["s"], dtype=np.int64).nbytes

@@ -106,8 +106,12 @@ class Sizes:
         return others * self.arithmetic.shard(elements, unit, cells)
 
     def _cells(self, axes: tuple[str, ...]) -> tuple[Number, Number]:
-        """Cells that a device has of what is sharded over `axes`, and cells in all."""
-        others = tuple(a for a in self.cut if a not in axes)
+        """Cells that a device has of what is sharded over `axes`, and cells in all.
+
+        What is whole along all axes that anything is cut along has no cells.
+        """
+        is_whole = not {*axes} & {*self.cut}
+        others = () if is_whole else tuple(a for a in self.cut if a not in axes)
         return group_size(self.mesh, others), group_size(self.mesh, axes + others)
 
     def _slice_of_units(self, axes: tuple[str, ...], span: Span, at_once: int) -> Number:

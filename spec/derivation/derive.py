@@ -51,12 +51,22 @@ class _Step:
     def adds_in_place(self) -> bool:
         """Whether backward adds to the resting gradients themselves."""
         in_place = self.grads.stored and not self.grads.host and not self.grads.sharded
-        return in_place and not self.reduces_each
+        return in_place and not self.reduces_each and not self.first
 
     @property
     def reduces_each(self) -> bool:
         """Whether a micro-step's gradient is summed along all axes before it is kept."""
         return self.placement.each and bool(self.placement.axes)
+
+    @property
+    def first(self) -> Axes:
+        """The axes along which a micro-step's gradient is summed, whole, before it is along others."""
+        return tuple(axis for axis in self.placement.first if axis not in self.updates)
+
+    @property
+    def again(self) -> Axes:
+        """The axes along which each use of a gradient by the optimizer sums its terms."""
+        return tuple(axis for axis in self.placement.again if axis not in self.updates)
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +104,8 @@ def derive(placement: Placement) -> Schedule:
         ]
     else:
         micro_step += [
-            *_reduce(placement.axes, Buffer.FRESH, updates, (), Phase.BACKWARD),
+            *_reduce_first(step),
+            *_reduce(_minus(placement.axes, step.first), Buffer.FRESH, updates, (), Phase.BACKWARD),
             *_bring_to_host(Buffer.FRESH, Buffer.FRESH, step, Phase.BACKWARD),
             *_update(step, Buffer.FRESH),
             Op(Kind.RELEASE, Phase.BACKWARD, Buffer.FRESH),
@@ -188,11 +199,17 @@ def _keep_gradient(step: _Step) -> list[Op]:
     """A micro-step's gradient goes where gradients rest; sharded ones are reduced on the way."""
     grads = step.grads
     fresh, phase, slices = Buffer.FRESH, Phase.BACKWARD, grads.sharded
-    ops = _reduce(step.placement.axes if step.reduces_each else slices, fresh, slices, (), phase)
+    others = _minus(step.placement.axes if step.reduces_each else slices, step.first)
+    ops = _reduce_first(step) + _reduce(others, fresh, slices, (), phase)
     if grads.host:
         ops.append(Op(Kind.OFFLOAD, phase, fresh, within=slices))
     keep = Op(Kind.ACCUMULATE, phase, fresh, Buffer.GRADIENTS, within=slices)
     return [*ops, keep, Op(Kind.RELEASE, phase, fresh)]
+
+
+def _reduce_first(step: _Step) -> list[Op]:
+    """Sum a micro-step's gradient along the axes that come first."""
+    return _reduce(step.first, Buffer.FRESH, (), (), Phase.BACKWARD)
 
 
 def _reduce(axes: Axes, buffer: Buffer, updates: Axes, within: Axes, phase: Phase) -> list[Op]:
@@ -214,7 +231,9 @@ def _reduce_kept(step: _Step) -> tuple[list[Op], Buffer]:
     brought to the side where the update runs.
     """
     grads, kept, work, phase = step.grads, Buffer.GRADIENTS, Buffer.FRESH, Phase.REDUCE
-    unreduced = () if step.reduces_each else _minus(step.placement.axes, grads.sharded)
+    summed = step.placement.axes if step.reduces_each else grads.sharded + step.first
+    unreduced = _minus(step.placement.axes, summed)
+    again = tuple(axis for axis in unreduced if axis in step.again)
     gather = _minus(step.placement.gathered(State.GRADIENTS), step.updates)
     if grads.host and (unreduced or gather or not step.on_host):
         span = Span.WHOLE if unreduced else Span.UNIT
@@ -222,8 +241,12 @@ def _reduce_kept(step: _Step) -> tuple[list[Op], Buffer]:
         ops, buffer = [fetch], work
     else:
         ops, buffer = [], kept
-    ops += _reduce(unreduced, buffer, step.updates, grads.sharded, phase)
+    ops += _reduce(_minus(unreduced, again), buffer, step.updates, grads.sharded, phase)
     slices = _minus(_union(grads.sharded, tuple(a for a in unreduced if a in step.updates)), gather)
+    if again:
+        sums = Op(Kind.ALL_REDUCE, phase, buffer, work, again, slices, Span.UNIT)
+        ops += [sums] * step.placement.uses
+        buffer = work
     if gather:
         ops.append(Op(Kind.ALL_GATHER, phase, buffer, work, gather, slices, Span.UNIT))
         buffer = work

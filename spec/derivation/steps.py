@@ -128,11 +128,12 @@ def derive_step(
     step = Step(programs, (), product.pipe)
     groups: dict[Schedule, list[str]] = {}
     norms, root = step.norms(), step.root
+    terms = tuple(axis.name for axis in cuts)
     for weight, axes in step.summed().items():
-        schedule = derive(_placed(product.states_of(axes), profile, weight in root))
+        schedule = derive(_placed(product.states_of(axes), profile, weight in root, terms))
         if clip:
-            terms = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
-            cut = tuple(axis for axis in terms if axis not in (*schedule.axes, ALL_WEIGHTS))
+            of_norm = (axis for axis, lie in norms[weight].items() if lie == PARTIAL)
+            cut = tuple(axis for axis in of_norm if axis not in (*schedule.axes, ALL_WEIGHTS))
             stages = tuple(axis for axis in schedule.axes if axis == product.pipe)
             schedule = clipped(schedule, cut, stages, (ALL_WEIGHTS,))
         groups.setdefault(schedule, []).append(weight)
@@ -140,10 +141,15 @@ def derive_step(
     return replace(step, groups=found, orders=orders(programs))
 
 
-def _placed(states: Placement, profile: Profile, in_root: bool) -> Placement:
-    """How states of weights of layers, or of others, are placed as the profile says."""
+def _placed(states: Placement, profile: Profile, in_root: bool, cuts: tuple[str, ...]) -> Placement:
+    """How states of weights of layers, or of others, are placed as the profile says.
+
+    `cuts`: the axes that cut the model.
+    """
     holds = states.hold or (profile.holds_root and in_root)
-    return replace(states, hold=holds, each=profile.each)
+    over = tuple(axis for axis in states.axes if axis in cuts)
+    first, again = over * profile.sums_first, over * (profile.uses > 1)
+    return replace(states, hold=holds, each=profile.each, first=first, again=again, uses=profile.uses)
 
 
 def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = NORM_FUNCTIONS) -> Step:

@@ -82,6 +82,8 @@ class Profile:
     held from forward to backward. `unpadded`: states of which a device has its own rows alone.
     `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
     reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
+    `sums_first`: terms of gradients over axes that cut the model are summed in every micro-step, before
+    others. `uses`: of a gradient by the optimizer, each of which sums such terms, if they are several.
     `owners`: each weight is updated by one device, where optimizer state is cut.
     """
 
@@ -112,6 +114,8 @@ class Profile:
     buckets: tuple[int, int] = (0, 0)
     copies: bool = False
     apart: bool = False
+    sums_first: bool = False
+    uses: int = 1
     owners: bool = False
     differs: tuple[Difference, ...] = ()
 

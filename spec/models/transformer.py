@@ -175,4 +175,9 @@ def is_layer(name: str) -> bool:
     return name.endswith(LAYER)
 
 
+def is_turned(name: str) -> bool:
+    """Whether a part of this name is a layer whose queries and keys know their positions."""
+    return is_layer(name) and STRAIGHT not in name.split("_")
+
+
 Model = Transformer | Opaque

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from spec.devices.mesh import HOST
+from spec.devices.mesh import HOST, Axes
 from spec.language.schedule import Rest
 from spec.models.states import State
 from spec.plans.modes import GATHERED, M, Mode, O, is_sharded
@@ -20,16 +20,22 @@ class Placement:
 
     `hold`: gathered parameters stay from forward to backward (FSDP's reshard_after_forward=False).
     `each`: gradients are summed along all axes in every micro-step (DDP without no_sync).
+    `first`: along these axes they are summed in every micro-step, before they are along others.
+    `again`: along these, if states are not cut along them, they stay terms, which each use by the
+    optimizer sums; it has so many `uses` of a gradient.
     """
 
     axes: tuple[str, ...]
     modes: tuple[tuple[State, AxisModes], ...]
     hold: bool = False
     each: bool = False
+    first: Axes = ()
+    again: Axes = ()
+    uses: int = 1
 
     @cached_property
     def _hash(self) -> int:
-        return hash((self.axes, self.modes, self.hold, self.each))
+        return hash((self.axes, self.modes, self.hold, self.each, self.first, self.again, self.uses))
 
     def __hash__(self) -> int:  # placements are looked up often
         return self._hash

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -12,6 +13,7 @@ from psem_model.measure.measured import Run
 from psem_model.measure.transformers import ran
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
+from psem_model.predict.samples import numbers_of
 from psem_model.reading.profiles import read as profile
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
@@ -117,6 +119,25 @@ def test_numbers_of_a_step_are_kept_for_all_its_micro_batches(tmp_path):
         return profiled_as(text, tmp_path, "dp(1)", accumulate="3").fullest.activations
 
     assert kept("step") - kept("micro-batch") == 2 * 2 * 8 * 4  # of tokens and of next words
+
+
+@pytest.mark.parametrize(("name", "has"), [("dense_layer", 2 * 2 * 8 * 4), ("straight_layer", 0)])
+def test_cosines_and_sines_are_kept_where_layers_of_any_kind_are_turned(name, has):
+    model = replace(small("llama", True), head_dim=4)
+    assert numbers_of(Counter([name]), model, {name: None}, 8, 2).places == has
+
+
+def test_norms_whose_tokens_are_cut_are_summed_by_each_use_or_first(tmp_path):
+    def sent(text, strategy="tp+sp(2)", what="all_reduce"):
+        moved = profiled_as(text, tmp_path, strategy, accumulate="3").fullest.moved
+        of = (m for m in moved if m.what == "gradients" and m.axes == ("tensor",))
+        return sum(m.elements for m in of if m.collective == what)
+
+    assert sent("uses = 3") == 3 * sent("prefetch = 1") > 0
+    assert sent("sums_first = true") == 3 * sent("prefetch = 1")
+    sharded = "zero3(3) * tp+sp(2)"
+    assert sent("sums_first = true", sharded) == sent("sums_first = true")
+    assert sent("prefetch = 1", sharded) < sent("prefetch = 1")
 
 
 def test_differences_that_are_overridden_are_not_listed():

@@ -42,6 +42,8 @@ def profiles(draw):
         buckets=(draw(st.integers(1, 300)), draw(st.integers(1, 300))),
         copies=draw(st.booleans()),
         apart=draw(st.booleans()),
+        sums_first=draw(st.booleans()),
+        uses=draw(st.integers(1, 3)),
         step_counts=draw(st.booleans()),
         gathered=draw(width),
         reduced=draw(width),
