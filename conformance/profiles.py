@@ -30,6 +30,9 @@ BUCKETED = "gradients are summed whole, each bucket padded on its own"
 EACH = "in each micro-step, without no_sync"
 KEEPS = "operations keep what norms scale, copied keys and values, logits, places and tokens"
 APART = "each weight that reads a value sums its cotangent alone: three of attention, two of the MLP"
+WORDS = "the gradient of the embedding's words is whole on each rank"
+OWN_WORDS = "each rank's own words, without padding"
+COPY = "momentum, if that is the optimizer's, begins as a copy of the gradient"
 TERMS = "gradients of norms stay terms: each use by the optimizer sums them, of which Adam has three"
 FIRST = "gradients of norms are summed whole, then cut, in each micro-step"
 LOGITS = "logits are gathered, or of each token the maximum, the sum and the loss are summed"
@@ -49,12 +52,7 @@ def profile_of(case: Case) -> Profile:
 
 def _changes(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
     """By the options of a case, key by key, as a file that is `like` the profile would have them."""
-    if case.strategy == "fsdp2 x tp":
-        yield "apart", True
-    if case.strategy == "fsdp2 x tp+sp":
-        yield "sums_first", True
-    if profile.uses > 1 and case.optimizer != "adam":
-        yield "uses", 1
+    yield from _of_tensor(case, profile)
     if case.strategy == "cp" or (isinstance(case.model, Decoder) and case.model.fused):
         yield "inside", ATTENTION
     if case.strategy == "pp":
@@ -71,6 +69,18 @@ def _changes(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
         yield from {"gathered": 2, "reduced": 4}.items()
     if profile.holds_root and case.reshard is not None:
         yield "holds_root", False
+
+
+def _of_tensor(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
+    """What tensor parallelism changes."""
+    if case.strategy == "fsdp2 x tp":
+        yield "apart", True
+    if case.strategy == "fsdp2 x tp+sp":
+        yield "sums_first", True
+    if profile.whole_gradients and case.optimizer == "momentum":
+        yield "like_gradients", True
+    if profile.uses > 1 and case.optimizer != "adam":
+        yield "uses", 1
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,9 @@ WAYS = (
     Way(TENSOR, ("all_gather", "all_reduce", "reduce_scatter"), ("tensor",), LOGITS),
     Way(("tp+sp",), ("all_reduce",), ("tensor",), TERMS),
     Way(("fsdp2 x tp+sp",), ("all_reduce",), ("tensor",), FIRST),
+    Way(("tp", "tp+sp"), ("gradients", "waiting"), (), WORDS),
+    Way(("tp", "tp+sp"), ("gradients", "waiting", "moments"), (), OWN_WORDS),
+    Way(("tp", "tp+sp"), ("moments",), (), COPY),
     Way(SEQUENCE, ("all_gather",), ("tensor",), "what is gathered in forward is kept for backward"),
     Way(("cp",), ("permute",), ("context",), "keys and values travel as copies for each head"),
     Way(EVERY, ("counts",), (), "Adam counts the steps of each weight: 4 bytes"),

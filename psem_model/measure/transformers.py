@@ -16,6 +16,7 @@ from psem_model.simulator.distributed import (
     ResiduesOfDescent,
 )
 from psem_model.simulator.functions import Functions, Real, Residues
+from psem_model.simulator.placed import Rests
 from psem_model.simulator.placing import Cut, Placing
 from psem_model.simulator.samples import Kept
 from psem_model.simulator.tables import OUTSIDE
@@ -24,6 +25,7 @@ from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
 from spec.language.schedule import Schedule
 from spec.models.profiles import Padding, Samples, Units
+from spec.models.states import State
 
 ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
     (MODULAR, True): Residues,
@@ -118,8 +120,14 @@ def transformer(
         plan.step.stages or "",
         plan.step.orders,
         _kept(plan),
-        plan.profile.unpadded if plan.has_units else frozenset(),
+        _rests(plan),
     )
+
+
+def _rests(plan: Plan) -> Rests:
+    """What rests otherwise than in padded slices."""
+    unpadded = plan.profile.unpadded if plan.has_units else frozenset[State]()
+    return Rests(unpadded, plan.profile.wholes, plan.indices)
 
 
 def _kept(plan: Plan) -> Kept:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
 from psem_model.predict.units import Owned, Weights, owned, units_of, weights_of, weights_of_shapes
-from spec.costs.memory import Sizes
+from spec.costs.memory import MODEL_STATES, Sizes
 from spec.devices.mesh import group_size
 from spec.language.schedule import Schedule
 from spec.models.opaque import PARAMETERS, Shapes
@@ -72,6 +72,7 @@ class StageWeights:
             unpadded=self.profile.unpadded,
             place=self.place,
             owned=own.elements if own else None,
+            beside=self._beside(names),
         )
         costs = predict_schedule(schedule, sizes, self.micro_steps)
         count = own.count if own else sum(of.times * len(of.vectors) for of in known)
@@ -80,6 +81,17 @@ class StageWeights:
         counts = COUNT_BYTES * count if is_counted else 0
         copied = self.policy.summed * psi if schedule.axes and self._is_copied else 0
         return Group(tuple(names), costs, counts, copied, largest)
+
+    def _beside(self, names: Iterable[str]) -> dict[State, Number]:
+        """Elements of states of some weights that the device has beyond their padded slices."""
+        left, found = {*names}, dict[State, Number]()
+        for part, times in self.counts.items():
+            here = [name for name in self.costs[part].parameters if name in left]
+            left -= {*here}
+            for state in MODEL_STATES:
+                of = (self.costs[part].beside(n, state, self.profile, self.place) for n in here)
+                found[state] = found.get(state, 0) + times * sum(of)
+        return {state: more for state, more in found.items() if more != 0}
 
     @property
     def _is_copied(self) -> bool:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from spec.costs.memory import Vector
 from spec.costs.model_costs import (
+    Coordinates,
     Indices,
     elements,
     elements_moved,
@@ -19,7 +20,8 @@ from spec.costs.model_costs import (
 from spec.derivation.distribute import ALL, distribute
 from spec.devices.layouts import LayoutError
 from spec.language.programs import Move, Program
-from spec.models.profiles import Padding, rows_of
+from spec.models.profiles import Padding, Profile, rows_of
+from spec.models.states import State
 from spec.models.values import Value
 from spec.numbers.arithmetic import EXACT, Number, ceil_div
 from spec.pipelines import checkpoints
@@ -52,6 +54,23 @@ class PartCosts:
         """Elements of each weight."""
         found = weights(self.program, self.indices, self.mesh)
         return {weight.name: size for weight, size in found.items()}
+
+    def beside(self, name: str, state: State, profile: Profile, place: Coordinates) -> Number:
+        """Elements of a state of a weight that the device at a place has beyond its padded slice.
+
+        Fewer than none, where it has its own alone.
+        """
+        weight = next(w for w in self.program.part.weights if w.name == name)
+        has, lies = self.parameters[name], self.program.lies[weight]
+        if name in profile.wholes.get(state, ()):
+            return elements(weight, {}, self.indices, self.mesh) - has
+        if state not in profile.unpadded:
+            return 0
+        return elements(weight, lies, self.indices, self.mesh, place) - has
+
+    def kept_at(self, place: Coordinates) -> Number:
+        """Bytes kept from forward to backward by the device at a place, without padding."""
+        return kept_bytes(self.program, self.indices, self.mesh, place)
 
     def vector(self, name: str, padding: Padding) -> Vector:
         """A weight as it is cut: into elements, or into rows."""
@@ -95,7 +114,7 @@ class PartCosts:
     @cached_property
     def kept_elements(self) -> Number:
         """Elements kept from forward to backward, of whatever width."""
-        return sum(self._elements(value) for value in self.program.kept)
+        return sum(self._elements(value) for value in self.program.stored)
 
     @cached_property
     def computing(self) -> Number:

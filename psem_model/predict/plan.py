@@ -285,10 +285,13 @@ class StageCosts:
     def _of_chunks(self, *names: str) -> list[Number]:
         """Bytes that some parts of each chunk keep of a micro-batch; all, if none is named."""
         costs = self.plan.costs
-        return [
-            sum(chunk[name] * costs[name].activations for name in names or costs if name in costs)
-            for chunk in self.chunks
-        ]
+        is_own = State.ACTIVATIONS in self.plan.profile.unpadded
+        kept = {
+            name: costs[name].kept_at(self.place) if is_own else costs[name].activations
+            for name in names or costs
+            if name in costs
+        }
+        return [sum(chunk[name] * size for name, size in kept.items()) for chunk in self.chunks]
 
     @cached_property
     def activations(self) -> Number:

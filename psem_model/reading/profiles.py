@@ -14,10 +14,9 @@ from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput, choose, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
-from spec.costs.memory import MODEL_STATES
-from spec.models.parts import parts
+from spec.models.parts import WORDS, parts
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Samples, Units
-from spec.models.states import POLICIES
+from spec.models.states import POLICIES, State
 from spec.models.transformer import CAPPED, DROPPED, Latent
 from spec.models.values import Role
 
@@ -182,12 +181,18 @@ class _Reader:
     def whole(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, whole=self.names(key, given, OF_WORDS))
 
+    def merged(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, merged=profile.merged | self.names(key, given, OF_WORDS))
+
+    def whole_gradients(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, whole_gradients=self.names(key, given, (WORDS, "head_weight")))
+
     def samples(self, profile: Profile, key: str, given: Any) -> Profile:
         kinds = {kind.value: kind for kind in Samples}
         return replace(profile, samples=kinds[self.name(key, given, kinds)])
 
     def unpadded(self, profile: Profile, key: str, given: Any) -> Profile:
-        states = {state.value: state for state in MODEL_STATES}
+        states = {state.value: state for state in State}
         return replace(profile, unpadded=frozenset(states[n] for n in self.names(key, given, states)))
 
     def buckets(self, profile: Profile, key: str, given: Any) -> Profile:
@@ -232,13 +237,13 @@ class _Reader:
 Change = Callable[[_Reader, Profile, str, Any], Profile]
 TRUTHS = (
     *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
-    *("sums_first", "owners", "placeholders"),
+    *("sums_first", "like_gradients", "owners", "placeholders"),
 )
 CHANGES: dict[str, Change] = {
     name: getattr(_Reader, name)
     for name in (
         *("inside", "outside", "again", "stores", "keeps", "widths", "in_full"),
-        *("rows", "whole", "samples", "unpadded", "buckets", "uses"),
+        *("rows", "whole", "merged", "whole_gradients", "samples", "unpadded", "buckets", "uses"),
         *("policy", "gathered", "reduced", "units", "padding", "prefetch"),
     )
 } | dict.fromkeys(TRUTHS, _Reader.says)

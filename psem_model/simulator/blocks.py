@@ -92,15 +92,15 @@ class Block:
         """What is kept, each array on the other side of its device's link to the host."""
         network, found, way = self.devices.network, {}, "offload" if offload else "fetch"
         for number, (value, slices) in enumerate(kept.items()):
-            network.serve((f"{self.name} {way}", number), State.ACTIVATIONS, width=slices.width)
-            network.to_host(slices.array[0].size, offload)
+            if value in self.program.stored:
+                network.serve((f"{self.name} {way}", number), State.ACTIVATIONS, width=slices.width)
+                network.to_host(slices.array[0].size, offload)
             found[value] = replace(slices, array=slices.array.copy())
         return found
 
-    @staticmethod
-    def bytes_kept(kept: Values) -> Number:
-        """Bytes on each device of what is kept."""
-        return sum(slices.bytes for slices in kept.values())
+    def bytes_kept(self, kept: Values) -> Number:
+        """Bytes on each device of what is kept in room of its own."""
+        return sum(kept[value].bytes for value in self.program.stored)
 
     # ------------------------------------------------------------------------- lines
     def run(self, phase: str, has: Values, moment: Moment, leaves: tuple[Value, ...]) -> None:

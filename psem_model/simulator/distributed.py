@@ -17,7 +17,7 @@ from psem_model.simulator.blocks import Block, Devices
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.network import Network, point_to_point
 from psem_model.simulator.norms import Ends
-from psem_model.simulator.placed import Placed
+from psem_model.simulator.placed import PADDED, Placed, Rests
 from psem_model.simulator.placing import Placing
 from psem_model.simulator.samples import Kept
 from psem_model.simulator.slices import Grid, Slices, cut
@@ -27,7 +27,7 @@ from psem_model.simulator.transformer import SingleDevice
 from psem_model.simulator.weights import Key
 from spec.language.programs import Program
 from spec.meaning.match import Copies, Divergence, Place, first_difference
-from spec.models.states import BytePolicy, State
+from spec.models.states import BytePolicy
 from spec.models.transformer import Transformer, layer_name
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
 
@@ -83,7 +83,7 @@ class DistributedTransformer:
         axis: str = "",
         orders: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
         samples: Kept = NOT_KEPT,
-        unpadded: frozenset[State] = frozenset(),
+        rests: Rests = PADDED,
     ) -> None:
         self.pipe, self.numbers, self.steps = pipe, numbers, 0
         grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
@@ -93,7 +93,7 @@ class DistributedTransformer:
         self.boundary = Network(pipe.stages * self.inner)
         self.stages = [self._stage(k, model, programs, offloads) for k in range(pipe.stages)]
         for stage in self.stages:
-            stage.samples, stage.unpadded = samples, unpadded
+            stage.samples, stage.rests = samples, rests
         self.divergence: Divergence | None = None
         self.told: Callable[[], None] = lambda: None
         weights = [stage.start() for stage in self.stages]

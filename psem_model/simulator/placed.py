@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from math import prod
 
 import numpy as np
 
@@ -30,6 +31,21 @@ from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy, State
 from spec.pipelines.pipeline import Half
 
+
+@dataclass(frozen=True)
+class Rests:
+    """What rests otherwise than in padded slices.
+
+    `unpadded`: states without padding. `wholes`: weights of which each device has a state of all, along
+    axes that cut the weight; `sizes`: of each index in all.
+    """
+
+    unpadded: frozenset[State] = frozenset()
+    wholes: Mapping[State, frozenset[str]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+
+PADDED = Rests()
 Turn = tuple[Half, int]  # forward or backward of a micro-batch
 
 
@@ -162,19 +178,28 @@ class Placed:
         """Count what is sent from here on."""
         self.run.network = Network(self.cluster.devices)
 
-    def resting(
-        self, host: bool, stage: int, unpadded: frozenset[State] = frozenset()
-    ) -> dict[State, Number]:
+    def resting(self, host: bool, stage: int, rests: Rests) -> dict[State, Number]:
         """Bytes of each state on a stage's first device, or on its part of the host."""
         store, first = self.run.store, self.rows(stage).start
         found = store.meter.bytes(host)
         for (buffer, unit), block in store.blocks.items():
-            rests = buffer in RESTING and STATE_OF[buffer] in unpadded and block.host is host
-            if rests and block.room and block.elements:
+            is_own = buffer in RESTING and STATE_OF[buffer] in rests.unpadded
+            if is_own and block.host is host and block.room and block.elements:
                 layout = self.run.layouts[unit]
                 padding = int((layout.elements(block.room)[first] >= layout.length).sum())
                 found[STATE_OF[buffer]] -= padding * store.meter.widths[buffer]
+        for buffer in RESTING:
+            state = STATE_OF[buffer]
+            rest = self.placing.schedule.rest(state)
+            if rest.stored and rest.host is host and not rest.sharded:
+                found[state] += store.meter.widths[buffer] * self._beyond_slices(rests, state)
         return found
+
+    def _beyond_slices(self, rests: Rests, state: State) -> int:
+        """Elements of a state that a device has of weights beyond its slices of them."""
+        wholes = rests.wholes.get(state, frozenset())
+        here = [found for (_, name), found in self.slices.items() if name in wholes]
+        return sum(prod(rests.sizes[i] for i in found.indices) - found.elements for found in here)
 
     # ------------------------------------------------------------------ beside one device
     def beside(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from psem_model.simulator.arithmetic import Number
 from psem_model.simulator.blocks import Block, Devices
 from psem_model.simulator.loops import Values
-from psem_model.simulator.placed import Placed
+from psem_model.simulator.placed import PADDED, Placed, Rests
 from psem_model.simulator.samples import SAMPLES, Kept
 from psem_model.simulator.slices import Slices
 from psem_model.simulator.tables import Moment
@@ -48,7 +48,7 @@ class Stage:
 
     `weights`: as forward, or backward, of a chunk reads them, and none between. `offloads`: what a part
     keeps goes to the host after its forward, and comes back for its backward; numbers of
-    `samples` stay. `unpadded`: states of which a device has no padding.
+    `samples` stay. `rests`: states that rest otherwise than in padded slices.
     """
 
     number: int
@@ -57,7 +57,7 @@ class Stage:
     orders: list[Work]
     offloads: bool = False
     samples: Kept = NOT_KEPT
-    unpadded: frozenset[State] = frozenset()
+    rests: Rests = PADDED
     weights: dict[Key, Slices] = field(default_factory=dict)
     kept: dict[tuple[int, int], list[Values]] = field(default_factory=dict)
     losses: dict[int, Slices] = field(default_factory=dict)
@@ -149,5 +149,5 @@ class Stage:
 
     def resting(self, host: bool = False) -> dict[State, Number]:
         """Bytes of each state that rest on the first device, or on its part of the host."""
-        found = [placed.resting(host, self.number, self.unpadded) for placed in self.placed]
+        found = [placed.resting(host, self.number, self.rests) for placed in self.placed]
         return {state: sum(bytes[state] for bytes in found) for state in found[0]}

@@ -55,7 +55,8 @@ class Sizes:
     of them, so that who owns an element along one axis does not depend on the others.
     `units`: if they are not all of `unit`; `ahead`: as many are gathered before they are needed.
     `unpadded`: states of which a device has its own rows alone, if there are `units`; it is at `place`,
-    or else the first one. `owned`: elements of the optimizer state that a device keeps, if each weight
+    or else the first one. `beside`: elements of states that rest whole, more than Psi; or fewer.
+    `owned`: elements of the optimizer state that a device keeps, if each weight
     is one device's to update: that device sends it to the others.
     """
 
@@ -70,11 +71,14 @@ class Sizes:
     unpadded: frozenset[State] = frozenset()
     place: Mapping[str, int] = field(default_factory=dict)
     owned: Number | None = None
+    beside: Mapping[State, Number] = field(default_factory=dict)
 
     def at_rest(self, state: State, axes: tuple[str, ...]) -> Number:
         """Elements that a device keeps of a state that is sharded over `axes`."""
         if self.owned is not None and state is State.OPTIMIZER and axes:
             return self.owned
+        if not axes and state in self.beside:
+            return self.psi + self.beside[state]
         if not self.units or state not in self.unpadded or not axes:
             return self.slice(axes)
         vectors = ((vector, unit.times) for unit in self.units for vector in unit.vectors)

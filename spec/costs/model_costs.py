@@ -17,15 +17,26 @@ from spec.numbers.arithmetic import Number, quotient
 Indices = Mapping[str, Number]  # how many values each index has
 
 
-def elements(value: Value, lies: Lies, indices: Indices, mesh: Mesh) -> Number:
-    """Elements a device has of a value: of a cut index its slice, rounded up."""
+Coordinates = Mapping[str, int]  # where a device is along each axis
+
+
+def elements(
+    value: Value, lies: Lies, indices: Indices, mesh: Mesh, place: Coordinates | None = None
+) -> Number:
+    """Elements a device has of a value: of a cut index its slice, rounded up.
+
+    Or, at a `place`, its own positions alone: the last slices have fewer. (Axes in their order.)
+    """
     product: Number = 1
     for index in value.indices:
         devices: Number = 1
+        number = 0
         for axis, lie in lies.items():
             if lie.layout is Layout.SHARDED and lie.index == index:
                 devices = devices * mesh[axis]
-        product = product * quotient(indices[index], devices)
+                number = number * int(mesh[axis]) + (place or {}).get(axis, 0)
+        has = quotient(indices[index], devices)
+        product = product * (min(has, max(0, indices[index] - number * has)) if number else has)
     return product
 
 
@@ -51,9 +62,14 @@ def messages(move: Move, program: Program, mesh: Mesh) -> Number:
     return found
 
 
-def kept_bytes(program: Program, indices: Indices, mesh: Mesh) -> Number:
-    """Bytes of what backward reads of forward: the activations, where they are kept."""
-    return _bytes(program.kept, program, indices, mesh)
+def kept_bytes(
+    program: Program, indices: Indices, mesh: Mesh, place: Coordinates | None = None
+) -> Number:
+    """Bytes of what backward reads of forward: the activations, where they are kept.
+
+    At a `place`, without padding.
+    """
+    return _bytes(program.stored, program, indices, mesh, place)
 
 
 def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
@@ -69,14 +85,22 @@ def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
     return max(moments)
 
 
-def _bytes(values: Iterable[Value], program: Program, indices: Indices, mesh: Mesh) -> Number:
-    return sum(value.width * _elements(value, program, indices, mesh) for value in values)
+def _bytes(
+    values: Iterable[Value],
+    program: Program,
+    indices: Indices,
+    mesh: Mesh,
+    place: Coordinates | None = None,
+) -> Number:
+    return sum(value.width * _elements(value, program, indices, mesh, place) for value in values)
 
 
-def _elements(value: Value, program: Program, indices: Indices, mesh: Mesh) -> Number:
+def _elements(
+    value: Value, program: Program, indices: Indices, mesh: Mesh, place: Coordinates | None = None
+) -> Number:
     """Along turns, those of one turn: a ring has as many as devices."""
     turns = {axis.turns: mesh[axis.name] for axis in program.axes if axis.ring}
-    return elements(value, program.lies[value], indices, {**mesh, **turns})
+    return elements(value, program.lies[value], indices, {**mesh, **turns}, place)
 
 
 def weights(program: Program, indices: Indices, mesh: Mesh) -> dict[Value, Number]:

@@ -190,6 +190,11 @@ class Program:
         return is_in_turns(self.lies[value], self.turns)
 
     @property
+    def stored(self) -> tuple[Value, ...]:
+        """What is kept in room of its own."""
+        return tuple(value for value in self.kept if value.plain_name not in self.part.merged)
+
+    @property
     def lines(self) -> tuple[Line, ...]:
         return self.forward + self.backward
 

@@ -79,7 +79,10 @@ class Profile:
 
     `each`: gradients are summed along all axes in every micro-step. `holds`: activations that are
     gathered in forward are kept for backward. `holds_root`: weights outside layers, once gathered, are
-    held from forward to backward. `unpadded`: states of which a device has its own rows alone.
+    held from forward to backward. `unpadded`: states of which a device has its own rows and words
+    alone. `whole_gradients`: weights that axes cut, and of which each device has all of the gradient.
+    `like_gradients`: optimizer state begins as a copy of gradients. `merged`: values that backward has
+    from others that are kept.
     `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
     reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
     `sums_first`: terms of gradients over axes that cut the model are summed in every micro-step, before
@@ -111,6 +114,9 @@ class Profile:
     holds: bool = False
     holds_root: bool = False
     unpadded: frozenset[State] = frozenset()
+    whole_gradients: frozenset[str] = frozenset()
+    like_gradients: bool = False
+    merged: frozenset[str] = frozenset()
     buckets: tuple[int, int] = (0, 0)
     copies: bool = False
     apart: bool = False
@@ -118,6 +124,12 @@ class Profile:
     uses: int = 1
     owners: bool = False
     differs: tuple[Difference, ...] = ()
+
+    @property
+    def wholes(self) -> dict[State, frozenset[str]]:
+        """The weights of which each device has some state whole, along axes that cut them."""
+        found = {State.GRADIENTS: self.whole_gradients}
+        return found | ({State.OPTIMIZER: self.whole_gradients} if self.like_gradients else {})
 
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""
@@ -146,7 +158,9 @@ def realised(part: Part, profile: Profile, width: Number) -> Part:
     of_rows = (value.name for op in part.operations for value in _of_rows(op, profile, width))
     stores = profile.stores.union(of_rows)
     sized = _sized(_copied(part, profile, width), profile, width)
-    return replace(sized, whole=profile.whole, stores=stores, apart=profile.apart)
+    return replace(
+        sized, whole=profile.whole, stores=stores, merged=profile.merged, apart=profile.apart
+    )
 
 
 def _sized(part: Part, profile: Profile, width: Number) -> Part:

@@ -141,7 +141,8 @@ class Part:
     """Operations in order, from what comes in to what goes out: an embedding, a layer, a head.
 
     `whole`: names of values that each device has of all words, along axes that cut words. `stores`: of
-    values that are kept though backward does not read them. `apart`: terms of a cotangent are summed
+    values that are kept though backward does not read them. `merged`: of values that backward has from
+    others that are kept, and which take no room of their own. `apart`: terms of a cotangent are summed
     over devices one by one, and not together.
     """
 
@@ -151,6 +152,7 @@ class Part:
     gives: Value
     whole: frozenset[str] = frozenset()
     stores: frozenset[str] = frozenset()
+    merged: frozenset[str] = frozenset()
     apart: bool = False
 
     @cached_property

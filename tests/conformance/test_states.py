@@ -1,6 +1,7 @@
 """Units as systems have them: rows, buckets and owners have every element once."""
 
 from dataclasses import replace
+from itertools import product
 from math import prod
 
 from hypothesis import given
@@ -8,8 +9,11 @@ from hypothesis import strategies as st
 
 from psem_model.predict.units import buckets, owned, weights_of_shapes
 from spec.costs.memory import Sizes, Unit
+from spec.costs.model_costs import elements
+from spec.devices.layouts import along
 from spec.models.profiles import Padding
 from spec.models.states import POLICIES, State
+from spec.models.values import Value
 
 SHAPES = st.lists(
     st.lists(st.integers(1, 12), min_size=1, max_size=3).map(tuple), min_size=1, max_size=6
@@ -58,3 +62,15 @@ def test_each_weight_has_one_owner(shapes, ranks):
     found = owned(weights(shapes), ranks)
     assert sum(own.count for own in found) == len(shapes)
     assert sum(own.elements for own in found) == sum(map(prod, shapes))
+
+
+@given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 4))
+def test_own_words_of_all_ranks_are_the_words(words, outer, inner):
+    value, mesh = Value("word_weight", ("v", "h")), {"outer": outer, "inner": inner}
+    lies, indices = dict.fromkeys(mesh, along("v")), {"v": words, "h": 3}
+    most = elements(value, lies, indices, mesh)
+    places = [dict(zip(mesh, at, strict=True)) for at in product(range(outer), range(inner))]
+    own = [elements(value, lies, indices, mesh, place) for place in places]
+    assert sum(own) == 3 * words
+    assert own == sorted(own, reverse=True)
+    assert own[0] == most

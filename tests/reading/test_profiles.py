@@ -56,6 +56,8 @@ def test_a_profile_starts_from_the_one_that_it_is_like(file):
         (START + "repeats = 1", "expected true or false"),
         (START + 'units = "layers"', "nearest: layer"),
         (START + "prefetch = 2", "expected 0 or 1"),
+        (START + 'whole_gradients = ["word_weigh"]', "nearest: word_weight"),
+        (START + 'merged = ["totl"]', "nearest: total"),
         (START + "uses = 0", "1 to 8"),
         (START + "buckets = [1]", "bytes of the first bucket"),
         (START + 'samples = "steps"', "nearest: step"),

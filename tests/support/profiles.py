@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from spec.costs.memory import MODEL_STATES
 from spec.models.profiles import NORM_FUNCTIONS, Padding, Profile, Samples, Units
+from spec.models.states import State
 
 PAIRS = ("scores", "scores_capped", "seen", "shares", "shares_mask", "shares_dropped")
 INSIDE = (*PAIRS, "gate_open", "active", "gated", "raised", "logits", "logits_capped")
@@ -38,7 +38,10 @@ def profiles(draw):
         each=draw(st.booleans()),
         holds=draw(st.booleans()),
         holds_root=draw(st.booleans()),
-        unpadded=draw(st.frozensets(st.sampled_from(MODEL_STATES))),
+        unpadded=draw(st.frozensets(st.sampled_from(State))),
+        whole_gradients=some(("word_weight", "head_weight")),
+        like_gradients=draw(st.booleans()),
+        merged=some(("total", "lost", "logits")),
         buckets=(draw(st.integers(1, 300)), draw(st.integers(1, 300))),
         copies=draw(st.booleans()),
         apart=draw(st.booleans()),
