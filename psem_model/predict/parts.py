@@ -68,8 +68,10 @@ class PartCosts:
             return 0
         return elements(weight, lies, self.indices, self.mesh, place) - has
 
-    def kept_at(self, place: Coordinates) -> Number:
-        """Bytes kept from forward to backward by the device at a place, without padding."""
+    def kept(self, profile: Profile, place: Coordinates) -> Number:
+        """Bytes kept from forward to backward by the device at a place."""
+        if State.ACTIVATIONS not in profile.unpadded:
+            return self.activations
         return kept_bytes(self.program, self.indices, self.mesh, place)
 
     def vector(self, name: str, padding: Padding) -> Vector:

@@ -284,13 +284,9 @@ class StageCosts:
 
     def _of_chunks(self, *names: str) -> list[Number]:
         """Bytes that some parts of each chunk keep of a micro-batch; all, if none is named."""
-        costs = self.plan.costs
-        is_own = State.ACTIVATIONS in self.plan.profile.unpadded
-        kept = {
-            name: costs[name].kept_at(self.place) if is_own else costs[name].activations
-            for name in names or costs
-            if name in costs
-        }
+        costs, profile = self.plan.costs, self.plan.profile
+        parts = [name for name in names or costs if name in costs]
+        kept = {name: costs[name].kept(profile, self.place) for name in parts}
         return [sum(chunk[name] * size for name, size in kept.items()) for chunk in self.chunks]
 
     @cached_property
