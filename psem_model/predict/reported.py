@@ -27,7 +27,7 @@ from psem_model.text.report import (
 )
 from spec.costs.memory import MODEL_STATES
 from spec.models.opaque import MODEL
-from spec.models.profiles import TEXTBOOK
+from spec.models.profiles import TEXTBOOK, Units
 from spec.models.states import POLICIES, BytePolicy, State
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 from spec.numbers.arithmetic import Number
@@ -269,8 +269,9 @@ def _overridden(plan: Plan) -> frozenset[str]:
     """The fields of the profile that --bytes and --unit say otherwise."""
     asked, own = plan.profile.types(plan.policy), POLICIES.get(plan.profile.policy)
     by_bytes = {"policy"} if own and plan.profile.types(own) != asked else set()
-    by_unit = set() if plan.has_units else {"units", "padding", "prefetch", "unpadded", "buckets"}
-    return frozenset(by_bytes | by_unit)
+    of_units = {"units", "padding", "prefetch", "unpadded", "buckets"}
+    has_own = plan.has_units or plan.profile.units is Units.LARGEST
+    return frozenset(by_bytes | (set() if has_own else of_units))
 
 
 def _factor(policy: BytePolicy, state: State) -> str:

@@ -17,6 +17,7 @@ from spec.language.schedule import (
     SCALARS,
     STATE_OF,
     Buffer,
+    Kind,
     Op,
     Schedule,
 )
@@ -110,7 +111,8 @@ class Store:
         self.master = bool(policy.master and policy.k > 0)
         self.parts = self.master + poison.arithmetic.moments if policy.k > 0 else 0
         self.rests = {buffer: schedule.rest(state) for state, buffer in RESTS.items()}
-        self.views = schedule.start
+        made = {op.target: op.kind for op in schedule.ops if op.makes}  # by the last of them
+        self.views = {view: made.get(view) is Kind.ALL_GATHER for view in schedule.start}
         self.meter = Meter(policy)
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
@@ -134,13 +136,15 @@ class Store:
                         self.reset(buffer, unit)
                     if buffer in starts:
                         self._begin(buffer, unit, rest.host, starts[buffer])
-            for view in self.views:
-                self._begin(view, unit, False, row[None])
+            for view, is_gathered in self.views.items():
+                layout = self.layouts[unit]
+                padding = layout.padded - layout.length if is_gathered else 0
+                self._begin(view, unit, False, np.pad(row[None], [(0, 0), (0, 0), (0, padding)]))
 
     def _begin(self, buffer: Buffer, unit: int, host: bool, parts: Array) -> None:
         devices = self.layouts[unit].cluster.devices
         each = np.broadcast_to(parts, (len(parts), devices, parts.shape[-1]))
-        self.write(buffer, unit, host, (), Piece(each, ()))
+        self.write(buffer, unit, host, (), Piece(each.copy(), (), fresh=True))
 
     def side(self, buffer: Buffer, unit: int) -> bool:
         """Whether a buffer is on the host."""

@@ -192,8 +192,10 @@ def room(op: Op, sizes: Sizes) -> Number:
 
 def at_the_start(schedule: Schedule) -> list[Op]:
     """What takes room when a step begins, as the one before left it, and does not rest."""
-    view = Op(Kind.KEEP, Phase.FORWARD, Buffer.PARAMETERS, Buffer.VIEW, span=Span.WHOLE)
-    return [replace(view, into=buffer) for buffer in schedule.start]
+    kept = Op(Kind.KEEP, Phase.FORWARD, Buffer.PARAMETERS, Buffer.VIEW)
+    views = {buffer: replace(kept, into=buffer) for buffer in schedule.start}
+    views |= {op.target: op for op in schedule.ops if op.target in views and op.makes}
+    return [replace(view, span=Span.WHOLE) for view in views.values()]
 
 
 def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tuple[Op, ...]]]:

@@ -30,14 +30,24 @@ def elements(
     product: Number = 1
     for index in value.indices:
         devices: Number = 1
-        number = 0
         for axis, lie in lies.items():
             if lie.layout is Layout.SHARDED and lie.index == index:
                 devices = devices * mesh[axis]
-                number = number * int(mesh[axis]) + (place or {}).get(axis, 0)
         has = quotient(indices[index], devices)
-        product = product * (min(has, max(0, indices[index] - number * has)) if number else has)
+        if place:
+            before = _before(index, lies, mesh, place) * has
+            has = min(has, max(0, indices[index] - before))
+        product = product * has
     return product
+
+
+def _before(index: str, lies: Lies, mesh: Mesh, place: Coordinates) -> Number:
+    """How many slices of an index come before that of the device at a place."""
+    number: Number = 0
+    for axis, lie in lies.items():
+        if lie.layout is Layout.SHARDED and lie.index == index:
+            number = number * mesh[axis] + place.get(axis, 0)
+    return number
 
 
 def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -> Number:

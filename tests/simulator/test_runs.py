@@ -11,8 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from proofs.registry import ROOT
+from psem_model.predict.states import predict_schedule
+from psem_model.reading.schedules import read
 from psem_model.simulator import Floating, Mlp, simulate
 from psem_model.text.figures import divergence_text
+from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
 from spec.language.schedule import MICRO_STEPS, Monomial, Rest, Span
 from spec.meaning.match import Place
@@ -358,3 +362,12 @@ def test_bad_arguments_are_refused_in_one_line(change, words):
     with pytest.raises(ValueError, match=words) as error:
         simulate(derive(STRATEGIES["zero1"]), options.pop("mesh"), options.pop("psi"), **options)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_view_that_the_step_before_left_is_padded_as_it_was_gathered(steps):
+    schedule = read(str(ROOT / "tests" / "regressions" / "right_view_of_the_step_before.toml"))
+    run = simulate(schedule, {"dp": 2}, 3, unit=3, steps=steps)
+    predicted = predict_schedule(schedule, Sizes(3, {"dp": 2}, MIXED_ADAM, 3))
+    assert run.peak == predicted.peak == 46
+    assert run.resting == predicted.resting
