@@ -120,6 +120,110 @@ def test_each_configuration_has_a_count_from_elsewhere():
     assert {path.stem for path in CONFIGURATIONS.glob("*.json")} == set(PARAMETERS)
 
 
+DEEPSEEK = {  # the names of its own inference code, and those of transformers
+    "vocab_size": "vocab_size",
+    "dim": "hidden_size",
+    "inter_dim": "intermediate_size",
+    "moe_inter_dim": "moe_intermediate_size",
+    "n_layers": "num_hidden_layers",
+    "n_dense_layers": "first_k_dense_replace",
+    "n_heads": "num_attention_heads",
+    "n_routed_experts": "n_routed_experts",
+    "n_shared_experts": "n_shared_experts",
+    "n_activated_experts": "num_experts_per_tok",
+    "kv_lora_rank": "kv_lora_rank",
+    "qk_nope_head_dim": "qk_nope_head_dim",
+    "qk_rope_head_dim": "qk_rope_head_dim",
+    "v_head_dim": "v_head_dim",
+    "q_lora_rank": "q_lora_rank",
+}
+
+
+def deepseek(*sizes):
+    return dict(zip(DEEPSEEK.values(), sizes, strict=True))
+
+
+GPT_OSS = {
+    **{"vocab_size": 201_088, "hidden_size": 2880, "intermediate_size": 2880, "head_dim": 64},
+    **{"num_attention_heads": 64, "num_key_value_heads": 8, "sliding_window": 128},
+    **{"num_experts_per_tok": 4, "tie_word_embeddings": False, "attention_bias": True},
+}
+LLAMA_4 = {
+    **{"vocab_size": 202_048, "hidden_size": 5120, "intermediate_size": 8192, "head_dim": 128},
+    **{"intermediate_size_mlp": 16_384, "num_hidden_layers": 48, "num_attention_heads": 40},
+    **{"num_key_value_heads": 8, "num_experts_per_tok": 1, "tie_word_embeddings": False},
+    **{"attention_bias": False, "attention_chunk_size": 8192},
+}
+ORIGINALS = {  # the sizes that were compared, and with what
+    # deepseek-ai/DeepSeek-V3: inference/configs, config_16B.json, config_236B.json, config_671B.json
+    "deepseek-v2-lite": deepseek(
+        *(102_400, 2048, 10_944, 1408, 27, 1, 16, 64, 2, 6, 512, 128, 64, 128, None)
+    ),
+    "deepseek-v2": deepseek(
+        *(102_400, 5120, 12_288, 1536, 60, 1, 128, 160, 2, 6, 512, 128, 64, 128, 1536)
+    ),
+    "deepseek-v3": deepseek(
+        *(129_280, 7168, 18_432, 2048, 61, 3, 128, 256, 1, 8, 512, 128, 64, 128, 1536)
+    ),
+    # transformers, GptOssConfig: its defaults are those of 120b; for 20b a tuned model's config.json,
+    # and the arguments of slime-ascend's script for it
+    "gpt-oss-120b": {**GPT_OSS, "num_hidden_layers": 36, "num_local_experts": 128},
+    "gpt-oss-20b": {**GPT_OSS, "num_hidden_layers": 24, "num_local_experts": 32},
+    # transformers, Llama4TextConfig: its defaults are Scout's; NeMo, Llama4Experts128Config, and the
+    # metadata of a GGUF file for Maverick
+    "llama-4-scout": {
+        **LLAMA_4,
+        **{"num_local_experts": 16, "interleave_moe_layer_step": 1, "use_qk_norm": True},
+    },
+    "llama-4-maverick": {
+        **LLAMA_4,
+        **{"num_local_experts": 128, "interleave_moe_layer_step": 2, "use_qk_norm": False},
+    },
+}
+
+
+@pytest.mark.parametrize("name", ORIGINALS)
+def test_a_configuration_has_the_sizes_of_its_original(name):
+    has = published(name)
+    assert {field: has[field] for field in ORIGINALS[name]} == ORIGINALS[name]
+
+
+FALCON_11B = {  # as copies of its config.json have it
+    **{"activation": "gelu", "ff_factor": 4, "ffn_hidden_size": 16_384, "hidden_size": 4096},
+    **{"num_attention_heads": 32, "num_ln_in_parallel_attn": 1, "tie_word_embeddings": False},
+    **{"rope_theta": 500_042.0, "rope_scaling": None, "max_position_embeddings": 8192},
+}
+# as an excerpt of a copy has it; its window, words and that they are tied were not in the excerpt
+PHI_4_MINI = {
+    **{"hidden_size": 3072, "intermediate_size": 8192, "num_attention_heads": 24},
+    **{"num_hidden_layers": 32, "num_key_value_heads": 8, "partial_rotary_factor": 0.75},
+    **{"full_attn_mod": 1, "interpolate_factor": 1, "lm_head_bias": False, "mlp_bias": False},
+    **{"max_position_embeddings": 131_072, "original_max_position_embeddings": 4096},
+    "rope_scaling": {"type": "longrope", "long_factor": [1.0] * 48, "short_factor": [1.0] * 48},
+    **{"sliding_window": 262_144, "tie_word_embeddings": True, "vocab_size": 200_064},
+}
+QWEN3_CODER = {  # no copy of its config.json was found to compare with
+    **{"hidden_size": 6144, "intermediate_size": 8192, "moe_intermediate_size": 2560},
+    **{"num_attention_heads": 96, "num_key_value_heads": 8, "num_hidden_layers": 62},
+    **{"num_experts": 160, "qkv_bias": False, "use_qk_norm": True},
+    "shared_expert_intermediate_size": 0,
+}
+
+
+# counts by hand from the sizes
+@pytest.mark.parametrize(
+    ("like", "changed", "count"),
+    [
+        ("falcon-40b", FALCON_11B, 11_102_822_400),
+        ("phi-4", PHI_4_MINI, 3_836_021_760),
+        ("qwen3-30b-a3b", QWEN3_CODER, 480_154_875_392),
+        ("gpt2", {"n_layer": 6, "_num_labels": 1}, 81_912_576),  # distilgpt2
+    ],
+)
+def test_a_configuration_with_fields_of_its_own_is_read(like, changed, count, shape):
+    assert sum(parameters(shape(like, **changed)).values()) == count
+
+
 @pytest.mark.parametrize("name", PARAMETERS)
 def test_a_published_model_has_its_published_number_of_parameters(name):
     family, model = read(str(CONFIGURATIONS / f"{name}.json"))
