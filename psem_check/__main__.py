@@ -11,6 +11,7 @@ from pathlib import Path
 
 from psem_check.check import check, in_a_line
 from psem_check.printing import lines_of
+from psem_check.progress import Progress
 from psem_check.reader import read
 from psem_check.terms import Rejected
 
@@ -29,8 +30,10 @@ def main(arguments: list[str]) -> int:
         print(f"psem_check: {given.certificate}: {in_a_line(str(error))}", file=sys.stderr)
         return 2
     count = obligations = open_ = rejected = 0
+    progress = Progress()
     try:
-        for claim in check(document):
+        for claim in check(document, progress.tell):
+            progress.clear()
             count += 1
             obligations += claim.obligations
             open_ += len(claim.open)
@@ -38,6 +41,7 @@ def main(arguments: list[str]) -> int:
             for line in lines_of(claim, given.brief):
                 print(line)
     except Rejected as error:
+        progress.clear()
         print(f"REJECTED: {in_a_line(str(error))}")
         return 1
     if not count:

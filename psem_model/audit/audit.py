@@ -21,7 +21,7 @@ from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.cvc5_solver import Answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
 from psem_model.audit.refutations import executed, name_of
-from psem_model.audit.run import SEEDS, twice
+from psem_model.audit.run import SEEDS, twice, works
 from psem_model.text.errors import BadInput
 from psem_model.text.files import write_atomically
 from psem_model.text.progress import ticker
@@ -52,7 +52,7 @@ def require_cvc5() -> None:
 def audit(selected: Sequence[Claim], folder: Path) -> dict[str, Any]:
     """Audit claims, with their obligations written under a folder: the report."""
     ids = [claim.id for claim in selected]
-    with ticker("z3", 2 * len(ids)) as tell:
+    with ticker("z3", works(ids)) as tell:
         runs = twice(ids, tell)
     paths = export(folder, runs)
     answers = {}

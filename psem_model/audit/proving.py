@@ -6,16 +6,21 @@ import gc
 import json
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from multiprocessing import get_all_start_methods, get_context
 
 import click
 
 from proofs.registry import Claim, Outcome, Result, areas, claims, prove, registration, report
+from proofs.trusted.kernel import Kernel
 from proofs.trusted.oracle import VERSION
+from proofs.trusted.theorem import Theorem
 from psem_model.audit.remembered import recalled, remember
 from psem_model.reading.claims import named
 from psem_model.text import places
@@ -25,7 +30,8 @@ from psem_model.text.lines import width, wrapped
 from psem_model.text.progress import CLEAR, ticker
 
 REPORT = "report.json"
-POLL = 0.2  # seconds after which it is looked how many claims are proved
+POLL = 0.2  # seconds after which it is looked how much is proved
+Tell = Callable[[int], None]  # to be told how much is done
 
 
 def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) -> int:
@@ -79,6 +85,72 @@ def processes(jobs: int) -> Iterator[Executor]:
         pool.shutdown(cancel_futures=True)
 
 
+@dataclass(frozen=True)
+class Size:
+    """How much is to be done of a claim: its obligations, and how long they took, in milliseconds."""
+
+    obligations: int = 1
+    milliseconds: int = 100
+
+    def done(self, obligations: int) -> int:
+        """The milliseconds of so many of them."""
+        return self.milliseconds * min(obligations, self.obligations) // self.obligations
+
+
+def sizes(selected: Sequence[Claim]) -> dict[str, Size]:
+    """By claim, what it was when all were last proved here; of those that were not, one size."""
+    try:
+        document = json.loads((places.BUILD / REPORT).read_text(encoding="utf-8"))
+        known = {
+            entry["id"]: Size(max(1, entry["obligations"]), 1 + round(1000 * entry["seconds"]))
+            for entry in document["claims"]
+        }
+    except (OSError, ValueError, KeyError, TypeError):
+        known = {}
+    return {claim.id: known.get(claim.id, Size()) for claim in selected}
+
+
+def total(selected: Sequence[Claim]) -> int:
+    """How much is to be done of claims, in milliseconds."""
+    return sum(size.milliseconds for size in sizes(selected).values())
+
+
+def watched(claim: Claim, tell: Tell) -> Result:
+    """Prove one claim; meanwhile `tell` is told, by a thread, how many obligations are decided."""
+
+    def proof(kernel: Kernel) -> tuple[Theorem, ...]:
+        ended = threading.Event()
+
+        def watch() -> None:
+            while not ended.wait(POLL):
+                tell(sum(len(theorem.obligations) for theorem in [*kernel.theorems]))
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
+        try:
+            return claim.function()(kernel)
+        finally:
+            ended.set()
+            watcher.join()
+
+    return prove(claim, proof)
+
+
+def results(selected: Sequence[Claim], tell: Tell) -> Iterator[Result]:
+    """Prove claims in their order; `tell` is told how much is done, of their `total`."""
+    before = 0
+
+    def tell_all(size: Size, start: float, obligations: int) -> None:
+        # of a claim that mostly computes few obligations are told: then as long as it took before
+        passed = min(round(1000 * (time.monotonic() - start)), 9 * size.milliseconds // 10)
+        tell(before + max(size.done(obligations), passed))
+
+    for claim, size in zip(selected, sizes(selected).values(), strict=True):
+        tell(before)
+        yield watched(claim, partial(tell_all, size, time.monotonic()))
+        before += size.milliseconds
+
+
 def outcome_of(claim: Claim) -> Outcome:
     """Prove one claim."""
     with uncollected():
@@ -91,26 +163,25 @@ def outcomes_of(group: Sequence[Claim]) -> list[Outcome]:
 
 
 def outcomes(
-    selected: Sequence[Claim],
-    executor: Executor | None = None,
-    tell: Callable[[int], None] = lambda _: None,
+    selected: Sequence[Claim], executor: Executor | None = None, tell: Tell = lambda _: None
 ) -> Iterator[Outcome]:
     """What comes of claims, in their order: proved here, or by any executor's workers.
 
-    The last are begun first: later claims are mostly larger. `tell`: told how many are proved.
+    The last are begun first: later claims are mostly larger. `tell`: told how much is proved, of their
+    `total`.
     """
     if executor is None:
-        for done, claim in enumerate(selected):
-            tell(done)
-            yield outcome_of(claim)
+        with uncollected():
+            yield from (result.outcome for result in results(selected, tell))
         return
+    known = sizes(selected)
     futures: dict[str, Future[list[Outcome]]] = {}
     for group in reversed(of_one_module(selected)):
         future = executor.submit(outcomes_of, group)
         futures |= dict.fromkeys((claim.id for claim in group), future)
     for claim in selected:
         while wait([futures[claim.id]], POLL).not_done:
-            tell(sum(future.done() for future in futures.values()))
+            tell(sum(known[id].milliseconds for id, future in futures.items() if future.done()))
         yield next(each for each in futures[claim.id].result() if each.claim.id == claim.id)
 
 
@@ -157,10 +228,9 @@ def interruptible() -> Iterator[Callable[[], None]]:
 def proved(selected: Sequence[Claim]) -> list[Result]:
     """Prove claims, with their theorems; Ctrl-C is raised when one is done."""
     found: list[Result] = []
-    with interruptible() as check, ticker("proving", len(selected), patience=0) as tell:
-        for done, claim in enumerate(selected):
-            tell(done)
-            found.append(prove(claim))
+    with interruptible() as check, ticker("proving", total(selected), patience=0) as tell:
+        for result in results(selected, tell):
+            found.append(result)
             check()
     return found
 
@@ -174,7 +244,7 @@ def _each(
 ) -> Iterator[Outcome]:
     """Outcomes one by one, each shown when it is there; below them a bar, on a terminal."""
     unknown = [claim for claim in selected if claim.id not in known]
-    with ticker("proving", len(unknown), patience=0) as tell:
+    with ticker("proving", total(unknown), patience=0) as tell:
         left = outcomes(unknown, executor, tell)
         for claim in selected:
             outcome = known.get(claim.id) or next(left)

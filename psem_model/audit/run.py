@@ -12,16 +12,20 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
+from itertools import count
 from typing import Any
 
-from proofs.registry import Claim, Result, prove
+from proofs.registry import Claim, Result
 from proofs.registry import select as chosen
 from psem_model.audit.notes import annotated
 from psem_model.audit.processes import end, program, started
+from psem_model.audit.proving import Tell, sizes, total, watched
 
 SEEDS = ("1", "2")
+ASKING = 20  # to ask about a claim's facts takes about so many times as long as to prove it
 
 
 def header(claim: Claim, rows: dict[str, str]) -> str:
@@ -30,8 +34,8 @@ def header(claim: Claim, rows: dict[str, str]) -> str:
     return "".join(f"; {key:<10} {value}\n" for key, value in {**first, **rows}.items())
 
 
-def entry(result: Result, asks: bool) -> dict[str, Any]:
-    """What came of a claim, with every obligation as text."""
+def entry(result: Result, asks: bool, tell: Tell = lambda _: None) -> dict[str, Any]:
+    """What came of a claim, with every obligation as text; `tell` is told how many are asked about."""
     claim = result.claim
     found: dict[str, Any] = {
         "claim": claim.id,
@@ -59,7 +63,7 @@ def entry(result: Result, asks: bool) -> dict[str, Any]:
                 }
             )
     if asks:
-        _ask(claim, result, found)
+        _ask(claim, result, found, tell)
     return found
 
 
@@ -68,7 +72,7 @@ def _titled(claim: Claim, theorem: str, obligation: Any) -> str:
     return header(claim, {**rows, "expected": obligation.expected})
 
 
-def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
+def _ask(claim: Claim, result: Result, found: dict[str, Any], tell: Tell) -> None:
     """What z3 says of each text, whether facts can hold, and whether each of them is needed."""
     from proofs.premises import premises
     from psem_model.audit.hypotheses import (
@@ -80,6 +84,7 @@ def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
     )
     from psem_model.audit.questions import answer, proved_theorems, to_hold, unused, witness
 
+    asked = count(1)  # twice of each: the facts of an obligation, then those of its theorem
     for of, obligation in zip(found["obligations"], result.obligations, strict=True):
         of["z3"] = answer(of["text"])
         if obligation.expected == "unsat" and (facts := to_hold(obligation)):
@@ -87,8 +92,10 @@ def _ask(claim: Claim, result: Result, found: dict[str, Any]) -> None:
             title = {"facts of": obligation.name, "and": "values of which they are true"}
             of["facts"] = len(facts)
             of["witness"] = text and header(claim, {**title, "expected": "sat"}) + text
+        tell(next(asked) // 2)
     for theorem in proved_theorems(result.listed):
         found["unused"] += unused(theorem)
+        tell(next(asked) // 2)
     found["unused"] += [f"part of {part}" for part in unused_parts(result.listed)]
     found["unused"] += resting_on_none(result.listed, result.theorems)
     found["unused"] += dict.fromkeys(each for theorem in result.theorems for each in implied(theorem))
@@ -113,15 +120,32 @@ def main() -> None:
     request = json.loads(sys.stdin.readline())
     claims = {claim.id: claim for claim in chosen(request["claims"])}
     for name in request["claims"]:
-        print(json.dumps(entry(prove(claims[name]), name in request["asked"])), flush=True)
+        result = watched(claims[name], partial(_tell, name))
+        asking = partial(_tell, name, len(result.obligations))
+        print(json.dumps(entry(result, name in request["asked"], asking)), flush=True)
+
+
+def _tell(claim: str, decided: int, asked: int = 0) -> None:
+    """Say how many obligations of a claim are decided, and asked about."""
+    print(json.dumps({"claim": claim, "decided": decided, "asked": asked}), flush=True)
 
 
 # --------------------------------------------------------------------------- from the outside
-def twice(ids: Sequence[str], tell: Callable[[int], None]) -> dict[str, list[dict[str, Any]]]:
-    """By claim, what came of it in two runs; its facts are asked about in the first or the second."""
+def works(ids: Sequence[str]) -> int:
+    """How much is to be done in two runs of claims, in milliseconds."""
+    return (2 + ASKING) * total(chosen(ids))
+
+
+def twice(ids: Sequence[str], tell: Tell) -> dict[str, list[dict[str, Any]]]:
+    """By claim, what came of it in two runs; its facts are asked about in the first or the second.
+
+    `tell` is told how much is done, of `works`.
+    """
     orders = (list(ids), list(reversed(ids)))
     asked = (ids[::2], ids[1::2])
+    known = sizes(chosen(ids))
     found: dict[str, list[dict[str, Any]]] = {name: [{}, {}] for name in ids}
+    done: dict[tuple[str, int], int] = {}
     with ExitStack() as stack:
         runs = []
         for order, some, seed in zip(orders, asked, SEEDS, strict=True):
@@ -131,10 +155,15 @@ def twice(ids: Sequence[str], tell: Callable[[int], None]) -> dict[str, list[dic
             run.stdin.write(json.dumps({"claims": order, "asked": list(some)}).encode() + b"\n")
             run.stdin.flush()
             runs.append(run)
-        for done, (which, line) in enumerate(_lines(runs), 1):
+        for which, line in _lines(runs):
             made = json.loads(line)
-            found[made["claim"]][which] = made
-            tell(done)
+            name, size = made["claim"], known[made["claim"]]
+            if "obligations" not in made:
+                done[name, which] = size.done(made["decided"]) + ASKING * size.done(made["asked"])
+            else:
+                done[name, which] = size.milliseconds * (1 + ASKING * (name in asked[which]))
+                found[name][which] = made
+            tell(sum(done.values()))
     return found
 
 

@@ -11,8 +11,7 @@ from importlib.metadata import PackageNotFoundError
 
 import click
 
-from proofs.registry import prove
-from psem_model.audit.proving import uncollected
+from psem_model.audit.proving import results, total, uncollected
 from psem_model.certify.certificate import certificate, compressed, missing
 from psem_model.reading.claims import named
 from psem_model.text.errors import BAD_INPUT, UserError
@@ -24,17 +23,14 @@ def main(ids: list[str]) -> int:
     """0 if every obligation has a proof."""
     start = time.perf_counter()
     claims = named(ids)
-    results = []
-    with uncollected(), ticker("proving", len(claims)) as tell:
-        for done, claim in enumerate(claims):
-            tell(done)
-            results.append(prove(claim))
-    wrong = [result.claim.id for result in results if not result.as_expected]
+    with uncollected(), ticker("proving", total(claims)) as tell:
+        found = list(results(claims, tell))
+    wrong = [result.claim.id for result in found if not result.as_expected]
     if wrong:
         click.echo(f"NOT as expected: {', '.join(wrong)}", err=True)
         return 1
     with ticker("finding proofs", 100) as tell:
-        document = certificate(results, lambda done, of: tell(100 * done // of))
+        document = certificate(found, lambda done, of: tell(100 * done // of))
     data = compressed(document)
     path = BUILD / f"{'-'.join(['certificate', *ids])}.json.xz"
     path.write_bytes(data)

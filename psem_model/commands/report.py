@@ -21,8 +21,8 @@ def report(out: str | None) -> None:
     Verdicts, times and the audit are those in build/: run `psem prove` first. A certificate that is
     there is checked, and the claims are proved once more for the trees of their theorems.
     """
-    from proofs.registry import claims, prove
-    from psem_model.audit.proving import interruptible, uncollected
+    from proofs.registry import claims
+    from psem_model.audit.proving import interruptible, proved, uncollected
     from psem_model.pages.claims_report import page
     from psem_model.pages.evidence import evidence
     from psem_model.text import places
@@ -32,16 +32,15 @@ def report(out: str | None) -> None:
     file = places.BUILD / PAGE if out is None else page_file("--out", out)
     every = claims()
     require_writable(file.parent, file.name)
-    with uncollected(), interruptible() as check, ticker("report", 3 * len(every)) as tell:
-        found, results = evidence(tell), []
-        for done, claim in enumerate(every, 1):
-            results.append(prove(claim))
-            check()
-            tell(len(every) + done)
+    with ticker("checking the certificate", len(every)) as tell:
+        found = evidence(tell)
+    with uncollected():
+        results = proved(every)
+        with interruptible() as check, ticker("writing the pages", len(every)) as tell:
 
-        def of_pages(done: int) -> None:
-            check()
-            tell(2 * len(every) + done)
+            def of_pages(done: int) -> None:
+                check()
+                tell(done)
 
-        written = page(results, found, of_pages)
+            written = page(results, found, of_pages)
     write_page(file, written, counted(len(every), "claim"))

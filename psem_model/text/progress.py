@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event, Lock, Timer
 from typing import Any
 
 import click
@@ -22,18 +23,31 @@ def ticker(label: str, total: int, patience: float | None = None) -> Iterator[Ca
     `patience`: seconds until there is one. When all is done, or ends in an error, it is gone.
     """
     start, enough = time.monotonic(), PATIENCE if patience is None else patience
-    bars: list[Any] = []
+    told, bars, over, one_at_a_time = [0], list[Any](), Event(), Lock()
+
+    def show() -> None:
+        with one_at_a_time:
+            if not (bars or over.is_set()) and time.monotonic() - start >= enough:
+                shown = click.progressbar(length=total, label=label, file=sys.stderr)
+                bars.append(shown.__enter__())
+            for shown in bars if not over.is_set() else ():
+                shown.update(told[0] - shown.pos)
 
     def tell(done: int) -> None:
-        if not bars and sys.stderr.isatty() and time.monotonic() - start >= enough:
-            shown = click.progressbar(length=total, label=label, file=sys.stderr)
-            bars.append(shown.__enter__())
-        for shown in bars:
-            shown.update(done - shown.pos)
+        told[0] = done
+        if sys.stderr.isatty():
+            show()
 
+    begin = Timer(enough, show)  # of what takes long until it first tells
+    begin.daemon = True
+    if enough and sys.stderr.isatty():
+        begin.start()
     try:
         yield tell
     finally:
-        for shown in bars:
-            shown.render_finish()
-            click.echo(GONE, nl=False, err=True)
+        begin.cancel()
+        over.set()
+        with one_at_a_time:
+            for shown in bars:
+                shown.render_finish()
+                click.echo(GONE, nl=False, err=True)

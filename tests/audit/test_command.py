@@ -147,9 +147,9 @@ def test_an_interrupt_after_a_file_is_in_its_place_is_an_interrupt(tmp_path, mon
 def test_ctrl_c_while_a_claim_is_proved_is_one_line(psem, build, monkeypatch, command):
     from proofs.registry import prove
 
-    def interrupted(claim):
+    def interrupted(*given):
         signal.raise_signal(signal.SIGINT)
-        return prove(claim)
+        return prove(*given)
 
     monkeypatch.setattr(proving, "prove", interrupted)
     monkeypatch.setattr(table_theorems, "prove", interrupted)

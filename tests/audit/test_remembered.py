@@ -20,9 +20,9 @@ def prove(psem, monkeypatch, tmp_path):
     monkeypatch.delenv("PSEM_NO_CACHE")
     proved = []
 
-    def noted(claim):
+    def noted(claim, proof=None):
         proved.append(claim.id)
-        return registry.prove(claim)
+        return registry.prove(claim, proof)
 
     monkeypatch.setattr(proving, "prove", noted)
 

@@ -82,9 +82,9 @@ def test_explain_prints_one_obligation_as_smt_lib(psem):
 
 
 def test_an_interrupt_between_claims_stops_without_a_report(psem, monkeypatch, tmp_path):
-    def interrupted(claim, prove=prove):
+    def interrupted(claim, proof, prove=prove):
         signal.raise_signal(signal.SIGINT)
-        return prove(claim)
+        return prove(claim, proof)
 
     monkeypatch.setattr(proving, "prove", interrupted)
     monkeypatch.setattr(places, "BUILD", tmp_path)
@@ -149,10 +149,10 @@ def test_a_line_says_how_many_hypotheses_a_claims_theorems_carry(psem):
 
 
 def test_every_claim_is_printed_when_it_is_proved(psem, monkeypatch):
-    def interrupted(claim, prove=prove):
+    def interrupted(claim, proof, prove=prove):
         if claim.id == "S2":
             signal.raise_signal(signal.SIGINT)
-        return prove(claim)
+        return prove(claim, proof)
 
     monkeypatch.setattr(proving, "prove", interrupted)
     code, out, _ = psem("prove", "S1", "S2", "S3")

@@ -1,5 +1,6 @@
 """Bars, as a terminal sees them: a pseudo-terminal reads what a command writes to it."""
 
+import json
 import os
 import re
 import subprocess
@@ -8,7 +9,9 @@ import threading
 
 import pytest
 
-from proofs.registry import ROOT
+from proofs.registry import ROOT, select
+from psem_model.audit import proving
+from psem_model.text import places
 
 pty = pytest.importorskip("pty")
 
@@ -61,6 +64,37 @@ def test_a_bar_tells_the_time_that_is_left_and_is_gone_in_the_end():
 def test_no_bar_is_shown_in_a_pipe_or_of_what_does_not_take_long():
     assert run("-c", BARS.format(patience=0), at_a_terminal=False) == ("done\n", "")
     assert run("-c", BARS.format(patience=60), at_a_terminal=True) == ("done\n", "")
+
+
+def test_a_bar_is_there_before_anything_is_told():
+    waits = "with ticker('waiting', 1, patience=0.1) as tell: time.sleep(0.5)"
+    code = f"import time; from psem_model.text.progress import ticker\n{waits}"
+    assert "waiting" in run("-c", code, at_a_terminal=True)[1]
+
+
+def test_the_bar_moves_while_one_claim_is_proved(tmp_path, monkeypatch):
+    claims = [{"id": "A1", "obligations": 15, "seconds": 0.5}]
+    (tmp_path / "report.json").write_text(json.dumps({"claims": claims}))
+    monkeypatch.setattr(places, "BUILD", tmp_path)
+    monkeypatch.setattr(proving, "POLL", 0.001)
+    told = []
+    (result,) = proving.results(select(["A1"]), told.append)
+    assert result.as_expected
+    assert told == sorted(told)
+    assert len(set(told)) > 2
+    assert max(told) <= 501
+
+
+def test_the_checker_of_certificates_says_how_many_proofs_are_left_at_a_terminal():
+    code = (
+        "import time; from psem_check.progress import Progress; shown = Progress(); time.sleep(0.3)\n"
+        "shown.tell(1_000, 4_000); shown.clear(); print('done')"
+    )
+    out, shown = run("-c", code, at_a_terminal=True)
+    assert out == "done\n"
+    assert re.search(r"checking  1,000 of 4,000 proofs  0:0\d left", shown)
+    assert shown.endswith("\r\033[K")
+    assert run("-c", code, at_a_terminal=False) == ("done\n", "")
 
 
 @pytest.mark.parametrize("command", [["prove", "S1", "M8"], ["explain", "S1", "M8"]], ids=" ".join)
