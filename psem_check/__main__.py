@@ -24,13 +24,15 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--allow-missing", action="store_true", help="0 if only proofs are missing")
     given = parser.parse_args(arguments)
     start = time.perf_counter()
+    progress = Progress()
+    progress.reading()
     try:
         document = read(given.certificate)
     except (OSError, Rejected) as error:
+        progress.clear()
         print(f"psem_check: {given.certificate}: {in_a_line(str(error))}", file=sys.stderr)
         return 2
     count = obligations = open_ = rejected = 0
-    progress = Progress()
     try:
         for claim in check(document, progress.tell):
             progress.clear()

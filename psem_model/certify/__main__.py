@@ -31,7 +31,8 @@ def main(ids: list[str]) -> int:
         return 1
     with ticker("finding proofs", 100) as tell:
         document = certificate(found, lambda done, of: tell(100 * done // of))
-    data = compressed(document)
+    with ticker("compressing", 100) as tell:
+        data = compressed(document, lambda done, of: tell(100 * done // of))
     path = BUILD / f"{'-'.join(['certificate', *ids])}.json.xz"
     path.write_bytes(data)
     open_ = missing(document)

@@ -17,6 +17,7 @@ from psem_model.text.files import write_atomically
 from psem_model.text.places import BUILD
 
 Tell = Callable[[int, int], None]
+PIECE = 1 << 19  # bytes that are compressed at once
 
 
 def kept() -> Path:
@@ -53,8 +54,17 @@ def _read(path: Path) -> Any:
         return None
 
 
-def compressed(document: Mapping[str, Any]) -> bytes:
-    return lzma.compress(json.dumps(document, separators=(",", ":")).encode(), preset=3)
+def compressed(document: Mapping[str, Any], tell: Tell = lambda done, of: None) -> bytes:
+    """The file of a certificate; `tell` is told how many bytes are compressed, of how many."""
+    data, compressor = (
+        json.dumps(document, separators=(",", ":")).encode(),
+        lzma.LZMACompressor(preset=3),
+    )
+    parts = []
+    for start in range(0, len(data), PIECE):
+        tell(start, len(data))
+        parts.append(compressor.compress(data[start : start + PIECE]))
+    return b"".join([*parts, compressor.flush()])
 
 
 def missing(document: Mapping[str, Any]) -> list[str]:

@@ -87,12 +87,12 @@ def test_the_bar_moves_while_one_claim_is_proved(tmp_path, monkeypatch):
 
 def test_the_checker_of_certificates_says_how_many_proofs_are_left_at_a_terminal():
     code = (
-        "import time; from psem_check.progress import Progress; shown = Progress(); time.sleep(0.3)\n"
-        "shown.tell(1_000, 4_000); shown.clear(); print('done')"
+        "import time; from psem_check.progress import Progress; shown = Progress(); shown.reading()\n"
+        "shown.tell(1, 4_000); time.sleep(0.3); shown.tell(1_001, 4_000); shown.clear(); print('done')"
     )
     out, shown = run("-c", code, at_a_terminal=True)
     assert out == "done\n"
-    assert re.search(r"checking  1,000 of 4,000 proofs  0:0\d left", shown)
+    assert re.search(r"checking  1,001 of 4,000 proofs  0:0\d left", shown)
     assert shown.endswith("\r\033[K")
     assert run("-c", code, at_a_terminal=False) == ("done\n", "")
 
