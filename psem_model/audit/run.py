@@ -25,7 +25,7 @@ from psem_model.audit.processes import end, program, started
 from psem_model.audit.proving import Tell, sizes, total, watched
 
 SEEDS = ("1", "2")
-ASKING = 20  # to ask about a claim's facts takes about so many times as long as to prove it
+ASKING = 6  # to ask about a claim's facts takes about so many times as long as to prove it
 
 
 def header(claim: Claim, rows: dict[str, str]) -> str:

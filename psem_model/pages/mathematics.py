@@ -150,6 +150,13 @@ def _joined(term: Term) -> Sequence[Term]:
     return term.args
 
 
+def _factors(term: Term) -> Sequence[Term]:
+    """What is multiplied: of a product of products all factors."""
+    if term.op != "*":
+        return [term]
+    return [factor for child in term.args for factor in _factors(child)]
+
+
 def _sign(joined: str, child: Term) -> tuple[str, Term]:
     """What is added may be taken off instead."""
     if joined == "+" and child.op == "neg":
@@ -190,7 +197,8 @@ def _set(term: Term) -> tuple[str, int]:  # noqa: C901
     if kind == "not":
         return f"¬{_within(children[0], ALONE)}", TIGHT[kind]
     if kind == "*":
-        return "·".join(_within(c, TIGHT[kind]) for c in children), TIGHT[kind]
+        factors = sorted(_factors(term), key=lambda each: each.op != "number")
+        return "·".join(_within(c, TIGHT[kind]) for c in factors), TIGHT[kind]
     if kind == "/":
         above, below = children
         return f"{_within(above, TIGHT[kind])}/{_within(below, ALONE)}", TIGHT[kind]
@@ -214,7 +222,9 @@ def _joined_by(sign: str, made: str) -> str:
 
 
 def name(of: str) -> str:
-    """A name: of a variable in italics."""
+    """A name: of a variable in italics, and of the number of parameters as everywhere."""
+    if of == "psi":
+        return GREEK["Psi"]
     return f"<i>{of}</i>" if VARIABLE.fullmatch(of) else str(escape(of))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from psem_model.pages.charts import Bar, Chart, Dot, Label, Picture, Scale, Stroke, placed, ticks
+from psem_model.pages.charts import LINE, Bar, Chart, Dot, Label, Picture, Scale, Stroke, placed, ticks
 from psem_model.predict.closed import PSI, K, closed_form, mesh_symbols
 from psem_model.predict.gpt import gpt
 from psem_model.predict.parts import PartCosts
@@ -111,9 +111,20 @@ def frontier() -> Picture:
         Stroke([(left, 24), (left, height - 40), (width - 10, height - 40)]),
         Stroke(corners, "frontier"),
     ]
+    least = min(x for x, _ in named)  # left of these points there is room
     labels = placed(
-        [Label(x + 7, y - 5, ", ".join(names), kind="strong") for (x, y), names in named.items()]
+        [
+            Label(x + 7, y - 5, ", ".join(names), kind="strong")
+            for (x, y), names in named.items()
+            if x > least
+        ]
     )
+    labels += [
+        Label(x - 8, y + 4 + LINE * number, name, "end", "strong")
+        for (x, y), names in named.items()
+        if x == least
+        for number, name in enumerate(names)
+    ]
     labels += [Label(left - 4, up.at(t) + 4, f"{t:g}", "end") for t in ticks(up.high)]
     labels += [Label(across.at(t), height - 24, f"{t:g}", "middle") for t in ticks(across.high)]
     labels.append(
