@@ -102,6 +102,8 @@ def _seen(firsts: tuple[int, ...], held: Form) -> dict[Any, Any]:
                 forms((f,)).at(unit(EACH, (OPERATORS.index(o),)), (p,))
                 for f, p, o in zip(firsts, at, word, strict=True)
             ]
+            if any(len(sources) != 1 for each in along for _, sources in each):
+                raise KernelError("what devices see along an axis is not of one source there")
             for of in product(*(each.items() for each in along)):
                 key, amount = (symbol, tuple(s for (_, (s,)), _ in of)), times
                 for _, one in of:

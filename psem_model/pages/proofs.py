@@ -133,7 +133,12 @@ class _Tree:
             leaves.setdefault(each.rule, []).append(each.name)
         seen = len(ends) - sum(map(len, leaves.values()))
         self.shown.update(ends)
-        parts = [self.node(s) for k, s in sources.items() if k not in ends]
+        parts = []
+        for k, source in sources.items():
+            if k in self.shown and k not in ends:
+                leaves.setdefault("above", []).append(source.name)
+            elif k not in ends:
+                parts.append(self.node(source))
         return Node(theorem.name, theorem.rule, len(theorem.obligations), parts, leaves, seen, above)
 
 

@@ -162,7 +162,7 @@ def test_what_is_supposed_of_a_listed_run_is_so_of_a_run(name, sizes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dp", "zero2", "hsdp"])
+@pytest.mark.parametrize("name", ["zero2", "hsdp"])
 def test_without_any_one_line_there_is_no_proof(name):
     listed = listing(SCHEDULES[name])
     for r in range(len(listed.lines)):

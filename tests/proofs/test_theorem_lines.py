@@ -107,8 +107,8 @@ MUTANTS = [
     (
         "an update does not compare the norm",
         "every_line.py",
-        "[l.kind(t) == UPDATE, at.met, l.reads_norm]",
-        "[l.kind(t) == UPDATE, at.met, t < t]",
+        "[*self.line, l.kind(t) == UPDATE, at.met, l.reads_norm]",
+        "[*self.line, l.kind(t) == UPDATE, at.met, t < t]",
     ),
     (
         "activations are known after backward drops them",
