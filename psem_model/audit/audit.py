@@ -32,7 +32,7 @@ TRUSTED = ("terms", "folding", "theorem", "kernel", "smtlib", "oracle")
 KERNEL = ROOT / "proofs" / "trusted"
 CLAIM = re.compile(r"[A-Z]+\d+")  # a claim's id
 SAME = ("verdict", "failure", "axioms", "rules")  # in every run
-SAME_OF_EACH = ("name", "expected", "resources", "text")  # obligation
+SAME_OF_EACH = ("name", "expected", "text")  # obligation
 
 
 def require_cvc5() -> None:

@@ -127,7 +127,7 @@ def totals(report: Found, whole: bool) -> list[str]:
         f"counterexamples: {sum(shown)} of {len(shown)} evaluated without a solver; the runs of {runs} "
         "refutations executed in the simulator",
         f"two runs, hash seeds {' and '.join(report['runs']['hash_seeds'])}, in opposite order: "
-        + ("NOT the same" if _differ(report) else "the same answers, texts and resource counts"),
+        + ("NOT the same" if _differ(report) else "the same answers and texts"),
     ]
     for solver, most in report["closest"].items():
         share, where = f"{100 * most['share']:.1f} %", f"{most['name']} ({most['file']})"

@@ -160,16 +160,3 @@ def test_enumerations_of_texts_that_share_a_context_are_told_apart():
         "unsat",
         "sat",
     ]
-
-
-def test_what_an_answer_took_does_not_depend_on_earlier_claims():
-    x = Const("x", IntSort())
-    asked = [[x > n, x * x < n] for n in range(1, 5)]
-
-    def work():
-        oracle.start()
-        return [ask(formulas, shared=True).work for formulas in asked]
-
-    first = work()
-    ask([x > 7], shared=True)
-    assert work() == first
