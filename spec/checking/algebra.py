@@ -176,9 +176,12 @@ class Algebra(Words):
         """
         form: NormalForm = split(value)[1]
         for symbol, _ in [*number][:1]:
-            for position in self.positions():
-                if self.at(value, position):
-                    form = add(form, self._only_at(self.unknown(symbol.made_of), position))
+            why, places = self.unknown(symbol.made_of), [*self.positions()]
+            spoiled = [position for position in places if self.at(value, position)]
+            if spoiled == places:
+                return add(form, why)
+            for position in spoiled:
+                form = add(form, self._only_at(why, position))
         return form
 
     def square_norm(self, gradient: NormalForm) -> NormalForm:

@@ -11,7 +11,8 @@ The schedule is executed on normal forms instead of values. Five things are requ
 What is not known meets no requirement.
 It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 how
 operators combine and what they read, T2 and T4 that what compares equal matches, and what does not
-differs in some run, T3 each requirement but room has a run that breaks it alone and diverges.
+differs in some run, T5 a step that repeats decides all later ones, T3 each requirement but room has a
+run that breaks it alone and diverges.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
     store = initial(schedule, forms, forms.symbol("weight", 0), forms.symbol("moment", 0))
     if schedule.training.statistics:
         store[Buffer.STATISTICS, CONTENT] = (False, forms.symbol("statistics", 0))
-    before, others = _relative(store, 0, forms), forms.others
+    before, others = relative(store, 0, forms), forms.others
     loose: set[tuple[Slot, Position]] = set()
     for step in range(SETTLED_WITHIN + 2 * len(Buffer) * len([*forms.positions()])):
         forms.step, forms.updated = step, False
@@ -133,13 +134,13 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
                 _require_statistics(forms, store)
         except Rejected as no:
             return Verdict(False, no.rule, step, no.op, no.has, no.needs, no.index)
-        after = _relative(store, step + 1, forms)
-        differ = {*_differ(before, after, forms)} - loose
+        after = relative(store, step + 1, forms)
+        apart = {*differ(before, after, forms)} - loose
         others.steps = max(others.steps, step)
-        if not differ and step == others.steps:  # as many as for elements of other owners
+        if not apart and step == others.steps:  # as many as for elements of other owners
             return Verdict(True)
         if step + 1 >= SETTLED_WITHIN:
-            loose |= {(place, position) for place, position in differ if place in store}
+            loose |= {(place, position) for place, position in apart if place in store}
         before = after
     return Verdict(False, "agreed", step, None, "what is kept is another after every step", "the same")
 
@@ -236,12 +237,12 @@ def _require_statistics(forms: Forms, store: Store) -> None:
     store[Buffer.STATISTICS, CONTENT] = (False, begins)
 
 
-def _relative(store: Store, step: int, forms: Forms) -> Relative:
-    """A store with steps counted back from `step`, to compare one step's end with the next's."""
+def relative(store: Store, step: int, forms: Forms) -> Relative:
+    """A store with steps counted back from `step`, to compare one step's end with the next's: T5."""
 
     def back(part: Any) -> Any:
         if isinstance(part, Symbol):
-            age = step - part.step if part.known and part.kind != "fault" else 0  # wrong stays wrong
+            age = step - part.step if part.known else 0  # what is not known is so at any time
             made_of, factors = part.made_of and back(part.made_of), part.factors and back(part.factors)
             return Symbol(part.kind, age, part.which, made_of, factors)
         return tuple(map(back, part)) if isinstance(part, tuple) else part
@@ -252,7 +253,7 @@ def _relative(store: Store, step: int, forms: Forms) -> Relative:
     }
 
 
-def _differ(one: Relative, other: Relative, forms: Forms) -> Iterator[tuple[Slot, Position]]:
+def differ(one: Relative, other: Relative, forms: Forms) -> Iterator[tuple[Slot, Position]]:
     """Where two steps left different things: in which place, and on which devices."""
     for place in one.keys() | other.keys():
         (host, value), (side, found) = (each.get(place, (None, {})) for each in (one, other))

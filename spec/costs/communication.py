@@ -48,6 +48,8 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
         slices = (*op.within, *schedule.slices(op.source), *schedule.slices(op.target))
         return sizes.slice(tuple(dict.fromkeys(slices))) if op.target not in SCALARS else whole
     devices = group_size(sizes.mesh, op.axes)
+    if _by_owners(op, sizes):
+        whole += sizes.fillers
     is_broadcast = op.kind is Kind.BROADCAST or _by_owners(op, sizes)
     if is_broadcast:  # along a chain: all but the last device send all of it
         return whole if devices > 1 else 0

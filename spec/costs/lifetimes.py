@@ -7,25 +7,36 @@ from itertools import accumulate
 from operator import or_
 
 from spec.devices.layouts import WHOLE
-from spec.language.programs import Line, Move, Program
+from spec.language.moves import Move
+from spec.language.programs import Line, Program
 from spec.models.values import Role, Value
 
 
+def phases(program: Program) -> tuple[tuple[Line, ...], ...]:
+    """The lines that run one after the other, without works of others between them."""
+    return program.forward, *program.parts_of_backward
+
+
 def live(program: Program) -> list[set[Value]]:
-    """While each line runs, forward and then backward, which values are there.
+    """While each line runs, forward and then backward, part by part, which values are there.
 
     A value is there from the line that makes it to the last that reads it; through a loop, if it is
     read in every turn, goes round, or is summed up. No result takes the place of an operand.
     """
-    ends = (program.part.takes, program.gives), (program.seed, program.returns)
+    between = {*program.held_between}
+    ends: tuple[tuple[set[Value | None], set[Value | None]], ...] = (
+        ({program.part.takes}, {program.gives}),
+        ({program.seed}, {program.returns, *between}),
+        ({*between}, set()),
+    )
     found = []
-    for lines, (first, last) in zip((program.forward, program.backward), ends, strict=True):
+    for lines, (first, last) in zip(phases(program), ends, strict=True):
         drawn = drawn_in_turns(program, lines)
         touched = [{line.makes, *line.reads} - drawn[number] for number, line in enumerate(lines)]
         for value, body in staying(program, lines):
             touched[body[0]].add(value)
             touched[body[-1]].add(value)
-        started, needed = ({value} if value else set() for value in (first, last))
+        started, needed = ({value for value in values if value} for values in (first, last))
         by_then = [*accumulate(touched, or_, initial=started)][1:]
         from_then = [*accumulate(reversed(touched), or_, initial=needed)][:0:-1]
         found += [a & b | c for a, b, c in zip(by_then, from_then, drawn, strict=True)]
@@ -71,7 +82,7 @@ def arriving(program: Program) -> list[dict[Value, str]]:
     One slice of each is in use, or leaves, while the next one arrives.
     """
     found: list[dict[Value, str]] = []
-    for lines in (program.forward, program.backward):
+    for lines in phases(program):
         here: list[dict[Value, str]] = [{} for _ in lines]
         for name in program.turns:
             for body in program.loops(lines, name):

@@ -14,6 +14,7 @@ from itertools import product
 from spec.devices.mesh import Mesh, group_size
 from spec.language.schedule import (
     HOST_TRANSFERS,
+    PASSING,
     REDUCTIONS,
     SCALARS,
     Buffer,
@@ -57,7 +58,8 @@ class Sizes:
     `unpadded`: states of which a device has its own rows alone, if there are `units`; it is at `place`,
     or else the first one. `beside`: elements of states that rest whole, more than Psi; or fewer.
     `owned`: elements of the optimizer state that a device keeps, if each weight
-    is one device's to update: that device sends it to the others.
+    is one device's to update: that device sends it to the others; `fillers`: elements that those send
+    who own none.
     """
 
     psi: Number
@@ -71,6 +73,7 @@ class Sizes:
     unpadded: frozenset[State] = frozenset()
     place: Mapping[str, int] = field(default_factory=dict)
     owned: Number | None = None
+    fillers: Number = 0
     beside: Mapping[State, Number] = field(default_factory=dict)
 
     def at_rest(self, state: State, axes: tuple[str, ...]) -> Number:
@@ -148,8 +151,9 @@ class Sizes:
         Fresh gradients that are summed in another type are there in both while they are.
         """
         policy = self.policy
-        if op.target is Buffer.VIEW:
-            return policy.computed
+        if op.target is Buffer.VIEW:  # what is quantised is there before what is made of it
+            has_both = policy.quantised is not None and op.kind is Kind.ALL_GATHER
+            return policy.computed + policy.sent if has_both else policy.computed
         if op.target in (Buffer.FRESH, Buffer.TIED):
             is_copied = policy.reduced is not None and policy.reduced != policy.fresh
             return policy.fresh + policy.summed if is_copied else policy.fresh
@@ -160,7 +164,7 @@ class Sizes:
         if op.target in SCALARS:
             return SCALAR_BYTES
         if op.target is Buffer.VIEW and op.kind not in HOST_TRANSFERS:  # which pass on what rests
-            return self.policy.computed
+            return self.policy.sent if op.kind is Kind.ALL_GATHER else self.policy.computed
         if op.state is State.GRADIENTS and op.kind in REDUCTIONS:
             return self.policy.summed
         return self.policy.of(op.state) if op.state in MODEL_STATES else 0
@@ -183,7 +187,7 @@ def total_resting(schedule: Schedule, sizes: Sizes, host: bool = False) -> Numbe
 
 
 def room(op: Op, sizes: Sizes) -> Number:
-    """Bytes an operation's result takes for itself, until its buffer is released."""
+    """Bytes an operation's result takes for itself, until its last use."""
     devices = group_size(sizes.mesh, op.axes) if op.kind is Kind.ALL_GATHER else 1
     axes = op.within + op.axes if op.kind is Kind.ALL_GATHER else op.within
     at_once = 1 + sizes.ahead if op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW else 1
@@ -201,23 +205,25 @@ def at_the_start(schedule: Schedule) -> list[Op]:
 def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tuple[Op, ...]]]:
     """For each operation of a step, the results that take room from then on, and those that go after.
 
-    A result goes when its buffer is released, replaced or offloaded. While a buffer is held unit by
-    unit, units take turns; what is held whole goes when all have had theirs. A number of the whole
+    A result goes when it is used for the last time, replaced or offloaded. While a buffer is held unit
+    by unit, units take turns; what is held whole goes when all have had theirs. A number of the whole
     gradient ends the turns: what is held then is held whole.
     """
-    ops = [op for _, op in schedule.flat(1)]
+    steps = [(op, done) for (_, op), done in zip(schedule.flat(1), done_with(schedule), strict=True)]
     live: dict[Buffer, Op] = {result.target: result for result in at_the_start(schedule)}
     by_unit: set[Buffer] = set()
     waiting: list[Op] = []
-    for i, op in enumerate(ops):
+    for i, (op, done) in enumerate(steps):
         results = _results(op, schedule)
-        ended = {result.target for result in results} | ({op.target} if op.kind in _ENDS else set())
-        come = tuple(_as_held(result, ops[i + 1 :], by_unit) for result in results)
-        go = [live.pop(buffer) for buffer in ended if buffer in live]
+        replaced = {result.target for result in results}
+        offloaded = {op.target} if op.kind is Kind.OFFLOAD else set()
+        turns = set() if op.of_a_number else by_unit - replaced
+        turns |= {result.target for result in results if result.span is Span.UNIT}
+        come = tuple(_as_held(result, steps[i:], turns) for result in results)
+        go = [live.pop(buffer) for buffer in replaced | offloaded if buffer in live]
         live |= {result.target: result for result in come}
-        turned = ended if op.kind is not Kind.OFFLOAD else set()
-        by_unit = set() if op.of_a_number else by_unit - turned
-        by_unit |= {result.target for result in results if result.span is Span.UNIT}
+        go += [live.pop(buffer) for buffer in done if buffer in live]
+        by_unit = turns - done
         waiting += [result for result in go if result.span is Span.WHOLE]
         go = [result for result in go if result.span is Span.UNIT]
         if not by_unit:
@@ -225,7 +231,40 @@ def comings_and_goings(schedule: Schedule) -> Iterator[tuple[tuple[Op, ...], tup
         yield come, tuple(go)
 
 
-_ENDS = (Kind.RELEASE, Kind.OFFLOAD)
+@lru_cache(maxsize=4096)
+def done_with(schedule: Schedule) -> tuple[frozenset[Buffer], ...]:
+    """After each operation of a step, the passing buffers of which none that follows uses anything.
+
+    Steps follow one another. What is released, or made anew, is not what was there before.
+    """
+    ops = [op for _, op in schedule.flat(1)]
+    used: dict[Buffer, set[str]] = {}  # by those that follow, and the axes along whose slices
+    found = []
+    for op in reversed(ops + ops):
+        gone = {op.target} if op.kind is Kind.RELEASE else set()
+        found.append(frozenset(PASSING) - used.keys() | gone)
+        made = {op.target} if op.makes else set()
+        made |= {Buffer.TIED} if op.kind is Kind.BACKWARD and schedule.training.tied else set()
+        for buffer in made & used.keys():
+            is_all = {*op.within} <= used[buffer] and not (op.shift and op.within)
+            gone |= {buffer} if is_all else set()
+        used = {buffer: slices for buffer, slices in used.items() if buffer not in gone}
+        for buffer, slices in _uses(op).items():
+            used[buffer] = used.get(buffer, slices) & slices
+    return tuple(found[::-1][: len(ops)])
+
+
+def _uses(op: Op) -> dict[Buffer, set[str]]:
+    """The buffers that an operation reads, or writes in place, and the axes along whose slices."""
+    if op.kind is Kind.RELEASE:
+        return {}
+    reads_all = op.shift or op.kind is Kind.BACKWARD
+    slices = set() if reads_all else {*op.within}
+    found = {} if op.makes else {op.target: slices}
+    if op.kind is not Kind.ZERO:
+        own = slices | {*op.axes} if op.kind is Kind.ALL_GATHER and not reads_all else slices
+        found[op.source] = own & found.get(op.source, own)
+    return found
 
 
 def _results(op: Op, schedule: Schedule) -> list[Op]:
@@ -236,20 +275,20 @@ def _results(op: Op, schedule: Schedule) -> list[Op]:
     return found
 
 
-def _as_held(result: Op, later: list[Op], by_unit: set[Buffer]) -> Op:
+def _as_held(result: Op, steps: list[tuple[Op, frozenset[Buffer]]], by_unit: set[Buffer]) -> Op:
     """A result as it is held: whole, if it is still there when units are no longer taken in turn.
 
-    That is when nothing is held by the unit, or a number of the whole gradient is needed.
+    That is when nothing is held by the unit, or a number of the whole gradient is needed. `steps`: from
+    the operation that makes it on, each with the buffers that go after it.
     """
-    by_unit = by_unit | ({result.target} if result.span is Span.UNIT else set())
-    whole = replace(result, span=Span.WHOLE)
-    for op in later if result.span is not Span.WHOLE else []:
-        if op.of_a_number or not by_unit:
+    whole, buffer = replace(result, span=Span.WHOLE), result.target
+    for i, (op, done) in enumerate(steps if result.span is not Span.WHOLE else []):
+        if i and (op.of_a_number or not by_unit):
             return whole
-        if op.target is result.target and (op.kind in _ENDS or op.span is not Span.NONE):
+        ends = op.kind is Kind.OFFLOAD or op.span is not Span.NONE
+        if buffer in done or (i and op.target is buffer and ends):
             return replace(result, span=Span.UNIT)
-        if op.kind is Kind.RELEASE:
-            by_unit.discard(op.target)
+        by_unit = by_unit - done
     return whole
 
 

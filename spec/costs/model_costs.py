@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from spec.costs.lifetimes import arriving, live
 from spec.devices.collectives import COLLECTIVES, RING
 from spec.devices.layouts import WHOLE, Layout, Lies
-from spec.devices.mesh import Mesh
-from spec.language.programs import Move, Program
+from spec.devices.mesh import Mesh, group_size
+from spec.language.moves import Move
+from spec.language.programs import Program
 from spec.models.parts import parts
-from spec.models.transformer import Model, is_layer
+from spec.models.transformer import Model, Transformer, is_layer
 from spec.models.values import Value
 from spec.numbers.arithmetic import Number, quotient
 
@@ -54,7 +55,7 @@ def elements_moved(move: Move, program: Program, indices: Indices, mesh: Mesh) -
     """Elements a device sends in a move, by ring or by pairwise exchange (claims C1 to C4)."""
     if not move.is_sent:
         return 0
-    n = mesh[move.axis]
+    n = group_size(mesh, program.over(move))
     has = _elements(move.value, program, indices, mesh)
     is_own = move.collective == "all_gather" or move.collective in RING
     return messages(move, program, mesh) * (has if is_own else quotient(has, n))
@@ -64,7 +65,8 @@ def messages(move: Move, program: Program, mesh: Mesh) -> Number:
     """Messages that a device sends in a move, in all turns of the loops that it is in."""
     if not move.is_sent:
         return 0
-    found = (COLLECTIVES | RING)[move.collective].messages(mesh[move.axis])
+    n = group_size(mesh, program.over(move))
+    found = (COLLECTIVES | RING)[move.collective].messages(n)
     for axis in program.axes:
         is_loop = axis.ring and axis.turns != move.turns
         if is_loop and program.lies[move.value][axis.turns] != WHOLE:
@@ -82,6 +84,13 @@ def kept_bytes(
     return _bytes(program.stored, program, indices, mesh, place)
 
 
+def waiting_bytes(
+    program: Program, indices: Indices, mesh: Mesh, place: Coordinates | None = None
+) -> Number:
+    """Bytes of what is held between the two parts of backward, as `kept_bytes`."""
+    return _bytes(program.stored_between, program, indices, mesh, place)
+
+
 def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
     """Bytes of the values that are there at once while the part runs, forward or backward, at most.
 
@@ -89,9 +98,16 @@ def fullest_moment(program: Program, indices: Indices, mesh: Mesh) -> Number:
     """
     apart = {*program.part.weights, *program.gradients.values(), *program.kept}
     moments = []
-    for here, rings in zip(live(program), arriving(program), strict=True):
+    first_parts = len(program.lines) - program.waiting
+    for number, (here, rings) in enumerate(zip(live(program), arriving(program), strict=True)):
+        here = here - {*program.held_between} if number >= first_parts else here
         second = [value for value, axis in rings.items() if mesh[axis] != 1]
         moments.append(_bytes((*(here - apart), *second), program, indices, mesh))
+        moments[-1] += sum(
+            (mesh[move.axis] - 2) * _bytes((move.makes,), program, indices, mesh)
+            for move in program.moves
+            if move.makes in second and program.is_at_once(move)
+        )
     return max(moments)
 
 
@@ -124,6 +140,27 @@ def largest_part(model: Model) -> Number:
     """Elements of the weights of the part that has most: of a layer, the embedding or the head."""
     indices = model.sizes(1, 1)
     return max(sum(elements(w, {}, indices, {}) for w in part.weights) for part in parts(model))
+
+
+def active(model: Transformer) -> Number:
+    """Elements of the weights that one token passes: of experts, those that it chooses; all words."""
+    found, indices = parameters(model), model.sizes(1, 1)
+    of_experts = {w.name for part in parts(model) for w in part.weights if "e" in w.indices}
+    passed = sum(size for name, size in found.items() if name.partition(".")[2] not in of_experts)
+    chosen = sum(size for name, size in found.items() if name.partition(".")[2] in of_experts)
+    return passed + (chosen * model.chosen // indices["e"] if chosen else 0)
+
+
+def further(model: Transformer) -> Number:
+    """Elements of the modules that predict further tokens, but for words, which are the model's.
+
+    Each is a layer like the last, a product that joins what it takes and a word, and three norms.
+    (arXiv 2412.19437, section 2.2)
+    """
+    (name,) = model.layers_of(model.layers - 1, model.layers)
+    layer, indices = next(part for part in parts(model) if part.name == name), model.sizes(1, 1)
+    weights_of_layer = sum(elements(w, {}, indices, {}) for w in layer.weights)
+    return model.further * (weights_of_layer + 2 * model.hidden**2 + 3 * model.hidden)
 
 
 def parameters(model: Model) -> dict[str, Number]:

@@ -1,4 +1,4 @@
 """From a plan to its schedule and its programs.
 
-In order: derive, needs, distribute, nesting, norms, steps.
+In order: derive, needs, distribute, two_parts, nesting, norms, steps.
 """

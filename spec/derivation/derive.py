@@ -244,8 +244,9 @@ def _reduce_kept(step: _Step) -> tuple[list[Op], Buffer]:
     ops += _reduce(_minus(unreduced, again), buffer, step.updates, grads.sharded, phase)
     slices = _minus(_union(grads.sharded, tuple(a for a in unreduced if a in step.updates)), gather)
     if again:
-        sums = Op(Kind.ALL_REDUCE, phase, buffer, work, again, slices, Span.UNIT)
-        ops += [sums] * step.placement.uses
+        # what was fetched is summed in place, once for all uses
+        span, uses = (Span.NONE, 1) if buffer is work else (Span.UNIT, step.placement.uses)
+        ops += [Op(Kind.ALL_REDUCE, phase, buffer, work, again, slices, span)] * uses
         buffer = work
     if gather:
         ops.append(Op(Kind.ALL_GATHER, phase, buffer, work, gather, slices, Span.UNIT))

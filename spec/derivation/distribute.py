@@ -11,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from spec.derivation.needs import needs_of
+from spec.derivation.needs import needs_of, within_stream
 from spec.devices.layouts import PARTIAL, WHOLE, Layout, LayoutError, Lie, Lies, along
-from spec.language.programs import Axis, Line, Move, Program, move_of, of_cotangent, result, with_turns
+from spec.language.moves import Axis, Move, move_of, with_turns
+from spec.language.programs import Line, Program, of_cotangent, result
 from spec.language.turns import arranged, is_in_turns
 from spec.models.profiles import NORM_FUNCTIONS
 from spec.models.values import FULL, LOG_TOTAL, Does, Operation, Part, Role, Value, cotangent_of, formed
+from spec.plans.model_strategies import POSITIONS
 
 # what is made again for backward, rather than kept
-NOTHING, PAIRS, ALL, FROM_SLICES = "none", "attention", "all", "sliced"
-POSITIONS = "s"
+NOTHING, PAIRS, EVERYTHING, FROM_SLICES = "none", "attention", "all", "sliced"
 
 
 def distribute(
@@ -156,7 +157,8 @@ class _Work:
         needed: list[Lies] = [{} for _ in reads]
         made: Lies = {}
         for axis in self.every_axis:
-            lies = needs_of(operation, reads, self.round(reads, needed, axis), axis, self.part)
+            used = within_stream(axis, needed, self.part)
+            lies = needs_of(operation, reads, self.round(reads, needed, used), used, self.part)
             for needs, lie in zip(needed, lies, strict=True):
                 needs[axis.name] = lie
             made[axis.name] = result(operation, axis, *lies)
@@ -200,13 +202,20 @@ class _Work:
         return self.emit(Operation(Does.NORMALISE, reads, makes, LOG_TOTAL, softmax.over))
 
     def round(self, reads: list[Value], needed: list[Lies], axis: Axis) -> list[Lie]:
-        """How operands lie along an axis; along turns, in slices if they would be gathered."""
+        """How operands lie along an axis; along turns, in slices if they would be gathered.
+
+        Within another axis, whole if they are gathered along that one.
+        """
         has = [self.lies[v][axis.name] if v in self.lies else WHOLE for v in reads]
         for ring in (ring for ring in self.axes if ring.ring and ring.turns == axis.name):
             for place, (value, needs) in enumerate(zip(reads, needed, strict=True)):
                 cut = self.lies.get(value, {}).get(ring.name, WHOLE)
                 if cut == along(ring.ring) and needs[ring.name] == WHOLE:
                     has[place] = cut
+        for place, (value, needs) in enumerate(zip(reads, needed, strict=True)):
+            cut = self.lies.get(value, {}).get(axis.within, WHOLE)
+            if cut.index and cut == has[place] and needs[axis.within] == WHOLE:
+                has[place] = WHOLE
         return has
 
     def constant(self, value: Value, lies: Lies) -> Value:
@@ -219,7 +228,7 @@ class _Work:
     # ----------------------------------------------------------------------- backward
     def go_backward(self) -> None:
         self.lines = self.backward
-        if self.again in (ALL, FROM_SLICES) and self.part.takes:
+        if self.again in (EVERYTHING, FROM_SLICES) and self.part.takes:
             forward = list(self.forward)
             self.keep_what_it_takes(self.part.takes)
             self.backward += forward
@@ -296,6 +305,7 @@ class _Work:
 
         `in_terms`: one that is summed later, over the devices that have terms of it.
         """
+        lies = self.waiting(value, lies)
         alike: dict[tuple[Lie, ...], list[Value]] = {}
         for cotangent in self.contributed[value]:
             alike.setdefault(tuple(self.lies[cotangent].values()), []).append(cotangent)
@@ -309,6 +319,17 @@ class _Work:
             has = self.lies[sums[0]]
             lies = {a: PARTIAL if (has[a], lie) == (PARTIAL, WHOLE) else lie for a, lie in lies.items()}
         return self.total(value, [self.bring(term, lies) for term in sums], " whole")
+
+    def waiting(self, value: Value, lies: Lies) -> Lies:
+        """The same, but for terms over copies of a slice, which wait for the sum along its axis."""
+        terms = [self.lies[cotangent] for cotangent in self.contributed[value]]
+        copies = (axis for axis in self.axes if axis.within and lies[axis.within].index)
+        wait = (
+            axis.name
+            for axis in copies
+            if lies[axis.name] == WHOLE and all(has[axis.name] == PARTIAL for has in terms)
+        )
+        return {**lies, **dict.fromkeys(wait, PARTIAL)}
 
     def total(self, value: Value, terms: list[Value], name: str) -> Value:
         """The sum of cotangents that lie alike."""
@@ -371,7 +392,7 @@ class _Work:
         """A value of forward, in backward: kept, or made again from what is kept."""
         if is_in_turns(self.lies[value], self.turns):
             return self.made_in_turn(value)
-        if value in self.part.weights or self.again in (ALL, FROM_SLICES) or value in self.back:
+        if value in self.part.weights or self.again in (EVERYTHING, FROM_SLICES) or value in self.back:
             return value
         line = self.made_by.get(value)
         gathered = isinstance(line, Move) and line.collective == "all_gather" and not self.holds(line)
@@ -406,7 +427,7 @@ class _Work:
 
     def stored(self, names: frozenset[str]) -> list[Value]:
         found = (value for value in self.now.values() if value.plain_name in names and value.width)
-        return [] if self.again in (ALL, FROM_SLICES) else [*found]
+        return [] if self.again in (EVERYTHING, FROM_SLICES) else [*found]
 
     def log_total(self, line: Operation) -> tuple[Value, ...]:
         """The log-sum-exp from which a softmax is made again, if it has one: of all turns."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
-from spec.devices.layouts import WHOLE, LayoutError, Lie, along, contract
-from spec.language.programs import Axis
+from spec.devices.layouts import WHOLE, LayoutError, Lie, Lies, along, contract
+from spec.language.moves import Axis
 from spec.models.values import Does, Operation, Part, Role, Value
 
 
@@ -34,6 +35,14 @@ def needs_of(
         except LayoutError:
             continue
     raise LayoutError(f"{operation}: no way to lie along {axis.name}")
+
+
+def within_stream(axis: Axis, needed: Iterable[Lies], part: Part) -> Axis:
+    """An axis; without its stream, where none is cut along the axis outside. `needed`: along that."""
+    names = part.names_of(axis.stream)
+    if not axis.within or any(needs[axis.within].index in names for needs in needed):
+        return axis
+    return replace(axis, stream="")
 
 
 def is_lost(rename: Operation, lie: Lie) -> bool:

@@ -15,7 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from spec.devices.layouts import LayoutError
-from spec.language.programs import Move, Program
+from spec.language.moves import Move
+from spec.language.programs import Program
 from spec.models.values import Operation
 
 Orders = dict[str, tuple[str, ...]]  # of each index, the axes that cut it, the outer one first

@@ -17,7 +17,8 @@ from spec.derivation.nesting import check_orders, orders
 from spec.derivation.norms import check_joined, check_norm, clipped, of_gradient
 from spec.devices.layouts import PARTIAL, LayoutError, Lie, Lies
 from spec.devices.mesh import ALL_WEIGHTS
-from spec.language.programs import Axis, Move, Program, check_program
+from spec.language.moves import Axis, Move
+from spec.language.programs import Program, check_program
 from spec.language.schedule import Buffer, Kind, Schedule
 from spec.meaning.terms import check_gradients
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Profile
@@ -25,7 +26,7 @@ from spec.models.transformer import EMBEDDING, HEAD, is_layer
 from spec.models.values import Operation, Part, Value
 from spec.plans.compose import Product
 from spec.plans.model_strategies import SAMPLES
-from spec.plans.placement import Placement
+from spec.plans.placement import Placement, gradients_whole
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,10 @@ def derive_step(
     Raises ValueError where none are kept for that.
     """
     samples = tuple(Axis(name, stream=SAMPLES) for name in product.batch_axes)
-    cuts = tuple(replace(axis, held=axis.held or profile.holds) for axis in product.cuts)
+    cuts = tuple(
+        replace(axis, held=axis.held or profile.holds, at_once=bool(axis.ring) and profile.at_once)
+        for axis in product.cuts
+    )
     programs = tuple(
         distribute(
             part,
@@ -149,6 +153,8 @@ def _placed(states: Placement, profile: Profile, in_root: bool, cuts: tuple[str,
     holds = states.hold or (profile.holds_root and in_root)
     over = tuple(axis for axis in states.axes if axis in cuts)
     first, again = over * profile.sums_first, over * (profile.uses > 1)
+    if profile.waits_whole:
+        states = gradients_whole(states)
     return replace(states, hold=holds, each=profile.each, first=first, again=again, uses=profile.uses)
 
 

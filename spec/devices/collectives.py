@@ -18,7 +18,7 @@ Travelling = Callable[[Number], Number]  # what each device has in a turn
 Select = Callable[[object, Number, Number], Number]  # (condition, then, otherwise)
 SameChunk = Callable[[Number, Number], object]  # equal modulo n
 
-R, S, P = Layout
+_R, _S, _P = Layout
 
 
 def reduce_scatter_sends(device: Number, step: Number) -> Number:
@@ -101,22 +101,22 @@ class Collective:
         return self.messages(n) * chunk
 
 
-ALL_GATHER = Collective("all_gather", S, R, "every device receives every device's slice", ring_steps)
+ALL_GATHER = Collective("all_gather", _S, _R, "every device receives every device's slice", ring_steps)
 REDUCE_SCATTER = Collective(
-    "reduce_scatter", P, S, "every device receives the sum of its slice", ring_steps
+    "reduce_scatter", _P, _S, "every device receives the sum of its slice", ring_steps
 )
 ALL_REDUCE = Collective(
     "all_reduce",
-    P,
-    R,
+    _P,
+    _R,
     "every device receives the sum: reduce_scatter, then all_gather",
     lambda n: REDUCE_SCATTER.messages(n) + ALL_GATHER.messages(n),
 )
 # its chunk is 1/n of what a device has
 ALL_TO_ALL = Collective(
     "all_to_all",
-    S,
-    S,
+    _S,
+    _S,
     "every device receives every device's chunk for it: sharded along another index",
     ring_steps,
 )
@@ -124,13 +124,13 @@ COLLECTIVES = {c.name: c for c in (ALL_GATHER, REDUCE_SCATTER, ALL_REDUCE, ALL_T
 
 # the same turn by turn: where a collective has all at once, a ring has one slice at a time
 RING_GATHER = Collective(
-    "ring_gather", S, R, "every device has every device's slice, each in one turn", ring_steps
+    "ring_gather", _S, _R, "every device has every device's slice, each in one turn", ring_steps
 )
 # a slice's sum sets out from its owner with the slice, and is one hop from home when all have added
 RING_REDUCE = Collective(
     "ring_reduce",
-    P,
-    S,
+    _P,
+    _S,
     "every device receives the sum of its slice, to which each adds in the slice's turn",
     lambda n: 0 if n == 1 else n,
 )

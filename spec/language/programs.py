@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from spec.devices.collectives import COLLECTIVES, RING
 from spec.devices.layouts import (
     PARTIAL,
     WHOLE,
@@ -26,129 +25,11 @@ from spec.devices.layouts import (
     nonlinear,
     normalised,
 )
+from spec.language.moves import COLLECTIVE, Axis, Move, with_turns
 from spec.language.turns import check_loops, in_turns, is_in_turns, loops
-from spec.models.values import Does, Operation, Part, Role, Value, formed
+from spec.models.values import Does, Operation, Part, Role, Value
 
-R, S, P = Layout
-VOCABULARY = "v"  # the index of words
-
-
-@dataclass(frozen=True)
-class Axis:
-    """What one axis of the mesh cuts.
-
-    `weights`: indices; every weight that has one of them is cut along it.
-    `stream`: the index along which samples, and what layers hand on, are cut; "": each device has all.
-    `brought`: operations whose operands are brought to lie along an index, and which.
-    `held`: what is gathered in forward is kept for backward, rather than gathered again.
-    `ring`: an index whose slices, where all are needed, go round in turns. `in_time`: it is such turns.
-    """
-
-    name: str
-    weights: tuple[str, ...] = ()
-    stream: str = ""
-    brought: tuple[tuple[str, str], ...] = ()
-    held: bool = False
-    ring: str = ""
-    in_time: bool = False
-
-    @property
-    def turns(self) -> str:
-        """The turns of its ring, along which values lie as along an axis."""
-        return turns_of(self.name)
-
-    def home(self, value: Value, part: Part) -> Lie:
-        """Along the stream's index, under whichever name the value has it."""
-        if value.plain_name in part.whole and VOCABULARY in self.weights:
-            return WHOLE
-        names = part.names_of(self.stream)
-        return next((along(i) for i in value.indices if i in names), WHOLE)
-
-    def rest(self, value: Value, part: Part) -> Lie:
-        """Where a weight is, or what a part takes."""
-        if value.role is not Role.WEIGHT:
-            return self.home(value, part)
-        return next((along(i) for i in value.indices if i in self.weights), WHOLE)
-
-
-def turns_of(axis: str) -> str:
-    """The name of the turns of a ring over an axis."""
-    return f"{axis} turns"
-
-
-def with_turns(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
-    """The axes, and the turns of their rings: all along which values lie."""
-    return *axes, *(Axis(axis.turns, in_time=True) for axis in axes if axis.ring)
-
-
-@dataclass(frozen=True)
-class Move:
-    """A value, brought to lie otherwise along one axis.
-
-    `in_turns`: round a ring, slice by slice, or along its turns. `by`: the log-sum-exp of each turn's
-    keys, by which partial results merge; its own merge is by itself.
-    """
-
-    axis: str
-    value: Value
-    makes: Value
-    before: Lie
-    after: Lie
-    in_turns: bool = False
-    by: Value | None = None
-
-    @property
-    def reads(self) -> tuple[Value, ...]:
-        """What it moves."""
-        return (self.value,) if self.by in (None, self.value) else (self.value, self.by)
-
-    @property
-    def collective(self) -> str:
-        """Its name; "slice" where each device only forgets what is not its own."""
-        kinds, known = (
-            (self.before.layout, self.after.layout),
-            IN_TURNS if self.in_turns else COLLECTIVE,
-        )
-        if kinds not in known:
-            raise LayoutError(f"nothing brings what is {self.before.words} to be {self.after.words}")
-        return "merge" if self.by else known[kinds]
-
-    @property
-    def turns(self) -> str:
-        """The turns of its ring, or over which it sums; "": of none."""
-        return (
-            turns_of(self.axis) if self.before.index or self.after.index else self.axis
-        ) * self.in_turns
-
-    @property
-    def is_sent(self) -> bool:
-        """Whether devices send anything."""
-        return self.collective in COLLECTIVES or self.collective in RING
-
-    @property
-    def rank(self) -> int:
-        """What leaves less comes first: turns end before anything, and begin after everything."""
-        if self.in_turns:
-            return len(ORDER) if self.after == WHOLE and self.before.index else -1
-        return ORDER.index(self.collective)
-
-    def __str__(self) -> str:
-        return f"{self.makes} = {self.collective} over {self.axis} of {self.value.name}"
-
-
-ORDER = ("slice", "reduce_scatter", "all_to_all", "all_reduce", "all_gather")  # of moves
-
-
-def move_of(
-    value: Value, axis: str, before: Lie, after: Lie, in_turns: bool = False, by: Value | None = None
-) -> Move:
-    """The move that brings a value to lie so, and what it makes, by a name of its own."""
-    lies = f"{axis} turns:{before}" if in_turns and before.index else f"{axis}:{after}"
-    return Move(axis, value, formed(value, lies), before, after, in_turns, by)
-
-
-COLLECTIVE = {(c.before, c.after): c.name for c in COLLECTIVES.values()} | {(R, S): "slice"}
-IN_TURNS = {(c.before, c.after): c.name for c in RING.values()} | {(P, R): "accumulate"}
+_R, _S, _P = Layout
 Line = Operation | Move
 
 
@@ -156,6 +37,7 @@ Line = Operation | Move
 class Program:
     """A part on several devices. `kept`: what is kept from forward to backward.
 
+    `waiting`: how many of backward's lines, the last, are a second part of it that may run later.
     `backward` starts from the cotangent of what the part gives. Along the axes over which a gradient is
     to be summed it leaves a term on each device: the states' schedule sums them.
     """
@@ -170,6 +52,7 @@ class Program:
     gradients: Mapping[Value, Value]  # of each weight
     kept: tuple[Value, ...]
     lies: Mapping[Value, Lies]  # of constants, and of what each line makes
+    waiting: int = 0
 
     @cached_property
     def every_axis(self) -> tuple[Axis, ...]:
@@ -192,15 +75,67 @@ class Program:
     @property
     def stored(self) -> tuple[Value, ...]:
         """What is kept in room of its own."""
-        return tuple(value for value in self.kept if value.plain_name not in self.part.merged)
+        return self.in_own_room(self.kept)
+
+    def in_own_room(self, values: tuple[Value, ...]) -> tuple[Value, ...]:
+        """Those that backward does not have from others."""
+        return tuple(value for value in values if value.plain_name not in self.part.merged)
 
     @property
     def lines(self) -> tuple[Line, ...]:
         return self.forward + self.backward
 
+    @cached_property
+    def parts_of_backward(self) -> tuple[tuple[Line, ...], tuple[Line, ...]]:
+        """What makes the cotangent that goes on, and what may wait."""
+        first = len(self.backward) - self.waiting
+        return self.backward[:first], self.backward[first:]
+
+    @cached_property
+    def held_between(self) -> tuple[Value, ...]:
+        """What the second part of backward reads and does not make: it is held from the first on."""
+        _, second = self.parts_of_backward
+        made = {line.makes for line in second}
+        read = dict.fromkeys(value for line in second for value in line.reads if value not in made)
+        return tuple(v for v in read if v.role is not Role.CONSTANT or v in self.kept)
+
+    @property
+    def stored_between(self) -> tuple[Value, ...]:
+        """That, in room of its own."""
+        return self.in_own_room(self.held_between)
+
     @property
     def moves(self) -> tuple[Move, ...]:
         return tuple(line for line in self.lines if isinstance(line, Move))
+
+    def is_at_once(self, move: Move) -> bool:
+        """Whether a ring's slices are all gathered before its first turn, and none arrives later."""
+        gathers = move.in_turns and bool(move.before.index) and move.axis != move.turns
+        return gathers and any(axis.at_once for axis in self.axes if axis.name == move.axis)
+
+    def sent_by(self, move: Move) -> str:
+        """The name of the collective that sends what a move needs."""
+        return COLLECTIVE[_S, _R] if self.is_at_once(move) else move.collective
+
+    def over(self, move: Move) -> tuple[str, ...]:
+        """The axes that a move is over: its own, but for a sum that is one of two."""
+        return self.joined.get(move, (move.axis,))
+
+    @cached_property
+    def joined(self) -> dict[Move, tuple[str, ...]]:
+        """Sums over an axis, and then within it: they are one over both, and the first sends nothing.
+
+        (Reducing along two axes is reducing over their product: claim K2.)
+        """
+        found: dict[Move, tuple[str, ...]] = {}
+        outside = {axis.name: axis.within for axis in self.axes if axis.within}
+        sums = [move for move in self.moves if outside and move.collective == COLLECTIVE[_P, _R]]
+        for after in sums:
+            for move in sums:
+                nested = move.makes == after.value and move.axis == outside.get(after.axis)
+                if nested and {line for line in self.lines if move.makes in line.reads} == {after}:
+                    found[move], found[after] = (), (move.axis, after.axis)
+        return found
 
     def summed(self, weight: Value) -> tuple[str, ...]:
         """The axes along which a weight's gradient comes out partial: it is to be summed over them."""
@@ -224,6 +159,7 @@ class Program:
             returns=now(self.returns),
             gradients={weight: now(g) or g for weight, g in self.gradients.items()},
             kept=tuple(dict.fromkeys(now(v) or v for v in self.kept)),
+            waiting=len(forget(self.parts_of_backward[1])),
         )
 
 
@@ -239,7 +175,7 @@ def of_cotangent(lies: Lies) -> Lies:
 
     `layouts.cotangent` says how it comes out, before devices have summed what their copies add to it.
     """
-    return {axis: WHOLE if lie.layout is P else lie.plain for axis, lie in lies.items()}
+    return {axis: WHOLE if lie.layout is _P else lie.plain for axis, lie in lies.items()}
 
 
 def result(operation: Operation, axis: Axis, *lies: Lie) -> Lie:

@@ -51,7 +51,7 @@ STATE_OF: dict[Buffer, State] = {
 WEIGHTS = (B.PARAMETERS, B.VIEW, B.OPTIMIZER, B.OPTIMIZER_VIEW)
 GRADIENTS = (B.GRADIENTS, B.FRESH, B.TIED)
 RESTING = (B.PARAMETERS, B.OPTIMIZER, B.GRADIENTS)
-PASSING = (B.VIEW, B.OPTIMIZER_VIEW, B.FRESH, B.TIED)  # they take room until they are released
+PASSING = (B.VIEW, B.OPTIMIZER_VIEW, B.FRESH, B.TIED)  # they take room until their last use
 SCALARS = (B.TOKENS, B.TOTAL_TOKENS, B.NORM)  # one number on each device
 NUMBERS = (*SCALARS, B.STATISTICS)  # not a value for each parameter
 
@@ -90,7 +90,7 @@ class Kind(Enum):
     KEEP = "keep"  # each device keeps its own slice of `source` in `target`
     RESET = "reset"  # a sum starts again at zero
     ZERO = "zero"  # a buffer of zeros
-    RELEASE = "release"  # drop the buffer
+    RELEASE = "release"  # a later read finds nothing there
 
 
 COLLECTIVE_KINDS = (Kind.ALL_GATHER, Kind.REDUCE_SCATTER, Kind.ALL_REDUCE, Kind.BROADCAST)
@@ -103,7 +103,7 @@ _SUMMED = (Buffer.FRESH, Buffer.TIED, Buffer.TOKENS, Buffer.TOTAL_TOKENS)  # bes
 
 
 class Span(Enum):
-    """How much room an operation's result takes for itself until it is released."""
+    """How much room an operation's result takes for itself until its last use."""
 
     NONE = "nothing"  # it stays in, or goes to, a place that is there already
     UNIT = "unit"  # one unit at a time
@@ -375,6 +375,13 @@ class Schedule:
         sliced += [a for op in ops for a in op.within]
         sliced += [a for op in ops if op.kind in SLICING for a in op.axes]
         return tuple(a for a in self.axes if a in sliced)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The axes along whose slices gradients are updated that rest whole; none if they do not."""
+        rest = self.rest(State.GRADIENTS)
+        updates = (op.within for op in self.finish if op.kind is Kind.UPDATE)
+        return next(updates, ()) if rest.stored and not rest.host and not rest.sharded else ()
 
     def flat(self, micro_steps: int) -> Iterator[tuple[int, Op]]:
         """Every operation in order, with the micro-step it belongs to (the last one, in finish)."""

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spec.devices.layouts import LayoutError
-from spec.language.programs import Line, Move, Program
+from spec.language.moves import Move
+from spec.language.programs import Line, Program
 from spec.models.values import LOG_TOTAL, Does, Operation, Part, Role, Value
 
 SEED = "the cotangent of what is given"

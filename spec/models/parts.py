@@ -174,8 +174,19 @@ def _capped(part: Builder, model: Transformer, x: Value) -> Value:
     return part.apply("tanh", x, Value(f"{x.name}_capped", x.indices, width=x.width))
 
 
-def _mlp(part: Builder, model: Transformer, y: Value, inside: str, *expert: str, of: str = "") -> Value:
-    """The MLP of all tokens, or of each expert. `inside`: the index of its features."""
+def _mlp(
+    part: Builder,
+    model: Transformer,
+    y: Value,
+    inside: str,
+    *expert: str,
+    of: str = "",
+    odds: Value | None = None,
+) -> Value:
+    """The MLP of all tokens, or of each expert. `inside`: the index of its features.
+
+    `odds`: by which its last product's operand is weighed.
+    """
     tokens = tuple(i for i in y.indices if i not in ("h", *expert))
     wide = (*expert, *tokens, inside)
     biased = "mlp" in model.biases
@@ -189,9 +200,12 @@ def _mlp(part: Builder, model: Transformer, y: Value, inside: str, *expert: str,
         gate = part.apply(model.function, widened("gate"), Value(f"{of}gate_open", wide))
         up = widened("up")
         up = part.apply("clamp", up, Value(f"{of}up_clamped", wide)) if model.clamped else up
-        inner = part.contract(gate, up, Value(f"{of}gated", wide))
+        inner = part.contract(gate, up, Value("unweighed" if odds else f"{of}gated", wide))
     else:
-        inner = part.apply(model.function, widened("up"), Value(f"{of}active", wide))
+        name = "unweighed" if odds else f"{of}active"
+        inner = part.apply(model.function, widened("up"), Value(name, wide))
+    if odds:
+        inner = part.contract(inner, odds, Value("weighed", wide))
     weight = _weight(f"{of}down_weight", *expert, inside, "h")
     out = part.contract(inner, weight, Value(f"{of}down", y.indices))
     return _biased(part, out, *expert, "h") if biased else out
@@ -216,6 +230,8 @@ def _experts(part: Builder, model: Transformer, y: Value) -> Value:
     weighed = Value("weighed", ("e", "c", "h"))
     if model.weighed_first:
         out = _mlp(part, model, part.contract(weights, sent, weighed), "f", "e")
+    elif model.weighed_within and "mlp" not in model.biases:
+        out = _mlp(part, model, sent, "f", "e", odds=weights)
     else:
         out = part.contract(weights, _mlp(part, model, sent, "f", "e"), weighed)
     returned = part.rename(out, Value("returned", ("b", "s", "h")), *to_tokens)
@@ -252,14 +268,14 @@ def layer(model: Transformer, kind: LayerKind = USUAL) -> Part:
     return part.part(part.add(middle, mixed, _stream("layer_out")))
 
 
-WORDS = "word_weight"
+WORD_WEIGHT = "word_weight"
 
 
 def embedding(model: Transformer) -> Part:
     """Each token's word, and its place."""
     part = Builder(EMBEDDING)
     tokens = _constant("tokens", "b", "s", "v")
-    x = part.contract(tokens, _weight(WORDS, "v", "h"), _stream("words"))
+    x = part.contract(tokens, _weight(WORD_WEIGHT, "v", "h"), _stream("words"))
     if model.positions:
         at = part.contract(
             _constant("places", "b", "s", "w"), _weight("place_weight", "w", "h"), _stream("placed")
@@ -274,7 +290,7 @@ def head(model: Transformer) -> Part:
     x = _stream("layers_out")
     part = Builder(HEAD, x)
     y = _norm(part, model, "final_norm", x)
-    words = _weight(WORDS if model.tied else "head_weight", "v", "h")
+    words = _weight(WORD_WEIGHT if model.tied else "head_weight", "v", "h")
     scores = part.contract(y, words, Value("logits", ("b", "s", "v"), width=FULL))
     scores = _capped(part, model, scores)
     of_token = ("b", "s")

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from spec.models.states import BytePolicy, State
+from spec.models.transformer import Model, Transformer
 from spec.models.values import FULL, LOG_TOTAL, Builder, Does, Operation, Part, Role, Value
 from spec.numbers.arithmetic import Number
 
@@ -73,7 +74,8 @@ class Profile:
 
     `policy`: the name of the types that states have, if none is asked for. `gathered`, `reduced`: bytes
     of an element of gathered parameters, and of gradients while they are summed over devices; none: as
-    they rest. `prefetch`: units that are gathered before they are needed. `placeholders`: for each
+    they rest; `quantised`: of parameters while they are gathered, if not those that the model computes
+    with. `prefetch`: units that are gathered before they are needed. `placeholders`: for each
     weight of a layer's products there is an array in place of its gradient, which is added up
     elsewhere. `step_counts`: an optimizer that counts steps does so for each weight.
 
@@ -82,12 +84,19 @@ class Profile:
     held from forward to backward. `unpadded`: states of which a device has its own rows and words
     alone. `whole_gradients`: weights that axes cut, and of which each device has all of the gradient.
     `like_gradients`: optimizer state begins as a copy of gradients. `merged`: values that backward has
-    from others that are kept.
+    from others that are kept. `at_once`: what goes round a ring is gathered before its first turn.
+    `weighs_within`: odds of experts weigh what their last product reads.
     `buckets`: bytes of the first bucket, and of each other one. `copies`: gradients are copied to be
     reduced. `apart`: terms of a cotangent are summed over devices one by one, and not together.
     `sums_first`: terms of gradients over axes that cut the model are summed in every micro-step, before
     others. `uses`: of a gradient by the optimizer, each of which sums such terms, if they are several.
-    `owners`: each weight is updated by one device, where optimizer state is cut.
+    `owners`: each weight is updated by one device, where optimizer state is cut; `fills`: one that owns
+    none has an element in their place. `waits_whole`: gradients wait whole for the last micro-step, and
+    leave the slices that are updated. `uneven`: features inside MLPs are cut whether they divide or
+    not: in slices of as many, rounded up, of which the last have fewer.
+
+    Of a host's memory: `pinned`: states that are page-locked where they are there. `starts_whole`: each
+    process makes its whole model there in fp32, before anything is placed.
     """
 
     name: str = "textbook"
@@ -105,6 +114,7 @@ class Profile:
     policy: str = ""
     gathered: Number | None = None
     reduced: Number | None = None
+    quantised: Number | None = None
     units: Units = Units.LARGEST
     padding: Padding = Padding.ELEMENT
     prefetch: int = 0
@@ -123,6 +133,13 @@ class Profile:
     sums_first: bool = False
     uses: int = 1
     owners: bool = False
+    at_once: bool = False
+    weighs_within: bool = False
+    fills: bool = False
+    waits_whole: bool = False
+    uneven: bool = False
+    pinned: frozenset[State] = frozenset()
+    starts_whole: bool = False
     differs: tuple[Difference, ...] = ()
 
     @property
@@ -133,7 +150,7 @@ class Profile:
 
     def types(self, policy: BytePolicy) -> BytePolicy:
         """The types of states, with those in which they pass."""
-        return replace(policy, gathered=self.gathered, reduced=self.reduced)
+        return replace(policy, gathered=self.gathered, reduced=self.reduced, quantised=self.quantised)
 
 
 TEXTBOOK = Profile()
@@ -151,6 +168,13 @@ def rows_of(weight: Value, part: Part) -> tuple[str, ...]:
     if "e" in made:
         return ("e",)
     return summed if other.role is Role.CONSTANT and summed else made
+
+
+def shaped(model: Model, profile: Profile) -> Model:
+    """The model, with its operations in the order in which a system computes them."""
+    if isinstance(model, Transformer) and profile.weighs_within:
+        return replace(model, weighed_within=True)
+    return model
 
 
 def realised(part: Part, profile: Profile, width: Number) -> Part:

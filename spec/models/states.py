@@ -27,7 +27,8 @@ class BytePolicy:
     `parts` says where each coefficient comes from: (bytes, of what) for each of the three.
     `master` says whether the optimizer state contains a copy of the weights to update from.
     `gathered` and `reduced`: of gathered parameters, with which the model computes, and of gradients
-    while they are summed over devices; none: as they rest. `counts_steps`: whether the optimizer
+    while they are summed over devices; none: as they rest. `quantised`: of parameters on their way to
+    be gathered; none: as the model computes with them. `counts_steps`: whether the optimizer
     corrects its moments by how many steps it has made (Adam).
     """
 
@@ -38,6 +39,7 @@ class BytePolicy:
     master: bool = True
     gathered: Number | None = None
     reduced: Number | None = None
+    quantised: Number | None = None
     counts_steps: bool = False
 
     def __post_init__(self) -> None:
@@ -63,6 +65,24 @@ class BytePolicy:
     def summed(self) -> Number:
         """Bytes of an element of gradients while they are summed over devices."""
         return self.fresh if self.reduced is None else self.reduced
+
+    @property
+    def sent(self) -> Number:
+        """Bytes of an element of parameters while they are gathered."""
+        return self.computed if self.quantised is None else self.quantised
+
+    @property
+    def rounded(self) -> dict[str, tuple[Number, Number]]:
+        """What passes in fewer bytes of an element than it had, and from how many to how many.
+
+        It is then not what a single device has that rounds nothing.
+        """
+        found = {
+            "parameters, to compute with": (self.w, self.computed),
+            "parameters, while they are gathered": (self.computed, self.sent),
+            "gradients, while they are summed": (self.fresh, self.summed),
+        }
+        return {what: (has, to) for what, (has, to) in found.items() if to < has}
 
     def provenance(self, state: State) -> str:
         """In words, what the bytes of `state` are."""

@@ -103,11 +103,12 @@ class Transformer:
     chosen: Number = 0  # experts that a token is sent to
     odds: str = "softmax"  # or "sigmoid": of a token's choices, by which it weighs what they give
     weighed_first: bool = False  # or what they read
+    weighed_within: bool = False  # or what their last product reads, if they have no biases
     shared: Number = 0  # features inside the MLP that all tokens pass, beside experts; 0: none
     dense: Number = 0  # features inside the MLP of a dense layer
     kinds: tuple[LayerKind, ...] = ()  # of the layers in turn
     latent: Latent | None = None
-    left_out: str = ""  # what the published model has besides
+    further: Number = 0  # modules that predict further tokens: the published model has them besides
 
     @property
     def turned(self) -> bool:

@@ -1,4 +1,4 @@
 """Stages: orders of work, what runs where, and what is kept.
 
-In order: pipeline, stages, checkpoints.
+In order: pipeline, timeline, zero_bubble, stages, checkpoints.
 """

@@ -4,13 +4,15 @@ The layers are cut among p stages, v chunks each: chunk c of stage k is virtual 
 has m micro-batches. A unit is the forward and the backward of one micro-batch through one chunk; a
 stage has m v of them. Times are per unit: 1/v of what a whole stage takes.
 
-One rule orders all three schedules (`runs_forward`); they differ in the length of the warm-up.
+One rule orders forwards and backwards of all schedules (`runs_forward`); they differ in the length of
+the warm-up. Zero-bubble schedules cut backward in two: the cotangent of what a chunk took goes on at
+once, and gradients of its weights are made some backwards later (`weights_done`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from fractions import Fraction
 from itertools import accumulate, product
@@ -20,18 +22,24 @@ from spec.numbers.arithmetic import EXACT, Arithmetic, Number
 
 
 class Order(Enum):
-    """GPipe (arXiv 1811.06965), 1F1B and interleaved 1F1B (arXiv 2104.04473, section 2.2)."""
+    """GPipe (arXiv 1811.06965), 1F1B and interleaved 1F1B (arXiv 2104.04473, section 2.2).
+
+    And with backward in two parts: ZB-H1 and ZB-H2 (arXiv 2401.10241, section 2).
+    """
 
     GPIPE = "gpipe"
     ONE_F_ONE_B = "1f1b"
     INTERLEAVED = "interleaved"
+    ZB_H1 = "zb-h1"
+    ZB_H2 = "zb-h2"
 
 
 class Half(Enum):
-    """The two halves of a unit."""
+    """The two halves of a unit; and, where backward is in two parts, the one that may wait."""
 
     FORWARD = "forward"
     BACKWARD = "backward"
+    WEIGHTS = "weights"  # their gradients
 
 
 class Work(NamedTuple):
@@ -44,7 +52,11 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class Pipeline:
-    """p stages of v chunks, m micro-batches, and the times of one micro-batch through one chunk."""
+    """p stages of v chunks, m micro-batches, and the times of one micro-batch through one chunk.
+
+    `backward`: all of it, and `weights` the part that makes gradients of weights, where it is a work of
+    its own. `layers`: of each virtual stage, if they are not spread evenly.
+    """
 
     kind: Order
     stages: Number
@@ -52,6 +64,29 @@ class Pipeline:
     chunks: Number = 1
     forward: Number = 1
     backward: Number = 2
+    layers: tuple[int, ...] = ()
+    weights: Number = 1
+
+    @property
+    def in_two_parts(self) -> bool:
+        """Whether backward is two works."""
+        return self.kind in STRETCH
+
+    @property
+    def halves(self) -> tuple[Half, ...]:
+        """The works of a unit."""
+        return (*Half,) if self.in_two_parts else (Half.FORWARD, Half.BACKWARD)
+
+    @property
+    def parts(self) -> tuple[Number, Number]:
+        """The times of the two parts of a backward: of the stream's cotangent, and of the weights'."""
+        return self.backward - self.weights, self.weights
+
+    @property
+    def times(self) -> dict[Half, Number]:
+        """Of each work."""
+        backward = self.parts if self.in_two_parts else (self.backward,)
+        return dict(zip(self.halves, (self.forward, *backward), strict=True))
 
     @property
     def units(self) -> Number:
@@ -59,9 +94,17 @@ class Pipeline:
         return self.micro_batches * self.chunks
 
     @property
+    def works(self) -> Number:
+        """Of each stage in a step."""
+        return len(self.halves) * self.units
+
+    @property
     def virtual_stages(self) -> Number:
         """Chunks that a micro-batch passes through."""
         return self.stages * self.chunks
+
+
+STRETCH = {Order.ZB_H1: 1, Order.ZB_H2: 2}  # forwards ahead for each stage after, as backwards wait
 
 
 # ------------------------------------------------------------------ the order of a stage's work
@@ -72,12 +115,30 @@ def warm_up(pipe: Pipeline, stage: Number) -> Number:
         Order.GPIPE: pipe.units,
         Order.ONE_F_ONE_B: stages_after,
         Order.INTERLEAVED: 2 * stages_after + (pipe.chunks - 1) * pipe.stages,
+        Order.ZB_H1: stages_after,
+        Order.ZB_H2: 2 * stages_after,
     }[pipe.kind]
 
 
 def runs_forward(pipe: Pipeline, stage: Number, forwards: Number, backwards: Number) -> tuple[Any, Any]:
     """When a stage that has done so many runs a forward next (both must hold), not a backward."""
     return forwards < pipe.units, forwards - backwards <= warm_up(pipe, stage)
+
+
+def delay(pipe: Pipeline, stage: Number) -> Number:
+    """Backwards in two parts that wait for their second, when a stage starts one more forward.
+
+    As many more on later stages as their warm-ups are shorter: all hold as many micro-batches.
+    (arXiv 2401.10241, section 2.3)
+    """
+    return STRETCH[pipe.kind] * stage
+
+
+def weights_done(
+    pipe: Pipeline, stage: Number, backwards: Number, arithmetic: Arithmetic = EXACT
+) -> Number:
+    """Second parts that a stage has done when it goes on after so many backwards, not the last."""
+    return arithmetic.maximum(0, backwards - delay(pipe, stage))
 
 
 def forward_unit(pipe: Pipeline, group: Number, chunk: Number, place: Number) -> Number:
@@ -95,12 +156,12 @@ def backward_unit(pipe: Pipeline, group: Number, chunk: Number, place: Number) -
 
 def order(pipe: Pipeline, stage: int) -> list[Work]:
     """All work of a stage. Raises ValueError for a pipeline that has no such schedule."""
-    _require_schedule(pipe)
+    require_schedule(pipe)
     if not 0 <= stage < pipe.stages:
         raise ValueError(f"stage {stage}: expected one of 0 to {pipe.stages - 1}")
     forwards = _in_turn(pipe, Half.FORWARD, forward_unit)
     backwards = _in_turn(pipe, Half.BACKWARD, backward_unit)
-    f = b = 0
+    f = b = w = 0
     found = []
     while b < pipe.units:
         if all(runs_forward(pipe, stage, f, b)):
@@ -109,6 +170,10 @@ def order(pipe: Pipeline, stage: int) -> list[Work]:
         else:
             found.append(backwards[b])
             b += 1
+            if pipe.in_two_parts:
+                done = pipe.units if b == pipe.units else weights_done(pipe, stage, b)
+                found += [unit._replace(phase=Half.WEIGHTS) for unit in backwards[w:done]]
+                w = done
     return found
 
 
@@ -121,90 +186,24 @@ def _in_turn(pipe: Pipeline, phase: Half, number: Callable[..., Number]) -> list
     return [work for _, work in sorted(numbered, key=lambda pair: pair[0])]
 
 
-def _require_schedule(pipe: Pipeline) -> None:
+def require_schedule(pipe: Pipeline) -> None:
+    """Raise ValueError for a pipeline that has no such schedule."""
     p, m, v = pipe.stages, pipe.micro_batches, pipe.chunks
     if min(p, m, v) < 1:
         raise ValueError(f"{p} stages, {m} micro-batches, {v} chunks: each must be at least 1")
-    if min(pipe.forward, pipe.backward) <= 0:
-        raise ValueError(f"times {pipe.forward} and {pipe.backward}: each must be more than 0")
+    if min(times := [*pipe.times.values()]) <= 0:
+        raise ValueError(f"times {', '.join(map(str, times))}: each must be more than 0")
     if pipe.kind is not Order.INTERLEAVED and v > 1:
         raise ValueError(f"{pipe.kind.value} has one chunk per stage, not {v}")
     if pipe.kind is Order.INTERLEAVED and m % p:
         raise ValueError(f"{m} micro-batches do not make whole groups of {p}, one per stage")
+    if m < (least := least_micro_batches(pipe)):
+        raise ValueError(f"{m} micro-batches: {pipe.kind.value} on {p} stages needs {least}")
 
 
-# ------------------------------------------------------------ what follows from the dependencies
-def needs(work: Work, stage: int, stages: int, chunks: int) -> tuple[int, Work] | None:
-    """The work, and its stage, that must have ended before this one starts."""
-    virtual, last = work.chunk * stages + stage, stages * chunks - 1
-    if work.phase is Half.FORWARD:
-        before, phase = virtual - 1, Half.FORWARD
-    elif virtual == last:  # the loss
-        before, phase = virtual, Half.FORWARD
-    else:
-        before, phase = virtual + 1, Half.BACKWARD
-    if before < 0:
-        return None
-    chunk, stage = divmod(before, stages)
-    return stage, Work(phase, work.micro_batch, chunk)
-
-
-@dataclass(frozen=True)
-class Timeline:
-    """When each stage starts each work, and the times of one forward and one backward."""
-
-    starts: tuple[dict[Work, Fraction], ...]
-    times: dict[Half, Fraction]
-
-    @property
-    def span(self) -> Fraction:
-        """From the first start to the last end: the first stage starts at 0."""
-        return max(
-            start + self.times[work.phase] for stage in self.starts for work, start in stage.items()
-        )
-
-    def bubble(self, stage: int) -> Fraction:
-        """Time in which a stage does nothing."""
-        return self.span - sum(self.times[work.phase] for work in self.starts[stage])
-
-    def in_flight(self, stage: int) -> int:
-        """The most units at once whose forward has started and whose backward has not ended."""
-        # one thing at a time: the order alone says it, and a backward gives back what it ends
-        started = sorted(self.starts[stage], key=self.starts[stage].__getitem__)
-        return max(accumulate(1 if work.phase is Half.FORWARD else -1 for work in started))
-
-
-def timed(
-    orders: Sequence[Sequence[Work]], chunks: int, forward: Fraction | int, backward: Fraction | int
-) -> Timeline:
-    """Each stage does its work in its order, one thing at a time, each as soon as it can.
-
-    Raises ValueError on a deadlock: every stage that has work left waits.
-    """
-    times = {Half.FORWARD: Fraction(forward), Half.BACKWARD: Fraction(backward)}
-    starts: tuple[dict[Work, Fraction], ...] = tuple({} for _ in orders)
-    free = [Fraction(0)] * len(orders)
-    while stages := [k for k, work in enumerate(orders) if len(starts[k]) < len(work)]:
-        waiting = []
-        for k in stages:
-            work = orders[k][len(starts[k])]
-            need = needs(work, k, len(orders), chunks)
-            if need and need[1] not in starts[need[0]]:
-                waiting.append(f"stage {k} waits for {need[1].phase.value} of {need[1].micro_batch}")
-                continue
-            ready = starts[need[0]][need[1]] + times[need[1].phase] if need else Fraction(0)
-            starts[k][work] = max(ready, free[k])
-            free[k] = starts[k][work] + times[work.phase]
-        if len(waiting) == len(stages):
-            raise ValueError(f"deadlock: {'; '.join(waiting)}")
-    return Timeline(starts, times)
-
-
-def timeline(pipe: Pipeline) -> Timeline:
-    """A pipeline's orders, executed. Raises ValueError for one that has no such schedule."""
-    _require_schedule(pipe)
-    orders = [order(pipe, stage) for stage in range(pipe.stages)]
-    return timed(orders, pipe.chunks, pipe.forward, pipe.backward)
+def least_micro_batches(pipe: Pipeline) -> int:
+    """The fewest of which a step is made: in two parts, as many as a stage may hold."""
+    return STRETCH[pipe.kind] * (pipe.stages - 1) + 1 if pipe.in_two_parts else 1
 
 
 # --------------------------------------------------------------------------------- closed forms
@@ -252,34 +251,70 @@ def ideal(pipe: Pipeline) -> Number:
     return pipe.units * (pipe.forward + pipe.backward)
 
 
-def bubble(pipe: Pipeline) -> Number:
-    """Time each stage does nothing: the same for all three, in the times of one chunk.
+def bubble(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
+    """Time each stage does nothing: the same for all with backward in one part, in a chunk's times.
 
-    (p - 1)(f + b)/v with the times of a whole stage (arXiv 2104.04473, sections 2.2.1 and 2.2.2).
+    (p - 1)(f + b)/v with the times of a whole stage (arXiv 2104.04473, sections 2.2.1 and 2.2.2). In
+    two parts, b and w: (p - 1) max(f, b, f + b - w) with ZB-H1, (p - 1) max(f, b - f, f + b - 2w) with
+    ZB-H2.
     """
-    return (pipe.stages - 1) * (pipe.forward + pipe.backward)
+    if not pipe.in_two_parts:
+        return (pipe.stages - 1) * (pipe.forward + pipe.backward)
+    return arithmetic.maximum((pipe.stages - 1) * pipe.forward, bubble_repeated(pipe, arithmetic))
 
 
-def span(pipe: Pipeline) -> Number:
+def bubble_repeated(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
+    """That of a step among others, none of which waits for other stages to end the one before.
+
+    Of stage 0, and of no other more: from its own first start to its own last end. Less than `bubble`
+    only with backward in two parts: (p - 1)(f + b - w) with ZB-H1, (p - 1)(f + b - 2w) with ZB-H2,
+    where a second part takes no longer than a forward, and these are more than 0 (arXiv 2401.10241,
+    section 2.3).
+    """
+    if not pipe.in_two_parts:
+        return bubble(pipe)
+    after, ahead, f, (b, w) = pipe.stages - 1, STRETCH[pipe.kind], pipe.forward, pipe.parts
+    return arithmetic.maximum(0, after * (b - (ahead - 1) * f), after * (f + b - ahead * w))
+
+
+def span(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     """Time from the first start to the last end."""
-    return ideal(pipe) + bubble(pipe)
+    return ideal(pipe) + bubble(pipe, arithmetic)
 
 
 def bubble_of_ideal(pipe: Pipeline) -> Number:
     """Idle time for each time of work: (p - 1)/(v m) (arXiv 2104.04473, section 2.2.2)."""
-    return _ratio(pipe.stages - 1, pipe.units)
+    return _ratio(_in_units(pipe, bubble), pipe.units)
 
 
 def bubble_of_span(pipe: Pipeline) -> Number:
     """Idle part of the whole: (p - 1)/(v m + p - 1) (GPipe, arXiv 1811.06965, section 2.3)."""
-    return _ratio(pipe.stages - 1, pipe.units + pipe.stages - 1)
+    idle = _in_units(pipe, bubble)
+    return _ratio(idle, pipe.units + idle)
+
+
+def repeated_of_ideal(pipe: Pipeline) -> Number:
+    """`bubble_repeated` for each time of work."""
+    return _ratio(_in_units(pipe, bubble_repeated), pipe.units)
+
+
+def _in_units(pipe: Pipeline, idle: Callable[[Pipeline], Number]) -> Number:
+    """Idle time in the times of a unit: p - 1 with backward in one part, whatever these are.
+
+    In two parts it is a multiple of p - 1 too.
+    """
+    if not pipe.in_two_parts:
+        return pipe.stages - 1
+    each = idle(replace(pipe, stages=2))
+    return (pipe.stages - 1) * _ratio(each, pipe.forward + pipe.backward)
 
 
 def in_flight(pipe: Pipeline, stage: Number, arithmetic: Arithmetic = EXACT) -> Number:
     """The most units whose activations a stage holds at once, of L/(p v) layers each.
 
     GPipe m; 1F1B min(m, p - k); interleaved on stage 0 p v + p - 1, that is L (1 + (p - 1)/(p v))
-    layers' worth, or m v if that is less (arXiv 2205.05198, section 4.2.3).
+    layers' worth, or m v if that is less (arXiv 2205.05198, section 4.2.3). With backward in two parts,
+    until the end of the first: ZB-H1 p - k, ZB-H2 2(p - k) - 1.
     """
     return _minimum(arithmetic, pipe.units, warm_up(pipe, stage) + 1)
 
@@ -298,6 +333,17 @@ def fullest(pipe: Pipeline, stage: int, sizes: Sequence[int]) -> int:
         _of_units(pipe, forwards, kept) - _of_units(pipe, forwards - full, given_back)
         for forwards in (*range(full, last, pipe.stages), last)
     )
+
+
+def fullest_in_two_parts(
+    pipe: Pipeline, stage: Number, size: Number, waiting: Number, passing: Number
+) -> Number:
+    """The most that a stage holds at once, with backward in two parts.
+
+    Of each micro-batch it keeps `size` before the first part and `waiting` from then to the second;
+    while the first part runs, `passing` at most. That is of one; of others as many as there can be.
+    """
+    return warm_up(pipe, stage) * size + delay(pipe, stage) * waiting + passing
 
 
 def _of_units(pipe: Pipeline, units: int, before: Sequence[int]) -> int:

@@ -21,6 +21,7 @@ from spec.models.transformer import EMBEDDING, HEAD, Model, is_layer
 from spec.models.values import Part, Value
 from spec.numbers.arithmetic import Number, ceil_div
 
+Listed = tuple[int, ...]  # layers of each virtual stage, in the order that a micro-batch passes them
 OUTSIDE = -1  # the number of what is no layer: the embedding and the head
 BY_USE = Contraction(("use",), ("use",), ())  # a weight's gradient, from the pieces that use it
 
@@ -73,19 +74,20 @@ def gradient_lie(stages: Collection[int]) -> Lie:
     return contract(BY_USE, along("use"), along("use")) if len(stages) > 1 else WHOLE
 
 
-def may_update(works: Number, units: Number) -> Any:
-    """A flush: a stage updates after so many works, all its forwards and backwards of the step."""
-    return works >= 2 * units
+def may_update(done: Number, works: Number) -> Any:
+    """A flush: a stage updates after all its works of the step, forwards and backwards in all parts."""
+    return done >= works
 
 
 # ------------------------------------------------------------------------------- of a whole model
-def pieces(model: Model, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
-    """The whole model in order: layers as evenly over virtual stages as they go."""
+def pieces(model: Model, stages: int, chunks: int = 1, listed: Listed = ()) -> tuple[Piece, ...]:
+    """The whole model in order: layers as evenly over virtual stages as they go, or as listed."""
     by_name, found = {part.name: part for part in parts(model)}, []
     for chunk, stage in product(range(chunks), range(stages)):
         virtual = virtual_stage(stage, chunk, stages)
         for number in range(model.layers):
-            if all(has_layer(virtual, number, model.layers, stages * chunks)):
+            evenly = has_layer(virtual, number, model.layers, stages * chunks)
+            if all(is_listed(virtual, number, listed) if listed else evenly):
                 (name,) = model.layers_of(number, number + 1)
                 found.append(Piece(by_name[name], number, stage, chunk))
     around = ends(model, stages, chunks)
@@ -99,18 +101,28 @@ def ends(model: Model, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
     return tuple(Piece(by_name[name], OUTSIDE, *at) for name, *at in places if name in by_name)
 
 
+def is_listed(virtual: int, number: int, listed: Listed) -> tuple[bool, bool]:
+    """The two bounds that say a virtual stage has a layer, where it is listed how many each has."""
+    return sum(listed[:virtual]) <= number, number < sum(listed[: virtual + 1])
+
+
 # ------------------------------------------------------------------------ the same, counted
-def layers_before(virtual: int, layers: int, virtual_stages: int) -> int:
-    """How many layers are on earlier virtual stages, as `has_layer` spreads them."""
+def layers_before(virtual: int, layers: int, virtual_stages: int, listed: Listed = ()) -> int:
+    """How many layers are on earlier virtual stages, as `has_layer` spreads them, or as listed."""
+    if listed:
+        return sum(listed[:virtual])
     return ceil_div(virtual * layers, virtual_stages)  # type: ignore[no-any-return]
 
 
-def parts_of(model: Model, stage: int, stages: int, chunks: int) -> list[Counter[str]]:
+def parts_of(
+    model: Model, stage: int, stages: int, chunks: int, listed: Listed = ()
+) -> list[Counter[str]]:
     """How many pieces of each part a stage has, in each of its chunks, by the part's name."""
     found = []
     for chunk in range(chunks):
         virtual = virtual_stage(stage, chunk, stages)
-        first, after = (layers_before(v, model.layers, stages * chunks) for v in (virtual, virtual + 1))
+        of = model.layers, stages * chunks, listed
+        first, after = (layers_before(v, *of) for v in (virtual, virtual + 1))
         found.append(model.layers_of(first, after))
     for piece in ends(model, stages, chunks):
         if piece.stage == stage:
@@ -118,20 +130,20 @@ def parts_of(model: Model, stage: int, stages: int, chunks: int) -> list[Counter
     return found
 
 
-def alike(model: Model, stages: int, chunks: int = 1) -> dict[int, int]:
-    """The first of each kind of stages, and how many there are of it.
+def alike(model: Model, stages: int, chunks: int = 1, listed: Listed = ()) -> list[list[int]]:
+    """The stages of each kind, in order.
 
     Stages are of a kind if each chunk has as many layers of each kind, and neither begins or ends the
-    model. They hold and send the same, but for what is in flight: the first has most.
+    model. They hold and send the same, but for what is in flight: of forwards, the first has most.
     """
-    before = [layers_before(v, model.layers, stages * chunks) for v in range(stages * chunks + 1)]
+    of = model.layers, stages * chunks, listed
+    before = [layers_before(v, *of) for v in range(stages * chunks + 1)]
     counts = [frozenset(model.layers_of(a, b).items()) for a, b in pairwise(before)]
-    firsts: dict[tuple[object, ...], int] = {}
-    found = Counter[int]()
+    found: dict[tuple[object, ...], list[int]] = {}
     for stage in range(stages):
         kind = (stage == 0, stage == stages - 1, *counts[stage::stages])
-        found[firsts.setdefault(kind, stage)] += 1
-    return found
+        found.setdefault(kind, []).append(stage)
+    return [*found.values()]
 
 
 def sends(placed: Iterable[Piece]) -> list[tuple[Piece, Piece]]:

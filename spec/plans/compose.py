@@ -20,9 +20,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from spec.devices.mesh import HOST
-from spec.language.programs import Axis
+from spec.language.moves import Axis
 from spec.models.states import State
-from spec.plans.model_strategies import MODEL_AXES
+from spec.plans.model_strategies import HEADS, MODEL_AXES, copies_within
 from spec.plans.modes import Mode, R, S
 from spec.plans.placement import Placement, place
 from spec.plans.strategies import STRATEGIES
@@ -161,6 +161,48 @@ class Product:
         if alike is None or axis == self.pipe:
             return _along(axis, REPLICATED)
         return _along(axis, {state: dict(found)[alike.axes[-1]] for state, found in alike.modes})
+
+
+def with_copies(
+    product: Product, sizes: Mapping[str, int], heads: int, group: int
+) -> tuple[Product, dict[str, int]]:
+    """Of a model's key-value heads, copies on each of the devices that are too many for them.
+
+    `heads`: of keys and values; `group`: heads that share one. An axis that cuts heads, and has a
+    multiple of those that are left to cut, becomes two: so many devices as there are, and copies
+    within. States that are placed along the one are placed so along both. As it is, where a group is
+    not cut evenly.
+    """
+    found: list[Factor] = []
+    names: dict[str, tuple[str, ...]] = {}
+    sizes = dict(sizes)
+    for factor in product.factors:
+        found.append(factor)
+        (axis, size) = (factor.cuts, sizes[factor.axes[0]]) if factor.cuts else (None, 1)
+        if axis is None or HEADS not in axis.weights:
+            continue
+        if size > heads and size % heads == 0 and group % (size // heads) == 0:
+            copies = copies_within(axis)
+            found.append(Factor(factor.name, (copies.name,), cuts=copies))
+            names[axis.name] = axis.name, copies.name
+            sizes |= {axis.name: heads, copies.name: size // heads}
+            group //= size // heads
+        heads = max(1, heads // size)
+    along = tuple(name for axis in product.axes for name in names.get(axis, (axis,)))
+    placed = (f if f.cuts else _on_each(f, names) for f in found)
+    return Product(tuple(placed)), {axis: sizes[axis] for axis in along}
+
+
+def _on_each(factor: Factor, names: Mapping[str, tuple[str, ...]]) -> Factor:
+    """A factor of states or layers, with some of its axes as several."""
+    axes = tuple(name for axis in factor.axes for name in names.get(axis, (axis,)))
+    if factor.states is None or axes == factor.axes:
+        return factor
+    modes = {
+        state: {name: mode for axis, mode in found for name in names.get(axis, (axis,))}
+        for state, found in factor.states.modes
+    }
+    return replace(factor, axes=axes, states=place(axes, modes, factor.states.hold))
 
 
 def combined(placements: Iterable[Placement]) -> Placement:

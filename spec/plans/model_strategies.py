@@ -5,14 +5,18 @@ Pipeline parallelism cuts the layers themselves, between operations: see `pipeli
 
 from __future__ import annotations
 
-from spec.language.programs import Axis
+from dataclasses import replace
+
+from spec.language.moves import Axis
 
 HEADS, WORDS, EXPERTS = "g", "v", "e"  # indices that weights are cut along
-INNER = ("f", "i", "t")  # those inside MLPs
+GROUP = "r"  # of heads that share a key and a value
+SLOTS = "c"  # that tokens take in experts
+INSIDE_MLPS = ("f", "i", "t")  # those inside MLPs
 KEYS = "u"  # the index that goes round a ring
 SAMPLES, POSITIONS = "b", "s"  # indices that the stream is cut along
 
-TENSOR = (HEADS, *INNER, WORDS)
+TENSOR = (HEADS, *INSIDE_MLPS, WORDS)
 ATTENTION_BY_HEADS = (("scores", HEADS), ("sinks", HEADS))
 
 MODEL_AXES: dict[str, Axis] = {
@@ -34,3 +38,13 @@ MODEL_MEANING: dict[str, str] = {
     "ep": "expert parallelism: experts cut, samples cut; tokens sent to their experts and back",
     "pp": "pipeline parallelism: layers cut in stages",
 }
+
+
+def copies_within(axis: Axis) -> Axis:
+    """What cuts a model along devices that have copies of the same key-value heads.
+
+    The heads that share them are cut, and all else that tensor parallelism cuts. So a key's weight is
+    replicated along these devices, and what they find of its gradient is summed over them.
+    """
+    weights = tuple(GROUP if index == HEADS else index for index in axis.weights)
+    return replace(axis, name=f"{axis.name} copies", weights=weights, within=axis.name)

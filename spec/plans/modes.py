@@ -29,8 +29,8 @@ def is_sharded(mode: Mode) -> bool:
 
 MODE_MEANING: dict[Mode, str] = {
     R: "a full copy on each device",
-    S: "1/n on each device, used in place: the consumer is partitioned the same way",
-    GATHERED: "1/n on each device, all-gathered for the use, then released",
+    S: "a slice on each device, used in place: the consumer is partitioned the same way",
+    GATHERED: "a slice on each device, all-gathered for the use, then released",
     M: "nothing kept: produced again for the use, then released",
     O: "nothing on the device, a copy on the host, moved over the host link for each use on a device",
 }

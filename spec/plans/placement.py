@@ -9,7 +9,7 @@ from functools import cached_property
 from spec.devices.mesh import HOST, Axes
 from spec.language.schedule import Rest
 from spec.models.states import State
-from spec.plans.modes import GATHERED, M, Mode, O, is_sharded
+from spec.plans.modes import GATHERED, M, Mode, O, R, is_sharded
 
 AxisModes = tuple[tuple[str, Mode], ...]  # (axis, mode) for one state
 
@@ -68,6 +68,13 @@ def place(
             raise ValueError(f"{state.value} has no mode on axis {missing[0]}")
     ordered = tuple((state, tuple(sorted(modes[state].items()))) for state in State)
     return Placement(axes, ordered, hold)
+
+
+def gradients_whole(placed: Placement) -> Placement:
+    """The same, with gradients whole along all axes: they are summed when all micro-steps are done."""
+    modes = {state: dict(found) for state, found in placed.modes}
+    modes[State.GRADIENTS] = dict.fromkeys(modes[State.GRADIENTS], R)
+    return place(placed.axes, modes, placed.hold)
 
 
 BATCH = "batch"
