@@ -64,7 +64,7 @@ def page() -> str:
 def _section(claim: Claim) -> list[str]:
     proof = claim.function()
     file = f"{proof.__module__.replace('.', '/')}.py"
-    where = f"[{file}](../{file}), `{proof.__name__}`"
+    where = f"[{file}](../{file}), `{proof.__name__}`{claim.part}"
     notes = [
         *([f"Caveat: {claim.caveat}."] if claim.caveat else []),
         *(f"Scope: {each}" for each in claim.scope),

@@ -10,7 +10,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from proofs.trusted.oracle import RESOURCE_LIMIT, SEED
 from proofs.trusted.oracle import VERSION as SOLVER
 
 NOT_PROVED = ("hypothesis", "axiom", "definition", "instance")
-VERSION = 1  # of the report
 ROOT = Path(__file__).resolve().parent.parent
 REGISTRY = Path(__file__).with_name("claims.toml")
 NAMED = re.compile(r"\(Claim (\w+)")  # in the docstring of a function that proves it
@@ -38,9 +37,9 @@ class Claim:
     formula: str
     caveat: str
     scope: tuple[str, ...]
+    checked: tuple[str, ...]  # what Python decides of it, by running
     source: str
     expected: str
-    checked: tuple[str, ...] = ()  # what Python decides of it, by running
 
     def function(self) -> Proof:
         """The function in proofs/ that is marked with its id, and whose docstring names it.
@@ -58,6 +57,11 @@ class Claim:
         """The module that proves it, or its id if none does."""
         broken_modules()
         return PROOFS[self.id][0].__module__ if self.id in PROOFS else self.id
+
+    @property
+    def part(self) -> str:
+        """What is said after the verdict of a claim of which Python decides a part; else nothing."""
+        return "; part decided by Python" if self.checked else ""
 
 
 @dataclass(frozen=True)
@@ -127,26 +131,10 @@ class Outcome:
 
     def json(self) -> dict[str, Any]:
         """The claim's entry of the report."""
-        claim = self.claim
-        entry: dict[str, Any] = {
-            "id": claim.id,
-            "area": claim.area,
-            "statement": claim.statement,
-            "formula": claim.formula,
-            "caveat": claim.caveat,
-            "scope": list(claim.scope),
-            "checked": list(claim.checked),
-            "expected": claim.expected,
-            "verdict": self.verdict,
-            "obligations": self.obligations,
-            "seconds": self.seconds,
-            "axioms": self.axioms,
-            "hypotheses": self.hypotheses,
-        }
-        for name in ("counterexample", "failure"):
-            if getattr(self, name):
-                entry[name] = getattr(self, name)
-        return entry
+        found = asdict(self)
+        entry = {**found.pop("claim"), **found}
+        left_out = {"source", *(name for name in ("counterexample", "failure") if not entry[name])}
+        return {name: value for name, value in entry.items() if name not in left_out}
 
 
 def claims() -> list[Claim]:
@@ -272,9 +260,8 @@ def _require_proved(kernel: Kernel, theorems: Sequence[Theorem]) -> None:
 
 
 def report(outcomes: Sequence[Outcome], seconds: float, remembered: int = 0) -> dict[str, Any]:
-    """The machine-readable report; `remembered`: how many outcomes are those of an earlier run."""
+    """What is told of the claims; `remembered`: how many outcomes are those of an earlier run."""
     return {
-        "version": VERSION,
         "claims": [outcome.json() for outcome in outcomes],
         "remembered": remembered,
         "solver": {

@@ -23,7 +23,7 @@ there once, over plain arithmetic, and is evaluated with whole numbers, fraction
 symbols and Z3 terms: what is proved is what runs.
 
     placement --derive--> schedule --> memory, communication    (closed forms in Psi, N, K)
-                                   --> verdict                  (normal forms, compared: T2, T4)
+                                   --> verdict                  (normal forms, compared: T2, T4, T5)
                                    --> reference run            (exact arithmetic)
                                    --> simulated run            (real buffers, messages, counted bytes)
 

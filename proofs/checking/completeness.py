@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
+from proofs.checking.further_schedules import Further, further_schedules
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
 from proofs.checking.witnesses import Broken, broken_schedules
 from proofs.claim import claim
@@ -12,15 +14,21 @@ from proofs.language.type_system import AXIS, OPERATORS, kinds, name, one_axis
 from proofs.tools.sums import closed_form
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, Implies, IntSort, RealSort, RealVal, ToReal
+from spec.checking.everywhere import Found, everywhere
 from spec.checking.forms import Forms
 from spec.checking.verdict import check
 from spec.checking.words import Symbol
+from spec.devices.mesh import group_size
 from spec.devices.operators import OTHER, SUM, NormalForm, Operator, PerDevice, Source, reads
-from spec.language.schedule import Schedule
+from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.meaning.match import Copies, first_difference
-from spec.meaning.reference import primes, run
+from spec.meaning.reference import first_divergence, primes, run
 from spec.models.states import MIXED_ADAM
 from spec.plans.placement import BATCH
+
+DATA = cache(primes)  # of every run
+SIZES = ((1, 1), (2, 1), (2, 2), (3, 2), (2, 3))  # devices along each axis, and micro-steps
+MOST = 4  # devices of a run in numbers
 
 
 @claim("T3")
@@ -33,6 +41,9 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     schedule that breaks it alone is shown to diverge; in the same runs, strategies and the pieces of a
     step that are accepted match. (Claim T3)
     """
+    listed: list[Broken | Accepted | Further] = [*broken_schedules(), *accepted_schedules()]
+    for each in (*listed, *further_schedules()):
+        _said_of_every_size(each)
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
         *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),
@@ -151,6 +162,34 @@ class _Data:
         if key not in self.made:
             self.made[key] = self.kernel.reals(key)
         return self.made[key]
+
+
+def _said_of_every_size(one: Broken | Accepted | Further) -> None:
+    """The verdict on sizes in general is that on each, and runs in numbers match where it accepts."""
+    name, schedule = one.name, one.schedule
+    found = everywhere(schedule, {})
+    if isinstance(one, Further) and one.right and not found.accepted:
+        raise KernelError(f"{name}: expected to be accepted, got {found.wrong[0].verdict}")
+    rejected = next(found.points(), None)
+    if (rejected is None) is not found.accepted:
+        raise KernelError(f"{name}: the verdict on sizes in general is not one on each")
+    for devices, micro_steps in SIZES:
+        mesh = dict.fromkeys(schedule.axes, devices)
+        if group_size(mesh, schedule.axes) > MOST:
+            continue
+        sizes = {**mesh, MICRO_STEPS: micro_steps}
+        matches = first_divergence(schedule, mesh, micro_steps=micro_steps, data=DATA) is None
+        verdict = check(schedule, mesh, micro_steps)
+        said = {one.accepted for one in found.found if one.says(sizes)}
+        shown = _narrowest((*found.right, *found.wrong), sizes)
+        if not {verdict.accepted} == said == shown == {matches}:
+            raise KernelError(f"{name}: another verdict or run with {sizes}")
+
+
+def _narrowest(found: tuple[Found, ...], sizes: dict[str, int]) -> set[bool]:
+    """What is said of some sizes, where what is said of fewer goes before."""
+    of_them = [one for one in found if one.sizes.items() <= sizes.items()]
+    return {one.accepted for one in of_them if not any(one.wider(other) for other in of_them)}
 
 
 def _all_match(kept: list[Copies]) -> Any:

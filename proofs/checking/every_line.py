@@ -58,32 +58,17 @@ class EveryLine(NormLine):
             l.names.at(w=CONTRIBUTION, u=now, m=l.micro(t)),
             *([l.names.at(w=WRONG, u=t, m=IntVal(0))] if l.where_right(t, d) else []),
         )
-        given = [t >= 0, l.kind(t) == BACKWARD]
-        target = l.target(t)
-        stands = self.single("a_gradient", t + 1, target, made, given, l.amounts_run.at(b=target))
-        return k.prove(
+        return self.made_right(
             "step_backward",
-            self.is_right(t + 1, target),
-            [
-                *given,
-                t < l.last,
-                *self.on_a_device,
-                self.knows(t + 1, target),
-                *self.right_in(*read.values()),
-            ],
-            [
-                l.runs.at(b=target),
-                self.not_gone.at(t=t + 1, b=target),
-                stands,
-                *rows,
-                *names,
-                l.numbered,
-                l.original_is.at(s=made, d=l.whose(made, d)),
-            ],
+            "a_gradient",
+            (l.target(t), made),
+            [t >= 0, l.kind(t) == BACKWARD],
+            [*read.values()],
+            [l.gradient_alike(t, d), *rows, *names],
         )
 
     def _update(self) -> list[Theorem]:
-        l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
+        l, t, d, j = self.l, self.l.t, self.l.d, self.l.j
         now = l.step(t)
         read = (
             ("old_weight", l.source(t), WEIGHT),
@@ -104,37 +89,22 @@ class EveryLine(NormLine):
         found = []
         places = l.target(t), l.second(t)
         states = (WEIGHT, WRONG), (MOMENT, WRONG_MOMENT)
-        named = zip(("weight", "moment"), places, l.made_states(t, d, j), states, strict=True)
-        for name, place, made, kinds in named:
+        alike = l.update_alike(t, d)
+        named = zip(("weight", "moment"), places, l.made_states(t, d, j), states, alike, strict=True)
+        for name, place, made, kinds, computed in named:
             other = [l.target(t) != l.second(t)] if name == "weight" else []
-            stands = self.single(
-                f"a_new_{name}", t + 1, place, made, [*given, *other], l.amounts_run.at(b=place)
-            )
             names = (
                 l.names.at(w=w, u=u, m=IntVal(0)) for w, u in zip(kinds, (now + 1, t), strict=True)
             )
             found.append(
-                k.prove(
+                self.made_right(
                     f"step_new_{name}",
-                    self.is_right(t + 1, place),
-                    [
-                        *given,
-                        *other,
-                        t < l.last,
-                        *self.on_a_device,
-                        self.knows(t + 1, place),
-                        *self.right_in(*(b(t) for b in l.sources)),
-                    ],
-                    [
-                        l.runs.at(b=place),
-                        self.not_gone.at(t=t + 1, b=place),
-                        stands,
-                        *right,
-                        *names,
-                        l.numbered,
-                        l.original_is.at(s=made, d=l.whose(made, d)),
-                        l.trains.at(u=now),
-                    ],
+                    f"a_new_{name}",
+                    (place, made),
+                    [*given, *other],
+                    [b(t) for b in l.sources],
+                    [computed, *right, *names],
+                    l.trains.at(u=now),
                 )
             )
         return found

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from proofs.checking.amounts import Language
 from proofs.checking.first_unequal import FirstUnequal
 from proofs.checking.norms import NormedLanguage
-from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import (
     CONTRIBUTION,
     INT,

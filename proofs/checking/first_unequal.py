@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from proofs.checking.amounts import Language
 from proofs.checking.every_line import EveryLine
 from proofs.checking.lines import MOVES
-from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import (
     BACKWARD,
     CONTRIBUTION,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofs.checking.symbolic_schedule import Language
+from proofs.checking.amounts import Language
 from proofs.checking.symbols import ZERO
 from proofs.tools.sums import of_sums, total
 from proofs.trusted.kernel import Theorem

@@ -58,7 +58,7 @@ class Kept(Exactness):
         """The optimizer follows the schedule, and is off by what one operand is."""
         l, u, j = self.l, self.l.u, self.l.j
         read = self.k.reals("read_weight read_moment read_whole read_norm")
-        right = (l.theta(u)[j], l.omega(u)[j], l.whole(u, j, l.micro_steps), l.applied_norm(u))
+        right = (l.theta(u)[j], l.omega(u)[j], l.single_gradient(u, j), l.applied_norm(u))
         *off, of_norm = (has - needs for has, needs in zip(read, right, strict=True))
         by_operand = dict(zip((WEIGHT, MOMENT, CONTRIBUTION), off, strict=True))
         return self.k.suppose(
@@ -114,6 +114,7 @@ class Kept(Exactness):
                 l.runs.at(b=target),
                 l.gone_next.at(b=target),
                 l.numbered,
+                l.update_alike(t, d)[0],
                 *(
                     each.at(b=place, u=now)
                     for each, (_, place, _, _) in zip(differ, operands, strict=True)

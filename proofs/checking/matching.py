@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from proofs.checking.amounts import Language
 from proofs.checking.superposition import Superposition
-from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, ONE, WEIGHT, ZERO, indicator
 from proofs.tools.sums import partition
 from proofs.trusted.kernel import Bool, Theorem
@@ -65,10 +65,15 @@ class Matching(Superposition):
         """
         l = self.l
         where = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), l.mesh.holds(l.b, l.d, l.j))
-        said = Implies(
-            And(*when(where), *self.on_a_device), And(*(self.compares(*each) for each in reads))
-        )
-        return self.k.suppose(name, [*at, l.s, l.d, l.i, l.j], said)
+        return self.all_equal_in(name, [*at, l.s, l.d, l.i, l.j], when(where), reads)
+
+    def all_equal_in(
+        self, name: str, variables: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]
+    ) -> Theorem:
+        """That what is read compares equal, which is supposed."""
+        compares = And(*(self.compares(*each) for each in reads))
+        said = Implies(And(*given, *self.on_a_device), compares)
+        return self.k.suppose(name, variables, said)
 
     # ------------------------------------------------------- what comes out equal
     def _whole(self) -> Theorem:
@@ -86,21 +91,26 @@ class Matching(Superposition):
         share, parts, self.of_step, one = partition(
             k, "contributions", m, s, slot, placed, l.micro_steps, here, [u, j]
         )
-        sym = l.named(CONTRIBUTION, u, m)
+        sym, theta = l.named(CONTRIBUTION, u, m), l.theta(u)
         given = [u >= 0, u <= l.last, m >= 0, m < l.micro_steps]
         names = l.names.at(w=CONTRIBUTION)
         same = k.induct(
             "a_contribution_of_all_devices",
             i,
-            l.all(sym, j, i) == l.batch(u, m, j, i),
+            l.all(sym, j, i) == l.batch(theta, u, m, j, i),
             given,
-            base=[l.all.start.at(s=sym), l.batch.start],
-            step=[l.all.next.at(s=sym), l.batch.next, l.original_is.at(s=sym, d=i), names],
+            base=[l.all.start.at(s=sym), l.batch.start.at(weights=theta)],
+            step=[
+                l.all.next.at(s=sym),
+                l.batch.next.at(weights=theta),
+                l.original_is.at(s=sym, d=i),
+                names,
+            ],
         )
         each = k.induct(
             "a_micro_steps_contribution",
             s,
-            share(u, j, m, s) == If(sym < s, l.batch(u, m, j, l.n), ZERO),
+            share(u, j, m, s) == If(sym < s, l.batch(theta, u, m, j, l.n), ZERO),
             given,
             base=[share.start, names],
             step=[share.next, same.at(i=l.n), slot_is, l.name_is_its_own, names, self.inside()],
@@ -108,23 +118,31 @@ class Matching(Superposition):
         every = k.induct(
             "contributions_of_micro_steps",
             m,
-            parts(u, j, l.bound, m) == l.whole(u, j, m),
+            parts(u, j, l.bound, m) == l.whole(theta, u, j, m),
             [u >= 0, u <= l.last, m <= l.micro_steps],
-            base=[parts.start.at(s=l.bound), l.whole.start],
-            step=[parts.next.at(s=l.bound), l.whole.next, each.at(s=l.bound), names],
+            base=[parts.start.at(s=l.bound), l.whole.start.at(weights=theta)],
+            step=[
+                parts.next.at(s=l.bound),
+                l.whole.next.at(weights=theta),
+                each.at(s=l.bound),
+                names,
+            ],
         )
         return k.prove(
             "contributions_are_the_whole_gradient",
-            self.of_step(u, j, l.bound) == l.whole(u, j, l.micro_steps),
+            self.of_step(u, j, l.bound) == l.single_gradient(u, j),
             [u >= 0, u <= l.last],
-            [one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered],
+            [
+                *(one.at(s=l.bound), every.at(m=l.micro_steps), l.finite, l.numbered),
+                *(l.linear.at(weights=theta), l.in_step_are),
+            ],
         )
 
     def right_value(self, what: Any, u: Any) -> Any:
         """What the single device has of element j: a state of a step, its norm, its whole gradient."""
         l, j = self.l, self.l.j
         states = {WEIGHT: l.theta(u)[j], MOMENT: l.omega(u)[j], NORM: l.single_norm(u)}
-        return states.get(what, l.whole(u, j, l.micro_steps))
+        return states.get(what, l.single_gradient(u, j))
 
     def compares(self, t: Any, b: Any, state: Any, u: Any) -> Bool:
         """What is compared of an original value; and that nothing that is not known is there."""

@@ -40,7 +40,7 @@ def accepted_schedules() -> tuple[Accepted, ...]:
             for m in [1 if name == "fused-update" else 2]  # each micro-step of it updates
         ),
         Accepted("three_devices", zero3, devices=3, micro_steps=2, elements=6),
-        Accepted("slices_along_two_axes", derive(_along(("outer", "inner"))), elements=8),
+        Accepted("slices_along_two_axes", derive(along(("outer", "inner"))), elements=8),
         Accepted("slices_of_the_next_device", _of_the_next(dp), devices=3, elements=6),
         Accepted("no_moment", zero3, stateful=False),
         Accepted("mean", _mean(dp), micro_steps=2, steps=2),
@@ -56,7 +56,7 @@ def accepted_schedules() -> tuple[Accepted, ...]:
     )
 
 
-def _along(axes: Axes) -> Placement:
+def along(axes: Axes) -> Placement:
     """ZeRO-3 along several axes."""
     zero3 = STRATEGIES["zero3"]
     return place(axes, {s: dict.fromkeys(axes, zero3.mode(s, BATCH) or M) for s in State})

@@ -7,14 +7,15 @@ is the whole gradient: then it is a function of what is the same everywhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from proofs.checking.amounts import Language
 from proofs.checking.matching import Matching
-from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import BOOL, INT, NORM, NORM_OF, REAL, WRONG, ZERO, Element, indicator
 from proofs.tools.sums import partition, total
-from proofs.trusted.kernel import Theorem
-from proofs.trusted.terms import And, If, Implies, IntVal
+from proofs.trusted.kernel import Bool, Theorem
+from proofs.trusted.terms import And, If, IntVal
 
 
 class NormedLanguage(Language):
@@ -40,7 +41,7 @@ class NormedLanguage(Language):
 
     def _norm_of_whole(self) -> None:
         u, x = self.u, self.element(self.e)
-        part = self.part_of_norm(u, self.whole(u, x, self.micro_steps))
+        part = self.part_of_norm(u, self.single_gradient(u, x))
         self.of_whole = total(self.k, "parts_of_the_single_norm", [u], self.e, part)
 
     def single_norm(self, u: Any) -> Any:
@@ -68,8 +69,8 @@ class NormedLanguage(Language):
     def norm_read(self, t: Any, d: Any) -> Any:
         return If(self.reads_norm, self.has(t, self.fourth(t), d)[self.j], ZERO)
 
-    def amount_of_norm(self) -> Any:
-        made, own = self.made_norm(self.t, self.d), self.i == self.whose(self.s, self.d)
+    def amount_of_norm(self, t: Any) -> Any:
+        made, own = self.made_norm(t, self.d), self.i == self.whose(self.s, self.d)
         return indicator(And(self.s == made, own))
 
     def made_norm(self, t: Any, d: Any) -> Any:
@@ -87,32 +88,48 @@ class NormLine(Matching):
         return [self._norm(self.l)]
 
     def _norm(self, l: NormedLanguage) -> Theorem:
-        k, t, d = self.k, l.t, l.d
-        now, source, target = l.step(t), l.source(t), l.target(t)
+        t, now, source, target = l.t, l.step(l.t), l.source(l.t), l.target(l.t)
         squares = self._of_elements(l)
-        made = l.made_norm(t, d)
-        given = [t >= 0, l.kind(t) == NORM_OF]
-        stands = self.single("a_norm", t + 1, target, made, given, l.amounts_run.at(b=target))
-        return k.prove(
+        made = l.made_norm(t, l.d)
+        return self.made_right(
             "step_norm",
-            self.is_right(t + 1, target),
+            "a_norm",
+            (target, made),
+            [t >= 0, l.kind(t) == NORM_OF],
+            [source],
             [
-                *given,
-                t < l.last,
-                *self.on_a_device,
-                self.knows(t + 1, target),
-                *self.right_in(source),
-            ],
-            [
-                l.runs.at(b=target),
-                self.not_gone.at(t=t + 1, b=target),
-                stands,
                 squares.at(e=l.elements),
                 l.group_is_of_elements.at(e=l.elements),
                 l.counted,
                 *(l.names.at(w=w, u=u, m=IntVal(0)) for w, u in ((NORM, now), (WRONG, t))),
+            ],
+        )
+
+    def made_right(
+        self,
+        name: str,
+        what: str,
+        made: tuple[Any, Any],
+        given: Sequence[Bool],
+        read: Sequence[Any],
+        uses: Sequence[Theorem],
+        *more: Theorem,
+    ) -> Theorem:
+        """What a line makes of right places that it reads is right: `made`, a place and its value."""
+        l, t, (place, value) = self.l, self.l.t, made
+        stands = self.single(what, t + 1, place, value, given, l.amounts_run.at(b=place))
+        return self.k.prove(
+            name,
+            self.is_right(t + 1, place),
+            [*given, t < l.last, *self.on_a_device, self.knows(t + 1, place), *self.right_in(*read)],
+            [
+                l.runs.at(b=place),
+                self.not_gone.at(t=t + 1, b=place),
+                stands,
+                *uses,
                 l.numbered,
-                l.original_is.at(s=made, d=l.whose(made, d)),
+                l.original_is.at(s=value, d=l.whose(value, l.d)),
+                *more,
             ],
         )
 
@@ -121,11 +138,12 @@ class NormLine(Matching):
         k, t, d, j, e = self.k, l.t, l.d, l.j, l.e
         now, source, asks = l.step(t), l.source(t), k.integers("asks")
         owner = l.mesh.member(t, asks, l.mesh.owner(t, asks, j))
-        right = [l.kind(t) == NORM_OF, l.is_right(t, asks), asks >= 0, asks < l.n]
-        compares = k.suppose(
+        right = [*self.line, l.kind(t) == NORM_OF, l.is_right(t, asks), asks >= 0, asks < l.n]
+        compares = self.all_equal_in(
             "a_right_norm_compares_equal",
             [t, l.s, l.i, j, d, asks],
-            Implies(And(*right, d == owner, *self.on_a_device), self.compares(t, source, None, now)),
+            [*right, d == owner],
+            [(t, source, None, now)],
         )
         read = self.read("normed", t, source, None, now, [*right, d == owner], compares)
         at = {"asks": d, "j": l.element(e)}
@@ -135,6 +153,7 @@ class NormLine(Matching):
             e,
             l.of_elements(t, d, e) == l.of_whole(now, e),
             [
+                *self.line,
                 l.kind(t) == NORM_OF,
                 l.is_right(t, d),
                 *self.on_a_device,

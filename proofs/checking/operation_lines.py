@@ -11,10 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
-from spec.checking.verdict import kept_copies
 from spec.devices.mesh import Axes
 from spec.language.schedule import MICRO_STEPS, Monomial, Schedule
-from spec.meaning.semantics import Store, initial
 from spec.models.states import BytePolicy
 from spec.models.training import Loss
 from spec.numbers.arithmetic import Number
@@ -71,9 +69,7 @@ class Clipped:
 class Places:
     """A domain of values (`spec.meaning.semantics.Domain`) that are places, written by lines.
 
-    `starts`: what places hold at first, by `lines.STARTS`. `ends`: how many lines there are up to the
-    end of each step. `kept_as`: what is compared at these ends, likewise; `kept_axes`: along which axes
-    it is cut. Raises NotCovered.
+    Raises NotCovered.
     """
 
     def __init__(
@@ -87,37 +83,15 @@ class Places:
         ):
             if used:
                 raise NotCovered(name)
-        self.schedule, self.mesh, self.micro_steps, self.policy = schedule, mesh, micro_steps, policy
+        self.schedule, self.mesh, self.micro_steps = schedule, mesh, micro_steps
         self.master, self.step = policy.master, 0
         self.contributions = micro_steps * (2 if training.tied else 1)  # of a device to a gradient
         self.places = 0
         self.lines: list[LineAt] = []
-        self.starts: dict[int, str] = {}
-        self.ends: list[int] = []
-        self.kept_as: dict[int, str] = {}
-        self.kept_axes: dict[int, Axes] = {}
         # by place: what is cut along which axes, with zeros elsewhere; norms; clipped gradients
         self.cut: dict[int, Axes] = {}
         self.norms: dict[int, NormOf] = {}
         self.clipped: dict[int, Clipped] = {}
-
-    def initial(self) -> Store:
-        """The store before the first step."""
-        return initial(self.schedule, self, self._started("Weights"), self._started("Moments"))
-
-    def end_step(self, store: Store) -> None:
-        """Copy what is kept to where it is compared after every step."""
-        kept = kept_copies(self, store, self.schedule, self.policy)
-        if not self.kept_as:
-            for state, kind, _ in kept:
-                name = kind.capitalize()
-                slices = self.schedule.rest(state).sharded
-                place = self._place()
-                self.kept_as[place] = f"{name}_slices" if slices else f"{name}s"
-                self.kept_axes[place] = slices
-        for place, (_, _, value) in zip(self.kept_as, kept, strict=True):
-            self._write("copy", value, place)
-        self.ends.append(len(self.lines))
 
     # ---------------------------------------------------------- what is done to values
     @property
@@ -136,6 +110,8 @@ class Places:
         norm = self.norms.get(value)
         if norm and axis in norm.along and axis not in norm.summed:
             return self._named(self.norms, replace(norm, summed=(*norm.summed, axis)))
+        if norm:
+            raise NotCovered("sums of norms but over the slices of one weight")
         return self._write("all_reduce", value, axis=axis)
 
     def owners(self, value: int, axis: str, shift: int = 0) -> int:
@@ -149,7 +125,7 @@ class Places:
             clipped = self.clipped[new]
             kept = self.replace(self._place(), clipped.gradient, axes, shift)
             return self._named(self.clipped, replace(clipped, gradient=kept))
-        of_zeros = old in self.cut and not shift
+        of_zeros = self.cut.get(old) == () and not shift
         along = (*self.cut.get(new, ()), *axes)
         for axis in axes:
             new = self._write("keep", new, self._copy(old), axis=axis, shift=shift)
@@ -233,11 +209,6 @@ class Places:
     def _place(self) -> int:
         self.places += 1
         return self.places - 1
-
-    def _started(self, start: str) -> int:
-        place = self._place()
-        self.starts[place] = start
-        return place
 
     def _copy(self, value: int) -> int:
         return self._write("copy", value)

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from proofs.checking.amounts import Language
 from proofs.checking.content import moving
 from proofs.checking.group_sums import GroupSums
-from proofs.checking.lines import MOVES, Line
-from proofs.checking.symbolic_schedule import Language
+from proofs.checking.lines import Line
 from proofs.checking.symbols import KINDS, ONE, ZERO
+from proofs.checking.unknowns import Counted, Time, read_by
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
@@ -27,7 +28,9 @@ class Superposition(GroupSums):
         k, t, b, d, j = self.k, l.t, l.b, l.d, l.j
         self.line = [t >= 0, t < l.last]
         self.on_a_device = [d >= 0, d < l.n]
-        self.known = self._never_negative()
+        self.counted = Counted(
+            l, "", Time(t, t, ()), l.unknowns, l.unknowns_in_group, l.unknowns_begin, l.unknowns_run
+        )
         self.not_gone = self._not_gone()
         # a device and an element where a place is not what it stands for, if there are any
         self.wrong_at, self.wrong_element, shown_at, self.found_at = k.choose(
@@ -60,14 +63,7 @@ class Superposition(GroupSums):
     # ---------------------------------------------------------- lines that move
     def reads(self, move: Line) -> list[tuple[Any, Any]]:
         """Places and devices that a line reads, but for those it adds up."""
-        found: dict[tuple[int, int], tuple[Any, Any]] = {}
-
-        def at(b: Any, e: Any) -> Any:
-            found[id(b), id(e)] = b, e
-            return ZERO
-
-        self.l.moved_on(move, moving(at, ZERO, ONE))
-        return list(found.values())
+        return read_by(self.l, move)
 
     def law(self, move: Line) -> Theorem:
         """What the target stands for after a line is what the line makes of what it stood for."""
@@ -166,90 +162,6 @@ class Superposition(GroupSums):
         )
 
     # ------------------------------------------------------------ what is not known
-    def _never_negative(self) -> Theorem:
-        """What is not known counts at least nothing, on all devices, in all places, at all times."""
-        l, k, t, b, d, c, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.c, self.l.j
-        here, after = l.unknowns(t, b, d, j), l.unknowns(t + 1, b, d, j)
-        below, element, shown_below, found_below = k.choose("below_nothing_at", [t, b, d], j, here < 0)
-        negative, device, shown, found = k.choose(
-            "below_nothing", [t, b], d, And(*self.on_a_device, below(t, b, d))
-        )
-        least = k.prove(
-            "unknowns_count",
-            here >= 0,
-            [*self.on_a_device, Not(negative(t, b))],
-            [shown_below, shown],
-        )
-        none = Not(negative(t, b))
-        in_group = k.induct(
-            "unknowns_of_a_group_count",
-            c,
-            l.unknowns_in_group(t, b, d, j, c) >= 0,
-            [*self.on_a_device, none, c <= l.mesh.size(t)],
-            base=[l.unknowns_in_group.start],
-            step=[l.unknowns_in_group.next, least.at(d=l.mesh.member(t, d, c)), self.inside()],
-        )
-        one = k.integers("one_of_them")
-        self.part_of_group = k.induct(
-            "a_member_is_part_of_its_group",
-            c,
-            Implies(
-                one < c,
-                l.unknowns(t, b, l.mesh.member(t, d, one), j) <= l.unknowns_in_group(t, b, d, j, c),
-            ),
-            [*self.on_a_device, none, one >= 0, c <= l.mesh.size(t)],
-            base=[],
-            step=[
-                l.unknowns_in_group.next,
-                in_group,
-                least.at(d=l.mesh.member(t, d, c)),
-                self.inside(),
-            ],
-        )
-        read = {(id(b), id(e)): (b, e) for move in MOVES for b, e in self.reads(move)}
-        step = k.prove(
-            "unknowns_count_after_a_line",
-            after >= 0,
-            [
-                t >= 0,
-                *self.on_a_device,
-                none,
-                Not(negative(t, l.source(t))),
-            ],
-            [
-                l.unknowns_run,
-                least,
-                in_group.at(b=l.source(t), c=l.mesh.size(t)),
-                *(least.at(b=b, d=e) for b, e in read.values() if b is not l.target(t)),
-                *(self.inside(c=e) for e in (IntVal(0), l.mesh.owner(t, d, j))),
-            ],
-        )
-
-        def at(time: Any) -> dict[str, Any]:
-            where = device(time, b)
-            return {"d": where, "j": element(time, b, where)}
-
-        zero = IntVal(0)
-        self.never = k.induct(
-            "nothing_is_below_nothing",
-            t,
-            none,
-            base=[
-                found.at(t=zero),
-                found_below.at(t=zero, d=device(zero, b)),
-                l.unknowns_begin.at(**at(zero)),
-            ],
-            step=[
-                found.at(t=t + 1),
-                found_below.at(t=t + 1, d=device(t + 1, b)),
-                step.at(**at(t + 1)),
-            ],
-            at=[{}, {"b": l.source(t)}],
-        )
-        return k.prove(
-            "what_is_not_known_counts", here >= 0, [t >= 0, *self.on_a_device], [self.never, least]
-        )
-
     def _not_gone(self) -> Theorem:
         """What a device knows is there."""
         l, k, t, b, d, j = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j
@@ -290,7 +202,7 @@ class Superposition(GroupSums):
             *(self.fine.at(b=b, d=e) for b, e in read),
         ]
         if move.name == "accumulate":
-            facts += [self.known.at(b=b, d=e) for b, e in read]
+            facts += [self.counted.known.at(b=b, d=e) for b, e in read]
         coordinates = {"all_gather": l.mesh.owner(t, d, j), "broadcast": IntVal(0)}
         facts += [self.inside(c=c) for name, c in coordinates.items() if name == move.name]
         places = [l.source(t), *([target] if move.name in ("keep", "accumulate") else [])]
@@ -315,9 +227,9 @@ class Superposition(GroupSums):
                         l.everyone.next,
                         self.group_stands_for.next.at(s=l.bound),
                         self.fine.at(d=member),
-                        self.known.at(d=member),
-                        self.part_of_group.at(one_of_them=c, c=size),
-                        self.never,
+                        self.counted.known.at(d=member),
+                        self.counted.part_of_group.at(one_of_them=c, c=size),
+                        self.counted.never,
                         self.inside(),
                     ],
                 ).at(b=source, c=size)

@@ -13,6 +13,7 @@ from itertools import product
 from typing import Any
 
 from proofs.checking import lines
+from proofs.checking.amounts import Language
 from proofs.checking.axes import BY_AXIS, Axes
 from proofs.checking.axes_apart import require_axes_apart, require_numbers
 from proofs.checking.axis_tables import (
@@ -25,7 +26,6 @@ from proofs.checking.axis_tables import (
     only,
 )
 from proofs.checking.lines import MOVES, OPERATORS
-from proofs.checking.symbolic_schedule import Language
 from proofs.checking.symbols import (
     BACKWARD,
     BOOL,

@@ -16,7 +16,6 @@ from proofs.checking.groups import Mesh
 from proofs.checking.lines import MOVES, Line
 from proofs.checking.symbols import (
     BACKWARD,
-    BOOL,
     CONTRIBUTION,
     INT,
     KINDS,
@@ -24,29 +23,26 @@ from proofs.checking.symbols import (
     NORM,
     NORM_OF,
     NOTHING,
-    ONE,
     ORIGINALS,
     REAL,
     ROW,
     STARTS,
     UPDATE,
     WEIGHT,
-    WRONG,
-    WRONG_MOMENT,
     ZERO,
     Element,
     KindSort,
     StartSort,
     WhatSort,
     cases,
-    indicator,
 )
 from proofs.tools.sums import total
-from proofs.trusted.kernel import Bool, Kernel
+from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, Or
+from spec.assumptions import DETERMINISM, LINEARITY
 
 
-class Language:
+class Symbols:
     """The symbols, and what is supposed of them: without norms. Variables are named by letters:
 
     t a line, b a place, s an original value, d and i devices, c a coordinate in a group, u a step, m a
@@ -68,7 +64,6 @@ class Language:
         self._single_device()
         self._devices()
         self._originals()
-        self._amounts()
 
     def _mesh(self) -> Any:
         return Mesh(self.k, self.n, self.t, self.b, self.d, self.c, self.j)
@@ -117,18 +112,21 @@ class Language:
     def _single_device(self) -> None:
         k, u, m, i, j = self.k, self.u, self.m, self.i, self.j
         self.theta, self.omega = (k.function(name, INT, ROW) for name in ("theta", "omega"))
+        update = INT, Element, REAL, REAL, REAL, REAL, REAL
         self.next_weight, self.next_moment = (
-            k.function(name, INT, Element, REAL, REAL, REAL, REAL, REAL)
-            for name in ("next_weight", "next_moment")
+            k.function(name, *update) for name in ("next_weight", "next_moment")
         )
         # the gradient of a device's samples, at the weights that backward and forward read
         self.gradient = k.function("gradient", ROW, ROW, INT, INT, INT, ROW)
-        here = self.gradient(self.theta(u), self.theta(u), u, m, i)[j]
-        self.batch = total(k, "batch", [u, m, j], i, here)
-        self.whole = total(k, "whole", [u, j], m, self.batch(u, m, j, self.n))
+        self.weights = k.constant("weights", ROW)
+        here = self.gradient(self.weights, self.weights, u, m, i)[j]
+        self.batch = total(k, "batch", [self.weights, u, m, j], i, here)
+        self.whole = total(
+            k, "whole", [self.weights, u, j], m, self.batch(self.weights, u, m, j, self.n)
+        )
+        self._whole_gradient()
         self._norm_of_whole()
-        whole = self.whole(u, j, self.micro_steps)
-        before = self.theta(u)[j], self.omega(u)[j], whole, self.applied_norm(u)
+        before = self.theta(u)[j], self.omega(u)[j], self.single_gradient(u, j), self.applied_norm(u)
         self.trains = k.suppose(
             "the_single_device_trains",
             [u, j],
@@ -137,6 +135,21 @@ class Language:
                 self.omega(u + 1)[j] == self.next_moment(u, j, *before),
             ),
         )
+
+    def _whole_gradient(self) -> None:
+        """The gradient of a step's loss is the sum of those of all samples: an assumption."""
+        k, u = self.k, self.u
+        self.whole_gradient = k.function("whole_gradient", ROW, INT, ROW)
+        in_step, self.in_step_are = k.define("micro_steps_in", [u], self.micro_steps)
+        self.linear = k.axiom(
+            "the_whole_gradient_is_the_sum",
+            LINEARITY,
+            *(self.whole_gradient, self.whole.symbol, in_step, self.weights, u, self.j),
+        )
+
+    def single_gradient(self, u: Any, j: Any) -> Any:
+        """The gradient that the single device applies in a step, of an element."""
+        return self.whole_gradient(self.theta(u), u)[j]
 
     def _norm_of_whole(self) -> None:
         """Declare the norm of a single device's gradient, if there are norms."""
@@ -172,15 +185,16 @@ class Language:
             [b, d, j],
             Implies(Not(self.gone(b, 0)), first == self.begun(*states, first)),
         )
-        update = self.read_by_update(t, d)
+        self.same_function = self._computed_alike()
+        update = d, *self.read_by_update(t, d)
         content = Content(
             lambda b, e: self.has(t, b, e)[j],
             self.everyone(t, self.source(t), d, j, self.mesh.size(t)),
             self.junk(t, b, d, j),
             self.factor(t),
             self.computed_gradient(t, d)[j],
-            self.next_weight(*update),
-            self.next_moment(*update),
+            self.next_weight_on(*update),
+            self.next_moment_on(*update),
             ZERO,
             self.computed_norm(t, d),
         )
@@ -189,6 +203,21 @@ class Language:
             [t, b, d, j],
             Implies(Not(self.gone(b, t + 1)), self.has(t + 1, b, d)[j] == self.ran(content)),
         )
+
+    def _computed_alike(self) -> tuple[Theorem, Theorem, Theorem]:
+        """Each device computes the same functions: an assumption. Of gradients, weights and moments."""
+        k, d, u, m, i, j = self.k, self.d, self.u, self.m, self.i, self.j
+        view, activations = (k.constant(name, ROW) for name in ("view", "activations"))
+        read = k.reals("old_weight old_moment applied clipped_by")
+
+        def alike(name: str, function: Any, *given: Any) -> tuple[Any, Theorem]:
+            on = k.function(f"{name}_on", INT, *(each.sort for each in given), function.gives)
+            return on, k.axiom(f"{name}s_are_computed_alike", DETERMINISM, on, function, d, *given)
+
+        self.gradient_on, gradients = alike("gradient", self.gradient, view, activations, u, m, i)
+        self.next_weight_on, weights = alike("next_weight", self.next_weight, u, j, *read)
+        self.next_moment_on, moments = alike("next_moment", self.next_moment, u, j, *read)
+        return gradients, weights, moments
 
     def _norm_of_devices(self) -> None:
         """Declare what devices add up to a norm; without norms, that no line is one."""
@@ -249,7 +278,19 @@ class Language:
     def computed_gradient(self, t: Any, d: Any) -> Any:
         """What backward computes in a line: a row."""
         read = self.has(t, self.source(t), d), self.has(t, self.second(t), d)
-        return self.gradient(*read, self.step(t), self.micro(t), d)
+        return self.gradient_on(d, *read, self.step(t), self.micro(t), d)
+
+    def gradient_alike(self, t: Any, d: Any) -> Theorem:
+        """What backward computes on a device is what any device would."""
+        read = {"view": self.has(t, self.source(t), d), "activations": self.has(t, self.second(t), d)}
+        return self.same_function[0].at(d=d, i=d, u=self.step(t), m=self.micro(t), **read)
+
+    def update_alike(self, t: Any, d: Any) -> list[Theorem]:
+        """What an update computes likewise: weight and moment."""
+        _, _, *values = self.read_by_update(t, d)
+        names = ("old_weight", "old_moment", "applied", "clipped_by")
+        read = dict(zip(names, values, strict=True))
+        return [alike.at(d=d, u=self.step(t), **read) for alike in self.same_function[1:]]
 
     def read_by_update(self, t: Any, d: Any) -> tuple[Any, ...]:
         """What an update is of: its step, element j; weight, moment and gradient there; the norm."""
@@ -293,13 +334,13 @@ class Language:
         wrong = If(
             self.kind(at) == BACKWARD,
             self.computed_gradient(at, d)[j],
-            self.next_weight(*self.read_by_update(at, d)),
+            self.next_weight_on(d, *self.read_by_update(at, d)),
         )
         if self.normed:
             wrong = If(self.kind(at) == NORM_OF, self.computed_norm(at, d), wrong)
         own = self.gradient(self.theta(at), self.theta(at), at, of, d)[j]
         values = (self.theta(at)[j], self.omega(at)[j], own, wrong, self.single_norm(at))
-        wrong_moment = self.next_moment(*self.read_by_update(at, d))
+        wrong_moment = self.next_moment_on(d, *self.read_by_update(at, d))
         found = cases(self.what(s), dict(zip(ORIGINALS, values, strict=False)), wrong_moment)
         self.original, self.original_is = k.define(
             "original", [s, d, j], If(And(self.is_state(s), Not(d == 0)), ZERO, found)
@@ -318,123 +359,6 @@ class Language:
     def whose(self, s: Any, d: Any) -> Any:
         """Whose value s is, that device d has: its own, or the first device's if all have the same."""
         return If(self.is_state(s), IntVal(0), d)
-
-    # -------------------------------------------------------- how often devices have them
-    def _amounts(self) -> None:
-        """amount: how often device d has device i's value s. unknowns: how often what is not known.
-
-        right: a backward reads on device d what the single device does; met: an update of element j.
-        lost: what is not known gets into what a line computes.
-        """
-        k, t, b, s, d, i, j = self.k, self.t, self.b, self.s, self.d, self.i, self.j
-        self.right = k.function("right", INT, INT, BOOL)
-        self.met = k.function("met", INT, INT, Element, BOOL)
-        self.lost = k.function("lost", INT, INT, Element, BOOL)
-        self.amount = k.function("amount", INT, INT, INT, INT, INT, Element, REAL)
-        self.unknowns = k.function("unknowns", INT, INT, INT, Element, REAL)
-        self._groups_of_amounts()
-        self.amounts_begin = k.suppose(
-            "amounts_begin",
-            [b, s, d, i, j],
-            Implies(
-                And(self.is_device(d), self.is_device(i)),
-                self.amount(0, b, s, d, i, j) == self.amount_begun(),
-            ),
-        )
-        self.amounts_run = k.suppose(
-            "amounts_run_the_lines",
-            [t, b, s, d, i, j],
-            Implies(
-                And(t >= 0, self.is_device(d), self.is_device(i)),
-                self.amount(t + 1, b, s, d, i, j) == self.ran(self.of_amounts),
-            ),
-        )
-        self.unknowns_begin = k.suppose(
-            "unknowns_begin",
-            [b, d, j],
-            Implies(self.is_device(d), self.unknowns(0, b, d, j) == self.unknowns_begun()),
-        )
-        self.unknowns_run = k.suppose(
-            "unknowns_run_the_lines",
-            [t, b, d, j],
-            Implies(
-                And(t >= 0, self.is_device(d)),
-                self.unknowns(t + 1, b, d, j) == self.ran(self.of_unknowns),
-            ),
-        )
-
-    def _groups_of_amounts(self) -> None:
-        k, t, b, s, d, i, c, j = self.k, self.t, self.b, self.s, self.d, self.i, self.c, self.j
-        member, size = self.mesh.member(t, d, c), self.mesh.size(t)
-        self.in_group = total(k, "in_group", [t, b, s, d, i, j], c, self.amount(t, b, s, member, i, j))
-        self.unknowns_in_group = total(
-            k, "unknowns_in_group", [t, b, d, j], c, self.unknowns(t, b, member, j)
-        )
-        lost = indicator(self.is_lost(t, d, j))
-        weight, moment = self.made_states(t, d, j)
-        gradient, weight, moment = (
-            indicator(And(s == made, i == self.whose(s, d)))
-            for made in (self.made_gradient(t, d), weight, moment)
-        )
-        self.of_amounts = Content(
-            lambda b, e: self.amount(t, b, s, e, i, j),
-            self.in_group(t, self.source(t), s, d, i, j, size),
-            ZERO,
-            self.factor(t),
-            gradient,
-            weight,
-            moment,
-            ZERO,
-            self.amount_of_norm(),
-        )
-        self.of_unknowns = Content(
-            lambda b, e: self.unknowns(t, b, e, j),
-            self.unknowns_in_group(t, self.source(t), d, j, size),
-            *(ONE, ONE, lost, lost, lost, ONE, lost),
-        )
-
-    def is_right(self, t: Any, d: Any) -> Bool:
-        """Whether a backward reads on a device what the single device does."""
-        return self.right(t, d)
-
-    def where_right(self, t: Any, d: Any) -> list[Bool]:
-        """Under which conditions that is so."""
-        return [self.is_right(t, d)]
-
-    def is_met(self, t: Any, d: Any, j: Any) -> Bool:
-        """Whether an update does, of an element."""
-        return self.met(t, d, j)
-
-    def is_lost(self, t: Any, d: Any, j: Any) -> Bool:
-        """Whether what is not known gets into what a line computes."""
-        return self.lost(t, d, j)
-
-    def amount_begun(self) -> Any:
-        """How often device d has device i's value s in place b at first."""
-        own = self.i == self.whose(self.s, self.d)
-        weight, moment = (If(And(own, self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT))
-        return self.begun(weight, moment, ZERO, ZERO)
-
-    def unknowns_begun(self) -> Any:
-        """How often it has what is not known."""
-        return self.begun(ZERO, ZERO, ONE, ONE)
-
-    def made_gradient(self, t: Any, d: Any) -> Any:
-        """The name of what backward computes on a device."""
-        return If(self.is_right(t, d), self.contribution(t), self.state(WRONG, t))
-
-    def amount_of_norm(self) -> Any:
-        """How often device d has device i's value s in a norm of line t."""
-        return ZERO
-
-    def made_states(self, t: Any, d: Any, j: Any) -> tuple[Any, Any]:
-        """The names of the weight and the moment that an update computes on a device."""
-        wrong, after = (WRONG, WRONG_MOMENT), self.step(t) + 1
-        weight, moment = (
-            If(self.is_met(t, d, j), self.state(right, after), self.state(instead, t))
-            for right, instead in zip((WEIGHT, MOMENT), wrong, strict=True)
-        )
-        return weight, moment
 
     def state(self, what: Any, u: Any) -> Any:
         """The name of a state at a step."""

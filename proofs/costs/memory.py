@@ -25,7 +25,7 @@ from spec.costs.memory import (
     transient,
 )
 from spec.derivation.derive import derive
-from spec.language.schedule import Buffer, Kind, Op, Schedule
+from spec.language.schedule import Kind, Op, Schedule, Span
 from spec.meaning.semantics import updates_on_host
 from spec.models.states import BytePolicy, State
 from spec.numbers.arithmetic import DIVISIBLE
@@ -257,8 +257,8 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
     """The most that is held is the most that lives, from where it is first written to its last read.
 
     What lives is what the run of a step reads and writes (`proofs.costs.buffer_lives`); what is held,
-    of whatever size, is by releases. Where new weights go to the host before gradients that pass are
-    given back, it may be more, never less.
+    of whatever size, is by what operations name. Where gradients that are held whole wait until new
+    weights have gone to the host unit by unit, it may be more, never less.
     """
     rooms: dict[Op, Any] = {}
 
@@ -277,7 +277,7 @@ def _largest_are_what_lives(k: Kernel) -> tuple[Theorem, ...]:
     for placement in (*realisable_placements().values(), *STRATEGIES.values()):
         schedule = derive(placement)
         what_is_held, what_lives = map(most, _held_and_alive(schedule))
-        if _publishes_before_it_gives_back(schedule):
+        if _waits_for_its_turn(schedule):
             more[what_is_held >= what_lives] = None
         else:
             same[what_is_held == what_lives] = None
@@ -299,11 +299,12 @@ def _held_and_alive(schedule: Schedule) -> tuple[list[tuple[Op, ...]], list[tupl
     return largest, needed
 
 
-def _publishes_before_it_gives_back(schedule: Schedule) -> bool:
-    """Whether what is updated goes to the host while the gradients that it read are still there."""
+def _waits_for_its_turn(schedule: Schedule) -> bool:
+    """Whether gradients that are held whole are there while what they update goes to the host."""
     (update,) = (op for _, op in schedule.flat(1) if op.kind is Kind.UPDATE)
     to_host = schedule.rest(State.PARAMETERS).host and not updates_on_host(update, schedule)
-    return to_host and update.source is Buffer.FRESH
+    held_whole = any(op.target is update.source and op.span is Span.WHOLE for op in schedule.ops)
+    return to_host and held_whole
 
 
 def _without_activations(schedule: Schedule) -> Schedule:

@@ -17,9 +17,10 @@ from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import RealVal
 from spec.costs.model_costs import elements_moved, kept_bytes, weights
-from spec.derivation.distribute import ALL, NOTHING, PAIRS, distribute
+from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE
-from spec.language.programs import Line, Move, Program
+from spec.language.moves import Move
+from spec.language.programs import Line, Program
 from spec.models.parts import embedding, head, layer
 from spec.models.transformer import Transformer
 from spec.models.values import Part
@@ -124,7 +125,7 @@ def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
         tp, tp_sp, held = x.program("tp"), x.program("tp+sp"), x.program("tp+sp", held=True)
         twice = 4 * x.passed * (x.b * x.s * x.h)  # two all-reduces, or two gathers and two scatters
         on_every_device = (6 if model is GPT else 2) * x.h
-        again = {(s, how): x.program(s, how) for s in ("tp", "tp+sp") for how in (PAIRS, ALL)}
+        again = {(s, how): x.program(s, how) for s in ("tp", "tp+sp") for how in (PAIRS, EVERYTHING)}
         volumes = {
             "tp_forward": (tp, tp.forward, twice),
             "tp_backward": (tp, tp.backward + sums(tp), twice),
@@ -134,7 +135,9 @@ def tensor_parallelism_moves_eight_of_a_layer(k: Kernel) -> tuple[Theorem, ...]:
             "tp_sp_gradients": (tp_sp, sums(tp_sp), 2 * x.passed * on_every_device),
         }
         for (strategy, how), program in again.items():
-            backward = 2 * twice if how == ALL else volumes[f"{strategy}_backward".replace("+", "_")][2]
+            backward = (
+                2 * twice if how == EVERYTHING else volumes[f"{strategy}_backward".replace("+", "_")][2]
+            )
             words = f"{strategy}_{how}_again_backward".replace("+", "_")
             volumes[words] = (program, program.backward, backward)
         found += x.sends(volumes)
@@ -236,14 +239,14 @@ def layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     rows = {
         "one_device": (x.program(""), 34 * sbh + pairs),
         "attention_again": (x.program("", PAIRS), 34 * sbh),
-        "all_again": (x.program("", ALL), 2 * sbh),
+        "all_again": (x.program("", EVERYTHING), 2 * sbh),
         "tp": (x.program("tp"), sbh * (10 + 24 / n) + pairs / n),
         "tp_attention_again": (x.program("tp", PAIRS), sbh * (10 + 24 / n)),
-        "tp_all_again": (x.program("tp", ALL), 2 * sbh),
+        "tp_all_again": (x.program("tp", EVERYTHING), 2 * sbh),
         "tp_sp": (x.program("tp+sp"), (34 * sbh + pairs) / n),
         "tp_sp_held": (x.program("tp+sp", held=True), sbh * (4 + 30 / n) + pairs / n),
         "tp_sp_attention_again": (x.program("tp+sp", PAIRS), 34 * sbh / n),
-        "tp_sp_all_again": (x.program("tp+sp", ALL), 2 * sbh / n),
+        "tp_sp_all_again": (x.program("tp+sp", EVERYTHING), 2 * sbh / n),
         "embedding": (x.program("tp", part=first), sbh),
         "tp_sp_embedding": (x.program("tp+sp", part=first), sbh / n),
         "head": (x.program("", part=last), 4 * sbh + 4 * words + 4 * tokens),
@@ -275,14 +278,14 @@ def gated_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     rows = {
         "one_device": (x.program(""), 8 * bsh + inner + shares),
         "attention_again": (x.program("", PAIRS), 8 * bsh + inner),
-        "all_again": (x.program("", ALL), 2 * bsh),
+        "all_again": (x.program("", EVERYTHING), 2 * bsh),
         "tp": (x.program("tp"), 8 * bsh + (inner + shares) / n),
         "tp_attention_again": (x.program("tp", PAIRS), 8 * bsh + inner / n),
-        "tp_all_again": (x.program("tp", ALL), 2 * bsh),
+        "tp_all_again": (x.program("tp", EVERYTHING), 2 * bsh),
         "tp_sp": (x.program("tp+sp"), (8 * bsh + inner + shares) / n),
         "tp_sp_held": (x.program("tp+sp", held=True), 4 * bsh + (4 * bsh + inner + shares) / n),
         "tp_sp_attention_again": (x.program("tp+sp", PAIRS), (8 * bsh + inner) / n),
-        "tp_sp_all_again": (x.program("tp+sp", ALL), 2 * bsh / n),
+        "tp_sp_all_again": (x.program("tp+sp", EVERYTHING), 2 * bsh / n),
     }
     return x.keeps(rows)
 
@@ -306,10 +309,10 @@ def expert_layers_keep_these_activations(k: Kernel) -> tuple[Theorem, ...]:
     rows = {
         "one_device": (x.program(""), whole + inner + shares),
         "attention_again": (x.program("", PAIRS), whole + inner),
-        "all_again": (x.program("", ALL), 2 * tokens * x.h),
+        "all_again": (x.program("", EVERYTHING), 2 * tokens * x.h),
         "ep": (x.program("ep"), (whole + inner + shares) / n),
         "ep_attention_again": (x.program("ep", PAIRS), (whole + inner) / n),
-        "ep_all_again": (x.program("ep", ALL), 2 * tokens * x.h / n),
+        "ep_all_again": (x.program("ep", EVERYTHING), 2 * tokens * x.h / n),
         "tp": (x.program("tp"), whole + (inner + shares) / n),
         "tp_sp": (x.program("tp+sp"), (whole + inner + shares) / n),
     }

@@ -36,18 +36,10 @@ from proofs.language.program_lines import (
 )
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Or
-from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, Lies, along
-from spec.language.programs import (
-    COLLECTIVE,
-    IN_TURNS,
-    Axis,
-    Move,
-    Program,
-    check_program,
-    of_cotangent,
-    result,
-)
+from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move
+from spec.language.programs import Program, check_program, of_cotangent, result
 from spec.meaning.terms import Terms, computed, differentiated, given_to
 from spec.models.parts import layer, parts
 from spec.models.transformer import (
@@ -244,7 +236,7 @@ def accepted_rules() -> frozenset[Rule]:
 def derived(part: Part, mesh: tuple[Axis, ...]) -> tuple[Program, ...]:
     """The programs of a part on some axes, without and with recomputation: accepted, each once."""
     found: list[Program] = []
-    for again in (NOTHING, PAIRS, ALL, FROM_SLICES):
+    for again in (NOTHING, PAIRS, EVERYTHING, FROM_SLICES):
         program = distribute(part, mesh, again)
         if program not in found:
             check_program(program)

@@ -8,9 +8,19 @@ from proofs.tools.sums import total
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, BoolSort, If, Implies, IntSort, IntVal, RealSort, ToReal
-from spec.pipelines.pipeline import Order, Pipeline, ideal, in_flight, runs_forward, span, warm_up
+from spec.pipelines.pipeline import (
+    STRETCH,
+    Order,
+    Pipeline,
+    ideal,
+    in_flight,
+    runs_forward,
+    span,
+    warm_up,
+)
 
 INT, REAL = IntSort(), RealSort()
+IN_ONE_PART = [kind for kind in Order if kind not in STRETCH]
 
 
 @claim("B4")
@@ -21,8 +31,8 @@ def stages_hold_no_more_than_their_warm_up_and_one(k: Kernel) -> tuple[Theorem, 
     (Claim B4; 2205.05198 section 4.2.3, 2104.04473 section 2.2)
     """
     found: list[Theorem] = []
-    for kind in Order:
-        found += _holds(k.part(kind.name.lower()), kind)
+    for kind in IN_ONE_PART:
+        found += Following(k.part(kind.name.lower()), kind).holds
     t = Timetable(k.part("formulas"), Order.INTERLEAVED)
     layers = t.k.reals("layers")
     gpipe = Pipeline(Order.GPIPE, t.p, t.m)
@@ -44,56 +54,61 @@ def stages_hold_no_more_than_their_warm_up_and_one(k: Kernel) -> tuple[Theorem, 
     )
 
 
-def _holds(k: Kernel, kind: Order) -> tuple[Theorem, ...]:
-    """A stage that follows the rule for x steps, over whole numbers."""
-    p, m, stage = (k.fixed(name, INT) for name in ("p", "m", "stage"))
-    v = k.fixed("v", INT) if kind is Order.INTERLEAVED else IntVal(1)
-    pipe, x = Pipeline(kind, p, m, v), k.integers("x")
-    n, most = pipe.units, in_flight(pipe, stage, TERMS)
-    chunks = [v >= 1] if kind is Order.INTERLEAVED else []
-    sizes = k.suppose("sizes", [], And(stage >= 0, stage <= p - 1, m >= 1, *chunks))
-    natural = k.prove("some_units", And(n >= 1, warm_up(pipe, stage) >= 0), uses=[sizes])
-    done, start, then = k.recursion(
-        "forwards_done",
-        [],
-        x,
-        IntVal(0),
-        lambda before: before() + If(And(*runs_forward(pipe, stage, before(), x - before())), 1, 0),
-    )
-    held = done(x) - (x - done(x))
-    limits = [
-        k.induct("at_most_one_forward_a_step", x, done(x) <= x, base=[start], step=[then]),
-        k.induct("no_more_than_all", x, done(x) <= n, base=[start, natural], step=[then]),
-    ]
-    warm = []
-    if kind is not Order.GPIPE:  # whose warm-up is all there is
-        warm = [natural]
-        name, goal = "no_more_than_the_warm_up_and_one", held <= warm_up(pipe, stage) + 1
-        limits.append(k.induct(name, x, goal, base=[start, natural], step=[then]))
-    first = k.induct(
-        "forwards_come_first", x, done(x) == x, given=[x <= most], base=[start], step=[then]
-    )
-    backwards = k.induct(
-        "no_backward_before_its_forward",
-        x,
-        held >= 0,
-        given=[x <= 2 * n],
-        base=[start],
-        step=[then, *warm],
-    )
-    return (
-        k.prove("never_holds_more", held <= most, given=[x >= 0], uses=limits),
-        k.prove(
-            "once_holds_as_many",
-            substitute(held, (x, most)) == most,
-            uses=[first.at(x=most), natural],
-        ),
-        k.prove(
-            "does_all_its_work",
-            done(2 * n) == n,
-            uses=[backwards.at(x=2 * n), limits[1].at(x=2 * n), natural],
-        ),
-    )
+class Following:
+    """A stage that follows the rule for x forwards and backwards, over whole numbers."""
+
+    def __init__(self, k: Kernel, kind: Order) -> None:
+        p, m, stage = (k.fixed(name, INT) for name in ("p", "m", "stage"))
+        v = k.fixed("v", INT) if kind is Order.INTERLEAVED else IntVal(1)
+        self.k, self.stage, self.m = k, stage, m
+        self.pipe, self.x = Pipeline(kind, p, m, v), k.integers("x")
+        pipe, x = self.pipe, self.x
+        n, most = pipe.units, in_flight(pipe, stage, TERMS)
+        chunks = [v >= 1] if kind is Order.INTERLEAVED else []
+        self.sizes = k.suppose("sizes", [], And(stage >= 0, stage <= p - 1, m >= 1, *chunks))
+        natural = k.prove("some_units", And(n >= 1, warm_up(pipe, stage) >= 0), uses=[self.sizes])
+        self.done, start, self.then = k.recursion(
+            "forwards_done",
+            [],
+            x,
+            IntVal(0),
+            lambda before: before() + If(And(*runs_forward(pipe, stage, before(), x - before())), 1, 0),
+        )
+        done, then = self.done, self.then
+        held = done(x) - (x - done(x))
+        self.limits = [
+            k.induct("at_most_one_forward_a_step", x, done(x) <= x, base=[start], step=[then]),
+            k.induct("no_more_than_all", x, done(x) <= n, base=[start, natural], step=[then]),
+        ]
+        warm = []
+        if kind is not Order.GPIPE:  # whose warm-up is all there is
+            warm = [natural]
+            name, goal = "no_more_than_the_warm_up_and_one", held <= warm_up(pipe, stage) + 1
+            self.limits.append(k.induct(name, x, goal, base=[start, natural], step=[then]))
+        self.first = k.induct(
+            "forwards_come_first", x, done(x) == x, given=[x <= most], base=[start], step=[then]
+        )
+        backwards = k.induct(
+            "no_backward_before_its_forward",
+            x,
+            held >= 0,
+            given=[x <= 2 * n],
+            base=[start],
+            step=[then, *warm],
+        )
+        self.holds = (
+            k.prove("never_holds_more", held <= most, given=[x >= 0], uses=self.limits),
+            k.prove(
+                "once_holds_as_many",
+                substitute(held, (x, most)) == most,
+                uses=[self.first.at(x=most), natural],
+            ),
+            k.prove(
+                "does_all_its_work",
+                done(2 * n) == n,
+                uses=[backwards.at(x=2 * n), self.limits[1].at(x=2 * n), natural],
+            ),
+        )
 
 
 class AnyTimes:

@@ -39,28 +39,30 @@ def on_stage(stage: Any) -> Piece:
 
 
 class Step:
-    """One step: each stage does `units` forwards and as many backwards, in any order."""
+    """One step: each stage does its works in any order, `units` of them for gradients of weights."""
 
     def __init__(self, k: Kernel) -> None:
         self.k = k
         self.i, self.x, self.stage, self.work = k.integers("piece sample stage work")
-        self.n, self.p, self.units, self.samples = (
-            k.fixed(name, INT) for name in ("pieces", "stages", "units", "samples")
+        self.n, self.p, self.works, self.units, self.samples = (
+            k.fixed(name, INT) for name in ("pieces", "stages", "works", "units", "samples")
         )
         self.inside = And(self.i >= 0, self.i < self.n)
         self.sizes = k.suppose("sizes", [], And(self.n >= 1, self.p >= 1, self.samples >= 0))
         self.at = k.function("stage_of", INT, INT)
         self.weights = k.function("weights", INT, Weights)  # the current ones, that one device has
         self.fresh = self._fresh()
-        # which of its works a stage does for a sample's forward, or backward, through a piece
+        # which of its works a stage does for a sample's forward through a piece, for its cotangent in
+        # backward, and for gradients: one work for both, or two
         self.when = {
-            name: k.function(f"{name}_work", INT, INT, INT) for name in ("forward", "backward")
+            name: k.function(f"{name}_work", INT, INT, INT)
+            for name in ("forward", "backward", "gradient")
         }
         self.counted = {
             name: k.suppose(
                 f"{name}s_are_of_this_step",
                 [self.i, self.x],
-                And(when(self.i, self.x) >= 0, when(self.i, self.x) < 2 * self.units),
+                And(when(self.i, self.x) >= 0, when(self.i, self.x) < self.works),
             )
             for name, when in self.when.items()
         }
@@ -85,7 +87,7 @@ class Step:
         flush = k.suppose(
             "updates_wait_for_the_flush",
             [stage, work],
-            Implies(updates(stage, work), may_update(work, self.units)),
+            Implies(updates(stage, work), may_update(work, self.works)),
         )
         here = {"stage": self.at(i)}
         return k.induct(
@@ -93,7 +95,7 @@ class Step:
             work,
             implied(
                 conditions.freshness(
-                    Not(may_update(work, self.units)),
+                    Not(may_update(work, self.works)),
                     self.view(self.at(i), work, i),
                     self.weights(i),
                 )
@@ -123,7 +125,7 @@ class Step:
     def _forward(self) -> tuple[Theorem, Theorem]:
         """Each stage has what its pieces read, and what they give, as one device has it.
 
-        What a stage has, it keeps until its backward.
+        What a stage has, it keeps until its backward is done, in all parts.
         """
         k, i, x, at = self.k, self.i, self.x, self.at
         first = k.function("first_value", INT, Stream)
@@ -214,12 +216,12 @@ class Step:
         """What a sample adds to the gradient by way of a piece: on its stage, and on one device."""
         k, i, x = self.k, self.i, self.x
         g, evaluated = self._function("gradient", Weights, Stream, Stream, REAL)
-        when, zero = self.when["backward"](i, x), RealVal(0)
+        when, zero = self.when["gradient"](i, x), RealVal(0)
         value, alike = evaluated(when, self.has(self.at(i), i, x), self.gets(self.at(i), i + 1, x))
         own, owned = k.define("own_term", [i, x], If(self.uses(i), value, zero))
         single = g(i, self.weights(i), self.stream(x, i), self.cotangent(x, self.n - 1 - i))
         term, termed = k.define("term", [i, x], If(self.uses(i), single, zero))
-        runs = [alike, self.fresh.at(work=when), self.counted["backward"]]
+        runs = [alike, self.fresh.at(work=when), self.counted["gradient"]]
         same = k.prove(
             "terms_are_those_of_one_device",
             own(i, x) == term(i, x),

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofs.checking.symbols import CONTRIBUTION, MOMENT, WEIGHT, ZERO, indicator
+from proofs.checking.symbols import CONTRIBUTION, MOMENT, NORM, WEIGHT, ZERO, indicator
 from proofs.plans.listed_language import ListedLanguage
-from proofs.plans.listing import EARLIER, Finding
+from proofs.plans.listing import EARLIER, WHOLE_NORM, Finding
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, Implies, IntVal, Not, Or
-from spec.checking.words import EACH, EVERY, MicroStep, Symbol
+from spec.checking.words import EACH, EVERY, Symbol
 from spec.devices.operators import ALL, KEEP, Word
 
-STATE = {"weight": WEIGHT, "moment": MOMENT}
+STATE = {"weight": WEIGHT, "moment": MOMENT, WHOLE_NORM: NORM}
 OWNER = 0
 
 
@@ -26,6 +26,7 @@ class Findings:
         self.l = l
         self.often, self.not_known = l.k.reals("often not_known")
         self.known: dict[Finding, tuple[Any, Theorem]] = {}
+        self.known_anywhere: dict[Finding, Theorem] = {}
         self.known_means: dict[tuple[Any, ...], Theorem] = {}
 
     def _formula(self, found: Finding) -> tuple[Any, Theorem]:
@@ -44,20 +45,24 @@ class Findings:
         """Whether device d has that in a place before line t."""
         l, p = self.l, IntVal(place)
         has = l.amount(t, p, l.s, l.d, l.i, l.j), l.unknowns(t, p, l.d, l.j)
-        formula: Bool = self._formula(found)[0](*has, l.step(t), l.micro(t), l.s, l.d, l.i, l.j)
+        formula: Bool = self._formula(found)[0](*has, l.step(t), l.turn(t), l.s, l.d, l.i, l.j)
         return formula
 
     def means(self, found: Finding, t: Any, place: int, d: Any, i: Any) -> Theorem:
         """What that says."""
         key = (found, id(t), place, id(d), id(i))  # terms are interned
         if key not in self.known_means:
-            self.known_means[key] = self._means(found, t, IntVal(place), d, i)
+            self.known_means[key] = self._anywhere(found).at(t=t, b=IntVal(place), d=d, i=i)
         return self.known_means[key]
 
-    def _means(self, found: Finding, t: Any, p: Any, d: Any, i: Any) -> Theorem:
-        l = self.l
-        has = {"often": l.amount(t, p, l.s, d, i, l.j), "not_known": l.unknowns(t, p, d, l.j)}
-        return self._formula(found)[1].at(**has, u=l.step(t), m=l.micro(t), d=d, i=i)
+    def _anywhere(self, found: Finding) -> Theorem:
+        """What it says of place b before line t."""
+        if found not in self.known_anywhere:
+            l, meaning = self.l, self._formula(found)[1]
+            often, not_known = l.amount(l.t, l.b, l.s, l.d, l.i, l.j), l.unknowns(l.t, l.b, l.d, l.j)
+            at = meaning.at(often=often, not_known=not_known, u=l.step(l.t), m=l.turn(l.t))
+            self.known_anywhere[found] = at
+        return self.known_anywhere[found]
 
     def where(self, found: Finding) -> list[Bool]:
         """Whether device d is one of those of which something is found."""
@@ -87,9 +92,7 @@ class Findings:
         """How often device d has device i's value s there; of a sum over an axis up to a coordinate."""
         terms = []
         for (symbol, word), times in found.terms:
-            of = (
-                self._of_state(symbol, u) if symbol.kind in STATE else self._of_step(symbol.which, u, m)
-            )
+            of = self._of_state(symbol, u) if symbol.kind in STATE else self._of_step(symbol, u, m)
             moved = self._moved(symbol, word, summed, upto)
             here = indicator(And(*of, *(said for x, said in moved if x not in found.owned)))
             terms.append(here if times == 1 else self.l.real(times) * here)
@@ -100,16 +103,16 @@ class Findings:
         l = self.l
         return [l.i == 0, l.s == l.state(STATE[symbol.kind], u + symbol.step)]
 
-    def _of_step(self, which: MicroStep, u: Any, m: Any) -> list[Bool]:
-        """Whether s is what a backward of step u computes, in such a micro-step."""
-        l, s = self.l, self.l.s
-        of = l.which(s)
+    def _of_step(self, symbol: Symbol, u: Any, m: Any) -> list[Bool]:
+        """Whether s is what a backward of step u computes, in such a micro-step, of such a use."""
+        l, s, which = self.l, self.l.s, symbol.which
+        of, first = l.which(s), l.turns if symbol.kind == "tied" else IntVal(0)
         micro_steps = {
-            EACH: [of == m],
-            EARLIER: [of >= 0, of < m],
-            EVERY: [of >= 0, of < l.micro_steps],
+            EACH: [of == first + m],
+            EARLIER: [of >= first, of < first + m],
+            EVERY: [of >= first, of < first + l.turns],
         }
-        which_one = [of == which] if isinstance(which, int) else micro_steps[which]
+        which_one = [of == first + which] if isinstance(which, int) else micro_steps[which]
         return [l.what(s) == CONTRIBUTION, l.time(s) == u, *which_one]
 
     def _moved(

@@ -7,17 +7,24 @@ from functools import cached_property
 from typing import Any
 
 from proofs.checking import symbols
+from proofs.checking.amounts import Language
 from proofs.checking.content import Content
 from proofs.checking.coordinates import Coordinates
 from proofs.checking.lines import BACKWARD, MOVES, UPDATE
-from proofs.checking.symbolic_schedule import Language
+from proofs.checking.norms import NormedLanguage
+from proofs.checking.operation_lines import NORM
 from proofs.checking.symbols import BOOL, CONTRIBUTION, INT, KINDS, ONE, REAL, ZERO
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, BoolVal, If, Implies, IntVal, Not, RealVal, ToReal
 from spec.language.schedule import MICRO_STEPS
 from spec.numbers.any_size import Polynomial
 
-KIND = {**KINDS, BACKWARD.name: symbols.BACKWARD, UPDATE.name: symbols.UPDATE}
+KIND = {
+    **KINDS,
+    BACKWARD.name: symbols.BACKWARD,
+    UPDATE.name: symbols.UPDATE,
+    NORM: symbols.NORM_OF,
+}
 
 
 class SlicedAxes(Coordinates):
@@ -40,24 +47,26 @@ class SlicedAxes(Coordinates):
 class ListedLanguage(Language):
     """The language, of schedules that are listed.
 
-    schedule_number: which of them it is. line_of(t): which line of it line t is. updates_slices(t, a):
-    whether an update is of slices along axis a. `sliced`: the axes along which anything is, in any.
+    schedule_number: which of them it is. line_of(t): which line of it line t is; turn(t): of which
+    micro-step, of as many as there are turns. updates_slices(t, a): whether an update is of slices
+    along axis a. `sliced`: the axes along which anything is, in any.
     """
 
     mesh: SlicedAxes
 
-    def __init__(self, k: Kernel, schedules: int, sliced: Sequence[int]) -> None:
+    def __init__(self, k: Kernel, schedules: int, sliced: Sequence[int], tied: bool) -> None:
         self.sliced = sliced
         self.names_of_axes: tuple[str, ...] = ()  # of the schedule that is spoken of
         self.inverses: dict[str, tuple[Any, Theorem]] = {}
         super().__init__(k)
         t, d, i, u, end = self.t, self.d, self.i, self.u, self.ends(self.u)
+        self.turn, self.turns, self.bounds = self._turns(tied)
         self.line = [t >= 0, t < self.last]
         self.on_devices = [d >= 0, d < self.n, i >= 0, i < self.n]
         self.begins = k.suppose(
             "the_run_begins_with_the_first_line",
             [],
-            And(self.line_of(0) == 0, self.micro(0) == 0, self.step(0) == 0),
+            And(self.line_of(0) == 0, self.turn(0) == 0, self.step(0) == 0),
         )
         self.steps_end = k.suppose(
             "a_step_ends_where_the_next_begins",
@@ -72,6 +81,15 @@ class ListedLanguage(Language):
         )
         self.known_leaves: dict[str, Theorem] = {}
         self.untouched_places: dict[int, Theorem] = {}
+
+    def _turns(self, tied: bool) -> tuple[Any, Any, list[Theorem]]:
+        """Micro-steps; if none contributes twice, those of T2."""
+        if not tied:
+            return self.micro, self.micro_steps, [self.numbered]
+        k, t = self.k, self.t
+        turn, turns = k.function("turn", INT, INT), k.fixed("turns", INT)
+        said = And(turn(t) >= 0, turn(t) < turns)
+        return turn, turns, [self.numbered, k.suppose("turns_are_counted", [t], said)]
 
     def real(self, value: Any) -> Any:
         """A coefficient as a real term, of sizes of axes and the number of micro-steps."""
@@ -89,7 +107,7 @@ class ListedLanguage(Language):
 
     def _size(self, name: str) -> Any:
         if name == MICRO_STEPS:
-            return ToReal(self.micro_steps)
+            return ToReal(self.turns)
         return self.mesh.size_of(IntVal(self.names_of_axes.index(name)))
 
     def over(self, name: str) -> Any:
@@ -133,6 +151,7 @@ class ListedLanguage(Language):
                 BACKWARD.name: lambda content: content.gradient,
                 UPDATE.name: lambda content: content.weight,
                 "moments": lambda content: content.moment,
+                NORM: lambda content: content.norm,
             }
             made |= {
                 move.name: lambda content, move=move: self.moved_on(move, content)  # type: ignore[misc]
@@ -188,3 +207,7 @@ class ListedLanguage(Language):
     def state_is(self, what: Any, u: Any) -> Theorem:
         """What the name of a state of a step is of."""
         return self.names.at(w=what, u=u, m=IntVal(0))
+
+
+class ClippedLanguage(ListedLanguage, NormedLanguage):
+    """The language, of schedules some of which clip gradients by their norm."""

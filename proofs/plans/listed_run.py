@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
-from proofs.checking.operation_lines import NOWHERE
+from proofs.checking.operation_lines import NORM, NOWHERE, LineAt
 from proofs.checking.symbols import MOMENT, NOTHING, STARTS, WEIGHT, cases
+from proofs.checking.symbols import NORM as WHOLE
 from proofs.plans.findings import Findings
-from proofs.plans.listed_language import KIND, ListedLanguage
+from proofs.plans.listed_language import KIND, ClippedLanguage, ListedLanguage
 from proofs.plans.listing import Finding, Listing, nexts, read, written
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
 
 Found = Mapping[int, Finding | None]
 GROUPS = ("all_gather", "all_reduce")
+COMPUTED = (BACKWARD.name, UPDATE.name, NORM)
 
 
 class ListedRun:
@@ -67,37 +69,47 @@ class ListedRun:
             (l.source, line.source),
             (l.second, line.second),
             (l.third, line.third),
+            *([(l.fourth, line.fourth)] if isinstance(l, ClippedLanguage) else []),
         )
         said = [l.kind(t) == KIND[line.kind]]
         said += [place(t) == IntVal(number) for place, number in of if number != NOWHERE]
         if line.kind == "scale":
             said.append(l.factor(t) == l.real(line.factor))
-        if line.axis:
-            said.append(l.mesh.axis(t) == listed.axes.index(line.axis))
-        if line.kind in (BACKWARD.name, UPDATE.name):
-            along = {listed.axes.index(axis) for axis in line.axes}
+        if line.axis or line.kind == NORM:
+            said.append(l.mesh.axis(t) == self._axis(line))
+        if line.kind == BACKWARD.name and l.turn is not l.micro:
+            again = line.micro_step != 0
+            said.append(l.micro(t) == (l.turn(t) + l.turns if again else l.turn(t)))
+        if line.kind in COMPUTED:
+            of_slices = line.axes if line.kind == UPDATE.name else ()
+            along = {listed.axes.index(axis) for axis in of_slices}
             cuts = ((x, l.updates_slices(t, IntVal(x))) for x in l.sliced)
             said += [cut if x in along else Not(cut) for x, cut in cuts]
         return And(*said, self._next(r))
 
+    def _axis(self, line: LineAt) -> int:
+        """The axis of a line's groups, as a number; one more than all axes for a device alone."""
+        axes = line.axes if line.kind == NORM else (line.axis,)
+        return self.listed.axes.index(axes[0]) if axes else len(self.listed.axes)
+
     def _next(self, r: int) -> Bool:
         l, t, listed = self.l, self.l.t, self.listed
-        m, u = l.micro(t), l.step(t)
+        m, u = l.turn(t), l.step(t)
 
         def then(line: int, micro_step: Any, step: Any) -> Bool:
-            return And(l.line_of(t + 1) == line, l.micro(t + 1) == micro_step, l.step(t + 1) == step)
+            return And(l.line_of(t + 1) == line, l.turn(t + 1) == micro_step, l.step(t + 1) == step)
 
         if r + 1 == len(listed.lines):
             return then(0, IntVal(0), u + 1)
         if r + 1 == listed.body:
-            return If(m + 1 < l.micro_steps, then(0, m + 1, u), then(r + 1, m, u))
+            return If(m + 1 < l.turns, then(0, m + 1, u), then(r + 1, m, u))
         return then(r + 1, m, u)
 
     def _rests(self) -> Bool:
         """What there is at first, what is kept, cut along which axes; and how many axes there are."""
         l, b, listed = self.l, self.l.b, self.listed
         kept = {p: STARTS[start] for p, start in listed.starts.items() if "Zero" not in start}
-        said = [l.mesh.axes == len(listed.axes), l.kept(b) == cases(b, kept, NOTHING)]
+        said = [l.mesh.axes == len(listed.axes) + listed.alone, l.kept(b) == cases(b, kept, NOTHING)]
         for p, start in listed.starts.items():
             along = {listed.axes.index(axis) for axis in listed.slices[p]}
             cuts = ((x, l.mesh.is_cut(IntVal(p), IntVal(x))) for x in l.sliced)
@@ -107,7 +119,13 @@ class ListedRun:
             if "slices" in start and "Zero" not in start:
                 said += [l.mesh.is_cut(IntVal(p), IntVal(x)) for x in sorted(along)]
         if listed.body == len(listed.lines):
-            said.append(l.micro_steps == 1)
+            said.append(l.turns == 1)
+        if l.turns is not l.micro_steps:
+            said.append(l.micro_steps == (l.turns + l.turns if listed.tied else l.turns))
+        if listed.alone:
+            said.append(l.mesh.devices(IntVal(len(listed.axes))) == 1)
+        if isinstance(l, ClippedLanguage):
+            said.append(l.reads_norm if listed.clips else Not(l.reads_norm))
         return And(*said)
 
     # ---------------------------------------------------------- what the checker finds
@@ -184,7 +202,7 @@ class ListedRun:
                 *self.found(0, {*alone.values()}, t=zero),
                 *(l.mesh.holds_is.at(b=IntVal(p)) for p in resting if self.listed.slices[p]),
                 *(l.names.at(w=w, u=zero, m=zero) for w in (WEIGHT, MOMENT)),
-                l.numbered,
+                *l.bounds,
             ],
         )
 
@@ -211,7 +229,7 @@ class ListedRun:
             *(l.elsewhere(p) for p in sorted(kept)),
             *([l.leaves(line.kind)] if any(line.target in each for each in then.values()) else []),
             *self._of_kind(r),
-            *([l.numbered] if len(then) > 1 else []),
+            *(l.bounds if len(then) > 1 else []),
         ]
         after = [And(l.line_of(t + 1) == n, self.before_is[n][0](t + 1, s, d, i, j)) for n in then]
         given = [self.is_it, *l.line, *l.on_devices, l.line_of(t) == r]
@@ -231,7 +249,7 @@ class ListedRun:
         """The places of which a line needs what is found on the device before it, and after it."""
         line, before = self.listed.lines[r], self.listed.before
         made = {line.target, *written(line)}
-        if line.kind in (BACKWARD.name, UPDATE.name, *GROUPS):
+        if line.kind in (*COMPUTED, *GROUPS):
             return set(), made
         afters = (before[n].get(line.target) for n in self._next_to(r))
         after = next(filter(None, afters), None)
@@ -247,10 +265,15 @@ class ListedRun:
         l, t, d, i, j = self.l, self.l.t, self.l.d, self.l.i, self.l.j
         line, mesh = self.listed.lines[r], self.l.mesh
         if line.kind == BACKWARD.name:
-            return [l.name_is_its_own, l.numbered, l.contribution_is, mesh.apart_is, self.rests]
+            alone = [IntVal(len(self.listed.axes))] if self.listed.alone else []
+            there = [mesh.on_axes.at(d=e, a=a) for a in alone for e in (d, i)]
+            facts = [l.name_is_its_own, *l.bounds, l.contribution_is, mesh.apart_is, self.rests]
+            return [*facts, *there]
         if line.kind == UPDATE.name:
             after = l.step(t) + 1
-            return [l.leaves("moments"), l.numbered, *(l.state_is(w, after) for w in (WEIGHT, MOMENT))]
+            return [l.leaves("moments"), *l.bounds, *(l.state_is(w, after) for w in (WEIGHT, MOMENT))]
+        if line.kind == NORM:
+            return [*l.bounds, l.state_is(WHOLE, l.step(t))]
         if line.kind == "keep":
             return mesh.places_of
         if line.kind == "scale":
@@ -283,7 +306,7 @@ class ListedRun:
             c,
             And(
                 l.in_group(t, b, s, d, i, j, c)
-                == findings.amount(found, l.step(t), l.micro(t), axis, c),
+                == findings.amount(found, l.step(t), l.turn(t), axis, c),
                 l.unknowns_in_group(t, b, d, j, c) == 0,
             ),
             [
@@ -304,23 +327,35 @@ class ListedRun:
         ).at(c=mesh.size(t))
 
     # ------------------------------------------------------------------ comparisons
-    def compared(self, kind: str) -> list[Theorem]:
-        """What is found where a line of a kind reads."""
+    def compared(self, kind: str, norm: bool = False) -> list[Theorem]:
+        """What is found where a line of a kind reads; of an update what it updates, or its norm."""
         l, zero = self.l, IntVal(0)
         facts = [self.never_off.at(i=i) for i in (l.i, zero)]
         for r, line in enumerate(self.listed.lines):
             if line.kind == kind:
+                places = {line.fourth} if norm else read(line) - {line.fourth}
                 for i in (l.i, zero):
-                    facts += self.finds_on(l.d, r, read(line), i=i)
+                    facts += self.finds_on(l.d, r, places, i=i)
         facts += [self.program, *(is_ for _, is_ in self.line_is)]
-        states = (WEIGHT, MOMENT) if kind == UPDATE.name else (WEIGHT,)
         once = kind == UPDATE.name and self.listed.body == len(self.listed.lines)
+        states = {UPDATE.name: (WEIGHT, MOMENT), BACKWARD.name: (WEIGHT,), NORM: ()}[kind]
+        states = (WHOLE,) if norm else states
         return [
             *facts,
             *(l.state_is(w, l.step(l.t)) for w in states),
-            l.numbered,
-            *([self.rests] * once),
+            *l.bounds,
+            *([self.rests] * (once or norm or l.turns is not l.micro_steps)),
         ]
+
+    def of_owners(self, asks: Any) -> list[Theorem]:
+        """Where the owner of an element is in the group of a device, whose slices a norm is of."""
+        l, t = self.l, self.l.t
+        own = l.mesh.owner(t, asks, l.j)
+        lines = [(r, line) for r, line in enumerate(self.listed.lines) if line.kind == NORM]
+        found = filter(None, (self.listed.before[r].get(line.source) for r, line in lines))
+        axes = {x for each in found for x in self.findings.coordinates(each)}
+        there = [l.members.at(d=asks, c=own, x=IntVal(x)) for x in sorted(axes)]
+        return [*there, l.mesh.owner_is.at(d=asks), l.mesh.inside.at(d=asks, c=own)] if there else []
 
     @property
     def met(self) -> list[Bool]:

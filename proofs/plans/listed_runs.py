@@ -14,8 +14,9 @@ from typing import Any
 from proofs.checking.every_line import EveryLine
 from proofs.checking.lines import BACKWARD, UPDATE
 from proofs.checking.matching import Read, Where
+from proofs.checking.operation_lines import NORM
 from proofs.plans.findings import Findings
-from proofs.plans.listed_language import ListedLanguage
+from proofs.plans.listed_language import ClippedLanguage, ListedLanguage
 from proofs.plans.listed_run import ListedRun
 from proofs.plans.listing import Listing
 from proofs.trusted.kernel import Bool, Kernel, Theorem
@@ -29,7 +30,10 @@ class ListedRuns(EveryLine):
 
     def __init__(self, k: Kernel, schedules: Mapping[str, Listing]) -> None:
         sliced = sorted(set().union(*(each.sliced for each in schedules.values())))
-        super().__init__(ListedLanguage(k, len(schedules), sliced))
+        clips = any(each.clips for each in schedules.values())
+        language = ClippedLanguage if clips else ListedLanguage
+        tied = any(each.tied for each in schedules.values())
+        super().__init__(language(k, len(schedules), sliced, tied))
         findings = Findings(self.l)
         self.runs = [ListedRun(self.l, findings, q, *each) for q, each in enumerate(schedules.items())]
 
@@ -47,7 +51,7 @@ class ListedRuns(EveryLine):
         given = [each for each in when(where) if each is not TRUE] + self.on_a_device
         compares = And(*(self.compares(*each) for each in reads))
         about = [self.compared(*each) for each in reads]
-        kind = BACKWARD.name if len(reads) == 2 else UPDATE.name
+        kind, norm = BACKWARD.name if len(reads) == 2 else UPDATE.name, len(reads) == 1
         found = [
             self.k.prove(
                 f"{name}_of_{run.name}",
@@ -57,10 +61,28 @@ class ListedRuns(EveryLine):
                     *(each for each in given if each is not where.met),
                     *(run.met if any(each is where.met for each in given) else []),
                 ],
-                [*(run.kept_at_the_end(kept) if kept else run.compared(kind)), *about],
+                [*(run.kept_at_the_end(kept) if kept else run.compared(kind, norm)), *about],
             )
             for run in self.runs
             if not kept or run.keeps(kept)
         ]
         others = [run.rests for run in self.runs if kept and not run.keeps(kept)]
         return self.k.prove(name, Implies(And(*given), compares), (), [*found, *others, l.is_listed])
+
+    def all_equal_in(
+        self, name: str, variables: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]
+    ) -> Theorem:
+        """What a norm is of compares equal on the owners of elements: of each schedule."""
+        asks, given = variables[-1], [each for each in given if each is not TRUE] + self.on_a_device
+        compares = And(*(self.compares(*each) for each in reads))
+        about = [self.compared(*each) for each in reads]
+        found = [
+            self.k.prove(
+                f"{name}_of_{run.name}",
+                compares,
+                [run.is_it, *given],
+                [*run.compared(NORM), *run.of_owners(asks), *about],
+            )
+            for run in self.runs
+        ]
+        return self.k.prove(name, Implies(And(*given), compares), (), [*found, self.l.is_listed])

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, FACTOR, MOVES, UPDATE
-from proofs.checking.operation_lines import NOWHERE, LineAt, NotCovered, Places
+from proofs.checking.operation_lines import NORM, NOWHERE, LineAt, NotCovered, Places
 from proofs.trusted.kernel import KernelError
 from spec.checking.algebra import split
-from spec.checking.forms import Forms
+from spec.checking.forms import Forms, Need
 from spec.checking.words import EACH, EVERY, Position, Symbol
 from spec.devices.mesh import Axes
 from spec.devices.operators import NormalForm, Word
@@ -24,6 +24,7 @@ from spec.models.training import Loss
 from spec.numbers.any_size import any_size
 from spec.numbers.arithmetic import Number
 
+WHOLE_NORM = "whole norm"
 EARLIER = "earlier"  # of micro-steps: those before this one
 RESTS = {
     (Buffer.PARAMETERS, CONTENT): "weight",
@@ -69,7 +70,9 @@ class Listing:
 
     Places that rest are the first: `starts` says what they hold, by `lines.STARTS`, `slices` along
     which axes they are cut. `before`: what the checker finds in places before each line, of those that
-    a later line reads, or that rest. The axes of an update are those along which it is of slices.
+    a later line reads, or that rest. The axes of an update are those along which it is of slices, of a
+    norm those of whose slices it is. `clips`: whether updates read a norm. `tied`: whether a micro-step
+    contributes twice; the backward of the second use is that of as many micro-steps more.
     """
 
     axes: Axes
@@ -78,11 +81,18 @@ class Listing:
     starts: Mapping[int, str]
     slices: Mapping[int, Axes]
     before: tuple[Mapping[int, Finding], ...]
+    clips: bool = False
+    tied: bool = False
+
+    @property
+    def alone(self) -> bool:
+        """Whether a norm is of what one device has: a group along no axis."""
+        return any(line.kind == NORM and not line.axes for line in self.lines)
 
     @property
     def sliced(self) -> set[int]:
         """The axes along which a place, or an update, is of slices, as numbers."""
-        cut = (*self.slices.values(), *(line.axes for line in self.lines))
+        cut = (*self.slices.values(), *(line.axes for line in self.lines if line.kind != NORM))
         return {self.axes.index(axis) for axes in cut for axis in axes}
 
 
@@ -91,9 +101,6 @@ def listing(schedule: Schedule) -> Listing:
 
     Raises KernelError for one that does not repeat, or goes wrong; NotCovered.
     """
-    for what, used in (("tied parameters", schedule.training.tied), ("clips", schedule.training.clip)):
-        if used:
-            raise NotCovered(what)
     slots, starts, slices = _resting(schedule)
     slots |= _left(schedule, slots)
     places = _places(schedule)
@@ -105,7 +112,8 @@ def listing(schedule: Schedule) -> Listing:
     )
     lines = (*body, *finish)
     found = _Checked(schedule, lines, len(body), {p: (starts[p], slices[p]) for p in starts})
-    return Listing(schedule.axes, found.lines, len(body), starts, slices, found.before)
+    about = schedule.axes, found.lines, len(body), starts, slices, found.before
+    return Listing(*about, schedule.training.clip, schedule.training.tied)
 
 
 def _places(schedule: Schedule) -> Places:
@@ -157,7 +165,10 @@ def _once(
         if slot not in store:
             places._write("release", target=place)
         host, found = store.setdefault(slot, (slots[slot], place))
-        if found != place:
+        if found in places.norms or found in places.clipped:  # no line makes these
+            places._write("release", target=place)
+            store[slot] = host, place
+        elif found != place:
             if found < len(slots):
                 raise KernelError("resting buffers take each other's place")
             places._write("copy", found, place)
@@ -180,8 +191,9 @@ class _Checked:
         self.mesh = {a: any_size(a) for a in schedule.axes}
         micro_steps = any_size(MICRO_STEPS) if repeats else 1
         self.axes = schedule.axes
-        # an update reads the sum over all samples: a mean is scaled before
-        summed = replace(schedule, training=replace(schedule.training, loss=Loss.SUM))
+        # an update reads the sum over all samples: a mean is scaled before; it clips by itself
+        training = replace(schedule.training, loss=Loss.SUM, clip=False)
+        summed = replace(schedule, training=training)
         self.forms = Forms(summed, self.mesh, micro_steps, MIXED_ADAM, None, {}, not repeats)
         self.forms.micro_step = EACH if repeats else 0
         begun = {p: self._begun(*each) for p, each in resting.items()}
@@ -225,13 +237,34 @@ class _Checked:
             return found.get(place, forms.unknown("it is never written"))
 
         if line.kind == BACKWARD.name:
-            made = forms.gradient(at(line.source), at(line.second), forms.micro_step, ())
+            again = line.micro_step != 0
+            made = forms.gradient(at(line.source), at(line.second), forms.micro_step, (), again)
             return made, forms.unknown("it is dropped")
+        if line.kind == NORM:
+            return (self._norm(line, at(line.source)),)
         if line.kind == UPDATE.name:
+            if line.fourth != NOWHERE and forms.reduced(at(line.fourth)) != self._whole_norm:
+                raise NotCovered("updates that read another norm than that of the whole gradient")
             return forms.update(at(line.source), at(line.second), at(line.third))
         move = next(move for move in MOVES if move.name == line.kind)
         forms.mesh = {**self.mesh, FACTOR: line.factor}
         return (move.of(forms, at(line.source), at(line.target), axis=line.axis),)
+
+    @property
+    def _whole_norm(self) -> NormalForm:
+        """The norm of the step's gradient, a value that all devices have alike."""
+        return self.forms.symbol(WHOLE_NORM, 0)
+
+    def _norm(self, line: LineAt, slices: NormalForm) -> NormalForm:
+        """The norm of slices, if they make up the whole gradient; else it is not known."""
+        if len(line.axes) > 1:
+            raise NotCovered("norms of slices along several axes")
+        forms = self.forms
+        unmet = forms.unmet(Need("whole", slices, forms.unclipped(), ""))
+        own = [x for x, axis in enumerate(self.axes) if axis in line.axes]
+        owners = [p for p in forms.positions() if all(p[x] == 0 for x in own)]
+        missing = any(forms.at(difference, p) for _, difference in unmet for p in owners)
+        return forms.unknown("it is the norm of something else") if missing else self._whole_norm
 
     def _findings(self, found: Held, live: set[int]) -> dict[int, Finding]:
         """What is found in places that are live, and known and right on any device."""
@@ -276,7 +309,7 @@ def written(line: LineAt) -> tuple[int, ...]:
 
 def read(line: LineAt) -> set[int]:
     target = line.target if line.kind in ("keep", "accumulate") else NOWHERE
-    return {line.source, line.second, line.third, target} - {NOWHERE}
+    return {line.source, line.second, line.third, line.fourth, target} - {NOWHERE}
 
 
 def _live(lines: tuple[LineAt, ...], body: int, resting: set[int]) -> list[set[int]]:
@@ -325,6 +358,6 @@ def _free(lines: Sequence[LineAt], x: int, y: int, resting: set[int]) -> bool:
 
 
 def _renamed(line: LineAt, old: int, new: int) -> LineAt:
-    places = ("source", "target", "second", "third")
+    places = ("source", "target", "second", "third", "fourth")
     renamed: dict[str, Any] = {name: new for name in places if getattr(line, name) == old}
     return replace(line, **renamed)

@@ -8,12 +8,14 @@ from itertools import combinations, pairwise, product
 
 from proofs.claim import claim
 from proofs.language.programs import accepted_rules, must_reject, rules_in
+from proofs.plans.steps import require_accepted
 from proofs.plans.strategies import match
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from spec.derivation.derive import derive
 from spec.derivation.distribute import distribute
 from spec.devices.layouts import PARTIAL
-from spec.language.programs import Axis, Move, Program, check_program
+from spec.language.moves import Axis, Move
+from spec.language.programs import Program, check_program
 from spec.language.schedule import Rest, Schedule
 from spec.meaning.terms import Terms, computed, differentiated
 from spec.models.parts import parts
@@ -38,6 +40,7 @@ SHAPES = (GPT, LLAMA, *(replace(shape, experts=4, chosen=2) for shape in (GPT, L
 KINDS = (("tp", "tp+sp"), ("ep",), ("cp", "cp-all-gather", "cp-all-to-all"), ("pp",))
 CHOICES = product(*(("", *kind) for kind in KINDS))  # none or one of each kind
 MODELS = [names for choice in CHOICES if (names := tuple(filter(None, choice)))]
+CLIPPED = (("zero1", "tp"), ("dp", "ep"), ("zero2", "cp"), ("zero3", "tp+sp", "pp"))  # in full
 
 
 @claim("K5")
@@ -65,6 +68,8 @@ def products_of_strategies_are_accepted(k: Kernel) -> tuple[Theorem, ...]:
         kinds.add(tuple(STRATEGIES[strategy] for strategy in strategies))
         whole = (factor(name, OWN) * model).states_of(axes)
         _like(k, derive(whole), schedule, {axis: found for axis, (_, found) in places.items()})
+    for names in CLIPPED:
+        require_accepted(names, parts(SHAPES[2 if "ep" in names else 0]))
     if len(schedules) != len(kinds):
         raise KernelError(f"{k.claim}: on another axis two strategies are one")
     return (match(k, {name: schedule for schedule, name in schedules.items()}),)

@@ -1,14 +1,14 @@
 """Terms as standalone SMT-LIB text. Trusted: the solver decides what is written here.
 
-A question is written with numbers for names (`s0`, `s1`, ...), so that no name can be mistaken for
-anything else and questions that differ in names are one; for readers it is written with its own names.
-What occurs several times is defined once, above what is asserted.
+Symbols and sorts have numbers for names (`s0`, `s1`, ...), so that no name can be mistaken for
+anything else and questions that differ in names are one. What occurs several times is defined once,
+above what is asserted. `psem_model/audit/obligations.py` writes it for readers, with its own names.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -17,7 +17,6 @@ from proofs.trusted.parts import below
 from proofs.trusted.terms import Bool, Sort, Symbol, Term
 
 WORTH = 4  # operators and symbols, from which on what occurs several times is defined once
-SHORT = 40  # characters that a reader would rather read again
 SPELLED = {"neg": "-", "fp.add": "fp.add RNE"}
 
 
@@ -29,65 +28,73 @@ class ForAll:
     formula: Bool
 
 
+class Names:
+    """What sorts and symbols are called in a text, and the lines that declare them."""
+
+    def __init__(self) -> None:
+        self.names: dict[Any, str] = {}
+        self.declared: dict[Any, str] = {}
+
+    def called(self, own: str, prefix: str) -> str:
+        """The name of a sort or a symbol that is called so elsewhere."""
+        return f"{prefix}{len(self.names)}"
+
+    def value(self, sort: Sort, index: int) -> str:
+        return f"v{index}{self.sort(sort)}"
+
+    def sort(self, sort: Sort) -> str:
+        if sort.kind == "Array":
+            return f"(Array {' '.join(map(self.sort, sort.parts))})"
+        if sort.kind not in ("Sort", "Values"):
+            return sort.kind
+        if sort not in self.names:
+            name = self.called(sort.name, f"E{len(sort.parts)}x" if sort.parts else "S")
+            self.names[sort] = name
+            values = " ".join(f"({self.value(sort, i)})" for i in range(len(sort.parts)))
+            datatype = f"(declare-datatypes (({name} 0)) (({values})))"
+            self.declared[sort] = datatype if sort.kind == "Values" else f"(declare-sort {name} 0)"
+        return self.names[sort]
+
+    def symbol(self, symbol: Symbol) -> str:
+        if symbol not in self.names:
+            takes, gives = " ".join(map(self.sort, symbol.takes)), self.sort(symbol.gives)
+            name = self.names[symbol] = self.called(symbol.name, "s")
+            self.declared[symbol] = f"(declare-fun {name} ({takes}) {gives})"
+        return self.names[symbol]
+
+    def head(self, term: Term) -> str:
+        """What stands before a term's arguments, or for it if it has none."""
+        if term.op == "apply":
+            return self.symbol(term.of)
+        if term.op == "value":
+            return self.value(term.sort, term.of)
+        return SPELLED.get(term.op, term.op) if term.args else _literal(term)
+
+
 class Question:
     """Whether formulas can hold together: the text, and what the symbols are called in it."""
 
-    def __init__(
-        self, formulas: Sequence[Bool | ForAll], readable: bool = False, notes: Sequence[str] = ()
-    ) -> None:
-        """`readable`: with the symbols' own names, and `notes` on the formulas, in their order."""
-        self.readable = readable
-        self.names: dict[Any, str] = {}  # of symbols and sorts, and of terms that are shared
-        self._declared: list[str] = []
+    def __init__(self, formulas: Sequence[Bool | ForAll]) -> None:
+        self._names = Names()
         self._defined: list[str] = []
         bound = [v for f in formulas if isinstance(f, ForAll) for v in f.variables]
         self._bound = {v.of for v in bound}
         bodies = [f.formula if isinstance(f, ForAll) else f for f in formulas]
-        parts = below([*bodies, *bound])
-        spelled = self._spelled(parts)
-        logic = logic_of(parts, bool(self._bound)) if readable else ""
-        lines = [f"(set-logic {logic})"] if logic else []  # the solver that is asked here takes any
-        lines += [*self._declared, *self._defined]
-        for i, formula in enumerate(formulas):
-            said = spelled[id(bodies[i])]
+        spelled = self._spelled(below([*bodies, *bound]))
+        declared = [line for key, line in self._names.declared.items() if key not in self._bound]
+        lines = [*declared, *self._defined]
+        for formula, body in zip(formulas, bodies, strict=True):
+            said = spelled[id(body)]
             if isinstance(formula, ForAll):
-                over = (f"({self.names[v.of]} {self._sort(v.sort)})" for v in formula.variables)
+                over = (f"({spelled[id(v)]} {self._names.sort(v.sort)})" for v in formula.variables)
                 said = f"(forall ({' '.join(over)}) {said})"
-            lines += [f"; {notes[i]}"] if notes else []
             lines.append(f"(assert {said})")
         self.text = "\n".join([*lines, "(check-sat)", ""])
 
     @property
     def symbols(self) -> dict[str, Symbol]:
         """The constants and functions, by what they are called in the text."""
-        return {name: key for key, name in self.names.items() if isinstance(key, Symbol)}
-
-    def _name(self, key: Any, own: str, prefix: str) -> str:
-        return self.names.setdefault(key, own if self.readable else f"{prefix}{len(self.names)}")
-
-    def _sort(self, sort: Sort) -> str:
-        if sort.kind == "Array":
-            return f"(Array {' '.join(map(self._sort, sort.parts))})"
-        if sort.kind not in ("Sort", "Values"):
-            return sort.kind
-        if sort not in self.names:
-            name = self._name(sort, sort.name, f"E{len(sort.parts)}x" if sort.parts else "S")
-            values = " ".join(f"({self._value(sort, i)})" for i in range(len(sort.parts)))
-            datatype = f"(declare-datatypes (({name} 0)) (({values})))"
-            self._declared.append(datatype if sort.kind == "Values" else f"(declare-sort {name} 0)")
-        return self.names[sort]
-
-    def _value(self, sort: Sort, index: int) -> str:
-        self._sort(sort)
-        return str(sort.parts[index]) if self.readable else f"v{index}{self.names[sort]}"
-
-    def _symbol(self, symbol: Symbol) -> str:
-        if symbol not in self.names:
-            name = self._name(symbol, symbol.name, "s")
-            takes, gives = " ".join(map(self._sort, symbol.takes)), self._sort(symbol.gives)
-            if symbol not in self._bound:
-                self._declared.append(f"(declare-fun {name} ({takes}) {gives})")
-        return self.names[symbol]
+        return {name: key for key, name in self._names.names.items() if isinstance(key, Symbol)}
 
     def _spelled(self, parts: Sequence[Term]) -> dict[int, str]:
         """What stands in the text for each term; those that are shared are defined."""
@@ -100,11 +107,11 @@ class Question:
             op, args, sort, of = term
             key, size = id(term), 1
             if op == "apply":
-                head = heads.get(id(of)) or heads.setdefault(id(of), self._symbol(of))
+                head = heads.get(id(of)) or heads.setdefault(id(of), self._names.symbol(of))
                 if of in self._bound:
                     bound.add(key)
             else:
-                head = self._literal(term) if not args else SPELLED.get(op, op)
+                head = self._names.head(term)
             if not args:
                 spelled[key], sizes[key] = head, 1
                 continue
@@ -113,23 +120,12 @@ class Question:
             said = f"({head} {' '.join([spelled[id(arg)] for arg in args])})"
             if bound and not bound.isdisjoint(map(id, args)):
                 bound.add(key)
-            elif uses[key] > 1 and size >= WORTH and not (self.readable and len(said) < SHORT):
-                name = self._name(term, f"${_word(term)}{len(self._defined) + 1}", "x")
-                self._defined.append(f"(define-fun {name} () {self._sort(sort)} {said})")
+            elif uses[key] > 1 and size >= WORTH:
+                name = f"x{len(self._defined)}"
+                self._defined.append(f"(define-fun {name} () {self._names.sort(sort)} {said})")
                 said, size = name, 1
             spelled[key], sizes[key] = said, size
         return spelled
-
-    def _literal(self, term: Term) -> str:
-        return self._value(term.sort, term.of) if term.op == "value" else _literal(term)
-
-
-def _word(term: Term) -> str:
-    """A word for what a term is, by what is outermost in it."""
-    if term.op == "select":
-        return _word(term.args[0])
-    words = {"+": "sum", "-": "difference", "*": "product", "/": "quotient", "ite": "choice"}
-    return str(term.of.name) if term.op == "apply" else words.get(term.op, "said")
 
 
 def _literal(term: Term) -> str:
@@ -144,41 +140,3 @@ def _literal(term: Term) -> str:
     if value.denominator != 1:
         said = f"(/ {said} {value.denominator}{dot})"
     return f"(- {said})" if value < 0 else said
-
-
-def text(formulas: Sequence[Bool | ForAll], notes: Sequence[str] = ()) -> str:
-    """SMT-LIB 2 text that asks whether formulas can hold together, with their own names."""
-    return Question(formulas, True, notes).text
-
-
-def logic_of(terms: Iterable[Term], quantified: bool = False) -> str:
-    """The SMT-LIB name of the smallest usual logic that holds `terms`, which have all their parts."""
-    found: set[str] = set()
-    for term in terms:
-        found.update(_features(term))
-    letters = "".join(x for x in "IR" if x in found)
-    arithmetic = f"{'N' if 'N' in found else 'L'}{letters}A" if letters else ""
-    parts = "".join(x for x in ("A", "UF", "DT", "FP") if x in found)
-    name = f"{parts}{arithmetic}" or "UF"
-    return name if quantified else f"QF_{name}"
-
-
-def _features(term: Term) -> Iterator[str]:
-    yield from _theories(term.sort)
-    if term.op == "apply":
-        for sort in term.of.takes:
-            yield from _theories(sort)
-        if term.args:
-            yield "UF"
-    variable = [arg.op != "number" for arg in term.args]
-    if (term.op == "*" and all(variable)) or (term.op in ("/", "div", "mod") and variable[1]):
-        yield "N"
-
-
-def _theories(sort: Sort) -> Iterator[str]:
-    kinds = {"Int": "I", "Real": "R", "Array": "A", "Values": "DT", "Float64": "FP", "Sort": "UF"}
-    if sort.kind in kinds:
-        yield kinds[sort.kind]
-    if sort.kind == "Array":
-        for part in sort.parts:
-            yield from _theories(part)

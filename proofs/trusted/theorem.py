@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NoReturn
 
-from proofs.trusted import smtlib
 from proofs.trusted.parts import speak_of_reals
-from proofs.trusted.terms import And, Bool, Implies, KernelError, Not
+from proofs.trusted.terms import And, Bool, Implies, KernelError
 
 
 @dataclass(frozen=True)
@@ -27,11 +25,6 @@ class Obligation:
     expected: str
     seconds: float
     resources: int
-
-    @cached_property
-    def text(self) -> str:
-        """The question in SMT-LIB, with the claim's own names: can the facts hold, and not the goal?"""
-        return smtlib.text([*self.facts, Not(self.goal)])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,150 @@
+"""Schedules whose verdict is compared with runs: what strategies do not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from proofs.checking.matching_schedules import along
+from proofs.checking.witnesses import Ops, around, meant, operation
+from spec.derivation.derive import derive
+from spec.derivation.norms import clipped
+from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest, Schedule, Span
+from spec.models.states import State
+from spec.models.training import Loss
+from spec.plans.placement import BATCH, on_batch
+from spec.plans.strategies import STRATEGIES
+
+FRESH, GRADIENTS, VIEW, NORM = Buffer.FRESH, Buffer.GRADIENTS, Buffer.VIEW, Buffer.NORM
+PARAMETERS, ACTIVATIONS, TOTAL = Buffer.PARAMETERS, Buffer.ACTIVATIONS, Buffer.TOTAL_TOKENS
+EVERYONE = (BATCH,)
+ADD = operation(Kind.ACCUMULATE, FRESH, GRADIENTS)
+RELEASE = operation(Kind.RELEASE, FRESH)
+
+
+@dataclass(frozen=True)
+class Further:
+    """A schedule of which nothing is said beforehand, but that some are `right`: derived ones."""
+
+    name: str
+    schedule: Schedule
+    right: bool = False
+
+
+def further_schedules() -> tuple[Further, ...]:
+    """Of several micro-steps, of slices, of numbers of tokens and norms, and of two axes."""
+    found = (*_of_micro_steps(), *_of_slices(), *_of_groups(), *_of_numbers())
+    derived = (Further(name, schedule, right=True) for name, schedule in _of_placements())
+    return (*(Further(name, schedule) for name, schedule in found), *derived)
+
+
+def _scaled(buffer: Buffer, times: int, **sizes: int) -> Op:
+    return operation(Kind.SCALE, buffer, by=Monomial(Fraction(times), tuple(sizes.items())))
+
+
+def _with(schedule: Schedule, micro_step: Ops, *finish: Op) -> Schedule:
+    """Other operations of each micro-step, and before those that finish the step."""
+    return replace(schedule, micro_step=micro_step, finish=(*finish, *schedule.finish))
+
+
+def _of_micro_steps() -> Iterator[tuple[str, Schedule]]:
+    """What each micro-step adds, keeps, or takes from the one before."""
+    dp = derive(STRATEGIES["dp"])
+    forward, backward = dp.micro_step
+    fresh = replace(backward, into=FRESH, span=Span.UNIT)
+    again = operation(Kind.KEEP, GRADIENTS, FRESH, span=Span.WHOLE)
+    times = _scaled(FRESH, 1, **{MICRO_STEPS: 1}), ADD, _scaled(FRESH, -2, **{MICRO_STEPS: -1}), ADD
+    late = _with(dp, (ADD, forward, fresh), ADD)
+    reduced, update, zero = dp.finish
+    off = _scaled(FRESH, -1, **{MICRO_STEPS: 1})
+    only = operation(Kind.KEEP, FRESH, GRADIENTS)
+    yield "the_last_micro_steps_gradient_alone", _with(dp, (forward, fresh), only)
+    yield "gradients_one_micro_step_later", replace(late, finish=(*late.finish, _reset(FRESH)))
+    yield "the_last_gradient_is_forgotten", replace(late, finish=(*late.finish[1:], _reset(FRESH)))
+    yield "right_for_two_micro_steps", _with(dp, (forward, fresh, ADD, *times, RELEASE))
+    finish = (off, ADD, reduced, RELEASE, again, update, zero)
+    before = replace(dp, micro_step=(ADD, forward, backward), finish=finish)
+    yield "the_step_befores_gradients_are_added_and_taken_off", before
+    yield "backward_is_done_once", _with(dp, (forward,), backward)
+
+
+def _reset(buffer: Buffer) -> Op:
+    return operation(Kind.RESET, buffer)
+
+
+def _of_slices() -> Iterator[tuple[str, Schedule]]:
+    """Slices that are summed: among zeros, or over what others hold."""
+    zero3 = derive(STRATEGIES["zero3"])
+    own = operation(Kind.KEEP, PARAMETERS, VIEW, within=EVERYONE, span=Span.UNIT)
+    summed = operation(Kind.ALL_REDUCE, VIEW, axes=EVERYONE)
+    zeros = operation(Kind.ZERO, VIEW, span=Span.UNIT)
+
+    def fetched(*ops: Op) -> Schedule:
+        each = ((ops if op.kind is Kind.ALL_GATHER else (op,)) for op in zero3.micro_step)
+        return replace(zero3, micro_step=tuple(op for some in each for op in some))
+
+    yield "its_own_slice_among_zeros_is_summed", fetched(zeros, own, summed)
+    yield "its_own_slice_is_summed", fetched(own, summed)
+    yield "slices_are_summed_once_more", around(zero3, before=(_all_reduce(GRADIENTS),))
+
+
+def _all_reduce(buffer: Buffer) -> Op:
+    return operation(Kind.ALL_REDUCE, buffer, axes=EVERYONE)
+
+
+def _of_groups() -> Iterator[tuple[str, Schedule]]:
+    """A backward of a group's samples, whose activations are gathered, made again, or lacking."""
+    dp = derive(STRATEGIES["dp"])
+    forward, backward = dp.micro_step
+    of_all = replace(backward, axes=EVERYONE)
+    _, *finish = dp.finish
+    whole = replace(dp, finish=tuple(finish))
+    lost = whole.with_rest(State.ACTIVATIONS, Rest(stored=False))
+    gather = operation(Kind.ALL_GATHER, ACTIVATIONS, axes=EVERYONE)
+    again = operation(Kind.RECOMPUTE, PARAMETERS, ACTIVATIONS)
+    yield "activations_of_a_group_are_gathered", replace(whole, micro_step=(forward, gather, of_all))
+    yield "activations_of_a_group_are_lost", replace(lost, micro_step=(forward, of_all))
+    yield "activations_of_a_group_are_made_again", replace(lost, micro_step=(forward, again, of_all))
+
+
+def _of_numbers() -> Iterator[tuple[str, Schedule]]:
+    """Divisions by counts, and clips by norms: of multiples, of what is not known, of parts."""
+    dp, zero3 = derive(STRATEGIES["dp"]), derive(STRATEGIES["zero3"])
+    count = operation(Kind.COUNT, Buffer.TOKENS), operation(Kind.ACCUMULATE, Buffer.TOKENS, TOTAL)
+    counted = around(meant(dp, loss=Loss.TOKEN_MEAN), first=count)
+    reduce, *rest = counted.finish
+    divide = operation(Kind.DIVIDE, GRADIENTS, by=TOTAL)
+    twice = (_all_reduce(TOTAL), _all_reduce(TOTAL), divide, _scaled(GRADIENTS, 1, **{BATCH: 1}))
+    yield (
+        "tokens_that_are_summed_twice_and_gradients_too",
+        replace(counted, finish=(reduce, *twice, *rest, _reset(TOTAL))),
+    )
+    gone = operation(Kind.RELEASE, TOTAL)
+    yield "zero_over_a_count_that_is_gone", around(dp, first=(*count, gone), last=(divide,))
+    yield "gradients_over_a_count_that_is_gone", around(dp, first=(*count, gone), before=(divide,))
+    clip = clipped(meant(zero3, clip=True))
+    yield (
+        "slices_are_clipped_by_their_own_norms",
+        replace(clip, finish=tuple(op for op in clip.finish if op.kind is not Kind.ALL_REDUCE)),
+    )
+    square = operation(Kind.SQUARE_NORM, GRADIENTS, NORM)
+    by_norm = operation(Kind.CLIP, GRADIENTS, by=NORM)
+    scatter = replace(dp.finish[0], kind=Kind.REDUCE_SCATTER, shift=1)
+    gather = operation(Kind.ALL_GATHER, GRADIENTS, axes=EVERYONE, shift=1)
+    part = replace(square, within=EVERYONE, shift=1)
+    for name, sums in (("a_norm_of_the_next_devices_slices", [_all_reduce(NORM)]), ("parts_of_it", [])):
+        ops = (scatter, part, *sums, replace(by_norm, within=EVERYONE, shift=1), gather)
+        yield name, replace(meant(dp, clip=True), finish=(*ops, *dp.finish[1:]))
+
+
+def _of_placements() -> Iterator[tuple[str, Schedule]]:
+    """What a placement says of when gradients are summed, of its host, and of two axes."""
+    yield "clip_along_two_axes", clipped(meant(derive(along(("outer", "inner"))), clip=True))
+    for name in ("dp", "zero1", "zero2"):
+        yield f"{name}_each", derive(replace(STRATEGIES[name], each=True))
+    hsdp = STRATEGIES["hsdp"]
+    for axis in hsdp.axes:
+        yield f"hsdp_{axis}_first", derive(replace(hsdp, first=(axis,)))
+        yield f"hsdp_{axis}_again", derive(replace(hsdp, again=(axis,), uses=2))
+    yield "parameters_on_the_host", derive(on_batch("O", "S", "S", "S"))
