@@ -13,10 +13,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from psem_check.terms import BOOL, FLOAT, INT, REAL, Rejected, Sort, Symbol, Term, Terms
 
+Kind = TypeVar("Kind")
 DEEPEST = 20  # sorts within sorts
 PLAIN = (BOOL, INT, REAL, FLOAT)
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*", re.ASCII)
@@ -113,13 +114,17 @@ class Graph:
             return terms.make(("float", _index(bits, 1 << 64)))
         if kind in ("true", "false") and not rest:
             return terms.true if kind == "true" else terms.false
-        return terms.make(_text(kind), *map(self.term, rest))
+        return terms.make(_is(str, kind, "a name"), *map(self.term, rest))
+
+
+def _is(kind: type[Kind], given: Any, words: str) -> Kind:
+    if type(given) is not kind:
+        raise Rejected(f"{str(given)[:40]} is not {words}")
+    return given
 
 
 def listed(given: Any) -> list[Any]:
-    if type(given) is not list:
-        raise Rejected(f"{str(given)[:40]} is not a list")
-    return given
+    return _is(list, given, "a list")
 
 
 def _of_length(given: Any, length: int) -> list[Any]:
@@ -128,23 +133,15 @@ def _of_length(given: Any, length: int) -> list[Any]:
     return list(given)
 
 
-def _text(given: Any) -> str:
-    if type(given) is not str:
-        raise Rejected(f"{str(given)[:40]} is not a name")
-    return given
-
-
 def plain(given: Any) -> str:
     """A name that cannot be taken for anything else where it is printed."""
-    if not NAME.fullmatch(_text(given)) or given in RESERVED:
+    if not NAME.fullmatch(_is(str, given, "a name")) or given in RESERVED:
         raise Rejected(f"{given[:40]!r} is not a plain name")
     return str(given)
 
 
 def _integer(given: Any) -> int:
-    if type(given) is not int:
-        raise Rejected(f"{str(given)[:40]} is not an integer")
-    return given
+    return _is(int, given, "an integer")
 
 
 def _index(given: Any, length: int) -> int:
