@@ -1,13 +1,12 @@
-"""What psem derives of a case: by the book, under PyTorch's profile; and known differences."""
+"""What psem derives of a case: by the book, and under PyTorch's profile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from conformance.cases import Case, Decoder
-from conformance.differences import Known, differences
-from conformance.figures import BUCKETS, GRADIENTS, KEPT, WAITING, Figure, Values, together
+from conformance.figures import BUCKETS, KEPT, WAITING, Figure, Values, together
 from conformance.logs import Log
 from conformance.plans import Planned, figures_of
 from conformance.profiles import REPLICATED
@@ -20,7 +19,6 @@ class Derived:
 
     textbook: Values
     profile: Values
-    known: Mapping[Figure, Known]
     outside: frozenset[Figure] = frozenset()
 
 
@@ -28,16 +26,16 @@ def derived(case: Case, log: Log) -> Derived:
     """All figures of a case, for the ranks of its log."""
     planned, ranks = Planned(case, log.shapes), tuple(log.ranks)
     textbook, profile = (_figures(planned, plan, ranks) for plan in (planned.textbook, planned.profile))
-    known = dict(differences(planned, ranks, profile))
-    return Derived(textbook, profile, known, frozenset(_outside(case)))
+    return Derived(textbook, profile, frozenset(_outside(case)))
 
 
 def _figures(planned: Planned, plan: Plan, ranks: Iterable[int]) -> Values:
     """Of a plan, rank by rank."""
-    found = [figures_of(planned.stage(plan, rank)) for rank in ranks]
-    for each in found:
-        waits = planned.case.micro_steps > 1 and "pipe" not in planned.case.sizes
-        each[WAITING] = each[GRADIENTS] if waits else 0
+    waits = planned.case.micro_steps > 1 and "pipe" not in planned.case.sizes
+    stages = [planned.stage(plan, rank) for rank in ranks]
+    found = [figures_of(stage) for stage in stages]
+    for stage, each in zip(stages, found, strict=True):
+        each[WAITING] = sum(group.waiting for group in stage.groups) if waits else 0
     return together(found)
 
 

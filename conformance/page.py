@@ -25,9 +25,8 @@ A row is a figure of a case, rank by rank. It is
 * **equal**: psem's textbook figure is the recorded one, on every rank;
 * **equal under the profile**: the plan that `psem predict --profile NAME` makes gives it, at each
   rank's place, with the packaged profile of the strategy, or a file that is like it and says what the
-  case does otherwise (`no_sync`, views, the size of buckets, fused attention). Of perceptrons the plan
-  has the shapes of the weights, which the command line does not take;
-* a **known difference**: a formula beside the derivation gives it;
+  case does otherwise (`no_sync`, views, the size of buckets, fused attention, a ring gathered at once).
+  Of perceptrons the plan has the shapes of the weights, which the command line does not take;
 * or it **fails**, and so does a test.
 
 {count:,} rows of {cases} cases: {verdicts}.
@@ -38,7 +37,7 @@ took the place of most of these formulas, were written with all rows at hand.
 
 ## Strategies
 
-Rows that are equal / equal under the profile / known differences, and those that fail, if any do.
+Rows that are equal / equal under the profile, and those that fail, if any do.
 Traffic is elements and bytes that a rank sends, by kind and axis. Memory is what rests, what is kept
 for backward, and buckets. Numerics is the largest difference of a parameter from one process: it must
 be within 1e-12.
@@ -51,8 +50,7 @@ DIFFERENCES = """
 ## Differences
 
 Each figure that is not the textbook's in some case, by the reason, with one such case: bytes, on the
-first rank where they differ. What was recorded is what the profile, or the formula of a known
-difference, gives.
+first rank where they differ. What was recorded is what the profile gives.
 
 | figure | strategies | rows that differ | in the case | textbook | recorded | why |
 |---|---|---|---|---|---|---|
@@ -76,10 +74,7 @@ for backward, each storage once, without weights.
 """
 
 TRAFFIC, MEMORY, NUMBERS = range(3)
-WORDS = {verdict: verdict.value for verdict in Verdict} | {
-    Verdict.KNOWN: "known differences",
-    Verdict.FAILS: "fail",
-}
+WORDS = {verdict: verdict.value for verdict in Verdict} | {Verdict.FAILS: "fail"}
 
 
 def kind_of(row: Row) -> int:
@@ -90,7 +85,7 @@ def kind_of(row: Row) -> int:
 def counted(found: Iterable[Row]) -> str:
     """How many rows have each verdict."""
     count = Counter(row.verdict for row in found)
-    told = [str(count[verdict]) for verdict in (Verdict.EQUAL, Verdict.PROFILE, Verdict.KNOWN)]
+    told = [str(count[verdict]) for verdict in (Verdict.EQUAL, Verdict.PROFILE)]
     failing = f", {count[Verdict.FAILS]} fail" if count[Verdict.FAILS] else ""
     return " / ".join(told) + failing
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from types import MappingProxyType
 
 from conformance.cases import Case, Decoder
 from conformance.figures import BUCKETS, COUNTS, GRADIENTS, KEPT, MOMENTS, Figure, master
@@ -31,7 +30,6 @@ PRODUCTS = {
     "fsdp2 x tp": "zero3 * tp",
     "fsdp2 x tp+sp": "zero3 * tp+sp",
 }
-WHOLE_MODEL = ("ddp", "zero redundancy", "fsdp2", "hsdp")  # strategies that cut no layer
 PRECISIONS = {"adam": "fp32-adam", "momentum": "fp32-momentum", "sgd": "fp32-sgd"}
 MIXED = "mixed-adam-fp32-gradients"
 HOPS = {"ring_gather": "permute", "ring_reduce": "permute"}  # a ring's turns, as PyTorch calls them
@@ -159,18 +157,12 @@ def figures_of(stage: StageCosts) -> dict[Figure, Number]:
     return memory | sent_of(stage.moved)
 
 
-def sent_of(
-    moved: Iterable[Moved],
-    factor: Callable[[Moved], Number] = lambda _: 1,
-    kinds: Mapping[str, str] = MappingProxyType({}),
-) -> Sent:
-    """Elements and bytes, by kind and axis, each as often as a factor says; some by other names."""
+def sent_of(moved: Iterable[Moved]) -> Sent:
+    """Elements and bytes, by kind and axis."""
     found: Sent = {}
     for each in moved:
-        if each.elements and factor(each):
-            kind = {**HOPS, **kinds}.get(each.collective, each.collective)
-            figure = Figure(kind, " x ".join(each.axes))
+        if each.elements:
+            figure = Figure(HOPS.get(each.collective, each.collective), " x ".join(each.axes))
             elements, size = found.get(figure, (0, 0))
-            times = factor(each)
-            found[figure] = elements + times * each.elements, size + times * each.bytes
+            found[figure] = elements + each.elements, size + each.bytes
     return found

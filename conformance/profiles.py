@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +36,10 @@ COPY = "momentum, if that is the optimizer's, begins as a copy of the gradient"
 TERMS = "gradients of norms stay terms: each use by the optimizer sums them, of which Adam has three"
 FIRST = "gradients of norms are summed whole, then cut, in each micro-step"
 LOGITS = "logits are gathered, or of each token the maximum, the sum and the loss are summed"
+COMPRESSED = "the hook compresses gradients to 2 bytes"
+FILLED = "who has no weights sends an element"
+LEFT = "gradients that wait whole for the last micro-step leave slices"
+AT_ONCE = "rotate all-gather gathers keys and values at once"
 EVERY = (*REPLICATED, *SHARDED, "tp", "tp+sp", "pp")
 
 
@@ -61,6 +65,12 @@ def _changes(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
         yield "each", False
     if case.strategy == "ddp" and case.views:
         yield "copies", False
+    if case.strategy == "zero redundancy" and case.views:
+        yield "fills", True
+    if case.strategy in ("fsdp2", "hsdp") and not case.each:
+        yield "waits_whole", True
+    if case.rotate == "all-gather":
+        yield "at_once", True
     if case.bucket:
         yield "buckets", [case.bucket, case.bucket]
     if case.mixed and case.strategy == "ddp":
@@ -87,14 +97,14 @@ def _of_tensor(case: Case, profile: Profile) -> Iterator[tuple[str, Any]]:
 class Way:
     """One thing that PyTorch does otherwise.
 
-    `figures`: what it shows in. `axes`: along which; none: of what rests. `mixed`: in mixed precision.
+    `figures`: what it shows in. `axes`: along which; none: of what rests. `when`: in which cases.
     """
 
     strategies: tuple[str, ...]
     figures: tuple[str, ...]
     axes: tuple[str, ...]
     words: str
-    mixed: bool = False
+    when: Callable[[Case], bool] = lambda case: True
 
 
 WEIGHTS = ("batch", "shard", "replica")  # axes that weights are copied, or cut, along
@@ -103,13 +113,22 @@ WAYS = (
     Way(SHARDED, ("parameters", "gradients", "waiting"), (), ROWS),
     Way(SHARDED, ("all_gather",), WEIGHTS, ROOT),
     Way(SHARDED, ("moments",), (), "each rank's own rows, without padding"),
-    Way(("fsdp2", "hsdp"), ("parameters", "moments"), (), CAST, mixed=True),
+    Way(("fsdp2", "hsdp"), ("parameters", "moments"), (), CAST, lambda case: case.mixed),
     Way(("hsdp",), ("all_reduce",), WEIGHTS, f"slices are summed; {EACH}"),
     Way(REPLICATED, ("all_reduce",), (*WEIGHTS, "context"), f"{BUCKETED}; {EACH}"),
-    Way(("ddp",), ("all_reduce",), WEIGHTS, "the hook compresses gradients to 2 bytes", mixed=True),
+    Way(("ddp",), ("all_reduce",), WEIGHTS, COMPRESSED, lambda case: case.mixed),
+    Way(("fsdp2", "hsdp"), ("gradients",), (), LEFT, lambda case: not case.each),
+    Way(
+        ("cp",),
+        ("all_gather", "permute"),
+        ("context",),
+        AT_ONCE,
+        lambda case: case.rotate == "all-gather",
+    ),
     Way(REPLICATED, ("buckets",), (), "buckets are copies of gradients"),
     Way(("zero redundancy",), ("all_reduce", "reduce_scatter"), WEIGHTS, f"{BUCKETED}; {EACH}"),
     Way(("zero redundancy",), ("all_gather", "broadcast"), WEIGHTS, OWNERS),
+    Way(("zero redundancy",), ("broadcast",), WEIGHTS, FILLED, lambda case: case.views),
     Way(("zero redundancy",), ("moments",), (), OWNERS),
     Way(("tp", "fsdp2 x tp"), ("all_reduce",), ("tensor",), APART),
     Way(TENSOR, ("all_gather", "all_reduce", "reduce_scatter"), ("tensor",), LOGITS),
@@ -133,6 +152,6 @@ def why(case: Case, figure: Figure) -> str:
         if case.strategy in way.strategies
         and figure.what in way.figures
         and figure.axis in (way.axes or ("",))
-        and case.mixed >= way.mixed
+        and way.when(case)
     )
     return "; ".join(dict.fromkeys(ways))

@@ -23,20 +23,18 @@ class Verdict(Enum):
 
     EQUAL = "equal"
     PROFILE = "equal under the profile"
-    KNOWN = "known difference"
     FAILS = "fails"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure. Values are rank by rank. `known`: of a formula beside the profile, if any."""
+    """One figure. Values are rank by rank. `reason`: why the profile's is not the textbook's."""
 
     case: Case
     figure: Figure
     recorded: tuple[Number, ...]
     textbook: tuple[Number, ...]
     profile: tuple[Number, ...]
-    known: tuple[Number, ...] | None
     reason: str
 
     @property
@@ -50,9 +48,7 @@ class Row:
     def verdict(self) -> Verdict:
         if self.recorded == self.textbook:
             return Verdict.EQUAL
-        if self.recorded == self.profile:
-            return Verdict.PROFILE
-        return Verdict.KNOWN if self.recorded == self.known else Verdict.FAILS
+        return Verdict.PROFILE if self.recorded == self.profile else Verdict.FAILS
 
 
 @lru_cache
@@ -65,23 +61,14 @@ def rows_of(case: Case) -> tuple[Row, ...]:
     rows = [row for row in rows if row.says_anything]
     if log.difference is not None:
         same = (log.difference <= EQUAL_WITHIN,)
-        rows.append(Row(case, NUMERICS, same, (True,), (True,), None, ""))
+        rows.append(Row(case, NUMERICS, same, (True,), (True,), ""))
     return tuple(rows)
 
 
 def _row(case: Case, figure: Figure, found: Values, by: Derived, ranks: int) -> Row:
     nothing: tuple[Number, ...] = ((0, 0) if figure.axis else 0,) * ranks
-    recorded, known = found.get(figure, nothing), by.known.get(figure)
-    profile = by.profile.get(figure, nothing)
-    return Row(
-        case,
-        figure,
-        recorded,
-        by.textbook.get(figure, nothing),
-        profile,
-        known.values if known else None,
-        known.reason if known and recorded != profile else why(case, figure),
-    )
+    recorded, book, profile = (of.get(figure, nothing) for of in (found, by.textbook, by.profile))
+    return Row(case, figure, recorded, book, profile, why(case, figure))
 
 
 def rows() -> Iterator[Row]:
