@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from proofs.glossary import words_of
 from proofs.premises import conjuncts, hypotheses
 from proofs.registry import ROOT, Result
 from proofs.trusted.infix import text
@@ -14,7 +15,7 @@ from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.parts import symbols
 from proofs.trusted.theorem import read
 from psem_model.audit.formulas import implication, in_general, parts, statement
-from psem_model.audit.notes import annotated
+from psem_model.audit.obligations import exported
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted
 from psem_model.text.figures import counted
 from psem_model.text.lines import width, wrapped
@@ -24,9 +25,14 @@ SHORT = 300  # characters of a definition that is printed beside what is conclud
 
 def lines_of(result: Result, with_tree: bool = False) -> list[str]:
     """The explanation of a claim, as text; the tree of its theorems, or how large it is."""
-    lines = list(_title(result))
+    lines = list(title(result))
     if result.failure:
         lines += ["", *wrapped(result.failure)]
+    words = spoken_of(result)
+    if words:
+        lines += ["", "what it speaks of"]
+    for name, says in words.items():
+        lines += wrapped(says if says.startswith(name) else f"{name}: {says}", "  ", "      ")
     found = _defined(result)
     if found:
         lines += ["", "what is defined"]
@@ -51,17 +57,25 @@ def _proof(result: Result, with_tree: bool) -> list[str]:
     shown: set[int] = set()
     lines = [line for theorem in result.theorems for line in tree(theorem, 1, shown)]
     if not with_tree:
-        size = (
-            f"{counted(len(result.obligations), 'obligation')}, a tree of {counted(len(lines), 'line')}"
-        )
+        theorems = counted(len(shown), "theorem")
+        size = f"{counted(len(result.obligations), 'obligation')}, a tree of {theorems}"
         lines = wrapped(f"{size}: psem explain {result.claim.id} --tree", "  ")
     return ["", "how it is proved", *lines]
 
 
+def spoken_of(result: Result) -> dict[str, str]:
+    """What the symbols of a claim's conclusions and hypotheses stand for, of those in the glossary."""
+    said = [*result.theorems, *_defined(result), *assumed(result, "hypothesis")]
+    said += assumed(result, "axiom")
+    names = {name for part in said for _, name in _symbols(part)}
+    return {name: says for name, says in words_of(result.claim.id).items() if name in names}
+
+
 def _defined(result: Result) -> list[Theorem]:
-    """The definitions of what a claim's conclusions speak of, and of what those speak of; each once."""
+    """The definitions of what a claim's conclusions and axioms speak of, and of what those speak of."""
     parts = [part for part in result.listed if part.rule == "definition"]
-    spoken = {name for theorem in result.theorems for name in _symbols(theorem)}
+    said = [*result.theorems, *assumed(result, "axiom")]
+    spoken = {name for theorem in said for name in _symbols(theorem)}
     found: dict[tuple[str, str], Theorem] = {}
     while True:
         new = {
@@ -89,13 +103,16 @@ def _head(definition: Theorem) -> tuple[int, str]:
     return id(read(definition).kernel), named[0] if named else definition.name
 
 
-def _title(result: Result) -> Iterator[str]:
+def title(result: Result, brief: bool = False) -> Iterator[str]:
+    """A claim and what is said of it; in brief without its scope, and where it is proved."""
     claim = result.claim
     yield from wrapped(claim.statement, f"{claim.id:<4}")
     rows = {"formula": claim.formula, "verdict": _verdict(result), "caveat": claim.caveat}
     rows |= {"source": claim.source, "axioms": ", ".join(result.axioms) or "none"}
     for title, said in rows.items():
         yield from wrapped(said, f"    {title:<8} ")
+    if brief:
+        return
     for said in claim.scope:
         yield from wrapped(said, "    scope    ")
     for said in claim.checked:
@@ -111,9 +128,9 @@ def _title(result: Result) -> Iterator[str]:
 
 
 def _verdict(result: Result) -> str:
-    return result.verdict + (
-        ", as expected" if result.as_expected else f", expected {result.claim.expected}"
-    )
+    claim = result.claim
+    expected = ", as expected" if result.as_expected else f", expected {claim.expected}"
+    return f"{result.verdict}{expected}{claim.part}"
 
 
 def place(result: Result) -> dict[str, Any]:
@@ -196,6 +213,7 @@ def json_of(result: Result) -> dict[str, Any]:
     ]
     return {
         **result.outcome.json(),
+        "speaks_of": spoken_of(result),
         "theorems": [_theorem(theorem) for theorem in result.theorems],
         "assumed": rests_on,
         "made_from": [_theorem(theorem) for theorem in result.listed],
@@ -252,4 +270,4 @@ def smt_of(result: Result, name: str) -> str:
             f"obligation of {result.claim.id}: given {quoted(name)}; expected one that "
             f"`psem explain {result.claim.id} --tree` lists{near}"
         )
-    return annotated(*found[meant[0]]).rstrip()
+    return exported(*found[meant[0]]).rstrip()

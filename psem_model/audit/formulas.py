@@ -10,7 +10,7 @@ from proofs.trusted.infix import text
 from proofs.trusted.parts import below, substitute
 from proofs.trusted.terms import TRUE, Bool, Const, Term
 from proofs.trusted.theorem import Theorem, read
-from psem_model.text.lines import width
+from psem_model.text.lines import width, wrapped
 
 LARGE = 300  # operators and symbols from which on what occurs several times is given a number
 WORTH = 8  # of them, from which on it is worth a number
@@ -51,7 +51,14 @@ def block(title: str, formulas: Sequence[Bool], indent: int) -> list[str]:
     shown = [text(f, columns) for f in short]
     shown += [f"where {text(name == term, columns - 6)}" for name, term in named]
     lines = [pad + line for formula in shown for line in formula.replace("\n", "\n  ").splitlines()]
-    return [" " * indent + title + lines[0][len(pad) :], *lines[1:]]
+    first = " " * indent + title + lines[0][len(pad) :]
+    return [part for line in (first, *lines[1:]) for part in _in_columns(line)]
+
+
+def _in_columns(line: str) -> list[str]:
+    """A line, broken where it is wider than a terminal, as a long name may be."""
+    said = line.lstrip()
+    return [line] if len(line) <= width() else wrapped(said, line[: len(line) - len(said)])
 
 
 def shared(formulas: Sequence[Bool]) -> tuple[list[Bool], list[tuple[Term, Term]]]:

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import signal
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from functools import partial
 from multiprocessing import get_all_start_methods, get_context
 
 import click
 
 from proofs.registry import Claim, Outcome, Result, areas, claims, prove, registration, report
-from proofs.trusted.kernel import Kernel
 from proofs.trusted.oracle import VERSION
-from proofs.trusted.theorem import Theorem
 from psem_model.audit.remembered import recalled, remember
+from psem_model.check.claims import POLL, REPORT, Tell, results, sizes, total, uncollected
 from psem_model.reading.claims import named
 from psem_model.text import places
 from psem_model.text.figures import counted
 from psem_model.text.files import require_writable, write_atomically
 from psem_model.text.lines import width, wrapped
 from psem_model.text.progress import CLEAR, ticker
-
-REPORT = "report.json"
-POLL = 0.2  # seconds after which it is looked how much is proved
-Tell = Callable[[int], None]  # to be told how much is done
+from psem_model.text.report import Report
 
 
 def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) -> int:
@@ -52,7 +44,8 @@ def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) 
         jobs = min(jobs, len(left))
         executor = stack.enter_context(processes(jobs)) if jobs > 1 else None
         outcomes = list(_each(selected, known, executor, check, show))
-    document = report(outcomes, time.perf_counter() - start, len(known))
+    told = report(outcomes, time.perf_counter() - start, len(known))
+    document = Report("prove", "", data=told).document()
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
@@ -83,72 +76,6 @@ def processes(jobs: int) -> Iterator[Executor]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@dataclass(frozen=True)
-class Size:
-    """How much is to be done of a claim: its obligations, and how long they took, in milliseconds."""
-
-    obligations: int = 1
-    milliseconds: int = 100
-
-    def done(self, obligations: int) -> int:
-        """The milliseconds of so many of them."""
-        return self.milliseconds * min(obligations, self.obligations) // self.obligations
-
-
-def sizes(selected: Sequence[Claim]) -> dict[str, Size]:
-    """By claim, what it was when all were last proved here; of those that were not, one size."""
-    try:
-        document = json.loads((places.BUILD / REPORT).read_text(encoding="utf-8"))
-        known = {
-            entry["id"]: Size(max(1, entry["obligations"]), 1 + round(1000 * entry["seconds"]))
-            for entry in document["claims"]
-        }
-    except (OSError, ValueError, KeyError, TypeError):
-        known = {}
-    return {claim.id: known.get(claim.id, Size()) for claim in selected}
-
-
-def total(selected: Sequence[Claim]) -> int:
-    """How much is to be done of claims, in milliseconds."""
-    return sum(size.milliseconds for size in sizes(selected).values())
-
-
-def watched(claim: Claim, tell: Tell) -> Result:
-    """Prove one claim; meanwhile `tell` is told, by a thread, how many obligations are decided."""
-
-    def proof(kernel: Kernel) -> tuple[Theorem, ...]:
-        ended = threading.Event()
-
-        def watch() -> None:
-            while not ended.wait(POLL):
-                tell(sum(len(theorem.obligations) for theorem in [*kernel.theorems]))
-
-        watcher = threading.Thread(target=watch, daemon=True)
-        watcher.start()
-        try:
-            return claim.function()(kernel)
-        finally:
-            ended.set()
-            watcher.join()
-
-    return prove(claim, proof)
-
-
-def results(selected: Sequence[Claim], tell: Tell) -> Iterator[Result]:
-    """Prove claims in their order; `tell` is told how much is done, of their `total`."""
-    before = 0
-
-    def tell_all(size: Size, start: float, obligations: int) -> None:
-        # of a claim that mostly computes few obligations are told: then as long as it took before
-        passed = min(round(1000 * (time.monotonic() - start)), 9 * size.milliseconds // 10)
-        tell(before + max(size.done(obligations), passed))
-
-    for claim, size in zip(selected, sizes(selected).values(), strict=True):
-        tell(before)
-        yield watched(claim, partial(tell_all, size, time.monotonic()))
-        before += size.milliseconds
 
 
 def outcome_of(claim: Claim) -> Outcome:
@@ -191,19 +118,6 @@ def of_one_module(selected: Sequence[Claim]) -> list[list[Claim]]:
     for claim in selected:
         groups.setdefault(claim.module, []).append(claim)
     return [*groups.values()]
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Python's collector is off: theorems stay to the end, and there is little to collect."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()  # not when the process ends, either
-        if was_on:
-            gc.enable()
 
 
 @contextmanager
@@ -285,7 +199,8 @@ def lines_of(result: Outcome) -> list[str]:
         f"{result.seconds * 1e3:>6.0f} ms {_number(len(result.hypotheses), 'hypothes', 'es', 'is')}"
     )
     lines = [row] if len(row) <= width() else wrapped(" ".join(row.split()), "", "    ")
-    lines += wrapped(f"{claim.statement} [axioms: {', '.join(result.axioms) or 'none'}]", "    ")
+    rests = f"axioms: {', '.join(result.axioms) or 'none'}{claim.part}"
+    lines += wrapped(f"{claim.statement} [{rests}]", "    ")
     lines += wrapped(claim.formula, "    ")
     if claim.caveat:
         lines += wrapped(f"caveat: {claim.caveat}", "    ")

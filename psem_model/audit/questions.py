@@ -14,9 +14,9 @@ from proofs.premises import all_are, premises_of
 from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.oracle import ask, reading
 from proofs.trusted.parts import below
-from proofs.trusted.smtlib import text
 from proofs.trusted.terms import And, Bool, Const, Implies, Not, Term
 from proofs.trusted.theorem import implies
+from psem_model.audit.smtlib import text
 
 VALUES = ("Bool", "Int", "Real")
 

@@ -20,9 +20,9 @@ from typing import Any
 
 from proofs.registry import Claim, Result
 from proofs.registry import select as chosen
-from psem_model.audit.notes import annotated
+from psem_model.audit.obligations import exported
 from psem_model.audit.processes import end, program, started
-from psem_model.audit.proving import Tell, sizes, total, watched
+from psem_model.check.claims import Tell, sizes, total, watched
 
 SEEDS = ("1", "2")
 ASKING = 6  # to ask about a claim's facts takes about so many times as long as to prove it
@@ -59,7 +59,7 @@ def entry(result: Result, asks: bool, tell: Tell = lambda _: None) -> dict[str, 
                     "seconds": obligation.seconds,
                     "resources": obligation.resources,
                     "values": None if theorem.counterexample is None else dict(theorem.counterexample),
-                    "text": _titled(claim, theorem.name, obligation) + annotated(theorem, obligation),
+                    "text": _titled(claim, theorem.name, obligation) + exported(theorem, obligation),
                 }
             )
     if asks:

@@ -13,7 +13,8 @@ from proofs.trusted.kernel import Kernel, KernelError
 from proofs.trusted.oracle import VERSION
 from psem_model.check.sizes import listed
 from psem_model.text.figures import counted
-from spec.language.schedule import Schedule
+from spec.checking.everywhere import everywhere
+from spec.language.schedule import MICRO_STEPS, Schedule
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,7 @@ class Proof:
     lines: int = 0
     obligations: int = 0
     why_not: str = ""
+    clips: bool = False
 
     @property
     def words(self) -> str:
@@ -32,11 +34,12 @@ class Proof:
         if self.why_not:
             return f"not proved: {self.why_not}; so that it is accepted is the checker's word alone"
         repeats = "of micro-steps and of steps" if self.micro_steps else "of steps of one micro-step"
+        clips = "that may clip by the norm of all gradients, " if self.clips else ""
         lines, asked = counted(self.lines, "line"), counted(self.obligations, "obligation")
         return (
             f"proved, by z3 {VERSION}: for any number of devices along {listed(self.axes)}, {repeats}, "
-            "any model, and an elementwise optimizer with a copy of the weights, what is kept after "
-            f"every step is a single device's ({lines}, {asked})"
+            f"any model, and an elementwise optimizer {clips}with a copy of the weights, what is kept "
+            f"after every step is a single device's ({lines}, {asked})"
         )
 
     def data(self) -> dict[str, Any]:
@@ -59,6 +62,8 @@ def proof_of(schedules: Sequence[Schedule]) -> Proof:
     axes = tuple(dict.fromkeys(axis for schedule in apart for axis in schedule.axes))
     about = axes, all(schedule.finish for schedule in apart)
     kernel = Kernel("schedule")
+    if not all(map(_right_for_all_sizes, apart)):
+        return Proof(*about, why_not="it is not right for all sizes")
     try:
         listed = {f"schedule_{i}": listing(schedule) for i, schedule in enumerate(apart, 1)}
         runs = ListedRuns(kernel, listed)
@@ -68,4 +73,11 @@ def proof_of(schedules: Sequence[Schedule]) -> Proof:
     except KernelError as why:
         return Proof(*about, why_not=str(why).removeprefix("schedule: "))
     lines = sum(len(each.lines) for each in listed.values())
-    return Proof(*about, lines, sum(len(theorem.obligations) for theorem in kernel.theorems))
+    asked = sum(len(theorem.obligations) for theorem in kernel.theorems)
+    return Proof(*about, lines, asked, clips=any(each.clips for each in listed.values()))
+
+
+def _right_for_all_sizes(schedule: Schedule) -> bool:
+    """Whether the checker accepts a schedule for any numbers of devices and micro-steps."""
+    found = everywhere(schedule, {} if schedule.finish else {MICRO_STEPS: 1})
+    return found.accepted and not found.undecided

@@ -2,7 +2,8 @@
 
 What comes after a line is replaced: gradients are summed or gathered along each axis or left alone,
 scaled, divided by a new count and clipped as the training says, applied, and the parameters gathered.
-Where none of these is right after a line, but one is after the line before, that line spoils it.
+Where none of these is right after a line, but one is after the line before, that line spoils it. Where
+one is right after the last line, no line is wrong: the step ends too early.
 """
 
 from __future__ import annotations
@@ -27,29 +28,43 @@ def spoiling(schedule: Schedule, right: Callable[[Schedule], bool]) -> Spot | No
 
     `right`: whether a schedule is accepted, in a case of one micro-step.
     """
-    ops = schedule.ops
-    backward = [i for i, op in enumerate(ops) if op.kind is Kind.BACKWARD]
-    if len(schedule.axes) > MOST_AXES or not backward or any(rest.host for _, rest in schedule.rests):
+    ops, tails = schedule.ops, _known(schedule)
+    if not tails:
         return None
-    tails = list(dict.fromkeys(_tails(schedule)))
+    backward = [i for i, op in enumerate(ops) if op.kind is Kind.BACKWARD]
 
     def continues(count: int) -> bool:
         begun = replace(schedule, micro_step=ops[:count], finish=())
         return any(right(replace(begun, finish=tail)) for tail in tails)
 
     low, high = backward[-1] + 1, len(ops)  # after `low` lines it goes on, after `high` it does not
-    if not continues(low):
+    if not continues(low) or continues(high):
         return None
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if continues(middle) else (low, middle)
-    if low == len(ops):
-        return None
     last = ops[low]
     if last.kind is Kind.RELEASE:  # it is meant; what was made of the buffer before is not enough
         low = max((i for i in range(low) if last.source in reads(ops[i])), default=low)
     each = len(schedule.micro_step)
     return Spot(0, low) if low < each else Spot(1, low - each)
+
+
+def missing(schedule: Schedule, right: Callable[[Schedule], bool]) -> tuple[Op, ...]:
+    """The fewest lines with which, at its end, a schedule is right; none if no usual ones make it so.
+
+    `right`: whether a schedule is accepted.
+    """
+    tails = sorted(_known(schedule), key=len)
+    return next((t for t in tails if right(replace(schedule, finish=(*schedule.finish, *t)))), ())
+
+
+def _known(schedule: Schedule) -> list[tuple[Op, ...]]:
+    """What may come after a line; nothing where that is not known."""
+    backward = any(op.kind is Kind.BACKWARD for op in schedule.ops)
+    if len(schedule.axes) > MOST_AXES or not backward or any(rest.host for _, rest in schedule.rests):
+        return []
+    return list(dict.fromkeys(_tails(schedule)))
 
 
 def _tails(schedule: Schedule) -> Iterator[tuple[Op, ...]]:

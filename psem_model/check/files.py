@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from psem_model.check.blame import Look, accepted, blamed, trace
-from psem_model.check.continuations import spoiling
+from psem_model.check.continuations import missing, spoiling
 from psem_model.check.edits import Spot
 from psem_model.check.products import CheckedStep, checked_step
-from psem_model.check.repairs import repair_in_words
+from psem_model.check.repairs import in_order, repair_in_words
 from psem_model.check.schedules import (
     Case,
     Checked,
@@ -33,6 +33,7 @@ from spec.models.states import MIXED_ADAM, BytePolicy
 MOST_LINES = 60  # of which edits are tried
 FEW_MICRO_STEPS, FEW_AXES = 4, 3  # smaller cases stand for more than these
 NOT_ONE_LINE = "none of one line was found: after this line no usual continuation is right"
+TOO_EARLY = "no line is wrong, the step ends too early"
 
 
 def check_file(
@@ -76,8 +77,8 @@ def _check_step(
             return found
         return _located(found, found.failed, policy or MIXED_ADAM, file.text, ("states", number))
 
-    def place(of: object) -> str | None:
-        return f"line {locate(file.text, places[of])}" if of in places else None
+    def place(of: object) -> int | None:
+        return locate(file.text, places[of]) if of in places else None
 
     return checked_step(file.name, step, checked, place)
 
@@ -109,6 +110,13 @@ def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix
         spot = blamed(edit, schedule)
         words = repair_in_words(edit, schedule, spot, number)
         return replace(found, repaired=line(spot), repair=words)
+
+    def everywhere(s: Schedule) -> bool:
+        return accepted(s, looks, policy) and is_right(s, given, policy)
+
+    if lines := missing(schedule, everywhere):
+        repair = f"{TOO_EARLY}; accepted with {in_order(lines)} at its end"
+        return replace(found, short=True, repair=repair)
     once = [(small.mesh, 1)]
     spoils = spoiling(schedule, lambda s: accepted(s, once, policy))
     if spoils is None or accepted(schedule, once, policy):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from psem_model.check.optimizers import in_words
 from psem_model.check.schedules import Checked, check_schedule, sizes_given
@@ -12,7 +12,7 @@ from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
 from spec.derivation.steps import Step, check_step, cut_twice, derive_step
 from spec.devices.layouts import LayoutError
-from spec.language.programs import Move
+from spec.language.moves import Move
 from spec.language.schedule import Schedule
 from spec.models.parts import parts
 from spec.models.states import BytePolicy
@@ -42,7 +42,7 @@ class Weights:
         return self.checked.sections(f"{what}: {said}")
 
 
-PlaceOf = Callable[[object], str | None]
+PlaceOf = Callable[[object], int | None]
 
 
 @dataclass(frozen=True)
@@ -52,16 +52,22 @@ class CheckedStep:
     text: str
     step: Step
     wrong: str = ""  # with a program, or with what is summed; empty if nothing is
-    at: str | None = None  # where that is in a file
+    at: int | None = None  # the line of a file that this is on
     weights: tuple[Weights, ...] = ()
     layers: str = ""  # of which kind: gpt, llama, or what a configuration is of
     experts: bool = False  # whether the layers have them
     of_a_kind: bool = False  # whether sizes of the model were not said
+    proof_is_of: ClassVar[str] = "schedules of weights: "
 
     @property
     def lines_of(self) -> dict[str, int]:
         """How many lines the program of each part has."""
         return {program.part.name: len(program.lines) for program in self.step.programs}
+
+    @property
+    def schedules(self) -> tuple[Checked, ...]:
+        """The schedules of its weights."""
+        return tuple(each.checked for each in self.weights)
 
     @property
     def accepted(self) -> bool:
@@ -73,7 +79,7 @@ class CheckedStep:
         verdict = "accepted" if self.accepted else "rejected"
         of = f"{self.layers} layers{' with experts' if self.experts else ''}"
         kind = f", for {of} that it cuts evenly (see --block, --config)" if self.of_a_kind else ""
-        where = f"{self.text}, {self.at}" if self.at else self.text
+        where = f"{self.text}, line {self.at}" if self.at else self.text
         return f"{where}: {verdict}{kind}"
 
     def report(self) -> Report:
@@ -101,7 +107,7 @@ class CheckedStep:
             "strategy": self.text,
             "accepted": self.accepted,
             "layers": {"kind": self.layers, "experts": self.experts},
-            "programs": {"lines": self.lines_of, "wrong": self.wrong or None},
+            "programs": {"lines": self.lines_of, "wrong": self.wrong or None, "line": self.at},
             "shared": list(self.step.shared),
             "weights": [
                 {"axes": list(w.axes), "names": list(w.names), "schedule": w.checked.data()}
@@ -150,8 +156,8 @@ def check_product(
 def checked_step(
     text: str, step: Step, checked: Callable[[int, Schedule], Checked], place: PlaceOf | None = None
 ) -> CheckedStep:
-    """What is found of a step. `checked`: of the schedule of a group, and its number. `place`: where in
-    a file what a LayoutError is about stands.
+    """What is found of a step. `checked`: of the schedule of a group, and its number. `place`: the
+    line of a file on which what a LayoutError is about stands.
     """
     try:
         step = check_step(step)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from psem_model.check.edits import Edit, How, Spot
 from psem_model.reading.schedule_keys import PARTS
@@ -43,6 +43,11 @@ def repair_in_words(
     side = "" if named is None else " before it" if named >= edit.at else " after it"
     read = f' and source = "{edit.op.target.value}"' if edit.fields else ""
     return f"nothing {_does(edit.op)}{side}; accepted with {entry(edit.op)} {between(edit.at)}{read}"
+
+
+def in_order(ops: Sequence[Op]) -> str:
+    """Operations as they are written, one after the other."""
+    return ", ".join(map(entry, ops))
 
 
 def _field(op: Op, field: str) -> str:

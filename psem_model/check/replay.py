@@ -5,7 +5,7 @@ Only what moves and changes the values is the simulator's own: its buffers, ring
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,7 +15,7 @@ from psem_model.simulator import Arithmetic
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.copies import beside
 from psem_model.simulator.layout import Cluster, cluster_of, layout_of
-from psem_model.simulator.models import STATISTICS, Data, KeepsView
+from psem_model.simulator.models import STATISTICS, Backward, Data, KeepsView
 from psem_model.simulator.operations import Executor
 from psem_model.simulator.passes import passes
 from psem_model.simulator.poison import Poison
@@ -80,21 +80,15 @@ class SameModel(KeepsView):
             for j, value in enumerate(row)
         }
 
-    def backward(
-        self,
-        unit: int,
-        view: Array,
-        activations: Array | None,
-        when: tuple[int, int],
-        everyones: tuple[str, ...],
-        gathered: Iterable[str],
-    ) -> list[Array]:
+    def backward(self, of: Backward) -> list[Array]:
         world = self.world
-        kept = world.of_group(world.forward(self._values(activations), world.axes), tuple(gathered))
-        world.step, micro_step = when
+        kept = world.of_group(
+            world.forward(self._values(of.activations), world.axes), tuple(of.gathered)
+        )
+        world.step, micro_step = of.when
         found = []
         for tied in self.uses:
-            sums = world.gradient(self._values(view), kept, micro_step, everyones, tied)
+            sums = world.gradient(self._values(of.view), kept, micro_step, of.everyones, tied)
             rows = [[sums[j, d] for j in range(world.elements)] for d in world.devices]
             found.append(np.array(rows, object))
         return found

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 from psem_model.check import optimizers, sizes
 from psem_model.check.placements import NO_COPY, wants_a_copy
@@ -120,7 +120,14 @@ class Checked:
     for_want_of_a_copy: bool = False  # it would be accepted if the optimizer state had the weights
     declaration: str = ""  # with which it would be accepted
     repaired: Line | None = None  # by whose repair it is accepted
+    short: bool = False  # no line is wrong: lines are missing at the end
     repair: str = ""  # in words
+    proof_is_of: ClassVar[str] = ""
+
+    @property
+    def schedules(self) -> tuple[Checked, ...]:
+        """What was checked, one by one: itself."""
+        return (self,)
 
     @property
     def accepted(self) -> bool:
@@ -129,8 +136,8 @@ class Checked:
 
     @property
     def wrong(self) -> Line | None:
-        """The line that is wrong, as far as that is known."""
-        return self.repaired or self.unmet
+        """The line that is wrong, as far as that is known; none if its end is missing."""
+        return None if self.short else self.repaired or self.unmet
 
     @property
     def headline(self) -> str:

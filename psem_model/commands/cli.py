@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -26,6 +27,7 @@ from psem_model.commands.tables import tables
 from psem_model.text.errors import (
     BAD_INPUT,
     UserError,
+    nearest,
     or_nearest,
     quoted,
     shortened,
@@ -34,6 +36,7 @@ from psem_model.text.files import named
 
 INTERRUPTED = 130  # exit code
 LONGEST = 1_000  # characters of a message
+OF_THE_SYSTEM = {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM}  # it gives a process no more
 TO_TRY = (  # what is printed where no command is given
     "psem predict zero3 --psi 7.5e9 --devices 64",
     "psem check zero2",
@@ -129,10 +132,12 @@ def main(args: Sequence[str] | None = None) -> None:
     except UserError as error:
         _complain(str(error))
         code = error.code
+    except MemoryError as error:
+        why = f": {error}" if str(error) else ""
+        _complain(f"out of memory{why}; expected smaller sizes, or more memory")
+        code = BAD_INPUT
     except OSError as error:
-        what = "cannot write the output" if error.filename is None else named(error.filename)
-        _complain(f"{what}: {error.strerror or error}")
-        _drop(sys.stdout)
+        _complain(f"{_failed(error)}: {error.strerror or error}")
         code = BAD_INPUT
     sys.exit(code)
 
@@ -144,6 +149,16 @@ def _run(args: Sequence[str] | None) -> int:
     except SystemExit as done:
         code = done.code
     return code if isinstance(code, int) else 0
+
+
+def _failed(error: OSError) -> str:
+    """Whose error it is: of a file, of the system, or else of the output, which then is dropped."""
+    if error.filename is not None:
+        return named(error.filename)
+    if error.errno in OF_THE_SYSTEM:
+        return "the system"
+    _drop(sys.stdout)
+    return "cannot write the output"
 
 
 def _drop(stream: IO[str]) -> None:
@@ -159,7 +174,9 @@ def _in_words(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         options_ = [p for p in parameters if isinstance(p, click.Option)]
         known = [name for p in options_ for name in (*p.opts, *p.secondary_opts)]
-        near = or_nearest(error.option_name, known)
+        names_of = {name.lstrip("-"): name for name in known}
+        near = nearest(error.option_name.lstrip("-"), names_of)
+        near = f"; nearest: {names_of[near]}" if near else ""
         return f"option: given {quoted(error.option_name)}; expected one of {', '.join(known)}{near}"
     if isinstance(error, click.MissingParameter) and error.param is not None:
         expected = getattr(error.param, "help", None) or "a value"

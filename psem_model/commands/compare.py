@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from psem_model.commands.options import (
     GLOBAL_BATCH,
     HELD,
     HTML,
+    MEMORY,
     MODEL,
     PSI,
     STRATEGIES,
@@ -22,6 +24,7 @@ from psem_model.commands.options import (
     options,
 )
 from psem_model.commands.output import ended
+from psem_model.text.report import Report
 
 
 @click.command(
@@ -42,12 +45,11 @@ from psem_model.commands.output import ended
     UNIT,
     HELD,
     *MODEL,
+    MEMORY,
     FORM,
     HTML,
 )
-def compare(
-    strategies: tuple[str, ...], global_batch: str | None, form: str, html: str | None, **given: Any
-) -> None:
+def compare(form: str, html: str | None, **given: Any) -> None:
     """Set two or more plans side by side: memory, what is sent along each axis, verdict.
 
     Strategies, products of them, or files of schedules and of models' steps (.toml). With a model's
@@ -55,8 +57,17 @@ def compare(
     what is sent per device and step: of a pipeline's fullest and of its busiest stage. Exit code: 0 if
     all are accepted, 1 if one is rejected.
     """
-    from psem_model.commands.options import asked
+    ended(report_of(**given), form, html)
+
+
+def report_of(
+    strategies: Sequence[str], global_batch: str | None, memory: str | None, **given: Any
+) -> Report:
+    """The report, from what was typed. Raises BadInput."""
+    from psem_model.predict.asked import asked
     from psem_model.predict.compare import report
+    from psem_model.predict.fits import room
     from psem_model.predict.read import read_several
 
-    ended(report(read_several(asked("compare", given), strategies, global_batch)), form, html)
+    of = room(memory)
+    return report(read_several(asked("compare", given), strategies, global_batch), of)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from psem_model.text.errors import BadInput, choose
+from psem_model.text.errors import BadInput, choose, quoted
 
 
 class Word(click.ParamType[str]):
@@ -47,6 +47,18 @@ class Word(click.ParamType[str]):
     ) -> list[CompletionItem]:
         found = [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
         return [*found, CompletionItem(incomplete, type="file")] if self.file else found
+
+
+class Switch(click.types.BoolParamType):
+    """A flag that the environment may set, too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Whether it is set. Raises BadInput for another value of the environment's."""
+        try:
+            return super().convert(value, None, None)
+        except click.BadParameter:
+            name = param.envvar if param else ""
+            raise BadInput(f"{name}: given {quoted(value)}; expected 1 or 0") from None
 
 
 class Grouped(click.Option):

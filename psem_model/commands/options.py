@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from psem_model.commands import names
 from psem_model.commands.help import option
 from psem_model.text.errors import BadInput
-
-if TYPE_CHECKING:
-    from psem_model.predict.asked import Asked
 
 Function = TypeVar("Function", bound=Callable[..., None])
 
@@ -33,6 +30,14 @@ STRATEGY = click.argument(
     type=names.A_STRATEGY,
     required=False,
     help='A strategy, or a product of strategies in quotes: "zero1(dp=16) * tp(8) * pp(4)".',
+)
+STRATEGY_OR_FILE = click.argument(
+    "strategy",
+    type=names.A_FILE_OR_STRATEGY,
+    metavar="[STRATEGY|FILE]",
+    required=False,
+    help='A strategy, or a product of strategies in quotes: "zero1(dp=16) * tp(8) * pp(4)"; or the '
+    "file of --schedule (.toml).",
 )
 STRATEGIES = click.argument(
     "strategies",
@@ -115,20 +120,21 @@ OF_POLICY = (
     "Bytes of a weight and of a gradient, and of optimizer state, per parameter: a named policy, "
     "such as fp32-adam, or w,g,K."
 )
-POLICY = option(
-    STEP,
-    "--bytes",
-    "policy",
-    type=names.A_POLICY,
-    default="mixed-adam",
-    help=OF_POLICY,
-)
-POLICY_OF_PLAN = option(
-    STEP,
-    "--bytes",
-    "policy",
-    type=names.A_POLICY,
-    help=f"{OF_POLICY} Default: the profile's, or mixed-adam.",
+
+
+def bytes_(help_: str, **settings: Any) -> Callable[[Function], Function]:
+    """--bytes, which commands take with another default."""
+    decorated: Callable[[Function], Function] = option(
+        STEP, "--bytes", "policy", type=names.A_POLICY, help=help_, **settings
+    )
+    return decorated
+
+
+POLICY = bytes_(OF_POLICY, default="mixed-adam")
+POLICY_OF_PLAN = bytes_(f"{OF_POLICY} Default: the profile's, or mixed-adam.")
+POLICY_TO_CHECK = bytes_(
+    "The optimizer, by what its state has in it: a named policy, such as fp32-adam, or w,g,K. "
+    "Default: each kind of optimizer; the exit code is that of mixed-adam."
 )
 PROFILE = option(
     STEP,
@@ -138,14 +144,6 @@ PROFILE = option(
     "a model with --sequence, else textbook.",
 )
 TYPES = (POLICY_OF_PLAN, PROFILE)
-POLICY_TO_CHECK = option(
-    STEP,
-    "--bytes",
-    "policy",
-    type=names.A_POLICY,
-    help="The optimizer, by what its state has in it: a named policy, such as fp32-adam, or w,g,K. "
-    "Default: each kind of optimizer; the exit code is that of mixed-adam.",
-)
 PROVE = option(
     STEP,
     "--prove",
@@ -167,6 +165,12 @@ UNIT = option(
     "--unit",
     type=names.ELEMENTS,
     help="Elements gathered or reduced at a time. Default: all; of a model, its largest layer.",
+)
+MEMORY = option(
+    OUTPUT,
+    "--memory",
+    type=names.BYTES,
+    help="Of a device, such as 80GB or 80GiB: what the peak leaves, or by how much it is too much.",
 )
 EXACT = option(
     OUTPUT,
@@ -268,9 +272,17 @@ MODEL = (
         STEP,
         "--order",
         type=names.ORDER,
-        help="Of pp: the order of work. Default: 1f1b, or interleaved with --chunks.",
+        help="Of pp: the order of work; zb-h1 and zb-h2 have backward in two parts. Default: 1f1b, or "
+        "interleaved with --chunks.",
     ),
     number(STEP, "--chunks", "Of pp: chunks of layers in a stage, interleaved."),
+    option(
+        STEP,
+        "--stage-layers",
+        metavar="N,N,...",
+        help="Of pp: layers of each stage; with --chunks of each chunk, in the order of the model. "
+        "Default: as evenly as they go.",
+    ),
 )
 
 
@@ -283,12 +295,3 @@ def options(*decorators: Callable[[Function], Function]) -> Callable[[Function],
         return function
 
     return decorate
-
-
-def asked(command: str, given: Mapping[str, Any], **more: Any) -> Asked:
-    """What was typed of a plan: a model's shape and its step are apart from the rest."""
-    from psem_model.predict.asked import OF_MODELS, Asked
-
-    model = {name: value for name, value in given.items() if name in OF_MODELS}
-    others = {name: value for name, value in given.items() if name not in OF_MODELS}
-    return Asked(command, **others, **more, model=model)

@@ -8,7 +8,6 @@ from inspect import cleandoc
 
 import click
 
-from proofs.registry import VERSION as PROOFS_VERSION
 from psem_model.commands.cli import INTERRUPTED, psem
 from psem_model.commands.help import OTHER, Command, grouped
 from psem_model.commands.output import FORMS
@@ -33,17 +32,19 @@ Exit codes:
   choice; or output that cannot be written;
 * {INTERRUPTED}: interrupted.
 
+A shell tells two more, of signals that end any program without a message: 141 where the reader of a
+pipe has left (SIGPIPE), 143 where psem was ended (SIGTERM).
+
 **Forms of output.** `predict`, `compare`, `check`, `simulate`, `space`, `tables` and `audit` make a
 report, which `--format` prints as {", ".join(FORMS[:-1])} or {FORMS[-1]}. Text for a terminal fits its
 width; text for a pipe or a file has each row on one line, however long.
 
 **JSON.** A report begins with `"report"`, the command, and `"version"`, now {VERSION}, which is
 raised when a key changes its meaning or goes. Each figure is there exactly (`"exact"`, a fraction)
-and as the nearest float (`"value"`), with its unit and formula where it has them. `explain --json`
-begins so, too; `prove --json` has a version of its own, now {PROOFS_VERSION}. `derive --json` is
-what the step's TOML says. [schema/](schema) has a JSON Schema (2020-12) of what each command
-prints: `schema/predict.json` of `predict`, and so on; they refer to `schema/common.json`. `report`
-has no JSON: its page shows what `prove --json` prints.
+and as the nearest float (`"value"`), with its unit and formula where it has them. Every command
+with `--json` begins so. `derive --json` is what the step's TOML says, and `report --json` which page
+was written. [schema/](schema) has a JSON Schema (2020-12) of what each command prints:
+`schema/predict.json` of `predict`, and so on; they refer to `schema/common.json`.
 
 **Numbers.** `--psi 70B` is 70,000,000,000; K, M, B and T are thousands, millions, billions and
 trillions. GB is 10^9 bytes and GiB is 2^30 bytes.

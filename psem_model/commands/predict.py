@@ -15,17 +15,19 @@ from psem_model.commands.options import (
     FORM,
     HOLD,
     HTML,
+    MEMORY,
     MODEL,
     PLACEMENT,
     PSI,
     SCHEDULE,
-    STRATEGY,
+    STRATEGY_OR_FILE,
     TYPES,
     UNIT,
     options,
 )
 from psem_model.commands.output import ended, written
 from psem_model.text.errors import REJECTED
+from psem_model.text.report import Report
 
 
 @click.command(
@@ -33,11 +35,12 @@ from psem_model.text.errors import REJECTED
     examples=[
         "psem predict zero3 --psi 70B --devices 64 --unit 1B",
         'psem predict "zero1(dp=16) * tp(8)" --config llama-3-70b --sequence 8192',
+        "psem predict zero3 --config llama-3-70b --sequence 8192 --devices 64 --memory 80GB",
         "psem predict --schedule my.toml --psi 70B --devices 64",
     ],
 )
 @options(
-    STRATEGY,
+    STRATEGY_OR_FILE,
     PLACEMENT,
     HOLD,
     SCHEDULE,
@@ -47,11 +50,12 @@ from psem_model.text.errors import REJECTED
     ACCUMULATE,
     UNIT,
     *MODEL,
+    MEMORY,
     EXACT,
     FORM,
     HTML,
 )
-def predict(form: str, html: str | None, exact: bool, **given: Any) -> None:
+def predict(form: str, html: str | None, **given: Any) -> None:
     """What a STRATEGY, a placement or a step in a file needs in memory and moves, per device.
 
     Of the training states: dp, zero1, zero2, zero3, fsdp, fsdp-hold, hsdp, zero-offload,
@@ -61,13 +65,9 @@ def predict(form: str, html: str | None, exact: bool, **given: Any) -> None:
     are summed over.
     """
     from psem_model.check.placements import NotRealisable
-    from psem_model.commands.options import asked
-    from psem_model.predict.read import read
-    from psem_model.predict.report import predicted
 
-    plan = read(asked("predict", given, divisible=not exact))
     try:
-        report = predicted(plan)
+        report = report_of(**given)
     except NotRealisable as error:
         if form == "json":
             click.echo(written(error.report("predict"), form), nl=False)
@@ -75,3 +75,14 @@ def predict(form: str, html: str | None, exact: bool, **given: Any) -> None:
             click.echo(f"psem: {line}", err=True)
         sys.exit(REJECTED)
     ended(report, form, html)
+
+
+def report_of(memory: str | None, exact: bool, **given: Any) -> Report:
+    """The report, from what was typed. Raises BadInput and NotRealisable."""
+    from psem_model.predict.asked import asked
+    from psem_model.predict.fits import room
+    from psem_model.predict.read import read
+    from psem_model.predict.report import predicted
+
+    of = room(memory)
+    return predicted(read(asked("predict", given, divisible=not exact)), of)

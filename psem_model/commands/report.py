@@ -6,8 +6,8 @@ import click
 
 from psem_model.commands import names
 from psem_model.commands.help import Command, option
-from psem_model.commands.options import OUTPUT
-from psem_model.commands.output import page_file, write_page
+from psem_model.commands.options import JSON, OUTPUT
+from psem_model.commands.output import page_file, write_page, written
 from psem_model.text.figures import counted
 
 PAGE = "report.html"
@@ -15,19 +15,22 @@ PAGE = "report.html"
 
 @click.command(cls=Command, examples=["psem report", "psem report --out claims.html"])
 @option(OUTPUT, "--out", type=names.FILE, help="The file. Default: build/report.html.")
-def report(out: str | None) -> None:
+@JSON
+def report(out: str | None, as_json: bool) -> None:
     """Write all claims as one page for a browser, which needs no network.
 
     Verdicts, times and the audit are those in build/: run `psem prove` first. A certificate that is
     there is checked, and the claims are proved once more for the trees of their theorems.
     """
     from proofs.registry import claims
-    from psem_model.audit.proving import interruptible, proved, uncollected
+    from psem_model.audit.proving import interruptible, proved
+    from psem_model.check.claims import uncollected
     from psem_model.pages.claims_report import page
     from psem_model.pages.evidence import evidence
     from psem_model.text import places
-    from psem_model.text.files import require_writable
+    from psem_model.text.files import require_writable, write_atomically
     from psem_model.text.progress import ticker
+    from psem_model.text.report import Report
 
     file = places.BUILD / PAGE if out is None else page_file("--out", out)
     every = claims()
@@ -42,5 +45,11 @@ def report(out: str | None) -> None:
                 check()
                 tell(done)
 
-            written = page(results, found, of_pages)
-    write_page(file, written, counted(len(every), "claim"))
+            made = page(results, found, of_pages)
+    if not as_json:
+        write_page(file, made, counted(len(every), "claim"))
+        return
+    write_atomically(file, made)
+    verdicts = {result.claim.id: result.verdict for result in results}
+    told = {"file": str(file), "bytes": len(made.encode()), "claims": verdicts}
+    click.echo(written(Report("report", "", data=told), "json"), nl=False)

@@ -19,7 +19,7 @@ from psem_model.commands.options import (
     PSI,
     RUN,
     SCHEDULE,
-    STRATEGY,
+    STRATEGY_OR_FILE,
     TYPES,
     UNIT,
     number,
@@ -27,6 +27,7 @@ from psem_model.commands.options import (
 )
 from psem_model.commands.output import ended
 from psem_model.text.progress import ticker
+from psem_model.text.report import Report
 
 
 @click.command(
@@ -38,7 +39,7 @@ from psem_model.text.progress import ticker
     ],
 )
 @options(
-    STRATEGY,
+    STRATEGY_OR_FILE,
     PLACEMENT,
     HOLD,
     SCHEDULE,
@@ -60,7 +61,7 @@ from psem_model.text.progress import ticker
 )
 @number(RUN, "--seed", "Of the model and its data.", default="0")
 @FORM
-def simulate(steps: str, arithmetic: str, seed: str, form: str, **given: Any) -> None:
+def simulate(form: str, **given: Any) -> None:
     """Run a STRATEGY, a placement or a schedule in a file on simulated devices.
 
     What each device holds and sends is counted and set beside what is predicted, and after each step
@@ -70,12 +71,15 @@ def simulate(steps: str, arithmetic: str, seed: str, form: str, **given: Any) ->
     With a model's shape and --sequence, a transformer is trained, stage by stage; so are strategies
     that cut the model, and products with them: "zero1(2) * tp(2) * pp(2)".
     """
-    from psem_model.commands.options import asked
+    ended(report_of(**given), form)
+
+
+def report_of(steps: str, arithmetic: str, seed: str, **given: Any) -> Report:
+    """The report, from what was typed. Raises BadInput."""
     from psem_model.measure.report import measured, run_of, works
+    from psem_model.predict.asked import asked
     from psem_model.predict.read import read
 
     plan, run = read(asked("simulate", given)), run_of(steps, arithmetic, seed)
-    total = works(plan, run)
-    with ticker("simulating", total) as progress:
-        found = measured(plan, run, progress)
-    ended(found.report(), form)
+    with ticker("simulating", works(plan, run)) as progress:
+        return measured(plan, run, progress).report()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,12 +19,14 @@ from psem_model.commands.options import (
     options,
 )
 from psem_model.commands.output import ended
-from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.errors import BadInput, quoted
 from psem_model.text.progress import ticker
 
 if TYPE_CHECKING:
     from psem_model.tables.table import Style
-    from psem_model.text.report import Section
+
+
+STEPS = 1000  # of tables, on a bar
 
 
 @click.command(
@@ -85,12 +88,13 @@ def tables(
     from psem_model.audit.proving import interruptible
     from psem_model.reading import words
     from psem_model.tables import chosen
-    from psem_model.tables.files import TABLES, build
+    from psem_model.tables import symbols as own
+    from psem_model.tables.files import TABLES, build_all, known
     from psem_model.tables.pages import in_two_columns
     from psem_model.tables.table import Style
     from psem_model.text.report import Report, meant
 
-    style = Style(exact, chosen.symbols(symbols), words.policy(policy))
+    style = Style(exact, own.typed(symbols), words.policy(policy))
     part = chosen.chosen(rows, columns, caption, label)
     if preamble:
         _print_preamble(given, every)
@@ -107,21 +111,47 @@ def tables(
         raise BadInput(f"--caption, --label: given with {len(given)} tables; expected one table")
     if two_column and not every and form != "latex":
         raise BadInput("--two-column: given without --format latex; expected both or none")
+    if not every:
+        _require_shown(given, symbols, label, caption, form)
     if every:
         write_all(style, folder, two_column)
         return
     if given:
-        wanted = [choose("table", name, TABLES) for name in given]
-        sections: list[Section] = []
-        with interruptible() as check, ticker("tables", len(wanted)) as tell:
-            for done, name in enumerate(wanted, 1):
-                made = build(name, style, part)
-                sections += in_two_columns(made) if two_column else (made,)
+        wanted = [known(name) for name in given]
+        _require_bytes(wanted, policy)
+        with interruptible() as check, ticker("tables", STEPS) as tell:
+
+            def progress(done: float) -> None:
                 check()
-                tell(done)
+                tell(round(STEPS * done))
+
+            made = build_all(wanted, style, part, progress)
+        sections = [
+            part for table in made for part in (in_two_columns(table) if two_column else (table,))
+        ]
         ended(Report("tables", "", (), tuple(sections), {"tables": wanted}), form or "markdown")
     meanings = {each: (builder.__doc__ or "").strip() for each, builder in TABLES.items()}
     ended(Report("tables", "", (), (meant("", meanings),), {"known": meanings}), form or "text")
+
+
+def _require_shown(given: Sequence[str], symbols: str, label: str, caption: str, form: str) -> None:
+    """Raise BadInput for symbols without a table, or what a form has no place for."""
+    if symbols and not given:
+        raise BadInput("--symbols: given without a table; expected one, or --all")
+    if label and form != "latex":
+        raise BadInput("--label: given without --format latex; expected both or none")
+    if caption and form in ("csv", "json"):
+        raise BadInput(f"--caption: given with --format {form}; expected a form that has captions")
+
+
+def _require_bytes(given: Sequence[str], policy: str) -> None:
+    """Raise BadInput for bytes of an element that change none of some tables."""
+    from psem_model.predict.asked import USUAL_POLICY
+    from psem_model.tables.files import OF_BYTES
+
+    if policy != USUAL_POLICY and given and not {*given} & {*OF_BYTES}:
+        wrong = f"--bytes: given {quoted(policy)} with {quoted(given[0])}, which it does not change"
+        raise BadInput(f"{wrong}; expected it with one of {', '.join(OF_BYTES)}")
 
 
 def _print_preamble(given: tuple[str, ...], every: bool) -> None:
@@ -144,15 +174,16 @@ def write_all(style: Style, given: str | None, two_columns: bool) -> None:
     shown = folder if given is not None else folder.relative_to(places.BUILD.parent)
     pdf = f"{table_files.DOCUMENT}.pdf"
     require_writable(folder)
-    with interruptible() as check, ticker("tables", len(table_files.TABLES) + 1) as tell:
+    program, wrong = table_files.engine(), None
+    made = sum(map(table_files.seconds, table_files.TABLES))
+    share = made / (made + (table_files.PDF if program else 0))  # what is left is the document
+    with interruptible() as check, ticker("tables", STEPS) as tell:
 
-        def progress(done: int) -> None:
+        def progress(done: float) -> None:
             check()
-            tell(done)
+            tell(round(STEPS * share * done))
 
         files: dict[str, str | bytes] = {**table_files.texts(style, progress, two_columns)}
-        progress(len(table_files.TABLES))  # what is left is the document
-        program, wrong = table_files.engine(), None
         if program is None:
             said = f"no {pdf}: install {table_files.PACKAGE} for a LaTeX engine"
         else:

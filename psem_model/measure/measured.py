@@ -122,6 +122,10 @@ class Measured:
             to = f" to a relative {Floating.tolerance:g}" if self.run.arithmetic == FLOAT else ""
             nearly = to and f",{to}"
             yield f"every copy of every parameter is that of the single device after {after}{nearly}"
+            rounded = ", ".join(what.partition(",")[0] for what in self.plan.policy.rounded)
+            if rounded:
+                name = self.plan.profile.name
+                yield f"the run rounds nothing; by the profile {name} these are rounded: {rounded}"
             several = len(self.ran.stages) > 1
             wrong = [f"stage {k}: {f.words}" if several else f.words for k, f in self.unequal]
             if wrong:

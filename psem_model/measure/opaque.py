@@ -18,7 +18,7 @@ from spec.numbers.arithmetic import ceil_div
 PER_FRACTION, GROWTH = 150, 2.5  # bytes at the fullest moment, per step, of fractions
 PER_UNIT, PER_LINK, PER_OPERATION, PER_BATCH = 5000, 32, 500, 400  # bytes beside them
 NOT_COUNTED = "not counted: activations, statistics and samples, whose size is the model's"
-LIKELY = "likely a buffer that is never released, or a span that is not what its operation does"
+LIKELY = "likely a buffer of which slices are made again, or a span that is not what its operation does"
 
 
 def schedule_of(plan: Plan) -> Schedule:

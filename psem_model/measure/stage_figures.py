@@ -11,7 +11,7 @@ from psem_model.predict.plan import StageCosts
 from psem_model.simulator.distributed import DistributedTransformer
 from spec.costs.memory import MODEL_STATES, SCALAR_BYTES
 from spec.devices.mesh import along_devices
-from spec.language.programs import Move
+from spec.language.moves import Move
 from spec.numbers.arithmetic import Number
 
 
@@ -33,6 +33,9 @@ def figures(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]:
     if costs.plan.profile.step_counts:
         counts = sum(placed.step_counts.nbytes for placed in stage.placed)
         yield Figure("step_counts", "counts of steps, bytes", counts, costs.step_counts)
+    if costs.buckets:
+        buckets = sum(placed.buckets for placed in stage.placed)
+        yield Figure("buckets", "copies of gradients, bytes", buckets, costs.buckets)
     fullest = max(block.fullest for chunk in stage.chunks for block in chunk)
     words = "computed with at the fullest, bytes"
     yield Figure("computing", words, fullest, costs.transient["computing"])
@@ -73,9 +76,10 @@ def sent(run: DistributedTransformer, costs: StageCosts) -> Sent:
     network = stage.devices.network
     for (where, number), elements in network.sent.items():
         name, phase = where.split()
-        line = getattr(of_parts[name], phase)[number]
+        program = of_parts[name]
+        line = getattr(program, phase)[number]
         assert isinstance(line, Move)
-        found.add((line.axis,), int(elements.max()), network.widths[where, number])
+        found.add(program.over(line), int(elements.max()), network.widths[where, number])
     for placed in stage.placed:
         own, network = placed.rows(costs.number), placed.run.network
         for (where, number), elements in network.sent.items():

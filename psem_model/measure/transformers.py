@@ -65,8 +65,8 @@ def ran(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> 
 
 
 def works(plan: Plan, run: Run) -> int:
-    """How often a run's progress is told: of each chunk, forward and backward of each micro-batch."""
-    return int(run.steps * 2 * plan.pipe.units * plan.pipe.stages)
+    """How often a run's progress is told: of each work of each stage."""
+    return int(run.steps * plan.pipe.works * plan.pipe.stages)
 
 
 def require_room(plan: Plan, run: Run) -> None:
@@ -87,7 +87,7 @@ def require_room(plan: Plan, run: Run) -> None:
     takes = PER_ELEMENT * plan.psi
     for number, alike in {0: 1, last: 1, **({1: last - 1} if last > 1 else {})}.items():
         stage = plan.stage(number)
-        each = int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.kept())
+        each = int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.held.kept())
         takes += alike * (inner * each + inner**2 * PER_PAIR * len(stage.groups))
     if takes > LARGEST:
         raise BadInput(
@@ -126,8 +126,10 @@ def transformer(
 
 def _rests(plan: Plan) -> Rests:
     """What rests otherwise than in padded slices."""
-    unpadded = plan.profile.unpadded if plan.has_units else frozenset[State]()
-    return Rests(unpadded, plan.profile.wholes, plan.indices)
+    profile, policy = plan.profile, plan.policy
+    unpadded = profile.unpadded if plan.has_units else frozenset[State]()
+    copies = profile.units is Units.BUCKET and (profile.copies or policy.summed != policy.g)
+    return Rests(unpadded, profile.wholes, plan.indices, profile.waits_whole, copies)
 
 
 def _kept(plan: Plan) -> Kept:

@@ -8,24 +8,29 @@ from __future__ import annotations
 import ast
 import json
 import sys
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from psem_model.text.files import write_atomically
 
 
 def executed(notebook: dict[str, Any]) -> dict[str, Any]:
-    """The notebook with the outputs of its cells, which are run in order and share their names."""
+    """The notebook with the outputs of its cells, which are run in order and share their names.
+
+    In a folder of their own: a cell reads no file but what one before it wrote.
+    """
     names: dict[str, Any] = {}
     cells, number = [], 0
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            number += 1
-            outputs = _outputs("".join(cell["source"]), names, number)
-            cell = cell | {"execution_count": number, "outputs": outputs}
-        cells.append(cell)
+    with TemporaryDirectory() as folder, chdir(folder):
+        for cell in notebook["cells"]:
+            if cell["cell_type"] == "code":
+                number += 1
+                outputs = _outputs("".join(cell["source"]), names, number)
+                cell = cell | {"execution_count": number, "outputs": outputs}
+            cells.append(cell)
     return notebook | {"cells": cells}
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from math import floor, log10
+from textwrap import wrap
 
 CHARACTER, LINE = 6.8, 12.0  # units that a character of a label takes, about, and a line
+DOT, STEP = 5.0, 1.0  # from the middle of a dot to its end; by which a label is moved
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Label:
 
 @dataclass(frozen=True)
 class Chart:
-    """A picture, what it shows in words, and the numbers in it."""
+    """A picture, what it shows in words, and the numbers in it; `narrow`: the same for a phone."""
 
     title: str
     says: str
@@ -64,6 +66,7 @@ class Chart:
     labels: Sequence[Label] = ()
     heads: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+    narrow: Chart | None = None
 
 
 @dataclass(frozen=True)
@@ -99,14 +102,27 @@ def ticks(high: float, most: int = 5) -> list[float]:
     return [step * n for n in range(int(high / step) + 1)]
 
 
-def placed(labels: Sequence[Label]) -> list[Label]:
-    """Labels that begin at their points, moved down where one would cover another."""
+def heading(text: str, width: float) -> list[Label]:
+    """A title above a chart, in as many lines as it takes."""
+    lines = wrap(text, int(width / CHARACTER))
+    return [Label(0, LINE * (1 + number), line, kind="strong") for number, line in enumerate(lines)]
+
+
+def placed(labels: Sequence[Label], dots: Sequence[Dot] = ()) -> list[Label]:
+    """Labels that begin at their points, moved down where one would cover another, or a dot."""
     found: list[Label] = []
     for label in sorted(labels, key=lambda each: (each.y, each.x)):
-        while any(_covers(label, other) for other in found):
-            label = replace(label, y=label.y + LINE)
+        while any(_covers(label, other) for other in found) or any(_is_on(dot, label) for dot in dots):
+            label = replace(label, y=label.y + STEP)
         found.append(label)
     return found
+
+
+def _is_on(dot: Dot, label: Label) -> bool:
+    """Whether a dot is within a label that begins at its point."""
+    is_beside = label.x - DOT < dot.x < label.x + CHARACTER * len(label.text) + DOT
+    middle = label.y - LINE / 3  # of its letters: it stands on its point
+    return is_beside and abs(dot.y - middle) < LINE / 2 + DOT
 
 
 def _covers(label: Label, other: Label) -> bool:

@@ -14,11 +14,12 @@ from proofs.registry import Claim, Result
 from psem_model.audit import explanation
 from psem_model.audit.refutations import REGISTERED
 from psem_model.audit.refutations.registry import name_of
-from psem_model.pages import mathematics
 from psem_model.pages.dropped import Failing, failing
 from psem_model.pages.evidence import Audited, Evidence
-from psem_model.pages.proofs import Node, Statement, assumed, obligations, statement, tree
+from psem_model.pages.proofs import Node, Statement, Texts, Trees, assumed, obligations, statement
 from psem_model.pages.words import ids_in
+from psem_model.text.html import text
+from psem_model.text.report import Prose
 
 TWINS = Path(__file__).with_name("twins.toml")
 
@@ -48,11 +49,16 @@ class ClaimPage:
     dropped: Sequence[Dropped]
     tree: Sequence[Node]
     obligations: str  # packed
-    uses: Sequence[str]
-    used_by: Sequence[str]
+    names: Sequence[str]
+    named_by: Sequence[str]
     place: Mapping[str, Any]
     runs: Sequence[str]  # of examples/, line by line on the page
     executed: Sequence[str]  # theorems whose counterexample the simulator runs, in the audit
+
+    @property
+    def statements(self) -> list[Statement]:
+        """What is concluded, and from what."""
+        return [*self.concluded, *self.hypotheses, *self.axioms]
 
     @property
     def as_expected(self) -> bool:
@@ -64,12 +70,14 @@ def twins() -> dict[str, Any]:
     return tomllib.loads(TWINS.read_text(encoding="utf-8"))
 
 
-def pages(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]) -> list[ClaimPage]:
-    """A page for each claim, in the order of the registry."""
+def pages(
+    results: Sequence[Result], found: Evidence, texts: Texts, tell: Callable[[int], None]
+) -> list[ClaimPage]:
+    """A page for each claim, as the registry has them. `texts` gets the lines of their obligations."""
     known = [result.claim.id for result in results]
     joined, values = twins(), _counterexamples(found)
     named = {result.claim.id: _named(result.claim, known) for result in results}
-    made = []
+    made, trees = [], Trees()
     for done, result in enumerate(results, 1):
         claim = result.claim
         audited = found.audited(claim.id, result.obligations)
@@ -79,7 +87,7 @@ def pages(results: Sequence[Result], found: Evidence, tell: Callable[[int], None
             ClaimPage(
                 claim,
                 entry,
-                mathematics.line(claim.formula),
+                Markup(text(Prose(claim.formula))),
                 audited,
                 found.certified(result),
                 _beside(claim.id, joined["beside"], known),
@@ -91,8 +99,8 @@ def pages(results: Sequence[Result], found: Evidence, tell: Callable[[int], None
                     Dropped(name, [(*each.split("/"), values.get(each, ())) for each in by])
                     for name, by in drops.items()
                 ],
-                tree(result),
-                obligations(result, audited.answers),
+                trees.of(result),
+                obligations(result, audited.answers, texts),
                 named[claim.id],
                 [other for other in known if claim.id in named[other]],
                 explanation.place(result),

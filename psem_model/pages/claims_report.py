@@ -12,6 +12,7 @@ from psem_model.pages.claims import ClaimPage, pages
 from psem_model.pages.evidence import Evidence, require_same
 from psem_model.pages.model_steps import model_strategies
 from psem_model.pages.pictures import pictures
+from psem_model.pages.proofs import READABLE, Texts
 from psem_model.pages.render import filled
 from psem_model.pages.runs import examples
 from psem_model.pages.steps import strategies
@@ -64,10 +65,20 @@ class Totals:
     as_expected: bool
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """What is not on the page: texts of obligations, and statements, that are too long."""
+
+    texts: int
+    statements: int
+    longest: int = READABLE
+
+
 def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]) -> str:
     """The page. Raises BadInput if the report in build/ is of other proofs."""
     require_same(results, found)
-    made = pages(results, found, tell)
+    texts = Texts()
+    made = pages(results, found, texts, tell)
     rests = {p.claim.id: p.entry["axioms"] for p in made}
     return filled(
         "report.html",
@@ -88,8 +99,11 @@ def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]
             Axiom(a.name, a.reason, [id for id, names in rests.items() if a.name in names])
             for a in ASSUMPTIONS.values()
         ],
-        free=[id for id, names in rests.items() if not names],
+        free=[p.claim.id for p in made if not p.entry["axioms"] and not p.claim.checked],
+        decided=[p.claim.id for p in made if p.claim.checked],
         totals=_totals(made, found),
+        left_out=LeftOut(texts.left_out, sum(s.long for p in made for s in p.statements)),
+        lines=texts.packed(),
         abstract=abstract(),
         said=[(name, said(name)) for name in ("trusted", "limits")],
     )

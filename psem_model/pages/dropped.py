@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from proofs.registry import Result
 from proofs.trusted.infix import text
 from proofs.trusted.kernel import Obligation, Theorem
+from proofs.trusted.parts import below
 from proofs.trusted.terms import Bool, Not
 from proofs.trusted.theorem import read
 from psem_model.audit.explanation import name_of
 from psem_model.audit.questions import entries, proved_theorems, values_of
 
 TRIED = 3  # steps, the shortest first, in which a hypothesis is dropped
-LARGEST = 40_000  # characters of a step that is tried
+LARGEST = 4_000  # operators and symbols of a step that is tried
 SHOWN = 8  # values
 
 
@@ -36,6 +37,11 @@ class Use:
     facts: frozenset[int]
 
     @property
+    def size(self) -> int:
+        """How many operators and symbols there are in the step."""
+        return len(below([*self.obligation.facts, self.obligation.goal]))
+
+    @property
     def without(self) -> list[Bool]:
         """The other facts, and that the goal is not so."""
         rest = [fact for i, fact in enumerate(self.obligation.facts) if i not in self.facts]
@@ -46,8 +52,8 @@ def failing(result: Result) -> dict[str, Failing]:
     """By hypothesis, a step of a claim's proof that fails without it, where one is found."""
     found: dict[str, Failing] = {}
     for name, uses in uses_of(result).items():
-        uses.sort(key=lambda use: len(use.obligation.text))
-        short = [use for use in uses if len(use.obligation.text) <= LARGEST]
+        uses.sort(key=lambda use: use.size)
+        short = [use for use in uses if use.size <= LARGEST]
         made = (each for use in short[:TRIED] if (each := _fails(use)) is not None)
         first = next(made, None)
         if first is not None:

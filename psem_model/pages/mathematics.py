@@ -22,20 +22,6 @@ FIXED = "\N{NO-BREAK SPACE}"
 VARIABLE = re.compile(r"[A-Za-z]\d*")  # set in italics; other names are words
 LARGEST = 200  # operators and symbols of a term that is set
 
-SIGNS = {"<=": "≤", ">=": "≥", "<=>": "⇔", "=>": "⇒", "->": "→"}
-GREEK = {"Psi": "Ψ", "theta": "θ", "omega": "ω", "Theta": "Θ", "Omega": "Ω"}
-CEILING = re.compile(r"\bceil\(([^()]*)\)")
-POWER = re.compile(r"\^(\d+)")
-SIGN = re.compile("|".join(map(re.escape, sorted(SIGNS, key=len, reverse=True))))
-NAME = re.compile(rf"(?<![\w-])({'|'.join(GREEK)})(?![\w-])")
-
-
-def line(formula: str) -> Markup:
-    """A claim's formula, which is a line of plain text, with the signs of mathematics."""
-    text = SIGN.sub(lambda sign: SIGNS[sign[0]], CEILING.sub(r"⌈\1⌉", formula))
-    text = NAME.sub(lambda name: GREEK[name[0]], text).replace("*", "·")
-    return Markup(POWER.sub(r"<sup>\1</sup>", str(escape(text))))
-
 
 # ------------------------------------------------------------------------------- SymPy
 class _Presentation(MathMLPresentationPrinter):  # type: ignore[misc]
@@ -68,6 +54,7 @@ def formula(expression: Any) -> Markup:
     """A formula of SymPy."""
     printer = _Presentation({"mul_symbol": None})
     found = printer._print(sympy.sympify(expression)).toxml()
+    found = found.replace("<mo>-</mo>", f"<mo>{MINUS}</mo>")
     # entities that the printer spells out are characters of an HTML page
     return Markup(f"<math>{found.replace('&amp;', '&').replace('&InvisibleTimes;', '⁢')}</math>")
 
@@ -224,7 +211,7 @@ def _joined_by(sign: str, made: str) -> str:
 def name(of: str) -> str:
     """A name: of a variable in italics, and of the number of parameters as everywhere."""
     if of == "psi":
-        return GREEK["Psi"]
+        return "Ψ"
     return f"<i>{of}</i>" if VARIABLE.fullmatch(of) else str(escape(of))
 
 

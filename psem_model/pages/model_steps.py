@@ -52,7 +52,7 @@ def _strategy(name: str) -> Strategy:
 def _words(traffic: Traffic) -> str:
     value = LAID.sub(r"\1", traffic.move.value.name).strip()
     again = ", again" if traffic.phase not in (FORWARD, BACKWARD) else ""
-    return f"{traffic.move.collective} {value} over {traffic.move.axis}{again}"
+    return f"{traffic.collective} {value} over {' x '.join(traffic.axes)}{again}"
 
 
 def _memory(name: str, costs: PartCosts) -> Iterator[Term]:

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
 
-from psem_model.pages.charts import LINE, Bar, Chart, Dot, Label, Picture, Scale, Stroke, placed, ticks
+from psem_model.pages.charts import (
+    LINE,
+    Bar,
+    Chart,
+    Dot,
+    Label,
+    Picture,
+    Scale,
+    Stroke,
+    heading,
+    placed,
+    ticks,
+)
 from psem_model.predict.closed import PSI, K, closed_form, mesh_symbols
 from psem_model.predict.gpt import gpt
 from psem_model.predict.parts import PartCosts
@@ -16,15 +30,36 @@ from spec.costs.model_costs import elements
 from spec.derivation.derive import derive
 from spec.models.states import MIXED_ADAM
 from spec.models.transformer import LAYER
-from spec.pipelines.pipeline import Half, Order, Pipeline, timeline
+from spec.pipelines.pipeline import Order, Pipeline
+from spec.pipelines.timeline import timeline
 from spec.plans.strategies import STRATEGIES
 
-WIDTH, BASE, LEFT = 340.0, 190.0, 34.0  # of a chart: its width, where its axis is, what is left of it
-TITLE, NARROWEST = 20, 12  # units above a timeline; of a bar with a number in it
+WIDTH, BROAD = 340.0, 720.0  # of a chart beside others or on a phone, and of one alone
+BASE, LEFT = 190.0, 34.0  # of a chart: where its axis is, what is left of it
+TITLE, NARROWEST = 20, 8.4  # units above a timeline; of a bar with a number in it
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
-STAGES, MICRO_BATCHES, CHUNKS = 4, 8, 2
+STAGES, MICRO_BATCHES, CHUNKS = 3, 6, 2
 LAYER_OF = {"h": 4096, "a": 32, "s": 4096}
 CUT = 8  # devices along the tensor axis
+REPLICAS = 2  # groups of devices, of strategies that shard inside one
+# what a GPT layer keeps, in the words of papers (arXiv 2205.05198, section 4)
+KEPT = {
+    "layer_in": "input of first norm",
+    "attention_norm_biased": "input of Q, K, V",
+    "query_biased": "queries",
+    "keys": "keys",
+    "values": "values",
+    "shares": "softmax output",
+    "shares_mask": "softmax dropout mask",
+    "shares_dropped": "softmax after dropout",
+    "context": "input of projection",
+    "output_biased_mask": "attention dropout mask",
+    "middle": "input of second norm",
+    "mlp_norm_biased": "input of MLP",
+    "up_biased": "input of GeLU",
+    "active": "output of GeLU",
+    "down_biased_mask": "MLP dropout mask",
+}
 
 
 def pictures() -> list[Picture]:
@@ -34,27 +69,42 @@ def pictures() -> list[Picture]:
 
 # ------------------------------------------------------------------------------------ memory
 def memory() -> Picture:
-    """Bytes of the model states by state, over the number of devices."""
-    names = ("dp", "zero1", "zero2", "zero3")
+    """Bytes of the model states by state, over the number of devices; alike strategies together."""
+    alike: dict[Resting, list[str]] = {}
+    for name in STRATEGIES:
+        alike.setdefault(_resting(name), []).append(name)
     return Picture(
         "memory",
         "Memory by state over the number of devices",
-        "Bytes that rest on a device for each parameter, with mixed-precision Adam.",
-        [_states(name) for name in names],
+        "Bytes that rest on a device for each parameter, with mixed-precision Adam; what the host "
+        f"keeps is not drawn (zero-offload). hsdp: {REPLICAS} groups, sharded inside each.",
+        [_states(", ".join(names), found) for found, names in alike.items()],
         [(state.value, state.value) for state in MODEL_STATES],
     )
 
 
-def _states(name: str) -> Chart:
+Resting = tuple[tuple[float, ...], ...]  # for each number of devices, bytes of each state
+
+
+def _resting(name: str) -> Resting:
+    """Bytes that rest for each parameter."""
     found = closed_form(derive(STRATEGIES[name]), MIXED_ADAM, False)
-    (n,) = mesh_symbols(STRATEGIES[name].axes).values()
+    *outer, inner = mesh_symbols(STRATEGIES[name].axes).values()
+    sizes: list[tuple[float, ...]] = []
+    for devices in DEVICES:
+        groups = {axis: min(REPLICAS, devices) for axis in outer}
+        at = {**groups, inner: devices // prod(groups.values()), K: MIXED_ADAM.k}
+        sizes.append(tuple(float((found.resting[s] / PSI).subs(at)) for s in MODEL_STATES))
+    return tuple(sizes)
+
+
+def _states(name: str, found: Resting) -> Chart:
     high = float(MIXED_ADAM.w + MIXED_ADAM.g + MIXED_ADAM.k)
     up, step = Scale(0, high, BASE, 36), (WIDTH - LEFT) / len(DEVICES)
     bars, rows, labels = [], [], [Label(LEFT, 12, name, kind="strong")]
     for i, devices in enumerate(DEVICES):
         below, cells = 0.0, []
-        for state in MODEL_STATES:
-            each = float((found.resting[state] / PSI).subs({n: devices, K: MIXED_ADAM.k}))
+        for state, each in zip(MODEL_STATES, found[i], strict=True):
             top = up.at(below + each)
             title = f"{name}, N = {devices}: {state.value} {each:.4g} bytes a parameter"
             bars.append(
@@ -81,7 +131,23 @@ def _states(name: str) -> Chart:
 def frontier() -> Picture:
     """The placements of a batch axis: bytes that rest against bytes that are sent."""
     space = Space(8, MIXED_ADAM, 1)
-    width, height, left = 640.0, 380.0, 40.0
+    chart = replace(_frontier(space, BROAD), narrow=_frontier(space, WIDTH))
+    return Picture(
+        "frontier",
+        "The frontier of placements",
+        f"{chart.says}. 8 devices, mixed-precision Adam, one micro-step (claims P1, P2).",
+        [chart],
+        [
+            ("class", "a class of placements, on the device"),
+            ("offloaded", "a class that uses the host"),
+            ("best", "best of those on the device"),
+            ("strategy", "a named strategy"),
+        ],
+    )
+
+
+def _frontier(space: Space, width: float) -> Chart:
+    height, left = 380.0, 40.0
     known = [*space.rows, *space.strategies]
     across = Scale(0, max(float(r.cost.sent) for r in known) * 1.05, left, width - 10)
     up = Scale(0, max(float(r.cost.resting) for r in known) * 1.05, height - 40, 30)
@@ -117,7 +183,8 @@ def frontier() -> Picture:
             Label(x + 7, y - 5, ", ".join(names), kind="strong")
             for (x, y), names in named.items()
             if x > least
-        ]
+        ],
+        dots,
     )
     labels += [
         Label(x - 8, y + 4 + LINE * number, name, "end", "strong")
@@ -141,7 +208,7 @@ def frontier() -> Picture:
         for r in [*space.strategies, *best]
     ]
     counts = space.counts
-    chart = Chart(
+    return Chart(
         "Placements of a batch axis on 8 devices",
         f"{counts['realisable']} realisable placements of {counts['placements']}, in "
         f"{counts['classes']} classes of equal cost: bytes that rest against bytes that are sent",
@@ -153,18 +220,6 @@ def frontier() -> Picture:
         labels,
         ("placement", "rests", "sends", "host link"),
         rows,
-    )
-    return Picture(
-        "frontier",
-        "The frontier of placements",
-        f"{chart.says}. 8 devices, mixed-precision Adam, one micro-step (claims P1, P2).",
-        [chart],
-        [
-            ("class", "a class of placements, on the device"),
-            ("offloaded", "a class that uses the host"),
-            ("best", "best of those on the device"),
-            ("strategy", "a named strategy"),
-        ],
     )
 
 
@@ -179,15 +234,23 @@ def pipelines() -> Picture:
     return Picture(
         "pipelines",
         "Pipelines as timelines",
-        f"{STAGES} stages, {MICRO_BATCHES} micro-batches; a backward takes twice as long as a forward. "
-        f"Interleaved: {CHUNKS} chunks of layers on each stage (claims B1 to B5).",
-        [_timeline(pipe, longest) for pipe in pipes],
-        [("forward", "forward of a micro-batch"), ("backward", "backward of it")],
+        f"{STAGES} stages, {MICRO_BATCHES} micro-batches; a backward takes twice as long as a forward, "
+        "and the number of the micro-batch stands where there is room. "
+        f"Interleaved: {CHUNKS} chunks of layers on each stage (claims B1 to B8).",
+        [
+            replace(_timeline(pipe, longest, BROAD), narrow=_timeline(pipe, longest, WIDTH))
+            for pipe in pipes
+        ],
+        [
+            ("forward", "forward of a micro-batch"),
+            ("backward", "backward of it, or its first part"),
+            ("weights", "the second part: gradients of matrices"),
+        ],
     )
 
 
-def _timeline(pipe: Pipeline, longest: float) -> Chart:
-    found, width, left, high = timeline(pipe), 680.0, 52.0, 22.0
+def _timeline(pipe: Pipeline, longest: float, width: float) -> Chart:
+    found, left, high = timeline(pipe), 52.0, 22.0
     chunks = int(pipe.chunks)
     across = Scale(0, longest * chunks, left, width - 6)
     idle = float(found.bubble(0) / found.span)
@@ -199,7 +262,7 @@ def _timeline(pipe: Pipeline, longest: float) -> Chart:
         for work, start in starts.items():
             x = across.at(float(start))
             end = across.at(float(start + found.times[work.phase]))
-            kind = "forward" if work.phase is Half.FORWARD else "backward"
+            kind = work.phase.value
             chunk = f", chunk {work.chunk}" if chunks > 1 else ""
             bars.append(
                 Bar(
@@ -259,11 +322,11 @@ def _kept(costs: PartCosts) -> Iterator[tuple[str, float]]:
     program = costs.program
     for value in program.kept:
         size = elements(value, program.lies[value], costs.indices, costs.mesh) * value.width
-        yield value.name.partition("|")[0], float(size) / 2**20
+        yield KEPT[value.name.partition("|")[0]], float(size) / 2**20
 
 
 def _kept_chart(name: str, kept: dict[str, float], values: Sequence[str], high: float) -> Chart:
-    left, row = 128.0, 17.0
+    left, row = 140.0, 17.0
     across = Scale(0, high, left, WIDTH - 52)
     total = sum(kept.values())
     bars, labels = [], [Label(0, 12, f"{name}: {total:,.1f} MiB in all", kind="strong")]
@@ -295,7 +358,10 @@ def measured() -> Picture:
         "GiB of the fullest device: from what is kept to the peak, and what others measured; "
         f"{within} of {len(found)} measurements lie in the bracket. docs/MEASURED.md has the sources "
         "and the commands.",
-        [_brackets(what, rows) for what, rows in by_model.items()],
+        [
+            replace(_brackets(what, rows, BROAD), narrow=_brackets(what, rows, WIDTH))
+            for what, rows in by_model.items()
+        ],
         [
             ("bracket", "predicted, from kept to peak"),
             ("measured", "measured"),
@@ -304,13 +370,15 @@ def measured() -> Picture:
     )
 
 
-def _brackets(what: str, found: Sequence[Measured]) -> Chart:
-    width, row_height, left = 640.0, 40.0, 10.0
+def _brackets(what: str, found: Sequence[Measured], width: float) -> Chart:
+    row_height, left = 40.0, 10.0
     high = max(max(row.peak, row.measured) for row in found) * 1.05
     across = Scale(0, high, left, width - 20)
-    strokes, dots, labels, rows = [], [], [], []
+    strokes, dots, rows = [], [], []
+    labels = heading(what, width)
+    top = 28 + LINE * len(labels)
     for i, row in enumerate(found):
-        y = 34 + i * row_height
+        y = top + i * row_height
         strokes.append(Stroke([(across.at(row.kept), y), (across.at(row.peak), y)], "bracket"))
         kind = "measured" if row.within else "outside"
         of = f"{row.plan}, {row.sequence:,} tokens"
@@ -321,10 +389,9 @@ def _brackets(what: str, found: Sequence[Measured]) -> Chart:
         rows.append(
             [row.plan, f"{row.sequence:,}", f"{row.kept:.2f}", f"{row.measured}", f"{row.peak:.2f}"]
         )
-    bottom = 34 + len(found) * row_height - 12
+    bottom = top + len(found) * row_height - 12
     strokes.append(Stroke([(left, bottom), (width - 20, bottom)]))
     labels += [Label(across.at(t), bottom + 15, f"{t:g}", "middle") for t in ticks(high)]
-    labels.append(Label(0, 12, what, kind="strong"))
     heads = ("plan", "tokens", "kept", "measured", "peak")
     says = f"{what}: kept, measured and peak memory in GiB"
     return Chart(what, says, width, bottom + 22, (), dots, strokes, labels, heads, rows)

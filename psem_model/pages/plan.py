@@ -93,7 +93,11 @@ def _shown(cell: Cell, unit: Unit) -> Markup | str:
     """A cell; bytes in both of their units."""
     if isinstance(cell, Quantity) and cell.unit == BYTES:
         first, second = unit.texts(cell.value)
-        return Markup("{} <small>{}</small>").format(first, second)
+        return Markup('<span class="number">{}</span> <small class="number">{}</small>').format(
+            first, second
+        )
+    if isinstance(cell, Quantity | int) and not isinstance(cell, bool):
+        return Markup('<span class="number">{}</span>').format(_set(cell))
     return _set(cell)
 
 

@@ -7,6 +7,7 @@ import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
@@ -17,10 +18,11 @@ from proofs.trusted.kernel import Theorem
 from proofs.trusted.theorem import read
 from psem_model.audit import explanation
 from psem_model.audit.formulas import in_general, parts
+from psem_model.audit.obligations import exported
 from psem_model.pages import mathematics
 from psem_model.pages.evaluation import Evaluated, evaluation
 
-READABLE = 5_000  # characters of an obligation whose text is on the page
+READABLE = 1_000  # characters of an obligation whose text is on the page
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class Node:
         default_factory=dict
     )  # of what is made from nothing, by rule
     seen: int = 0  # others, which stand above
-    above: bool = False  # its parts are shown where it stands first
+    where: str = ""  # its parts are shown, if not here: above, or in another claim
 
 
 def statement(theorem: Theorem, kind: str = "", played: bool = False) -> Statement:
@@ -96,50 +98,52 @@ def assumed(result: Result, kind: str) -> list[Statement]:
     return once(statement(theorem, kind) for theorem in explanation.assumed(result, kind))
 
 
-def tree(result: Result) -> list[Node]:
-    """The theorems of a claim, each with those it is made from; of trees that are alike, the first."""
-    return _Tree().of(result.theorems)
-
-
-class _Tree:
-    """Theorems as nodes. Two are alike if they have one name and rule, and are made from alike ones."""
+class Trees:
+    """Theorems as nodes. Two are alike if they have one name and rule, and are made from alike ones:
+    what is shown once, of a claim, is named afterwards, with the claim if it is another.
+    """
 
     def __init__(self) -> None:
         self.kinds: dict[Any, int] = {}  # by name, rule and kinds of parts
         self.kind_of: dict[int, int] = {}  # by identity
-        self.shown: set[int] = set()
+        self.theorems: list[Theorem] = []  # that they are of, so that none takes another's identity
+        self.shown: dict[int, str] = {}  # in which claim a kind is shown
 
-    def of(self, theorems: Iterable[Theorem]) -> list[Node]:
-        return [self.node(_source(theorem)) for theorem in theorems]
+    def of(self, result: Result) -> list[Node]:
+        """The theorems of a claim, each with those it is made from."""
+        return [self.node(_source(theorem), result.claim.id) for theorem in result.theorems]
 
     def kind(self, theorem: Theorem) -> int:
         if id(theorem) not in self.kind_of:
+            self.theorems.append(theorem)
             parts = tuple(dict.fromkeys(self.kind(_source(part)) for part in theorem.parts))
             key = theorem.name, theorem.rule, len(theorem.obligations), parts
             self.kind_of[id(theorem)] = self.kinds.setdefault(key, len(self.kinds))
         return self.kind_of[id(theorem)]
 
-    def node(self, theorem: Theorem) -> Node:
+    def node(self, theorem: Theorem, claim: str) -> Node:
         kind = self.kind(theorem)
-        above = kind in self.shown and bool(theorem.parts)
+        before = self.shown.get(kind)
+        where = ("above" if before == claim else f"in {before}") if before and theorem.parts else ""
         sources: dict[int, Theorem] = {}
-        for part in () if kind in self.shown else theorem.parts:
+        for part in () if before else theorem.parts:
             source = _source(part)  # what is said of several instances, once
             sources.setdefault(self.kind(source), source)
-        self.shown.add(kind)
+        self.shown.setdefault(kind, claim)
         ends = {k: s for k, s in sources.items() if not s.parts and not s.obligations}
         leaves: dict[str, list[str]] = {}
-        for each in (s for k, s in ends.items() if k not in self.shown):
+        for each in (s for k, s in ends.items() if self.shown.get(k) != claim):
             leaves.setdefault(each.rule, []).append(each.name)
         seen = len(ends) - sum(map(len, leaves.values()))
-        self.shown.update(ends)
+        self.shown.update(dict.fromkeys(ends, claim))
         parts = []
         for k, source in sources.items():
             if k in self.shown and k not in ends:
-                leaves.setdefault("above", []).append(source.name)
+                stands = "above" if self.shown[k] == claim else f"in {self.shown[k]}"
+                leaves.setdefault(stands, []).append(source.name)
             elif k not in ends:
-                parts.append(self.node(source))
-        return Node(theorem.name, theorem.rule, len(theorem.obligations), parts, leaves, seen, above)
+                parts.append(self.node(source, claim))
+        return Node(theorem.name, theorem.rule, len(theorem.obligations), parts, leaves, seen, where)
 
 
 def _source(theorem: Theorem) -> Theorem:
@@ -149,29 +153,50 @@ def _source(theorem: Theorem) -> Theorem:
     return theorem
 
 
-def obligations(result: Result, answers: Sequence[str]) -> str:
-    """The obligations of a claim, packed: name, rule, what is said of it if not `unsat`, short texts.
+class Texts:
+    """The lines of obligations, each once: most stand in several. `left_out`: texts too long for it."""
 
-    `answers`: the second solver's, in order, if it was asked. What packs them, a browser has: JSON,
-    deflated, in base64.
-    """
-    asked = [(explanation.name_of(t, o), o) for t in result.listed for o in t.obligations]
-    said = answers or [""] * len(asked)
-    found = [
-        [
-            name,
-            o.rule,
-            _odd(o.expected, second),
-            text if len(text := o.text.strip()) <= READABLE else "",
-        ]
-        for (name, o), second in zip(asked, said, strict=True)
-    ]
+    def __init__(self) -> None:
+        self.lines: dict[str, int] = {}  # and their numbers
+        self.left_out = 0
+
+    def steps(self, text: str) -> list[int]:
+        """From number to number of its lines, of a text that is not too long; else nothing."""
+        if len(text) > READABLE:
+            self.left_out += 1
+            return []
+        numbers = [self.lines.setdefault(line, len(self.lines)) for line in text.split("\n")]
+        return [number - before for before, number in pairwise((0, *numbers))]
+
+    def packed(self) -> str:
+        """All lines."""
+        return packed([*self.lines])
+
+
+def packed(found: Any) -> str:
+    """What a browser unpacks: JSON, deflated, in base64."""
     data = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
     return b64encode(zlib.compress(data, 9)).decode()
 
 
-def _readable(text: str) -> str:
-    return text if len(text) <= READABLE else ""
+def obligations(result: Result, answers: Sequence[str], texts: Texts) -> str:
+    """The obligations of a claim, packed: name, rule, what is said of it if not `unsat`, its lines.
+
+    `answers`: the second solver's, in order, if it was asked.
+    """
+    asked = [(t, o) for t in result.listed for o in t.obligations]
+    said = answers or [""] * len(asked)
+    return packed(
+        [
+            [
+                explanation.name_of(t, o),
+                o.rule,
+                _odd(o.expected, second),
+                texts.steps(exported(t, o).strip()),
+            ]
+            for (t, o), second in zip(asked, said, strict=True)
+        ]
+    )
 
 
 def _odd(first: str, second: str) -> str:

@@ -12,6 +12,8 @@ from markupsafe import Markup
 from psem_model.pages import mathematics
 from psem_model.pages.words import marked
 from psem_model.text.figures import counted
+from psem_model.text.html import text
+from psem_model.text.report import Prose
 
 TEMPLATES = "templates"
 
@@ -30,7 +32,12 @@ def _environment() -> Environment:
         "counted": counted,
         "inlined": lambda name: Markup(loader.get_source(made, name)[0]),  # a file of ours
     }
-    made.filters |= {"marked": _marked, "mathml": mathematics.formula, "breakable": _breakable}
+    made.filters |= {
+        "marked": _marked,
+        "mathml": mathematics.formula,
+        "prose": _prose,
+        "breakable": _breakable,
+    }
     return made
 
 
@@ -39,10 +46,15 @@ def _breakable(name: str) -> Markup:
     return Markup("_<wbr>").join(name.split("_"))
 
 
+def _prose(said: str) -> Markup:
+    """A sentence whose mathematics is set."""
+    return Markup(text(Prose(said)))
+
+
 @pass_context
-def _marked(context: Context, text: str) -> Markup:
+def _marked(context: Context, line: str) -> Markup:
     """A line with links to the claims that are on the page."""
-    return marked(text, context["by_id"])
+    return marked(line, context["by_id"])
 
 
 def filled(template: str, **values: Any) -> str:

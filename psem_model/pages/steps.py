@@ -9,8 +9,8 @@ from typing import Any
 import sympy
 
 from psem_model.predict.closed import MICRO, closed_form, passing
-from psem_model.predict.states import Prediction
-from psem_model.reading.placements import symbols_of
+from psem_model.predict.states import Prediction, in_words
+from psem_model.reading.placements import modes_of
 from spec.checking.verdict import check
 from spec.costs.communication import Transfer
 from spec.costs.memory import MODEL_STATES, Sizes, held, moments, room
@@ -86,7 +86,7 @@ def _strategy(name: str, placed: Placement) -> Strategy:
     return Strategy(
         name,
         STRATEGY_MEANING[name] + ("" if several else "; one micro-step only"),
-        [(f"{name}-{state.value}", state.value, symbols_of(placed, state)) for state in State],
+        [(f"{name}-{state.value}", state.value, modes_of(placed, state)) for state in State],
         (("in each micro-step", lines[:first]), ("once a step", lines[first:])),
         list(_memory(name, found)),
         list(_sent(name, found)),
@@ -134,11 +134,9 @@ def _sent(name: str, found: Prediction) -> Iterator[Term]:
     numbers = [n for n, op in enumerate(found.schedule.ops, 1) if op.kind in MOVING]
     payers: list[str] = []
     paired: list[tuple[int, Transfer]] = list(zip(numbers, found.moves, strict=True))
-    for number, move in paired:
+    for (number, move), words in zip(paired, in_words(found.moves), strict=True):
         if move.elements == 0:
             continue
-        state = move.op.state.value if move.op.state else ""
-        words = f"{move.op.kind.value} {state}"
         yield Term(
             f"{name}-sends-{number}",
             words,

@@ -15,6 +15,8 @@ from pathlib import Path
 from markupsafe import Markup, escape
 
 from proofs.registry import Claim, claims
+from psem_model.text import html
+from psem_model.text.report import Prose
 
 WORDS = Path(__file__).with_name("words.toml")
 ID = re.compile(r"\b([A-Z]\d{1,2})(?:-([A-Z]?)(\d{1,2}))?\b")
@@ -79,7 +81,7 @@ def ids_in(text: str, known: Collection[str]) -> list[str]:
 
 
 def marked(text: str, known: Collection[str]) -> Markup:
-    """A line in which the known claims are links, and code and what is strong are marked."""
+    """A line whose mathematics is set, with links to known claims, and code and strong words marked."""
 
     def set_(match: re.Match[str]) -> str:
         code, strong, title, _, first, letter, last = match.groups()
@@ -97,9 +99,9 @@ def marked(text: str, known: Collection[str]) -> Markup:
 
     parts, end = [], 0
     for match in MARK.finditer(text):
-        parts += [str(escape(text[end : match.start()])), set_(match)]
+        parts += [html.text(Prose(text[end : match.start()])), set_(match)]
         end = match.end()
-    return Markup("".join([*parts, str(escape(text[end:]))]))
+    return Markup("".join([*parts, html.text(Prose(text[end:]))]))
 
 
 def page() -> str:
@@ -113,7 +115,7 @@ def _rows() -> Iterator[str]:
         yield f"## {number}. {sentence.says}\n\n{became}\n"
         for claim in sentence.answered_by:
             link = f"[{claim.id}](CLAIMS.md#{claim.id.lower()})"
-            yield f"* {link}, {claim.expected}: {claim.statement}."
+            yield f"* {link}, {claim.expected}{claim.part}: {claim.statement}."
         yield ""
 
 

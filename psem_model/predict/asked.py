@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from psem_model.reading import words
 from psem_model.reading.shapes import SHAPE, Typed, is_shape
@@ -11,11 +12,12 @@ from psem_model.text.errors import BadInput
 from spec.models.profiles import TEXTBOOK, Profile
 from spec.models.states import BytePolicy
 
-OF_PIPELINES = ("order", "chunks")
+OF_PIPELINES = ("order", "chunks", "stage_layers")
 # of a step, not of the model
 USUAL, USUAL_POLICY = "common", "mixed-adam"  # profile and policy, where none is asked for
 STEP = ("sequence", "micro_batch", "recompute", "offload_activations", *OF_PIPELINES)
 OF_MODELS = ("config", *SHAPE, "block", *STEP)
+SPELLED = {"config": "--config, --model"}  # of an option with two names, either
 
 
 @dataclass(frozen=True)
@@ -86,5 +88,12 @@ class Asked:
         """Raise BadInput for the first of some options that was typed where it changes nothing."""
         for name in names:
             if self.typed(name):
-                option = f"--{name.replace('_', '-')}"
+                option = SPELLED.get(name, f"--{name.replace('_', '-')}")
                 raise BadInput(f"{option}: given {given}; expected {expected}")
+
+
+def asked(command: str, given: Mapping[str, Any], **more: Any) -> Asked:
+    """What was typed of a plan: a model's shape and its step are apart from the rest."""
+    model = {name: value for name, value in given.items() if name in OF_MODELS}
+    others = {name: value for name, value in given.items() if name not in OF_MODELS}
+    return Asked(command, **others, **more, model=model)

@@ -1,20 +1,41 @@
-"""`psem check` of a strategy: for a model whose shape is given, or for a kind of layer."""
+"""`psem check` of a file or of a strategy: for a model that is given, or for a kind of layer."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from psem_model.check.files import check_file
 from psem_model.check.products import CheckedStep, check_product
+from psem_model.check.schedules import Checked
 from psem_model.predict.asked import Asked
-from psem_model.predict.cuts import require_cut, require_experts, require_placed
+from psem_model.predict.cuts import copied, require_cut, require_experts, require_placed
+from psem_model.reading import words
 from psem_model.reading.meshes import mesh_of
-from psem_model.reading.products import Expression, parse
+from psem_model.reading.products import Expression, is_file, parse
 from psem_model.reading.shapes import is_shape, kind_of, small, transformer
 from psem_model.text.errors import BadInput
 from spec.models.states import BytePolicy
 
 
-def check_strategy(
+def verdict(
+    file: str,
+    devices: str | None,
+    accumulate: str | None,
+    policy: str | None,
+    **shape: str | bool | None,
+) -> Checked | CheckedStep:
+    """The verdict on a schedule or a model's step in a file, or on a strategy. Raises BadInput."""
+    asked = Asked("check", file, devices=devices, model=shape)
+    steps = None if accumulate is None else words.count("--accumulate", accumulate, "micro-steps")
+    kind = None if policy is None else words.policy(policy)
+    if not is_file(file):
+        return _check_strategy(asked, file, steps, kind)
+    asked.refuse(shape, "with a file", "it with a strategy, such as tp(8)")
+    of_axes = None if devices is None else lambda axes: words.mesh(devices, axes)
+    return check_file(file, of_axes, steps, kind)
+
+
+def _check_strategy(
     asked: Asked,
     text: str,
     micro_steps: int | None,
@@ -30,6 +51,7 @@ def check_strategy(
     if known:
         model = transformer({"sequence": "1", **asked.shape})  # places to learn: any number
         if sizes is not None:
+            found, sizes = copied(found, sizes, model)
             require_cut(found, sizes, model)
     else:
         model = small(kind, any("e" in axis.weights for axis in found.product.cuts))

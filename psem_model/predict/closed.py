@@ -11,7 +11,8 @@ import sympy
 from psem_model.predict.parts import PHASES
 from psem_model.predict.plan import Plan
 from psem_model.predict.states import Prediction, predict_schedule
-from psem_model.text.report import Formula, in_words
+from psem_model.predict.uneven import uneven
+from psem_model.text.report import Formula, Prose, in_words
 from spec.costs.memory import Sizes, transient
 from spec.devices.mesh import Axes
 from spec.language.schedule import Schedule
@@ -28,6 +29,7 @@ def symbol(name: str) -> Any:
 
 PSI, UNIT, K, MICRO = map(symbol, ("Psi", "U", "K", "m"))
 SHARD = sympy.Function("shard", positive=True)
+SHARDS = "shard(a, u, n)"
 LEGEND = {
     "Psi": "parameters",
     "N": "devices",
@@ -54,10 +56,11 @@ LEGEND = {
     "d_v": "features of a head's values",
     "m": "micro-steps of a step",
     "v": "chunks of layers in a stage",
-    "shard": "per device, of a in units of u: floor(a/u) ceil(u/n) + ceil((a mod u)/n)",
+    SHARDS: Prose("on each of n devices, of a = u w + r, in w units: w ceil(u/n) + ceil(r/n)"),
 }
-SPELLED = {"shard": "shard(a, u, n)"}
 AXIS_SYMBOLS = {"tensor": "t", "context": "c", "expert": "e", "batch": "n", "pipe": "p"}
+AXIS_SYMBOLS["tensor copies"] = "g"
+PADDED = {"v": "V", "f": "f", "i": "f_d", "t": "f_s"}  # what an index's size is called
 
 
 class Closed:
@@ -101,7 +104,9 @@ def closed_form(
     """
     unit = UNIT if with_unit else None
     w, g = sympy.sympify(policy.w), sympy.sympify(policy.g)
-    symbolic = BytePolicy(w, g, K, gathered=policy.gathered, reduced=policy.reduced)
+    symbolic = BytePolicy(
+        w, g, K, gathered=policy.gathered, reduced=policy.reduced, quantised=policy.quantised
+    )
     sizes = Sizes(PSI, mesh_symbols(schedule.axes), symbolic, unit, Closed(padded))
     return predict_schedule(schedule, sizes, micro_steps)
 
@@ -119,7 +124,7 @@ def passing(prediction: Prediction) -> Any:
 # ------------------------------------------------------------------------------ transformers
 def axis_symbol(axis: str) -> str:
     """What the number of devices along an axis is called."""
-    return AXIS_SYMBOLS.get(axis, f"N_{axis}")
+    return AXIS_SYMBOLS.get(axis, f"N_{axis}".replace(" ", "_"))
 
 
 def _latent(latent: Latent) -> Latent:
@@ -142,7 +147,9 @@ def symbolic(plan: Plan) -> Plan:
         heads=a,
         kv_heads=a if model.kv_heads == model.heads else symbol("q"),
         head_dim=h / a if whole else symbol("d_t") if model.latent else d,
-        feed_forward=4 * h if model.feed_forward == 4 * model.hidden else symbol("f"),
+        feed_forward=4 * h
+        if model.feed_forward == 4 * model.hidden and not uneven(plan)
+        else symbol("f"),
         vocabulary=symbol("V") if model.vocabulary else 0,
         positions=symbol("P") if model.positions else 0,
         experts=symbol("E") if model.experts else 0,
@@ -172,6 +179,7 @@ def forms(plan: Plan) -> dict[str, dict[str, Any]]:
         name: {
             "parameters": sum(costs.parameters.values()),
             "activations": costs.activations,
+            **({"waiting": costs.waiting(plan.profile, {})} if plan.pipe.in_two_parts else {}),
             **{phase: costs.sent(phase) for phase in PHASES},
         }
         for name, costs in closed.costs.items()
@@ -181,6 +189,8 @@ def forms(plan: Plan) -> dict[str, dict[str, Any]]:
             "bubble_of_ideal": pipeline.bubble_of_ideal(closed.pipe),
             "bubble_of_total": pipeline.bubble_of_span(closed.pipe),
         }
+        if plan.pipe.in_two_parts:
+            found["pipeline"]["repeated_of_ideal"] = pipeline.repeated_of_ideal(closed.pipe)
         if plan.pipe.stages > 1:
             found["pipeline"]["sent"] = closed.layer.handed_on
     return found
@@ -208,19 +218,19 @@ def per_token(formula: Any) -> Formula:
     """A formula by the features of a micro-batch's tokens, as activations are published."""
     features = symbol("b") * symbol("s") * symbol("h")
     each = sympy.expand(formula / features)
-    if not each:
-        return Formula("0", each)
-    return Formula(f"b*s*h*({each})", sympy.Mul(features, each, evaluate=False))
+    if not each.is_Add:
+        return written(sympy.expand(formula))
+    return Formula(f"b*s*h*({each})", sympy.Mul(*features.args, each, evaluate=False))
 
 
-def legend(formulas: Iterable[Any], axes: Axes, padded_words: bool = False) -> dict[str, str]:
-    """What the symbols of some formulas mean."""
+def legend(formulas: Iterable[Any], axes: Axes, padded: Iterable[str] = ()) -> dict[str, str]:
+    """What the symbols of some formulas mean. `padded`: indices that are cut unevenly."""
     known = {**LEGEND, **{axis_symbol(a): f"devices along {a}" for a in axes}}
     known |= {f"N_{axis}": f"devices along {axis}" for axis in axes}
-    if padded_words:
-        known["V"] = f"{LEGEND['V']}, padded to the devices that cut them"
+    for name in (PADDED[index] for index in padded):
+        known[name] = f"{LEGEND[name]}, padded to the devices that cut them"
     used: set[str] = set()
     for formula in map(sympy.sympify, formulas):
         used |= {str(name) for name in formula.free_symbols}
-        used |= {"shard"} if formula.has(SHARD) else set()
-    return {SPELLED.get(name, name): words for name, words in known.items() if name in used}
+        used |= {SHARDS} if formula.has(SHARD) else set()
+    return {name: words for name, words in known.items() if name in used}

@@ -7,8 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from psem_model.check.placements import BY_HAND, NO_COPY
+from psem_model.predict.fits import Room
+from psem_model.predict.fits import rows as fitting
 from psem_model.predict.plan import Plan
 from psem_model.predict.refused import refused_plan
+from psem_model.predict.reported import PASSING
+from psem_model.predict.said import made_again, shape_said
+from psem_model.text.figures import counted
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section
 from spec.costs.memory import MODEL_STATES
 from spec.models.states import State
@@ -54,7 +59,7 @@ class Compared:
             "accepted": not self.rejected,
             "reason": self.rejected or None,
             "for_want_of_a_copy": self.for_want_of_a_copy,
-            "memory": {name: Quantity(size, BYTES) for name, size in self.bytes.items()},
+            "memory": {key_of(name): Quantity(size, BYTES) for name, size in self.bytes.items()},
             "sent": {axes: Quantity(size, BYTES) for axes, size in self.sent.items()},
             "sent_all": Quantity(self.sent_all, BYTES),
             "host_bytes": Quantity(self.host_bytes, BYTES),
@@ -67,6 +72,9 @@ def compared(plan: Plan) -> Compared:
     fullest, busiest, no = plan.fullest, plan.busiest, refused_plan(plan)
     sizes = _at_rest(fullest.resting)
     sizes |= {} if plan.opaque else {"activations": fullest.activations}
+    sizes |= {"placeholders": fullest.placeholders.staying} if not plan.opaque else {}
+    sizes |= {"buckets": fullest.buckets, "step counts": fullest.step_counts}
+    sizes |= {PASSING[name]: size for name, size in fullest.transient.items()}
     return Compared(
         plan,
         no.verdict.reason if no else "",
@@ -94,20 +102,63 @@ def _by_axes(moved: Iterable[tuple[tuple[str, ...], Number]]) -> dict[str, Numbe
     return sent
 
 
-def report(plans: Sequence[Plan]) -> Report:
-    """Plans as columns of one table. Wrong if one of them is rejected."""
+def key_of(name: str) -> str:
+    """A name as a key for programs."""
+    return name.replace(" ", "_")
+
+
+def report(plans: Sequence[Plan], room: Room | None = None) -> Report:
+    """Plans as columns of one table. Wrong if one of them is rejected.
+
+    `room`: of a device's memory, what each plan leaves.
+    """
     found = [compared(plan) for plan in plans]
     columns = (Column(""), *(Column(plan.text, right=True) for plan in plans))
-    table = Section("", columns, tuple(_rows(found)), tuple(_notes(found)), titled=True)
+    rows, notes = tuple(_rows(found, room)), tuple(_notes(found))
+    table = Section("", columns, rows, notes, titled=True, caption="memory and communication")
     right = not any(plan.rejected for plan in found)
     names = dict.fromkeys(plan.profile.name for plan in plans if not plan.opaque)
     several = "s" * (len(names) > 1)
-    profiles = [f"by the profile{several} {' and '.join(names)}"] if names else []
-    data = {"plans": [plan.data() for plan in found]}
-    return Report("compare", "".join(profiles), (), (table,), data, right)
+    profiles = f", by the profile{several} {' and '.join(names)}" if names else ""
+    data = {"plans": [_told(plan, room) for plan in found]}
+    title = f"plans side by side{profiles}"
+    return Report("compare", title, tuple(_facts(plans)), (table,), data, right)
 
 
-def _rows(plans: Sequence[Compared]) -> Iterator[Row]:
+def _told(plan: Compared, room: Room | None) -> dict[str, Any]:
+    """For a program, with what is left of a device's memory."""
+    found = plan.data()
+    if room is not None:
+        key, left = room.beside(plan.bytes["peak"])
+        found["memory"][key] = left
+    return found
+
+
+def _facts(plans: Sequence[Plan]) -> Iterator[str]:
+    """What is compared: what all plans have in common, then what some have otherwise."""
+    said = {plan.text: [*_said(plan)] for plan in plans}
+    alike = [line for line in said[plans[0].text] if all(line in lines for lines in said.values())]
+    yield from alike
+    for name, lines in said.items():
+        yield from (f"{name}: {line}" for line in lines if line not in alike)
+
+
+def _said(plan: Plan) -> Iterator[str]:
+    """The model, its samples, what is made again, and the bytes of an element."""
+    if plan.opaque:
+        yield f"Psi = {plan.psi:,} parameters"
+    else:
+        yield shape_said(plan)
+        samples = counted(plan.micro_batch, "sample")
+        yield f"micro-batches of {samples} of {counted(plan.sequence, 'token')}"
+        yield made_again(plan)
+    policy = plan.policy
+    of = {"weight": State.PARAMETERS, "gradient": State.GRADIENTS, "optimizer state": State.OPTIMIZER}
+    sizes = (f"{name} {policy.of(state)} ({policy.provenance(state)})" for name, state in of.items())
+    yield f"bytes: {', '.join(sizes)}"
+
+
+def _rows(plans: Sequence[Compared], room: Room | None) -> Iterator[Row]:
     axes = dict.fromkeys(name for plan in plans for name in plan.sent)
     names = dict.fromkeys(name for plan in plans for name in plan.bytes)
     differ = len({p.plan.samples_of_step for p in plans}) > 1
@@ -129,6 +180,9 @@ def _rows(plans: Sequence[Compared]) -> Iterator[Row]:
     for name in names:
         if any(plan.bytes.get(name) for plan in plans):
             yield row(name, (size(plan.bytes.get(name)) for plan in plans))
+        if name == "peak" and room is not None:
+            computes = not any(plan.plan.opaque for plan in plans)
+            yield from fitting(room, [plan.bytes["peak"] for plan in plans], computes)
     for name in axes:
         yield row(f"sent over {name}", (size(plan.sent.get(name)) for plan in plans))
     yield row("sent, all", (Quantity(plan.sent_all, BYTES) for plan in plans))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -14,7 +14,7 @@ from psem_model.reading.products import Expression
 from psem_model.reading.shapes import transformer
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
-from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.derivation.steps import Step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
@@ -25,12 +25,12 @@ from spec.models.profiles import TEXTBOOK, Profile
 from spec.models.states import State
 from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number
-from spec.pipelines.pipeline import Order, Pipeline
-from spec.plans.compose import Product
-from spec.plans.model_strategies import EXPERTS, HEADS, INNER
+from spec.pipelines.pipeline import Order, Pipeline, least_micro_batches
+from spec.plans.compose import Product, with_copies
+from spec.plans.model_strategies import EXPERTS, GROUP, HEADS, INSIDE_MLPS, copies_within
 
-RECOMPUTE = {again: again for again in (NOTHING, PAIRS, ALL, FROM_SLICES)}
-RECOMPUTE |= {"selective": PAIRS, "full": ALL}  # as Megatron-LM calls them
+RECOMPUTE = {again: again for again in (NOTHING, PAIRS, EVERYTHING, FROM_SLICES)}
+RECOMPUTE |= {"selective": PAIRS, "full": EVERYTHING}  # as Megatron-LM calls them
 ORDERS = tuple(kind.value for kind in Order)
 
 
@@ -55,11 +55,17 @@ def plan(found: Expression, asked: Asked) -> Plan:
     model, sequence = transformer(given), given.get("sequence")
     if sequence is None:
         raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
+    found, sizes = copied(found, sizes, model)
     micro_batches = asked.count_of_steps("micro-batches")
     pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
     if found.product.pipe:
         stages = sizes[found.product.pipe]
-        pipe = _pipeline(found, model, stages, micro_batches, given.get("order"), given.get("chunks"))
+        pipe = _pipeline(found, model, stages, micro_batches, given)
+    if pipe.in_two_parts and asked.model.get("offload_activations"):
+        raise BadInput(
+            f"--offload-activations: given with --order {pipe.kind.value}; expected an order with "
+            "backward in one part, such as 1f1b"
+        )
     planned = Plan(
         model,
         held(found.product, asked.hold),
@@ -78,10 +84,26 @@ def plan(found: Expression, asked: Asked) -> Plan:
     require_owners(planned)
     require_places(planned)
     require_experts(found, model.experts)
-    require_even(found, sizes, planned.indices, planned.again == FROM_SLICES)
-    _require_even_slots(found, planned)
+    uneven = INSIDE_MLPS if planned.profile.uneven else ()
+    require_even(found, sizes, planned.indices, planned.again == FROM_SLICES, uneven)
     require_placed(found, planned.step)
     return planned
+
+
+def copied(
+    found: Expression, sizes: Mapping[str, int], model: Transformer
+) -> tuple[Expression, dict[str, int]]:
+    """With copies of key-value heads, where tensor parallelism has more devices than there are."""
+    heads, copies = int(model.kv_heads), {copies_within(axis).name: axis for axis in found.product.cuts}
+    product, sizes = with_copies(found.product, sizes, heads, int(model.heads) // heads)
+    starts, places = iter(found.starts), dict(found.places)
+    begins: list[int] = []
+    for factor in product.factors:
+        axis = copies.get(factor.axes[0])
+        begins.append(begins[-1] if axis else next(starts))
+        if axis and axis.name in places:
+            places[factor.axes[0]] = places[axis.name]
+    return replace(found, product=product, starts=tuple(begins), places=places), sizes
 
 
 def _require_in_memory(planned: Plan) -> None:
@@ -193,9 +215,9 @@ def _pipeline(
     model: Transformer,
     stages: int,
     micro_batches: int,
-    order: str | None,
-    chunks: str | None,
+    given: Mapping[str, str | None],
 ) -> Pipeline:
+    order, chunks = given.get("order"), given.get("chunks")
     v = 1 if chunks is None else words.count("--chunks", chunks, "chunks of layers in a stage")
     usual = Order.INTERLEAVED if v > 1 else Order.ONE_F_ONE_B
     kind = Order(order or usual)
@@ -206,8 +228,33 @@ def _pipeline(
             f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "
             f"{quoted(found.text)}, as interleaved stages need"
         )
+    if micro_batches < (least := least_micro_batches(Pipeline(kind, stages, micro_batches))):
+        raise BadInput(
+            f"--accumulate: given {micro_batches}; expected at least {least:,} micro-batches, as "
+            f"{kind.value} needs on {stages} stages"
+        )
+    listed = given.get("stage_layers")
+    if listed is not None:
+        layers = _stage_layers(listed, model, stages * v)
+        return Pipeline(kind, stages, micro_batches, v, layers=layers)
     require_layers(found, model, stages, v)
     return Pipeline(kind, stages, micro_batches, v)
+
+
+def _stage_layers(given: str, model: Transformer, virtual_stages: int) -> tuple[int, ...]:
+    """Layers of each stage, chunk by chunk; the first may have words alone, and so may the last."""
+    expected = f"{counted(virtual_stages, 'number')} that make {model.layers:,} layers in all"
+    try:
+        found = tuple(map(int, given.split(",")))
+    except ValueError:
+        found = ()
+    ends = {0, virtual_stages - 1} if model.vocabulary else set[int]()
+    least = [0 if number in ends else 1 for number in range(virtual_stages)]
+    if len(found) != virtual_stages or sum(found) != model.layers:
+        raise BadInput(f"--stage-layers: given {quoted(given)}; expected {expected}")
+    if any(count < low for count, low in zip(found, least, strict=True)):
+        raise BadInput(f"--stage-layers: given {quoted(given)}; expected a layer on each stage between")
+    return found
 
 
 NAMES = {
@@ -248,9 +295,13 @@ def require_layers(found: Expression, model: Transformer, stages: int, chunks: i
 
 
 def require_even(
-    found: Expression, sizes: Mapping[str, int], indices: Mapping[str, Number], sliced: bool = False
+    found: Expression,
+    sizes: Mapping[str, int],
+    indices: Mapping[str, Number],
+    sliced: bool = False,
+    uneven: Collection[str] = (),
 ) -> None:
-    """What is cut is cut evenly, but for words, which are padded.
+    """What is cut is cut evenly, but for words, which are padded, and for what may be `uneven`.
 
     `sliced`: what layers take is kept in slices of the tokens, where it is not cut otherwise.
     """
@@ -259,36 +310,25 @@ def require_even(
         tokens = ["s"] if sliced and not axis.stream else []
         some = [*axis.weights, axis.stream, *(index for _, index in axis.brought), *tokens]
         for index in dict.fromkeys(i for i in some if i in NAMES and i in indices):
+            if index in uneven:
+                continue
             axes = cut.setdefault(index, [])
             axes.append(axis.name)
             devices, size = group_size(sizes, axes), indices[index]
             if size % devices:
                 in_slices = ", kept in slices" if index == "s" and sliced else ""
+                heads = size * indices[GROUP] if index == HEADS and HEADS in axis.weights else size
+                copied = f", or a multiple of them that divides {heads:,}, all heads" * (heads > size)
                 raise found.wrong_size(
                     axis.name,
                     f"{devices} along {' x '.join(axes)}",
-                    f"a divisor of {size:,}, {NAMES[index]}{in_slices}",
+                    f"a divisor of {size:,}, {NAMES[index]}{in_slices}{copied}",
                 )
-
-
-def _require_even_slots(found: Expression, planned: Plan) -> None:
-    """Tokens spread evenly over the experts."""
-    if planned.transformer.experts:
-        model, samples, sequence = planned.transformer, planned.micro_batch, planned.sequence
-        tokens = sequence * samples * model.chosen
-        others = group_size(planned.mesh, [a.name for a in planned.axes if a.stream == "s"])
-        if tokens % (model.experts * others):
-            raise BadInput(
-                f"--sequence, --micro-batch: given {sequence:,} x {samples:,} tokens, each sent to "
-                f"{counted(model.chosen, 'expert')}: {tokens:,} in all with {quoted(found.text)}; "
-                f"expected a multiple of {model.experts * others:,}, so that they spread evenly over "
-                "the experts"
-            )
 
 
 def require_cut(found: Expression, sizes: Mapping[str, int], model: Transformer) -> None:
     """A model's weights and layers are cut evenly; of samples and tokens nothing is known."""
-    of_weights = (HEADS, *INNER, EXPERTS)
+    of_weights = (HEADS, GROUP, *INSIDE_MLPS, EXPERTS)
     weights = {name: size for name, size in model.sizes(1, 1).items() if name in of_weights}
     require_even(found, sizes, weights)
     if found.product.pipe:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
@@ -25,6 +25,7 @@ class Group:
     costs: Prediction
     step_counts: Number  # bytes: of each weight that the device updates, one count of steps
     buckets: Number  # bytes of copies of gradients, in which they are reduced
+    waiting: Number  # bytes of gradients before the last micro-step
     largest: str = field(compare=False)  # the part that has most of them
 
 
@@ -60,7 +61,7 @@ class StageWeights:
         known = self._known(names)
         has_units = self.unit is None and self.profile.units is not Units.LARGEST
         units = units_of(known, self.profile, self.policy.g) if has_units else ()
-        own = self._owned(schedule, known, mesh)
+        own, fillers = self._owned(schedule, known, mesh)
         sizes = Sizes(
             psi,
             mesh,
@@ -72,6 +73,7 @@ class StageWeights:
             unpadded=self.profile.unpadded,
             place=self.place,
             owned=own.elements if own else None,
+            fillers=fillers if self.profile.fills else 0,
             beside=self._beside(names),
         )
         costs = predict_schedule(schedule, sizes, self.micro_steps)
@@ -80,7 +82,12 @@ class StageWeights:
         is_counted = self.profile.step_counts and self.policy.counts_steps and is_known
         counts = COUNT_BYTES * count if is_counted else 0
         copied = self.policy.summed * psi if schedule.axes and self._is_copied else 0
-        return Group(tuple(names), costs, counts, copied, largest)
+        waiting = costs.resting[State.GRADIENTS]
+        left = schedule.left if self.profile.waits_whole else ()
+        if left:
+            slices = costs.sizes.at_rest(State.GRADIENTS, left) * self.policy.of(State.GRADIENTS)
+            costs = replace(costs, resting={**costs.resting, State.GRADIENTS: slices})
+        return Group(tuple(names), costs, counts, copied, waiting, largest)
 
     def _beside(self, names: Iterable[str]) -> dict[State, Number]:
         """Elements of states of some weights that the device has beyond their padded slices."""
@@ -108,15 +115,19 @@ class StageWeights:
 
     def _owned(
         self, schedule: Schedule, known: tuple[Weights, ...], mesh: Mapping[str, Number]
-    ) -> Owned | None:
-        """The weights that the device alone updates; those of who has most, if no place is said."""
+    ) -> tuple[Owned | None, int]:
+        """The weights that the device alone updates, and how many devices have none.
+
+        Those of who has most, if no place is said.
+        """
         axes = schedule.rest(State.OPTIMIZER).sharded
         if not self.profile.owners or not axes:
-            return None
+            return None, 0
         found = owned(known, int(group_size(mesh, axes)))
+        empty = sum(not own.count for own in found)
         if not self.place:
-            return max(found, key=lambda own: own.elements)
+            return max(found, key=lambda own: own.elements), empty
         number = 0
         for axis in axes:
             number = number * int(mesh[axis]) + self.place[axis]
-        return found[number]
+        return found[number], empty

@@ -15,9 +15,13 @@ from psem_model.predict.closed import (
     shortest,
     written,
 )
+from psem_model.predict.fits import Room
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.plan import Plan
 from psem_model.predict.reported import SAYS, Reported, one
+from psem_model.predict.said import made_again, shape_said
+from psem_model.predict.samples import choices
+from psem_model.predict.uneven import evened, uneven
 from psem_model.reading.steps import names_of
 from psem_model.text.figures import counted, digits, plain, unit_of
 from psem_model.text.report import (
@@ -30,26 +34,22 @@ from psem_model.text.report import (
     Row,
     Section,
 )
-from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.costs.model_costs import active, further
+from spec.derivation.distribute import NOTHING, PAIRS
 from spec.devices.layouts import Layout
+from spec.models.transformer import INDICES
 from spec.models.values import Role
 from spec.numbers.arithmetic import Number
-from spec.pipelines.pipeline import bubble_of_ideal, bubble_of_span
+from spec.pipelines.pipeline import Pipeline, bubble_of_ideal, bubble_of_span, repeated_of_ideal
+from spec.plans.model_strategies import WORDS
 from spec.plans.modes import Mode
-
-MADE_AGAIN = {
-    NOTHING: "nothing is made again for backward",
-    PAIRS: "for backward, what attention has for each pair of tokens is made again",
-    ALL: "for backward, layers are made again from what they take",
-    FROM_SLICES: "for backward, layers are made again from what they take, kept in slices",
-}
 
 
 class OfModel(Reported):
     """A transformer: its parts and stages, and formulas of what each part holds and sends."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, room: Room | None = None) -> None:
+        super().__init__(plan, room)
         self.model, self.forms = plan.transformer, forms(plan)
         self.written = {
             part: {
@@ -61,27 +61,38 @@ class OfModel(Reported):
 
     def facts(self) -> Iterator[str]:
         plan, model, m = self.plan, self.model, self.plan.micro_steps
-        shape = f"{counted(model.layers, 'layer')} of {counted(model.hidden, 'feature')}"
         samples = f"{counted(plan.micro_batch, 'sample')} of {counted(plan.sequence, 'token')}"
         along = " x ".join(plan.sample_axes)
         samples += f" on each device along {along}" if along else ""
-        yield f"Psi = {plan.psi:,} parameters: {shape}, {counted(model.heads, 'head')}"
-        if model.left_out:
-            yield f"not in it: {model.left_out}"
+        yield shape_said(plan)
+        if model.experts:
+            experts = f"{model.chosen:,} of {model.experts:,} experts"
+            yield f"a token passes {active(model):,} of them: all words, and {experts} of a layer"
+        if model.further:
+            modules = counted(model.further, "module")
+            yield f"not in it: {modules} to predict further tokens, {further(model):,} more parameters"
         yield f"devices: {self.mesh}"
         yield f"a step of {counted(m, 'micro-batch')}{' of' if m == 1 else ', each of'} {samples}"
         on_host = "; what is kept is on the host" if plan.offload else ""
-        in_turns = any(axis.ring for axis in plan.axes) and plan.again == NOTHING
-        but = ", but attention, in each turn of the ring" if in_turns else ""
-        yield f"{MADE_AGAIN[plan.again]}{but}{on_host} (activations: {activations_mode(plan)})"
+        yield f"{made_again(plan)}{on_host} (activations: {activations_mode(plan)})"
         narrow = {window for window in model.windows if 0 < window < plan.sequence}
         if narrow:
             some = "" if narrow == {*model.windows} else "in some layers "
             latest = " or ".join(f"{window:,}" for window in sorted(narrow))
             sees = f"those of its chunk of {latest}" if model.chunked else f"the latest {latest}"
             yield f"{some}a token sees {sees}: a mask, of the scores of all pairs"
-        if plan.padded_words != model.vocabulary:
-            yield f"{model.vocabulary:,} words padded to {plan.padded_words:,}, to be cut evenly"
+        for axis in plan.axes:
+            if axis.within:
+                copies = counted(plan.mesh[axis.name], "device")
+                yield f"each of the {model.kv_heads:,} key-value heads is on {copies} along {axis.name}"
+        for index in uneven(plan):
+            size, padded = plan.indices[index], evened(plan, index)
+            yield f"{size:,} {INDICES[index]} are cut as {padded:,} would be: the last have fewer"
+        if evened(plan, WORDS) != model.vocabulary:
+            yield f"{model.vocabulary:,} words padded to {evened(plan, WORDS):,}, to be cut evenly"
+        chosen, room = choices(plan.indices, model), plan.indices["e"] * plan.indices["c"]
+        if chosen != room:
+            yield f"{chosen:,} choices of experts padded to {room:,}, to be spread evenly"
 
     def first(self) -> Iterator[Section]:
         yield from map(self.part, self.plan.costs)
@@ -96,10 +107,14 @@ class OfModel(Reported):
             Row(("parameters", "", parameters)),
             Row(("activations", "", Quantity(costs.activations, BYTES, said["activations"]))),
         ]
+        if self.plan.pipe.in_two_parts:
+            waiting = costs.waiting(self.plan.profile, {})
+            words = "kept from backward's first part to its second"
+            rows.append(Row(("waiting", words, Quantity(waiting, BYTES, said["waiting"]))))
         for phase in PHASES:
             sent = costs.sent(phase)
             if sent:
-                counts = Counter(t.move.collective for t in costs.traffic if t.phase == phase)
+                counts = Counter(t.collective for t in costs.traffic if t.phase == phase)
                 words = ", ".join(f"{n} {collective}" for collective, n in counts.items())
                 rows.append(Row((SAYS[phase], words, Quantity(sent, ELEMENTS, said[phase]))))
         columns = (Column("what"), Column("by"), Column("size"))
@@ -112,13 +127,16 @@ class OfModel(Reported):
             _idle("idle, of ideal time", ideal, found["bubble_of_ideal"], "bubble_of_ideal"),
             _idle("idle, of all time", total, found["bubble_of_total"], "bubble_of_total"),
         ]
+        if pipe.in_two_parts:
+            share, form = repeated_of_ideal(pipe), found["repeated_of_ideal"]
+            rows.append(_idle("that, if no step waits", share, form, "repeated_of_ideal"))
         if "sent" in found:
             form = found["sent"]
             sent = Quantity(self.plan.layer.handed_on, ELEMENTS, form)
             words = f"{plain(sent.value)} elements, each way, of a micro-batch"
             cells = ("sent at a boundary", words, form)
             rows.append(Row(cells, "sent_per_boundary", told={ITSELF: sent}))
-        title = "pipeline: idle time, if all stages take equally long"
+        title = f"pipeline: idle time, if {idle_if(pipe)}"
         columns = (Column("what"), Column("size"), Column("formula", 1))
         return Section(title, columns, tuple(rows), key="pipeline")
 
@@ -128,18 +146,22 @@ class OfModel(Reported):
         return {
             **{name: getattr(self.model, name) for name in (*shape, "experts", "chosen", "positions")},
             "windows": sorted({*self.model.windows}),
-            "padded_vocabulary": plan.padded_words,
+            "padded_vocabulary": evened(plan, WORDS),
+            "padded_feed_forward": evened(plan, "f"),
             "micro_batch": plan.micro_batch,
             "sequence": plan.sequence,
             "order": plan.pipe.kind.value,
             "chunks": plan.pipe.chunks,
+            "stage_layers": [*plan.pipe.layers],
             "recompute": plan.again,
             "offload_activations": plan.offload,
             "activations_mode": activations_mode(plan),
+            "active_parameters": active(self.model),
+            "left_out": {"further_tokens": further(self.model)},
         }
 
     def data(self) -> dict[str, Any]:
-        stages = {"pipeline": {"bubble_if": "all stages take equally long"}}
+        stages = {"pipeline": {"bubble_if": idle_if(self.plan.pipe)}}
         return {
             "parts": {name: self.of_part(costs) for name, costs in self.plan.costs.items()},
             "memory": self.of_memory(),
@@ -160,13 +182,14 @@ class OfModel(Reported):
         return {
             "parameters": sum(costs.parameters.values()),
             "activations": Quantity(costs.activations, BYTES),
+            **self.of_waiting(costs),
             "computing": Quantity(costs.computing, BYTES),
             "kept": [str(replace(v, name=name)) for v, name in zip(program.kept, kept, strict=True)],
             "elements": {**sent, "forward_and_backward": Quantity(costs.sent(FORWARD, BACKWARD))},
             "moves": [
                 {
-                    "operation": t.move.collective,
-                    "axis": t.move.axis,
+                    "operation": t.collective,
+                    "axis": " x ".join(t.axes),
                     "value": t.move.value.plain_name,
                     "phase": t.phase,
                     "messages": t.messages,
@@ -176,6 +199,13 @@ class OfModel(Reported):
                 for t in costs.traffic
             ],
         }
+
+    def of_waiting(self, costs: PartCosts) -> dict[str, Any]:
+        """What a part keeps between two parts of backward."""
+        if not self.plan.pipe.in_two_parts:
+            return {}
+        held = [str(value) for value in costs.program.held_between]
+        return {"waiting": Quantity(costs.waiting(self.plan.profile, {}), BYTES), "held": held}
 
     def of_memory(self) -> dict[str, Any]:
         """Which stage it is of, and of which unit what passes is."""
@@ -189,8 +219,8 @@ class OfModel(Reported):
     def legend(self) -> dict[str, str]:
         plan = self.plan
         found = (form for part in self.forms.values() for form in part.values())
-        padded = plan.padded_words != self.model.vocabulary
-        return legend(found, tuple(plan.mesh), padded)
+        words = (WORDS,) if evened(plan, WORDS) != self.model.vocabulary else ()
+        return legend(found, tuple(plan.mesh), (*words, *uneven(plan)))
 
     def checkpoints(self) -> dict[str, Any] | None:
         """How many layers best keep their input, the others made again; None if that keeps no less."""
@@ -221,7 +251,15 @@ class OfModel(Reported):
 def _idle(words: str, share: Number, form: Formula, key: str) -> Row:
     exact = Fraction(share)
     told = {ITSELF: Quantity(share, "", form)}
-    return Row((words, f"{exact} = {digits(exact, 4)}", form), key, told=told)
+    said = str(exact) if exact.denominator == 1 else f"{exact} = {digits(exact, 4)}"
+    return Row((words, said, form), key, told=told)
+
+
+def idle_if(pipe: Pipeline) -> str:
+    """What idle time is said for."""
+    if not pipe.in_two_parts:
+        return "all stages take equally long"
+    return "all stages take equally long, and forward and both parts of backward too"
 
 
 def activations_mode(plan: Plan) -> str:
@@ -247,8 +285,9 @@ def activations_mode(plan: Plan) -> str:
 
 def _stages(plan: Plan) -> Section:
     in_flight = "in flight" if plan.pipe.chunks == 1 else "in flight, chunks"
+    waits = ("waiting",) if plan.pipe.in_two_parts else ()
     keys = (
-        *("stage", "alike", "layers", "parameters", "in_flight"),
+        *("stage", "alike", "layers", "parameters", "in_flight", *waits),
         *("resting", "activations", "peak", "bytes"),
     )
     titles = {"in_flight": in_flight, "bytes": "sent"}
@@ -256,7 +295,8 @@ def _stages(plan: Plan) -> Section:
     rows = tuple(
         Row(
             (
-                *(stage.number, stage.alike, stage.layers, stage.parameters, stage.in_flight),
+                *(stage.number, stage.alike, stage.layers, stage.parameters, stage.held.in_flight),
+                *(stage.held.waiting for _ in waits),
                 Quantity(sum(stage.resting.values()), BYTES),
                 Quantity(stage.activations, BYTES),
                 Quantity(stage.peak, BYTES),
@@ -267,5 +307,8 @@ def _stages(plan: Plan) -> Section:
         for stage in plan.stages
     )
     alike = any(stage.alike > 1 for stage in plan.stages)
-    note = "alike: stages of the same parts; the first of them is shown, and none has more in flight"
-    return Section("stages", columns, rows, (note,) if alike else (), "stages", titled=True)
+    most = "none keeps more" if waits else "none has more in flight"
+    shown = "that of them is shown of which" if waits else "the first of them is shown, and"
+    notes = [f"alike: stages of the same parts; {shown} {most}"] if alike else []
+    notes += ["waiting: beside these, for backward's second part: gradients of matrices"] * len(waits)
+    return Section("stages", columns, rows, tuple(notes), "stages", titled=True)

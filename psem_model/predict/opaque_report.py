@@ -131,7 +131,7 @@ class OfStates(Reported):
         if any(move.op.state is State.ACTIVATIONS for move in group.costs.moves):
             yield "activations move too; what they take and move is not counted here"
         if self.plan.written is not None:
-            yield "of a schedule that reads what is there, and releases what it makes"
+            yield "of a schedule that reads what is there"
 
 
 def _placement(placement: Placement) -> Section:

@@ -15,11 +15,13 @@ from spec.costs.model_costs import (
     fullest_moment,
     kept_bytes,
     messages,
+    waiting_bytes,
     weights,
 )
-from spec.derivation.distribute import ALL, distribute
+from spec.derivation.distribute import EVERYTHING, distribute
 from spec.devices.layouts import LayoutError
-from spec.language.programs import Move, Program
+from spec.language.moves import Move
+from spec.language.programs import Program
 from spec.models.profiles import Padding, Profile, rows_of
 from spec.models.states import State
 from spec.models.values import Value
@@ -32,13 +34,15 @@ PHASES = (FORWARD, BACKWARD, AGAIN)
 
 @dataclass(frozen=True)
 class Traffic:
-    """What one line sends, per device, each time it runs."""
+    """What one line sends over some axes, per device, each time it runs."""
 
     move: Move
+    axes: tuple[str, ...]
     phase: str
     messages: Number
     elements: Number
     bytes: Number
+    collective: str
 
 
 @dataclass(frozen=True)
@@ -74,15 +78,24 @@ class PartCosts:
             return self.activations
         return kept_bytes(self.program, self.indices, self.mesh, place)
 
+    def waiting(self, profile: Profile, place: Coordinates) -> Number:
+        """Bytes kept between the two parts of backward by the device at a place."""
+        is_own = State.ACTIVATIONS in profile.unpadded
+        return waiting_bytes(self.program, self.indices, self.mesh, place if is_own else None)
+
     def vector(self, name: str, padding: Padding) -> Vector:
         """A weight as it is cut: into elements, or into rows."""
         size = self.parameters[name]
         if padding is Padding.ELEMENT:
             return Vector(size)
         weight = next(w for w in self.program.part.weights if w.name == name)
-        of_rows = replace(weight, indices=rows_of(weight, self.program.part))
-        rows = elements(of_rows, self.program.lies[weight], self.indices, self.mesh)
+        rows = self.elements_of(weight, rows_of(weight, self.program.part))
         return Vector(rows, size // rows)
+
+    def elements_of(self, weight: Value, indices: tuple[str, ...]) -> Number:
+        """How many elements a device has of some of a weight's indices."""
+        some = replace(weight, indices=indices)
+        return elements(some, self.program.lies[weight], self.indices, self.mesh)
 
     @cached_property
     def summed(self) -> dict[str, tuple[str, ...]]:
@@ -98,7 +111,7 @@ class PartCosts:
     def made_again(self) -> Number:
         """Bytes kept if backward made all of it again; those that are, of a part that it cannot."""
         try:
-            again = distribute(self.program.part, self.program.axes, ALL)
+            again = distribute(self.program.part, self.program.axes, EVERYTHING)
         except LayoutError:  # of a file's own part
             return self.activations
         return kept_bytes(again, self.indices, self.mesh)
@@ -131,13 +144,16 @@ class PartCosts:
         found = []
         for phase, lines in ((FORWARD, program.forward), (BACKWARD, program.backward)):
             for line in lines:
-                if isinstance(line, Move) and line.is_sent:
+                if isinstance(line, Move) and line.is_sent and program.over(line):
                     again = phase == BACKWARD and line.value in made
                     sent = elements_moved(line, program, self.indices, self.mesh)
                     width = line.value.width
                     phase_of = AGAIN if again else phase
                     count = messages(line, program, self.mesh)
-                    found.append(Traffic(line, phase_of, count, sent, sent * width))
+                    by = program.sent_by(line)
+                    found.append(
+                        Traffic(line, program.over(line), phase_of, count, sent, sent * width, by)
+                    )
         return tuple(found)
 
     def sent(self, *phases: str) -> Number:

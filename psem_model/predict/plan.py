@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from psem_model.predict.activations import Activations
 from psem_model.predict.groups import Group, StageWeights
 from psem_model.predict.moved import Moved
 from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
-from psem_model.predict.samples import kept_with, numbers_of
+from psem_model.predict.samples import with_slots
 from psem_model.predict.units import Placeholders, placeholders
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
@@ -23,21 +24,22 @@ from spec.costs.memory import MODEL_STATES, Sizes
 from spec.costs.model_costs import Indices, parameters
 from spec.derivation.distribute import NOTHING
 from spec.derivation.steps import Step, derive_step
+from spec.derivation.two_parts import in_two_parts
 from spec.devices.mesh import along_devices, group_size
-from spec.language.programs import Axis
+from spec.language.moves import Axis
 from spec.language.schedule import SCALARS
 from spec.language.schedule import Kind as Does
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
-from spec.models.profiles import TEXTBOOK, Profile, Samples, Units, realised
+from spec.models.profiles import TEXTBOOK, Profile, Samples, Units, realised, shaped
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.transformer import Model, Transformer, is_layer
 from spec.models.values import Part
-from spec.numbers.arithmetic import Number, quotient
-from spec.pipelines.pipeline import Order, Pipeline, fullest, in_flight
+from spec.numbers.arithmetic import Number
+from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.plans.compose import Product
-from spec.plans.model_strategies import SAMPLES, WORDS
+from spec.plans.model_strategies import POSITIONS, SAMPLES
 
 MOST_CHUNKS = 100_000
 
@@ -75,7 +77,12 @@ class Plan:
     @cached_property
     def step(self) -> Step:
         """Programs of the model's parts, and the schedules of their weights."""
-        return self.written or derive_step(self.product, self.parts, self.again, profile=self.profile)
+        if self.written:
+            return self.written
+        found = derive_step(self.product, self.parts, self.again, profile=self.profile)
+        if not self.pipe.in_two_parts:
+            return found
+        return replace(found, programs=tuple(map(in_two_parts, found.programs)))
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -84,9 +91,11 @@ class Plan:
 
     @cached_property
     def indices(self) -> Indices:
-        """How many values each index has in all."""
+        """How many values each index has in all. Slots of experts: each device's own, rounded up."""
         samples = group_size(self.mesh, self.sample_axes)
-        return self.model.sizes(self.micro_batch * samples, self.sequence)
+        found = self.model.sizes(self.micro_batch * samples, self.sequence)
+        positions = group_size(self.mesh, [a.name for a in self.axes if a.stream == POSITIONS])
+        return with_slots(found, self.model, samples * positions)
 
     @property
     def sample_axes(self) -> tuple[str, ...]:
@@ -129,7 +138,7 @@ class Plan:
     @property
     def parts(self) -> tuple[Part, ...]:
         """What the model is made of, computed as the profile says."""
-        found = parts(self.model)
+        found = parts(shaped(self.model, self.profile))
         return tuple(realised(part, self.profile, self.policy.computed) for part in found)
 
     @cached_property
@@ -148,16 +157,13 @@ class Plan:
         """Of one of them."""
         return next(iter(self.layers.values()))
 
-    @property
-    def padded_words(self) -> Number:
-        """Words, rounded up to as many on each device."""
-        devices = group_size(self.mesh, [axis.name for axis in self.axes if WORDS in axis.weights])
-        return devices * quotient(self.indices.get(WORDS, 0), devices)
-
     def checkpoints(self, layers: int) -> tuple[int, int, Number] | None:
-        """As of one layer; None if they differ, are made again anyway, or are kept on the host."""
+        """As of one layer; None if they differ, are made again anyway, or are kept on the host.
+
+        Or if backward is in two parts: what the second reads is made again before it, and waits.
+        """
         alike = len(self.layers) == 1 and self.again == NOTHING and not self.offload
-        return self.layer.checkpoints(layers) if alike else None
+        return self.layer.checkpoints(layers) if alike and not self.pipe.in_two_parts else None
 
     @cached_property
     def parameters(self) -> dict[str, Number]:
@@ -180,8 +186,9 @@ class Plan:
 
     @cached_property
     def stages(self) -> tuple[StageCosts, ...]:
-        """The first stage of each kind: no other holds more, or sends more.
+        """One stage of each kind: no other holds more, or sends more.
 
+        The first; of backwards in two parts more wait on later stages, so that it may be the last.
         Raises BadInput if there are more chunks than can be told apart in good time.
         """
         pipe = self.pipe
@@ -190,8 +197,10 @@ class Plan:
                 f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
                 f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
             )
-        found = alike(self.model, pipe.stages, pipe.chunks)
-        return tuple(StageCosts(self, number, count) for number, count in found.items())
+        found = alike(self.model, pipe.stages, pipe.chunks, pipe.layers)
+        ends = -1 if pipe.in_two_parts else 0
+        kinds = ([StageCosts(self, of[end], len(of)) for end in (0, ends)] for of in found)
+        return tuple(max(kind, key=lambda stage: stage.activations) for kind in kinds)
 
     @cached_property
     def fullest(self) -> StageCosts:
@@ -217,14 +226,14 @@ class StageCosts:
     def pieces(self) -> tuple[Piece, ...]:
         """All that it has, listed."""
         pipe = self.plan.pipe
-        placed = pieces(self.plan.model, pipe.stages, pipe.chunks)
+        placed = pieces(self.plan.model, pipe.stages, pipe.chunks, pipe.layers)
         return tuple(p for p in placed if p.stage == self.number)
 
     @cached_property
     def chunks(self) -> list[Counter[str]]:
         """How many of each part, chunk by chunk."""
         pipe = self.plan.pipe
-        return parts_of(self.plan.model, self.number, pipe.stages, pipe.chunks)
+        return parts_of(self.plan.model, self.number, pipe.stages, pipe.chunks, pipe.layers)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -247,7 +256,7 @@ class StageCosts:
             *(plan.unit, plan.padded, plan.micro_steps, self.place),
         )
         for group in plan.step.groups:
-            mesh = dict(plan.mesh)
+            mesh = {axis.name: plan.mesh[axis.name] for axis in plan.axes} | dict(plan.mesh)
             for stages in plan.shared.values() if plan.step.stages in group.schedule.axes else ():
                 mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
             found.append(weights.group(group.schedule, group.weights, mesh))
@@ -266,28 +275,17 @@ class StageCosts:
     @property
     def host(self) -> Number:
         """Bytes in the host's memory: of states, and of activations at their fullest."""
-        offloaded = self.kept() if self.plan.offload else 0
+        offloaded = self.held.kept() if self.plan.offload else 0
         return sum(group.costs.host for group in self.groups) + offloaded
 
     # ------------------------------------------------------------------------- activations
     @cached_property
-    def in_flight(self) -> Number:
-        """Micro-batches, each of one chunk, whose activations are kept at the fullest moment."""
-        return in_flight(self.plan.pipe, self.number)
-
-    def kept(self, *names: str) -> Number:
-        """Bytes that parts keep for backward, at their fullest moment, here or on the host.
-
-        Of some parts; all, if none is named.
-        """
-        return fullest(self.plan.pipe, self.number, self._of_chunks(*names))
-
-    def _of_chunks(self, *names: str) -> list[Number]:
-        """Bytes that some parts of each chunk keep of a micro-batch; all, if none is named."""
-        costs, profile = self.plan.costs, self.plan.profile
-        parts = [name for name in names or costs if name in costs]
-        kept = {name: costs[name].kept(profile, self.place) for name in parts}
-        return [sum(chunk[name] * size for name, size in kept.items()) for chunk in self.chunks]
+    def held(self) -> Activations:
+        """What it keeps for backward, here or on the host."""
+        plan = self.plan
+        return Activations(
+            *(plan.costs, self.chunks, plan.model, plan.pipe, self.number, plan.profile, self.place)
+        )
 
     @cached_property
     def activations(self) -> Number:
@@ -295,19 +293,18 @@ class StageCosts:
         plan, samples = self.plan, self.plan.profile.samples
         if samples is Samples.NONE or plan.opaque:
             return self.activations_of()
-        of_parts = [0 for _ in self.chunks] if plan.offload else self._of_chunks()
-        of = plan.transformer, plan.costs, plan.sequence, plan.policy.computed
-        of_chunks = (numbers_of(chunk, *of) for chunk in self.chunks)
-        return kept_with([*of_chunks], samples, of_parts, plan.pipe, self.number)
+        of = plan.transformer, samples, plan.sequence, plan.policy.computed, plan.offload
+        return self.held.with_numbers(*of)
 
     def activations_of(self, *names: str) -> Number:
         """Those of some parts alone, or of all, at their own fullest moment."""
-        return 0 if self.plan.offload else self.kept(*names)
+        return 0 if self.plan.offload else self.held.kept(*names)
 
     @cached_property
     def placeholders(self) -> Placeholders:
         """Bytes of arrays in place of gradients that are added up elsewhere."""
-        return placeholders(self.counts, self.plan.costs, self.plan.profile, self.plan.policy)
+        plan = self.plan
+        return placeholders(self.counts, plan.costs, plan.profile, plan.policy, plan.pipe.chunks)
 
     @property
     def buckets(self) -> Number:
@@ -375,9 +372,9 @@ class StageCosts:
         for name, count in self.counts.items():
             times = count * self.plan.pipe.micro_batches
             for t in self.plan.costs[name].traffic:
-                what, axes = t.move.value.plain_name, (t.move.axis,)
+                what = t.move.value.plain_name
                 sent = times * t.elements, times * t.bytes
-                yield Moved(what, t.move.collective, axes, t.phase, name, times, *sent)
+                yield Moved(what, t.collective, t.axes, t.phase, name, times, *sent)
 
     def _between_stages(self) -> Iterator[Moved]:
         """Activations to the next virtual stage, cotangents to the one before."""
@@ -387,10 +384,7 @@ class StageCosts:
         layer = plan.layer
         value, axes, name = layer.program.gives, (plan.step.stages,), layer.program.part.name
         forward, backward = value.plain_name, f"d {value.plain_name}"
-        for phase, what, end in (
-            (FORWARD, forward, pipe.stages - 1),
-            (BACKWARD, backward, 0),
-        ):
+        for phase, what, end in ((FORWARD, forward, pipe.stages - 1), (BACKWARD, backward, 0)):
             # each chunk, but the one at which the model ends
             times = (pipe.chunks - (self.number == end)) * pipe.micro_batches
             sent = times * layer.handed_on

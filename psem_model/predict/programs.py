@@ -13,7 +13,8 @@ from psem_model.text.report import Column, Report, Row, Section, listed
 from spec.derivation.distribute import NOTHING, distribute
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import WHOLE
-from spec.language.programs import Line, Move, Program
+from spec.language.moves import Move
+from spec.language.programs import Line, Program
 from spec.language.turns import is_of_turns
 from spec.models.parts import parts
 from spec.models.transformer import EMBEDDING, HEAD, INDICES, LAYER, is_layer

@@ -10,8 +10,8 @@ from psem_model.predict.asked import OF_MODELS, STEP, Asked
 from psem_model.predict.plan import Plan
 from psem_model.reading import placements, words
 from psem_model.reading.meshes import devices_of, mesh_of, required
-from psem_model.reading.products import Expression, parse, require_different
-from psem_model.reading.shapes import is_shape, transformer
+from psem_model.reading.products import Expression, is_file, parse, require_different
+from psem_model.reading.shapes import is_shape, require_model, transformer
 from psem_model.text.errors import BadInput, quoted
 from spec.costs.model_costs import largest_part, parameters
 from spec.derivation.steps import Step, step_of
@@ -31,7 +31,10 @@ SIMULATE = "simulate"  # the command that takes schedules and perceptrons as wel
 
 def read(asked: Asked) -> Plan:
     """The plan that is asked for. Raises BadInput."""
+    if asked.schedule is None and asked.strategy is not None and is_file(asked.strategy):
+        asked = replace(asked, schedule=asked.strategy, strategy=None)
     _require_one(asked)
+    require_model(asked.shape)
     if asked.schedule is not None:
         return _of_schedule(asked, asked.schedule)
     found = None if asked.strategy is None else parse(asked.strategy)
@@ -73,11 +76,12 @@ def read_several(
         raise BadInput(
             f'{asked.command}: expected two strategies or more, such as "zero1(64)" "zero3(64)"'
         )
-    found = [None if _is_file(text) else parse(text) for text in strategies]
+    require_model(asked.shape)
+    found = [None if is_file(text) else parse(text) for text in strategies]
     expressions = [expression for expression in found if expression is not None]
     require_different(expressions)
     for text in strategies:
-        if _is_file(text) and strategies.count(text) > 1:
+        if is_file(text) and strategies.count(text) > 1:
             raise BadInput(f"strategies: given {quoted(text)} twice; expected plans that differ")
     steps = _micro_steps(asked, found, global_batch)
     devices = devices_of(found, asked.devices)
@@ -106,11 +110,6 @@ def read_several(
     if of_model and expressions:
         cuts.require_effect(asked, [plan for plan in plans if plan.written is None])
     return plans
-
-
-def _is_file(text: str) -> bool:
-    """Whether a plan is the file of a schedule, or of a model's step."""
-    return text.endswith(".toml")
 
 
 def _one_of_several(asked: Asked, found: Expression | None, of_model: bool) -> Plan:
@@ -216,7 +215,8 @@ def _sized(
 def _require_types(asked: Asked) -> None:
     """Raise BadInput for a profile that says nothing of types, where only those of states count."""
     profile = asked.realises
-    is_of_types = profile.policy or (profile.gathered, profile.reduced) != (None, None)
+    passing = profile.gathered, profile.reduced, profile.quantised
+    is_of_types = profile.policy or passing != (None, None, None)
     if profile.differs and not is_of_types:
         raise BadInput(
             f"--profile: given {quoted(asked.profile)} without a model's shape and --sequence; "
@@ -263,7 +263,12 @@ def _size(asked: Asked) -> tuple[int, int | None, tuple[int, int] | None]:
 
 def _parameters(asked: Asked) -> tuple[int, int | None]:
     """How many parameters there are, by --psi or a model's shape; then, those of its largest part."""
-    if (asked.psi is None) is not is_shape(asked.shape):
+    if asked.psi is not None and is_shape(asked.shape):
+        raise BadInput(
+            f"--psi: given {quoted(asked.psi)} with a model's shape, which has parameters of its own; "
+            "expected one of the two"
+        )
+    if asked.psi is None and not is_shape(asked.shape):
         raise BadInput(
             "--psi: expected the parameters, or a model's shape (--config config.json, or --layers, "
             "--hidden and --heads), one of the two"

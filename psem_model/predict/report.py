@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from psem_model.predict.fits import Room
 from psem_model.predict.model_report import OfModel
 from psem_model.predict.opaque_report import OfStates
 from psem_model.predict.plan import Plan
@@ -9,8 +10,8 @@ from psem_model.predict.refused import refused_plan
 from psem_model.text.report import Report
 
 
-def predicted(plan: Plan) -> Report:
-    """The plan's prediction. Raises NotRealisable.
+def predicted(plan: Plan, room: Room | None = None) -> Report:
+    """The plan's prediction, and what it leaves of a device's memory. Raises NotRealisable.
 
     `memory` is that of the stage that needs most, `communication` that of the one that sends most.
     `stages`: the first of each kind, and how many are alike; idle time is as if all took equally long.
@@ -18,4 +19,4 @@ def predicted(plan: Plan) -> Report:
     no = refused_plan(plan)
     if no:
         raise no
-    return (OfStates if plan.opaque else OfModel)(plan).report()
+    return (OfStates if plan.opaque else OfModel)(plan, room).report()

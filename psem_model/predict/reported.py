@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from psem_model.predict import hosts
+from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.moved import Moved
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
 from psem_model.predict.plan import Plan, StageCosts
-from psem_model.reading.products import NAMES
+from psem_model.reading.products import meant_by
 from psem_model.text.figures import in_bytes, times
 from psem_model.text.report import (
     BYTES,
@@ -27,13 +29,22 @@ from psem_model.text.report import (
 )
 from spec.costs.memory import MODEL_STATES
 from spec.models.opaque import MODEL
-from spec.models.profiles import TEXTBOOK, Units
+from spec.models.profiles import TEXTBOOK, Difference, Units
 from spec.models.states import POLICIES, BytePolicy, State
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 from spec.numbers.arithmetic import Number
 
 SAYS = {FORWARD: "sent forward", BACKWARD: "sent backward", AGAIN: "sent forward again"}
+PASSING = {  # by what it is
+    "states": "gathered or fresh",
+    "computing": "computing",
+    "offloaded": "offloaded",
+    "placeholders": "more placeholders",
+}
 PEAK = "an upper bound: each value freed after its last use; without what kernels need for themselves"
+# fields of a profile
+OF_HOST = frozenset({"pinned", "starts_whole"})
+OF_STATES = frozenset({"policy", "gathered", "reduced", "quantised", "each", "copies"}) | OF_HOST
 PEAK_OF_STATES = "resting + gathered or fresh"
 ONE = {
     EMBEDDING: "the embedding",
@@ -54,7 +65,8 @@ IN_ALL = (Column("what"), Column("size", key=ITSELF))
 class Reported(ABC):
     """A plan beside its closed forms."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, room: Room | None = None) -> None:
+        self.room = room
         self.plan, self.fullest, self.busiest = plan, plan.fullest, plan.busiest
 
     def report(self) -> Report:
@@ -62,7 +74,7 @@ class Reported(ABC):
         return Report(
             "predict",
             self.title,
-            (*(NAMES[f.name] for f in plan.product.factors if f.name in NAMES), *self.facts()),
+            (*meant_by(plan.product), *self.facts()),
             (
                 *self.first(),
                 self.memory(),
@@ -81,7 +93,14 @@ class Reported(ABC):
                     "accumulate": plan.micro_steps,
                     **self.inputs(),
                 },
-                "profile": {"name": plan.profile.name, "title": plan.profile.title},
+                "profile": {
+                    "name": plan.profile.name,
+                    "title": plan.profile.title,
+                    "rounded": [
+                        {"what": what, "from": float(has), "to": float(to)}
+                        for what, (has, to) in plan.policy.rounded.items()
+                    ],
+                },
                 **self.data(),
                 "communication": {"stage": self.busiest.number, **sent},
                 "parameters": plan.parameters,
@@ -138,17 +157,19 @@ class Reported(ABC):
         profile = self.plan.profile
         if not profile.differs:
             return
-        rows = tuple(
-            Row(
-                (f"{d.what}; why: {d.why} ({d.source})",),
-                told={"what": d.what, "why": d.why, "source": d.source},
-            )
-            for d in profile.differs
-            if not d.changes or d.changes - _overridden(self.plan)
-        )
+        of = {d: counting(self.plan, d.changes) for d in profile.differs}
+        used = [d for d, changes in of.items() if not d.changes or changes - _overridden(self.plan)]
+        beyond = [d for d, changes in of.items() if d.changes and not changes]
         title = f"the profile {profile.name}, where it differs from the textbook"
-        yield Section(title, (Column("", 1),), rows, key="profile.differs")
-        policy = replace(self.plan.policy, gathered=None, reduced=None)
+        why = {d: f"{d.what}; why: {d.why} ({d.source})" for d in used}
+        rounded = tuple(
+            f"not exact: {what}, are rounded from {has} bytes to {to}"
+            for what, (has, to) in self.plan.policy.rounded.items()
+        )
+        yield from _differing(title, why, "profile.differs", rounded)
+        title = f"the profile {profile.name}, not applied without a model's shape and --sequence"
+        yield from _differing(title, {d: d.what for d in beyond}, "profile.not_applied")
+        policy = replace(self.plan.policy, gathered=None, reduced=None, quantised=None)
         other = replace(self.plan, profile=TEXTBOOK, policy=policy).fullest
         yield Section(
             "beside it, the textbook, with states of the same types at rest",
@@ -201,18 +222,25 @@ class Reported(ABC):
         fullest = f"values of {one(stage.computing)}, at its fullest moment, beside what it keeps"
         to_host = "activations to or from the host, a layer or the head at a time"
         why = {
-            "states": ("gathered or fresh", f"parameters or gradients, {at_once}"),
-            "computing": ("computing", fullest),
-            "offloaded": ("offloaded", to_host),
-            "placeholders": (
-                "more placeholders",
-                "of the embedding or the head, as they pass",
-            ),
+            "states": f"parameters or gradients, {at_once}",
+            "computing": fullest,
+            "offloaded": to_host,
+            "placeholders": "of the embedding or the head, as they pass",
         }
         for name, size in stage.transient.items():
-            rows.append(self.size(why[name][0], size, f"transient.{name}", why[name][1], False))
+            rows.append(self.size(PASSING[name], size, f"transient.{name}", why[name], False))
         rows.append(self.size("peak", stage.peak, "peak", PEAK if computes else PEAK_OF_STATES))
-        rows.append(self.size("host", stage.host, "host", "in the host's memory", False))
+        if self.room is not None:
+            key, left = self.room.beside(stage.peak)
+            left = replace(left, provenance="" if computes else WITHOUT)
+            rows.append(Row((self.room.said(key), left), key, marked=key == OVER))
+        on_host = {
+            "host": (stage.host, "in the host's memory"),
+            "host pinned": (hosts.pinned(stage), "of these, page-locked"),
+            "host at start": (hosts.at_start(stage), "the model in fp32, before anything is placed"),
+        }
+        for name, (size, why_there) in on_host.items():
+            rows.append(self.size(name, size, name.replace(" ", "_"), why_there, False))
         title = f"memory per device, of {stage.parameters:,} parameters{self.at(stage)}"
         return Section(title, IN_ALL, tuple(rows), tuple(self.notes_of_memory()), "memory")
 
@@ -265,6 +293,23 @@ class Reported(ABC):
         }
 
 
+def _differing(
+    title: str, said: Mapping[Difference, str], key: str, notes: tuple[str, ...] = ()
+) -> Iterator[Section]:
+    """What a profile does otherwise, a row each; no section of nothing."""
+    rows = tuple(
+        Row((words,), told={"what": d.what, "why": d.why, "source": d.source})
+        for d, words in said.items()
+    )
+    if rows:
+        yield Section(title, (Column("", 1),), rows, notes, key)
+
+
+def counting(plan: Plan, changes: frozenset[str]) -> frozenset[str]:
+    """Those fields of a profile that count: of Psi parameters, what is said of their states."""
+    return changes & OF_STATES - ({"each"} if plan.written else set()) if plan.opaque else changes
+
+
 def _overridden(plan: Plan) -> frozenset[str]:
     """The fields of the profile that --bytes and --unit say otherwise."""
     asked, own = plan.profile.types(plan.policy), POLICIES.get(plan.profile.policy)
@@ -283,4 +328,5 @@ def totals(sent: Mapping[str, Quantity], host_link: bool) -> Section:
     rows = [Row(("to other devices", sent["elements"], sent["bytes"]))]
     if host_link:
         rows.append(Row(("over the host link", "", sent["host_bytes"])))
-    return Section("", (Column("sent"), Column("elements"), Column("bytes")), tuple(rows))
+    columns = (Column("sent"), Column("elements"), Column("bytes"))
+    return Section("", columns, tuple(rows), caption="communication per device and step, in all")

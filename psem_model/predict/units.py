@@ -11,8 +11,12 @@ from spec.costs.memory import Unit, Vector
 from spec.models.opaque import Shapes
 from spec.models.profiles import Padding, Profile, Units
 from spec.models.states import BytePolicy
-from spec.models.transformer import is_layer
+from spec.models.transformer import HEAD, is_layer
+from spec.models.values import Role, Value
 from spec.numbers.arithmetic import Number
+
+CHOICES = "j"  # the index of experts to choose from
+Shape = tuple[Number, Number]  # what a product makes, and what it reads
 
 
 @dataclass(frozen=True)
@@ -114,8 +118,9 @@ def buckets(weights: tuple[Weights, ...], least: tuple[int, int], width: Number)
 class Placeholders:
     """Bytes of arrays in place of gradients that are added up elsewhere.
 
-    `staying`: of the products of one layer, of the kind that has most. `passing`: of those of the
-    embedding or the head.
+    `staying`: of the products of layers, one of each shape; and that of the head, which is there when
+    all is that is kept for backward, if this begins with it: with one chunk. `passing`: what more there
+    is of the embedding's or the head's.
     """
 
     staying: Number
@@ -127,17 +132,35 @@ def placeholders(
     costs: Mapping[str, PartCosts],
     profile: Profile,
     policy: BytePolicy,
+    chunks: Number,
 ) -> Placeholders:
-    """Those of a stage with so many of each part."""
+    """Those of a stage with so many of each part, and chunks."""
     if not profile.placeholders:
         return Placeholders(0, 0)
-    each = {name: policy.computed * _of_products(costs[name]) for name in counts}
-    staying = (size for name, size in each.items() if is_layer(name))
-    passing = (size for name, size in each.items() if not is_layer(name))
-    return Placeholders(max(staying, default=0), max(passing, default=0))
+    shapes = {name: _of_products(costs[name]) for name in counts}
+    staying = frozenset[Shape]().union(*(of for name, of in shapes.items() if is_layer(name)))
+    ends = {name: _elements(of) for name, of in shapes.items() if not is_layer(name)}
+    of_head = ends.get(HEAD, 0) if chunks == 1 else 0
+    passing = max(ends.values(), default=0) - of_head
+    return Placeholders(policy.computed * (_elements(staying) + of_head), policy.computed * passing)
 
 
-def _of_products(costs: PartCosts) -> Number:
-    """Elements of the weights of products with a token's features."""
-    found = (w for w in costs.program.part.weights if len(w.indices) > 1 and "h" in w.indices)
-    return sum(costs.parameters[weight.name] for weight in found)
+def _elements(shapes: Iterable[Shape]) -> Number:
+    return sum(made * read for made, read in shapes)
+
+
+def _of_products(costs: PartCosts) -> frozenset[Shape]:
+    """The shapes of the weights of products: of those that read one value, together; of one expert.
+
+    The choice of experts is no such product.
+    """
+    found: dict[Value, Shape] = {}
+    for line in costs.program.part.operations:
+        for weight in (value for value in line.reads if value.role is Role.WEIGHT):
+            (other,) = (value for value in line.reads if value != weight)
+            read = tuple(i for i in weight.indices if i not in line.makes.indices)
+            made = tuple(i for i in weight.indices if i not in read and i not in other.indices)
+            if made and read and CHOICES not in made:
+                rows, row = costs.elements_of(weight, made), costs.elements_of(weight, read)
+                found[other] = found.get(other, (0, 0))[0] + rows, row
+    return frozenset(found.values())

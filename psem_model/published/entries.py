@@ -107,8 +107,8 @@ def same(one: Any, other: Any) -> bool:
     return bool(sympy.simplify(sympy.sympify(one) - other) == 0)
 
 
-def rounded(value: Fraction, as_printed: Any, rounding: str) -> Decimal:
-    """A number with as many decimals as the source printed."""
+def rounded(value: Fraction, as_printed: Any, rounding: str, more: int = 0) -> Decimal:
+    """A number with as many decimals as the source printed, or more."""
     exponent = Decimal(repr(as_printed)).normalize().as_tuple().exponent
     number = Decimal(value.numerator) / Decimal(value.denominator)
-    return number.quantize(Decimal(1).scaleb(min(0, int(exponent))), rounding=rounding)
+    return number.quantize(Decimal(1).scaleb(min(0, int(exponent)) - more), rounding=rounding)

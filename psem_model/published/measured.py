@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from psem_model.predict.asked import OF_MODELS, Asked
+from psem_model.predict.asked import asked
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
+from psem_model.text.places import EXAMPLES
 from spec.costs.memory import MODEL_STATES
 from spec.models.states import State
 
@@ -24,9 +25,11 @@ fullest; *peak* is an upper bound. No factor is fitted: a profile says what a sy
 difference with its source.
 
 The profile `megatron` was written with the rows of Llama-3 70B without context parallelism at hand,
-`fsdp2-op` with those of torchtitan. After the other rows were seen one rule was added, which the
-source of the rows tells of: backward of an attention kernel reads what it gave, so that with
-all-to-all context parallelism this is kept twice.
+`fsdp2-op` with those of torchtitan. Rules were added after other rows were seen, each of which its
+source tells. After those with context parallelism: backward of an attention kernel reads what it gave,
+so that with all-to-all context parallelism this is kept twice. After DeepSeek's: placeholders are one
+of each shape; odds of experts weigh what their last product reads; and the head's placeholder, there
+when backward begins, is part of what is kept.
 
 {within} of {rows} measurements lie in [kept, peak]; what is kept is within {near} % of {close}. The
 sources measure the most that was ever allocated: what is kept is below it by what passes. Rows that
@@ -34,9 +37,11 @@ are outside come first, then those whose kept memory is furthest off.
 
 """
 MISSING = """
-Not compared: rows with float8 or with `torch.compile`, which no profile describes; DeepSeek's models;
+Not compared: torchtitan's other tables, with float8 or `torch.compile`, which no profile describes;
 the percentages of Megatron's selective recomputation (arXiv 2205.05198), which are formulas
-(`psem tables published` reproduces them).
+(`psem tables published` reproduces them); BLOOM's (bigscience, tr11-176B-ml/chronicles-prequel.md),
+which are snapshots of nvidia-smi, with CUDA's contexts and what the allocator holds back. Llama 3's
+report (arXiv 2407.21783) has plans, and no memory.
 """
 STATES = [state.value for state in MODEL_STATES]
 COLUMNS = ("model", "plan", "tokens", *STATES, "kept", "measured", "peak", "off")
@@ -48,24 +53,29 @@ class Row:
 
     source: str
     what: str
-    options: str
+    options: Mapping[str, str | int]
     plan: str
     sequence: int
     measured: float
 
+    def _typed(self, examples: str) -> dict[str, str]:
+        """The options of the command; `examples`: the folder of those that are packaged."""
+        given = {"sequence": self.sequence, **self.options}
+        if "config" in given:
+            given["config"] = f"{examples}/{given['config']}"
+        return {name: str(value) for name, value in given.items()}
+
     @property
     def command(self) -> str:
-        return f'psem predict "{self.plan}" --sequence {self.sequence} {self.options}'
+        """What is typed in a checkout."""
+        typed = self._typed(EXAMPLES.name).items()
+        options = (f"--{name.replace('_', '-')} {value}" for name, value in typed)
+        return f'psem predict "{self.plan}" {" ".join(options)}'
 
     @cached_property
     def predicted(self) -> Plan:
-        """The plan that the command reads."""
-        words = self.options.split()
-        typed = {words[i][2:].replace("-", "_"): words[i + 1] for i in range(0, len(words), 2)}
-        model = {name: value for name, value in typed.items() if name in OF_MODELS}
-        model["sequence"] = str(self.sequence)
-        steps, profile = typed.get("accumulate"), typed["profile"]
-        return read(Asked("predict", self.plan, model=model, accumulate=steps, profile=profile))
+        """The plan that the command reads, in whatever folder this is."""
+        return read(asked("predict", {"strategy": self.plan, **self._typed(str(EXAMPLES))}))
 
     def bytes_of(self, state: State) -> float:
         return float(self.predicted.fullest.resting[state]) / GIB

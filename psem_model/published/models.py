@@ -16,7 +16,7 @@ from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.plan import Plan
 from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, same
 from psem_model.published.states import N, factor
-from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
 from spec.models.states import POLICIES
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 from spec.pipelines.checkpoints import kept
@@ -98,13 +98,13 @@ def _all_sent(plan: str, again: str) -> Any:
 
 def sent_with_recomputation(entry: Entry) -> Reproduced:
     """What a layer sends that is made again as a whole, without the (t - 1)/t."""
-    passes = sympy.simplify(_all_sent(entry.plan, ALL))
+    passes = sympy.simplify(_all_sent(entry.plan, EVERYTHING))
     return Reproduced(passes, same(passes, entry.value))
 
 
 def sent_to_gather_slices(entry: Entry) -> Reproduced:
     """And how much more, if what it takes is kept in slices."""
-    passes = sympy.simplify(_all_sent(entry.plan, FROM_SLICES) - _all_sent(entry.plan, ALL))
+    passes = sympy.simplify(_all_sent(entry.plan, FROM_SLICES) - _all_sent(entry.plan, EVERYTHING))
     return Reproduced(passes, same(passes, entry.value))
 
 
@@ -175,7 +175,8 @@ def micro_batches_in_flight(entry: Entry) -> Reproduced:
     orders = (Order.ONE_F_ONE_B, Order.GPIPE)
     one_f_one_b, gpipe = forms = [in_flight(Pipeline(order, p, m), 0) for order in orders]
     shown = all(
-        gpt("pp", order=order, p=stages, m=steps).stage(0).in_flight == rule.subs({p: stages, m: steps})
+        gpt("pp", order=order, p=stages, m=steps).stage(0).held.in_flight
+        == rule.subs({p: stages, m: steps})
         for order, rule in zip(orders, forms, strict=True)
         for stages, steps in ((4, 12), (4, 2))
     )
@@ -195,7 +196,7 @@ def best_checkpoints(entry: Entry) -> Reproduced:
 
 def _is_kept(strategy: str, rule: Any, names: Mapping[str, Any]) -> bool:
     """Whether so much is predicted for the best number of a model's checkpoints."""
-    layers, plans = 48, [gpt(strategy, L=48, t=8, again=again) for again in (ALL, NOTHING)]
+    layers, plans = 48, [gpt(strategy, L=48, t=8, again=again) for again in (EVERYTHING, NOTHING)]
     count, _, size = plans[1].checkpoints(layers) or (0, 0, 0)
     numbers = (layers, count, *(layer(plan).activations for plan in plans))
     of = dict(zip((names[name] for name in ("l", "c", "A_in", "A_mid")), numbers, strict=True))

@@ -45,11 +45,11 @@ def bytes_at_rest(entry: Entry) -> Reproduced:
 
 def largest_model(entry: Entry) -> Reproduced:
     """Parameters, in 1e9, that fit; with MP devices for a model, MP times what is printed for one."""
-    memory, devices, mp = (entry.inputs[name] for name in ("device_mem_GB", "N", "mp"))
+    memory, devices, mp = (entry.inputs[name] for name in ("GB of a device", "N", "devices of a model"))
     one = memory / of_each_parameter(entry.plan, devices)
     whole = Fraction(mp * rounded(one, 0.1, ROUND_HALF_UP)) / entry.printed_in
     printed = entry.printed_in * rounded(whole, 0.1, ROUND_HALF_UP)
-    return Reproduced(mp * one, printed == entry.printed)
+    return Reproduced(one if mp == 1 else whole * entry.printed_in, printed == entry.printed)
 
 
 def memory_ratio(entry: Entry) -> Reproduced:
@@ -62,7 +62,7 @@ def memory_ratio(entry: Entry) -> Reproduced:
 
 def bytes_per_parameter(entry: Entry) -> Reproduced:
     """Bytes of model states between steps, per parameter."""
-    found = of_each_parameter(entry.plan, entry.inputs.get("dp", 1), POLICIES[entry.policy])
+    found = of_each_parameter(entry.plan, entry.inputs.get("d", 1), POLICIES[entry.policy])
     return Reproduced(found, found == Fraction(entry.value))
 
 

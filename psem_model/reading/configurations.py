@@ -15,7 +15,7 @@ from psem_model.reading.families import FAMILIES, OTHERS
 from psem_model.reading.family import Family, Windows
 from psem_model.reading.fields import MOST_LISTED, Fields
 from psem_model.reading.harmless import HARMLESS, PLAIN, TYPES
-from psem_model.text.errors import BadInput, nearest, quoted
+from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
 from spec.models.transformer import Transformer
@@ -141,8 +141,12 @@ def read(path: str) -> tuple[str, Transformer]:
     shipped = packaged().get(path.removesuffix(".json"))
     where = str(shipped) if shipped and not Path(path).exists() else path
     near = nearest(path, packaged()) if where == path and not Path(path).exists() else ""
-    close = f", or the name of a packaged one; nearest: {near}" if near else ""
-    fields = Fields(path, _content(where, FORM + close))
+    if near:
+        raise BadInput(
+            f"{named(path)}: neither a file nor a packaged model; expected {FORM}, or the name of a "
+            f"packaged one; nearest: {near}"
+        )
+    fields = Fields(path, _content(where, FORM))
     name = _family(fields)
     family = FAMILIES[name]
     for other, value in family.only.items():
@@ -164,7 +168,7 @@ def _require_known(fields: Fields, family: Family) -> None:
         if name not in known and value is not None:
             near = nearest(name, known)
             close = f"; nearest: {quoted(near)}" if near else ""
-            raise fields.wrong(name, f"none: it is not known to change nothing{close}")
+            raise fields.wrong(name, f"no such field: what it changes is not known{close}")
 
 
 def _content(path: str, expected: str) -> dict[str, Any]:
@@ -181,9 +185,11 @@ def _content(path: str, expected: str) -> dict[str, Any]:
     try:
         content = json.loads(text, object_pairs_hook=once)
     except RecursionError:
-        raise wrong("too many brackets in each other") from None
-    except ValueError as error:
+        raise wrong(TOO_DEEP) from None
+    except json.JSONDecodeError as error:
         raise wrong(f"text that is not JSON: {error}") from None
+    except ValueError:  # of a number
+        raise wrong(TOO_MANY_DIGITS) from None
     if not isinstance(content, dict):
         raise wrong("JSON that is no object")
     return content

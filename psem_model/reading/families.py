@@ -124,13 +124,12 @@ def _deepseek(odds: str, first: int, shared: int) -> Callable[[Fields], Has]:
             return frozenset({DENSE}) if layer < without else USUAL
 
         fields.stored("fp8")
-        further = f"{more} of num_nextn_predict_layers, which predict further tokens"
         return {
             "head_dim": turned,
             "latent": Latent(fields.size("kv_lora_rank"), queries, straight, values),
             "odds": odds,
             "shared": fields.count("n_shared_experts", shared) * fields.size("moe_intermediate_size"),
-            "left_out": further if more else "",
+            "further": more,
             **_of_kinds(fields.listed("num_hidden_layers"), fields.size("intermediate_size"), kind),
         }
 

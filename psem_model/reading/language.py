@@ -87,7 +87,7 @@ DOES = {
     Kind.KEEP: "copy, within: each device its own slice",
     Kind.RESET: "set to zero, for a sum that starts again",
     Kind.ZERO: "a buffer of zeros, with its room; with within, in each device's slice only",
-    Kind.RELEASE: "drop the buffer, and the room it takes",
+    Kind.RELEASE: "drop the buffer: a later read finds nothing there",
 }
 
 KEYS = (
@@ -109,7 +109,7 @@ KEYS = (
     ),
     (
         "span",
-        "the room that its result takes for itself until it is released: {spans} (none; that of one "
+        "the room that its result takes for itself until its last use: {spans} (none; that of one "
         'unit at a time; that of all units at once). Left out: "nothing" in place (but for all_gather '
         "and fetch), where a place for the result is there already, and for operations that make "
         'nothing; else "unit"',

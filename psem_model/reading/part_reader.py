@@ -11,16 +11,8 @@ from psem_model.reading.schedule_reader import Reader, shown
 from psem_model.reading.toml_lines import Path
 from psem_model.text.errors import nearest
 from spec.devices.layouts import PARTIAL, WHOLE, Lie, Lies, along
-from spec.language.programs import (
-    COLLECTIVE,
-    IN_TURNS,
-    Axis,
-    Line,
-    Move,
-    Program,
-    turns_of,
-    with_turns,
-)
+from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move, turns_of, with_turns
+from spec.language.programs import Line, Program
 from spec.language.turns import is_in_turns
 from spec.models.profiles import WRITTEN
 from spec.models.values import LOG_TOTAL, OPERANDS, Does, Operation, Part, Role, Value, misfit

@@ -20,6 +20,12 @@ def symbols_of(placement: Placement, state: State) -> str:
     return "/".join(modes) + host
 
 
+def modes_of(placement: Placement, state: State) -> str:
+    """The same, and whether what is gathered is held from forward to backward."""
+    held = placement.hold and bool(placement.gathered(state))
+    return symbols_of(placement, state) + ", held" * held
+
+
 def spelled(placed: Placement) -> str:
     """A placement as it is typed."""
     modes = ",".join(f"{state.value}={symbols_of(placed, state)}" for state in State)

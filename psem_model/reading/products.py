@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,6 +32,12 @@ MOST_FACTORS = 64
 TOKEN = re.compile(r"[A-Za-z_][\w+\-]*|[0-9][\w.+]*|\S")
 
 
+def is_file(text: str) -> bool:
+    """Whether it names a file, rather than a strategy or a product of strategies."""
+    of_a_file = os.path.exists(text) or os.sep in text or text.endswith(".toml")
+    return of_a_file and text not in NAMES
+
+
 @dataclass(frozen=True)
 class Expression:
     """A product of strategies, and the sizes of its axes as far as they are given.
@@ -52,7 +59,7 @@ class Expression:
     @property
     def meanings(self) -> list[str]:
         """What each factor is."""
-        return [NAMES[f.name] for f in self.product.factors]
+        return meant_by(self.product)
 
     def wrong_factor(self, number: int, expected: str, without: str = "") -> BadInput:
         """What is wrong with one of its factors, counted from 0."""
@@ -64,6 +71,12 @@ class Expression:
         if axis in self.places:
             return wrong_at(self.text, self.places[axis], given, expected)
         return BadInput(f"--devices: given {given}, for {quoted(self.text)}; expected {expected}")
+
+
+def meant_by(product: Product) -> list[str]:
+    """What each factor is that has a name of its own, but for copies within another."""
+    named = (f for f in product.factors if not (f.cuts and f.cuts.within))
+    return [NAMES[f.name] for f in named if f.name in NAMES]
 
 
 def wrong_at(text: str, place: int, given: str, expected: str) -> BadInput:

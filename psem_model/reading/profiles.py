@@ -5,25 +5,29 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from psem_model.reading.shapes import small
+from psem_model.reading.toml_lines import content_of
 from psem_model.text.errors import BadInput, choose, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES
-from spec.models.parts import WORDS, parts
+from spec.models.parts import WORD_WEIGHT, parts
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Difference, Padding, Profile, Samples, Units
 from spec.models.states import POLICIES, State
 from spec.models.transformer import CAPPED, DROPPED, Latent
 from spec.models.values import Role
+from spec.numbers.arithmetic import Number
 
 FORM = "a profile in TOML"
 LARGEST_WIDTH = 8  # bytes of an element
 SAID = ("what", "why", "source")
 MOST_USES = 8  # of a gradient by an optimizer
+MOST_AHEAD = 16  # units that are gathered before they are needed
 FEW = 20  # names that fit in a line
 OF_WORDS = ("logits", "logits_capped", "largest", "total", "lost", "loss")  # of the head
 ROW_FUNCTIONS = (*sorted(NORM_FUNCTIONS), "softmax")
@@ -65,7 +69,7 @@ def _packaged(name: str) -> Profile:
 
 def _read(name: str, path: str) -> Profile:
     try:
-        content = tomllib.loads(read_text(path, FORM))
+        content = content_of(read_text(path, FORM), path, FORM)
     except tomllib.TOMLDecodeError as error:
         raise BadInput(f"{named(path)}: {error}; expected {FORM}") from None
     reader = _Reader(path)
@@ -185,15 +189,17 @@ class _Reader:
         return replace(profile, merged=profile.merged | self.names(key, given, OF_WORDS))
 
     def whole_gradients(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, whole_gradients=self.names(key, given, (WORDS, "head_weight")))
+        return replace(profile, whole_gradients=self.names(key, given, (WORD_WEIGHT, "head_weight")))
 
     def samples(self, profile: Profile, key: str, given: Any) -> Profile:
         kinds = {kind.value: kind for kind in Samples}
         return replace(profile, samples=kinds[self.name(key, given, kinds)])
 
-    def unpadded(self, profile: Profile, key: str, given: Any) -> Profile:
+    def of_states(self, profile: Profile, key: str, given: Any) -> Profile:
+        """With a field that names states."""
         states = {state.value: state for state in State}
-        return replace(profile, unpadded=frozenset(states[n] for n in self.names(key, given, states)))
+        change: dict[str, Any] = {key: frozenset(states[n] for n in self.names(key, given, states))}
+        return replace(profile, **change)
 
     def buckets(self, profile: Profile, key: str, given: Any) -> Profile:
         is_pair = isinstance(given, list) and len(given) == 2
@@ -214,11 +220,18 @@ class _Reader:
     def policy(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, policy=self.name(key, given, POLICIES))
 
+    def passing(self, key: str, given: Any) -> Number:
+        """Bytes of an element, or half of one."""
+        return Fraction(1, 2) if given == 0.5 else self.width(key, given)
+
+    def quantised(self, profile: Profile, key: str, given: Any) -> Profile:
+        return replace(profile, quantised=self.passing(key, given))
+
     def gathered(self, profile: Profile, key: str, given: Any) -> Profile:
         return replace(profile, gathered=self.width(key, given))
 
     def reduced(self, profile: Profile, key: str, given: Any) -> Profile:
-        return replace(profile, reduced=self.width(key, given))
+        return replace(profile, reduced=self.passing(key, given))
 
     def units(self, profile: Profile, key: str, given: Any) -> Profile:
         kinds = {kind.value: kind for kind in Units if kind is not Units.BUCKET}  # those have sizes
@@ -229,24 +242,28 @@ class _Reader:
         return replace(profile, padding=kinds[self.name(key, given, kinds)])
 
     def prefetch(self, profile: Profile, key: str, given: Any) -> Profile:
-        if given not in (0, 1) or isinstance(given, bool):
-            raise self.wrong(key, given, "0 or 1, units gathered before they are needed")
+        if type(given) is not int or not 0 <= given <= MOST_AHEAD:
+            expected = f"units gathered before they are needed, 0 to {MOST_AHEAD}"
+            raise self.wrong(key, given, expected)
         return replace(profile, prefetch=given)
 
 
 Change = Callable[[_Reader, Profile, str, Any], Profile]
 TRUTHS = (
     *("repeats", "maximum", "step_counts", "each", "holds", "holds_root", "copies", "apart"),
-    *("sums_first", "like_gradients", "owners", "placeholders"),
+    *("sums_first", "like_gradients", "owners", "placeholders", "at_once", "weighs_within", "fills"),
+    *("waits_whole", "uneven", "starts_whole"),
 )
+OF_STATES = ("unpadded", "pinned")
 CHANGES: dict[str, Change] = {
     name: getattr(_Reader, name)
     for name in (
         *("inside", "outside", "again", "stores", "keeps", "widths", "in_full"),
-        *("rows", "whole", "merged", "whole_gradients", "samples", "unpadded", "buckets", "uses"),
-        *("policy", "gathered", "reduced", "units", "padding", "prefetch"),
+        *("rows", "whole", "merged", "whole_gradients", "samples", "buckets", "uses"),
+        *("policy", "gathered", "reduced", "quantised", "units", "padding", "prefetch"),
     )
-} | dict.fromkeys(TRUTHS, _Reader.says)
+}
+CHANGES |= dict.fromkeys(TRUTHS, _Reader.says) | dict.fromkeys(OF_STATES, _Reader.of_states)
 
 
 @cache
@@ -267,7 +284,8 @@ def value_names() -> tuple[str, ...]:
     for block, experts in product(("gpt", "llama"), (False, True)):
         usual = replace(small(block, experts), capped=CAPPED, dropout=DROPPED)
         other = replace(usual, latent=Latent(1, 1, 1, 1), shared=1, sinks=True, clamped=True)
-        for part in (*parts(usual), *parts(other)):
+        within = replace(other, weighed_within=True, biases=frozenset())
+        for part in (*parts(usual), *parts(other), *parts(within)):
             values = (v for op in part.operations for v in (*op.reads, op.makes))
             found |= {v.name: None for v in values if v.role is not Role.WEIGHT}
     copies = [f"{name}_{of}" for name in found for of in ("argument", "fp32", "repeated")]

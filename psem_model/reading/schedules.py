@@ -17,7 +17,7 @@ from psem_model.reading.schedule_keys import (
     default_span,
 )
 from psem_model.reading.schedule_reader import Reader, shown
-from psem_model.reading.toml_lines import Path, locate
+from psem_model.reading.toml_lines import Path, content_of, locate
 from psem_model.text.errors import BadInput
 from psem_model.text.files import named, read_text
 from spec.language.schedule import COLLECTIVE_KINDS, Buffer, Monomial, Op, Phase, Rest, Schedule
@@ -41,12 +41,8 @@ def loads(text: str, name: str) -> Schedule:
 def opened(text: str, name: str) -> Reader:
     """The content of a text, yet to be read; `name` is what errors call it. Raises BadInput."""
     try:
-        content = tomllib.loads(text)
-    except RecursionError:
-        raise BadInput(
-            f"{named(name)}: given too many brackets in each other; expected a schedule"
-        ) from None
-    except ValueError as error:
+        content = content_of(text, name, "a schedule")
+    except tomllib.TOMLDecodeError as error:
         raise BadInput(_syntax(name, text, str(error))) from None
     return Reader(name, text.replace("\r\n", "\n"), content)
 

@@ -32,7 +32,8 @@ def transformer(given: Typed) -> Transformer:
     if given.get("config") is not None:
         also = next((name for name in (*SHAPE, "block") if given.get(name) is not None), None)
         if also:
-            raise BadInput(f"--{also.replace('_', '-')}: given with --config; expected one of the two")
+            option = f"--{also.replace('_', '-')}"
+            raise BadInput(f"{option}: given with --config or --model; expected one of the two")
         from psem_model.reading.configurations import read
 
         return read(given["config"] or "")[1]
@@ -48,6 +49,12 @@ def transformer(given: Typed) -> Transformer:
             f"--layers: given {quoted(given['layers'])}; expected at most {words.MOST_LAYERS:,} layers"
         )
     return _shaped(given.get("block") or "gpt", numbers, given.get("sequence"))
+
+
+def require_model(given: Typed) -> None:
+    """Raise BadInput for a configuration that cannot be read: what else is wrong comes after it."""
+    if given.get("config") is not None:
+        kind_of(given)
 
 
 def kind_of(given: Typed) -> str:

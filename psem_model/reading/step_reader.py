@@ -13,7 +13,8 @@ from psem_model.reading.toml_lines import Path
 from spec.derivation.nesting import families
 from spec.derivation.steps import Group, Step
 from spec.devices.mesh import ALL_WEIGHTS
-from spec.language.programs import Axis, Program
+from spec.language.moves import Axis
+from spec.language.programs import Program
 from spec.models.training import Loss, Training
 
 TOP = ("axes", "stages", "parts", "training", "cuts", "order", "states")
@@ -61,6 +62,7 @@ class _Steps:
             if name not in content:
                 raise file.missing((), name, f"a table [{name}], as it is in parts")
             programs.append(PartReader(file, self.places, name, cuts).program())
+            self.places.setdefault((name, "takes"), ("parts",))  # of one that takes nothing
         groups = tuple(self.groups(axes, programs))
         return Step(tuple(programs), groups, stages, self.orders(programs)), self.places
 
@@ -114,6 +116,7 @@ class _Steps:
         if "states" not in self.file.content:
             raise self.file.missing((), "states", "tables [[states]]: the schedule of each weight")
         known = [weight.name for program in programs for weight in program.part.weights]
+        self.places |= dict.fromkeys(known, ("states",))  # of one that no group has
         for number, value in enumerate(self.file.typed(("states",), self.file.content["states"], list)):
             path = ("states", number)
             table = self.file.table(path, value, ("weights", "axes", "start", "rest", "step"))

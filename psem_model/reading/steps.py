@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
 from spec.derivation.steps import Group, Step, cut_twice
 from spec.devices.layouts import WHOLE, Layout
-from spec.language.programs import Axis, Line, Move, Program
+from spec.language.moves import Axis, Move
+from spec.language.programs import Line, Program
 from spec.models.profiles import WRITTEN
 from spec.models.values import Operation, Role, Value
 

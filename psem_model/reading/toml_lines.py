@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import tomllib
 from bisect import bisect_left
 from typing import Any
 
+from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput
+from psem_model.text.files import named
+
 Path = tuple[str | int, ...]  # keys and indices, from the top
 CLOSERS = ("", "\n]", "\n]}", "\n}")  # what may end a text that stops between lines
+
+
+def content_of(text: str, name: str, expected: str) -> dict[str, Any]:
+    """What a text says; `name` is what errors call it.
+
+    Raises TOMLDecodeError for what is not TOML, and BadInput for what is too long or too deep to read.
+    """
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError:
+        raise
+    except RecursionError:
+        raise BadInput(f"{named(name)}: given {TOO_DEEP}; expected {expected}") from None
+    except ValueError:  # of a number
+        most = sys.get_int_max_str_digits()
+        long = re.search(rf"[0-9_]{{{most + 1},}}", text)
+        line = text.count("\n", 0, long.start()) + 1 if long else 1
+        where = f"{named(name)}, line {line}, TOML"
+        raise BadInput(f"{where}: given {TOO_MANY_DIGITS}; expected {expected}") from None
 
 
 def locate(text: str, path: Path) -> int:

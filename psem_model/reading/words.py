@@ -14,6 +14,7 @@ from spec.models.states import POLICIES, BytePolicy, custom_policy
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
 LAYERS_BY_WIDTH = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
+BYTES = re.compile(r"(?P<number>.*?)\s*((?P<power>[kKmMgGtTpP])(?P<binary>[iI])?)?[bB]")
 LARGEST = 30  # decimal exponent that numbers stay below
 MOST_LAYERS = 10**15  # of a model
 MOST_SHOWN = 8  # axes that an error lists
@@ -56,6 +57,19 @@ def parameters(what: str, given: str, of: str = "parameters") -> int:
         plain = given  # to be repeated whole
     value = number(what, plain, "7.5e9 or 70B") * thousands
     return _whole(what, given, value, of, 1)
+
+
+def memory(what: str, given: str) -> Fraction:
+    """Bytes: 80GB in powers of 1,000, 80GiB in powers of 1,024, or 8e10B."""
+    found = BYTES.fullmatch(given.strip())
+    if not found or not NUMBER.fullmatch(found["number"]):
+        raise BadInput(f"{what}: given {quoted(given)}; expected bytes, such as 80GB or 80GiB")
+    thousand = 1024 if found["binary"] else 1000
+    power: int = " kmgtp".index((found["power"] or " ").lower())
+    value = number(what, found["number"], "80GB") * Fraction(thousand) ** power
+    if value <= 0:
+        raise BadInput(f"{what}: given {quoted(given)}; expected more than 0 bytes, such as 80GB")
+    return value
 
 
 def _whole(what: str, given: str, value: Fraction, of: str, least: int) -> int:

@@ -16,9 +16,12 @@ from psem_model.simulator.network import Network
 from psem_model.simulator.routes import to_slots, to_tokens
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables
-from spec.language.programs import Line, Move, Program
+from spec.language.moves import Move
+from spec.language.programs import Line, Program
 from spec.models.states import State
 from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
+
+EMPTY: set[Value] = set()
 
 
 @dataclass(frozen=True)
@@ -74,19 +77,45 @@ class Block:
         has = dict(weights)
         if self.program.part.takes and takes:
             has[self.program.part.takes] = takes
-        self.run("forward", has, moment, (*self.program.kept, self.program.gives))
+        every = range(len(self.program.forward))
+        self.run("forward", every, has, moment, (*self.program.kept, self.program.gives))
         kept = {value: self.value(value, "backward", has) for value in self.program.kept}
         return self.value(self.program.gives, "what follows", has), kept
 
     def backward(
         self, weights: Mapping[Value, Slices], kept: Values, cotangent: Slices, moment: Moment
-    ) -> tuple[Values, Slices | None]:
-        """Each weight's gradient, from what was kept, and the cotangent of what the part takes."""
-        has = {**weights, **kept, self.program.seed: cotangent}
-        returns, left = self.program.returns, self.program.gradients
-        self.run("backward", has, moment, (*left.values(), *([returns] if returns else [])))
-        gradients = {weight: self.value(value, "the update", has) for weight, value in left.items()}
-        return gradients, self.value(returns, "what comes before", has) if returns else None
+    ) -> tuple[Values, Slices | None, Values]:
+        """Gradients of weights, from what was kept, and the cotangent of what the part takes.
+
+        And what is held for those that wait: all there is of a second part.
+        """
+        program = self.program
+        has, returns = {**weights, **kept, program.seed: cotangent}, program.returns
+        first, _ = program.parts_of_backward
+        leaves = (*([returns] if returns else []), *program.held_between)
+        gradients = self.gradients(range(len(first)), has, moment, leaves)
+        held = {value: self.value(value, "what waits", has) for value in program.held_between}
+        return gradients, self.value(returns, "what comes before", has) if returns else None, held
+
+    def second_part(self, held: Values, moment: Moment) -> Values:
+        """The gradients that waited: nothing is there but what was held for them."""
+        first, second = self.program.parts_of_backward
+        lines = range(len(first), len(first) + len(second))
+        return self.gradients(lines, dict(held), moment, (), {*held})
+
+    def gradients(
+        self,
+        numbers: range,
+        has: Values,
+        moment: Moment,
+        leaves: tuple[Value, ...],
+        apart: set[Value] = EMPTY,
+    ) -> Values:
+        """Those that some lines of backward make."""
+        made = {self.program.backward[number].makes for number in numbers}
+        left = {weight: value for weight, value in self.program.gradients.items() if value in made}
+        self.run("backward", numbers, has, moment, (*left.values(), *leaves), apart)
+        return {weight: self.value(value, "the update", has) for weight, value in left.items()}
 
     def over_host_link(self, kept: Values, offload: bool) -> Values:
         """What is kept, each array on the other side of its device's link to the host."""
@@ -102,11 +131,26 @@ class Block:
         """Bytes on each device of what is kept in room of its own."""
         return sum(kept[value].bytes for value in self.program.stored)
 
+    def bytes_held(self, held: Values) -> Number:
+        """Bytes on each device of what is held between two parts of backward, likewise."""
+        return sum(held[value].bytes for value in self.program.stored_between)
+
     # ------------------------------------------------------------------------- lines
-    def run(self, phase: str, has: Values, moment: Moment, leaves: tuple[Value, ...]) -> None:
-        """Execute a phase's lines on what the devices have; only what it leaves stays after its use."""
+    def run(
+        self,
+        phase: str,
+        numbers: range,
+        has: Values,
+        moment: Moment,
+        leaves: tuple[Value, ...],
+        apart: set[Value] = EMPTY,
+    ) -> None:
+        """Execute lines of a phase on what the devices have; only what it leaves stays after its use.
+
+        What is `apart` is counted elsewhere.
+        """
         lines: tuple[Line, ...] = getattr(self.program, phase)
-        last = {value: number for number, line in enumerate(lines) for value in line.reads}
+        last = {value: number for number in numbers for value in lines[number].reads}
         last |= dict.fromkeys(leaves, len(lines))
         grid, rings = self.devices.grid, self.devices.grid.rings
 
@@ -120,11 +164,12 @@ class Block:
             line = lines[number]
             reads = [self.read(value, line, has, moment) for value in line.reads]
             if isinstance(line, Move):
-                return move(line, reads[0], grid, self.devices.numbers, send(number))
+                over = self.program.over(line)
+                return move(line, over, reads[0], grid, self.devices.numbers, send(number))
             return replace(self.do(line, reads, moment), width=line.makes.width)
 
         def count() -> None:
-            here = [slices for value, slices in has.items() if value not in self.apart]
+            here = [slices for value, slices in has.items() if value not in self.apart | apart]
             room = sum(slices.bytes for slices in (*here, *run.arriving.values()))
             self.fullest = max(self.fullest, room)
 
@@ -136,7 +181,7 @@ class Block:
             *(self.devices.numbers,),
             turn=self.turn,
         )
-        run.execute(range(len(lines)), self.program.turns, frozenset())
+        run.execute(numbers, self.program.turns, frozenset())
 
     def read(self, value: Value, line: Line, has: Values, moment: Moment) -> Slices:
         """A value that devices have, or a constant that they make.

@@ -62,9 +62,9 @@ class DistributedTransformer:
     once. `axis`: that of the stages. `orders`: of each index the axes that may cut it, the outer one
     first.
     `boundary` counts what stages send one another: device number = stage * devices of a stage + own.
-    `divergence`: the first, if the run diverges. Layers are cut as evenly as they go. Raises ValueError
-    where slices do not meet, where weights have no placing or several, and for schedules of more than
-    weights.
+    `divergence`: the first, if the run diverges. Layers are cut as evenly as they go, or as listed.
+    Raises ValueError where slices do not meet, where weights have no placing or several, and for
+    schedules of more than weights.
     """
 
     def __init__(
@@ -98,6 +98,8 @@ class DistributedTransformer:
         self.told: Callable[[], None] = lambda: None
         weights = [stage.start() for stage in self.stages]
         self.placed = [self._placed(placing, weights, mesh, policy) for placing in placings]
+        for placed in self.placed if rests.copies else []:
+            placed.run.buckets = {}
         self.ends = Ends(self.placed, (axis, pipe.stages), mesh, numbers)
         clips = any(placed.placing.schedule.training.clip for placed in self.placed)
         self.single = SingleDevice(self.tables, clips)
@@ -116,7 +118,11 @@ class DistributedTransformer:
         chunks = []
         for virtual in range(k, pipe.virtual_stages, pipe.stages):
             numbers = range(model.layers)
-            here = [i for i in numbers if i * pipe.virtual_stages // model.layers == virtual]
+            if pipe.layers:
+                of = [v for v, count in enumerate(pipe.layers) for _ in range(count)]
+            else:
+                of = [i * pipe.virtual_stages // model.layers for i in numbers]
+            here = [i for i in numbers if of[i] == virtual]
             chunk = [Block(of_layers[layer_name(model.kind(i))], i, devices) for i in here]
             if virtual == 0:
                 chunk.insert(0, Block(first, OUTSIDE, devices))
@@ -134,7 +140,7 @@ class DistributedTransformer:
     ) -> Placed:
         stages, keys = [self.stages[k] for k in placing.stages], {*placing.weights}
         users = sum(bool(keys & stage.keys(i)) for stage in stages for i in range(len(stage.chunks)))
-        sizes = users, int(self.pipe.micro_batches), self.numbers, policy
+        sizes = users, int(self.pipe.micro_batches), self.numbers, policy, self.pipe.in_two_parts
         return Placed(placing, weights[placing.stages[0]], mesh, *sizes)
 
     # ------------------------------------------------------------------------ a step
@@ -147,10 +153,15 @@ class DistributedTransformer:
         """
         for network in (self.boundary, *(stage.devices.network for stage in self.stages)):
             network.clear()
+        waits = self.placed if self.stages[0].rests.waits_whole else []
         for placed in self.placed:
             placed.count_anew()
+        for placed in waits:
+            placed.take_whole()
         self._train()
         self.ends.finish(self.steps)
+        for placed in waits:
+            placed.leave_slices()
         self.steps += 1
         self.single.step(self.pipe.micro_batches)
         self.divergence = self.divergence or first_difference(self.beside(), self.numbers.unequal)
@@ -184,6 +195,8 @@ class DistributedTransformer:
         return int(work.chunk * self.pipe.stages + k)
 
     def _is_ready(self, k: int, work: Work, inbox: dict[tuple[int, Work], Slices]) -> bool:
+        if work.phase is Half.WEIGHTS:
+            return (work.micro_batch, work.chunk) in self.stages[k].held
         forward = work.phase is Half.FORWARD
         if self._virtual(k, work) == (0 if forward else self.pipe.virtual_stages - 1):
             return forward or (work.micro_batch, work.chunk) in self.stages[k].kept
@@ -193,6 +206,8 @@ class DistributedTransformer:
         """One work, and what comes of it sent to the stage that waits for it."""
         stage, virtual = self.stages[k], self._virtual(k, work)
         found: Slices | None
+        if work.phase is Half.WEIGHTS:
+            return stage.second_part(work, self.steps)
         if work.phase is Half.FORWARD:
             found = stage.forward(work, inbox.pop((k, work), None), self.steps)
             after = virtual + 1

@@ -10,10 +10,11 @@ import numpy as np
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import Group
-from psem_model.simulator.network import Network
+from psem_model.simulator.network import Network, all_gather
 from psem_model.simulator.slices import Slices
 from spec.devices.layouts import WHOLE
-from spec.language.programs import Line, Move, Program
+from spec.language.moves import Move
+from spec.language.programs import Line, Program
 from spec.models.values import Value
 
 Values = dict[Value, Slices]
@@ -24,7 +25,8 @@ class Run:
     """Some lines of a program, while devices execute them.
 
     `has`: what is there. `arriving`: of what goes round a ring, the slice that comes in or leaves
-    while one is in use. `turn`: of each loop that is running. `do` executes a line that ends no turn.
+    while one is in use. `turn`: of each loop that is running. `at_once`: the slices of all turns, where
+    they are gathered before the first. `do` executes a line that ends no turn.
     """
 
     program: Program
@@ -40,6 +42,7 @@ class Run:
     arriving: Values = field(default_factory=dict)
     totals: dict[Value, Array] = field(default_factory=dict)  # by which partial results have merged
     turn: dict[str, int] = field(default_factory=dict)
+    at_once: dict[Value, list[Slices]] = field(default_factory=dict)
 
     def execute(self, numbers: range, turns: tuple[str, ...], stays: frozenset[Value]) -> None:
         """Lines, by their numbers; those of turns as loops, the outer one first.
@@ -95,6 +98,7 @@ class Run:
         del self.turn[name]
         for move in moves:
             arrived = self.arriving.pop(move.makes, None)
+            self.at_once.pop(move.makes, None)
             self.totals.pop(move.makes, None)
             if arrived and move.after != WHOLE:  # home
                 self.has[move.makes] = arrived
@@ -107,6 +111,8 @@ class Run:
         value, makes, turn = self.has[move.value], move.makes, self.turn[move.turns]
         if move.axis == move.turns:
             self.has[makes] = self.summed(move, value, turn)
+        elif self.program.is_at_once(move):
+            self.has[makes] = self.gathered(move, value, turn, network)
         elif move.after == WHOLE:
             self.has[makes] = (
                 replace(value, array=value.array.copy()) if turn == 0 else self.arriving[makes]
@@ -119,6 +125,22 @@ class Run:
             self.has[makes] = value
             if makes in self.arriving:
                 self.arriving[makes] = self.passed_on(value, move, network)
+
+    def gathered(self, move: Move, value: Slices, turn: int, network: Network) -> Slices:
+        """The slice of a turn; all are there from the first turn to the last."""
+        group, makes = self.group(move.turns), move.makes
+        if turn == 0:
+            chunks = all_gather(value.array[None], group, network)[0]
+            for later in range(group.size):
+                places = (group.position - later) % group.size
+                owners = group.members[group.devices, places]
+                where = {index: at[owners] for index, at in value.where.items()}
+                slices = replace(value, array=chunks[group.devices, places], where=where)
+                self.at_once.setdefault(makes, []).append(slices)
+        others = [each.array for other, each in enumerate(self.at_once[makes]) if other != turn]
+        if others:
+            self.arriving[makes] = replace(value, array=np.concatenate(others, 1))
+        return self.at_once[makes][turn]
 
     def passed_on(self, value: Slices, move: Move, network: Network) -> Slices:
         """Each device's slice, on the next one round the ring, with its positions."""

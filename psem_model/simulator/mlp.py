@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.models import SAMPLES, Data
+from psem_model.simulator.models import SAMPLES, Backward, Data
 
 Batch = tuple[Array, Array, Array]  # inputs, targets (devices, samples, width), weights (..., 1)
 
@@ -92,29 +92,21 @@ class Mlp:
             raise ValueError(f"layer {unit} goes backward, or is recomputed, without its forward")
         return inputs
 
-    def backward(
-        self,
-        unit: int,
-        view: Array,
-        activations: Array | None,
-        when: tuple[int, int],
-        everyones: tuple[str, ...],
-        gathered: Iterable[str],
-    ) -> list[Array]:
-        inputs = self._kept(unit, when)
-        sums = self.data.unknown(*inputs.shape) if activations is None else activations
-        owners = self.data.cluster.group(everyones).members
-        actors = self._actors(owners, [a for a in everyones if a in gathered])
+    def backward(self, of: Backward) -> list[Array]:
+        inputs = self._kept(of.unit, of.when)
+        sums = self.data.unknown(*inputs.shape) if of.activations is None else of.activations
+        owners = self.data.cluster.group(of.everyones).members
+        actors = self._actors(owners, [a for a in of.everyones if a in of.gathered])
         inputs, sums = self._of(actors, inputs), self._of(actors, sums)
-        if unit == self.layers - 1:
-            _, targets, weights = self.batch(*when)
+        if of.unit == self.layers - 1:
+            _, targets, weights = self.batch(*of.when)
             change = self.error(sums, self._of(owners, targets), self._of(owners, weights))
-        elif self._backward is None or self._backward[:2] != (when, unit + 1):
-            raise ValueError(f"backward of layer {unit} does not follow that of layer {unit + 1}")
+        elif self._backward is None or self._backward[:2] != (of.when, of.unit + 1):
+            raise ValueError(f"backward of layer {of.unit} does not follow that of layer {of.unit + 1}")
         else:
             change = self.through(sums, self._backward[2])
-        found, flow = self.gradients(view, inputs, change)
-        self._backward = when, unit, flow
+        found, flow = self.gradients(of.view, inputs, change)
+        self._backward = of.when, of.unit, flow
         return [found]
 
     def _of(self, devices: Array, values: Array) -> Array:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -48,6 +49,23 @@ class Data:
         return self.random("statistic", (self.cluster.devices, STATISTICS), step, micro_step)
 
 
+@dataclass(frozen=True)
+class Backward:
+    """A unit's backward in a (step, micro-step): what it reads, and of whose samples it is.
+
+    `view`: the unit's parameters (devices, elements), or one row for all. `activations`: of each
+    device's samples; None where they are not known. Along `everyones` a device has the samples of its
+    whole group, and along those axes that are `gathered`, too, their activations.
+    """
+
+    unit: int
+    view: Array
+    activations: Array | None
+    when: tuple[int, int]
+    everyones: tuple[str, ...]
+    gathered: Collection[str]
+
+
 class KeepsView:
     """Of a model: what it keeps for backward is what it reads; nothing has to be made before a run."""
 
@@ -79,19 +97,9 @@ class Model(Protocol):
     def recompute(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
         """The same again."""
 
-    def backward(
-        self,
-        unit: int,
-        view: Array,
-        activations: Array | None,
-        when: tuple[int, int],
-        everyones: tuple[str, ...],
-        gathered: Iterable[str],
-    ) -> list[Array]:
-        """The sums (devices, elements) of the samples' gradients in a (step, micro-step).
-
-        Along `everyones` a device has the samples of its whole group, and along those axes that are
-        `gathered`, too, their activations. With ties, a second sum, by way of the other place.
+    def backward(self, of: Backward) -> list[Array]:
+        """The sums (devices, elements) of the samples' gradients. With ties, a second sum, by way of
+        the other place.
         """
 
     def whole(self, weights: Sequence[Array], step: int) -> list[Array]:
@@ -144,27 +152,20 @@ class Polynomial:
             return arithmetic.matmul(coefficients.swapaxes(0, 1), features)
         return arithmetic.matmul(coefficients, features).swapaxes(0, 1)
 
-    def backward(
-        self,
-        unit: int,
-        view: Array,
-        activations: Array | None,
-        when: tuple[int, int],
-        everyones: tuple[str, ...],
-        gathered: Iterable[str],
-    ) -> list[Array]:
+    def backward(self, of: Backward) -> list[Array]:
         cluster, arithmetic = self.data.cluster, self.data.arithmetic
-        rows = distinct(view)
+        rows = distinct(of.view)
+        activations = of.activations
         if activations is None:
-            activations = self.data.unknown(cluster.devices, view.shape[1])
-        others = [a for a in everyones if a in gathered] if len(activations) > 1 else []
-        apart = [a for a in everyones if a not in others]
-        coefficients = cluster.total(self.coefficients(*when), apart, arithmetic)
+            activations = self.data.unknown(cluster.devices, of.view.shape[1])
+        others = [a for a in of.everyones if a in of.gathered] if len(activations) > 1 else []
+        apart = [a for a in of.everyones if a not in others]
+        coefficients = cluster.total(self.coefficients(*of.when), apart, arithmetic)
         if not others:
-            return list(self.gradient(unit, coefficients, rows, activations))
-        total = arithmetic.zeros((self.places, cluster.devices, view.shape[1]))
+            return list(self.gradient(of.unit, coefficients, rows, activations))
+        total = arithmetic.zeros((self.places, cluster.devices, of.view.shape[1]))
         for member in cluster.group(others).members.T:
-            part = self.gradient(unit, coefficients[member], rows, activations[member])
+            part = self.gradient(of.unit, coefficients[member], rows, activations[member])
             total = arithmetic.add(total, part)
         return list(total)
 

@@ -13,11 +13,16 @@ from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import Group
 from psem_model.simulator.network import Network
 from psem_model.simulator.slices import Grid, Slices, take
-from spec.language.programs import Move
+from spec.language.moves import Move
 
 
-def move(line: Move, value: Slices, grid: Grid, numbers: Functions, network: Network) -> Slices:
-    """What each device has after a move. Raises ValueError where slices do not meet."""
+def move(
+    line: Move, over: tuple[str, ...], value: Slices, grid: Grid, numbers: Functions, network: Network
+) -> Slices:
+    """What each device has after a move. Raises ValueError where slices do not meet.
+
+    `over`: the axes of a sum; of none, the value is left in terms, which the next one sums.
+    """
     axis, before, after = line.axis, line.before.index, line.after.index
     match line.collective:
         case "all_gather":
@@ -25,7 +30,7 @@ def move(line: Move, value: Slices, grid: Grid, numbers: Functions, network: Net
         case "reduce_scatter":
             return _reduce_scatter(value, axis, after, grid, numbers, network)
         case "all_reduce":
-            return _all_reduce(value, axis, grid, numbers, network)
+            return _all_reduce(value, over, grid, numbers, network)
         case "all_to_all":
             return _all_to_all(value, axis, before, after, grid, network)
     return _slice(value, axis, after, grid)
@@ -111,8 +116,10 @@ def _reduce_scatter(
     return replace(value, array=found, where=_own(value, axis, index, parts, grid))
 
 
-def _all_reduce(value: Slices, axis: str, grid: Grid, numbers: Functions, network: Network) -> Slices:
-    group = grid.cluster.group((axis,))
+def _all_reduce(
+    value: Slices, axes: tuple[str, ...], grid: Grid, numbers: Functions, network: Network
+) -> Slices:
+    group = grid.cluster.group(axes)
     found = sum_over(value.array, group, numbers, network)
     return replace(value, array=found)
 

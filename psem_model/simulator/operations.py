@@ -12,13 +12,15 @@ import numpy as np
 from psem_model.simulator import network as ring
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.layout import Group, Layout, Slice, meet
-from psem_model.simulator.models import STATISTICS, Data, Model
+from psem_model.simulator.models import STATISTICS, Backward, Data, Model
 from psem_model.simulator.network import Network
 from psem_model.simulator.passes import Pass
 from psem_model.simulator.store import ALL, RECORDS, Block, Piece, Store
 from spec.language.schedule import (
+    GRADIENTS,
     HOST_TRANSFERS,
     NUMBERS,
+    REDUCTIONS,
     RESTING,
     STATE_OF,
     Buffer,
@@ -84,6 +86,7 @@ class Executor:
         self.store = Store(schedule, layouts, data.unknown, policy)
         self.network = Network(self.cluster.devices)
         self.activations: dict[int, Activations] = {}
+        self.buckets: dict[int, Array] | None = None  # copies of gradients, in which they are reduced
         self.numbers: dict[Buffer, Array] = {  # (devices, how many); sums start at zero
             buffer: self._zero_number(buffer)
             for buffer in NUMBERS
@@ -124,14 +127,18 @@ class Executor:
         back = work.descending and self.model.in_layers
         for i, unit in enumerate(units[:1] if work.once else reversed(units) if back else units):
             self.first = i == 0
-            for key, self.micro_step, op, at_once in work.ops:
+            for turn in work.turns:
+                op, self.micro_step = turn.op, turn.micro_step
                 width = self.store.meter.of_a_message(op)
-                self.network.serve(key, op.state, op.target is not Buffer.STATISTICS, width)
-                self.store.at_once, self.store.anew = at_once, op.makes
+                self.network.serve(turn.key, op.state, op.target is not Buffer.STATISTICS, width)
+                self.store.at_once, self.store.anew = turn.at_once, op.makes
                 if work.once:
                     self._number(op)
                 else:
                     self._execute[op.kind](op, unit)
+                for buffer, self.store.at_once in turn.done:
+                    for each in units if work.once else (unit,):
+                        self.store.release(buffer, each)
                 yield
         self.store.settle()
 
@@ -170,6 +177,8 @@ class Executor:
             chunks = ring.all_gather(self._take(unit, has, own), group, self.network)
             return Piece(layout.join(chunks, within, op.axes, op.shift), within, fresh=True)
         rows = has.array if has.held == within else self._take(unit, has, within)
+        if self.buckets is not None and op.kind in REDUCTIONS and op.source in GRADIENTS:
+            rows = self._into_bucket(unit, rows)
         if op.kind is Kind.REDUCE_SCATTER and op.axes:
             chunks = layout.split(rows, within, op.axes, op.shift)
             return Piece(self._reduced(op, chunks, group), own, fresh=True)
@@ -187,6 +196,16 @@ class Executor:
         whole = layout.join_cells(ring.all_gather(summed, group, self.network), chunks.shape)
         everyone = layout.join(whole, within, op.axes)[..., : rows.shape[-1]]
         return Piece(everyone, within, fresh=True)
+
+    def _into_bucket(self, unit: int, rows: Array) -> Array:
+        """A copy of a unit's gradients, for which there is room from the first time on."""
+        assert self.buckets is not None
+        bucket = self.buckets.get(unit)
+        if bucket is None or bucket.shape[-1] < rows.shape[-1]:
+            bucket = self.buckets[unit] = np.empty_like(rows)
+        copied = bucket[..., : rows.shape[-1]]
+        copied[...] = rows
+        return copied
 
     def _reduced(self, op: Op, chunks: Array, group: Group) -> Array:
         partial = ring.reduce_scatter(chunks, group, self.arithmetic.add, self.network)
@@ -261,8 +280,8 @@ class Executor:
         own = self.cluster.along(self.schedule.rest(State.ACTIVATIONS).sharded)
         lacking = any(axis in own and axis not in held.gathered for axis in op.axes)
         rows = None if held.host or lacking else held.rows
-        when = (self.step, self.micro_step)
-        gradients = self.model.backward(unit, self._view(op, unit), rows, when, op.axes, held.gathered)
+        when, view = (self.step, self.micro_step), self._view(op, unit)
+        gradients = self.model.backward(Backward(unit, view, rows, when, op.axes, held.gathered))
         within = self._within(op, unit)
         gradient, *tied = (Piece(g[None], (), fresh=True) for g in gradients)
         for piece in tied:

@@ -2,30 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from psem_model.simulator.network import OpKey
-from spec.language.schedule import NUMBERS, Buffer, Kind, Op, Schedule, Span
+from spec.language.schedule import NUMBERS, PASSING, Buffer, Kind, Op, Schedule, Span
 
-Turn = tuple[OpKey, int, Op, bool]
+
+@dataclass(frozen=True)
+class Turn:
+    """An operation, its place in the schedule and its micro-step.
+
+    `at_once`: what it drops was held whole, and is dropped when all units are done. `done`: the buffers
+    that nothing uses after it, and whether they are held whole.
+    """
+
+    key: OpKey
+    micro_step: int
+    op: Op
+    at_once: bool = False
+    done: tuple[tuple[Buffer, bool], ...] = ()
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Operations, each with its place in the schedule, its micro-step, and whether what it drops was
-    held whole: that is dropped when all units are done.
+    """Operations on one unit after the other.
 
     `once`: they act on a number that a device has of all units together.
     """
 
-    ops: tuple[Turn, ...]
+    turns: tuple[Turn, ...]
     once: bool
 
     @property
     def descending(self) -> bool:
         """Backward goes from the last unit to the first."""
-        return any(op.kind is Kind.BACKWARD for _, _, op, _ in self.ops)
+        return any(turn.op.kind is Kind.BACKWARD for turn in self.turns)
 
 
 def _acquired(op: Op, schedule: Schedule) -> set[Buffer]:
@@ -46,25 +59,52 @@ def passes(schedule: Schedule, micro_steps: int) -> tuple[Pass, ...]:
         for i, op in enumerate(schedule.micro_step)
     ]
     flat += [(("finish", i), micro_steps - 1, op) for i, op in enumerate(schedule.finish)]
+    used = {buffer: _used_later([op for *_, op in flat], schedule, buffer) for buffer in PASSING}
     found: list[Pass] = []
     run: list[Turn] = []
     by_unit: set[Buffer] = set()
-    whole: set[Buffer] = set()
-    for key, m, op in flat:
-        turn = (key, m, op, op.target in whole)
+    whole: set[Buffer] = {*schedule.start}
+    for number, (key, m, op) in enumerate(flat):
+        at_once, buffers = op.target in whole, _acquired(op, schedule)
         if op.of_a_number:
             found += [Pass(tuple(run), False)] if run else []
-            found.append(Pass((turn,), op.source in NUMBERS))
             run, whole, by_unit = [], whole | by_unit, set()
-            continue
-        run.append(turn)
-        buffers = _acquired(op, schedule)
-        if op.kind is Kind.RELEASE or op.span is not Span.NONE:
+        elif op.kind is Kind.RELEASE or op.span is not Span.NONE:
             by_unit, whole = by_unit - buffers, whole - buffers
-        if op.kind is not Kind.RELEASE:
             by_unit |= buffers if op.span is Span.UNIT else set()
             whole |= buffers if op.span is Span.WHOLE else set()
-        if not by_unit:
-            found.append(Pass(tuple(run), False))
+        done = [buffer for buffer in PASSING if not used[buffer][number]]
+        run.append(Turn(key, m, op, at_once, tuple((buffer, buffer in whole) for buffer in done)))
+        by_unit, whole = by_unit.difference(done), whole.difference(done)
+        if op.of_a_number or not by_unit:
+            found.append(Pass(tuple(run), op.of_a_number and op.source in NUMBERS))
             run = []
     return (*found, Pass(tuple(run), False)) if run else tuple(found)
+
+
+def _used_later(ops: Sequence[Op], schedule: Schedule, buffer: Buffer) -> list[bool]:
+    """After each operation of a step, whether a later one, or the next step's, uses what is there.
+
+    Slices that are written into a new block before they are used are others by then.
+    """
+    later: frozenset[str] | None = None  # the axes along whose slices it is used; None: it is not
+    found = []
+    for op in reversed([*ops, *ops]):
+        found.append(later is not None)
+        writes_anew = op.target is buffer and op.makes
+        writes_anew |= buffer is Buffer.TIED and buffer in _acquired(op, schedule)
+        of_others = op.within if op.shift else [a for a in op.within if a not in (later or ())]
+        if (writes_anew and not of_others) or (op.kind is Kind.RELEASE and op.target is buffer):
+            later = None
+        for slices in _uses(op, buffer):
+            later = slices if later is None else later & slices
+    return found[::-1][: len(ops)]
+
+
+def _uses(op: Op, buffer: Buffer) -> Iterator[frozenset[str]]:
+    """The slices of a buffer that an operation reads, and those that it writes in place."""
+    reads = op.kind not in (Kind.RELEASE, Kind.ZERO) and op.source is buffer
+    writes = op.kind is not Kind.RELEASE and op.target is buffer and not op.makes
+    within = frozenset() if op.shift or op.kind is Kind.BACKWARD else frozenset(op.within)
+    chunks = within.union(op.axes) if op.kind is Kind.ALL_GATHER and not op.shift else within
+    yield from [chunks] * reads + [within] * writes

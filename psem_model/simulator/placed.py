@@ -13,6 +13,7 @@ from math import prod
 
 import numpy as np
 
+from psem_model.simulator import passes
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.copies import resting
 from psem_model.simulator.functions import Functions
@@ -20,8 +21,7 @@ from psem_model.simulator.layout import cluster_of, layout_of
 from psem_model.simulator.models import Data
 from psem_model.simulator.network import Network
 from psem_model.simulator.operations import Executor
-from psem_model.simulator.passes import Pass
-from psem_model.simulator.placing import BACKWARD, Cut, Given, Halves, Ops, Placing
+from psem_model.simulator.placing import WEIGHTS, Cut, Given, Halves, Ops, Placing
 from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
 from psem_model.simulator.tables import OUTSIDE
@@ -37,12 +37,15 @@ class Rests:
     """What rests otherwise than in padded slices.
 
     `unpadded`: states without padding. `wholes`: weights of which each device has a state of all, along
-    axes that cut the weight; `sizes`: of each index in all.
+    axes that cut the weight; `sizes`: of each index in all. `waits_whole`: gradients are whole until
+    they are summed, and leave slices. `copies`: gradients are copied to be reduced.
     """
 
     unpadded: frozenset[State] = frozenset()
     wholes: Mapping[State, frozenset[str]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)
+    waits_whole: bool = False
+    copies: bool = False
 
 
 PADDED = Rests()
@@ -66,9 +69,10 @@ class Placed:
         micro_batches: int,
         numbers: Functions,
         policy: BytePolicy,
+        in_two_parts: bool = False,
     ) -> None:
         self.placing, self.users, self.numbers = placing, users, numbers
-        self.micro_batches, self.halves = micro_batches, Halves(placing.schedule)
+        self.micro_batches, self.halves = micro_batches, Halves(placing.schedule, in_two_parts)
         pipe = {placing.pipe: len(placing.stages)} if placing.pipe else {}
         self.cluster = cluster_of((*pipe.items(), *mesh.items()))
         self.slices = {key: slices[key] for key in placing.weights}
@@ -122,8 +126,11 @@ class Placed:
 
     # ---------------------------------------------------------------------------- a step
     def see(self, turn: Turn, stage: int, step: int) -> dict[Key, Slices]:
-        """The weights as a stage's forward, or backward, reads them."""
+        """The weights as a stage's forward, or backward, reads them; its second part reads none."""
         half, micro_batch = turn
+        if half is WEIGHTS:
+            self.done.setdefault(turn, 0)
+            return {}
         if turn not in self.views:
             with self._passing_of(micro_batch):
                 self._execute(self.halves.before[half], step, micro_batch)
@@ -150,8 +157,9 @@ class Placed:
         half, micro_batch = turn
         self.done[turn] += 1
         if self.done[turn] == self.users:
-            del self.views[turn], self.done[turn]
-            if half is BACKWARD:
+            del self.done[turn]
+            self.views.pop(turn, None)
+            if half is self.halves.last:
                 self.given.units = self.units(self.gradients.pop(micro_batch))
             with self._passing_of(micro_batch):
                 self._execute(self.halves.after[half], step, micro_batch)
@@ -162,7 +170,8 @@ class Placed:
         self._execute(ops, step, self.micro_batches - 1)
 
     def _execute(self, ops: Ops, step: int, micro_batch: int) -> None:
-        self.run.execute(Pass(tuple((key, micro_batch, op, False) for key, op in ops), False), step)
+        turns = tuple(passes.Turn(key, micro_batch, op) for key, op in ops)
+        self.run.execute(passes.Pass(turns, False), step)
 
     @contextmanager
     def _passing_of(self, micro_batch: int) -> Iterator[None]:
@@ -173,10 +182,27 @@ class Placed:
         passing = [place for place in blocks if place[0] in PASSING]
         self.passing[micro_batch] = {place: blocks.pop(place) for place in passing}
 
+    def leave_slices(self) -> None:
+        """Between steps, slices alone are left of gradients that are whole until they are summed."""
+        for unit, layout in enumerate(self.run.layouts if self.placing.schedule.left else ()):
+            held = layout.slice(self.placing.schedule.left)
+            self.run.store.leave(Buffer.GRADIENTS, unit, held)
+
+    def take_whole(self) -> None:
+        """Room for all of the gradients, zero, where slices were left."""
+        for unit in range(len(self.run.layouts) if self.placing.schedule.left else 0):
+            self.run.store.reset(Buffer.GRADIENTS, unit)
+
     # --------------------------------------------------------------- what is held and sent
     def count_anew(self) -> None:
         """Count what is sent from here on."""
         self.run.network = Network(self.cluster.devices)
+
+    @property
+    def buckets(self) -> Number:
+        """Bytes of copies of gradients, in which each device reduces them."""
+        elements = sum(bucket[0, 0].size for bucket in (self.run.buckets or {}).values())
+        return elements * self.run.store.meter.summed
 
     def resting(self, host: bool, stage: int, rests: Rests) -> dict[State, Number]:
         """Bytes of each state on a stage's first device, or on its part of the host."""
@@ -191,7 +217,8 @@ class Placed:
         for buffer in RESTING:
             state = STATE_OF[buffer]
             rest = self.placing.schedule.rest(state)
-            if rest.stored and rest.host is host and not rest.sharded:
+            left = state is State.GRADIENTS and rests.waits_whole and self.placing.schedule.left
+            if rest.stored and rest.host is host and not (rest.sharded or left):
                 found[state] += store.meter.widths[buffer] * self._beyond_slices(rests, state)
         return found
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.layout import Vector
-from psem_model.simulator.models import KeepsView
+from psem_model.simulator.models import Backward, KeepsView
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.weights import Key
 from spec.language.schedule import NUMBERS, Buffer, Kind, Op, Phase, Schedule
 from spec.pipelines.pipeline import Half
 
-FORWARD, BACKWARD = Half
+FORWARD, BACKWARD, WEIGHTS = Half
 Ops = list[tuple[OpKey, Op]]
 
 
@@ -52,16 +52,8 @@ class Given(KeepsView):
     def __init__(self) -> None:
         self.units: list[Array] = []
 
-    def backward(
-        self,
-        unit: int,
-        view: Array,
-        activations: Array | None,
-        when: tuple[int, int],
-        everyones: tuple[str, ...],
-        gathered: Iterable[str],
-    ) -> list[Array]:
-        return [self.units[unit]]
+    def backward(self, of: Backward) -> list[Array]:
+        return [self.units[of.unit]]
 
     def whole(self, weights: Sequence[Array], step: int) -> list[Array]:
         return self.units
@@ -70,10 +62,11 @@ class Given(KeepsView):
 class Halves:
     """A schedule's operations before and after forward, and backward, of a micro-batch.
 
-    Raises ValueError where operations are about more than weights and their gradients.
+    With backward in two parts, they are before the first and after the second. Raises ValueError where
+    operations are about more than weights and their gradients.
     """
 
-    def __init__(self, schedule: Schedule) -> None:
+    def __init__(self, schedule: Schedule, in_two_parts: bool = False) -> None:
         ops: Ops = [(("micro_step", i), op) for i, op in enumerate(schedule.micro_step)]
         self.finish: Ops = [(("finish", i), op) for i, op in enumerate(schedule.finish)]
         for _, op in ops + self.finish:
@@ -87,4 +80,5 @@ class Halves:
         between = next(i for i, (_, op) in enumerate(ops) if i > f and op.phase is Phase.BACKWARD)
         self.reads = {FORWARD: ops[f][1].source, BACKWARD: ops[b][1].source}
         self.before = {FORWARD: ops[:f], BACKWARD: ops[between:b]}
-        self.after = {FORWARD: ops[f + 1 : between], BACKWARD: ops[b:]}
+        self.last = WEIGHTS if in_two_parts else BACKWARD
+        self.after = {FORWARD: ops[f + 1 : between], BACKWARD: [], self.last: ops[b:]}

@@ -30,9 +30,9 @@ class Run:
     Blocks have rows of the same length on all devices, so that these are every device's. What
     follows is the last step's. `sent_by_state` (None: numbers and statistics) and
     `sent_by_operation`: elements that each device sends to others, as arrays (devices,);
-    `host_by_state` and `host_by_operation`: elements over its host link, the former by (state,
-    whether to the host). `widths`, `widths_sent`: bytes of an element at rest, and of one that an
-    operation sends to others. `links`: elements from each device to each, of each state.
+    `host_by_state`: elements over its host link, by (state, whether to the host). `widths`,
+    `widths_sent`: bytes of an element at rest, and of one that an operation sends to others. `links`:
+    elements from each device to each, of each state.
     """
 
     devices: int
@@ -43,7 +43,6 @@ class Run:
     sent_by_state: dict[State | None, Array]
     sent_by_operation: dict[OpKey, Array]
     host_by_state: dict[tuple[State | None, bool], int]
-    host_by_operation: dict[OpKey, int]
     links_by_state: dict[State | None, Array]
     messages: int
     widths: dict[State | None, Number]
@@ -183,7 +182,6 @@ def simulate(
         {state: links.sum(1) for state, links in network.links.items()},
         network.sent,
         network.hosted,
-        network.hosted_by,
         network.links,
         network.messages,
         widths,

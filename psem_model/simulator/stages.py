@@ -20,7 +20,7 @@ from psem_model.simulator.tables import Moment
 from psem_model.simulator.weights import Key
 from spec.models.states import State
 from spec.models.values import Value
-from spec.pipelines.pipeline import Work
+from spec.pipelines.pipeline import Half, Work
 
 NOT_KEPT = Kept()
 
@@ -60,6 +60,7 @@ class Stage:
     rests: Rests = PADDED
     weights: dict[Key, Slices] = field(default_factory=dict)
     kept: dict[tuple[int, int], list[Values]] = field(default_factory=dict)
+    held: dict[tuple[int, int], list[Values]] = field(default_factory=dict)
     losses: dict[int, Slices] = field(default_factory=dict)
     placed: list[Placed] = field(default_factory=list)
     room: Room = field(default_factory=Room)
@@ -115,21 +116,38 @@ class Stage:
 
     def backward(self, work: Work, cotangent: Slices, step: int) -> Slices | None:
         """The cotangent of what the chunk took; each weight's gradient, to where it is placed."""
-        kept, found = self.kept.pop((work.micro_batch, work.chunk)), cotangent
-        of_samples = self.samples.of_chunk(self.chunks[work.chunk])
+        place = work.micro_batch, work.chunk
+        kept, found, left = self.kept.pop(place), cotangent, []
         with self._seen(work, step) as used:
             for block, away in zip(self.chunks[work.chunk][::-1], kept[::-1], strict=True):
                 values = self.take(block, away)
                 moment = Moment(step, work.micro_batch)
-                gradients, returned = block.backward(self.of(block), values, found, moment)
-                self.room.add(block.name, -block.bytes_kept(values))
-                for weight, gradient in gradients.items():
-                    key = block.layer, weight.name
-                    (where,) = (placed for placed in used if key in placed.slices)
-                    where.add(work.micro_batch, self.number, key, gradient.array)
+                gradients, returned, held = block.backward(self.of(block), values, found, moment)
+                self.room.add(block.name, block.bytes_held(held) - block.bytes_kept(values))
+                self._add(work, block, gradients, used)
                 found = returned or found
-        self.keep_samples(-of_samples)
+                left.append(held)
+        if self.orders[-1].phase is Half.WEIGHTS:
+            self.held[place] = left
+        else:
+            self.keep_samples(-self.samples.of_chunk(self.chunks[work.chunk]))
         return found if returned else None
+
+    def second_part(self, work: Work, step: int) -> None:
+        """Gradients that waited, to where their weights are placed."""
+        left = self.held.pop((work.micro_batch, work.chunk))
+        with self._seen(work, step) as used:
+            for block, held in zip(self.chunks[work.chunk][::-1], left, strict=True):
+                gradients = block.second_part(held, Moment(step, work.micro_batch))
+                self.room.add(block.name, -block.bytes_held(held))
+                self._add(work, block, gradients, used)
+        self.keep_samples(-self.samples.of_chunk(self.chunks[work.chunk]))
+
+    def _add(self, work: Work, block: Block, gradients: Values, used: list[Placed]) -> None:
+        for weight, gradient in gradients.items():
+            key = block.layer, weight.name
+            (where,) = (placed for placed in used if key in placed.slices)
+            where.add(work.micro_batch, self.number, key, gradient.array)
 
     def keep_samples(self, size: Number) -> None:
         """Room for numbers of samples, or that room again."""

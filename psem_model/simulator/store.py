@@ -62,15 +62,17 @@ class Meter:
     """Elements live in each buffer, on the device and on the host, and the fullest moment.
 
     Rows of a block have the same length on all devices, so that one number is every device's. What
-    passes may have another type than what rests; `summed`: that of gradients on their way.
+    passes may have another type than what rests; `summed`: that of gradients on their way, `gathered`:
+    that of parameters. What is quantised is there beside what is made of it, where views are gathered.
     """
 
-    def __init__(self, policy: BytePolicy) -> None:
+    def __init__(self, policy: BytePolicy, gathers: bool = False) -> None:
         self.widths: dict[Buffer, Number] = {b: policy.of(s) for b, s in STATE_OF.items() if s in RESTS}
         fresh, self.summed = policy.fresh, policy.summed
         copy = 0 if self.summed == fresh else self.summed  # what is sent is in a copy
         self.widths |= {Buffer.FRESH: fresh + copy, Buffer.TIED: fresh + copy}
-        self.widths[Buffer.VIEW] = policy.computed
+        quantised = policy.quantised if gathers and policy.quantised is not None else 0
+        self.widths[Buffer.VIEW], self.gathered = policy.computed + quantised, policy.sent
         self.live = {host: dict.fromkeys(self.widths, 0) for host in (False, True)}
         self.peak: Number = 0
         self.peak_parts = self.bytes(False)
@@ -86,6 +88,8 @@ class Meter:
         """Bytes of an element that an operation sends; 0 for what is not counted."""
         if op.target in SCALARS:
             return NUMBER_BYTES
+        if op.target is Buffer.VIEW:
+            return self.gathered if op.kind is Kind.ALL_GATHER else self.widths[Buffer.VIEW]
         is_summed = op.target in GRADIENTS and op.kind in REDUCTIONS
         return self.summed if is_summed else self.widths.get(op.target, 0)
 
@@ -113,7 +117,7 @@ class Store:
         self.rests = {buffer: schedule.rest(state) for state, buffer in RESTS.items()}
         made = {op.target: op.kind for op in schedule.ops if op.makes}  # by the last of them
         self.views = {view: made.get(view) is Kind.ALL_GATHER for view in schedule.start}
-        self.meter = Meter(policy)
+        self.meter = Meter(policy, made.get(Buffer.VIEW) is Kind.ALL_GATHER)
         self.blocks: dict[tuple[Buffer, int], Block] = {}
         self.at_once = False  # whether what is dropped stays until all units are done
         self.anew = False  # whether results are new blocks, even where there is room
@@ -205,6 +209,13 @@ class Store:
             self._place(buffer, unit, Block(zeros.array, region, host, region, 0))
         else:
             here.array, here.held = self._merged(buffer, unit, here, zeros, region, ALL)
+
+    def leave(self, buffer: Buffer, unit: int, held: Slice) -> None:
+        """Drop what a buffer has outside a slice, and the room for it; its reset takes that again."""
+        here = self.read(buffer, unit)
+        if here is not None and covers(here.held, held):
+            own = self.layouts[unit].take(here.array, here.held, held, self.poison)
+            self._place(buffer, unit, Block(own, held, False, held, own.shape[-1]))
 
     def release(self, buffer: Buffer, unit: int) -> None:
         """Drop a buffer's block."""

@@ -128,7 +128,7 @@ class Reason:
         return [
             f"{counted(self.placements, 'placement')}: {self.rule}, {self.operation}, "
             f"on {LEAST} or more devices: {self.has}",
-            f"  such as {spelled(self.witness, 4)} on 2 devices: {divergence_text(self.divergence)}",
+            f"  a run on 2 devices, of {spelled(self.witness, 4)}: {divergence_text(self.divergence)}",
         ]
 
     def data(self) -> dict[str, Any]:

@@ -1,24 +1,24 @@
-"""A part of a table that an author chose: rows, columns, a caption, a label; and own symbols."""
+"""A part of a table that an author chose: rows, columns, a caption, a label."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from psem_model.predict.closed import AXIS_SYMBOLS, LEGEND
-from psem_model.text.cells import plain
+from psem_model.text.cells import in_line
 from psem_model.text.errors import BadInput, choose, quoted
-from psem_model.text.report import Row, Section, parts
-from spec.plans.strategies import STRATEGIES
+from psem_model.text.report import Cell, Column, Note, Row, Section, Typeset
 
-NAME = re.compile(r"[A-Za-z]+(_[A-Za-z0-9]+)?")  # of a symbol
 LABEL = re.compile(r"[A-Za-z0-9:._-]+")  # of a table
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """Rows by what they begin with, columns by their titles; empty: all. In the order given."""
+    """Rows by what they begin with, columns by their titles; empty: all. In the order given.
+
+    The first column stays, first unless it is named: it says what a row is of.
+    """
 
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
@@ -43,14 +43,29 @@ class Chosen:
                 titles.index(choose(f"--columns, table {table.key}", title, titles))
                 for title in self.columns
             ]
+            columns = columns if 0 in columns else [0, *columns]
         return replace(
             table,
-            title=self.caption or table.title,
+            title=Typeset(self.caption) or table.title,
             label=self.label or table.label,
-            columns=tuple(table.columns[number] for number in columns),
+            columns=tuple(self._column(table.columns[number]) for number in columns),
             rows=tuple(Row(tuple(row.cells[n] for n in columns)) for row in rows),
+            notes=tuple(each for each in table.notes if self._speaks(each, rows, table)),
             headed=table.headed and columns[0] == 0 and len(columns) > 1,
         )
+
+    def _column(self, column: Column) -> Column:
+        """A column; data that is asked for is shown."""
+        return replace(column, data=column.data and column.title not in self.columns)
+
+    def _speaks(self, note: Cell, rows: Sequence[Row], table: Section) -> bool:
+        """Whether a note is of what was chosen."""
+        if not isinstance(note, Note):
+            return True
+        named = {name for row in rows for name in _names(row, table.headed)}
+        of_rows = not (self.rows and note.rows) or bool(named & {*note.rows})
+        of_columns = not (self.columns and note.columns) or bool({*self.columns} & {*note.columns})
+        return of_rows and of_columns
 
 
 ALL_OF_IT = Chosen()
@@ -58,7 +73,7 @@ ALL_OF_IT = Chosen()
 
 def _names(row: Row, headed: bool) -> list[str]:
     """What a row goes by: what it begins with, below its heading too."""
-    return [" ".join(map(plain, parts(cell))) for cell in row.cells[: 1 + headed]]
+    return [in_line(cell) for cell in row.cells[: 1 + headed]]
 
 
 def chosen(rows: str, columns: str, caption: str, label: str) -> Chosen:
@@ -74,26 +89,3 @@ def _listed(text: str) -> Iterator[str]:
     """Names with commas between them; a name with a comma in it is in quotes."""
     for quoted_name, name in re.findall(r'\s*(?:"([^"]*)"|([^,"]+))\s*,?', text):
         yield (quoted_name or name).strip()
-
-
-def symbols(text: str) -> dict[str, str]:
-    """Symbols from `psi=M,N=d`. Raises BadInput for a name that no formula has, or a bad symbol."""
-    axes = {axis for placed in STRATEGIES.values() for axis in placed.axes if len(placed.axes) > 1}
-    known = [name for name in LEGEND if name != "shard"]
-    known += [*AXIS_SYMBOLS.values(), "M", "i", *(f"N_{axis}" for axis in sorted(axes))]
-    found: dict[str, str] = {}
-    for given in filter(None, (part.strip() for part in text.split(","))):
-        name, equals, symbol = (part.strip() for part in given.partition("="))
-        if not equals:
-            raise BadInput(f"--symbols: given {quoted(given)}; expected name=symbol, such as psi=M,N=d")
-        alike = [other for other in known if other.lower() == name.lower()]
-        whole = name if name in known or len(alike) != 1 else alike[0]
-        whole = choose("--symbols", whole, known)
-        if not NAME.fullmatch(symbol):
-            raise BadInput(
-                f"--symbols: given {quoted(symbol)} for {whole}; expected letters, an index after _"
-            )
-        if whole in found:
-            raise BadInput(f"--symbols: {whole} is given twice; expected once")
-        found[whole] = symbol
-    return found

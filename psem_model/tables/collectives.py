@@ -11,7 +11,7 @@ from psem_model.predict.closed import Closed
 from psem_model.tables.states import N, legend, spelled
 from psem_model.tables.table import Style, by_size, table
 from psem_model.tables.theorems import formula, theorems
-from psem_model.text.report import Column, Section
+from psem_model.text.report import Column, Section, note
 from spec.devices.collectives import COLLECTIVES, Collective
 from spec.devices.layouts import Layout
 
@@ -20,7 +20,7 @@ OPTIMAL = "C5"  # the claim that no schedule sends less
 
 def collectives(style: Style) -> Section:
     """Layouts, meaning, what the ring sends and what every schedule must send."""
-    bounds = dict(map(_bound, theorems(OPTIMAL)))
+    bounds = dict(map(_bound, theorems([OPTIMAL])[OPTIMAL]))
     rows = []
     for collective in COLLECTIVES.values():
         layouts = f"{collective.before.value} -> {collective.after.value}"
@@ -38,8 +38,14 @@ def collectives(style: Style) -> Section:
             Column("lower bound"),
         ),
         tuple(rows),
-        f"{spelled(Layout)}. Lower bound: on what the busiest device sends, of indivisible elements "
-        f"(claim {OPTIMAL}).",
+        (
+            note(f"{spelled(Layout)}.", columns=["layouts"]),
+            note(
+                "Lower bound: on what the busiest device sends, of indivisible elements "
+                f"(claim {OPTIMAL}).",
+                columns=["lower bound"],
+            ),
+        ),
         {"M": "elements of the whole value", **legend()},
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -10,13 +11,14 @@ import sympy
 
 from proofs.registry import claims
 from psem_model.check.schedules import RULES, Checked, check_schedule
-from psem_model.published.entries import Entry, published
+from psem_model.published.entries import Entry, published, rounded
 from psem_model.published.reproduce import reproduce
 from psem_model.reading.schedules import read
 from psem_model.tables.table import Style, table
 from psem_model.text.errors import BadInput
 from psem_model.text.places import BUILD, EXAMPLES, PACKAGES
-from psem_model.text.report import Cell, Column, Prose, Section
+from psem_model.text.prose import GREEK
+from psem_model.text.report import Cell, Column, Prose, Section, note
 from spec.models.states import MIXED_ADAM
 
 REPORT = BUILD / "report.json"
@@ -53,7 +55,11 @@ def claims_table(style: Style) -> Section:
             Column("source", 0.8),
         ),
         rows,
-        f"{title.capitalize()}s: {said}. Each claim's scope is in docs/CLAIMS.md.",
+        (
+            note(f"{title.capitalize()}s: {said}.", columns=[title]),
+            "Each claim's scope is in docs/CLAIMS.md.",
+        ),
+        {},
         long=True,
         headed=True,
     )
@@ -107,8 +113,11 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
             Column("reason", 1.95),
         ),
         tuple(rows),
-        f"Rules: {rules}. Files of examples/, each checked for every number of devices along each "
-        "axis and for every number of micro-steps.",
+        (
+            note(f"Rules: {rules}.", columns=["breaks"]),
+            "Files of examples/, each checked for every number of devices along each axis and for "
+            "every number of micro-steps.",
+        ),
         long=True,
     )
 
@@ -131,7 +140,7 @@ def published_table(style: Style) -> Section:
         "Published numbers beside predictions",
         (
             Column("source"),
-            Column("value", 1),
+            Column("value", data=True),
             Column("quantity", 1.5),
             Column("of", 0.85, joined=True),
             Column("published"),
@@ -140,7 +149,7 @@ def published_table(style: Style) -> Section:
             Column("note", 0.85),
         ),
         _published(formulas=False),
-        f"{AS_PRINTED} agrees: rounded as the source rounds.",
+        [AS_PRINTED.format(exactly="with a digit more", agrees="rounded as the source rounds")],
         long=True,
         headed=True,
     )
@@ -153,8 +162,8 @@ def published_formulas(style: Style) -> Section:
         "Published formulas beside those that are derived",
         (
             Column("source"),
-            Column("value", 1.35),
-            Column("quantity", 1, joined=True),
+            Column("value", data=True),
+            Column("quantity", 1.2),
             Column("of", 0.85, joined=True),
             Column("published", 1.75),
             Column("predicted", 1.3),
@@ -162,15 +171,15 @@ def published_formulas(style: Style) -> Section:
             Column("note", 0.85, joined=True),
         ),
         _published(formulas=True),
-        f"{AS_PRINTED} agrees: the same for all values of its symbols.",
+        [AS_PRINTED.format(exactly="exactly", agrees="the same for all values of its symbols")],
         long=True,
         headed=True,
     )
 
 
 AS_PRINTED = (
-    "Published: as printed; predicted: exactly, but for what the note says is dropped, in the "
-    "source's symbols;"
+    "Published: as printed; predicted: {exactly}, but for what the note says is dropped, in the "
+    "source's symbols; agrees: {agrees}."
 )
 
 
@@ -183,20 +192,33 @@ def _published(formulas: bool) -> tuple[tuple[Cell, ...], ...]:
         found = reproduce(entry)
         agrees = "yes" if found.agrees else "no"
         note = "; ".join(filter(None, (entry.rounding, found.note)))
-        quantity = f"{entry.quantity}: {entry.strategy}, in {entry.unit}"
-        given = ", ".join(f"{k}={_given(v)}" for k, v in entry.inputs.items() if v not in (k, None))
+        quantity = f"{entry.quantity}: {entry.strategy}{f', in {entry.unit}' if entry.unit else ''}"
+        given = ", ".join(_given(k, v) for k, v in entry.inputs.items() if v not in (k, None))
         printed = Prose(entry.printed) if isinstance(entry.printed, str) else entry.printed
         said = (entry.source, entry.id, quantity, Prose(given), printed)
         rows.append((*said, _beside(entry, found.predicted), agrees, Prose(note)))
     return tuple(rows)
 
 
-def _given(value: Any) -> str:
-    """An input as it is typed."""
-    return f"{value:g}".replace("e+", "e") if isinstance(value, float) else str(value)
+def _given(name: str, value: Any) -> str:
+    """An input as it is typed: a symbol is equal to its value, and words have it behind them."""
+    said = (
+        f"{Decimal(value):.1e}".replace(".0e", "e").replace("e+", "e")
+        if isinstance(value, float)
+        else value
+    )
+    return f"{name} = {said}" if len(name) == 1 or name in GREEK else f"{name}: {said}"
 
 
 def _beside(entry: Entry, predicted: Any) -> Any:
-    """A number beside a number, a formula beside a formula."""
-    is_number = isinstance(predicted, sympy.Rational) and not isinstance(entry.value, str)
-    return Fraction(int(predicted.p), int(predicted.q)) if is_number else predicted
+    """A number beside a number, with a digit more than was printed; a formula beside a formula."""
+    if isinstance(entry.value, str) or not isinstance(predicted, sympy.Rational | Fraction | int):
+        return predicted
+    return rounded(
+        Fraction(int(predicted.p), int(predicted.q))
+        if isinstance(predicted, sympy.Rational)
+        else Fraction(predicted),
+        entry.value,
+        ROUND_HALF_UP,
+        1,
+    )

@@ -7,14 +7,16 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from psem_model.tables import collectives, evidence, models, packaged, paper, states
 from psem_model.tables.chosen import ALL_OF_IT, Chosen
 from psem_model.tables.pages import in_two_columns
-from psem_model.tables.table import Style, renamed
-from psem_model.text.errors import UserError
+from psem_model.tables.symbols import renamed, require_apart, resolved
+from psem_model.tables.table import Style
+from psem_model.text.errors import UserError, choose
 from psem_model.text.files import require_no_folder, writing
 from psem_model.text.latex import NEEDS
 from psem_model.text.papers import FORMATS
@@ -39,24 +41,62 @@ TABLES: dict[str, Callable[[Style], Section]] = {
     "published": evidence.published_table,
     "formulas": evidence.published_formulas,
 }
+# about how long a table takes, in seconds; others take less than one
+SECONDS = {"paper": 8, "activations": 1, "products": 5, "compositions": 2, "schedules": 2}
+SHORT, PDF = 0.3, 4  # of others, of the document of all
+OF_BYTES = ("paper", "memory", "peak", "communication")  # what an element takes changes them
 DOCUMENT = "all"
+
+
+def known(name: str) -> str:
+    """A table's name. Raises BadInput for another."""
+    return choose("table", name, TABLES)
+
+
+def seconds(name: str) -> float:
+    """About how long a table takes."""
+    return SECONDS.get(name, SHORT)
 
 
 def build(name: str, style: Style, chosen: Chosen = ALL_OF_IT) -> Section:
     """A table or a part of it, with the symbols of a style."""
-    return renamed(chosen.of(TABLES[name](style)), style)
+    return build_all([name], style, chosen)[0]
+
+
+def build_all(
+    names: Iterable[str],
+    style: Style,
+    chosen: Chosen = ALL_OF_IT,
+    progress: Callable[[float], None] = lambda _: None,
+) -> list[Section]:
+    """Tables or parts of them, with the symbols of a style, in which no two quantities share one.
+
+    `progress`: told which share is done. Raises BadInput.
+    """
+    names, whole, before = [*names], list[Section](), 0.0
+    total = sum(map(seconds, names))
+    for name in names:
+
+        def tell(share: float, before: float = before, of: float = seconds(name)) -> None:
+            progress((before + share * of) / total)
+
+        tell(0)
+        whole.append(TABLES[name](replace(style, tell=tell)))
+        tell(1)
+        before += seconds(name)
+    style, asked = resolved(style, whole), [chosen.of(table) for table in whole]
+    require_apart(style, asked)
+    return [renamed(table, style) for table in asked]
 
 
 def texts(
     style: Style,
-    progress: Callable[[int], None] = lambda _: None,
+    progress: Callable[[float], None] = lambda _: None,
     two_columns: bool = False,
 ) -> dict[str, str]:
     """The files of all tables, in all formats, and of the document that includes them."""
     found: dict[str, str] = {}
-    for done, name in enumerate(TABLES):
-        progress(done)
-        made = build(name, style)
+    for name, made in zip(TABLES, build_all(TABLES, style, progress=progress), strict=True):
         found |= {name + form.suffix: form.write(made) for form in FORMATS.values()}
         if two_columns:
             found[f"{name}.tex"] = "\n".join(map(FORMATS["latex"].write, in_two_columns(made)))
@@ -113,7 +153,8 @@ PACKAGE = "texlive-latex-extra"  # of Debian and Ubuntu, with pdflatex and the p
 RUNS, PATIENCE = 5, 120  # until references are settled; seconds
 SETTLED = {"SOURCE_DATE_EPOCH": "0", "FORCE_SOURCE_DATE": "1", "max_print_line": "1000"}
 COMPLAINT = re.compile(
-    r"^(?:!|(?:LaTeX|Package|Class)[\w ]* Warning:|(?:Over|Under)full \\[hv]box).*", re.MULTILINE
+    r"^(?:!|(?:LaTeX|Package|Class)[\w ]* Warning:|pdfTeX warning|(?:Over|Under)full \\[hv]box).*",
+    re.MULTILINE,
 )
 RERUN = re.compile(r"Rerun to get|Rerun LaTeX|have changed")
 

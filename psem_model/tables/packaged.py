@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from psem_model.reading.configurations import packaged, read
 from psem_model.tables.table import Style, table
-from psem_model.text.report import Column, Section
+from psem_model.text.report import Column, Section, note
 from spec.costs.model_costs import parameters
 
 
@@ -21,7 +21,7 @@ def packaged_models(style: Style) -> Section:
         "Packaged models",
         (Column("family", 1), Column("model", 1.5), *(Column(title, 1) for title in titles)),
         sorted(rows),
-        "Parameters: elements of weights, tied words once.",
+        [note("Parameters: elements of weights, tied words once.", columns=["parameters"])],
         long=True,
         headed=True,
     )

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import ceil
 
-from psem_model.text.cells import flat, plain
-from psem_model.text.report import Cell, Row, Section, meanings, parts
+from psem_model.text.cells import flat, in_line
+from psem_model.text.report import Cell, Row, Section, meanings
+from psem_model.text.widths import COLUMN, width
 
 WIDTH, CHARACTER, GAP = 400, 4.1, 8  # pt of both columns, of a character and between columns, at 8 pt
 LINES = 46  # of a page
@@ -17,7 +18,7 @@ SPACE = 0.4  # lines between groups of rows
 def in_two_columns(table: Section) -> tuple[Section, ...]:
     """The table, or its parts. Each part is a float over both columns."""
     if not table.long:
-        return (table,)
+        return (replace(table, narrow=width(table) <= COLUMN),)
     room: float = LINES - 2 - _lines_of_caption(table)
     found: list[list[Row]] = [[]]
     before: Cell = None
@@ -30,13 +31,13 @@ def in_two_columns(table: Section) -> tuple[Section, ...]:
         found[-1].append(row)
         room, before = room - lines, first
     return tuple(
-        replace(table, rows=tuple(rows), long=False, continues=number > 0)
+        replace(table, rows=tuple(rows), long=False, continues=number)
         for number, rows in enumerate(found)
     )
 
 
 def _lines_of_caption(table: Section) -> int:
-    said = [table.title, *("; ".join(map(plain, parts(note))) for note in table.notes)]
+    said = [table.title, *map(in_line, table.notes)]
     said += [f"{name}: {words}." for name, words in meanings(table)]
     return ceil(len(" ".join(said)) * CHARACTER / WIDTH) + 1
 
@@ -47,7 +48,7 @@ def _lines(table: Section) -> Iterator[float]:
 
     table = joined(flat(table))
     columns = [*enumerate(table.columns)][table.headed :]
-    texts = [["; ".join(map(plain, parts(cell))) for cell in row.cells] for row in table.rows]
+    texts = [[*map(in_line, row.cells)] for row in table.rows]
     fixed = sum(
         GAP + CHARACTER * max(len(column.title), *(len(row[n]) for row in texts))
         for n, column in columns

@@ -10,11 +10,11 @@ import sympy
 
 from psem_model.predict.closed import LEGEND, MICRO, PSI, Closed, closed_form, mesh_symbols
 from psem_model.predict.gpt import plan
-from psem_model.predict.states import Prediction
-from psem_model.reading.placements import symbols_of
+from psem_model.predict.states import Prediction, in_words
+from psem_model.reading.placements import modes_of, symbols_of
 from psem_model.tables.models import lies_of
 from psem_model.tables.table import Style, by_size, table
-from psem_model.text.report import Cell, Column, Section
+from psem_model.text.report import Cell, Column, Note, Section, note
 from spec.checking.verdict import check
 from spec.choosing.space import REGIMES, verdict
 from spec.costs.communication import Transfer
@@ -50,17 +50,20 @@ def predictions(style: Style, with_unit: bool = False) -> Iterator[tuple[str, Pr
             yield name, closed_form(derive(placed), style.policy, style.padded, with_unit, steps)
 
 
-def policy_said(style: Style) -> str:
-    """What the bytes of a state are, and which strategies that leaves."""
+def policy_said(style: Style, *columns: str) -> Iterator[Note]:
+    """What the bytes of a state are, in some columns, and which strategies that leaves."""
     of, steps = style.policy, {n: _steps(p, style.policy) for n, p in strategies.STRATEGIES.items()}
-    limits = {"With one micro-step only": 1, "Not realisable without a copy of the weights": 0}
-    said = {words: [name for name in steps if steps[name] == few] for words, few in limits.items()}
     weights, gradients = State.PARAMETERS, State.GRADIENTS
-    return (
+    yield note(
         f"Bytes of an element: {of.of(weights)} of a weight ({of.provenance(weights)}), "
-        f"{of.of(gradients)} of a gradient ({of.provenance(gradients)})."
-        + "".join(f" {words}: {', '.join(names)}." for words, names in said.items() if names)
+        f"{of.of(gradients)} of a gradient ({of.provenance(gradients)}).",
+        columns=columns,
     )
+    yield from (
+        note(f"{name}: with one micro-step only.", rows=[name]) for name in steps if steps[name] == 1
+    )
+    if none := [name for name in steps if steps[name] == 0]:
+        yield note(f"Not realisable without a copy of the weights: {', '.join(none)}.", rows=none)
 
 
 def spelled(symbols: Iterable[Mode | Layout]) -> str:
@@ -80,7 +83,7 @@ def placements(style: Style) -> Section:
     rows: list[tuple[Cell, ...]] = []
     for name, placed in strategies.STRATEGIES.items():
         over = tuple(axis for axis in (*placed.axes, HOST) if _uses(placed, axis))
-        modes_ = [symbols_of(placed, state) for state in State]
+        modes_ = [modes_of(placed, state) for state in State]
         rows.append((name, strategies.STRATEGY_MEANING[name], over, *modes_))
     for name, meaning in MODEL_MEANING.items():
         if name not in strategies.STRATEGIES:
@@ -92,9 +95,22 @@ def placements(style: Style) -> Section:
         "Strategies as placements of the four training states",
         (Column("strategy"), Column("what it is", 2.3), Column("along", 0.6), *states),
         tuple(rows),
-        f"Modes: {spelled(Mode)}. +O: on the host. Where the model is cut: how a layer's weights lie, "
-        f"and what backward reads; S(i): along index i: {_indices(rows)}.",
+        (
+            note(f"Modes: {spelled(Mode)}. +O: on the host.", rows=strategies.STRATEGIES),
+            held_said(),
+            note(
+                "Where the model is cut: how a layer's weights lie, and what backward reads; S(i): "
+                f"along index i: {_indices(rows)}.",
+                rows=[name for name in MODEL_MEANING if name not in strategies.STRATEGIES],
+            ),
+        ),
     )
+
+
+def held_said() -> Note:
+    """What is said of strategies that hold what they gather."""
+    holding = [name for name, placed in strategies.STRATEGIES.items() if placed.hold]
+    return note("Held: what is gathered stays from forward to backward.", rows=holding)
 
 
 BY_LAYERS = (str(along(transformer.LAYER)),)  # whole pieces are on a stage: see spec.pipelines.stages
@@ -134,9 +150,18 @@ def mode_meanings(style: Style) -> Section:
             *(Column(state.value, 1) for state in State),
         ),
         tuple(rows),
-        "Along an axis that cuts the batch. Keeps: elements on a device, of a state with one for each "
-        "parameter. Of each state: operations of the derived step that make, move or update it, when "
-        "the others lie as in ZeRO stage 1.",
+        (
+            "Along an axis that cuts the batch.",
+            note(
+                "Keeps: elements on a device, of a state with one for each parameter.",
+                columns=["keeps"],
+            ),
+            note(
+                "Of each state: operations of the derived step that make, move or update it, when the "
+                "others lie as in ZeRO stage 1.",
+                columns=[state.value for state in State],
+            ),
+        ),
         legend(),
         long=True,
     )
@@ -192,7 +217,7 @@ def memory(style: Style) -> Section:
         "Memory of the model states, in bytes per device, between steps",
         (Column("strategy"), *states, Column("all", 1.4), Column("on the host", 1.2)),
         tuple(rows),
-        policy_said(style),
+        policy_said(style, *(state.value for state in MODEL_STATES), "all", "on the host"),
         legend(),
     )
 
@@ -208,7 +233,10 @@ def peak(style: Style) -> Section:
         "Memory at the fullest moment of a step, in bytes per device: what rests and what passes",
         (Column("strategy"), Column("rests"), Column("passes, at most")),
         tuple(rows),
-        f"{policy_said(style)} Their sum is the peak (claim M9).",
+        (
+            *policy_said(style, "rests", "passes, at most"),
+            note("Their sum is the peak (claim M9).", columns=["rests", "passes, at most"]),
+        ),
         legend(),
     )
 
@@ -230,7 +258,7 @@ def communication(style: Style) -> Section:
             Column("bytes", 1.15),
         ),
         tuple(rows),
-        policy_said(style),
+        policy_said(style, "bytes"),
         legend(),
         long=True,
         headed=True,
@@ -243,7 +271,7 @@ def _moves(found: Prediction) -> Iterator[tuple[Cell, ...]]:
     for move in of_states:
         along.setdefault(move.op.axes, []).append(move)
     for axes, moves in along.items():
-        yield from map(_moved, moves)
+        yield from map(_moved, moves, in_words(moves))
         if len(moves) > 1:
             elements, sent = sum(m.elements for m in moves), sum(m.bytes for m in moves)
             yield ALL, axes or HOST_LINK, by_size(elements), by_size(sent)
@@ -252,8 +280,6 @@ def _moves(found: Prediction) -> Iterator[tuple[Cell, ...]]:
 ALL, HOST_LINK = "all", "host link"
 
 
-def _moved(move: Transfer) -> tuple[Cell, ...]:
-    state = move.op.state
-    what = f"{move.op.kind.value} {state.value if state else ''}"
+def _moved(move: Transfer, words: str) -> tuple[Cell, ...]:
     along: Cell = move.op.axes or HOST_LINK
-    return what, along, by_size(move.elements), by_size(move.bytes)
+    return words, along, by_size(move.elements), by_size(move.bytes)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import sympy
 
 from psem_model.predict import closed as symbolic
-from psem_model.text.errors import BadInput, UserError
-from psem_model.text.report import Cell, Column, Section, parts, rows
+from psem_model.text.errors import UserError
+from psem_model.text.report import Cell, Column, Note, Section, parts, rows
 from spec.models.states import MIXED_ADAM, BytePolicy
 from spec.numbers.arithmetic import Number
 
@@ -25,12 +24,14 @@ class Style:
     """How formulas are written: padded, or as if N divided everything; with which symbols.
 
     `symbols`: what symbols of the closed forms are called, where it is otherwise. `policy` gives the
-    bytes of weights and gradients; those of optimizer state are K.
+    bytes of weights and gradients; those of optimizer state are K. `tell` is told which share of a
+    table is done.
     """
 
     padded: bool = True
     symbols: Mapping[str, str] = field(default_factory=dict)
     policy: BytePolicy = MIXED_ADAM
+    tell: Callable[[float], None] = field(default=lambda _: None, compare=False)
 
     def symbol(self, name: str) -> str:
         """What a symbol of the closed forms is called: Psi, N, or N_s for devices along shard."""
@@ -45,57 +46,24 @@ def table(
     title: str,
     columns: tuple[Column, ...],
     cells: Iterable[tuple[Cell, ...]],
-    notes: Cell = "",
+    notes: Iterable[Note | str] = (),
     legend: Mapping[str, str] | None = None,
     *,
     long: bool = False,
     headed: bool = False,
 ) -> Section:
-    """A table that can stand alone: `notes` and `legend` say what a reader needs to know of it."""
+    """A table that can stand alone: `notes` and `legend` say what a reader needs to know of it.
+
+    Without a legend its symbols are others', and no author's symbols reach them.
+    """
     columns = tuple(replace(column, key=column.key or column.title) for column in columns)
-    return Section(title, columns, rows(cells), _several(notes), name, True, legend, long, headed)
-
-
-def _several(notes: Cell) -> tuple[Cell, ...]:
-    return notes if isinstance(notes, tuple) else (notes,) if notes else ()
+    return Section(title, columns, rows(cells), tuple(notes), name, True, legend, long, headed)
 
 
 def formulas(found: Section) -> list[Any]:
     """Every expression in its cells and notes."""
     cells = [cell for row in found.rows for cell in row.cells] + [*found.notes]
     return [part for cell in cells for part in parts(cell) if isinstance(part, sympy.Basic)]
-
-
-def renamed(found: Section, style: Style) -> Section:
-    """The same with the symbols of a style; without a legend they are others', and stay.
-
-    Raises BadInput where one symbol would stand for two.
-    """
-    if found.legend is None:
-        return found
-    names = {str(symbol): symbol for form in formulas(found) for symbol in form.free_symbols}
-    named = {symbol: style.symbol(name) for name, symbol in names.items()}
-    for name, other in pairwise(sorted(names, key=style.symbol)):
-        if style.symbol(name) == style.symbol(other):
-            raise BadInput(
-                f"--symbols: {style.symbol(name)} would be both {name} and {other} in the table "
-                f"{found.key}; expected a symbol for each"
-            )
-    changed = {symbol: _named(symbol, name) for symbol, name in named.items()}
-
-    def cell(given: Cell) -> Cell:
-        if isinstance(given, tuple):
-            return tuple(cell(part) for part in given)
-        return given.xreplace(changed) if isinstance(given, sympy.Basic) else given
-
-    legend = {style.symbol(name): words for name, words in found.legend.items() if name in names}
-    legend |= {name: words for name, words in found.legend.items() if "(" in name}
-    rows = tuple(replace(row, cells=tuple(map(cell, row.cells))) for row in found.rows)
-    return replace(found, rows=rows, notes=tuple(map(cell, found.notes)), legend=legend)
-
-
-def _named(symbol: Any, name: str) -> Any:
-    return symbol if str(symbol) == name else sympy.Symbol(name, **symbol.assumptions0)
 
 
 def by_size(formula: Number) -> Any:

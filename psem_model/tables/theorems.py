@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import operator as operators
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import sympy
 
-from proofs.registry import prove, select
+from proofs.registry import select
 from proofs.trusted.theorem import Theorem
+from psem_model.check.claims import results, total, uncollected
 from psem_model.tables.table import NotAsExpected
 
+PROVED: dict[str, tuple[Theorem, ...]] = {}  # by claim
 OPERATORS = {
     "+": operators.add,
     "-": operators.sub,
@@ -21,13 +23,23 @@ OPERATORS = {
 }
 
 
-def theorems(claim: str) -> tuple[Theorem, ...]:
-    """Those that a claim states. Raises NotAsExpected if it does not hold."""
-    result = prove(select([claim])[0])
-    if not result.as_expected:
-        expected = result.claim.expected
-        raise NotAsExpected(f"claim {claim}: {result.verdict}, expected {expected}: {result.failure}")
-    return result.theorems
+def theorems(
+    claims: Sequence[str], tell: Callable[[float], None] = lambda _: None
+) -> dict[str, tuple[Theorem, ...]]:
+    """Those that claims state, by claim, each proved once. Raises NotAsExpected if one does not hold.
+
+    `tell`: told which share of them is proved.
+    """
+    selected = [claim for claim in select(claims) if claim.id not in PROVED]
+    whole = total(selected)
+    with uncollected():
+        for result in results(selected, lambda done: tell(done / whole)):
+            id, expected = result.claim.id, result.claim.expected
+            if not result.as_expected:
+                wrong = f"{result.verdict}, expected {expected}: {result.failure}"
+                raise NotAsExpected(f"claim {id}: {wrong}")
+            PROVED[id] = result.theorems
+    return {claim: PROVED[claim] for claim in claims}
 
 
 def equations(statement: Any, names: Mapping[str, Any]) -> Iterator[tuple[Any, Any]]:

@@ -21,7 +21,9 @@ from psem_model.text.report import (
     Quantity,
     Row,
     Section,
+    between,
     in_words,
+    parts,
     spread,
 )
 
@@ -39,6 +41,11 @@ def plain(part: Cell) -> str:
     return f"{part.normalize():f}" if isinstance(part, Decimal) else str(part)
 
 
+def in_line(cell: Cell) -> str:
+    """A cell or a note as one line of plain text."""
+    return between(cell).join(map(plain, parts(cell)))
+
+
 def expression_of(part: Cell) -> Any:
     """What is set as mathematics, if it is a formula."""
     if isinstance(part, Formula):
@@ -46,24 +53,30 @@ def expression_of(part: Cell) -> Any:
     return part if isinstance(part, sympy.Basic) else None
 
 
-def flat(section: Section, unit: Unit | None = None) -> Section:
+def flat(section: Section, unit: Unit | None = None, data: bool = False) -> Section:
     """The shown columns, with quantities as numbers, formulas and provenance in columns of their own.
 
-    `unit`: of bytes; without one they are counted singly, and a column says its unit once.
+    `unit`: of bytes; without one they are counted singly, and a column says its unit once. `data`: with
+    the columns that are data.
     """
     columns: list[Column] = []
     lanes: list[list[Cell]] = []
     for column, kind, cells in spread(section):
+        if column.data and not data:
+            continue
         units = {cell.unit for cell in cells if isinstance(cell, Quantity)}
+        if unit is not None:
+            column = replace(column, right=column.right or _are_numbers(cells))
         if kind != CELLS:
             taken = any(kind == other.title for other in columns)
             columns.append(Column(f"{column.title}: {kind}" if taken else kind, 1))
             lanes.append(cells)
-        elif unit is None and len(units) == 1 and units != {""}:
+        elif len(units) == 1 and units != {""} and (unit is None or _are_numbers(cells)):
             (one,) = units
-            title = one if column.title in (one, "") else f"{column.title}, {one}"
+            said = one if unit is None or one != BYTES else unit.name
+            title = said if column.title in (one, "") else f"{column.title}, {said}"
             columns.append(replace(column, title=title))
-            lanes.append([c.exact if isinstance(c, Quantity) else c for c in cells])
+            lanes.append([_bare(cell, unit) for cell in cells])
         else:
             columns.append(column)
             lanes.append([_number(cell, unit) for cell in cells])
@@ -71,9 +84,30 @@ def flat(section: Section, unit: Unit | None = None) -> Section:
     return replace(section, columns=tuple(columns), rows=rows)
 
 
+def _are_numbers(cells: Iterable[Cell]) -> bool:
+    """Whether there is nothing but numbers, or nothing at all in some rows, and not in all."""
+    kinds = {type(cell) for cell in cells if cell not in ("", None)}
+    return bool(kinds) and kinds <= {int, Quantity}
+
+
+def _bare(cell: Cell, unit: Unit | None) -> Cell:
+    """A number whose unit its column says."""
+    if not isinstance(cell, Quantity):
+        return cell
+    return (
+        cell.exact
+        if unit is None
+        else str(_number(cell, unit)).removesuffix(f" {cell.unit}").removesuffix(f" {unit.name}")
+    )
+
+
 def _number(cell: Cell, unit: Unit | None) -> Cell:
-    """A quantity for readers: bytes in their unit, others with commas. For programs, as it is."""
-    if not isinstance(cell, Quantity) or unit is None:
+    """A number for readers: bytes in their unit, others with commas. For programs, as it is."""
+    if unit is None:
+        return cell
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return with_commas(cell)
+    if not isinstance(cell, Quantity):
         return cell
     if cell.unit == BYTES:
         return unit.texts(cell.value)[0]

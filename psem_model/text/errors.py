@@ -8,6 +8,8 @@ from typing import ClassVar
 
 REJECTED, BAD_INPUT = 1, 2  # exit codes
 LONGEST = 60  # characters that an error repeats of what was given
+TOO_MANY_DIGITS = "a number of too many digits"  # in a file
+TOO_DEEP = "too many brackets in each other"
 ALIKE = 0.5  # from which share of letters in common on a name is taken for a misspelled one
 
 

@@ -10,7 +10,7 @@ from psem_model.text.cells import expression_of, flat, meant, plain, sentences
 from psem_model.text.figures import Unit
 from psem_model.text.formulas import formula
 from psem_model.text.prose import pieces
-from psem_model.text.report import Cell, Prose, Section, meanings, parts
+from psem_model.text.report import Cell, Prose, Section, Typeset, between, meanings, parts
 
 SIGNS = {
     r"\lceil": "⌈",
@@ -35,6 +35,7 @@ SIGNS = {
     "-": " \N{MINUS SIGN} ",
     ",": ", ",
     "/": "/",
+    "'": "\N{PRIME}",
 }
 UPRIGHT = ("operatorname", "mathrm", "text")
 TOKEN = re.compile(r"\\(?:operatorname|mathrm|text)\{([^{}]*)\}|(\\[A-Za-z]+)|([\d.]+)|([A-Za-z])|(\S)")
@@ -68,7 +69,7 @@ def mathematics(latex: str) -> str:
         begins = begins or command in (r"\Psi", r"\theta", r"\omega", r"\min", r"\max")
         text = _one(upright, command, number, letter, sign)
         applied, called = sign == "(" and called, found[0].startswith(r"\operatorname")
-        if joined and begins and not applied:
+        if joined and begins and not applied and not raised:
             out.append(THIN)
         out.append(f"<{raised}>{text}</{raised}>" if raised else text)
         raised = ""
@@ -87,13 +88,15 @@ def _one(upright: str | None, command: str, number: str, letter: str, sign: str)
 
 def text(cell: Cell) -> str:
     """A cell as HTML."""
-    return "; ".join(part for part in map(_part, parts(cell)) if part)
+    return between(cell).join(part for part in map(_part, parts(cell)) if part)
 
 
 def _part(given: Cell) -> str:
     expression = expression_of(given)
     if expression is not None:
         return f'<span class="formula">{mathematics(formula(expression))}</span>'
+    if isinstance(given, Typeset):
+        return "".join(mathematics(p.strip("$")) if is_f else escape(p) for is_f, p in given.pieces())
     if isinstance(given, Prose):
         return "".join(mathematics(p) if is_formula else escape(p) for is_formula, p in pieces(given))
     return escape(plain(given))
@@ -103,8 +106,8 @@ def html(table: Section, unit: Unit | None = None) -> str:
     """A table with its caption; under it, notes and the meanings of its symbols."""
     table = flat(table, unit)
     said = [*sentences(map(text, table.notes))]
-    said += [f"{meant(name, _part)}: {escape(words)}." for name, words in meanings(table)]
-    title = f"<caption><b>{next(sentences([escape(table.title)]))}</b></caption>" if table.title else ""
+    said += [f"{meant(name, _part)}: {_part(words)}." for name, words in meanings(table)]
+    title = f"<caption><b>{next(sentences([_part(table.title)]))}</b></caption>" if table.title else ""
     below = f"<p>{' '.join(said)}</p>" if said else ""
     laid = ["<table>", *filter(None, [title]), *_body(table), "</table>"]
     return "\n".join([*laid, *filter(None, [below])]) + "\n"

@@ -18,9 +18,12 @@ from psem_model.text.report import (
     Prose,
     Row,
     Section,
+    Typeset,
+    between,
     meanings,
     parts,
 )
+from psem_model.text.widths import fitted
 
 NEEDS = ("amsmath", "array", "booktabs", "tabularx", "xltabular")  # packages
 ESCAPED = {
@@ -62,19 +65,22 @@ def preamble() -> str:
 
 def latex(table: Section, unit: Unit | None = None) -> str:
     """A float, or where it is long a table over several pages, with caption and label."""
+    by_hand = any(column.wide for column in table.columns)
     table = joined(flat(table, unit))
+    table = table if by_hand else fitted(table)
     caption, below = _caption(table), _below(table)
     if table.long:
         laid = _long(table.columns[table.headed :], caption, [*_rows(table)], below)
     else:
-        laid = _short([*panels(table)], caption, below)
+        laid = _short([*panels(table)], caption, below, "table" if table.narrow else "table*")
     return "\n".join([f"% {preamble()}", *laid]) + "\n"
 
 
 def _caption(table: Section) -> str:
-    """The title and the label; a part that continues says only so."""
+    """The title and the label; a part that continues says only so, and has a place for hyperref."""
     if table.continues:
-        return r"\addtocounter{table}{-1}\caption[]{Continued.}"
+        found_by = rf"\def\theHtable{{\thetable.{table.continues}}}"
+        return rf"{found_by}\addtocounter{{table}}{{-1}}\caption[]{{Continued.}}"
     title = "".join(sentences([_part(table.title)]))
     return rf"\caption{{{title}}}\label{{{label(table)}}}"
 
@@ -115,6 +121,10 @@ def _part(given: Cell) -> str:
     expression = expression_of(given)
     if expression is not None:
         return f"${formula(expression, broken=True)}$"
+    if isinstance(given, Typeset):
+        return "".join(
+            part if is_formula else _words(part) for is_formula, part in given.pieces() if part
+        )
     if isinstance(given, Prose):
         return "".join(
             f"${part}$" if is_formula else _words(part) for is_formula, part in pieces(given)
@@ -129,7 +139,7 @@ def _words(part: str) -> str:
 
 
 def cell_text(cell: Cell) -> str:
-    return "; ".join(part for part in map(_part, parts(cell)) if part)
+    return between(cell).join(part for part in map(_part, parts(cell)) if part)
 
 
 def label(table: Section) -> str:
@@ -168,7 +178,8 @@ def _widths(columns: Sequence[Column]) -> str:
     wide = [column.wide for column in columns if column.wide]
     shares = [round(part * len(wide) / sum(wide), 3) for part in wide[1:]]
     left = iter([len(wide) - sum(shares), *shares])  # together exactly as many as there are
-    return "@{}" + "".join(_wrapped(next(left)) if c.wide else "l" for c in columns) + "@{}"
+    kinds = (_wrapped(next(left)) if c.wide else "r" if c.right else "l" for c in columns)
+    return "@{}" + "".join(kinds) + "@{}"
 
 
 def _wrapped(share: float) -> str:
@@ -176,13 +187,22 @@ def _wrapped(share: float) -> str:
 
 
 def _head(columns: Sequence[Column]) -> list[str]:
-    return [r"\toprule", _line([column.title for column in columns]), r"\midrule"]
+    """The titles between rules; those of numbers in lines as short as a word."""
+    if not any(column.title for column in columns):
+        return [r"\toprule"]
+    titles = (_stacked(column.title) if column.right else _part(column.title) for column in columns)
+    return [r"\toprule", rf"{' & '.join(titles)} \\", r"\midrule"]
 
 
-def _short(panels: Sequence[Section], caption: str, below: str) -> list[str]:
+def _stacked(title: str) -> str:
+    words = [*map(_part, title.split())]
+    return words[0] if len(words) == 1 else r"\shortstack[r]{" + r"\\".join(words) + "}"
+
+
+def _short(panels: Sequence[Section], caption: str, below: str, kind_of_float: str) -> list[str]:
     """A float, with one panel below the other."""
     skip = r"\setlength{\abovecaptionskip}{4pt}\setlength{\belowcaptionskip}{4pt}"
-    laid = [r"\begin{table*}", rf"\centering{skip}{SMALL}{OF_CAPTION}", caption]
+    laid = [rf"\begin{{{kind_of_float}}}", rf"\centering{skip}{SMALL}{OF_CAPTION}", caption]
     for number, panel in enumerate(panels):
         columns = panel.columns[panel.headed :]
         wrapped = any(column.wide for column in columns)
@@ -191,7 +211,11 @@ def _short(panels: Sequence[Section], caption: str, below: str) -> list[str]:
         laid += [rf"\begin{{{kind}}}{width}{{{_widths(columns)}}}", *_head(columns), *_rows(panel)]
         laid += [r"\bottomrule", rf"\end{{{kind}}}"]
     laid += [rf"\par\vspace{{4pt}}\parbox{{\linewidth}}{{\raggedright {below}}}"] if below else []
-    return [*laid, r"\end{table*}"]
+    return [*laid, rf"\end{{{kind_of_float}}}"]
+
+
+# xltabular begins with two places of one name, for hyperref; while amsmath measures, with one
+ONE_PLACE = r"\csname measuring@true\endcsname"
 
 
 def _long(columns: Sequence[Column], caption: str, rows: list[str], below: str) -> list[str]:
@@ -199,7 +223,7 @@ def _long(columns: Sequence[Column], caption: str, rows: list[str], below: str) 
     after = rf"\midrule \multicolumn{{{len(columns)}}}{{@{{}}r@{{}}}}{{continued}} \\"
     head = _head(columns)
     return [
-        rf"{{{SMALL}\setlength{{\LTcapwidth}}{{\linewidth}}",
+        rf"{{{SMALL}{ONE_PLACE}\setlength{{\LTcapwidth}}{{\linewidth}}",
         rf"\begin{{xltabular}}{{\linewidth}}{{{_widths(columns)}}}",
         caption + r" \\",
         *head,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from psem_model.text.cells import expression_of, flat, meant, plain, sentences
+from psem_model.text.cells import expression_of, flat, in_line, meant, plain, sentences
 from psem_model.text.figures import Unit
 from psem_model.text.formulas import formula
 from psem_model.text.html import html
@@ -20,6 +20,8 @@ from psem_model.text.report import (
     Prose,
     Report,
     Section,
+    Typeset,
+    between,
     meanings,
     parts,
 )
@@ -30,9 +32,9 @@ def csv_text(table: Section) -> str:
     """Titles and rows, formulas as plain text."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n")
-    table = flat(table)
+    table = flat(table, data=True)
     write.writerow([column.title for column in table.columns])
-    write.writerows(["; ".join(map(plain, parts(cell))) for cell in row.cells] for row in table.rows)
+    write.writerows(map(in_line, row.cells) for row in table.rows)
     return out.getvalue()
 
 
@@ -45,17 +47,24 @@ def escaped_markdown(text: str) -> str:
     return SPECIAL_IN_MARKDOWN.sub(r"\\\1", " ".join(text.split()))
 
 
+def escaped_words(text: str) -> str:
+    """The same, with the spaces around it."""
+    return SPECIAL_IN_MARKDOWN.sub(r"\\\1", text)
+
+
 def _marked(said: str, is_formula: bool) -> str:
     """A piece of prose, with the spaces around it."""
     if is_formula:
         return f"${said}$"
-    return said if said.isspace() else SPECIAL_IN_MARKDOWN.sub(r"\\\1", said)
+    return said if said.isspace() else escaped_words(said)
 
 
 def markdown(table: Section, unit: Unit | None = None) -> str:
     """A pipe table, formulas as $...$."""
 
     def part(given: Cell) -> str:
+        if isinstance(given, Typeset):
+            return "".join(p if is_f else escaped_words(p) for is_f, p in given.pieces())
         if expression_of(given) is not None:
             return f"${formula(expression_of(given))}$"
         if isinstance(given, Prose):
@@ -66,7 +75,7 @@ def markdown(table: Section, unit: Unit | None = None) -> str:
         return f"| {' | '.join('; '.join(map(part, parts(cell))) for cell in cells)} |"
 
     table = flat(table, unit)
-    notes = " ".join(sentences("; ".join(map(part, parts(note))) for note in table.notes))
+    notes = " ".join(sentences(between(note).join(map(part, parts(note))) for note in table.notes))
     title = f"**{part(table.title)}.**" if table.title else ""
     if not table.columns:
         return f"{title} {notes}".strip() + "\n"
@@ -121,7 +130,7 @@ def _with_head(found: Report) -> Iterator[Section]:
 
 
 def _commented(section: Section) -> str:
-    lines = [section.title, *("; ".join(map(plain, parts(note))) for note in section.notes)]
+    lines = [section.title, *map(in_line, section.notes)]
     said = "".join(f"# {line}\n" for line in lines if line)
     return said + (csv_text(section) if section.rows else "")
 
@@ -138,15 +147,15 @@ def _html_head(found: Report) -> str:
 
 
 def _paragraph(section: Section) -> str:
-    said = " ".join(
-        sentences(map(cell_text, (section.title, *section.notes) if section.title else section.notes))
-    )
-    return rf"\noindent {said}\par" + "\n"
+    notes = [each[:1].upper() + each[1:] if isinstance(each, str) else each for each in section.notes]
+    said = " ".join(sentences(map(cell_text, (section.title, *notes) if section.title else notes)))
+    return rf"{{\noindent\raggedright {said}\par}}" + "\n"
 
 
 def _named(found: Report) -> Iterator[Section]:
-    """Sections with a label and a caption each."""
+    """Sections with a label and a caption each: what it is, and what the report is of."""
     for number, section in enumerate(_with_head(found)):
         key = section.key.replace(".", "-") or f"{found.command}-{number}"
-        title = section.title or (found.title or found.command if section.rows else "")
-        yield replace(section, key=key, title=title)
+        said = section.title or section.caption or found.command
+        title = f"{said[:1].upper()}{said[1:]}: {found.title}" if found.title else said
+        yield replace(section, key=key, title=title if section.rows else section.title)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from typing import Any
 
 import click
 
+BESIDE, WIDEST = 24, 36  # characters of a line beside its label and bar, and of a bar
 PATIENCE = 1.0  # seconds from which on a bar is worth the while
 CLEAR = "\r\033[K"  # of the terminal's line: the bar
 GONE = "\033[A\033[K"  # of the line before
@@ -28,7 +30,9 @@ def ticker(label: str, total: int, patience: float | None = None) -> Iterator[Ca
     def show() -> None:
         with one_at_a_time:
             if not (bars or over.is_set()) and time.monotonic() - start >= enough:
-                shown = click.progressbar(length=total, label=label, file=sys.stderr)
+                room = shutil.get_terminal_size().columns - len(label) - BESIDE
+                width = max(1, min(WIDEST, room))
+                shown = click.progressbar(length=total, label=label, file=sys.stderr, width=width)
                 bars.append(shown.__enter__())
             for shown in bars if not over.is_set() else ():
                 shown.update(told[0] - shown.pos)

@@ -1,13 +1,14 @@
 """Mathematics among words, typed as plain text: found, and set in LaTeX.
 
 A run of mathematics is made of numbers, letters that are symbols, signs, brackets and functions, and
-has a sign or a product in it. A letter alone is a symbol too, but for the article.
+has a sign or a product in it. A letter alone is a symbol too, but for the article, which no plural has:
+"a heads" are as many as a.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -60,9 +61,9 @@ FUNCTIONS = (
     "shard",
     "gather",
 )
-# with a hyphen or an apostrophe, a claim's name, a count such as 1F1B, 8x or 2B
+# a file's path, with a hyphen or an apostrophe, a claim's name, a count such as 1F1B, 8x or 2B
 WORD = (
-    r"(?![a-z]{1,3}-\d)[A-Za-z]{2,}\d*(?:-[A-Za-z0-9]+)+(?:'s)?|[A-Za-z]{2,}'s?(?![A-Za-z])|[a-z]-th\b"
+    r"[\w/.]+\.(?:html|json|md|py|toml)\b|(?![a-z]{1,3}-\d)[A-Za-z]{2,}\d*(?:-[A-Za-z0-9]+)+(?:'s)?|[A-Za-z]{2,}'s?(?![A-Za-z])|[a-z]-th\b"
     r"|\d+-[a-z]+|[A-Z]\d+(?:-[A-Z]?\d+)?(?:'s)?|\d+[A-Z]\d+[A-Z]|\d+x\b|\d[\d.]*[BT]\b|--[a-z]+"
 )
 TOKEN = re.compile(
@@ -74,7 +75,9 @@ TOKEN = re.compile(
     re.DOTALL,
 )
 PRODUCT = re.compile(r"[abcdefghiklmnpqstuvwLV]{2,5}")  # letters that are symbols, beside each other
-NO_PRODUCTS = ("seq", "sum", "batch", "inf", "dp", "unit")
+ARTICLES = ("a", "A", "I")  # letters that are words
+PLURAL = re.compile(r"[a-z]*[b-hj-rtv-z]s")  # a word, but for "loss", "bias", "axis" and "bus"
+NO_PRODUCTS = ("all", "if", "seq", "sum", "batch", "inf", "dp", "unit")
 
 
 @dataclass(frozen=True)
@@ -116,10 +119,44 @@ MATHEMATICAL = ("number", "symbol", "product", "function", "sign", "open", "clos
 def pieces(text: str) -> Iterator[tuple[bool, str]]:
     """Words as they are, and mathematics as LaTeX, in turn."""
     for is_formula, found in groupby(_pieces(text), key=itemgetter(0)):
-        yield is_formula, "".join(part for _, part in found)
+        yield is_formula, "".join(_latex(run) if is_formula else _plain(run) for _, run in found)
 
 
-def _pieces(text: str) -> Iterator[tuple[bool, str]]:
+def symbols(text: str) -> set[str]:
+    """The symbols of the mathematics in a text."""
+    tokens = [token for is_formula, run in _pieces(text) if is_formula for token in run]
+    return {name for token in tokens for name in _symbols_of(token)}
+
+
+def renamed(text: str, names: Mapping[str, str]) -> str:
+    """A text whose mathematics has other symbols; letters that were multiplied may come apart."""
+    return "".join(
+        _renamed(token, names) if is_formula else token.text
+        for is_formula, run in _pieces(text)
+        for token in run
+    )
+
+
+def _symbols_of(token: Token) -> list[str]:
+    if token.kind == "product":
+        return [*token.text]
+    name = token.text.rstrip("'")
+    return [{"psi": "Psi"}.get(name, name)] if token.kind == "symbol" else []
+
+
+def _renamed(token: Token, names: Mapping[str, str]) -> str:
+    of = _symbols_of(token)
+    others = [names.get(name, name) for name in of]
+    if others == of:
+        return token.text
+    return " ".join(others) + "'" * token.text.count("'")
+
+
+def _plain(run: Sequence[Token]) -> str:
+    return "".join(token.text for token in run)
+
+
+def _pieces(text: str) -> Iterator[tuple[bool, Sequence[Token]]]:
     run: list[Token] = []
     depth: list[bool] = []  # of the open brackets: whether they are a function's
     for token in [*_tokens(text), Token("end", "")]:
@@ -131,14 +168,14 @@ def _pieces(text: str) -> Iterator[tuple[bool, str]]:
                 depth.pop()
             run.append(token)
             continue
-        yield from _run(run)
+        yield from _run(run, token)
         run, depth = [], []
         if token.kind != "end":
-            yield False, token.text
+            yield False, (token,)
 
 
-def _run(run: Sequence[Token]) -> Iterator[tuple[bool, str]]:
-    """A run of what may be mathematics: what is around it as it is, and the rest as LaTeX."""
+def _run(run: Sequence[Token], after: Token) -> Iterator[tuple[bool, Sequence[Token]]]:
+    """A run of what may be mathematics: what is around it, and what is. After it stands a word."""
     start, end = 0, len(run)
     while start < end and (run[start].kind in ("space", "close") or _unclosed(run[start:end])):
         start += 1
@@ -149,12 +186,13 @@ def _run(run: Sequence[Token]) -> Iterator[tuple[bool, str]]:
     ):
         end -= 1
     inside = run[start:end]
-    if start == end or not _is_mathematics(inside):
-        yield from ((False, token.text) for token in run)
+    counts = bool(PLURAL.fullmatch(after.text)) and [token.text for token in run[end:]] == [" "]
+    if start == end or not _is_mathematics(inside, counts):
+        yield False, run
         return
-    yield from ((False, token.text) for token in run[:start])
-    yield True, _latex(inside)
-    yield from _run(run[end:])
+    yield False, run[:start]
+    yield True, inside
+    yield from _run(run[end:], after)
 
 
 def _unclosed(run: Sequence[Token]) -> bool:
@@ -177,13 +215,16 @@ def _unbalanced(run: Sequence[Token]) -> bool:
     return depth != 0
 
 
-def _is_mathematics(run: Sequence[Token]) -> bool:
-    """Whether it has a symbol, a product or a function, and is no article and no number alone."""
+def _is_mathematics(run: Sequence[Token], counts: bool) -> bool:
+    """Whether it has a symbol, a product or a function, and is no article and no number alone.
+
+    `counts`: it says how many there are of what follows.
+    """
     named = [token for token in run if token.kind in ("symbol", "product", "function")]
     signs = [token for token in run if token.text in JOINING or token.text == "-"]
     if not named:
         return any(token.text in JOINING for token in run) and len(run) > 1
-    return bool(signs) or len(run) > 1 or named[0].text not in ("a", "A", "I")
+    return bool(signs) or len(run) > 1 or counts or named[0].text not in ARTICLES
 
 
 def _latex(run: Sequence[Token]) -> str:

@@ -42,6 +42,32 @@ class Prose(str):
     """Words with mathematics among them, typed as plain text: papers set it as mathematics."""
 
 
+class Typeset(str):
+    """Words as an author typed them for LaTeX, with mathematics between dollar signs."""
+
+    def pieces(self) -> Iterator[tuple[bool, str]]:
+        """The words, and the mathematics with its signs, in turn."""
+        for number, piece in enumerate(re.split(r"(\$[^$]+\$)", self)):
+            yield number % 2 == 1, piece
+
+
+@dataclass(frozen=True)
+class Note:
+    """A sentence under a table: words, and formulas among them.
+
+    `rows`, `columns`: those that it speaks of, by what rows begin with and by titles; empty: all.
+    """
+
+    said: tuple[Cell, ...]
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+def note(*said: Cell, rows: Iterable[str] = (), columns: Iterable[str] = ()) -> Note:
+    """A sentence about some rows and columns, or about all."""
+    return Note(said, tuple(rows), tuple(columns))
+
+
 @dataclass(frozen=True)
 class Quantity:
     """An exact number, its unit, the formula it comes from, and why a factor is as large as it is.
@@ -83,7 +109,8 @@ class Column:
 
     `wide`: text that is wrapped, and its share of what the other columns leave on a page. `right`: set
     to the right. On a page, what is `joined` follows in the cell of the column before, and a `panel` is
-    a table of its own below, that begins with the first column again.
+    a table of its own below, that begins with the first column again; what is `data`, such as the name
+    of a row in a file, is for a terminal and for spreadsheets only.
     """
 
     title: str
@@ -92,6 +119,7 @@ class Column:
     right: bool = False
     joined: bool = False
     panel: bool = False
+    data: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +143,8 @@ class Section:
     `key`: its place in a document for programs. `titled`: columns have their titles above them.
     `legend`: what symbols mean, by their names. On a page, `long` may take several, and of `headed`
     the first column becomes a heading above the rows that begin with it. `label`: by which a paper
-    refers to it, if not by its key. `continues`: it is the next part of the table before.
+    refers to it, if not by its key. `continues`: after how many parts it is the next of a table.
+    `narrow`: one column of two has room for it. `caption`: what a paper calls it, if it has no title.
     """
 
     title: str
@@ -128,7 +157,9 @@ class Section:
     long: bool = False
     headed: bool = False
     label: str = ""
-    continues: bool = False
+    continues: int = 0
+    narrow: bool = False
+    caption: str = ""
 
     def __post_init__(self) -> None:
         for row in self.rows:
@@ -229,7 +260,11 @@ def spread(section: Section) -> Iterator[tuple[Column, str, list[Cell]]]:
 
 def in_words(formula: Any) -> str:
     """A formula as one line of plain text."""
-    return str(formula).replace("ceiling(", "ceil(")
+    if not hasattr(formula, "free_symbols"):
+        return str(formula)
+    from psem_model.text.formulas import plain
+
+    return plain(formula)
 
 
 def meanings(section: Section) -> list[tuple[str, str]]:
@@ -256,5 +291,10 @@ def meant(title: str, legend: Mapping[str, str]) -> Section:
 
 
 def parts(cell: Cell) -> Iterator[Cell]:
-    """What a cell has several of, one by one."""
-    yield from cell if isinstance(cell, tuple) else (cell,)
+    """What a cell or a note has several of, one by one."""
+    yield from cell.said if isinstance(cell, Note) else cell if isinstance(cell, tuple) else (cell,)
+
+
+def between(cell: Cell) -> str:
+    """What stands between its parts: of a note, which is a sentence, a space."""
+    return " " if isinstance(cell, Note) else "; "

@@ -21,6 +21,7 @@ from psem_model.text.report import (
     Quantity,
     Report,
     Section,
+    between,
     in_words,
     meanings,
     parts,
@@ -111,7 +112,7 @@ def _notes(section: Section) -> Iterator[str]:
 # ------------------------------------------------------------------------------- cells as texts
 def written(cell: Cell) -> str:
     """A cell as one text."""
-    return "; ".join(map(_written, parts(cell)))
+    return between(cell).join(map(_written, parts(cell)))
 
 
 def _written(part: Cell) -> str:

@@ -5,7 +5,7 @@ Four devices, two along each axis, with the contributions that the counterexampl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -17,7 +17,7 @@ from psem_model.audit.refutations.registry import Shown, Values, refutes
 from psem_model.reading.schedules import read
 from psem_model.simulator import Run, simulate
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.models import KeepsView
+from psem_model.simulator.models import Backward, KeepsView
 from psem_model.text.places import EXAMPLES
 from spec.language.schedule import Schedule
 from spec.models import training
@@ -67,17 +67,9 @@ class Contributions(KeepsView):
     def __init__(self, micro_steps: Sequence[Array], tied: Sequence[Array]) -> None:
         self.micro_steps, self.tied = micro_steps, tied
 
-    def backward(
-        self,
-        unit: int,
-        view: Array,
-        activations: Array | None,
-        when: tuple[int, int],
-        everyones: tuple[str, ...],
-        gathered: Iterable[str],
-    ) -> list[Array]:
-        parts = [self.micro_steps[when[1]], *self.tied]
-        if everyones:  # samples of the group along the second axis
+    def backward(self, of: Backward) -> list[Array]:
+        parts = [self.micro_steps[of.when[1]], *self.tied]
+        if of.everyones:  # samples of the group along the second axis
             parts = [part.reshape(2, 2, -1).sum(1).repeat(2, 0) for part in parts]
         return [part.copy() for part in parts]
 

@@ -5,7 +5,7 @@ A sample's gradient is slope * p + offset, at the parameter p.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -17,7 +17,7 @@ from psem_model.audit.refutations.noted import Noted
 from psem_model.audit.refutations.registry import Values
 from psem_model.simulator import Run, simulate
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.models import KeepsView
+from psem_model.simulator.models import Backward, KeepsView
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Schedule
@@ -51,17 +51,9 @@ class Samples(KeepsView):
         slopes, offsets = (np.array(x, self.notes.dtype) for x in self.steps[step][micro_step])
         return np.asarray(slopes * row + offsets)
 
-    def backward(
-        self,
-        unit: int,
-        view: Array,
-        activations: Array | None,
-        when: tuple[int, int],
-        everyones: tuple[str, ...],
-        gathered: Iterable[str],
-    ) -> list[Array]:
-        gradients = self.gradients(view, *when)
-        self.notes.seen.append(np.broadcast_to(view, gradients.shape).tolist())
+    def backward(self, of: Backward) -> list[Array]:
+        gradients = self.gradients(of.view, *of.when)
+        self.notes.seen.append(np.broadcast_to(of.view, gradients.shape).tolist())
         return [gradients]
 
     def whole(self, weights: Sequence[Array], step: int) -> list[Array]:

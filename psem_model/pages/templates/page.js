@@ -5,18 +5,29 @@
   const title = document.title;
 
   // obligations of a claim, packed as deflated JSON: their names now, their texts when they are opened
+  const unpacked = (packed) => {
+    const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  };
+  let lines = null;  // of all claims' texts, each once
+  const read = async (steps) => {  // from number to number of a text's lines
+    lines ??= unpacked(document.getElementById("lines").textContent);
+    const known = await lines;
+    let at = 0;
+    return steps.map((step) => known[at += step]).join("\n");
+  };
   const unpack = async (list) => {
-    const bytes = Uint8Array.from(atob(list.dataset.packed), (letter) => letter.charCodeAt(0));
+    const packed = list.dataset.packed;
     delete list.dataset.packed;
     if (!window.DecompressionStream) return;
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
     const made = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
-    for (const [name, rule, odd, text] of await new Response(stream).json()) {
+    for (const [name, rule, odd, steps] of await unpacked(packed)) {
       const details = made("details", ""), summary = made("summary", name + " ");
       summary.append(made("small", [rule, odd].filter(Boolean).join(", ")));
       details.append(summary);
-      details.addEventListener("toggle", () => {
-        const pre = made("pre", text || `too long to be read here: psem explain ${list.dataset.claim} --smt ${name}`);
+      details.addEventListener("toggle", async () => {
+        const where = `psem explain ${list.dataset.claim} --smt ${name}`;
+        const pre = made("pre", steps.length ? await read(steps) : `too long to be read here: ${where}`);
         pre.tabIndex = 0;
         details.append(pre);
       }, { once: true });
@@ -43,22 +54,45 @@
     const head = page.querySelector("h1");
     document.title = page === pages[0] || !head ? title : head.innerText.split("\n")[0] + " – psem";
     if (!moved) return;
-    if (target === page) {
+    const left = history.state;  // where the reader was when this page was left
+    if (left) {
+      const link = document.links[left.link];
+      if (link && page.contains(link)) link.focus({ preventScroll: true });
+      scrollTo(0, left.top);
+    } else if (target === page) {
       scrollTo(0, 0);
       if (head) head.focus({ preventScroll: true });
     } else target.scrollIntoView();
   };
   if (pages.length > 1) {
     document.documentElement.classList.add("js");
+    const leave = (link) => history.replaceState({ top: scrollY, link }, "");
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest("a[href^='#']");
+      if (link) leave([...document.links].indexOf(link));
+    });
+    addEventListener("pagehide", () => leave(-1));
+    history.scrollRestoration = "manual";
     addEventListener("hashchange", () => show(true));
-    show(location.hash !== "");
-    addEventListener("load", () => show(location.hash !== ""));
+    const begun = () => show(location.hash !== "" || history.state !== null);
+    begun();
+    addEventListener("load", begun);
   }
 
   // filters of the claims
   const form = document.getElementById("filters");
   if (form) {
     const claims = [...document.querySelectorAll("li.claim")];
+    // what the card says of a claim, and its page: scope and source; the caveat also as it was typed
+    const wordsOf = (claim) => {
+      const page = document.getElementById(claim.dataset.id), found = [claim.dataset.area, claim.dataset.caveat];
+      for (const part of [claim, ...page.querySelectorAll(".about")]) {
+        const texts = document.createTreeWalker(part, NodeFilter.SHOW_TEXT);
+        while (texts.nextNode()) found.push(texts.currentNode.data);
+      }
+      return found.join(" ").toLowerCase().replace(/\s+/g, " ");
+    };
+    const texts = new Map(claims.map((claim) => [claim, wordsOf(claim)]));
     const filter = () => {
       const words = form.elements.words.value.toLowerCase().split(/\s+/).filter(Boolean);
       const { verdict, area, axiom } = Object.fromEntries(
@@ -66,7 +100,7 @@
       let count = 0;
       for (const claim of claims) {
         const has = claim.dataset, axioms = has.axioms.split(" ").filter(Boolean);
-        const text = (claim.textContent + " " + has.area).toLowerCase();
+        const text = texts.get(claim);
         const fits = words.every((word) => text.includes(word))
           && (!verdict || has.verdict === verdict) && (!area || has.area === area)
           && (!axiom || (axiom === "none" ? axioms.length === 0 : axioms.includes(axiom)));

@@ -1,0 +1,78 @@
+"""What a claim says and how it is proved, on two screens: conclusions, and the tops of their trees."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from proofs.registry import Result
+from proofs.trusted.infix import text
+from proofs.trusted.kernel import Bool, Theorem
+from psem_model.audit.explanation import assumed, title
+from psem_model.audit.formulas import parts
+from psem_model.text.figures import counted
+from psem_model.text.lines import width, wrapped
+
+LINES = 96  # two screens
+NOT_SHOWN = ("definition", "hypothesis", "axiom")
+
+
+def outline_of(result: Result) -> list[str]:
+    """The outline of a claim: as many levels of its trees as there is room for."""
+    lines = list(title(result, brief=True))
+    if not result.theorems:
+        return [*lines, "", *wrapped(result.failure)]
+    for theorem in result.theorems:
+        lines += ["", *_concluded(theorem)]
+    for kind in ("hypothesis", "axiom"):
+        names = ", ".join(part.name for part in assumed(result, kind))
+        lines += ["", *wrapped(names, f"{kind}: ", "  ")] if names else []
+    lines += [""]
+    levels, fits = 1, _trees(result, 1)
+    while len(found := _trees(result, levels)) > len(fits) or levels == 1:
+        if len(lines) + len(found) + 1 > LINES:
+            break
+        levels, fits = levels + 1, found
+    made = counted(len(result.obligations), "obligation")
+    more = wrapped(f"all of it, in full: psem explain {result.claim.id}")
+    return [*lines, *wrapped(f"how it is proved: {made}"), *fits, *more]
+
+
+def _concluded(theorem: Theorem) -> list[str]:
+    """What a theorem concludes, in a line or a few; or which values refute what."""
+    if theorem.counterexample is not None:
+        values = ", ".join(f"{name} = {value}" for name, value in theorem.counterexample.items())
+        (asked,) = theorem.obligations
+        said = [f"not always: {_brief([asked.goal], 2)}", f"counterexample: {values}"]
+        lines = [line for each in said for line in wrapped(each, "    ")]
+        return [*wrapped(theorem.name, "  "), *lines]
+    conditions, goals = parts(theorem)
+    given = [f"if {_brief(conditions, 2)}"] if conditions else []
+    said = [*given, f"{'then ' * bool(given)}{_brief(goals, 3)}"]
+    return [*wrapped(theorem.name, "  "), *(line for each in said for line in wrapped(each, "    "))]
+
+
+def _brief(formulas: Sequence[Bool], lines: int) -> str:
+    """As many formulas as some lines have room for, and how many more; a long one cut at a space."""
+    said, most = [*map(text, formulas)], lines * (width() - 8)
+    fits = [n for n in range(1, len(said) + 1) if len(", ".join(said[:n])) <= most]
+    kept = max(fits, default=1)
+    first = ", ".join(said[:kept])
+    short = first if len(first) <= most else f"{first[: most - 4].rpartition(' ')[0]} ..."
+    return short + f", and {len(said) - kept} more" * (kept < len(said))
+
+
+def _trees(result: Result, levels: int) -> list[str]:
+    shown: set[int] = set()
+    return [line for theorem in result.theorems for line in _tree(theorem, 1, levels, shown)]
+
+
+def _tree(theorem: Theorem, depth: int, levels: int, shown: set[int]) -> Iterator[str]:
+    """A theorem and what it is made from, some levels down, each once."""
+    while theorem.rule == "instance":
+        (theorem,) = theorem.parts
+    if theorem.rule in NOT_SHOWN or id(theorem) in shown or depth > levels:
+        return
+    shown.add(id(theorem))
+    yield from wrapped(f"{theorem.name}  by {theorem.rule}", " " * (2 * depth))
+    for part in theorem.parts:
+        yield from _tree(part, depth + 1, levels, shown)

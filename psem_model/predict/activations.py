@@ -1,0 +1,95 @@
+"""What a device of a pipeline's stage keeps for backward, at its fullest moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from psem_model.predict.parts import PartCosts
+from psem_model.predict.samples import kept_with, numbers_of
+from spec.models.profiles import Profile, Samples
+from spec.models.transformer import EMBEDDING, Model, Transformer, is_layer
+from spec.numbers.arithmetic import Number
+from spec.pipelines.pipeline import Pipeline, delay, fullest, fullest_in_two_parts, in_flight
+from spec.pipelines.stages import layers_before
+
+
+@dataclass(frozen=True)
+class Activations:
+    """Those of a stage: `chunks` of so many of each part. `place`: of the device along each axis."""
+
+    costs: Mapping[str, PartCosts]
+    chunks: Sequence[Mapping[str, int]]
+    model: Model
+    pipe: Pipeline
+    number: int
+    profile: Profile
+    place: Mapping[str, int]
+
+    @property
+    def in_flight(self) -> Number:
+        """Micro-batches, each of one chunk, whose activations are kept at the fullest moment."""
+        return in_flight(self.pipe, self.number)
+
+    @property
+    def waiting(self) -> Number:
+        """Those beside them that wait for the second part of their backward."""
+        return delay(self.pipe, self.number) if self.pipe.in_two_parts else 0
+
+    def kept(self, *names: str) -> Number:
+        """Bytes that parts keep for backward, at their fullest moment.
+
+        Of some parts; all, if none is named.
+        """
+        sizes = self._of_chunks(*names)
+        if not self.pipe.in_two_parts:
+            return fullest(self.pipe, self.number, sizes)
+        waiting, passing = self._halfway(*names)
+        return fullest_in_two_parts(self.pipe, self.number, sizes[0], waiting, passing)
+
+    def with_numbers(
+        self, model: Transformer, samples: Samples, sequence: Number, width: Number, offload: bool
+    ) -> Number:
+        """That of all parts, where they are not on the host, and numbers of samples."""
+        of_parts = [0 for _ in self.chunks] if offload else self._of_chunks()
+        numbers = [numbers_of(chunk, model, self.costs, sequence, width) for chunk in self.chunks]
+        halfway = self._halfway() if self.pipe.in_two_parts else ()
+        return kept_with(numbers, samples, of_parts, self.pipe, self.number, halfway)
+
+    def _of_chunks(self, *names: str) -> list[Number]:
+        """Bytes that some parts of each chunk keep of a micro-batch; all, if none is named."""
+        kept = {name: self.costs[name].kept(self.profile, self.place) for name in self._some(*names)}
+        return [sum(chunk[name] * size for name, size in kept.items()) for chunk in self.chunks]
+
+    def _some(self, *names: str) -> list[str]:
+        return [name for name in names or self.costs if name in self.costs]
+
+    def _halfway(self, *names: str) -> tuple[Number, Number]:
+        """Bytes kept of a micro-batch after the first part of its backward, and at most during it.
+
+        Backward goes from the last part to the first, and what each keeps becomes what waits.
+        """
+        (size,), (chunk,) = self._of_chunks(*names), self.chunks
+        costs = {name: self.costs[name] for name in self._some(*names) if chunk[name]}
+        of = self.profile, self.place
+        more = {name: each.waiting(*of) - each.kept(*of) for name, each in costs.items()}
+        backward = _backward(more, chunk, self.model, self.pipe, self.number)
+        changes = [0, *accumulate(count * more[name] for name, count in backward)]
+        return size + changes[-1], size + max(changes)
+
+
+def _backward(
+    more: Mapping[str, Number], chunk: Mapping[str, int], model: Model, pipe: Pipeline, stage: int
+) -> Iterator[tuple[str, int]]:
+    """The parts of a chunk from the last on, and how many in a row; layers of one sign in any order."""
+    layers = {name: size for name, size in more.items() if is_layer(name)}
+    yield from ((name, 1) for name in more if name not in (*layers, EMBEDDING))
+    if min(layers.values(), default=0) < 0 < max(layers.values(), default=0):
+        of = model.layers, pipe.virtual_stages, pipe.layers
+        first, end = (layers_before(virtual, *of) for virtual in (stage, stage + 1))
+        for number in reversed(range(first, end)):
+            yield from ((name, 1) for name in model.layers_of(number, number + 1) if name in layers)
+    else:
+        yield from ((name, chunk[name]) for name in layers)
+    yield from ((name, 1) for name in more if name == EMBEDDING)
