@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,8 @@ from psem_model.text import places
 
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-SLOW = ("make ", "psem audit")  # how commands begin that take long
+SLOW = ("make ", "psem audit", "psem tables paper")  # how commands begin that take long
+LONG = ("GUIDE",)  # pages of so many commands that they take long together
 TIME = re.compile(r" +[\d.]+ ms|(?<= in )[\d.]+ s")
 LONGEST = 25  # lines of output under one command of README
 
@@ -87,7 +89,8 @@ def steps(page):
 
 def takes_long(kind, command, shown):
     """A step that proves much, or reads what was then written."""
-    return kind == "command" and (command.startswith(SLOW) or "build/" in command)
+    is_slow = command.startswith(SLOW) or "build/" in command or "--prove" in command
+    return kind == "command" and is_slow
 
 
 def follow(step, shell):
@@ -105,19 +108,24 @@ def follow(step, shell):
             assert fits(timeless(shown), timeless(printed.splitlines())), (text, printed)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+QUICK = [pytest.param(page, marks=[pytest.mark.slow] * (page.stem in LONG)) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", QUICK, ids=lambda page: page.stem)
 def test_commands_print_what_is_shown(page, shell):
     for step in steps(page):
         if not takes_long(*step):
             follow(step, shell)
 
 
+WITH_SLOW_STEPS = [page for page in PAGES if any(takes_long(*step) for step in steps(page))]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_slow_commands_print_what_is_shown(page, shell):
+@pytest.mark.parametrize("page", WITH_SLOW_STEPS, ids=lambda page: page.stem)
+def test_slow_commands_print_what_is_shown_after_those_before_them(page, shell):
     for step in steps(page):
-        if takes_long(*step):
-            follow(step, shell)
+        follow(step, shell)
 
 
 def test_dots_stand_for_lines_and_nothing_else():
@@ -148,6 +156,17 @@ def test_the_readmes_totals_are_the_registrys():
     proved, refuted = verdicts.count("proved"), verdicts.count("refuted")
     assert f"{len(verdicts)} claims: {proved} proved, {refuted} refuted;" in text
     assert f"There are {len(verdicts)} ([docs/CLAIMS.md](docs/CLAIMS.md)); {proved} are proved" in text
+
+
+def test_the_pythons_that_are_tested_are_those_that_it_installs_on():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    marks = (each.rpartition(" :: ") for each in project["classifiers"])
+    tested = [version for of, _, version in marks if of.endswith("Python")]
+    after = int(tested[-1].removeprefix("3.")) + 1
+    assert project["requires-python"] == f">={tested[0]},<3.{after}"
+    for page in (README, ROOT / "CONTRIBUTING.md"):
+        assert f"It needs Python {', '.join(tested[:-1])} or {tested[-1]}" in page.read_text()
+    assert f"(3, {after})" in (ROOT / "Makefile").read_text()
 
 
 def anchors(page):

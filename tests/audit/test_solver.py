@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proofs.trusted import smtlib
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import TRUE, Const, Float64, FPVal, If, Not, Or, Real, RealVal, fp
 from psem_model.audit import cvc5_solver as audit_cvc5
+from psem_model.audit import smtlib
 from psem_model.audit.cvc5_solver import answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
 from psem_model.audit.processes import program

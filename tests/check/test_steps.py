@@ -18,7 +18,7 @@ from psem_model.reading.shapes import small
 from psem_model.reading.step_reader import read_step
 from psem_model.reading.steps import dumps
 from psem_model.text.errors import BadInput
-from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.derivation.steps import derive_step
 from spec.language.programs import check_program
 from spec.models.parts import parts
@@ -52,7 +52,7 @@ def test_what_is_made_again_or_held_is_accepted(recompute, hold, checked):
 
 
 @pytest.mark.parametrize("block", ["gpt", "llama"])
-@pytest.mark.parametrize("again", [NOTHING, PAIRS, ALL, FROM_SLICES])
+@pytest.mark.parametrize("again", [NOTHING, PAIRS, EVERYTHING, FROM_SLICES])
 @pytest.mark.parametrize(
     "strategy", ["zero1 * tp+sp", "fsdp * tp+sp * cp", "cp", "cp-all-to-all", "ep * tp"]
 )
@@ -115,11 +115,6 @@ def test_a_forgotten_move_is_rejected_at_a_line_after_it(number, checked):
         ),
         ('"gate_open", "up"]', '"gate_open", "gate"]', "nothing that layer gives depends on up_weight"),
         (
-            '"attention_norm_scale", "mlp_norm_scale", "final',
-            '"attention_norm_scale", "final',
-            "mlp_norm_scale is in 0 groups",
-        ),
-        (
             'axes = ["batch"]\n\n[states.rest]',
             'axes = ["batch", "tensor"]\n\n[states.rest]',
             "word_weight is to be summed over batch;",
@@ -132,12 +127,24 @@ def test_a_wrong_line_is_told(old, new, words, checked):
     found = checked(wrong)
     assert not found.accepted
     assert words in found.wrong
-    if found.at:
-        changed = {
-            i + 1 for i, (a, b) in enumerate(zip(LINES, wrong.splitlines(), strict=True)) if a != b
-        }
-        number = int(found.at.removeprefix("line "))
-        assert min(changed) - 1 <= number
+    changed = {i + 1 for i, (a, b) in enumerate(zip(LINES, wrong.splitlines(), strict=True)) if a != b}
+    assert min(changed) - 1 <= found.at
+    assert found.data()["programs"]["line"] == found.at
+
+
+def test_a_weight_in_no_group_of_states_is_told_with_the_line_where_groups_begin(checked):
+    found = checked(
+        TEXT.replace('"attention_norm_scale", "mlp_norm_scale", ', '"attention_norm_scale", ')
+    )
+    assert "mlp_norm_scale is in 0 groups" in found.wrong
+    assert LINES[found.at - 1] == "[[states]]"
+
+
+def test_parts_in_another_order_are_told_with_the_line_of_what_takes_another_value(checked):
+    wrong = TEXT.replace('["embedding", "layer", "head"]', '["layer", "head", "embedding"]')
+    found = checked(wrong)
+    assert "embedding does not take what head gives" in found.wrong
+    assert LINES[found.at - 1].startswith("parts = ")
 
 
 def test_a_sum_over_tensor_that_the_states_forget_is_rejected_in_its_group(checked):
@@ -293,7 +300,7 @@ def test_an_equal_line_of_the_second_part_is_told_by_its_own_place(checked):
     text = two_parts({'["dm", "mask(batch b)"]': '["dm", "m"]', '"u"], backward': '"u"], backward'})
     found = checked(text)
     assert "no such term" in found.wrong
-    assert text.splitlines()[int(found.at.removeprefix("line ")) - 1].count('["dm", "m"]')
+    assert text.splitlines()[found.at - 1].count('["dm", "m"]')
 
 
 def test_two_masks_are_not_one_mask(checked):

@@ -7,15 +7,16 @@ import re
 import signal
 import subprocess
 import sys
+import tomllib
 
 import pytest
 
+from proofs.glossary import GLOSSARY
 from proofs.registry import areas, claims, prove, select
 from proofs.trusted.infix import text
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import Int
-from psem_model.audit import proving
-from psem_model.audit.explanation import lines_of, name_of, smt_of
+from psem_model.audit.explanation import lines_of, name_of, smt_of, spoken_of
 from psem_model.audit.formulas import shared
 from psem_model.text import lines as text_lines
 from psem_model.text import places
@@ -42,7 +43,7 @@ def test_proofs_as_json_have_the_documented_shape(psem):
     code, out, _ = psem("prove", "C1", "M8", "--json")
     report = json.loads(out)
     assert code == 0
-    assert set(report) == {"version", "claims", "remembered", "solver", "seconds"}
+    assert set(report) == {"report", "version", "claims", "remembered", "solver", "seconds"}
     c1, m8 = report["claims"]
     keys = {"id", "statement", "expected", "verdict", "obligations", "seconds", "axioms"}
     keys |= {"hypotheses", "area", "formula", "caveat", "scope", "checked"}
@@ -86,7 +87,7 @@ def test_an_interrupt_between_claims_stops_without_a_report(psem, monkeypatch, t
         signal.raise_signal(signal.SIGINT)
         return prove(claim, proof)
 
-    monkeypatch.setattr(proving, "prove", interrupted)
+    monkeypatch.setattr("psem_model.check.claims.prove", interrupted)
     monkeypatch.setattr(places, "BUILD", tmp_path)
     code, _, err = psem("prove")
     assert (code, err.strip()) == (130, "psem: interrupted")
@@ -154,17 +155,18 @@ def test_every_claim_is_printed_when_it_is_proved(psem, monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return prove(claim, proof)
 
-    monkeypatch.setattr(proving, "prove", interrupted)
+    monkeypatch.setattr("psem_model.check.claims.prove", interrupted)
     code, out, _ = psem("prove", "S1", "S2", "S3")
     assert code == 130
     assert "S1  proved" in out
     assert "S2" not in out
 
 
-def test_on_a_terminal_a_bar_is_below_the_lines():
+def on_a_terminal(columns, *args):
+    """The lines that a command shows on a terminal so wide, with what moves the cursor."""
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "psem_model", "prove", "S1", "S2"]
-    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "70"}
+    command = [sys.executable, "-m", "psem_model", *args]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
     process = subprocess.Popen(command, stdout=theirs, stderr=theirs, env=environment)
     os.close(theirs)
     said = b""
@@ -178,7 +180,22 @@ def test_on_a_terminal_a_bar_is_below_the_lines():
         said += more
     os.close(ours)
     assert process.wait() == 0
-    lines = said.decode().replace("\r\n", "\n").split("\n")
+    return said.decode().replace("\r\n", "\n").split("\n")
+
+
+@pytest.mark.parametrize("columns", [30, 50])
+@pytest.mark.parametrize(
+    "args", ["prove S1 T1", "explain E2", "explain S1 --tree", "explain E2 --outline"]
+)
+def test_no_line_is_wider_than_the_terminal(columns, args):
+    lines = on_a_terminal(columns, *args.split())
+    shown = [re.sub(r"\x1b\[[?\d]*\w", "", part) for line in lines for part in line.split("\r")]
+    assert len(shown) > 9
+    assert [line for line in shown if len(line) > columns] == []
+
+
+def test_on_a_terminal_a_bar_is_below_the_lines():
+    lines = on_a_terminal(70, "prove", "S1", "S2")
     assert any("proving" in line for line in lines)
     seen = [re.sub(r"\x1b\[[?\d]*\w", "", line.split("\r")[-1]) for line in lines]
     assert [line[:2] for line in seen if "obligations " in line] == ["S1", "S2", "2 "]
@@ -242,8 +259,9 @@ def test_explanations_as_json_have_the_documented_shape(psem):
 def test_without_tree_an_explanation_says_how_large_the_tree_is(psem):
     _, whole, _ = psem("explain", "E2", "--tree")
     _, out, _ = psem("explain", "E2")
-    size = len(whole.split("how it is proved\n")[1].splitlines())
-    assert f"obligations, a tree of {size} lines: psem explain E2 --tree" in out
+    tree = whole.split("how it is proved\n")[1]
+    size = len(re.findall(r"^ +\w+  by ", tree, re.MULTILINE))
+    assert f"obligations, a tree of {size} theorems: psem explain E2 --tree" in out
 
 
 @pytest.fixture(scope="module")
@@ -311,3 +329,56 @@ def test_terms_that_large_formulas_share_are_printed_once():
     for name, value in reversed(pairs):
         formula = substitute(formula, (name, value))
     assert formula is (term == 7)
+
+
+@pytest.mark.parametrize("claim", ["T2", "T4", "T5", "E1", "M8", "C1"])
+def test_an_outline_is_of_two_screens_and_says_what_is_concluded(claim, psem):
+    code, out, _ = psem("explain", claim, "--outline")
+    _, whole, _ = psem("explain", claim, "--json")
+    assert code == 0
+    assert len(out.splitlines()) <= 96
+    (found,) = json.loads(whole)["claims"]
+    for theorem in found["theorems"]:
+        assert f"  {theorem['name']}\n" in out
+        assert ("counterexample: " in out) == (found["verdict"] == "refuted")
+        assert f"  {theorem['name']}  by {theorem['rule']}" in out
+        for hypothesis in theorem["hypotheses"]:
+            assert hypothesis in out
+
+
+def test_an_outline_is_cut_between_conditions_and_says_how_many_more_there_are(psem):
+    said = " ".join(psem("explain", "T2", "--outline")[1].split())
+    cut = re.findall(r"\bif ((?:(?! then ).)*), and (\d+) more", said)
+    assert len(cut) > 3
+    for conditions, more in cut:
+        assert conditions.count("(") == conditions.count(")")
+        assert int(more) > 0
+    assert not re.search(r"\w \.\.\.", said)
+
+
+def test_an_outline_is_asked_for_alone(psem):
+    code, _, err = psem("explain", "E2", "--outline", "--tree")
+    assert code == 2
+    assert err.startswith("psem: --outline: given --tree")
+
+
+@pytest.mark.parametrize("claim", ["T2", "T5"])
+def test_an_explanation_says_what_its_symbols_stand_for(claim, psem):
+    (found,) = json.loads(psem("explain", claim, "--json")[1])["claims"]
+    said = " ".join((*found["speaks_of"], *found["speaks_of"].values()))
+    concluded = " ".join(each for theorem in found["theorems"] for each in theorem["then"])
+    used = set(re.findall(r"(\w+)\(", concluded))
+    assert len(found["speaks_of"]) > 40
+    assert {name for name in used if name.islower() and not re.search(rf"\b{name}\b", said)} <= {
+        *("parts_of_the_single_norm", "contributed", "micro_step_whole", "kept", "last_added"),
+    }
+    out = psem("explain", claim)[1]
+    assert "  amount(t, b, s, d, i, j): how often device d has device i's value s in" in out
+
+
+def test_every_word_of_the_glossary_is_a_symbol_of_its_claims():
+    tables = tomllib.loads(GLOSSARY.read_text(encoding="utf-8"))["words"]
+    spoken = {each: {*spoken_of(prove(select([each])[0]))} for each in ("T2", "T4", "T5", "E9")}
+    for table in tables:
+        for word in table:
+            assert word == "of" or any(word in spoken.get(each, ()) for each in table["of"]), word

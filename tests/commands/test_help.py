@@ -49,7 +49,7 @@ def test_every_option_says_what_it_takes(psem):
 
 def test_choices_are_shown(psem):
     _, out, _ = psem("simulate", "--help")
-    for choices in ("[gpt|llama]", "[gpipe|1f1b|interleaved]", "[modular|exact|float64]"):
+    for choices in ("[gpt|llama]", "[gpipe|1f1b|interleaved|zb-h1|zb-h2]", "[modular|exact|float64]"):
         assert choices in out
 
 
@@ -80,11 +80,12 @@ def completed(line):
         ("psem simulate --schedule ", {"file"}),
         ("psem space --plot ", {"file"}),
         ("psem tables --folder ", {"file"}),
-        ("psem predict zero2", {"zero2", "zero2+all"}),
+        ("psem predict zero2", {"zero2", "zero2+all", "file"}),
+        ("psem derive zero2", {"zero2", "zero2+all"}),
         ("psem compare zero1 fsdp", {"fsdp", "fsdp-hold", "fsdp+all", "fsdp-hold+all"}),
         ("psem check zero1", {"zero1", "zero1+all", "file"}),
         ("psem predict --bytes ", set(POLICIES)),
-        ("psem predict --order ", {"gpipe", "1f1b", "interleaved"}),
+        ("psem predict --order ", {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2"}),
         ("psem predict tp --block l", {"llama"}),
         ("psem derive tp --part ", {"embedding", "layer", "head"}),
         ("psem tables --format la", {"latex"}),

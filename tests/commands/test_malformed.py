@@ -107,6 +107,25 @@ def test_a_long_argument_is_not_repeated_whole(kind, psem):
     assert check([word], psem) == 2
 
 
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (["predict", "dp(2)", "--sequence", "8", "--config"], '{{"num_hidden_layers": {}}}'),
+        (["predict", "dp", *SIZE, "--profile"], 'title = "t"\nlike = {}\n'),
+        (["check"], "axes = {}\n"),
+        (["predict", *SIZE, "--schedule"], "axes = {}\n"),
+    ],
+    ids=["configuration", "profile", "schedule", "step"],
+)
+def test_of_a_number_in_a_file_of_too_many_digits_or_brackets_this_is_said(call, text, psem, tmp_path):
+    for number, words in (("9" * 5000, "digits"), ("[" * LONG + "]" * LONG, "brackets")):
+        path = tmp_path / "my.toml"
+        path.write_text(text.format(number))
+        assert check([*call, path], psem) == 2
+        err = psem(*call, path)[2]
+        assert f"given {'a number of ' * (words == 'digits')}too many {words}" in err
+
+
 def test_a_long_product_is_not_repeated_whole(psem):
     sized = " * ".join(f"zero1(a{n}=2)" for n in range(60))
     unsized = "*".join(f"zero1(a{n})" for n in range(60))
@@ -139,3 +158,19 @@ def test_a_long_word_in_a_file_is_not_repeated_whole(kind, psem, tmp_path):
     ):
         file.write_text(text.replace("WORD", word))
         assert check(["predict", "tp(2)", "--config", file, "--sequence", "4"], psem) == 2
+
+
+@pytest.mark.parametrize("given", ["0", "x", "9" * 100_000], ids=["none", "word", "long"])
+def test_how_many_processes_is_a_count_whoever_says_it(given, psem, monkeypatch):
+    code, _, err = psem("prove", "S1", "--jobs", given)
+    shown = repr(given) if len(given) < 9 else f"{given[:60]!r}... (100,000 characters)"
+    assert (code, err.count("\n")) == (2, 1)
+    assert err.startswith(f"psem: --jobs, PSEM_JOBS: given {shown}; expected a ")
+    monkeypatch.setenv("PSEM_JOBS", given)
+    assert psem("prove", "S1") == (2, "", err)
+
+
+def test_a_switch_of_the_environment_says_what_it_takes(psem, monkeypatch):
+    monkeypatch.setenv("PSEM_NO_CACHE", "maybe")
+    error = "psem: PSEM_NO_CACHE: given 'maybe'; expected 1 or 0\n"
+    assert psem("prove", "S1") == (2, "", error)

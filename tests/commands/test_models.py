@@ -137,12 +137,21 @@ def test_formulas_give_the_numbers_beside_them(predicted, data):
         (["pp", *SHAPE, "--devices", 2, "--chunks", 2, "--accumulate", 3], "multiple of the 2"),
         (["pp", *SHAPE, "--devices", 2, "--order", "1f2b"], "nearest: 1f1b"),
         (["pp", *SHAPE, "--devices", 2, "--order", ""], "expected one of gpipe, 1f1b"),
+        (
+            ["pp", *SHAPE, "--devices", 4, "--order", "zb-h2", "--accumulate", 6],
+            "at least 7 micro-batches",
+        ),
+        (["pp", *SHAPE, "--devices", 2, "--chunks", 2, "--order", "zb-h1"], "expected interleaved"),
+        (
+            ["pp(1)", *SHAPE, "--order", "zb-h1", "--offload-activations"],
+            "--offload-activations: given with --order zb-h1",
+        ),
         (["pp(2) * pp(q=2)", *SHAPE], "character 9: given 'pp'; expected one pipeline"),
         (["TP+SP(2)", *SHAPE], "nearest: tp+sp"),
         (["ZeRO3", *SHAPE, "--devices", 2], "nearest: zero3"),
         (
             ["zero1", "README.md", "tests", *SHAPE],
-            "given 'README.md tests' too; expected one [STRATEGY]; a product is",
+            "given 'README.md tests' too; expected one [STRATEGY|FILE]; a product is",
         ),
         (["pp", *SHAPE, "--devices", 2, "--chunks", 2, "--order", "gpipe"], "interleaved"),
         (["tp", *SHAPE, "--devices", 2, "--recompute", "some"], "expected one of none, attention"),
@@ -153,7 +162,7 @@ def test_formulas_give_the_numbers_beside_them(predicted, data):
         (["tp", "--devices", 2], "--layers: missing"),
         (["tp", *SHAPE, "--devices", 2, "--kv-heads", 3], "expected a divisor of --heads 8"),
         (["tp", *SHAPE[:4], "--heads", 7, "--sequence", 4, "--devices", 7], "--hidden 64"),
-        (["tp", *SHAPE, "--devices", 2, "--config", "x.json"], "given with --config"),
+        (["tp", *SHAPE, "--devices", 2, "--config", CONFIGURATIONS[0]], "given with --config"),
         (["tp", "--devices", 2, "--config", "no/such.json"], "no/such.json"),
         (["zero3", *SHAPE[:6], "--psi", 4, "--devices", 2], "one of the two"),
         (["zero3", "--devices", 2], "one of the two"),
@@ -206,14 +215,15 @@ def test_a_program_of_experts_is_derived_with_the_option_that_is_named(product, 
     assert psem("derive", product, "--experts")[0] == 0
 
 
-def test_tokens_that_do_not_spread_evenly_are_told_by_what_makes_them(psem):
-    shape = ["--layers", 5, "--hidden", 8, "--heads", 4, "--sequence", 4]
-    experts = ["--experts", 4, "--chosen", 1]
+def test_choices_of_experts_that_do_not_spread_evenly_are_padded_but_not_simulated(psem):
+    shape = ["--layers", 5, "--hidden", 8, "--heads", 4, "--sequence", 4, "--block", "llama"]
+    experts = ["--experts", 4, "--chosen", 1, "--vocabulary", 8]
     code, out, err = psem("predict", "ep(2) * zero2(3) * tp+sp(2)", *shape, *experts)
+    assert (code, err) == (0, "")
+    assert "24 choices of experts padded to 48, to be spread evenly" in out
+    code, out, err = psem("simulate", "ep(2) * zero2(3) * tp+sp(2)", *shape, *experts)
     assert (code, out, err.count("\n")) == (2, "", 1)
-    words = "--sequence, --micro-batch: given 4 x 1 tokens, each sent to 1 expert: 4 in all"
-    assert words in err
-    assert "expected a multiple of 8" in err
+    assert "2 tokens, each to 1 of 4 experts: not even" in err
 
 
 def test_a_model_has_no_more_layers_than_can_be_looked_at(psem, tmp_path):

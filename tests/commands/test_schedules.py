@@ -342,3 +342,11 @@ def test_what_stages_share_is_placed_on_the_two_that_have_it(psem):
     assert code == 0
     right = [{"mesh": {"dp": 4, "pipe": 2}, "micro_steps": "any"}]
     assert shared["schedule"]["sizes"]["right"] == right
+
+
+@pytest.mark.parametrize("command", ["predict", "simulate"])
+def test_a_file_is_taken_in_place_of_a_strategy(command, psem, written):
+    path, sizes = written("zero2"), ["--psi", "100", "--devices", "4"]
+    assert psem(command, path, *sizes) == psem(command, "--schedule", path, *sizes)
+    code, _, err = psem(command, path, "--schedule", path, *sizes)
+    assert (code, "one of the three" in err) == (2, True)

@@ -4,21 +4,14 @@ import json
 
 import pytest
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
 from proofs.registry import ROOT
-from proofs.registry import VERSION as OF_PROOFS
 from psem_model.commands.cli import psem as program
 from psem_model.text.report import VERSION
 from tests.support.command import without
+from tests.support.schemas import SCHEMAS, validator
 
 SHARED = "common"  # what several commands' schemas refer to
-SCHEMAS = {
-    path.stem: json.loads(path.read_text()) for path in (ROOT / "docs" / "schema").glob("*.json")
-}
-REGISTRY = Registry().with_resources(
-    (schema["$id"], Resource.from_contents(schema)) for schema in SCHEMAS.values()
-)
 STATES = ["--psi", "1001", "--devices", "4"]
 MODEL = ["--layers", "4", "--hidden", "64", "--heads", "4", "--sequence", "8", "--vocabulary", "16"]
 REFUSED = "parameters=S,optimizer=S,gradients=O,activations=R"
@@ -56,6 +49,7 @@ CALLS = [
     ["space", "--devices", "4", "--all"],
     ["space", "--reasons"],
     ["space", "--where", "resting <= 4*Psi/N + 2*Psi, sent <= 4*Psi"],
+    ["space", "--where", "sent <= 2*Psi"],
     ["tables"],
     ["tables", "memory", "pipelines", "claims"],
     ["prove", "S1", "M8"],
@@ -63,10 +57,6 @@ CALLS = [
     pytest.param(["audit", "S2"], marks=SLOW),
     pytest.param(["audit", "M8"], marks=SLOW),
 ]
-
-
-def validator(command):
-    return Draft202012Validator(SCHEMAS[command], registry=REGISTRY)
 
 
 @pytest.mark.parametrize("call", CALLS, ids=" ".join)
@@ -86,6 +76,16 @@ def test_the_verdict_on_a_model_s_step_in_a_file_is_as_the_schema_says(psem, tmp
     validator("check").validate(found)
 
 
+def test_a_run_of_a_model_that_diverges_is_as_the_schema_says(psem, tmp_path):
+    path = tmp_path / "forgotten.toml"
+    path.write_text(without("all_reduce")(psem("derive", "zero1 * tp+sp", "--block", "llama")[1]))
+    shape = ["--block", "llama", *MODEL]
+    code, out, _ = psem("simulate", "--schedule", path, "--devices", "2x2", *shape, "--json")
+    found = json.loads(out)
+    assert (code, found["divergence"]["weight"]) == (1, "final_norm_scale")
+    validator("simulate").validate(found)
+
+
 def test_each_command_with_json_has_a_schema_of_the_version_that_it_prints():
     asked = {
         name
@@ -94,9 +94,9 @@ def test_each_command_with_json_has_a_schema_of_the_version_that_it_prints():
     }
     assert SCHEMAS.keys() == asked | {SHARED}
     for name in asked:
-        version = OF_PROOFS if name == "prove" else VERSION
-        assert SCHEMAS[name]["properties"]["version"] == {"const": version}
-        assert "version" in SCHEMAS[name]["required"]
+        assert SCHEMAS[name]["properties"]["version"] == {"const": VERSION}
+        assert SCHEMAS[name]["properties"]["report"] == {"const": name}
+        assert {"report", "version"} <= {*SCHEMAS[name]["required"]}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

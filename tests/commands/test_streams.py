@@ -1,5 +1,6 @@
 """Streams that are closed or full: one line where there is somewhere to write it, and exit code 2."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -7,6 +8,8 @@ from pathlib import Path
 from tempfile import gettempdir
 
 import pytest
+
+from psem_model.predict import read
 
 COMMANDS = [
     "predict zero3 --psi 9 --devices 8",
@@ -49,6 +52,26 @@ def test_a_command_works_without_a_stream_for_errors(command):
 def test_a_closed_output_is_one_line():
     error = "psem: cannot write the output: it is closed\n"
     assert run("predict zero3 --psi 9 --devices 8", ">&-") == (2, "", error)
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (MemoryError(), "out of memory; expected smaller sizes, or more memory"),
+        (
+            MemoryError("no 977 MiB"),
+            "out of memory: no 977 MiB; expected smaller sizes, or more memory",
+        ),
+        (OSError(errno.EMFILE, "Too many open files"), "the system: Too many open files"),
+        (OSError(errno.EAGAIN, "No more processes"), "the system: No more processes"),
+    ],
+)
+def test_what_the_system_has_too_little_of_is_one_line(error, told, psem, monkeypatch):
+    def fails(_):
+        raise error
+
+    monkeypatch.setattr(read, "read", fails)
+    assert psem("predict", "zero3", "--psi", 9, "--devices", 8) == (2, "", f"psem: {told}\n")
 
 
 def test_a_file_that_cannot_be_written_is_named(psem, monkeypatch, tmp_path):

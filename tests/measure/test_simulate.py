@@ -174,7 +174,18 @@ def test_a_schedule_in_a_file_is_simulated(psem, written):
     assert psem(*args)[0] == 1
     path = written("zero3", without('op = "release", source = "view"', nth=1))
     code, out, _ = psem("simulate", "--schedule", path, "--psi", 100, "--devices", 4)
-    assert code == 1  # it is right, but never gives the gathered parameters back
+    assert code == 0  # the gathered parameters take no room after their last use
+    assert "differs" not in out
+
+
+def test_where_not_all_is_as_predicted_the_last_lines_say_what_is_not(psem, written):
+    lines = [  # a sum of whole views, in room for slices of them
+        '{ op = "keep", source = "parameters", into = "view", within = ["batch"] },',
+        '{ op = "all_reduce", source = "view", axes = ["batch"] },',
+    ]
+    path = written("dp", lambda text: text.replace("finish = [", "\n".join(["finish = [", *lines])))
+    code, out, _ = psem("simulate", "--schedule", path, "--psi", 100, "--devices", 4)
+    assert code == 1
     assert "differs" in out
     same, but = out.splitlines()[-2:]
     assert same.startswith("  every copy of every parameter is that of the single device")

@@ -117,6 +117,16 @@ def test_each_page_is_as_wide_as_a_phone_at_most(dark, at):
     assert wider == []
 
 
+def test_tables_of_pictures_and_terms_of_costs_fit_a_phone_without_scrolling(at):
+    wider = """[...document.querySelectorAll('.page.shown .charts table, .page.shown .term math')]
+      .filter((each) => each.getBoundingClientRect().width > each.closest('.scroll').clientWidth + 0.5)
+      .map((each) => each.textContent)"""
+    for page in ("pictures", "strategies"):
+        browser = at(page, PHONE)
+        browser.run("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        assert browser.run(wider) == []
+
+
 def test_one_page_is_shown_at_a_time_and_links_lead_to_others(at):
     browser = at()
     assert browser.run(SHOWN) == "claims"
@@ -139,6 +149,41 @@ def test_the_way_back_is_the_browsers_own(at):
     assert browser.run("document.title").startswith("E1")
     browser.run("history.back()")
     assert browser.run(f"new Promise((end) => setTimeout(() => end({SHOWN}), 50))") == "claims"
+
+
+def test_the_way_back_leads_to_where_the_list_was_left(at):
+    browser = at(width=PHONE)
+    link = "document.querySelector('li.claim a[href=\"#E8\"]')"
+    browser.run(f"{link}.scrollIntoView()")
+    before = browser.run("scrollY")
+    assert before > 1000
+    browser.run(f"{link}.click()")
+    after = "new Promise((end) => setTimeout(() => end([scrollY, document.activeElement.id]), 100))"
+    assert browser.run(after) == [0, "E8-title"]
+    browser.run("history.back()")
+    assert browser.run(after)[0] == before
+    assert browser.run("document.activeElement.hash") == "#E8"
+    browser.run("history.forward()")
+    assert browser.run(after)[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "id"),
+    [
+        ("M6", "M6"),  # id
+        ("optimal rings schedule", "C5"),  # statement
+        ("signsgd epsilon", "E5"),  # caveat
+        ("exactly at n = 8", "M6"),  # scope
+        ("initialisation", "E7"),  # source
+    ],
+)
+def test_words_are_looked_for_in_all_that_a_claim_says_of_itself(words, id, at):
+    browser = at()
+    browser.run("document.forms[0].elements.words.focus()")
+    browser.type(words)
+    found = browser.run(CLAIMS)
+    assert id in found
+    assert len(found) < 10
 
 
 def test_filters_leave_the_claims_that_fit(at, build):
@@ -219,15 +264,35 @@ def test_the_page_of_a_plan_is_as_wide_as_a_phone_at_most(args, at, build):
     assert at(width=PHONE, file="plan.html").run(WIDTH) == PHONE
 
 
+CUT = """[...document.querySelectorAll('.stacked, .page.shown figure svg, .number')]
+  .filter((each) => each.getClientRects().length && each.getBoundingClientRect().right > innerWidth)
+  .map((each) => each.textContent)"""
+SIDEWAYS = """[...document.querySelectorAll('.stacked')]
+  .filter((each) => each.scrollWidth > each.clientWidth).length"""
+BROKEN = """[...document.querySelectorAll('.number')]
+  .filter((each) => each.getClientRects().length > 1).length"""
+
+
+@pytest.mark.parametrize("width", [PHONE, WIDE])
+def test_no_number_and_no_picture_is_cut_or_broken_on_any_window(at, psem, build, width):
+    model = ("--config", "llama-3-70b", "--sequence", "8192")
+    psem("predict", "zero1(2) * tp+sp(8) * pp(4)", *model, "--html", build / "long.html")
+    psem("compare", "zero1(16) * tp(8)", "zero3(128)", *model, "--html", build / "long2.html")
+    for file in ("long.html", "long2.html"):
+        browser = at(width=width, file=file)
+        assert (browser.run(CUT), browser.run(SIDEWAYS), browser.run(BROKEN)) == ([], 0, 0)
+    assert at("pictures", width=width).run(CUT) == []
+
+
 def test_the_obligations_of_a_claim_are_unpacked_and_open_to_their_texts(at, build):
     entries = {e["id"]: e for e in json.loads((build / "report.json").read_text())["claims"]}
-    for claim in ("M8", "K5"):
+    for claim in ("M8", "S1", "C1"):
         browser = at(claim)
         items = f"document.querySelectorAll('#{claim} .obligations li')"
         count = f"new Promise((end) => setTimeout(() => end({items}.length), 300))"
         assert browser.run(count) == entries[claim]["obligations"]
         browser.run(f"{items}[0].querySelector('summary').click()")
-        text = f"new Promise((end) => setTimeout(() => end({items}[0].textContent), 50))"
+        text = f"new Promise((end) => setTimeout(() => end({items}[0].textContent), 300))"
         assert "(check-sat)" in browser.run(text)
 
 

@@ -24,7 +24,7 @@ from proofs.trusted.terms import (
     RealSort,
     ToReal,
 )
-from psem_model.pages.mathematics import conditions, formula, line, term_in_pieces
+from psem_model.pages.mathematics import conditions, formula, term_in_pieces
 
 x, y, n = Ints("x y n")
 p, q = Const("p", BoolSort()), Const("q", BoolSort())
@@ -74,11 +74,6 @@ def test_what_is_true_anyway_is_not_set_and_nothing_twice():
     true = BoolVal(True)
     found = conditions([Implies(true, p), Implies(q, true), p])
     assert [said(each) for each in found] == ["p"]
-
-
-def test_names_are_escaped():
-    assert "<b>" not in line("a <b> c")
-    assert line("N <= ceil(Psi/N) n^2 => x*y") == "N ≤ ⌈Ψ/N⌉ n<sup>2</sup> ⇒ x·y"
 
 
 SYMBOLS = st.sampled_from(sympy.symbols("Psi N K m U", positive=True))

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.support.command import without
 from tests.support.html import outside, read
 
 PLAN = ("--psi", "70B", "--devices", 64)
@@ -56,6 +57,15 @@ def test_a_rejection_has_its_run_line_by_line(psem, written):
     assert code == 1
     assert "✗ rejected" in page.one("h1").text
     assert len([*page.all("tr", class_="first-wrong")]) == 1
+
+
+def test_of_a_models_step_the_run_of_each_wrong_schedule_is_on_the_page(psem, tmp_path, written):
+    _, out, _ = psem("derive", "zero1(2) * tp(2)")
+    file = tmp_path / "step.toml"
+    file.write_text(without('{ op = "all_gather", source = "parameters"')(out))
+    code, page = written("check", file)
+    assert code == 1
+    assert [*page.all("tr", class_="first-wrong")]
 
 
 def test_names_of_files_are_escaped(psem, tmp_path, written):

@@ -5,20 +5,27 @@ import re
 import zlib
 from base64 import b64decode
 from collections import Counter
+from itertools import accumulate
 
 import pytest
 
+from proofs import registry
 from proofs.premises import made_from
 from proofs.registry import prove, report, select
+from psem_model.audit.obligations import exported
 from psem_model.certify.certificate import compressed
 from psem_model.certify.tree import tree
+from psem_model.pages import mathematics, proofs
 from psem_model.pages.claims_report import page
 from psem_model.pages.evidence import CERTIFIED, NOT_RUN, OTHER, PROVED, Evidence, evidence
 from psem_model.pages.proofs import READABLE
 from psem_model.text import places
+from psem_model.text.html import text as as_html
+from psem_model.text.report import Prose
 from tests.support.html import outside, read
+from tests.support.schemas import validator
 
-FEW = ("S1", "M6", "M7", "M8", "E5", "E7")
+FEW = ("S1", "M6", "M7", "M8", "E5", "E7", "R1")
 
 
 def nothing(_):
@@ -64,7 +71,10 @@ def audit_of(results):
 
 def unpacked(section):
     """The obligations of a claim, as a browser unpacks them."""
-    packed = section.one("ul", class_="obligations").attributes["data-packed"]
+    return opened(section.one("ul", class_="obligations").attributes["data-packed"])
+
+
+def opened(packed):
     return json.loads(zlib.decompress(b64decode(packed)))
 
 
@@ -89,7 +99,8 @@ def test_each_field_has_a_label_and_each_picture_says_what_it_shows(shown):
         labelled = [e for label in shown.all("label") for e in label.all(kind)]
         assert labelled == [*shown.all(kind)]
     for figure in shown.all("figure"):
-        assert figure.one("svg").attributes["aria-label"]
+        assert all(svg.attributes["aria-label"] for svg in figure.all("svg"))
+        assert [*figure.all("svg")]
         assert [*figure.all("td")]
 
 
@@ -99,7 +110,7 @@ def test_the_front_page_has_what_the_report_of_the_proofs_has(shown, document):
     assert list(found) == list(FEW)
     for entry in document["claims"]:
         of = found[entry["id"]]
-        assert entry["statement"] in of.text
+        assert read(as_html(Prose(entry["statement"]))).text in of.text
         assert of.attributes["data-verdict"] == entry["verdict"]
         figures = [span.text for span in of.one("p", class_="figures").all("span")]
         plural = "" if entry["obligations"] == 1 else "s"
@@ -110,6 +121,15 @@ def test_the_front_page_has_what_the_report_of_the_proofs_has(shown, document):
             f"second solver: {NOT_RUN}",
             f"certificate: {NOT_RUN}",
         ]
+
+
+def test_each_card_has_the_caveat_and_says_which_verdicts_python_decides_in_part(results, document):
+    cards = front(read(page(results, Evidence(document, None, None), nothing)))
+    for result in results:
+        claim, card = result.claim, cards[result.claim.id]
+        assert read(as_html(Prose(claim.caveat))).text in card.text
+        assert ("part decided by Python" in card.text) is bool(claim.checked)
+    assert {bool(result.claim.checked) for result in results} == {True, False}
 
 
 def test_what_the_second_solver_said_is_told_if_it_was_asked_of_these_proofs(results, document):
@@ -165,10 +185,45 @@ def test_the_tree_of_a_claim_has_every_theorem_it_rests_on(results, shown):
 
 
 def test_the_texts_of_obligations_are_packed_on_the_page(results, shown):
+    lines = opened(shown.one("script", id="lines").text)
     for result in results:
         packed = unpacked(shown.one("section", id=result.claim.id))
-        for (*_, text), o in zip(packed, result.obligations, strict=True):
-            assert text == (o.text.strip() if len(o.text.strip()) <= READABLE else "")
+        texts = [exported(t, o).strip() for t in result.listed for o in t.obligations]
+        for (*_, steps), expected in zip(packed, texts, strict=True):
+            text = "\n".join(lines[number] for number in accumulate(steps))
+            assert text == (expected if len(expected) <= READABLE else "")
+
+
+def test_the_front_page_says_what_is_too_long_for_the_page_and_where_it_is(
+    results, document, monkeypatch
+):
+    monkeypatch.setattr(proofs, "READABLE", 300)
+    monkeypatch.setattr(mathematics, "LARGEST", 12)
+    shown = read(page(results, Evidence(document, None, None), nothing))
+    (said,) = (
+        p.text for p in shown.one(id="claims").all("p", class_="left") if "Not on this" in p.text
+    )
+    asked = [(t, o) for result in results for t in result.listed for o in t.obligations]
+    texts = sum(len(exported(*each).strip()) > 300 for each in asked)
+    long = sum("Too long to be set" in p.text for p in shown.all("p", class_="left"))
+    assert texts > 0
+    assert long > 0
+    assert f"the texts of {texts:,} obligations" in said
+    assert f"{long} statements" in said
+    assert "psem explain ID --smt NAME" in said
+
+
+def test_programs_are_told_which_page_was_written(psem, document, tmp_path, monkeypatch):
+    few = select(FEW)
+    monkeypatch.setattr(registry, "claims", lambda: few)
+    monkeypatch.setattr(places, "BUILD", tmp_path)
+    (tmp_path / "report.json").write_text(json.dumps(document))
+    code, out, err = psem("report", "--json")
+    found = json.loads(out)
+    assert (code, err) == (0, "")
+    validator("report").validate(found)
+    assert found["claims"] == {entry["id"]: entry["verdict"] for entry in document["claims"]}
+    assert (tmp_path / "report.html").stat().st_size == found["bytes"]
 
 
 # ------------------------------------------------------------------------------ what is missing

@@ -35,10 +35,12 @@ def test_ranges_of_claims_name_those_between():
 
 
 def test_what_is_marked_is_escaped_and_links_go_to_claims_that_are_there():
-    found = marked("`a<b` **c&d** M1-M2 [E1](docs/CLAIMS.md#e1) [page](docs/X.md) F9 <i>", ["M1", "M2"])
+    found = marked(
+        "`a<b` **c&d** M1-M2 [E1](docs/CLAIMS.md#e1) [page](docs/X.md) F9 <br> N >= 2", ["M1", "M2"]
+    )
     assert found == (
         '<code>a&lt;b</code> <strong>c&amp;d</strong> <a href="#M1">M1</a>–<a href="#M2">M2</a> '  # noqa: RUF001
-        "E1 page F9 &lt;i&gt;"
+        "E1 page F9 &lt;br&gt; <i>N</i> ≥ 2"
     )
 
 

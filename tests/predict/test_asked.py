@@ -191,3 +191,11 @@ def test_simulations_and_the_space_say_that_a_step_may_be_written_by_hand(psem):
     assert "no right step is derived of this placement" in out
     assert "no step is derived that updates on the host" in psem("space", "--bytes", "fp32-adam")[1]
     assert "no step is derived" not in psem("space")[1]
+
+
+def test_what_check_takes_for_a_file_predict_and_compare_do_too(psem, tmp_path):
+    file = tmp_path / "no_ending"
+    file.write_text(psem("derive", "zero2")[1])
+    for args in (["check", file], ["predict", file, *PSI, "--devices", 2]):
+        assert psem(*args)[0] == 0
+    assert psem("compare", "zero1", file, *PSI, "--devices", 2)[0] == 0

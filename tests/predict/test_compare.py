@@ -98,7 +98,7 @@ def test_text_and_json_have_the_same_figures(args, psem):
     figures = {}
     for plan in plans:
         for name, size in plan["memory"].items():
-            figures.setdefault(name, []).append(size)
+            figures.setdefault(name.replace("_", " "), []).append(size)
         for axes in {axes for p in plans for axes in p["sent"]}:
             figures.setdefault(f"sent over {axes}", []).append(plan["sent"].get(axes))
         figures.setdefault("sent, all", []).append(plan["sent_all"])
@@ -119,6 +119,54 @@ def test_a_total_is_the_sum_of_what_it_is_of(psem):
         assert exact(plan["memory"]["resting"]) == exact(costs["memory"]["resting"]["total"])
         assert exact(plan["sent_all"]) == exact(costs["communication"]["bytes"])
         assert exact(plan["host_bytes"]) == exact(costs["communication"]["host_bytes"])
+
+
+PASSES = ("placeholders", "buckets", "step_counts", "gathered_or_fresh", "computing", "offloaded")
+
+
+def test_what_rests_is_kept_and_passes_is_the_peak(psem):
+    args = ["zero3(4)", "zero1(2) * tp+sp(2)", *SHAPE, "--json"]
+    for plan in json.loads(psem("compare", *args)[1])["plans"]:
+        of = ("resting", "activations", *PASSES, "more_placeholders")
+        memory = plan["memory"]
+        assert exact(memory["peak"]) == sum(exact(memory[name]) for name in of)
+
+
+def test_an_unknown_model_is_the_first_of_what_is_wrong(psem):
+    for command in (["predict", "zero3"], ["compare", "zero3", "dp"]):
+        code, out, err = psem(*command, "--model", "llama3-70b")
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert err.startswith("psem: llama3-70b: neither a file nor a packaged model")
+        assert err.endswith("nearest: llama-3-70b\n")
+
+
+def test_a_plan_fits_in_a_devices_memory_or_is_too_much_for_it(psem):
+    args = ["zero1(4)", "zero3(4)", *PSI, "--unit", "1e8", "--memory", "5GB"]
+    one, three = json.loads(psem("compare", *args, "--json")[1])["plans"]
+    assert exact(one["memory"]["peak"]) - exact(one["memory"]["over_by"]) == 5 * 10**9
+    assert exact(three["memory"]["peak"]) + exact(three["memory"]["left"]) == 5 * 10**9
+    assert {*one["memory"]} & {"left"} == {*three["memory"]} & {"over_by"} == set()
+    _, out, _ = psem("compare", *args)
+    assert "left of 5GB" in out
+    assert "over 5GB by" in out
+    for size, bytes_ in (("5GiB", 5 * 2**30), ("5000 mb", 5 * 10**9), ("5e9B", 5 * 10**9)):
+        _, out, _ = psem("predict", "zero3(4)", *PSI, "--unit", "1e8", "--memory", size, "--json")
+        memory = json.loads(out)["memory"]
+        assert exact(memory["peak"]) + exact(memory["left"]) == bytes_
+    for wrong in ("80", "80G", "GB", "0GB", "-1GB", "1e40GB"):
+        code, out, err = psem("predict", "zero3(4)", *PSI, "--memory", wrong)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert repr(wrong) in err or "1e40" in err
+
+
+def test_a_comparison_says_its_model_its_samples_and_its_bytes(psem):
+    _, out, _ = psem("compare", "zero1(4)", "zero1(2) * tp+sp(2)", *SHAPE, "--bytes", "fp32-adam")
+    head = out.partition("devices")[0]
+    assert "parameters: 8 layers of 64 features, 8 heads" in head
+    assert "micro-batches of 1 sample of 32 tokens" in head
+    assert "bytes: weight 4 (fp32 weight)" in head
+    assert "zero1(4): nothing is made again for backward\n" in head
+    assert "zero1(2) * tp+sp(2): nothing is made again for backward; what is gathered is" in head
 
 
 def test_what_is_compared_says_what_it_is_of(psem):
@@ -179,3 +227,11 @@ def test_a_file_is_compared_with_the_plan_that_it_varies(psem, tmp_path):
     assert (code, "twice" in err) == (2, True)
     code, _, err = psem("compare", "zero3(4)", file, *shape)
     assert (code, "--devices: missing" in err) == (2, True)
+
+
+def test_what_is_left_of_a_devices_memory_says_where_activations_are_not_counted(psem):
+    words = "without activations, which need --sequence"
+    model = ("--model", "llama-3-8b", "--memory", "80GB")
+    for command in (("predict", "zero3(8)"), ("compare", "zero1(8)", "zero3(8)")):
+        assert words in " ".join(psem(*command, *model)[1].split())
+        assert words not in " ".join(psem(*command, *model, "--sequence", "1024")[1].split())

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psem_model.measure.transformers import transformer
 from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, kept_bytes
-from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, distribute
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, distribute
 from spec.models.parts import head, layer
 from spec.models.profiles import TEXTBOOK, realised
 from spec.models.states import MIXED_ADAM, custom_policy
@@ -36,7 +36,7 @@ def product_and_function():
     ("again", "kept", "beside"),
     [
         (NOTHING, 12 + 20, 40),  # x, y; dz and dy, as the function goes backward
-        (ALL, 12, 60),  # x; y, made again, and dz with z, which nobody reads, and then with dy
+        (EVERYTHING, 12, 60),  # x; y, made again, and dz with z, which nobody reads, and then with dy
     ],
 )
 def test_the_fullest_moment_of_a_product_and_a_function(again, kept, beside):
@@ -87,7 +87,7 @@ def test_what_is_there_at_once_is_what_the_simulators_arrays_take(plan):
             assert block.fullest == plan.costs[block.name].computing
 
 
-@given(plans(offload=False, again=NOTHING), st.sampled_from([ALL, FROM_SLICES]))
+@given(plans(offload=False, again=NOTHING), st.sampled_from([EVERYTHING, FROM_SLICES]))
 def test_all_that_is_made_again_is_there_at_once(plan, again):
     again = replace(plan, again=again).costs[LAYER]
     assert again.computing >= plan.costs[LAYER].activations - again.activations
@@ -107,7 +107,7 @@ LLAMA = {"config": "examples/configurations/llama-3-8b.json", "sequence": 4096}
 
 def test_the_head_computes_with_three_of_its_scores(predicted):
     """In fp32, as it goes backward: from exp, from the next word, and their sum."""
-    for again in (NOTHING, ALL):
+    for again in (NOTHING, EVERYTHING):
         found = predicted("tp", devices=4, recompute=again, **LLAMA)
         scores = 4 * 4096 * 128_256 // 4
         assert exact(found["parts"][HEAD]["computing"]) == 3 * scores
@@ -126,7 +126,7 @@ def test_whole_tokens_and_whole_keys_are_there_while_they_are_used(strategy, who
     assert exact(layer["computing"]) >= wholes * 2 * 8 * 64
 
 
-@pytest.mark.parametrize("recompute", [NOTHING, ALL])
+@pytest.mark.parametrize("recompute", [NOTHING, EVERYTHING])
 @pytest.mark.parametrize("strategy", ["tp", "zero3", "pp"])
 def test_a_peak_is_always_told(strategy, recompute, psem):
     options = [x for name, value in SHAPE.items() for x in (f"--{name}", value)]
@@ -208,7 +208,7 @@ def test_the_width_of_weights_is_that_of_no_weight(plan, w):
 
 
 def test_training_in_fp32_keeps_and_sends_twice_as_much(predicted):
-    shape = {**LLAMA, "recompute": ALL}
+    shape = {**LLAMA, "recompute": EVERYTHING}
     bf16 = predicted("tp(2)*dp(2)*pp(2)", **shape)
     fp32 = predicted("tp(2)*dp(2)*pp(2)", bytes="fp32-adam", **shape)
     has, had = (found["parts"][LAYER] for found in (fp32, bf16))
@@ -218,7 +218,7 @@ def test_training_in_fp32_keeps_and_sends_twice_as_much(predicted):
     sends = [o for o in fp32["communication"]["operations"] if o["operation"] == "send"]
     assert all(exact(o["bytes"]) == 4 * exact(o["elements"]) for o in sends)
     assert sends
-    assert fp32["formulas"][LAYER]["activations"] == "b*s*h*(4)"
+    assert fp32["formulas"][LAYER]["activations"] == "4*b*h*s"
 
 
 # ------------------------------------------------------------------------- states, by their units

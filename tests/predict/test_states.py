@@ -2,6 +2,7 @@
 
 from fractions import Fraction
 from math import ceil
+from typing import Any
 
 import numpy as np
 import pytest
@@ -175,6 +176,49 @@ def test_arrays_predict_what_single_numbers_do(rows):
         for i, (p, devices, state) in enumerate(rows):
             one = predict(name, p, devices, BytePolicy(2, 2, state))
             assert (found["resting"][i], found["elements"][i]) == (one.total, one.elements)
+
+
+WRONG_ARRAYS: dict[str, dict[str, Any]] = {
+    "psi: given 0; expected whole numbers from 1 on": {"psi": np.array([5, 0])},
+    "devices: given 0; expected whole numbers from 1 on": {"n": np.array([4, 0])},
+    "psi: given float64; expected whole numbers": {"psi": np.array([10.5, 3])},
+    "k: given -1; expected whole numbers from 0 on": {"k": np.array([0, -1])},
+    "psi: given 9223372036854775808": {"psi": np.array([2**63], dtype=np.uint64)},
+    "more than 63 bits": {"name": "dp", "psi": np.array([10**18]), "n": np.array([8])},
+    "given the axes replica, shard; expected one": {"name": "hsdp"},
+}
+
+
+@pytest.mark.parametrize("words", WRONG_ARRAYS)
+def test_arrays_of_no_sizes_or_that_do_not_fit_are_refused(words):
+    usual: dict[str, Any] = {"name": "zero3", "psi": np.array([8, 9]), "n": np.array([2, 3]), "k": 12}
+    name, psi, n, k = (usual | WRONG_ARRAYS[words]).values()
+    with pytest.raises(ValueError, match=words):
+        predict_many(name, psi, n, k)
+
+
+@pytest.mark.parametrize("name", ["dp", "zero1", "zero3"])
+@given(st.integers(0, 2**63 - 1), st.integers(1, 2**63 - 1))
+def test_large_arrays_are_exact_or_refused(name, less, n):
+    psi = np.array([2**63 - 1 - less] if less < 2**63 - 1 else [1])
+    one = predict(name, int(psi[0]), n)
+    if max(one.total, one.elements) < 2**63:
+        found = predict_many(name, psi, np.array([n]))
+        assert (found["resting"][0], found["elements"][0]) == (one.total, one.elements)
+    else:
+        with pytest.raises(ValueError, match="63 bits"):
+            predict_many(name, psi, np.array([n]))
+
+
+def test_arrays_of_narrower_numbers_and_of_none_are_taken():
+    psi, n = (np.array([each], dtype=np.int32) for each in (2**30, 8))
+    assert predict_many("zero3", psi, n)["resting"] == [2**31]
+    assert predict_many("zero3", psi[:0], n[:0])["resting"].shape == (0,)
+
+
+def test_one_number_of_devices_is_not_taken_for_several_axes():
+    with pytest.raises(ValueError, match=r'of each, such as {"replica": 8, "shard": 8}'):
+        predict("hsdp", psi=10, devices=8)
 
 
 def test_a_placement_that_is_not_realisable_comes_with_a_diverging_run():

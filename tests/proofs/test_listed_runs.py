@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from proofs.checking.lines import BACKWARD, MOVES, UPDATE
-from proofs.checking.operation_lines import NotCovered
+from proofs.checking.operation_lines import NORM, NOWHERE, NotCovered
 from proofs.plans.listed_runs import ListedRuns
 from proofs.plans.listing import listing
 from proofs.trusted.kernel import Kernel, KernelError
@@ -19,12 +19,17 @@ from spec.numbers.any_size import any_size
 from spec.plans.compose import Product, factor
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
-from tests.support.mesh_values import Devices
+from tests.support.mesh_values import LinesOfARun
+from tests.support.schedules import with_clipping, with_tied_parameters
 
 SCHEDULES = {name: derive(placement) for name, placement in STRATEGIES.items()} | {
     f"{name} x {other}": derive(Product((factor(name, "one"), factor(other, "other"))).states)
     for name, other in product(("dp", "zero1", "zero2", "zero3"), repeat=2)
 }
+CLIPPED = {f"{name}, clipped": with_clipping(SCHEDULES[name]) for name in ("dp", "zero2", "hsdp")}
+TIED = {f"{name}, tied": with_tied_parameters(SCHEDULES[name]) for name in ("zero1", "zero3")}
+BOTH = {"zero1, tied, clipped": with_clipping(with_tied_parameters(SCHEDULES["zero1"]))}
+SCHEDULES |= CLIPPED | TIED | BOTH
 LINES = {move.name: move for move in MOVES}
 
 
@@ -35,10 +40,18 @@ def run_line(line, world, held, micro_step):
         return held.get(place) or world.unknown("it is never written")
 
     if line.kind == BACKWARD.name:
-        activations = world.forward(at(line.second), ())
-        return {line.target: world.gradient(at(line.source), activations, micro_step, ())}
+        activations, again = world.forward(at(line.second), ()), line.micro_step != 0
+        return {line.target: world.gradient(at(line.source), activations, micro_step, (), again)}
+    if line.kind == NORM:
+        own = world.replace(world.zero, at(line.source), line.axes)  # what each owns, and no more
+        norm = world.square_norm(own)
+        for axis in line.axes:
+            norm = world.sum(norm, axis)
+        return {line.target: norm}
     if line.kind == UPDATE.name:
-        made = world.update(at(line.source), at(line.second), at(line.third))
+        applied = at(line.third)
+        applied = applied if line.fourth == NOWHERE else world.clip(applied, at(line.fourth))
+        made = world.update(at(line.source), at(line.second), applied)
         return dict(zip((line.target, line.second), made, strict=True))
     move = LINES[line.kind].of
     return {line.target: move(world, at(line.source), at(line.target), axis=line.axis)}
@@ -72,7 +85,7 @@ def test_a_list_of_lines_does_what_the_schedule_does(name, devices):
                     assert held[place][at] == has, (name, step, slot, at)
 
 
-class ListedDevices(Devices):
+class ListedDevices(LinesOfARun):
     """A listed schedule's run on a mesh: what each line is, and where there are slices."""
 
     def __init__(self, listed, micro_steps, steps, *sizes):
@@ -105,21 +118,6 @@ class ListedDevices(Devices):
 
     def ends(self, u):
         return self.stops.get(u, -1)
-
-    def kind(self, t):
-        return self.line(t).kind.capitalize()
-
-    def target(self, t):
-        return self.line(t).target
-
-    def source(self, t):
-        return self.line(t).source
-
-    def second(self, t):
-        return self.line(t).second
-
-    def third(self, t):
-        return self.line(t).third
 
     def axis(self, t):
         return self.listed.axes.index(self.line(t).axis) if self.line(t).axis else 0
@@ -176,6 +174,21 @@ def test_without_any_one_line_there_is_no_proof(name):
             ListedRuns(Kernel("less"), {name: left_out})
 
 
+@pytest.mark.parametrize("name", [*CLIPPED, *TIED, *BOTH])
+def test_schedules_that_clip_or_use_parameters_twice_have_a_proof(name):
+    listed = listing(SCHEDULES[name])
+    runs = ListedRuns(Kernel("proved"), {"this": listed})
+    runs.at_the_end(runs.always())
+    norms = [r for r, line in enumerate(listed.lines) if line.kind == NORM]
+    assert bool(norms) == listed.clips == ("clipped" in name)
+    for r in norms:  # a norm of nothing, or of another device's elements, is none
+        target = replace(listed.lines[r], source=listed.lines[r].target)
+        wrong = replace(listed, lines=(*listed.lines[:r], target, *listed.lines[r + 1 :]))
+        with pytest.raises(KernelError):
+            runs = ListedRuns(Kernel("wrong"), {"this": wrong})
+            runs.at_the_end(runs.always())
+
+
 def test_a_wrong_finding_is_no_theorem():
     listed = listing(SCHEDULES["dp"])
     before = [dict(found) for found in listed.before]
@@ -185,7 +198,9 @@ def test_a_wrong_finding_is_no_theorem():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["dp", "zero1", "zero2", "hsdp", "zero-offload"])
+@pytest.mark.parametrize(
+    "name", ["dp", "zero1", "zero2", "hsdp", "zero-offload", *CLIPPED, *TIED, *BOTH]
+)
 def test_what_is_rejected_has_no_proof(name):
     """Of each single fault; a list that cannot be made is none."""
     rejected = proved = 0

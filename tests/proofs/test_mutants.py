@@ -82,8 +82,8 @@ MUTANTS = [
     (
         "an update gives back what it has written",
         "memory.py",
-        "_ENDS = (Kind.RELEASE, Kind.OFFLOAD)",
-        "_ENDS = (Kind.RELEASE, Kind.OFFLOAD, Kind.UPDATE)",
+        "offloaded = {op.target} if op.kind is Kind.OFFLOAD else set()",
+        "offloaded = {op.target} if op.kind in (Kind.OFFLOAD, Kind.UPDATE) else set()",
         "M9",
     ),
     (

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from proofs.checking import lines
 from proofs.checking.axis_tables import words
 from proofs.checking.lines import NOW, OPERATORS
-from proofs.checking.operation_lines import LineAt, NotCovered, Places
+from proofs.checking.operation_lines import LineAt, NotCovered
 from proofs.checking.symbolic_checker import CheckedLanguage
 from proofs.checking.symbols import BACKWARD, KINDS, MOMENT, PLACES, UPDATE, WEIGHT, WRONG, WRONG_MOMENT
 from proofs.trusted.kernel import Kernel
@@ -34,6 +34,7 @@ from tests.support.line_runs import (
     agree_on_named_strategies,
 )
 from tests.support.schedules import PIECES, cancelled, made_up, placements, training
+from tests.support.whole_runs import PlacesOfARun
 
 N, T = 3, 5  # devices, and the number of a line
 KINDS_OF = {**KINDS, lines.BACKWARD.name: BACKWARD, lines.UPDATE.name: UPDATE}
@@ -112,7 +113,7 @@ def test_what_is_not_covered_is_named(name, schedule, policy):
 # ------------------------------------------------------------------- one by one
 @pytest.mark.parametrize("line", lines.MOVES, ids=lambda line: line.name)
 def test_a_line_done_to_places_is_that_line(line):
-    places = Places(written((), ()), {"d": N, lines.FACTOR: 2}, 1, MIXED_ADAM)
+    places = PlacesOfARun(written((), ()), {"d": N, lines.FACTOR: 2}, 1, MIXED_ADAM)
     found = line.of(places, SOURCE, TARGET)
     done = [each for each in places.lines if each.kind != "copy"]
     if line.name == "copy":
@@ -315,8 +316,8 @@ MUTANTS = [
     ),
     (
         "slices are compared everywhere",
-        "proofs",
-        "operation_lines.py",
+        "tests",
+        "whole_runs.py",
         "self.kept_axes[place] = slices",
         "self.kept_axes[place] = ()",
     ),

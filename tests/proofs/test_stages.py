@@ -42,8 +42,8 @@ MUTANTS = {
         "is_sent",
         lambda before, after: before.stage < after.stage,
     ),
-    "updates wait for half the work": ("may_update", lambda works, units: works >= units),
-    "updates miss the last backward": ("may_update", lambda works, units: works >= 2 * units - 1),
+    "updates wait for half the work": ("may_update", lambda done, works: 2 * done >= works),
+    "updates miss the last backward": ("may_update", lambda done, works: done >= works - 1),
     "backwards of a chunk share a number": (
         "backward_unit",
         lambda pipe, group, chunk, place: group * pipe.virtual_stages + chunk * pipe.stages,

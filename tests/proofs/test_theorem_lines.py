@@ -34,19 +34,19 @@ MUTANTS = [
     ),
     (
         "a right backward makes a wrong value",
-        "symbolic_schedule.py",
+        "amounts.py",
         "self.is_right(t, d), self.contribution(t), self.state(WRONG, t)",
         "self.is_right(t, d), self.state(WRONG, t), self.contribution(t)",
     ),
     (
         "an update makes states of its own step",
-        "symbolic_schedule.py",
+        "amounts.py",
         "(WRONG, WRONG_MOMENT), self.step(t) + 1",
         "(WRONG, WRONG_MOMENT), self.step(t)",
     ),
     (
         "places hold wrong values at first",
-        "symbolic_schedule.py",
+        "amounts.py",
         "self.s == self.state(w, 0)), ONE, ZERO) for w in (WEIGHT, MOMENT)",
         "self.s == self.state(w, 0)), ONE, ZERO) for w in (WRONG, MOMENT)",
     ),
@@ -71,8 +71,8 @@ MUTANTS = [
     (
         "a norm is of another step's gradient",
         "norms.py",
-        "part = self.part_of_norm(u, self.whole(u, x, self.micro_steps))",
-        "part = self.part_of_norm(u, self.whole(u + 1, x, self.micro_steps))",
+        "part = self.part_of_norm(u, self.single_gradient(u, x))",
+        "part = self.part_of_norm(u, self.single_gradient(u + 1, x))",
     ),
     (
         "a norm that adds up anything is right",
@@ -83,14 +83,14 @@ MUTANTS = [
     (
         "a norm compares its own device's slice only",
         "norms.py",
-        "And(*right, d == owner, *self.on_a_device)",
-        "And(*right, d == owner, d == asks, *self.on_a_device)",
+        "[*right, d == owner],\n            [(t, source",
+        "[*right, d == owner, d == asks],\n            [(t, source",
     ),
     (
         "a norm compares nothing",
         "norms.py",
-        "And(*right, d == owner, *self.on_a_device), self.compares(t, source, None, now)",
-        "And(*right, d == owner, *self.on_a_device), t == t",
+        "[*right, d == owner],\n            [(t, source, None, now)],",
+        "[*right, d == owner],\n            [],",
     ),
     (
         "an update reads the next step's norm",
@@ -112,7 +112,7 @@ MUTANTS = [
     ),
     (
         "activations are known after backward drops them",
-        "symbolic_schedule.py",
+        "amounts.py",
         "*(ONE, ONE, lost, lost, lost, ONE, lost)",
         "*(ONE, ONE, lost, lost, lost, ZERO, lost)",
     ),

@@ -58,10 +58,16 @@ def parameters(entry):
     return predicted("dp", devices=1, **shape)["inputs"]["psi"]
 
 
+def of_one(e):
+    """Parameters in 1e9 that fit in a device; where several have a model, as they are printed."""
+    one = 32 * 64 / at_rest(e, 64, 64)
+    return one if e.inputs["devices of a model"] == 1 else sympy.Rational(round(10 * one), 10)
+
+
 SAID = {  # by rule
     "bytes_at_rest": lambda e: at_rest(e, repr(e.inputs["psi"]), e.inputs["N"]) / 10**9,
-    "largest_model": lambda e: e.inputs["mp"] * 32 * 64 / at_rest(e, 64, 64),
-    "bytes_per_parameter": lambda e: at_rest(e, 6400, e.inputs.get("dp", 1), bytes=e.policy) / 6400,
+    "largest_model": lambda e: of_one(e) * e.inputs["devices of a model"],
+    "bytes_per_parameter": lambda e: at_rest(e, 6400, e.inputs.get("d", 1), bytes=e.policy) / 6400,
     "passes_over_parameters": lambda e: (
         form(divisible(e)["formulas"]["elements"], m=1) / PSI * N / (N - 1)
     ),

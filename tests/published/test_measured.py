@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,12 @@ from tests.support.command import exact, predicted
 
 def test_the_page_of_measurements_is_made_from_the_data():
     assert (ROOT / "docs" / "MEASURED.md").read_text() == page()
+
+
+def test_a_row_is_predicted_in_any_folder(monkeypatch, tmp_path):
+    packaged = next(row for row in rows() if "config" in row.options)
+    monkeypatch.chdir(tmp_path)
+    assert replace(packaged).kept == packaged.kept
 
 
 def test_nine_of_ten_measurements_lie_between_what_is_kept_and_the_peak():

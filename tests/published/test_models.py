@@ -10,7 +10,7 @@ from psem_model.predict.gpt import plan as closed
 from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
 from psem_model.published.entries import SYMBOLS, form, published, same
 from psem_model.published.models import layer
-from spec.derivation.distribute import ALL, NOTHING
+from spec.derivation.distribute import EVERYTHING, NOTHING
 from spec.pipelines.checkpoints import kept
 from spec.pipelines.pipeline import bubble_of_ideal, bubble_of_span
 
@@ -47,7 +47,9 @@ def test_megatrons_bubble_is_relative_to_the_ideal_time(chunks):
 
 def test_as_many_checkpoints_are_kept_as_is_published():
     shape = {"L": 48, "h": 6144, "a": 64, "s": 2048, "t": 8}
-    size_in, size_mid = (layer(gpt("tp", again=again, **shape)).activations for again in (ALL, NOTHING))
+    size_in, size_mid = (
+        layer(gpt("tp", again=again, **shape)).activations for again in (EVERYTHING, NOTHING)
+    )
     ratio = sympy.Rational(10) + 3 + sympy.Rational(5 * 64 * 2048, 6144 * 8)
     assert Fraction(size_mid, size_in) == Fraction(int(ratio.p), 2 * int(ratio.q))
     best = min(range(1, 49), key=lambda count: kept(count, 48, size_in, size_mid))

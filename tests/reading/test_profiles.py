@@ -55,7 +55,7 @@ def test_a_profile_starts_from_the_one_that_it_is_like(file):
         (START + "widths = { logits = true }", "from 1 to 8"),
         (START + "repeats = 1", "expected true or false"),
         (START + 'units = "layers"', "nearest: layer"),
-        (START + "prefetch = 2", "expected 0 or 1"),
+        (START + "prefetch = 17", "0 to 16"),
         (START + 'whole_gradients = ["word_weigh"]', "nearest: word_weight"),
         (START + 'merged = ["totl"]', "nearest: total"),
         (START + "uses = 0", "1 to 8"),

@@ -23,7 +23,8 @@ from psem_model.simulator.transformer import SingleDevice
 from psem_model.simulator.weights import shapes
 from spec.derivation.distribute import distribute
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
-from spec.language.programs import Axis, Move, check_program
+from spec.language.moves import Axis, Move
+from spec.language.programs import check_program
 from spec.models.parts import layer, parts
 from spec.models.states import MIXED_ADAM
 from spec.models.transformer import (
@@ -263,7 +264,7 @@ def test_a_move_keeps_the_value_and_changes_how_it_lies(drawn_move):
     value = replace(value, width=3)
     network = Network(grid.cluster.devices)
     network.serve(("move", 0), None)
-    found = move(line, value, grid, numbers, network)
+    found = move(line, (line.axis,), value, grid, numbers, network)
     expected = cut(table, "bh", grid.where("bh", after))
     assert np.array_equal(found.array, expected.array)
     assert all(np.array_equal(found.where[i], expected.where[i]) for i in "bh")

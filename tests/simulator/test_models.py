@@ -66,8 +66,9 @@ def test_a_perceptron_refuses_what_does_not_go_through_its_layers_in_order():
     with pytest.raises(ValueError, match="without its forward"):
         simulate(backward_first, {"d": 1}, 12, unit=6, model=Mlp(2))
     in_one_pass = op(K.KEEP, B.PARAMETERS, B.VIEW, span=Span.UNIT)
+    micro_step = in_one_pass, *MICRO, op(K.KEEP, B.VIEW, B.PARAMETERS)
     with pytest.raises(ValueError, match="forward of layer 1 does not follow"):
-        simulate(written((in_one_pass, *MICRO), ()), {"d": 1}, 12, unit=6, model=Mlp(2))
+        simulate(written(micro_step, ()), {"d": 1}, 12, unit=6, model=Mlp(2))
     with pytest.raises(ValueError, match="a layer has 6"):
         simulate(written(MICRO, ()), {"d": 1}, 12, unit=5, model=Mlp(2))
     with pytest.raises(ValueError, match="no tied parameters"):

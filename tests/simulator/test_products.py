@@ -28,7 +28,7 @@ from psem_model.text.figures import divergence_text
 from psem_model.text.terminal import text
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
-from spec.language.programs import Move
+from spec.language.moves import Move
 from spec.language.schedule import COLLECTIVE_KINDS
 from spec.language.schedule import Kind as OpKind
 from spec.models.states import POLICIES
@@ -73,9 +73,9 @@ def of_model(run, plan, number):
         name, phase = where.split()
         line = getattr(by_name[name], phase)[line_number]
         assert isinstance(line, Move)
-        found[name, phase, line.axis, line.collective] += each(elements)
-        width = stage.devices.network.widths[where, line_number]
-        bytes_[name, phase, line.axis, line.collective] += each(elements) * width
+        key = name, phase, *by_name[name].over(line), line.collective
+        found[key] += each(elements)
+        bytes_[key] += each(elements) * stage.devices.network.widths[where, line_number]
     return found, bytes_
 
 

@@ -13,12 +13,14 @@ from psem_model.simulator.distributed import ONE_STAGE
 from psem_model.simulator.functions import Real, Residues
 from spec.costs.model_costs import elements, elements_moved, fullest_moment, kept_bytes, weights
 from spec.devices.layouts import LayoutError
-from spec.language.programs import Axis, Move, check_program
-from spec.models.parts import WORDS
+from spec.language.moves import Axis, Move
+from spec.language.programs import check_program
+from spec.models.parts import WORD_WEIGHT
 from spec.models.transformer import Transformer, is_layer, layer_name
 from spec.pipelines import pipeline, stages
 from spec.pipelines.pipeline import Half, Order, Pipeline
 from spec.plans.model_strategies import MODEL_AXES
+from tests.support.pipes import IN_ONE_PART
 from tests.support.transformers import AGAIN, Plan, differing, plans, replicated
 from tests.support.variations import DROPOUTS
 
@@ -183,7 +185,7 @@ def test_a_forgotten_all_reduce_changes_no_shape_but_the_training(name, phase, w
 @st.composite
 def pipelines(draw):
     """A pipeline, and a model on a mesh in each stage, with a layer at least for each chunk."""
-    kind = draw(st.sampled_from(list(Order)))
+    kind = draw(st.sampled_from(IN_ONE_PART))
     count = draw(st.integers(1, 3))
     chunks = draw(st.integers(1, 2)) if kind is Order.INTERLEAVED else 1
     micro_batches = (
@@ -252,4 +254,4 @@ def test_tied_words_that_are_not_summed_over_stages_change_the_training(plan, co
     with pytest.raises(LayoutError, match="gradient of word_weight"):
         stages.check_stages(placed, stages.sends(placed), ())
     differ = plan.differing(pipe=pipe, placings=replicated(plan, pipe, ["pipe"]))
-    assert {name for *_, name in differ} == {WORDS}
+    assert {name for *_, name in differ} == {WORD_WEIGHT}

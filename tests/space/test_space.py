@@ -1,10 +1,6 @@
 """The space of placements: its counts, costs and frontier, against brute force; `psem space`."""
 
-import builtins
-import json
 import re
-import subprocess
-import sys
 from fractions import Fraction
 from itertools import product
 
@@ -12,10 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from proofs.registry import ROOT
 from psem_model.check.placements import NotRealisable
-from psem_model.commands import space as space_commands
-from psem_model.commands.cli import psem as commands
 from psem_model.predict.states import predict
 from psem_model.reading import words
 from psem_model.space.forms import unless
@@ -24,30 +17,34 @@ from spec.checking.verdict import check
 from spec.choosing.space import (
     ACTIVATIONS,
     REGIMES,
+    WIDTHS,
     Cost,
     Kept,
     Point,
     Regime,
+    Term,
     classes,
+    cost,
     dominates,
     form_of,
     frontier,
     placement_of,
     realisable,
     reason,
+    regime_of,
+    sum_of,
     verdicts,
 )
+from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
+from spec.language.schedule import Kind
 from spec.meaning.reference import first_divergence
-from spec.models.states import BytePolicy
+from spec.models.states import MIXED_ADAM, POLICIES, BytePolicy
 from spec.numbers.arithmetic import DIVISIBLE
 from spec.plans.modes import Mode
-from spec.plans.placement import BATCH
+from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 from tests.support.broken import broken_copy, notices
-
-if "space" not in commands.commands:
-    commands.add_command(space_commands.space)
 
 widths = st.integers(1, 12) | st.fractions(Fraction(1, 8), 40)
 costs = st.builds(Cost, *[st.integers(0, 3)] * 3)
@@ -262,116 +259,6 @@ def test_what_none_is_said_to_be_better_than_is_beaten_by_no_other_on_the_page(n
         assert (row.better is None) == beaten_by.isdisjoint(space.best)
 
 
-def test_a_strategy_outside_of_the_625_is_named_where_it_is_better(psem):
-    code, out, _ = psem("space")
-    assert code == 0
-    for line in ("\n  R S M ", "\n  R O M "):
-        assert "none of the 625 is better; fsdp-hold is" in out.partition(line)[2].partition("\n")[0]
-
-
-# ----------------------------------------------------------------------- psem space
-def test_the_command_prints_the_frontier_and_the_strategies(psem):
-    code, out, err = psem("space")
-    assert (code, err) == (0, "")
-    assert "625 placements, 210 realisable" in out
-    for name in frontier(REGIMES[0]):
-        assert f"\n  {name} " in out
-    assert "zero3" in out
-
-
-def test_the_command_shows_every_class_and_every_reason_as_numbers(psem):
-    code, out, _ = psem("space", "--json", "--all", "--reasons", "--devices", 4)
-    found = json.loads(out)
-    assert code == 0
-    assert sum(len(c["placements"]) for c in found["classes"]) * len(ACTIVATIONS) == 210
-    assert sum(why["placements"] for why in found["reasons"]) == 415
-    assert found["counts"] == {"placements": 625, "realisable": 210, "classes": len(found["classes"])}
-    on = {c["name"] for c in found["classes"] if c["on_the_frontier"]}
-    assert on == {c["name"] for c in found["frontier"] if c["on_the_frontier"]}
-
-
-def test_the_command_explains_each_reason_with_a_run(psem):
-    code, out, _ = psem("space", "--reasons", "--accumulate", 2, "--bytes", "fp32-sgd")
-    assert code == 0
-    assert out.count("such as") == out.count("placements: ") > 0
-
-
-@pytest.mark.parametrize(
-    ("args", "words"),
-    [
-        (["--devices", 1], "at least 2"),
-        (["--devices", "two"], "expected a number"),
-        (["--accumulate", 0], "at least 1"),
-        (["--bytes", "mixed"], "nearest: mixed-adam"),
-        (["--plot", "space.jpeg"], "nearest: space.png"),
-        (["--plot", "space"], "expected a file that ends in .svg, .png, .pdf"),
-        (["--plot", "/nowhere/space.svg"], "cannot write /nowhere/space.svg"),
-        (["--al"], "nearest: --all"),
-    ],
-)
-def test_what_is_wrong_is_said_in_one_line(args, words, psem):
-    code, out, err = psem("space", *args)
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert words in err
-
-
-@pytest.mark.parametrize(
-    ("suffix", "start"), [("svg", b"<?xml"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("SVG", b"<?xml")]
-)
-def test_a_plot_is_drawn_and_is_the_same_each_time(suffix, start, psem, tmp_path):
-    file = tmp_path / f"space.{suffix}"
-    drawn = []
-    for _ in range(2):
-        assert psem("space", "--plot", file)[0] == 0
-        drawn.append(file.read_bytes())
-    assert drawn[0].startswith(start)
-    assert drawn[0] == drawn[1]
-    assert [f.name for f in tmp_path.iterdir()] == [file.name]
-
-
-@pytest.mark.parametrize("policy", ["mixed-adam", "fp32-adam", "fp32-sgd"])
-@pytest.mark.parametrize("accumulate", [1, 4])
-def test_every_regime_has_a_plot(policy, accumulate, psem, tmp_path):
-    file = tmp_path / "space.svg"
-    assert psem("space", "--plot", file, "--bytes", policy, "--accumulate", accumulate)[0] == 0
-    assert file.stat().st_size > 1000
-
-
-def test_a_file_that_cannot_be_written_is_left_as_it_was(psem, tmp_path):
-    (tmp_path / "space.svg").mkdir()
-    code, out, err = psem("space", "--plot", tmp_path / "space.svg")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "cannot write" in err
-    assert [f.name for f in tmp_path.iterdir()] == ["space.svg"]
-
-
-def test_a_missing_matplotlib_is_named(psem, tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args, **kwargs):
-        if name.split(".")[0] == "matplotlib":
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return real(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    code, out, err = psem("space", "--plot", tmp_path / "space.svg")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert "matplotlib" in err
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_command_imports_neither_solver_nor_sympy_nor_matplotlib():
-    code = (
-        "import sys; from psem_model.space.placements import Space; "
-        "from spec.models.states import MIXED_ADAM; "
-        "Space(8, MIXED_ADAM, 1).report(True); "
-        "print([m for m in ('z3', 'sympy', 'numpy', 'matplotlib') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
-    assert done.stdout.strip() == "[]", done.stderr
-
-
-# ----------------------------------------------------------------------- mutants
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "rule", "broken", "claim"),
@@ -413,3 +300,33 @@ def test_the_space_says_what_the_optimizer_state_is_taken_to_hold(policy, holds)
     found = Space(8, words.policy(policy), 1).report()
     assert f"the optimizer state holds {holds}" in found.facts
     assert found.document()["inputs"]["optimizer_holds"] == holds
+
+
+def test_regimes_are_those_of_policies_and_numbers_of_micro_steps():
+    found = [regime_of(policy, several) for policy in POLICIES.values() for several in (1, 2, 3)]
+    assert {*found} == {*REGIMES} and len({*REGIMES}) == len(REGIMES)
+    assert all(regime_of(regime.policy, 1 + regime.several) == regime for regime in REGIMES)
+
+
+def test_a_reason_names_the_operation_or_the_end_of_the_step():
+    rejected = [found for found in verdicts(REGIMES[0]).values() if not found.accepted]
+    named = {reason(found)[1] for found in rejected if found.op}
+    assert named and named <= {kind.value for kind in Kind}
+    assert {reason(found)[1] for found in rejected if not found.op} <= {"end of the step"}
+
+
+TERMS = st.builds(Term, st.sampled_from(WIDTHS), st.booleans(), st.booleans())
+
+
+@given(st.lists(st.tuples(TERMS, st.integers(-2, 2)), max_size=6), st.data())
+def test_a_sum_of_products_is_the_same_in_any_order(terms, data):
+    found = sum_of(terms)
+    assert found == sum_of(data.draw(st.permutations(terms)))
+    assert all(n for _, n in found.terms)
+
+
+@pytest.mark.parametrize("modes", ["R R R S", "M O M S"])
+def test_what_costs_nothing_costs_zero_of_the_same_kind_of_number(modes):
+    sizes = Sizes(Fraction(12), {BATCH: Fraction(4)}, MIXED_ADAM, arithmetic=DIVISIBLE)
+    found = cost(on_batch(*modes.split()), sizes)
+    assert {type(found.resting), type(found.sent), type(found.host)} == {Fraction}

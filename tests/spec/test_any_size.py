@@ -14,7 +14,7 @@ from spec.checking.verdict import check
 from spec.choosing.space import Kept, Regime, placement_of, verdicts
 from spec.derivation.derive import derive
 from spec.language.schedule import MICRO_STEPS, Kind, Monomial, Op
-from spec.numbers.any_size import Comparison, any_size
+from spec.numbers.any_size import Comparison, Polynomial, any_size
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 
@@ -51,6 +51,24 @@ def test_what_is_the_same_or_not_is_so_for_all_sizes_but_those_that_are_found(a,
         event("a condition")
     elif min(n, m) > 1 or len(found) == 1:
         assert same == (a(sizes) == b(sizes))
+
+
+@given(polynomials(), st.integers(1, 40), st.integers(1, 40))
+def test_a_polynomial_has_at_sizes_the_value_that_is_worked_out_of_them(a, n, m):
+    number, sizes = a(SIZES), {"n": n, "m": m}
+    if isinstance(number, Polynomial):
+        assert number.at(sizes) == a(sizes)
+    else:
+        assert number == a(sizes)
+
+
+@given(polynomials())
+def test_where_a_polynomial_is_zero_two_sums_without_a_minus_are_equal(a):
+    number = a(SIZES)
+    if isinstance(number, Polynomial):
+        above, below = number.sides
+        assert isinstance(above, Polynomial) and number in (above - below, -1 * (above - below))
+        assert "-" not in f"{above} {below}"
 
 
 @given(polynomials())

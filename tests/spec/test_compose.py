@@ -372,7 +372,7 @@ def test_plans_for_a_model_are_compared_along_each_axis(psem):
         (["compare", "dp(2)", "tp(2)", "--psi", 4], "which cuts the model"),
         (["compare", "dp(2)", "zero1", "--psi", 4], "given 'zero1' without sizes"),
         (["check", "tp(2)*pp", "--devices", 2], "without a size for pipe"),
-        (["check", "examples/ddp_mean.toml", "--config", "x"], "--config: given with a file"),
+        (["check", "examples/ddp_mean.toml", "--model", "x"], "--config, --model: given with a file"),
     ],
 )
 def test_bad_input_gets_one_line_and_exit_code_2(args, words, psem):

@@ -1,17 +1,20 @@
 """For which sizes a schedule is right: as checks with numbers, and runs, find."""
 
 from dataclasses import replace
+from fractions import Fraction
+from itertools import product
 
 import pytest
 from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
-from spec.checking.everywhere import everywhere
+from spec.checking.everywhere import complete, everywhere
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
-from spec.language.schedule import MICRO_STEPS, Kind
+from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Span
 from spec.meaning.reference import first_divergence
 from spec.models.states import POLICIES
+from spec.models.training import Training
 from spec.plans.placement import BATCH
 from spec.plans.strategies import STRATEGIES
 from tests.support.polynomials import with_error, with_roots
@@ -115,3 +118,68 @@ def test_sizes_that_are_given_stay_as_they_are(name, policy):
     found = everywhere(schedule, given_, POLICIES[policy])
     assert all(one.sizes.items() >= given_.items() for one in found.found)
     assert found.accepted == check(schedule, given_, 3, POLICIES[policy]).accepted
+
+
+BOTH = [(1, {BATCH: 1}), (-1, {MICRO_STEPS: 1})]
+TWELVE = [(1, {BATCH: 1, MICRO_STEPS: 1}), (-12, {})]
+
+
+@pytest.mark.parametrize("terms", [BOTH, TWELVE])
+def test_of_sizes_that_a_condition_is_on_one_verdict_says_which_it_is(terms):
+    found = everywhere(with_error(DP, terms), {})
+    special = found.found[0].conditions
+    for n, m in product(range(1, 13), repeat=2):
+        there = {BATCH: n, MICRO_STEPS: m}
+        said = {one.accepted for one in found.found if one.says(there)}
+        assert said <= {n == m if terms is BOTH else n * m == 12}
+        assert said or any(condition.at(there) == 0 for condition in special)
+    assert {one.accepted for one in found.right} == {True}
+    assert {one.accepted for one in found.wrong} == {False}
+
+
+def test_all_sizes_that_meet_a_condition_are_found_if_they_are_few():
+    found = everywhere(with_error(DP, TWELVE), {})
+    assert all(map(complete, found.found[0].conditions))
+    sizes = {(one.sizes[BATCH], one.sizes[MICRO_STEPS]) for one in found.right}
+    assert sizes == {(n, 12 // n) for n in (1, 2, 3, 4, 6, 12)}
+    assert not any(map(complete, everywhere(with_error(DP, BOTH), {}).found[0].conditions))
+
+
+@pytest.mark.parametrize("terms", [BOTH, TWELVE])
+def test_points_at_which_it_is_wrong_have_few_devices_first_and_then_few_micro_steps(terms):
+    points = [*everywhere(with_error(DP, terms), {}).points()]
+    few = [point[BATCH] <= 3 for point in points]
+    assert few == sorted(few, reverse=True) and any(few)
+    of_few = [point[MICRO_STEPS] for point, is_few in zip(points, few, strict=True) if is_few]
+    assert of_few == sorted(of_few)
+    assert all(rejected(with_error(DP, terms), point) for point in points)
+
+
+def test_of_what_is_not_decided_the_smallest_numbers_are_looked_at():
+    twice = Op(Kind.SCALE, Phase.BACKWARD, Buffer.GRADIENTS, by=Monomial(Fraction(2)))
+    found = everywhere(replace(DP, micro_step=(twice, *DP.micro_step)), {})
+    assert found.undecided == (MICRO_STEPS,)
+    looked = {one.sizes[MICRO_STEPS] for one in found.found if MICRO_STEPS in one.sizes}
+    assert looked == {*range(1, len(looked) + 1)} and len(looked) > 2
+
+
+def test_a_norm_of_other_terms_is_right_for_the_sizes_at_which_they_are_as_many():
+    """Clipped by the norm of the gradient whose second use counts a third for each device."""
+    gradients, fresh, tied, phase = Buffer.GRADIENTS, Buffer.FRESH, Buffer.TIED, Phase.REDUCE
+    third = Monomial(Fraction(1, 3), ((BATCH, 1),))
+    axes = (BATCH,)
+    finish = (
+        Op(Kind.KEEP, phase, gradients, fresh, span=Span.WHOLE),
+        Op(Kind.ACCUMULATE, phase, tied, gradients),
+        Op(Kind.SCALE, phase, tied, by=third),
+        Op(Kind.ACCUMULATE, phase, tied, fresh),
+        Op(Kind.RELEASE, phase, tied),
+        Op(Kind.ALL_REDUCE, phase, gradients, axes=axes),
+        Op(Kind.ALL_REDUCE, phase, fresh, axes=axes),
+        Op(Kind.SQUARE_NORM, phase, fresh, Buffer.NORM),
+        Op(Kind.RELEASE, phase, fresh),
+        Op(Kind.CLIP, phase, gradients, by=Buffer.NORM),
+    )
+    clipped = replace(DP, finish=(*finish, *DP.finish[1:]), training=Training(clip=True, tied=True))
+    found = everywhere(clipped, {MICRO_STEPS: 1})
+    assert [dict(one.sizes) for one in found.right] == [{MICRO_STEPS: 1, BATCH: 3}]

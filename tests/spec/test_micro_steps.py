@@ -117,3 +117,37 @@ def test_a_large_number_of_micro_steps_is_checked_as_fast_as_any():
     for text in ("ddp_mean", "loss_scale"):
         source = (ROOT / "examples" / f"{text}.toml").read_text()
         assert check(loads(source, text), {BATCH: 2}, ANY).accepted
+
+
+def test_what_every_micro_step_adds_alike_is_added_as_often_as_there_are_micro_steps():
+    """The step before's gradients, which are taken off as often before the update."""
+    forward, kept = (op for op in DP.micro_step)
+    reduced, update, zero = DP.finish
+    again = Op(Kind.KEEP, Phase.REDUCE, G, FRESH, span=Span.WHOLE)
+    off = (scaled(FRESH, -1, **{MICRO_STEPS: 1}), ADD)
+    late = replace(
+        DP, micro_step=(ADD, forward, kept), finish=(*off, reduced, RELEASE, again, update, zero)
+    )
+    assert verdicts(late) == (True, [])
+    assert not verdicts(replace(late, finish=late.finish[1:]))[0]
+
+
+@pytest.mark.parametrize("micro_steps", [1, 2, 3])
+def test_a_backward_in_finish_is_of_the_last_micro_step(micro_steps):
+    forward, backward_ = DP.micro_step
+    at_last = replace(DP, micro_step=(forward,), finish=(backward_, *DP.finish))
+    run = first_divergence(at_last, {BATCH: 2}, micro_steps=micro_steps)
+    assert check(at_last, {BATCH: 2}, micro_steps).accepted == (run is None) == (micro_steps == 1)
+
+
+def test_of_what_a_micro_step_makes_of_what_earlier_ones_left_nothing_is_said_in_general():
+    view = Buffer.VIEW
+    grows = Op(Kind.ALL_REDUCE, P, view, axes=(BATCH,))
+    start = Op(Kind.KEEP, P, Buffer.PARAMETERS, view, span=Span.WHOLE)
+    forward = Op(Kind.FORWARD, Phase.FORWARD, view, Buffer.ACTIVATIONS)
+    fresh = Op(Kind.BACKWARD, P, view, FRESH, span=Span.UNIT)
+    wrong = replace(DP, micro_step=(grows, forward, fresh, ADD, RELEASE), start=(view,))
+    wrong = replace(wrong, finish=(*DP.finish, start))
+    with pytest.raises(Undecided, match="what a micro-step makes of what earlier ones left"):
+        check(wrong, MESH, ANY)
+    assert not check(wrong, {BATCH: 2}, 3).accepted

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from proofs.costs.model_costs import MODELS, Symbols
 from proofs.language.programs import GPT, LLAMA
 from proofs.trusted.kernel import Kernel, KernelError
-from spec.costs.model_costs import elements_moved, kept_bytes, weights
-from spec.derivation.distribute import ALL, NOTHING, PAIRS, distribute
-from spec.language.programs import ORDER, Move
+from spec.costs.model_costs import elements, elements_moved, kept_bytes, weights
+from spec.derivation.distribute import EVERYTHING, NOTHING, PAIRS, distribute
+from spec.devices.layouts import along
+from spec.language.moves import ORDER, Move
 from spec.models.parts import layer
 from spec.models.transformer import Transformer
+from spec.models.values import Value
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.broken import broken_copy, notices
 
@@ -71,6 +73,17 @@ def test_experts_have_a_slot_for_each_token_they_are_chosen_for(drawn):
     assert sent(program, program.forward, indices, n) == 2 * each
 
 
+@given(st.integers(1, 12), st.integers(1, 12), st.permutations(["a", "b"]), st.integers(1, 4))
+def test_every_position_is_in_one_devices_own_slice(features, words, order, devices):
+    value, mesh = Value("x", ("h", "s")), {"a": 2, "b": devices}
+    for cut in ({"a": "h", "b": "h"}, {"a": "h", "b": "s"}):
+        lies = {axis: along(cut[axis]) for axis in order}
+        places = [{"a": i, "b": j} for i in range(2) for j in range(devices)]
+        own = [elements(value, lies, {"h": features, "s": words}, mesh, place) for place in places]
+        assert sum(own) == features * words
+        assert max(own) <= elements(value, lies, {"h": features, "s": words}, mesh)
+
+
 @given(sizes())
 def test_one_device_sends_nothing(drawn):
     model, b, s, _ = drawn
@@ -84,7 +97,8 @@ def test_recomputing_more_keeps_less(drawn, strategy):
     model, b, s, n = drawn
     indices, mesh = model.sizes(b, s), {MODEL_AXES[strategy].name: n}
     kept = [
-        kept_bytes(program_of(model, strategy, again), indices, mesh) for again in (NOTHING, PAIRS, ALL)
+        kept_bytes(program_of(model, strategy, again), indices, mesh)
+        for again in (NOTHING, PAIRS, EVERYTHING)
     ]
     # with a ring, pairs are made again turn by turn anyway
     assert kept[0] == kept[1] if strategy == "cp" else kept[0] > kept[1]
@@ -97,8 +111,8 @@ def test_tensor_parallelism_cuts_all_weights_but_those_of_the_features_alone(dra
     program = program_of(model, "tp")
     indices = model.sizes(b, s)
     on_one, on_many = (weights(program, indices, {"tensor": at}) for at in (Fraction(1), n))
-    for weight, elements in on_one.items():
-        assert on_many[weight] == (elements if weight.indices == ("h",) else elements / n)
+    for weight, size in on_one.items():
+        assert on_many[weight] == (size if weight.indices == ("h",) else size / n)
 
 
 # ------------------------------------------------------- what is moved along two axes, by hand
@@ -140,7 +154,7 @@ LATE = [order for order in permutations(ORDER) if order.index("all_gather") < or
 
 @pytest.mark.parametrize("order", LATE[::7])
 def test_gathered_first_tokens_go_to_their_experts_several_times(order, monkeypatch):
-    monkeypatch.setattr("spec.language.programs.ORDER", order)
+    monkeypatch.setattr("spec.language.moves.ORDER", order)
     found = sent_along(("tp+sp", "ep"), 8, 8, 4, 2, {"tensor": 2, "expert": 2})
     assert found["expert"] > by_hand(8, 8, 4, 2, 2, 2)["expert"]
 
@@ -260,14 +274,14 @@ MUTANTS = [
     ),
     (
         "what layers hand on is on every device",
-        "programs.py",
+        "moves.py",
         "names = part.names_of(self.stream)",
         "names = ()",
         f"{TENSOR} {CONTEXT} {EXPERT} {KEPT}",
     ),
     (
         "slots lie on every device",
-        "programs.py",
+        "moves.py",
         "names = part.names_of(self.stream)",
         "names = (self.stream,)",
         EXPERT,
@@ -275,8 +289,8 @@ MUTANTS = [
     (
         "heads stay whole",
         "model_strategies.py",
-        "TENSOR = (HEADS, *INNER, WORDS)",
-        "TENSOR = (*INNER, WORDS)",
+        "TENSOR = (HEADS, *INSIDE_MLPS, WORDS)",
+        "TENSOR = (*INSIDE_MLPS, WORDS)",
         f"{TENSOR} {KEPT}",
     ),
     (

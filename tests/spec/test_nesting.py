@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from psem_model.reading.products import parse
 from psem_model.reading.shapes import small
 from psem_model.simulator.slices import Grid
-from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
 from spec.derivation.nesting import check_orders, needed, orders
 from spec.derivation.steps import cut_twice, derive_step
 from spec.devices.layouts import LayoutError
@@ -70,7 +70,7 @@ def products():
 
 
 @pytest.mark.parametrize("strategy", [*products(), *TWICE])
-@pytest.mark.parametrize("again", [NOTHING, ALL, FROM_SLICES])
+@pytest.mark.parametrize("again", [NOTHING, EVERYTHING, FROM_SLICES])
 def test_a_derived_step_moves_along_inner_axes(strategy, again):
     step = stepped(strategy, again)
     check_orders(step.programs, step.orders)

@@ -1,7 +1,7 @@
 """Pipeline schedules: orders executed by their dependencies alone, beside the closed forms."""
 
 from fractions import Fraction
-from itertools import product
+from itertools import accumulate, product
 
 import pytest
 import sympy
@@ -24,22 +24,22 @@ from spec.pipelines.pipeline import (
     bubble_of_ideal,
     bubble_of_span,
     forward_start,
+    fullest,
     ideal,
     in_flight,
-    needs,
     order,
     span,
-    timed,
-    timeline,
     warm_up,
     warm_up_start,
 )
+from spec.pipelines.timeline import needs, timed, timeline
+from tests.support.pipes import IN_ONE_PART
 
 TIMES = st.fractions(min_value=Fraction(1, 9), max_value=9, max_denominator=9)
 
 
 @st.composite
-def pipelines(draw, kinds=tuple(Order)):
+def pipelines(draw, kinds=tuple(IN_ONE_PART)):
     kind = draw(st.sampled_from(kinds))
     stages, some = draw(st.integers(1, 6)), draw(st.integers(1, 6))
     interleaved = kind is Order.INTERLEAVED
@@ -58,7 +58,7 @@ def closed_starts(pipe, stage):
     starts = {Half.FORWARD: forward_start, Half.BACKWARD: backward_start}
     return {
         work: starts[phase](pipe, stage, unit)
-        for phase in Half
+        for phase in pipe.halves
         for unit, work in enumerate(of(pipe, stage, phase))
     }
 
@@ -94,6 +94,16 @@ def test_what_a_stage_holds_is_what_is_started_and_not_ended_at_some_moment(pipe
             for now in starts.values()
         ]
         assert max(held) == run.in_flight(stage)
+
+
+@given(pipelines(), st.lists(st.integers(0, 9), min_size=4, max_size=4))
+def test_the_most_that_a_stage_holds_is_what_its_order_of_work_says_whatever_chunks_keep(pipe, sizes):
+    sizes = (sizes * pipe.chunks)[: pipe.chunks]
+    for stage in range(pipe.stages):
+        signed = (
+            sizes[work.chunk] * (1 if work.phase is Half.FORWARD else -1) for work in order(pipe, stage)
+        )
+        assert fullest(pipe, stage, sizes) == max(accumulate(signed))
 
 
 @given(pipelines([Order.GPIPE]))
@@ -133,7 +143,7 @@ def test_no_work_starts_before_what_it_needs_or_while_its_stage_is_busy(pipe, cl
 
 @given(pipelines())
 def test_every_stage_does_every_unit_once_each_way(pipe):
-    every = set(product(Half, range(pipe.micro_batches), range(pipe.chunks)))
+    every = set(product(pipe.halves, range(pipe.micro_batches), range(pipe.chunks)))
     for stage in range(pipe.stages):
         assert len(order(pipe, stage)) == len(every)
         assert set(order(pipe, stage)) == every
@@ -162,7 +172,7 @@ def test_no_order_of_work_takes_less(pipe, random):
             work = random.choice(ready)
             left[stage].remove(work)
             done[stage].append(work)
-    assert timed(done, pipe.chunks, pipe.forward, pipe.backward).span >= span(pipe)
+    assert timed(done, pipe.chunks, pipe.times).span >= span(pipe)
 
 
 @given(pipelines())
@@ -232,7 +242,7 @@ def test_a_backward_before_its_forward_is_a_deadlock(pipe, data):
     orders[stage].remove(back)
     orders[stage].insert(0, back)
     with pytest.raises(ValueError, match="deadlock"):
-        timed(orders, 1, pipe.forward, pipe.backward)
+        timed(orders, 1, pipe.times)
 
 
 def test_a_warm_up_too_short_is_a_deadlock_or_takes_longer(monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given, settings
@@ -13,13 +13,15 @@ from psem_model.measure.measured import Run
 from psem_model.measure.transformers import ran
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
+from psem_model.predict.report import predicted
 from psem_model.predict.samples import numbers_of
 from psem_model.reading.profiles import read as profile
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
 from spec.derivation.steps import check_step
 from spec.models.parts import parts
-from spec.models.profiles import rows_of
+from spec.models.profiles import Profile, rows_of
+from spec.models.states import POLICIES, State
 from tests.support.products import plans
 from tests.support.profiles import profiles
 
@@ -51,6 +53,7 @@ def kept(shape, profile):
 
 
 SHAPE = {"layers": 1, "hidden": 64, "heads": 4, "block": "llama", "feed_forward": 128}
+MODEL = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
 
 
 def test_fused_attention_keeps_and_needs_what_is_linear_in_the_sequence():
@@ -72,6 +75,26 @@ def test_sixteen_bytes_a_parameter_rest_with_fully_shard():
     moved = read(replace(asked, devices="2")).fullest.moved
     widths = {m.collective: m.bytes / m.elements for m in moved}
     assert widths == {"all_gather": 2, "reduce_scatter": 4}
+
+
+def test_what_is_quantised_on_its_way_is_computed_with_as_before():
+    plain, fewer = (
+        read(Asked("predict", "zero3(2)", model=MODEL, profile=name)).fullest
+        for name in ("common", "zero-plus-plus")
+    )
+    widths = [{m.collective: m.bytes / m.elements for m in s.moved} for s in (plain, fewer)]
+    assert widths == [{"all_gather": 2, "reduce_scatter": 2}, {"all_gather": 1, "reduce_scatter": 0.5}]
+    assert (plain.activations, plain.resting) == (fewer.activations, fewer.resting)
+
+
+def test_what_is_rounded_on_its_way_is_told():
+    def rounded(name):
+        return read(Asked("predict", "zero3(2)", model=MODEL, profile=name)).policy.rounded
+
+    assert not rounded("common") and not rounded("megatron")
+    assert rounded("fsdp2") == {"parameters, to compute with": (4, 2)}
+    passing = {"parameters, while they are gathered": (2, 1)}
+    assert rounded("zero-plus-plus") == passing | {"gradients, while they are summed": (2, 0.5)}
 
 
 def test_a_value_inside_a_kernel_is_not_sent(tmp_path):
@@ -113,6 +136,80 @@ def test_weights_with_one_owner_are_whole_on_each_device(tmp_path):
         profiled_as("owners = true", tmp_path, "zero2(2)")
 
 
+def test_gradients_wait_whole_for_the_last_micro_step_and_leave_slices(tmp_path):
+    textbook, waits = (
+        profiled_as(text, tmp_path, "fsdp(2)", accumulate="3").fullest
+        for text in ("prefetch = 1", "waits_whole = true")
+    )
+    assert waits.resting == textbook.resting
+    slices, whole = (sum(group.waiting for group in stage.groups) for stage in (textbook, waits))
+    assert whole == 2 * slices
+    assert waits.transient["states"] >= whole - slices
+    sent = ([m.elements for m in s.moved if m.what == "gradients"] for s in (textbook, waits))
+    assert [*map(sum, sent)] == [3 * (waits.parameters // 2), waits.parameters // 2]
+
+
+def test_who_owns_no_weight_sends_an_element_if_a_profile_says_so(tmp_path):
+    def broadcast(text):
+        plan = profiled_as(f'owners = true\nunits = "layer"\n{text}', tmp_path, "zero1(16)")
+        return plan, next(m.elements for m in plan.fullest.moved if m.collective == "broadcast")
+
+    (plan, fewer), (_, more) = broadcast(""), broadcast("fills = true")
+    assert (fewer, more) == (plan.psi, plan.psi + 16 - len(plan.parameters))
+
+
+def test_a_ring_gathered_at_once_sends_as_much_and_has_all_slices(tmp_path):
+    def ring(text):
+        plan = profiled_as(text, tmp_path, "cp(4)")
+        return plan.layer, {t.collective for t in plan.layer.traffic}
+
+    (turns, by_turns), (at_once, by) = ring("prefetch = 1"), ring("at_once = true")
+    assert by == by_turns - {"ring_gather"} | {"all_gather"}
+    assert at_once.sent("forward", "backward") == turns.sent("forward", "backward")
+    a_slice = 2 * 2 * 1 * 64  # of keys and of values: bytes, one token, all features
+    assert at_once.computing - turns.computing == 2 * a_slice
+
+
+@pytest.mark.parametrize(
+    "typed", ["zero3(2) * zero1(context) * cp(4)", "cp(4) * zero1(context) * zero3(2)"]
+)
+def test_own_rows_are_those_that_a_run_has_in_whatever_order_axes_are_typed(typed, tmp_path):
+    plan = profiled_as('units = "layer"\npadding = "row"\nunpadded = ["parameters"]', tmp_path, typed)
+    assert [f for f in ran(plan, Run()).stages[0] if not f.equal] == []
+
+
+def test_placeholders_are_one_of_each_shape_and_of_one_expert():
+    model = {**{k: str(v) for k, v in SHAPE.items()}, "sequence": "4", "vocabulary": "10"}
+    mixture = {**model, "experts": "4", "chosen": "2"}
+    alone, of_experts = (
+        read(Asked("predict", "dp(1)", model=given, profile="megatron")).fullest.placeholders
+        for given in (model, mixture)
+    )
+    shapes = 3 * 64 * 64, 64 * 64, 2 * 128 * 64, 128 * 64  # of query, key and value; of gate and up
+    of_head = 10 * 64
+    assert alone.staying == of_experts.staying == 2 * (sum(shapes) + of_head)
+    assert alone.passing == 0  # that of the embedding is as large, and comes when the head's has gone
+
+
+def test_odds_that_weigh_within_leave_nothing_of_what_experts_give(tmp_path):
+    kept = []
+    for text in ("", 'weighs_within = true\ninside = ["unweighed"]'):
+        file = tmp_path / "mine.toml"
+        differs = f'[[differs]]\nwhat = "x"\nwhy = "y"\nsource = "z"\n{text}\n' if text else ""
+        file.write_text(f'title = "t"\nlike = "common"\n{differs}')
+        model = {k: str(v) for k, v in {**SHAPE, "sequence": 4, "experts": 4, "chosen": 2}.items()}
+        kept.append(read(Asked("predict", "ep(2)", model=model, profile=str(file))).layer.activations)
+    assert kept[0] - kept[1] == 2 * 2 * 4 * 64  # bytes, of each choice of each token, all features
+
+
+def test_slots_of_experts_are_rounded_up_on_each_device():
+    model = {**{k: str(v) for k, v in SHAPE.items()}, "sequence": "10", "experts": "4", "chosen": "3"}
+    found = read(Asked("predict", "ep(2)", model=model))
+    assert found.indices["c"] == 2 * 8  # 30 choices of 4 experts, on each of two devices
+    with pytest.raises(BadInput, match="each to 3 of 4 experts: not even"):
+        ran(replace(found, model=replace(found.transformer, vocabulary=8)), Run())
+
+
 def test_numbers_of_a_step_are_kept_for_all_its_micro_batches(tmp_path):
     def kept(samples):
         text = f'samples = "{samples}"'
@@ -140,6 +237,12 @@ def test_norms_whose_tokens_are_cut_are_summed_by_each_use_or_first(tmp_path):
     assert sent("prefetch = 1", sharded) < sent("prefetch = 1")
 
 
+def test_terms_of_gradients_on_the_host_are_fetched_and_summed_once(tmp_path):
+    plan = profiled_as("uses = 3", tmp_path, "zero-offload(2) * tp+sp(2)", accumulate="2")
+    found = ran(plan, Run())
+    assert found.divergence is None and [f for f in found.stages[0] if not f.equal] == []
+
+
 def test_differences_that_are_overridden_are_not_listed():
     def listed(**options):
         from psem_model.predict.model_report import OfModel
@@ -154,6 +257,34 @@ def test_differences_that_are_overridden_are_not_listed():
     assert listed(unit="100") == listed() - 3
 
 
+def test_of_psi_parameters_the_differences_are_listed_that_change_a_figure_and_others_named():
+    """Something that a plan holds or sends is another without each that is listed."""
+
+    def figures(plan):
+        stage = plan.fullest
+        return plan.policy, stage.resting, stage.peak, stage.transient, stage.buckets, stage.moved
+
+    def without(plan, difference):
+        of = {f.name: f.default for f in fields(Profile) if f.name in difference.changes}
+        undone, policy = replace(plan.profile, **of), plan.policy
+        if "policy" in of:
+            policy = POLICIES["mixed-adam"]
+        return replace(plan, profile=undone, policy=undone.types(policy))
+
+    for name in ("fsdp2", "fsdp2-op", "megatron", "ddp", "fully-shard", "loss-parallel"):
+        changing, listed = set(), {}
+        for strategy in ("dp", "zero2", "fsdp-hold"):
+            for size in ({"psi": "1e9"}, {"model": {"config": "llama-3-8b"}}):
+                asked = Asked("predict", strategy, devices="6", accumulate="3", profile=name, **size)
+                plan = read(asked)
+                of = plan.profile.differs
+                changing |= {d.what for d in of if figures(without(plan, d)) != figures(plan)}
+                told = predicted(plan).document()["profile"]
+                listed = {key: {d["what"] for d in told[key]} for key in ("differs", "not_applied")}
+        assert listed["differs"] == changing
+        assert listed["not_applied"] == {d.what for d in profile(name).differs} - changing
+
+
 def test_rows_are_the_features_that_a_product_makes_or_the_entries_of_a_table():
     found = {}
     for part in parts(small("gpt", False)):
@@ -162,3 +293,10 @@ def test_rows_are_the_features_that_a_product_makes_or_the_entries_of_a_table():
     assert found["output_weight"] == found["down_weight"] == ("h",)
     assert found["place_weight"] == ("w",)
     assert found["mlp_norm_scale"] == ("h",)
+
+
+@given(profiles())
+def test_optimizer_state_that_begins_as_gradients_is_whole_where_they_are(profile):
+    whole = profile.wholes
+    assert whole[State.GRADIENTS] == profile.whole_gradients
+    assert whole.get(State.OPTIMIZER) == (profile.whole_gradients if profile.like_gradients else None)

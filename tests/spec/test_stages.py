@@ -1,16 +1,27 @@
 """Stages: which layers they have, what they send and sum; and pipelines executed beside one device."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError
-from spec.models.parts import WORDS
-from spec.models.transformer import DROPPED, EMBEDDING, HEAD, LAYER, Transformer
+from spec.models.parts import WORD_WEIGHT
+from spec.models.transformer import (
+    DROPPED,
+    EMBEDDING,
+    HEAD,
+    LAYER,
+    STRAIGHT,
+    USUAL,
+    Transformer,
+    is_layer,
+    layer_name,
+)
 from spec.pipelines import pipeline
-from spec.pipelines.pipeline import Half, Order, Pipeline, order, timeline
+from spec.pipelines.pipeline import Half, Order, Pipeline, order
 from spec.pipelines.stages import (
     OUTSIDE,
     alike,
@@ -24,7 +35,10 @@ from spec.pipelines.stages import (
     to_sum,
     virtual_stage,
 )
+from spec.pipelines.timeline import timeline
+from tests.support.pipes import enough
 
+STRAIGHT_ONES = frozenset({STRAIGHT})
 PRIME = 10_007  # values are whole numbers modulo a prime: exact, and small
 
 
@@ -39,18 +53,26 @@ def pipelines(draw, kinds=tuple(Order), most_stages=4):
     kind = draw(st.sampled_from(kinds))
     stages, some = draw(st.integers(1, most_stages)), draw(st.integers(1, 3))
     interleaved = kind is Order.INTERLEAVED
-    micro_batches = some * stages if interleaved else some
+    micro_batches = some * stages if interleaved else enough(kind, stages, some)
     return Pipeline(kind, stages, micro_batches, draw(st.integers(1, 3)) if interleaved else 1)
 
 
 @st.composite
-def placements(draw, most_stages=4):
-    """A pipeline, and a model of at least one layer for each chunk of each stage, in pieces."""
+def placements(draw, most_stages=4, evenly=False):
+    """A pipeline, and a model in pieces: of at least one layer for each chunk of each stage, or as many
+    as are listed: the first and the last may have words alone.
+    """
     pipe = draw(pipelines(most_stages=most_stages))
     layers = pipe.virtual_stages + draw(st.integers(0, 6))
     vocabulary = draw(st.sampled_from((0, 16)))
+    if not evenly and draw(st.booleans()):
+        ends = {0, pipe.virtual_stages - 1} if vocabulary else ()
+        numbers = range(pipe.virtual_stages)
+        counts = [draw(st.integers(int(number not in ends), 3)) for number in numbers]
+        assume(any(counts))
+        pipe, layers = replace(pipe, layers=tuple(counts)), sum(counts)
     model = transformer(layers, vocabulary, draw(st.booleans()) and vocabulary > 0)
-    return pipe, model, pieces(model, pipe.stages, pipe.chunks)
+    return pipe, model, pieces(model, pipe.stages, pipe.chunks, pipe.layers)
 
 
 def layers_of(placed):
@@ -58,7 +80,7 @@ def layers_of(placed):
 
 
 # ------------------------------------------------------------------------------- where layers are
-@given(placements())
+@given(placements(evenly=True))
 def test_every_layer_is_on_the_virtual_stage_that_is_as_far(drawn):
     pipe, model, placed = drawn
     assert [piece.number for piece in layers_of(placed)] == list(range(model.layers))
@@ -67,7 +89,21 @@ def test_every_layer_is_on_the_virtual_stage_that_is_as_far(drawn):
         assert virtual == piece.number * pipe.virtual_stages // model.layers
 
 
-@given(placements())
+@given(pipelines(), st.lists(st.sampled_from([USUAL, STRAIGHT_ONES]), max_size=3), st.integers(0, 6))
+def test_a_layer_is_of_its_kind_wherever_it_is(pipe, kinds, more):
+    layers = pipe.virtual_stages + more
+    model = replace(transformer(layers), kinds=tuple(kinds[:layers]))
+    found = [p.part.name for p in pieces(model, pipe.stages, pipe.chunks) if is_layer(p.part.name)]
+    assert found == [layer_name(model.kind(number)) for number in range(layers)]
+
+
+@pytest.mark.parametrize("stages", range(2, 18))
+def test_stages_over_which_a_gradient_is_summed_are_in_order_whatever_that_of_pieces(stages):
+    placed = pieces(transformer(stages, tied=True), stages)
+    assert to_sum(placed) == to_sum(reversed(placed)) == {(WORD_WEIGHT, OUTSIDE): (0, stages - 1)}
+
+
+@given(placements(evenly=True))
 def test_layers_are_spread_evenly(drawn):
     pipe, model, placed = drawn
     counts = Counter((piece.stage, piece.chunk) for piece in layers_of(placed))
@@ -96,7 +132,7 @@ def test_what_is_counted_is_what_is_listed(drawn):
             Counter(p.part.name for p in placed if (p.stage, p.chunk) == (stage, chunk))
             for chunk in range(pipe.chunks)
         ]
-        assert parts_of(model, stage, pipe.stages, pipe.chunks) == listed
+        assert parts_of(model, stage, pipe.stages, pipe.chunks, pipe.layers) == listed
     assert ends(model, pipe.stages, pipe.chunks) == tuple(p for p in placed if p.number == OUTSIDE)
 
 
@@ -114,8 +150,16 @@ def test_stages_are_alike_if_their_chunks_have_as_many_layers_and_none_is_an_end
         layers = Counter(p.chunk for p in layers_of(placed) if p.stage == stage)
         at_end = (stage == 0, stage == pipe.stages - 1)
         kinds.setdefault((at_end, *sorted(layers.items())), []).append(stage)
-    found = alike(model, pipe.stages, pipe.chunks)
-    assert found == {stages[0]: len(stages) for stages in kinds.values()}
+    found = alike(model, pipe.stages, pipe.chunks, pipe.layers)
+    assert found == [*kinds.values()]
+
+
+@given(placements())
+def test_layers_are_in_order_on_as_many_as_are_listed(drawn):
+    pipe, model, placed = drawn
+    counts = Counter(virtual_stage(p.stage, p.chunk, pipe.stages) for p in layers_of(placed))
+    assert [counts[virtual] for virtual in range(len(pipe.layers))] == [*pipe.layers]
+    assert [piece.number for piece in layers_of(placed)] == [*range(model.layers)]
 
 
 # -------------------------------------------------------------------- what is sent, and summed
@@ -139,7 +183,7 @@ def test_each_boundary_is_crossed_once_and_by_one_stage_alone_never(drawn):
 @given(placements())
 def test_only_words_of_two_stages_are_summed(drawn):
     pipe, model, placed = drawn
-    shared = {(WORDS, OUTSIDE): (0, pipe.stages - 1)} if model.tied and pipe.stages > 1 else {}
+    shared = {(WORD_WEIGHT, OUTSIDE): (0, pipe.stages - 1)} if model.tied and pipe.stages > 1 else {}
     assert to_sum(placed) == shared
 
 
@@ -201,7 +245,7 @@ def test_a_layer_twice_or_left_out_is_no_model(drawn, data):
 def test_words_that_are_not_summed_are_rejected(stages, chunks):
     placed = pieces(transformer(stages * chunks, tied=True), stages, chunks)
     with pytest.raises(
-        LayoutError, match=rf"gradient of {WORDS} is in terms over stages \(0, {stages - 1}\)"
+        LayoutError, match=rf"gradient of {WORD_WEIGHT} is in terms over stages \(0, {stages - 1}\)"
     ):
         check_stages(placed, sends(placed), [])
 
@@ -218,7 +262,9 @@ def derivatives(weight, x):
 
 def weights_of(placed):
     """A number for each piece's weight: the embedding's and the head's are the same."""
-    return [(piece.part.name if piece.part.name == LAYER else WORDS, piece.number) for piece in placed]
+    return [
+        (piece.part.name if piece.part.name == LAYER else WORD_WEIGHT, piece.number) for piece in placed
+    ]
 
 
 def one_device(placed, weights, samples):
@@ -274,8 +320,10 @@ class Devices:
                 cotangent = self.gets[stage, i + 1, work.micro_batch]
                 x = self.has[stage, i, work.micro_batch]
                 of_weight, of_x = derivatives(self.copies[copy], x)
-                self.gradient[copy] = (self.gradient[copy] + cotangent * of_weight) % PRIME
-                self.give(self.gets, cotangent * of_x % PRIME, i, i - 1, i, work)
+                if work.phase is self.pipe.halves[-1]:
+                    self.gradient[copy] = (self.gradient[copy] + cotangent * of_weight) % PRIME
+                if work.phase is Half.BACKWARD:
+                    self.give(self.gets, cotangent * of_x % PRIME, i, i - 1, i, work)
 
     def give(self, values, value, piece, to, number, work):
         """To the piece's own stage, and to that of its neighbour if it is sent."""
@@ -311,7 +359,7 @@ def test_every_copy_gets_the_gradient_of_one_device(drawn, data):
     devices, single = trained(data, drawn)
     devices.run()
     if model.vocabulary:  # both ends read one weight
-        devices.sum_over_stages({(WORDS, OUTSIDE): {placed[0].stage, placed[-1].stage}})
+        devices.sum_over_stages({(WORD_WEIGHT, OUTSIDE): {placed[0].stage, placed[-1].stage}})
     assert {copy: single[copy[1]] for copy in devices.copies} == dict(devices.gradient)
 
 
@@ -321,8 +369,10 @@ def test_terms_of_a_tied_weight_add_up_to_its_gradient(drawn, data):
     assume(model.vocabulary and placed[0].stage != placed[-1].stage)
     devices, single = trained(data, drawn)
     devices.run()
-    terms = [devices.gradient[stage, (WORDS, OUTSIDE)] for stage in (placed[0].stage, placed[-1].stage)]
-    assert sum(terms) % PRIME == single[WORDS, OUTSIDE]
+    terms = [
+        devices.gradient[stage, (WORD_WEIGHT, OUTSIDE)] for stage in (placed[0].stage, placed[-1].stage)
+    ]
+    assert sum(terms) % PRIME == single[WORD_WEIGHT, OUTSIDE]
 
 
 @given(placements(), st.data())
@@ -340,9 +390,9 @@ def test_copies_of_a_tied_weight_part_without_their_sum():
     weights = dict.fromkeys(weights_of(placed), 3)
     devices = Devices(placed, pipe, weights, [5], sends(placed))
     devices.run()
-    words = [devices.gradient[stage, (WORDS, OUTSIDE)] for stage in (0, 1)]
+    words = [devices.gradient[stage, (WORD_WEIGHT, OUTSIDE)] for stage in (0, 1)]
     assert words[0] != words[1]
-    assert one_device(placed, weights, [5])[WORDS, OUTSIDE] not in words
+    assert one_device(placed, weights, [5])[WORD_WEIGHT, OUTSIDE] not in words
 
 
 def update(devices, stage):
@@ -366,7 +416,7 @@ def test_an_update_before_the_last_backward_makes_stale_reads():
         return trained
 
     def flushed(devices, stage):
-        if may_update(devices.done[stage], pipe.units):
+        if may_update(devices.done[stage], pipe.works):
             update(devices, stage)
 
     def at_once(devices, stage):
@@ -387,4 +437,4 @@ def test_an_update_before_the_last_backward_makes_stale_reads():
 def test_a_stage_may_update_after_all_its_work_and_not_before(pipe):
     for stage in range(pipe.stages):
         works = len(order(pipe, stage))
-        assert [may_update(done, pipe.units) for done in range(works + 1)] == [False] * works + [True]
+        assert [may_update(done, pipe.works) for done in range(works + 1)] == [False] * works + [True]

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from proofs.language.programs import GPT, LLAMA
 from spec.costs.lifetimes import arriving, live
 from spec.costs.model_costs import elements_moved, fullest_moment, kept_bytes, messages
-from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
-from spec.language.programs import Axis, Move, check_program, result
+from spec.language.moves import Axis, Move
+from spec.language.programs import check_program, result
 from spec.language.turns import arranged, loops
 from spec.meaning.terms import Terms, check_gradients, computed, differentiated
 from spec.models.parts import layer
@@ -22,7 +23,7 @@ RING = MODEL_AXES["cp"]
 OTHER = replace(RING, name="other")
 TURNS = Axis("turns", in_time=True)
 MESHES = [(RING,), (MODEL_AXES["tp+sp"], RING), (RING, MODEL_AXES["tp"]), (RING, OTHER)]
-RECOMPUTED = [NOTHING, PAIRS, ALL, FROM_SLICES]
+RECOMPUTED = [NOTHING, PAIRS, EVERYTHING, FROM_SLICES]
 
 
 def of(*indices):

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
-from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Rest
+from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Rest, Span
 from spec.meaning.reference import first_divergence
 from spec.models.states import POLICIES, State
 from spec.models.training import Training
@@ -148,3 +148,48 @@ def test_what_is_stale_from_the_third_step_on_is_found():
 @pytest.mark.parametrize("optimizer", ["O", "R+O", "R"])
 def test_slices_of_gradients_on_the_host_are_fetched_to_be_gathered(optimizer):
     assert agree(derive(on_batch("R", optimizer, "S*+O", "S")), {"batch": 3}, 1)
+
+
+def beside(*finish, view=Buffer.VIEW, **training):
+    """Data parallelism, and a gradient of parameters that were summed: nothing should be made of it."""
+    dp, phase = derive(STRATEGIES["dp"]), Phase.BACKWARD
+    wrong = (
+        Op(Kind.ALL_REDUCE, phase, Buffer.PARAMETERS, view, ("batch",), span=Span.UNIT),
+        Op(Kind.FORWARD, phase, view, Buffer.ACTIVATIONS),
+        Op(Kind.BACKWARD, phase, view, Buffer.FRESH, span=Span.UNIT),
+        Op(Kind.RELEASE, phase, view),
+    )
+    reduced, *rest = dp.finish
+    micro_step = (*dp.micro_step, *wrong)
+    return replace(
+        dp, micro_step=micro_step, finish=(reduced, *finish, *rest), training=Training(**training)
+    )
+
+
+def test_what_is_wrong_does_no_harm_if_it_is_dropped_wherever_the_first_device_is():
+    dropped = Op(Kind.RELEASE, Phase.REDUCE, Buffer.FRESH)
+    same = Op(Kind.BROADCAST, Phase.PUBLISH, Buffer.PARAMETERS, axes=("batch",))
+    for schedule in (beside(dropped), beside(dropped, same)):
+        assert agree(schedule, {"batch": 3}, 1)
+
+
+def test_what_first_went_wrong_is_told_also_of_a_norm():
+    clip = (
+        Op(Kind.SQUARE_NORM, Phase.REDUCE, Buffer.FRESH, Buffer.NORM),
+        Op(Kind.RELEASE, Phase.REDUCE, Buffer.FRESH),
+        Op(Kind.CLIP, Phase.REDUCE, Buffer.GRADIENTS, by=Buffer.NORM),
+    )
+    schedule = beside(*clip, clip=True)
+    assert not agree(schedule, {"batch": 3}, 1)
+    verdict = check(schedule, {"batch": 3})
+    assert (verdict.rule, verdict.op.kind) == ("fresh", Kind.BACKWARD)
+
+
+def test_a_rejection_begins_with_the_operation_or_with_the_end_of_the_step():
+    for modes in PLACEMENTS:
+        verdict = check(derive(on_batch(*modes)), {"batch": 2})
+        if not verdict.accepted and verdict.op:
+            where = f"{verdict.op.kind.value} {verdict.op.source.value}"
+            assert verdict.reason.startswith(f"{where}: ")
+        elif not verdict.accepted:
+            assert verdict.reason.startswith("at the end of the step: ")

@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import product
 
 from proofs.checking import lines
-from proofs.checking.operation_lines import NORM, NotCovered, Places
+from proofs.checking.operation_lines import NORM, NotCovered
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.meaning.semantics import execute
@@ -14,6 +14,7 @@ from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
 from tests.support.line_runs import PLAIN_PIECES
 from tests.support.schedules import PIECES, with_clipping
+from tests.support.whole_runs import PlacesOfARun
 
 WRONG = "wrong"
 ALIKE = ("weight", "moment", NORM)  # values that are the same on all devices
@@ -150,7 +151,7 @@ def agree_on_amounts(schedule, mesh, micro_steps, policy, steps=5):
     Where something wrong is computed the checker may take two values for one, and amounts do not:
     then the verdict may accept what amounts do not.
     """
-    places = Places(schedule, mesh, micro_steps, policy)
+    places = PlacesOfARun(schedule, mesh, micro_steps, policy)
     store = places.initial()
     run = AmountRun(schedule.axes, mesh, places.starts, schedule.training.clip)
     verdict = check(schedule, mesh, micro_steps, policy)

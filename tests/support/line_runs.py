@@ -10,7 +10,7 @@ from math import prod
 from proofs.checking import lines
 from proofs.checking.axis_tables import EVERYBODY, counts, entries, moved, only
 from proofs.checking.lines import AXIS, FACTOR, FIRST, MOVES, NAMED, OPERATORS, OWNER
-from proofs.checking.operation_lines import NotCovered, Places
+from proofs.checking.operation_lines import NotCovered
 from spec.checking.forms import LACKING, Forms, OtherElements, Rejected
 from spec.checking.verdict import SETTLED_WITHIN, check, require_agreed
 from spec.checking.words import Symbol
@@ -22,6 +22,7 @@ from spec.numbers.any_size import Polynomial
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
 from tests.support.schedules import PIECES
+from tests.support.whole_runs import PlacesOfARun
 
 LINES = {move.name: move for move in MOVES}
 UNKNOWN = Symbol("unknown", 0, made_of="it is not known")
@@ -241,7 +242,7 @@ def wrong_one(number, what):
     return Symbol("wrong", 0, number, what)
 
 
-class PlacesOfT4(Places):
+class PlacesOfT4(PlacesOfARun):
     """Places of values that T4 covers: without norms."""
 
     def square_norm(self, *_):

@@ -17,6 +17,7 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     "or": lambda *any_of: any(any_of),
     "not": lambda said: not said,
     "+": lambda *terms: sum(terms),
+    "-": lambda a, b: a - b,
     "ite": lambda said, then, otherwise: then if said else otherwise,
     "select": lambda array, index: array(index),
 }
@@ -77,3 +78,31 @@ class Devices:
             return self.value(self.defined[name].goal.args[1], variables)
         known = variables | {"n": prod(self.sizes), "axes": len(self.sizes)} | self.fixed
         return getattr(self, name)(*args) if args else known[name]
+
+
+class LinesOfARun(Devices):
+    """Devices, and the functions that say what line(t) of a run is; a kind of run says its lines."""
+
+    def line(self, t):
+        raise NotImplementedError
+
+    def kind(self, t):
+        return self.line(t).kind.capitalize()
+
+    def factor(self, t):
+        return self.line(t).factor
+
+    def target(self, t):
+        return self.line(t).target
+
+    def source(self, t):
+        return self.line(t).source
+
+    def second(self, t):
+        return self.line(t).second
+
+    def third(self, t):
+        return self.line(t).third
+
+    def fourth(self, t):
+        return self.line(t).fourth

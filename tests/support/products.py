@@ -7,12 +7,13 @@ from math import gcd, prod
 from hypothesis import strategies as st
 
 from psem_model.predict.plan import Plan
-from spec.derivation.distribute import ALL, FROM_SLICES, NOTHING, PAIRS
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.states import POLICIES
 from spec.models.transformer import Transformer
-from spec.pipelines.pipeline import Order, Pipeline
-from spec.plans.compose import OVER_ALL, PIPELINE, Product, factor
+from spec.pipelines.pipeline import STRETCH, Order, Pipeline
+from spec.plans.compose import OVER_ALL, PIPELINE, Product, factor, with_copies
 from spec.plans.strategies import STRATEGIES
+from tests.support.pipes import enough
 from tests.support.variations import VARIATIONS, experts
 
 OF_TENSOR, OF_CONTEXT = ["tp", "tp+sp"], ["cp", "cp-all-to-all"]
@@ -44,7 +45,17 @@ def products(draw):
 
 
 @st.composite
-def plans(draw, least=1, dropout=True):
+def listed(draw, layers, virtual_stages):
+    """Layers of each virtual stage; nothing, if evenly. The first and the last may have none."""
+    if virtual_stages == 1 or draw(st.booleans()):
+        return ()
+    least = [0, *[1] * (virtual_stages - 2), 0]
+    owners = [draw(st.integers(0, virtual_stages - 1)) for _ in range(layers - sum(least))]
+    return tuple(low + owners.count(number) for number, low in enumerate(least))
+
+
+@st.composite
+def plans(draw, least=1, dropout=True, kinds=tuple(Order)):
     """A product on a mesh of sizes up to 3, and a model and a micro-batch of sizes that it divides."""
     product = draw(products())
     mesh = {}
@@ -60,7 +71,7 @@ def plans(draw, least=1, dropout=True):
         devices(lambda a: "g" in a.weights or a.brought),
         devices(lambda a: "e" in a.weights),
     )
-    again = draw(st.sampled_from([NOTHING, PAIRS, ALL, FROM_SLICES]))
+    again = draw(st.sampled_from([NOTHING, PAIRS, EVERYTHING, FROM_SLICES]))
     sliced = devices(lambda a: not a.stream) if again == FROM_SLICES else 1
     sequence = cells * sliced * draw(st.integers(1, 2))
     micro_batch, count, chosen = draw(st.integers(1, 2)), 0, 0
@@ -70,17 +81,23 @@ def plans(draw, least=1, dropout=True):
         of_cell = sequence // (cells * sliced)
         micro_batch *= count // gcd(count, micro_batch * of_cell * chosen)
     fused = any(f.name == "fused-update" for f in product.factors)
-    kind = draw(st.sampled_from(list(Order)))
+    kind = draw(st.sampled_from(kinds))
     stages = mesh[product.pipe] if product.pipe else 1
     chunks = draw(st.integers(1, 2)) if kind is Order.INTERLEAVED else 1
     micro_batches = 1 if fused else draw(st.integers(1, 3))
     if kind is Order.INTERLEAVED and micro_batches % stages:
         kind, chunks = Order.ONE_F_ONE_B, 1
-    kv_heads = by_heads * draw(st.integers(1, 2))
+    if kind in STRETCH and fused:
+        kind = Order.ONE_F_ONE_B
+    micro_batches = enough(kind, stages, micro_batches)
+    kv_heads, each = by_heads * draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    if by_heads == tensor > 1 and draw(st.booleans()):  # on every device copies of one
+        kv_heads, each = 1, tensor * each
+        product, mesh = with_copies(product, mesh, kv_heads, each)
     model = Transformer(
         layers=draw(st.integers(stages * chunks, max(4, stages * chunks))),
         hidden=draw(st.integers(4, 8)),
-        heads=kv_heads * draw(st.integers(1, 2)),
+        heads=kv_heads * each,
         kv_heads=kv_heads,
         head_dim=2,
         feed_forward=tensor * draw(st.integers(1, 3)),
@@ -101,9 +118,11 @@ def plans(draw, least=1, dropout=True):
         mesh,
         micro_batch,
         sequence,
-        Pipeline(kind, stages, micro_batches, chunks),
+        Pipeline(
+            kind, stages, micro_batches, chunks, layers=draw(listed(model.layers, stages * chunks))
+        ),
         POLICIES[draw(st.sampled_from(policies))],
         again,
         draw(st.one_of(st.none(), st.integers(5, 60))),
-        offload=draw(st.booleans()),
+        offload=kind not in STRETCH and draw(st.booleans()),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from hypothesis import strategies as st
 
 from spec.models.profiles import NORM_FUNCTIONS, Padding, Profile, Samples, Units
@@ -48,8 +50,12 @@ def profiles(draw):
         sums_first=draw(st.booleans()),
         uses=draw(st.integers(1, 3)),
         step_counts=draw(st.booleans()),
+        at_once=draw(st.booleans()),
+        weighs_within=draw(st.booleans()),
+        waits_whole=draw(st.booleans()),
         gathered=draw(width),
-        reduced=draw(width),
+        reduced=draw(width | st.just(Fraction(1, 2))),
+        quantised=draw(width | st.just(Fraction(1, 2))),
         units=draw(st.sampled_from(Units)),
         padding=draw(st.sampled_from(Padding)),
         prefetch=draw(st.integers(0, 1)),

@@ -11,6 +11,7 @@ from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.language.schedule import (
     MICRO_STEPS,
+    PASSING,
     REDUCTIONS,
     Buffer,
     Kind,
@@ -50,6 +51,13 @@ def rewrite(schedule, change):
     """The schedule with each operation replaced by some: change(op) is a list."""
     parts = [[new for op in part for new in change(op)] for part in schedule.parts]
     return replace(schedule, micro_step=tuple(parts[0]), finish=tuple(parts[1]))
+
+
+def without_releases(schedule):
+    """The schedule, in which no buffer that passes is ever dropped."""
+    return rewrite(
+        schedule, lambda op: [op] if op.kind is not Kind.RELEASE or op.target not in PASSING else []
+    )
 
 
 def before_update(schedule, make):

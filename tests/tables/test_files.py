@@ -14,7 +14,7 @@ from psem_model.tables import files as table_files
 from psem_model.tables.files import TABLES, engine, texts, typeset
 from psem_model.tables.table import Style
 from psem_model.text.errors import BadInput
-from psem_model.text.latex import NEEDS
+from psem_model.text.latex import NEEDS, preamble
 
 FILES = {name + ending for name in TABLES for ending in (".tex", ".md", ".csv", ".html")} | {"all.tex"}
 
@@ -55,8 +55,24 @@ def names(folder):
         (["memory", "--symbols", "phi=M"], "'phi'", "nearest: Psi"),
         (["memory", "--symbols", "P"], "'P'", "psi=M,N=d"),
         (["memory", "--symbols", "psi=$"], "'$'", "expected letters"),
+        (["memory", "--symbols", r"psi=\Theta"], r"'\\Theta' for 'psi'", "nearest: psi=Theta"),
+        (["memory", "--symbols", "N_S=d"], "'N_S', which is in", "K, N, N_s, Psi; nearest: N_s"),
         (["memory", "--symbols", "psi=M,Psi=P"], "Psi is given twice", "expected once"),
         (["memory", "--symbols", "psi=N"], "both", "a symbol for each"),
+        (
+            ["paper", "activations", "--symbols", "m=a"],
+            "m (micro-steps of a step) and a (heads)",
+            "m=a,a=",
+        ),
+        (
+            ["paper", "layers", "collectives", "--symbols", "psi=M,K=k"],
+            "k would be both K",
+            "Psi=M,K=k,k=",
+        ),
+        (["memory", "--symbols", "n=d"], "'n', which is in none of these tables", "nearest: N"),
+        (["memory", "--symbols", "q=X"], "'q', which is in none of these tables", "one of K, N"),
+        (["claims", "--symbols", "Psi=M"], "M would be both M (of the table claims)", "Psi=M,M="),
+        (["schedules", "--symbols", "psi=M"], "'psi', which is in none", "expected no symbols"),
         (["memory", "--rows", "zero4"], "'zero4'", "expected one of dp"),
         (["memory", "--columns", "optimiser"], "'optimiser'", "nearest: optimizer"),
         (["memory", "--label", "a b"], "'a b'", "tab:memory"),
@@ -68,6 +84,10 @@ def names(folder):
         (["memory", "--folder", "x"], "'x'", "both or none"),
         (["--all", "--format", "csv"], "--all", "one of the two"),
         (["memory", "--bytes", "mixed"], "'mixed'", "mixed-adam"),
+        (["modes", "--bytes", "fp32-adam"], "'fp32-adam' with 'modes'", "one of paper, memory"),
+        (["memory", "--label", "tab:m"], "--label: given without --format latex", "both or none"),
+        (["memory", "--caption", "Ours", "--format", "csv"], "--caption: given with", "captions"),
+        (["--symbols", "psi=M"], "--symbols: given without a table", "--all"),
         (["memory", "--divisble"], "'--divisble'", "nearest: --divisible"),
     ],
 )
@@ -100,6 +120,86 @@ def test_what_an_element_takes_is_what_was_asked_for(psem):
     assert rows["dp"]["parameters"] == "4*Psi"
     assert "zero-offload" not in rows  # it updates a copy of the weights, and there is none
     assert "zero-offload" in psem("tables", "memory", "--bytes", "fp32-adam")[1]
+
+
+def test_a_symbol_goes_by_what_formulas_print_and_by_its_whole_name(psem):
+    assert "N_s" in psem("tables", "memory", "--rows", "hsdp", "--format", "csv")[1]
+    for name in ("N_s", "N_shard"):
+        _, out, _ = psem("tables", "memory", "--symbols", f"{name}=D", "--format", "csv")
+        assert "ceil(Psi/D)" in out
+
+
+def test_what_an_error_on_symbols_suggests_is_taken(psem):
+    asked = ["paper", "activations", "collectives", "layers", "--symbols"]
+    code, _, err = psem("tables", *asked, "psi=M,N=d,K=k,m=a")
+    assert code == 2
+    suggested = err.strip().rpartition("--symbols ")[2]
+    assert psem("tables", *asked, suggested)[0] == 0
+
+
+def test_claims_are_printed_with_an_authors_symbols(psem):
+    code, out, _ = psem("tables", "claims", "--symbols", "psi=W,N=R,s=S,a=H", "--format", "csv")
+    by_id = {row["claim"]: row for row in csv.DictReader(io.StringIO(out))}
+    assert code == 0
+    assert by_id["M2"]["formula"] == "mem(ZeRO-1) = 4 W + K ceil(W/R) bytes"
+    assert by_id["A1"]["formula"].startswith("TP: S b h(10 + 24/n + 5H S/(hn))")
+    assert by_id["X7"]["caveat"].startswith("elements per device, layer, micro-batch; H heads, q key")
+    assert by_id["A2"]["caveat"].startswith("H heads, q key-value heads")
+
+
+def notes(psem, *args):
+    """What is said under a table."""
+    code, out, err = psem("tables", *args, "--format", "markdown")
+    assert (code, err) == (0, "")
+    return out.splitlines()[-1]
+
+
+def test_a_sentence_with_a_formula_in_it_is_one_sentence(psem):
+    for name in ("layers", "activations"):
+        assert "an MLP of $4 h$ features. " in notes(psem, name)
+
+
+def test_what_is_said_is_of_the_rows_and_the_columns_that_are_there(psem):
+    assert "fused-update: with one micro-step only." in notes(psem, "memory")
+    assert "fused-update" not in notes(psem, "memory", "--rows", "dp,zero3")
+    said = notes(psem, "paper", "--rows", "dp", "--columns", "strategy,P")
+    assert said.startswith("P: parameters. R replicated, ")
+    assert not re.search("optimizer|hsdp|Held|Bytes|Communication", said)
+    assert "modes along replica / shard" in notes(psem, "paper", "--rows", "hsdp")
+    assert "stays from forward to backward" in notes(psem, "placements", "--rows", "fsdp-hold")
+
+
+def test_a_row_is_never_without_what_it_is_of(psem):
+    _, out, _ = psem("tables", "memory", "--rows", "zero3", "--columns", "all", "--format", "csv")
+    assert out == "strategy,all\nzero3,(K + 4)*ceil(Psi/N)\n"
+
+
+@pytest.mark.parametrize("form", ["markdown", "latex", "html", "text"])
+def test_every_function_in_a_formula_is_said_to_mean_something(psem, form):
+    _, out, _ = psem("tables", "peak", "--format", form)
+    assert "on each of" in out
+
+
+def test_published_values_have_no_names_of_files_on_paper(psem):
+    for form in ("markdown", "latex", "html"):
+        _, out, _ = psem("tables", "published", "--format", form)
+        assert not re.search("zero.fig1|device_mem|max_model|ELEMENTS|g p u s", out)
+    _, out, _ = psem("tables", "published", "--format", "csv")
+    rows = {row["value"]: row for row in csv.DictReader(io.StringIO(out))}
+    assert rows["zero.table2.MP1.os.theory"]["predicted"] == "7.64"
+    assert rows["zero.table2.MP4.os.theory"]["predicted"] == "30.4"
+    assert rows["zero.table2.MP4.os.theory"]["of"].startswith(
+        "GB of a device: 32, devices of a model: 4"
+    )
+
+
+def test_slow_tables_say_how_far_they_are():
+    for name in ("paper", "products"):
+        told = []
+        table_files.build_all([name], Style(), progress=told.append)
+        assert len(told) > 5
+        assert told == sorted(told)
+        assert told[-2] < 1 == told[-1]
 
 
 # ------------------------------------------------------------------------------ all files or none
@@ -137,6 +237,7 @@ def test_without_an_engine_one_line_names_the_package_and_an_older_document_is_g
         "LaTeX Warning: Label `tab:psem-memory multiply defined.",
         "Package xltabular Warning: something.",
         "! Undefined control sequence.",
+        "pdfTeX warning (ext4): destination with the same identifier (name{table.3})",
     ],
 )
 def test_what_latex_complains_of_is_one_line_and_leaves_no_document(
@@ -206,12 +307,13 @@ def test_a_file_that_cannot_be_written_leaves_all_as_it_was(tmp_path):
 
 # ------------------------------------------------------------------------------------- on a page
 def article(of_class, names):
-    """A paper of the class's own width, 345 pt at 10 pt, with tables and a reference to each."""
+    """A paper of the class's own width, 345 pt at 10 pt, with tables and a link to each."""
+    packages = ",".join((*NEEDS, "hyperref", "cleveref"))
     return (
-        f"\\documentclass{of_class}\n\\usepackage{{{','.join(NEEDS)}}}\n\\begin{{document}}\n"
+        f"\\documentclass{of_class}\n\\usepackage{{{packages}}}\n\\begin{{document}}\n"
         + "\\title{Tables}\\author{A. Author}\\maketitle\n"
         + "".join(f"\\input{{{name}}}\\clearpage\n" for name in names)
-        + " ".join(rf"\ref{{tab:psem-{name}}}" for name in names)
+        + " ".join(rf"\cref{{tab:psem-{name}}}" for name in names)
         + "\n\\end{document}\n"
     )
 
@@ -231,6 +333,57 @@ CLASSES = {
 OF_ACM = r"^Class acmart Warning: (?:You do not have|ACM keywords|CCS concepts)"
 
 
+LLAMA = ("--model", "llama-3-70b", "--sequence", "8192")
+REPORTS = [
+    ("predict", "zero1(2) * tp+sp(8) * pp(4)", *LLAMA),
+    ("compare", "zero1(16) * tp(8)", "zero3(128)", "zero1(4) * tp(8) * pp(4)", *LLAMA),
+    ("predict", "hsdp", "--psi", "70e9", "--devices", "8x8", "--unit", "1e9"),
+    ("predict", "zero3", "--psi", "70e9", "--devices", "64"),
+]
+
+
+@pytest.mark.parametrize("asked", REPORTS, ids=lambda asked: " ".join(asked[:2]))
+def test_every_report_fits_the_text_of_a_default_article(psem, asked):
+    code, out, err = psem(*asked, "--format", "latex")
+    assert (code, err) == (0, "")
+    captions = re.findall(r"\\caption\{([^:}]*)", out)
+    assert len({*captions}) == len(captions) > 0
+    assert not re.search(r"& \d{4,} ", out)  # all have commas
+    whole = f"\\documentclass{{article}}{preamble()}\\begin{{document}}{out}\\end{{document}}"
+    if program := engine():
+        typeset({"all.tex": whole}, program)
+
+
+def test_numbers_of_a_report_are_set_to_the_right_under_their_unit(psem):
+    _, out, _ = psem(*REPORTS[0], "--format", "latex")
+    stages = out[out.index("caption{Stages") :]
+    assert r"\begin{tabular}{@{}rrrrrrrrr@{}}" in stages
+    assert r"\shortstack[r]{resting,\\GB}" in stages
+    assert "2,270,756,864 & 1 & 22.7076 &" in stages
+
+
+def test_what_fits_one_column_of_two_is_a_float_of_one(psem):
+    asked = ["--two-column", "--format", "latex"]
+    _, out, _ = psem("tables", "memory", "--rows", "dp,zero3", "--columns", "strategy,all", *asked)
+    assert r"\begin{table}" in out
+    whole = (
+        f"\\documentclass[twocolumn]{{article}}{preamble()}\\begin{{document}}{out}\\end{{document}}"
+    )
+    if program := engine():
+        typeset({"all.tex": whole}, program)
+    assert r"\begin{table*}" in psem("tables", "memory", *asked)[1]
+
+
+def test_mathematics_in_a_caption_is_an_authors_own(psem):
+    asked = ("memory", "--caption", "What rests of $x_1$, 5% & $")
+    assert (
+        r"\caption{What rests of $x_1$, 5\% \& \$.}" in psem("tables", *asked, "--format", "latex")[1]
+    )
+    assert r"**What rests of $x_1$, 5% & \$.**" in psem("tables", *asked)[1]
+    html = psem("tables", *asked, "--format", "html")[1]
+    assert "What rests of <i>x</i><sub>1</sub>, 5% &amp; $" in html
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CLASSES)
 def test_every_table_is_a_float_or_several_in_two_columns(name, monkeypatch):
@@ -245,7 +398,7 @@ def test_every_table_is_a_float_or_several_in_two_columns(name, monkeypatch):
     typeset({**files, "all.tex": article(CLASSES[name], TABLES)}, program)
 
 
-FREE = {"M": "W", "d": "D", "k": "j"}  # what the symbols that are taken stood for
+FREE = {"M": "W", "d": "D", "k": "z"}  # what the symbols that are taken stood for
 
 
 def found(file):

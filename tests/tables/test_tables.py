@@ -13,14 +13,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from psem_model.tables.files import TABLES
-from psem_model.tables.table import Style, formulas, renamed
+from psem_model.tables.symbols import renamed
+from psem_model.tables.table import Style, formulas
 from psem_model.tables.table import table as made
 from psem_model.text.cells import flat, plain
 from psem_model.text.formulas import formula
 from psem_model.text.html import mathematics
 from psem_model.text.latex import escaped, joined, label, panels
 from psem_model.text.papers import FORMATS
-from psem_model.text.report import Column, meanings, parts
+from psem_model.text.report import Column, in_words, meanings, parts
 from spec.models.states import MIXED_ADAM, custom_policy
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact, predicted
@@ -92,7 +93,10 @@ def test_memory_and_communication_are_what_psem_predict_says(strategy, data, pad
     axes = [o["axes"] for o in of_states]
     of_states.sort(key=lambda o: axes.index(o["axes"]))  # the table has those along an axis together
     moved = [r for r in lines if r["operation"] != "all"]
-    assert [r["operation"] for r in moved] == [f"{o['operation']} {o['value']}" for o in of_states]
+    names = [f"{o['operation']} {o['value']}" for o in of_states]
+    when = [f", {o['phase']}" * (names.count(n) > 1) for n, o in zip(names, of_states, strict=True)]
+    assert [r["operation"] for r in moved] == list(map("".join, zip(names, when, strict=True)))
+    assert len({r["operation"] for r in moved}) == len(moved)
     for line, operation in zip(moved, of_states, strict=True):
         assert number(line["elements"], values) == exact(operation["elements"])
         assert number(line["bytes"], values) == exact(operation["bytes"])
@@ -176,7 +180,7 @@ def test_what_is_kept_for_backward_is_what_psem_predict_says(strategy, again, la
 
 
 @settings(max_examples=40)
-@given(*[st.integers(1, 4)] * 3, st.sampled_from(["gpipe", "1f1b", "interleaved"]))
+@given(*[st.integers(1, 4)] * 3, st.sampled_from(["gpipe", "1f1b", "interleaved", "zb-h1"]))
 def test_what_pipelines_hold_and_lose_is_what_psem_predict_says(p, m, v, order):
     chunks = v if order == "interleaved" else 1
     shape = {"layers": p * chunks, "hidden": 4, "heads": 2, "sequence": 2}
@@ -203,6 +207,7 @@ AS_PLAIN = (
     (r"\\operatorname\{(\w+)\}", r"\1"),
     (r"\\min", "Min"),
     (r"\^", "**"),
+    (r"(?<=\w)'", "_prime"),
     (r"\\(Psi|sqrt)", r"\1"),
     (r"\{", "("),
     (r"\}", ")"),
@@ -229,6 +234,7 @@ AS_SIGNS = (
     ("⌈", "ceiling("),
     ("⌉", ")"),
     ("Ψ", "Psi"),
+    ("\N{PRIME}", "_prime"),
     ("√", "sqrt"),
     (r"\bmin\b", "Min"),
     (" (?=[-\N{MINUS SIGN}+=])|(?<=[-\N{MINUS SIGN}+=]) ", ""),
@@ -371,6 +377,19 @@ def test_terms_and_factors_have_one_order_and_a_product_of_roots_is_one_root():
     assert formula(h * s * b * (5 * a * s / h + 34)) == "b s h (5 a s / h + 34)"
     assert formula((m + 1) / 2) == "(m + 1) / 2"
     assert formula(sympy.sqrt(a) * sympy.sqrt(b) / sympy.sqrt(s)) == r"\sqrt{b a / s}"
+
+
+def test_plain_text_has_powers_by_a_caret_and_one_root_for_a_product_of_roots():
+    a, b, c = sympy.symbols("a b c", positive=True)
+    said = {
+        c**2: "c^2",
+        2 * sympy.sqrt(a) * sympy.sqrt(b): "2*sqrt(a*b)",
+        sympy.sqrt(a) / sympy.sqrt(b): "sqrt(a/b)",
+        -c * sympy.sqrt(a * b) / 2: "-c*sqrt(a*b)/2",
+        b * sympy.ceiling(a / c): "b*ceil(a/c)",
+        (a + b) ** 2 / c**3: "(a + b)^2/c^3",
+    }
+    assert {formula: in_words(formula) for formula in said} == said
 
 
 def test_a_word_is_broken_at_its_marks_and_a_number_never():

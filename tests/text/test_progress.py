@@ -10,7 +10,7 @@ import threading
 import pytest
 
 from proofs.registry import ROOT, select
-from psem_model.audit import proving
+from psem_model.check import claims as proved
 from psem_model.text import places
 
 pty = pytest.importorskip("pty")
@@ -76,9 +76,9 @@ def test_the_bar_moves_while_one_claim_is_proved(tmp_path, monkeypatch):
     claims = [{"id": "A1", "obligations": 15, "seconds": 0.5}]
     (tmp_path / "report.json").write_text(json.dumps({"claims": claims}))
     monkeypatch.setattr(places, "BUILD", tmp_path)
-    monkeypatch.setattr(proving, "POLL", 0.001)
+    monkeypatch.setattr(proved, "POLL", 0.001)
     told = []
-    (result,) = proving.results(select(["A1"]), told.append)
+    (result,) = proved.results(select(["A1"]), told.append)
     assert result.as_expected
     assert told == sorted(told)
     assert len(set(told)) > 2

@@ -31,6 +31,9 @@ def shown(text):
         ("min at c=sqrt(l*A_mid/A_in)", r"min at $c = \sqrt{ l A_{\mathrm{mid}} / A_{\mathrm{in}} }$"),
         ("psi=7.5e09", r"$\Psi = 7.5 {\times} 10^{9}$"),
         ("--unit pads each unit", "--unit pads each unit"),
+        ("of spec/costs/memory.py, tests/x/y.py", "of spec/costs/memory.py, tests/x/y.py"),
+        ("a heads, q key-value heads", "$a$ heads, $q$ key-value heads"),
+        ("a loss, a bias, an axis, a device's", "a loss, a bias, an axis, a device's"),
         ("sum of f(terms)", "sum of $f$(terms)"),
     ],
 )

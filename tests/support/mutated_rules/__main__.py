@@ -2,6 +2,8 @@
 
 TEXT: only changes of which file, rule or code have it; what noticed them is printed. `--unnoticed`:
 only those that no claim noticed, or that the log lacks; of the others the log's results are kept.
+`--unexplained`: only those that the log lacks, or of which it says neither what noticed them nor why
+nothing can; the latter meet tests alone.
 
 Kept in build/mutants.json: after Ctrl-C, or if sources are the same, nothing is tried
 again. Unless TEXT selects, they become the log, log.json, and docs/MUTANTS.md, also after Ctrl-C.
@@ -9,26 +11,38 @@ again. Unless TEXT selects, they become the log, log.json, and docs/MUTANTS.md, 
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 from proofs.registry import ROOT
 from psem_model.audit.remembered import key
 from psem_model.text.progress import ticker
 from tests.support.mutated_rules.feeds import feeds, keep, kept, users
-from tests.support.mutated_rules.page import LOG, PAGE, key_of, logged, page, read_log
+from tests.support.mutated_rules.page import (
+    LOG,
+    PAGE,
+    UNTRIED,
+    explained,
+    key_of,
+    logged,
+    page,
+    read_log,
+)
 from tests.support.mutated_rules.places import parts, places
 from tests.support.mutated_rules.run import (
     CLAIM,
+    NOTHING,
+    PENDING,
     Result,
     Results,
     by_claims,
-    by_tests,
+    by_tests_and_crosscheck,
     copy,
-    tests_of,
     tried,
 )
 
 BUILD = ROOT / "build"
+AGAIN = ("--unnoticed", "--unexplained")
 
 
 def known_feeds():
@@ -46,16 +60,24 @@ def try_all(selected, results):
     left = [place for place in selected if results.pending(place)]
     if not left:
         return
-    fed, values = known_feeds(), parts()
+    new = [place for place in left if place.key not in results.known]
+    fed, values = (known_feeds(), parts()) if new else ({}, {})
     with tempfile.TemporaryDirectory() as folder:
         here = copy(Path(folder))
-        for place in told("claims", [p for p in left if p.key not in results.known]):
+        for place in told("claims", new):
             ids = users(place, fed, values)
             results.add(place, tried(place, here, lambda ids=ids: by_claims(here, ids)))
         for place in told("tests", [p for p in left if results.pending(p)]):
-            files, crash = tests_of(place.room), results.known[place.key].who
-            work = lambda files=files, crash=crash: by_tests(here, files, crash)  # noqa: E731
+            crash = results.known[place.key].who
+            work = partial(by_tests_and_crosscheck, here, place, crash)
             results.add(place, tried(place, here, work))
+
+
+def is_settled(entry, text):
+    """Whether the log's result of a change is kept."""
+    if text == "--unnoticed":
+        return entry.by == CLAIM
+    return entry.by != UNTRIED and (entry.by != NOTHING or entry.change in explained())
 
 
 def told(label, places):
@@ -69,17 +91,19 @@ def told(label, places):
 def main(text=""):
     """Try what TEXT selects; raises KeyboardInterrupt once the page has what was tried until then."""
     results, every = Results(BUILD / "mutants.json", key()), places()
-    if text == "--unnoticed":
-        text, log = "", read_log()
-    else:
-        log = []
-    noticed = {key_of(entry): Result(entry.by, entry.who) for entry in log if entry.by == CLAIM}
-    selected = [place for place in every if text in place.key and place.key not in noticed]
+    log = read_log() if text in AGAIN else []
+    settled = {key_of(entry): Result(entry.by, entry.who) for entry in log if is_settled(entry, text)}
+    if text == "--unexplained":  # claims were asked before
+        asked = {key_of(entry) for entry in log if entry.by in (NOTHING, PENDING)} - settled.keys()
+        unknown = {key for key in asked if results.known.get(key, Result(NOTHING)).by == NOTHING}
+        results.known |= dict.fromkeys(unknown, Result(PENDING))
+    text = "" if text in AGAIN else text
+    selected = [place for place in every if text in place.key and place.key not in settled]
     try:
         try_all(selected, results)
     finally:
         if not text:
-            LOG.write_text(logged(every, results.known | noticed), encoding="utf-8")
+            LOG.write_text(logged(every, results.known | settled), encoding="utf-8")
             PAGE.write_text(page(), encoding="utf-8")
     for place in selected if text else ():
         print(place.key, *vars(results.known[place.key]).values(), sep=" | ")

@@ -32,14 +32,17 @@ method, a value that a module defines) one change, chosen by a hash of the rule.
 another, a sum a difference, a condition negated, an element left out, a number one more. Texts for
 readers, annotations and refusals' messages are left alone.
 
-{count} changes have been tried; {left}.
+{count} changes have been tried; {left}. The log is put together from parts of
+runs, between which T3, tests and lists of tests were added to: a claim or a test of now may notice what
+is said to be noticed by another, or by a crash only.
 
 For each, the claims that use the changed line are proved in a copy, those of its room first, until one
 **notices**: its verdict is not the expected one, or the kernel or a rule refuses. Any other exception
 is a crash, which tells that a program broke and not what is wrong: it does not count. What no claim
-notices meets tests: the simulator's, those with published figures, those of the room (`BY_ROOM` in
-`tests/support/mutated_rules/run.py`). What neither notices is explained by a reader, in
-`explained.toml` beside it, or stands here as not explained.
+notices meets quick tests: those of its own file, those of the room (`BY_ROOM` in
+`tests/support/mutated_rules/run.py`), the simulator's; at last, where what is meant is settled, a
+short run of the cross-check. What none of them notices is explained by a reader, in `explained.toml`
+beside it, or stands here as not explained.
 
 | room | changes | {kinds} |
 |---|---:|{rules}|
@@ -48,10 +51,7 @@ notices meets tests: the simulator's, those with published figures, those of the
 Where what is meant is settled ({meaning}), a claim should notice. There {by_claim} of {of_meaning} are
 noticed by a claim, {by_test} by a test only.
 """
-UNFINISHED = """{} rules have not been, and are marked. The log
-is put together from parts of runs, between which T3 and tests were added to and lists of tests were
-shortened: of a part that was run before, a claim or a test of now may notice what is said not to be
-noticed, and a test that is named may be none of the lists"""
+UNFINISHED = "{} rules have not been, and are marked"
 
 
 @dataclass(frozen=True)

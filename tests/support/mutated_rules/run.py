@@ -21,20 +21,41 @@ FILES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml", "Make
 SECONDS = 100  # of processor time, for a mutant's claims, and for its tests
 MEMORY = 6 * 2**30  # bytes of addresses
 ALL_ROOMS = ("simulator/products", "simulator/poison")
-# quick tests: the simulator, published figures, what is worked out by hand
+# quick tests, beside those of a rule's own file: the simulator, published figures, what is worked out
+# by hand
 BY_ROOM = {
-    "numbers": ("spec/any_size", "spec/roots"),
+    "numbers": ("spec/any_size", "spec/roots", "spec/micro_steps"),
     "devices": ("spec/collectives", "spec/all_to_all", "spec/layouts"),
-    "models": ("conformance/rows", "published/states", "simulator/models"),
-    "language": ("reading/schedules", "spec/layouts", "spec/turns"),
+    "models": (
+        "spec/parts",
+        "spec/context",
+        "conformance/rows",
+        "published/states",
+        "simulator/models",
+    ),
+    "language": ("spec/semantics", "spec/layouts", "spec/turns", "reading/schedules"),
     "meaning": ("spec/match", "check/first_device", "check/not_known", "check/steps"),
-    "plans": ("conformance/rows", "spec/compose"),
-    "derivation": ("conformance/rows", "spec/nesting", "spec/turns", "check/rings", "check/steps"),
-    "checking": ("check/first_device", "spec/norms", "check/rings", "spec/micro_steps"),
-    "costs": ("simulator/costs", "conformance/rows", "published/states", "predict/programs"),
-    "pipelines": ("spec/checkpoints", "spec/stages"),
+    "plans": ("spec/parts", "spec/compose", "conformance/rows"),
+    "derivation": (
+        *("spec/nesting", "check/norms", "check/rings", "conformance/rows", "spec/turns"),
+        *("spec/profiles", "check/steps"),
+    ),
+    "checking": (
+        *("check/first_device", "spec/norms", "check/rings", "spec/micro_steps", "check/not_known"),
+        *("spec/verdict", "spec/everywhere", "check/norms", "check/steps"),
+    ),
+    "costs": (
+        *("spec/memory", "spec/lifetimes", "spec/parameters", "published/states"),
+        *("predict/programs", "simulator/costs"),
+        *("conformance/rows", "check/examples"),
+    ),
+    "pipelines": ("spec/checkpoints", "spec/stages", "spec/pipeline"),
     "choosing": ("space/where",),
 }
+MIRRORS = ("spec", "check", "predict", "space", "measure")  # tests named as the file that they are of
+CROSSCHECKED = ("language", "meaning", "plans", "derivation", "checking", "costs")
+CROSSCHECK = "simulator/test_crosscheck.py"
+EXAMPLES = 200  # of schedules and plans, as many as when a rule is broken by hand
 FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+?)(?:\[.*?\])?(?: - (.*))?$", re.MULTILINE)
 
 
@@ -46,10 +67,13 @@ class Result:
     who: str = ""
 
 
-def tests_of(room):
-    """The files of tests that mutants of a room meet, if no claim notices them."""
-    names = dict.fromkeys((*BY_ROOM[room], *ALL_ROOMS))
-    return [f"tests/{folder}/test_{name}.py" for folder, name in (n.split("/") for n in names)]
+def tests_of(place):
+    """The files of tests that a place's mutant meets, if no claim notices it: its own first."""
+    stem = Path(place.file).stem
+    own = [f"{folder}/{stem}" for folder in MIRRORS]
+    names = dict.fromkeys((*own, *BY_ROOM[place.room], *ALL_ROOMS))
+    files = (f"tests/{folder}/test_{name}.py" for folder, name in (n.split("/") for n in names))
+    return [file for file in files if (ROOT / file).exists()]
 
 
 def copy(folder):
@@ -91,17 +115,49 @@ def by_claims(folder, ids):
 
 def by_tests(folder, files, before):
     """Which test notices what is changed in a copy; `before`: how claims crashed, if any did."""
+    crash = before
+    for file in files:
+        result = by_file(folder, file)
+        if result.by == TEST:
+            return result
+        crash = crash or result.who
+    return Result(CRASH, crash) if crash else Result(NOTHING)
+
+
+def by_file(folder, file):
+    """The same of one file of tests."""
     options = ("-q", "-m", "not slow", "--tb=no", "-p", "no:cacheprovider")
-    done = python(folder, "-m", "pytest", *options, "--maxfail=4", *files)
-    kinds = [before]
+    done = python(folder, "-m", "pytest", *options, "--maxfail=4", file)
+    kinds = []
     for test, failure in FAILED.findall(done.stdout):
         kinds.append(crashed(failure.replace("AssertionError", "UserError")))
         if not kinds[-1]:
             return Result(TEST, test.removeprefix("tests/"))
     if done.returncode < 0:
         return Result(CRASH, "does not end")
-    crash = next(filter(None, kinds), "" if done.returncode == 0 else "no test ran")
+    crash = next(iter(kinds), "" if done.returncode == 0 else "no test ran")
     return Result(CRASH, crash) if crash else Result(NOTHING)
+
+
+def by_crosscheck(folder):
+    """Whether the simulator, beside the specification, notices what is changed in a copy."""
+    done = python(folder, "-m", "tests.support.crosscheck", str(EXAMPLES))
+    if done.returncode < 0:
+        return Result(CRASH, "does not end")
+    last = (done.stderr.strip().splitlines() or [""])[-1]
+    kind = crashed(last.replace("AssertionError", "UserError"))
+    if done.returncode and not kind:
+        return Result(TEST, CROSSCHECK)
+    return Result(CRASH, kind) if kind else Result(NOTHING)
+
+
+def by_tests_and_crosscheck(folder, place, before):
+    """What notices a change that no claim notices: a test, or the simulator."""
+    found = by_tests(folder, tests_of(place), before)
+    if found.by == TEST or place.room not in CROSSCHECKED:
+        return found
+    beside = by_crosscheck(folder)
+    return beside if beside.by == TEST or found.by == NOTHING else found
 
 
 class Results:

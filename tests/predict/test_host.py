@@ -1,0 +1,81 @@
+"""The host's memory, as a profile says, beside DeepSpeed's own estimates of it.
+
+(DeepSpeed, docs/code-docs/source/memory.rst, and the estimators that it documents: those of
+stage_1_and_2.py and stage3.py. What they multiply by to be conservative, is left out.)
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from psem_model.predict.hosts import at_start, pinned
+from psem_model.predict.plan import Plan
+from psem_model.reading.placements import placement
+from psem_model.reading.products import parse
+from psem_model.reading.profiles import read
+from spec.models.opaque import Opaque
+from spec.models.states import POLICIES
+from spec.plans.compose import Factor, Product
+
+PROFILE = read("zero-offload")
+ALL_THERE = "parameters=S*+O,optimizer=S+O,gradients=S+O,activations=S"
+STATES_THERE = "parameters=S*,optimizer=S+O,gradients=S+O,activations=S"
+CONSERVATIVE = 1.5
+
+
+def placed(given):
+    found = placement(given, False)
+    return Product((Factor("placement", found.axes, found),))
+
+
+def stage(product, psi, devices):
+    policy = PROFILE.types(POLICIES[PROFILE.policy])
+    return Plan(Opaque(psi), product, {"batch": devices}, policy=policy, profile=PROFILE).stage(0)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 16))
+def test_zero_2_takes_what_deepspeed_estimates_of_a_host_and_of_a_device(each, gpus):
+    """Of one node."""
+    psi = each * gpus
+    found = stage(parse("zero-offload").product, psi, gpus)
+    assert sum(found.resting.values()) == 2 * psi
+    assert gpus * max(at_start(found), found.host) == psi * max(4 * gpus, 16)
+    assert gpus * pinned(found) == 4 * psi
+
+
+@given(st.integers(1, 10**9), st.integers(1, 8), st.integers(1, 8))
+def test_zero_3_takes_what_deepspeed_estimates_of_a_host(each, gpus, nodes):
+    psi = each * gpus * nodes
+    for given_, on_host, locked in ((ALL_THERE, 18, 6), (STATES_THERE, 16, 4)):
+        found = stage(placed(given_), psi, gpus * nodes)
+        assert gpus * found.host * nodes == on_host * psi  # with zero.Init
+        assert gpus * nodes * pinned(found) == locked * psi
+        without_init = gpus * max(at_start(found), found.host)
+        assert without_init * nodes == psi * max(4 * gpus * nodes, on_host)
+
+
+@pytest.mark.parametrize(
+    ("given_", "init", "published"),
+    [("zero-offload", False, 127.45), (ALL_THERE, True, 71.69), (STATES_THERE, True, 63.72)],
+)
+def test_the_example_of_deepspeeds_page_comes_out(given_, init, published):
+    """2,851 million parameters on a node of 8, in GiB."""
+    product = placed(given_) if "=" in given_ else parse(given_).product
+    found = stage(product, 2_851_000_000, 8)
+    most = found.host if init else max(found.host, at_start(found))
+    assert round(8 * most * CONSERVATIVE / 2**30, 2) == published
+
+
+def test_memory_of_the_host_is_told(psem):
+    args = ["zero-offload", "--psi", 8000, "--devices", 8, "--profile", "zero-offload"]
+    code, out, _ = psem("predict", *args, "--json")
+    memory = json.loads(out)["memory"]
+    found = [memory[key]["value"] for key in ("host", "host_pinned", "host_at_start")]
+    assert (code, found) == (0, [16_000, 4_000, 32_000])
+    _, text, _ = psem("predict", *args)
+    assert "page-locked" in text and "before anything is placed" in text
+    assert "not applied" not in text.partition("gradients on the host are page-locked")[0]

@@ -1,0 +1,73 @@
+"""Derived schedules: phases, and what profiles change of when gradients are summed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import chain, combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spec.checking.verdict import check
+from spec.derivation.derive import derive
+from spec.language.schedule import REDUCTIONS, Buffer, Kind, Phase, Span
+from spec.models.states import State
+from spec.plans.modes import Mode
+from spec.plans.placement import on_batch, place
+from tests.support.schedules import AXES, placements
+
+SOME = [*chain.from_iterable(combinations(AXES, n) for n in range(len(AXES) + 1))]
+AT_WORK = {Kind.FORWARD: Phase.FORWARD, Kind.BACKWARD: Phase.BACKWARD, Kind.UPDATE: Phase.UPDATE}
+IN_A_MICRO_STEP = {Phase.FORWARD, Phase.BACKWARD}
+
+
+def right(placement):
+    return check(derive(placement), dict(zip(placement.axes, (2, 3), strict=False))).accepted
+
+
+@given(placements() | placements(2), st.booleans(), st.sampled_from(SOME))
+def test_an_operation_is_of_the_phase_that_it_serves(placement, each, first):
+    first = tuple(axis for axis in first if axis in placement.axes)
+    schedule = derive(replace(placement, each=each, first=first))
+    for op in schedule.ops:
+        assert op.phase is AT_WORK.get(op.kind, op.phase)
+    if schedule.finish:
+        assert {op.phase for op in schedule.micro_step} <= IN_A_MICRO_STEP
+        assert not {op.phase for op in schedule.finish} & IN_A_MICRO_STEP
+    else:
+        made = [op.kind for op in schedule.micro_step].index(Kind.UPDATE)
+        assert {op.phase for op in schedule.micro_step[:made]} <= IN_A_MICRO_STEP
+
+
+@given(st.sampled_from(Mode), st.booleans())
+def test_on_one_device_there_is_nothing_to_sum_in_every_micro_step(mode, hold):
+    alone = place((), {state: {} for state in State}, hold)
+    assert derive(replace(alone, each=True)) == derive(alone)
+
+
+@given(placements(2), st.sampled_from(SOME[1:]), st.integers(2, 3))
+def test_gradients_may_be_summed_first_or_with_each_use_along_axes_that_cut_no_state(
+    placement, axes, uses
+):
+    schedule = derive(placement)
+    (update,) = (op for op in schedule.ops if op.kind is Kind.UPDATE)
+    free = tuple(axis for axis in axes if axis not in update.within)
+    first, again = replace(placement, first=axes), replace(placement, again=axes, uses=uses)
+    assert right(first) == right(placement)
+    sums = {op for op in derive(first).micro_step if op.kind in REDUCTIONS and {*op.axes} & {*free}}
+    assert bool(free) <= bool(sums)
+    if not free:
+        assert derive(first).ops == schedule.ops
+        assert derive(again).ops == schedule.ops
+    left = [axis for axis in free if axis not in placement.rest(State.GRADIENTS).sharded]
+    if left and schedule.finish:
+        of_uses = [op for op in derive(again).finish if op.source is Buffer.GRADIENTS and op.into]
+        assert len([op for op in of_uses if {*left} == {*op.axes}]) == uses
+
+
+@given(placements())
+def test_gradients_on_the_host_are_fetched_into_room_of_their_own(placement):
+    for op in derive(on_batch("R", "R", "O", "S")).finish:
+        assert (op.span is Span.NONE) is not op.makes
+    for op in derive(placement).ops:
+        assert op.makes or op.span is Span.NONE

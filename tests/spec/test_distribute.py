@@ -1,0 +1,68 @@
+"""Distributed parts: a value has one name and one line, a line a use, and what is kept a size."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from proofs.language.programs import GPT, LLAMA
+from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
+from spec.models.parts import layer, parts
+from spec.models.profiles import Profile, realised
+from spec.models.transformer import DROPPED
+from spec.plans.model_strategies import MODEL_AXES
+from tests.support.profiles import PAIRS as OF_PAIRS
+from tests.support.profiles import profiles
+
+AXES = [(), *((axis,) for axis in MODEL_AXES.values() if not axis.ring)]
+IN_A_KERNEL = frozenset(OF_PAIRS)
+
+
+@st.composite
+def programs(draw):
+    """Parts as profiles realise them, with attention in a kernel or not; those that can be."""
+    profile = draw(profiles())
+    inside = draw(st.sampled_from([frozenset(), IN_A_KERNEL]))
+    model = replace(draw(st.sampled_from([GPT, LLAMA])), dropout=draw(st.sampled_from([DROPPED, ()])))
+    stores = profile.stores | {"shares", "scores"}
+    profile = replace(profile, inside=inside, stores=stores, whole=frozenset())
+    part = realised(draw(st.sampled_from(parts(model))), profile, 2)
+    again = draw(st.sampled_from([NOTHING, PAIRS, EVERYTHING, FROM_SLICES]))
+    return distribute(part, draw(st.sampled_from(AXES)), again, profile.again)
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_every_value_is_made_by_one_line_but_for_what_is_made_again(program):
+    for lines in (program.forward, program.backward):
+        made = Counter(line.makes.name for line in lines)
+        assert {*made.values()} <= {1}
+    again = {line.makes for line in program.backward} & {line.makes for line in program.forward}
+    assert {line for line in program.backward if line.makes in again} <= {*program.lines}
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_what_backward_makes_is_read_or_is_what_was_asked_for(program):
+    read = {value for line in program.backward for value in line.reads}
+    asked = {*program.gradients.values(), program.returns}
+    made = [line.makes for line in program.backward if line not in program.forward]
+    assert {*made} <= read | asked
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_what_is_kept_takes_room(program):
+    assert all(value.width for value in program.kept)
+
+
+@pytest.mark.parametrize("model", [GPT, LLAMA])
+@pytest.mark.parametrize("again", [NOTHING, PAIRS])
+def test_the_product_of_a_kernels_rows_with_their_cotangent_is_read(model, again):
+    part = realised(layer(model), Profile(inside=IN_A_KERNEL), 2)
+    for axes in AXES:
+        lines = distribute(part, axes, again).backward
+        made = {line.makes for line in lines if line.makes.name.startswith("product of")}
+        assert made and made <= {value for line in lines for value in line.reads}

@@ -1,0 +1,159 @@
+"""Bytes of what operations make and move, and rows that a device has: as each is told by its rule."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise, product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spec.costs.communication import elements_sent, moves
+from spec.costs.memory import (
+    MODEL_STATES,
+    Sizes,
+    Unit,
+    Vector,
+    at_the_start,
+    moments,
+    peak,
+    room,
+)
+from spec.derivation.derive import derive
+from spec.language.schedule import (
+    HOST_TRANSFERS,
+    PASSING,
+    REDUCTIONS,
+    SCALARS,
+    Buffer,
+    Kind,
+    Op,
+    Phase,
+    Rest,
+    Schedule,
+    Span,
+)
+from spec.meaning.reference import Reference, primes
+from spec.meaning.semantics import execute, initial
+from spec.models.states import BytePolicy, State
+from spec.numbers.arithmetic import ceil_div
+from spec.plans.placement import BATCH, on_batch
+from spec.plans.strategies import STRATEGIES
+from tests.support.damage import operations
+from tests.support.schedules import placements, with_tied_parameters, without_releases
+
+AXES = ("a", "b")
+# of weights at rest, of gradients at rest, of states, gathered, and of gradients while they are summed
+POLICY = BytePolicy(3, 5, 7, gathered=11, reduced=13)
+MESH = {"a": 2, "b": 3}
+SIZES = Sizes(60, MESH, POLICY, cut=AXES)
+
+
+@given(operations(AXES))
+def test_in_the_type_of_sums_gradients_pass_while_they_are_summed_and_nothing_else(op):
+    of_a_sum = op.kind in REDUCTIONS and op.state is State.GRADIENTS
+    assert (SIZES.width_sent(op) == POLICY.reduced) is of_a_sum
+    if op.kind in HOST_TRANSFERS and op.state in MODEL_STATES:
+        assert SIZES.width_sent(op) == POLICY.of(op.state)
+    assert (SIZES.width_sent(op) == 4) is (op.target in SCALARS)
+
+
+@given(st.integers(1, 40), st.sampled_from([(), ("a",), ("b",), AXES]))
+def test_every_row_is_some_devices_own_and_along_the_axes_that_cut_it_no_others(rows, axes):
+    places = [dict(zip(AXES, at, strict=True)) for at in product(range(2), range(3))]
+    own = {}
+    for place in places:
+        sizes = Sizes(
+            rows,
+            MESH,
+            POLICY,
+            cut=AXES,
+            units=(Unit((Vector(rows),)),),
+            unpadded=frozenset(State),
+            place=place,
+        )
+        own[tuple(place[axis] for axis in axes)] = sizes.at_rest(State.OPTIMIZER, axes)
+    assert sum(own.values()) == rows
+    assert max(own.values()) <= ceil_div(rows, 6) * (6 // len(own))
+
+
+@given(st.sampled_from([(), ("a",), AXES]), st.sampled_from([(), ("b",), AXES]))
+def test_a_host_transfer_is_of_what_there_is_room_for_on_both_sides(source, target):
+    rests = {state: Rest() for state in State}
+    rests[State.PARAMETERS], rests[State.OPTIMIZER] = Rest(source), Rest(target)
+    schedule = Schedule(AXES, tuple(rests.items()), (), ())
+    op = Op(Kind.FETCH, Phase.UPDATE, Buffer.PARAMETERS, Buffer.OPTIMIZER)
+    cells = 1
+    for axis in {*source, *target}:
+        cells *= MESH[axis]
+    assert elements_sent(op, schedule, SIZES) == SIZES.psi // cells
+
+
+def test_only_updated_weights_come_from_their_owners():
+    sizes = Sizes(12, {BATCH: 4}, POLICY, cut=(BATCH,), owned=3)
+    by_owners = {}
+    for omega in ("S", "S*"):
+        found = moves(derive(on_batch("R", omega, "R", "S")), sizes)
+        by_owners[omega] = {m.op.state for m in found if m.collective == "broadcast"}
+    assert by_owners == {"S": {State.PARAMETERS}, "S*": set()}
+
+
+@given(st.integers(1, 4))
+def test_a_gathered_buffer_has_room_for_the_slices_of_all(devices):
+    zero3 = derive(STRATEGIES["zero3"])
+    sizes = Sizes(12, {BATCH: devices}, POLICY, cut=(BATCH,))
+    for op in zero3.ops:
+        if op.kind is Kind.ALL_GATHER:
+            assert room(op, sizes) == 12 * POLICY.computed
+        elif op.target is Buffer.FRESH and op.span is not Span.NONE and not op.within:
+            assert room(op, sizes) == 12 * (POLICY.fresh + POLICY.summed)
+    assert at_the_start(zero3) == []
+
+
+@given(st.integers(0, 3), st.integers(1, 4))
+def test_of_parameters_that_are_gathered_ahead_there_are_so_many_units_more(ahead, devices):
+    zero3 = derive(STRATEGIES["zero3"])
+    units = (Unit((Vector(12),), times=9),)
+    sizes = Sizes(108, {BATCH: devices}, POLICY, cut=(BATCH,), units=units, ahead=ahead)
+    for op in zero3.ops:
+        if op.makes and op.span is Span.UNIT:
+            times = 1 + ahead if op.kind is Kind.ALL_GATHER and op.target is Buffer.VIEW else 1
+            alone = room(op, replace(sizes, ahead=0))
+            assert room(op, sizes) == times * alone > 0
+
+
+@given(placements() | placements(2))
+def test_what_takes_room_is_used_or_is_held_whole_until_others_had_theirs(placement):
+    schedule = derive(placement)
+    sizes = dict.fromkeys(schedule.axes, 2)
+    world = Reference(schedule, sizes, 1, 4, primes, True, True)
+    store = initial(schedule, world, world.constant(lambda j: j), world.constant(lambda j: j))
+
+    def there():
+        held = {buffer for (buffer, _), (on_host, _) in store.items() if not on_host}
+        return held & {*PASSING}
+
+    for (m, op), moment in zip(schedule.flat(1), moments(schedule), strict=True):
+        before = there()
+        execute(op, schedule, world, store, m)
+        taking = {result.target for result in moment}
+        waiting = {result.target for result in moment if result.span is Span.WHOLE}
+        named = {op.source, op.target} if op.kind is not Kind.RELEASE else set()
+        assert (before | there()) & named <= taking
+        assert taking - waiting <= before | there()
+
+
+@given(placements() | st.sampled_from([*STRATEGIES.values()]), st.booleans())
+def test_releases_decide_no_room(placement, tied):
+    schedule = with_tied_parameters(derive(placement)) if tied else derive(placement)
+    sizes = Sizes(60, dict.fromkeys(schedule.axes, 2), POLICY, 20, cut=schedule.cut)
+    assert peak(without_releases(schedule), sizes) == peak(schedule, sizes)
+
+
+@given(placements() | placements(2))
+def test_what_is_held_whole_goes_when_no_unit_waits_for_its_turn(placement):
+    found = moments(derive(placement))
+    for before, after in pairwise(found):
+        gone = [result for result in before if result not in after]
+        in_turns = [result for result in before if result in after and result.span is Span.UNIT]
+        assert not (in_turns and any(result.span is Span.WHOLE for result in gone))

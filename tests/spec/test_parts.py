@@ -1,0 +1,255 @@
+"""Parts of any model: whole, of known sizes, and as different as what is said of the model."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from spec.costs.model_costs import kept_bytes
+from spec.derivation.distribute import distribute
+from spec.devices.layouts import along
+from spec.models.opaque import Opaque
+from spec.models.parts import parts
+from spec.models.profiles import Profile, realised, rows_of
+from spec.models.states import State
+from spec.models.transformer import (
+    CAPPED,
+    DENSE,
+    DROPPED,
+    INDICES,
+    NORMS,
+    STRAIGHT,
+    USUAL,
+    USUAL_NORMS,
+    Latent,
+    Transformer,
+    is_layer,
+    is_turned,
+    layer_name,
+)
+from spec.models.values import OPERANDS, Does, Role, cotangent_of, formed, misfit
+from spec.plans.model_strategies import INSIDE_MLPS, MODEL_AXES, TENSOR
+from spec.plans.modes import MATERIALIZED_FROM, MODE_MEANING, Mode
+from tests.support.profiles import profiles
+from tests.support.variations import VARIATIONS, experts
+
+BIASES = frozenset({"qkv", "output", "mlp", "router"})
+SIZES = (3, 8, 4, 2, 2, 32)  # layers, features, heads, groups of them, features of a head, of an MLP
+
+
+@st.composite
+def models(draw):
+    """Any shape of a model, as far as it decides which operations there are."""
+    return Transformer(
+        *SIZES,
+        vocabulary=16,
+        gated=draw(st.booleans()),
+        norm=draw(st.sampled_from(["layer_norm", "rms_norm"])),
+        biases=draw(st.frozensets(st.sampled_from(sorted(BIASES)))),
+        positions=draw(st.sampled_from([0, 4])),
+        tied=draw(st.booleans()),
+        **draw(experts(draw(st.sampled_from([0, 4])), 2)) | draw(VARIATIONS),
+    )
+
+
+def values(part):
+    found = (value for op in part.operations for value in (*op.reads, op.makes))
+    return [*found, part.gives, *([part.takes] if part.takes else [])]
+
+
+def is_whole(part):
+    """Whether each value is made once, before it is read, and of operands that fit."""
+    there = {part.takes, *part.weights}
+    for operation in part.operations:
+        lacking = {v for v in operation.reads if v.role is not Role.CONSTANT} - there
+        if lacking or operation.makes in there or misfit(operation):
+            return False
+        there.add(operation.makes)
+    return part.gives in there
+
+
+@given(models() | st.just(Opaque(8)), profiles(), st.sampled_from([2, 4]))
+@example(Transformer(*SIZES, 16, sinks=True), Profile(in_full=frozenset({"softmax"})), 2)
+def test_every_value_is_made_once_before_it_is_read_however_it_is_realised(model, profile, width):
+    for part in parts(model):
+        assert is_whole(part) and is_whole(realised(part, profile, width))
+
+
+@given(models() | st.just(Opaque(8)), st.integers(1, 4), st.integers(1, 4))
+def test_of_every_index_there_are_some(model, micro_batch, sequence):
+    sizes = model.sizes(micro_batch, sequence)
+    for value in (value for part in parts(model) for value in values(part)):
+        assert all(sizes.get(index, 0) > 0 for index in value.indices)
+
+
+@given(models())
+def test_features_of_a_head_are_those_that_are_turned_and_those_that_are_not(model):
+    sizes = model.sizes(1, 4)
+    assert sizes["z"] - sizes["n"] == sizes["x"] == sizes["d"]
+
+
+@given(models())
+def test_the_rows_of_a_weight_are_some_of_its_indices(model):
+    for part in parts(model):
+        for weight in part.weights:
+            rows = rows_of(weight, part)
+            assert rows and [i for i in weight.indices if i in rows] == [*rows]
+
+
+@given(models())
+def test_a_norm_is_over_features_of_a_token(model):
+    lines = (op for part in parts(model) for op in part.operations if op.function == model.norm)
+    assert all("features" in INDICES[line.over] for line in lines)
+
+
+class Asked(frozenset):
+    """What is said of a model, that remembers what it was asked for."""
+
+    words: set
+
+    def __new__(cls, words=()):
+        found = super().__new__(cls, words)
+        found.words = set()
+        return found
+
+    def __contains__(self, word):
+        self.words.add(word)
+        return super().__contains__(word)
+
+
+class InOrder(frozenset):
+    """A set of words that are met in the order in which they are given."""
+
+    order: list
+
+    def __new__(cls, words):
+        found = super().__new__(cls, words)
+        found.order = [*words]
+        return found
+
+    def __iter__(self):
+        return iter(self.order)
+
+
+@settings(max_examples=20)
+@pytest.mark.parametrize(
+    ("field", "known"),
+    [("capped", CAPPED), ("dropout", DROPPED), ("norms", {*NORMS}), ("biases", BIASES)],
+)
+@given(models())
+def test_parts_ask_of_a_model_what_may_be_said_of_it(field, known, model):
+    asked = Asked()
+    parts(replace(model, **{field: asked}))
+    assert asked.words <= known
+    everything = replace(model, experts=4, dense=4, chosen=1, latent=None, kinds=(), positions=0)
+    parts(replace(everything, **{field: asked}))
+    assert asked.words == known
+
+
+@settings(max_examples=40)
+@given(models(), st.sampled_from(sorted(BIASES)))
+def test_a_bias_is_there_if_it_is_asked_for(model, name):
+    def biases(**changed):
+        found = parts(
+            replace(model, experts=4, dense=4, chosen=1, kinds=(), norm="rms_norm", **changed)
+        )
+        return {w.name for part in found for w in part.weights if w.name.endswith("_bias")}
+
+    without, beside = biases(biases=frozenset()), biases(biases=frozenset({name}))
+    assert not without
+    assert beside or (model.latent and name == "qkv")
+
+
+@settings(max_examples=40)
+@given(models())
+def test_positions_are_learned_or_turn_queries_and_keys(model):
+    read = {value.name for part in parts(model) for value in values(part)}
+    assert not {"places", "angles"} <= read
+    assert ("places" in read) is bool(model.positions)
+
+
+@settings(max_examples=40)
+@given(models())
+def test_parts_that_are_turned_are_those_that_read_angles(model):
+    for part in parts(model):
+        turns = any(value.name == "angles" for value in values(part))
+        assert turns == (model.turned and is_turned(part.name))
+        assert not is_turned(part.name) or is_layer(part.name)
+
+
+@settings(max_examples=30)
+@given(models())
+def test_what_tensor_parallelism_cuts_of_an_mlp_are_its_features(model):
+    named = {index for index, words in INDICES.items() if words.startswith("features inside the MLP")}
+    assert named == {*INSIDE_MLPS} <= {*TENSOR}
+    for weight in (weight for part in parts(model) for weight in part.weights):
+        if weight.name.endswith(("up_weight", "gate_weight", "down_weight")):
+            assert {*weight.indices} & named
+
+
+def test_every_mode_and_every_operation_is_told():
+    assert {*MODE_MEANING} == {*Mode} and {*MATERIALIZED_FROM} == {*State}
+    assert {*OPERANDS} == {*Does}
+
+
+@settings(max_examples=20)
+@given(models())
+def test_all_to_all_brings_sinks_to_lie_along_heads(model):
+    axis = MODEL_AXES["cp-all-to-all"]
+    for part in parts(replace(model, sinks=True, latent=None, norms=USUAL_NORMS, experts=0, kinds=())):
+        program = distribute(part, (axis,))
+        made = [line.makes for line in program.forward if line.makes.name == "sinks"]
+        assert all(program.lies[value][axis.name] == along("g") for value in made)
+        assert bool(made) is is_layer(part.name)
+
+
+@settings(max_examples=20)
+@given(models())
+def test_a_cotangent_is_called_by_its_value_and_that_of_a_moved_value_otherwise(model):
+    for value in (value for part in parts(model) for value in values(part)):
+        assert cotangent_of(value).name == f"d {value.name}"
+        moved = formed(value, "tensor:R")
+        assert cotangent_of(moved).name != formed(cotangent_of(value), "tensor:R").name
+        assert cotangent_of(moved).plain_name == cotangent_of(value).plain_name
+
+
+@given(models(), st.integers(0, 9), st.integers(0, 9))
+def test_layers_are_counted_by_their_kinds(model, first, more):
+    numbers = range(first, first + more)
+    counted = Counter(layer_name(model.kind(number)) for number in numbers)
+    assert model.layers_of(first, first + more) == counted
+    assert {*counted} <= {part.name for part in parts(model)}
+
+
+@given(models(), st.integers(0, 9))
+def test_a_window_is_that_of_the_layer_and_without_windows_a_token_sees_all(model, layer):
+    assert model.window(layer) == ([*model.windows] * (layer + 1) or [0] * (layer + 1))[layer]
+
+
+def test_a_layers_name_does_not_depend_on_the_order_of_what_it_has():
+    one, other = (InOrder(kinds) for kinds in ((DENSE, STRAIGHT), (STRAIGHT, DENSE)))
+    assert layer_name(one) == layer_name(other)
+    assert len({*map(layer_name, (USUAL, one, InOrder([DENSE]), InOrder([STRAIGHT])))}) == 4
+
+
+@given(models())
+def test_layers_of_two_kinds_share_no_weight(model):
+    layers = [part for part in parts(model) if part.takes and part.name.endswith("layer")]
+    named = Counter(weight.name for part in layers for weight in part.weights)
+    assert not layers or {*named.values()} == {1}
+
+
+def test_queries_may_be_made_from_all_that_attention_reads():
+    few, all_ = (
+        parts(Transformer(*SIZES, vocabulary=16, latent=Latent(4, queries, 1, 2))) for queries in (3, 0)
+    )
+    assert any("m" in value.indices for part in few for value in values(part))
+    assert not any("m" in value.indices for part in all_ for value in values(part))
+
+
+def test_what_an_opaque_model_computes_has_no_size():
+    for part in parts(Opaque(8)):
+        assert kept_bytes(distribute(part, ()), Opaque(8).sizes(4), {}) == 0
+        assert all(value.width == 0 for value in values(part) if value.role is not Role.WEIGHT)

@@ -1,0 +1,108 @@
+"""Backward in two parts: which lines wait, what is held for them; a part has the types that it had."""
+
+import pytest
+import sympy
+from hypothesis import given, settings
+
+from psem_model.predict.closed import symbolic
+from psem_model.predict.gpt import gpt
+from spec.costs.model_costs import kept_bytes, waiting_bytes
+from spec.derivation.two_parts import in_two_parts, multiplied
+from spec.devices.layouts import LayoutError
+from spec.language.moves import Move
+from spec.language.programs import check_program
+from spec.models.transformer import EMBEDDING, HEAD, LAYER
+from spec.models.values import Role
+from tests.support.transformers import plans
+
+
+def costs(strategy):
+    """Of a GPT in symbols, its backward in two parts."""
+    plan = symbolic(gpt(strategy, V=16, s=8, h=8, a=4, L=2, m=4))
+    return {
+        name: (in_two_parts(each.program), each.indices, each.mesh) for name, each in plan.costs.items()
+    }
+
+
+@settings(max_examples=60)
+@given(plans())
+def test_both_parts_together_are_the_lines_of_backward_and_have_their_types(plan):
+    for program in plan.programs:
+        split = in_two_parts(program)
+        assert sorted(map(str, split.backward)) == sorted(map(str, program.backward))
+        found, before = check_program(split), check_program(program)
+        assert {value: found[value] for value in before} == before
+        assert split.gradients == program.gradients
+        assert split.returns == program.returns
+
+
+@settings(max_examples=60)
+@given(plans())
+def test_the_first_part_needs_nothing_of_the_second_and_makes_what_goes_on(plan):
+    for program in map(in_two_parts, plan.programs):
+        first, second = program.parts_of_backward
+        later = {line.makes for line in second}
+        assert not later & {value for line in first for value in line.reads}
+        assert program.returns not in later
+
+
+@settings(max_examples=60)
+@given(plans())
+def test_the_second_part_reads_inputs_and_cotangents_and_no_weight(plan):
+    for program in map(in_two_parts, plan.programs):
+        _, second = program.parts_of_backward
+        assert not any(value.role is Role.WEIGHT for line in second for value in line.reads)
+        made = {line.makes for line in program.backward} | {program.seed}
+        assert all(value in program.kept or value in made for value in program.held_between)
+
+
+@settings(max_examples=60)
+@given(plans())
+def test_gradients_of_matrices_wait_and_those_of_vectors_do_not(plan):
+    """In turns of a ring is no matrix: all of them wait."""
+    for program in map(in_two_parts, plan.programs):
+        _, second = program.parts_of_backward
+        later = {line.makes for line in second}
+        waiting = {weight for weight, gradient in program.gradients.items() if gradient in later}
+        assert waiting == {*multiplied(program.part)}
+        # a matrix is summed over: the words, features, heads or experts that it is applied to
+        assert all("bias" not in w.name and "scale" not in w.name for w in waiting)
+
+
+def test_a_gpt_layer_holds_the_published_bytes_between_the_two_parts():
+    """32sbh: inputs of its matrices, 14sbh, and their results' cotangents, 18sbh (2401.10241, table 1).
+
+    Beside the sbh(34 + 5as/h) that it keeps from forward to the first part.
+    """
+    b, s, h, a = (sympy.Symbol(name, positive=True) for name in "bsha")
+    layer = costs("dp")[LAYER]
+    assert sympy.simplify(waiting_bytes(*layer) - 32 * s * b * h) == 0
+    assert sympy.simplify(kept_bytes(*layer) - s * b * h * (34 + 5 * a * s / h)) == 0
+
+
+def test_words_wait_too_for_their_table_and_the_logits_cotangents_are_held():
+    b, s, h, words = (sympy.Symbol(name, positive=True) for name in "bshV")
+    found = costs("dp")
+    assert sympy.simplify(waiting_bytes(*found[EMBEDDING]) - 2 * s * b * h) == 0
+    assert sympy.simplify(waiting_bytes(*found[HEAD]) - s * b * (4 * words + 2 * h)) == 0
+
+
+def test_what_the_second_part_alone_reads_is_gathered_in_it():
+    """With tp+sp inputs are kept in slices, and gathered again for the gradients of their matrices."""
+    program, *_ = costs("tp+sp")[LAYER]
+    first, second = program.parts_of_backward
+    gathered = {line.value.plain_name for line in second if isinstance(line, Move)}
+    assert gathered == {"attention_norm_biased", "mlp_norm_biased"}
+    assert not any(isinstance(line, Move) and line.value.plain_name in gathered for line in first)
+
+
+def test_a_second_part_before_the_first_is_refused():
+    plan = gpt("dp", V=16, s=8, h=8, a=4, L=2, m=4)
+    program = in_two_parts(plan.costs[LAYER].program)
+    first, second = program.parts_of_backward
+    wrong = type(program)(
+        *(program.part, program.axes, program.forward, (*second, *first), program.gives, program.seed),
+        *(program.returns, program.gradients, program.kept, program.lies),
+    )
+    with pytest.raises(LayoutError, match="is not there"):
+        check_program(wrong)
