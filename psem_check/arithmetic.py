@@ -112,6 +112,30 @@ def tightened(p: Polynomials, premises: Sequence[Term], conclusion: Term, _: Seq
     return (before, after) == (">", ">=") and found <= math.floor(given) + 1
 
 
+def whole_bounds(p: Polynomials, _: Sequence[Term], conclusion: Term, __: Sequence[Any]) -> bool:
+    """Two `>=` that say of the same whole number that it is at least the same whole number."""
+    if p.terms.heads[conclusion] != "=":
+        return False
+    one, other = (_at_least(p, said) for said in p.terms.arguments[conclusion])
+    return one is not None and one == other
+
+
+def _at_least(p: Polynomials, formula: Term) -> tuple[Polynomial, int] | None:
+    """A sum of integers, whose factors are whole and have no divisor in common, and its least value."""
+    relation, left, right = _compared(p.terms, formula)
+    if relation != ">=":
+        return None
+    difference = dict(p.difference(left, right))
+    constant = difference.pop(ONE, Fraction(0))
+    if not difference or any(p.terms.sorts[atom] != INT for m in difference for atom in m):
+        return None
+    factors = difference.values()
+    divisor = Fraction(
+        math.gcd(*(f.numerator for f in factors)), math.lcm(*(f.denominator for f in factors))
+    )
+    return plus({}, difference, 1 / divisor), math.ceil(-constant / divisor)
+
+
 def _integer(terms: Terms, term: Term) -> Term | None:
     """The integer that a number is, if its sort says so."""
     if terms.heads[term] == "to_real":
@@ -331,6 +355,7 @@ RULES: dict[str, Rule] = {
     "arith_trichotomy": trichotomy,
     "int_tight_ub": tightened,
     "int_tight_lb": tightened,
+    "arith_int_geq_tighten": whole_bounds,
     "arith_mult_sign": mult_sign,
     "arith_mult_abs_comparison": mult_abs,
     "arith_mult_tangent": mult_tangent,

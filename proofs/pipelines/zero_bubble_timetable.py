@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from proofs.pipelines.pipeline import TERMS
-from proofs.trusted.kernel import Kernel, Theorem
-from proofs.trusted.terms import And, Not
+from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.terms import And, Not, RealVal
 from spec.pipelines.pipeline import (
+    STRETCH,
     Order,
     Pipeline,
     bubble_repeated,
@@ -20,7 +23,14 @@ from spec.pipelines.pipeline import (
     warm_up_start,
     weights_done,
 )
-from spec.pipelines.zero_bubble import first_part_start, paired_forward_start, second_part_start
+from spec.pipelines.zero_bubble import (
+    between_backwards,
+    first_backward,
+    first_part_start,
+    paired_forward_start,
+    second_part_start,
+    unpaired,
+)
 
 
 class Timetable:
@@ -31,10 +41,16 @@ class Timetable:
         self.p, self.m, self.f, self.b, self.w = k.reals("p m f b w")
         self.pipe = Pipeline(kind, self.p, self.m, 1, self.f, self.b + self.w, weights=self.w)
         # a stage, one of its units, and a `later` one
-        self.stage, self.unit, self.later = k.reals("stage unit later")
+        self.stage, self.unit, self.later, self.more = k.reals("stage unit later more")
+        self.x, self.y, self.z = k.reals("x y z")
         self.here = And(self.stage >= 0, self.stage <= self.p - 1)
         self.enough = self.m >= least_micro_batches(self.pipe)
         self.is_longer = kind is Order.ZB_H2  # its warm-up
+        self.ahead = STRETCH[kind]
+        # the time between last backwards, and by how much later the first is on the stage before
+        self.paused = between_backwards(self.pipe, TERMS)
+        begins = (first_backward(self.pipe, stage, TERMS) for stage in (self.p - 2, self.p - 1))
+        self.behind = next(begins) - next(begins)
 
     def warm(self, stage: Any, unit: Any) -> Any:
         return warm_up_start(self.pipe, stage, unit)
@@ -48,15 +64,58 @@ class Timetable:
     def weights(self, stage: Any, unit: Any) -> Any:
         return second_part_start(self.pipe, stage, unit, TERMS)
 
+    def alone(self, stage: Any, unit: Any) -> Any:
+        """Backwards up to this one that follow no forward."""
+        return unpaired(self.pipe, stage, unit, TERMS)
+
+    def waited(self, stage: Any, unit: Any) -> Any:
+        """Those that follow a forward, and which a second part follows before the next."""
+        return TERMS.maximum(0, unit - self.alone(stage, unit) - delay(self.pipe, stage))
+
     def keeps(self) -> tuple[Theorem, ...]:
         """The timetable keeps the dependencies, and a stage does one thing at a time."""
-        return *self._follows(), *self._in_turn(), *self._ends()
+        return *self._follows(), *self._in_turn(), *self._second_parts(), *self._ends()
+
+    @cached_property
+    def positive(self) -> Theorem:
+        x, y = self.x, self.y
+        return self.k.prove("what_is_not_negative_multiplies", x * y >= 0, [x >= 0, y >= 0])
+
+    @cached_property
+    def grows(self) -> Theorem:
+        """First parts leave time for those between."""
+        return self._grows("first_parts_leave_time_for_first_parts", self.b)
+
+    @cached_property
+    def grows_more(self) -> Theorem:
+        """From the delay on, for a second part each."""
+        here = [self.here, self.enough, self.unit >= delay(self.pipe, self.stage)]
+        return self._grows("from_the_delay_on_they_leave_time_for_both_parts", self.b + self.w, *here)
+
+    def _grows(self, name: str, each: Any, *given: Bool) -> Theorem:
+        """Backward number unit + more starts so much later than number `unit`, for each between."""
+        k, stage, unit, more = self.k, self.stage, self.unit, self.more
+        alone = self.alone(stage, unit + more) - self.alone(stage, unit)
+        waited = self.waited(stage, unit + more) - self.waited(stage, unit)
+        return k.prove(
+            name,
+            self.backward(stage, unit) + more * each <= self.backward(stage, unit + more),
+            given=[And(self.f > 0, self.b > 0, self.w > 0), *given, more >= 0],
+            uses=[
+                self.positive.at(x=more - alone, y=self.f),
+                self.positive.at(x=alone, y=self.paused - (self.w if given else 0)),
+                *([] if given else [self.positive.at(x=waited, y=self.w)]),
+            ],
+        )
 
     def _follows(self) -> tuple[Theorem, ...]:
         """Works follow those of other stages that they need."""
         k, stage, unit, f, b = self.k, self.stage, self.unit, self.f, self.b
         warm, behind = warm_up(self.pipe, stage), warm_up(self.pipe, stage + 1)
         before_last = And(stage >= 0, stage + 1 <= self.p - 1)
+        alone, alone_behind = (self.alone(x, unit) for x in (stage, stage + 1))
+        waited, waited_behind = (self.waited(x, unit) for x in (stage, stage + 1))
+        ahead, paused, longer = self.ahead, self.paused, self.behind
         return (
             k.prove(
                 "warm_up_forwards_follow_the_stage_before",
@@ -79,6 +138,11 @@ class Timetable:
                 "first_parts_follow_the_stage_after",
                 self.backward(stage + 1, unit) + b <= self.backward(stage, unit),
                 given=[self.w > 0],
+                uses=[
+                    self.positive.at(x=waited - waited_behind, y=self.w),
+                    self.positive.at(x=alone - alone_behind, y=paused - f + (longer - b) / ahead),
+                    self.positive.at(x=ahead - alone + alone_behind, y=longer - b),
+                ],
             ),
             k.prove(
                 "first_parts_follow_the_loss",
@@ -96,7 +160,7 @@ class Timetable:
         warm, wait, last = warm_up(self.pipe, stage), delay(self.pipe, stage), self.m - 1
         times, next_ones = And(f > 0, b > 0, w > 0), later >= unit + 1
         after_wait, has_forward = later >= unit + wait + 1, warm + later <= last
-        inside, more = And(unit >= 0, later <= last), k.reals("more")
+        inside = And(unit >= 0, later <= last)
         return (
             k.prove(
                 "warm_up_forwards_take_turns",
@@ -116,6 +180,10 @@ class Timetable:
                 "first_parts_take_turns",
                 self.backward(stage, unit) + b <= self.backward(stage, later),
                 given=[times, next_ones],
+                uses=[
+                    self.grows.at(more=later - unit),
+                    self.positive.at(x=later - unit - 1, y=b),
+                ],
             ),
             k.prove(
                 "forwards_follow_the_first_parts_before",
@@ -123,46 +191,118 @@ class Timetable:
                 given=[times, next_ones, *([has_forward] if self.is_longer else [])],
             ),
             k.prove(
-                "second_parts_follow_the_first_parts_before",
-                self.backward(stage, unit) + b <= self.weights(stage, later),
-                given=[times, unit <= last, unit <= later + wait],
-            ),
-            k.prove(
-                "second_parts_take_turns",
-                self.weights(stage, unit) + w <= self.weights(stage, unit + 1 + more),
-                given=[times, unit >= 0, more >= 0],
-            ),
-            k.prove(
                 "forwards_follow_the_second_parts_before",
                 self.weights(stage, unit) + w <= self.forward(stage, warm + later),
                 given=[times, inside, after_wait, has_forward],
             ),
+        )
+
+    def _second_parts(self) -> tuple[Theorem, ...]:
+        """A stage does second parts one after the other, when the first parts before have ended."""
+        k, stage, unit, later, b, w = self.k, self.stage, self.unit, self.later, self.b, self.w
+        wait, last, more = delay(self.pipe, stage), self.m - 1, self.more
+        times, next_one = And(self.f > 0, b > 0, w > 0), unit + 1 + more
+        beyond, behind = (
+            TERMS.maximum(0, each + wait - last) for each in (unit, next_one)
+        )  # after the last first part
+        met = unit + wait - beyond  # the first part that its second part follows
+        met_later = later + wait - TERMS.maximum(0, later + wait - last)
+        between = next_one + wait - behind - met
+        return (
+            k.prove(
+                "second_parts_follow_the_first_parts_before",
+                self.backward(stage, unit) + b <= self.weights(stage, later),
+                given=[times, unit <= last, unit <= later + wait],
+                uses=[
+                    self.grows.at(more=met_later - unit),
+                    self.positive.at(x=met_later - unit, y=b),
+                    self.positive.at(x=later + wait - met_later, y=w),
+                ],
+            ),
+            k.prove(
+                "second_parts_take_turns",
+                self.weights(stage, unit) + w <= self.weights(stage, next_one),
+                given=[times, self.here, self.enough, unit >= 0, more >= 0],
+                uses=[
+                    self.grows_more.at(unit=met, more=between),
+                    self.positive.at(x=between, y=b),
+                    self.positive.at(x=more, y=w),
+                ],
+            ),
             k.prove(
                 "first_parts_follow_the_second_parts_before",
                 self.weights(stage, unit) + w <= self.backward(stage, later),
-                given=[times, inside, after_wait],
+                given=[
+                    *(times, self.here, self.enough, unit >= 0),
+                    *(later <= last, later >= unit + wait + 1),
+                ],
+                uses=[
+                    self.grows_more.at(unit=met, more=later - met),
+                    self.positive.at(x=later - met - 1, y=b + w),
+                    self.positive.at(x=-beyond, y=w),
+                ],
             ),
         )
 
     def _ends(self) -> tuple[Theorem, ...]:
-        k, stage = self.k, self.stage
-        ends = self.weights(stage, self.m - 1) + self.w
-        own = ends - self.warm(stage, 0)
+        """Each stage idles as many times the idle time of two as stages come after it."""
+        k, stage, p, f, b, w = self.k, self.stage, self.p, self.f, self.b, self.w
+        times, here = And(f > 0, b > 0, w > 0), [self.here, self.enough]
+        ends = self.weights(stage, self.m - 1) + w
+        own, after = ends - self.warm(stage, 0), p - 1 - stage
+        of_two = bubble_repeated(replace(self.pipe, stages=2), TERMS)
+        ahead, paused = self.ahead, self.paused
+        warm, wait, last = warm_up(self.pipe, stage), delay(self.pipe, stage), self.m - 1
+        x, y, z = self.x, self.y, self.z
+        none = k.prove("equal_numbers_multiply_alike", x * z == y * z, [x == y])
+        idle = f + self.behind - ahead * (f + w - paused)
+        shorter = k.prove(
+            "what_a_stage_idles_for_each_after_it",
+            idle == of_two,
+            given=[times],
+        )
+        idles = k.prove(
+            "from_its_first_start_a_stage_idles_for_those_after_it",
+            own == ideal(self.pipe) + after * of_two,
+            given=[times, *here],
+            uses=[
+                none.at(x=self.alone(stage, last), y=warm, z=paused - f),
+                none.at(x=self.waited(stage, last), y=last - warm - wait, z=w),
+                none.at(x=idle, y=of_two, z=after),
+                shorter,
+            ],
+        )
+        multiple = k.prove(
+            "the_first_stage_idles_for_all_after_it",
+            bubble_repeated(self.pipe, TERMS) == (p - 1) * of_two,
+            given=[p >= 1],
+            uses=[
+                fact
+                for one in (RealVal(0), b - (ahead - 1) * f, f + b - ahead * w)
+                for fact in (
+                    self.positive.at(x=p - 1, y=of_two - one),
+                    none.at(x=of_two, y=one, z=p - 1),
+                )
+            ],
+        )
         return (
             k.prove(
                 "nothing_starts_before_0",
                 self.warm(stage, self.unit) >= 0,
-                given=[self.f > 0, stage >= 0, self.unit >= 0],
+                given=[f > 0, stage >= 0, self.unit >= 0],
             ),
+            idles,
+            multiple,
             k.prove(
                 "nothing_ends_after_the_span",
                 ends <= span(self.pipe, TERMS),
-                given=[self.here, self.enough],
-            ),
-            k.prove(
-                "from_its_first_start_no_stage_idles_longer",
-                own <= ideal(self.pipe) + bubble_repeated(self.pipe, TERMS),
-                given=[self.here, self.enough],
+                given=[times, *here],
+                uses=[
+                    idles,
+                    multiple,
+                    self.positive.at(x=stage, y=of_two - f),
+                    self.positive.at(x=after, y=f - of_two),
+                ],
             ),
         )
 

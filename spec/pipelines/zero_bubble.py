@@ -24,6 +24,11 @@ def last_paired(pipe: Pipeline, stage: Number) -> Number:
     return pipe.micro_batches - 1 - warm_up(pipe, stage)
 
 
+def unpaired(pipe: Pipeline, stage: Number, unit: Number, arithmetic: Arithmetic = EXACT) -> Number:
+    """Backwards of a stage, up to number `unit`, that follow none of its forwards."""
+    return arithmetic.maximum(0, unit - last_paired(pipe, stage))
+
+
 def between_backwards(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     """Time after each of the last backwards: of second parts, or until the next cotangent is there."""
     b, w = pipe.parts
@@ -41,8 +46,7 @@ def first_part_start(
     each. Then, without forwards, as soon as the later stages let it.
     """
     b, w = pipe.parts
-    last = last_paired(pipe, stage)
-    after = arithmetic.maximum(0, unit - last)
+    after = unpaired(pipe, stage, unit, arithmetic)
     paired = unit - after
     waited = arithmetic.maximum(0, paired - delay(pipe, stage))
     return (
