@@ -98,23 +98,35 @@ def merging_is_associative_and_commutative(k: Kernel) -> tuple[Theorem, ...]:
         one_way.reference == other_way.reference,
         uses=[larger(p, q), larger(q, u), larger(first, u), larger(p, last)],
     )
-    # at any references on the way that end at the same one
-    m_pq, m_qu, end, other_end = k.reals("m_pq m_qu end other_end")
-    here = merged(merged(p, q, m_pq), u, end)
-    there = merged(p, merged(q, u, m_qu), other_end)
-    ways = [(p, m_pq), (q, m_pq), (q, m_qu), (u, m_qu)]
+    # at any references, on the way and in the end
+    way, other, end, other_end = k.reals("way other end other_end")
+    whole = sum(each.total * weight(each.reference, end, s.reals) for each in (p, q, u))
+
+    def rescaled(name: str, total: Any, *two: Partial) -> Theorem:
+        uses = [s.rescaled(each.total, each.reference, way, end) for each in two]
+        return k.prove(name, total == whole, uses=uses)
+
+    def first_two(way: Any, end: Any) -> Any:
+        return merged(merged(p, q, way), u, end).total
+
+    def last_two(way: Any, end: Any) -> Any:
+        return merged(p, merged(q, u, way), end).total
+
+    before = rescaled("the_first_two_before", first_two(way, end), p, q)
+    after = rescaled("the_last_two_before", last_two(way, end), q, u)
     totals = k.prove(
         "rescaling_on_the_way_changes_nothing",
-        here.total == there.total,
+        first_two(way, end) == last_two(other, other_end),
         given=[end == other_end],
-        uses=[s.rescaled(one.total, one.reference, by, end) for one, by in ways],
+        uses=[before, after.at(way=other, end=other_end)],
     ).at(
-        m_pq=first.reference, m_qu=last.reference, end=one_way.reference, other_end=other_way.reference
+        way=first.reference, other=last.reference, end=one_way.reference, other_end=other_way.reference
     )
+    components = {f"l_{i}": each.weighted for i, each in named.items()}
     associates = k.prove(
         "merge_is_associative",
         equal(one_way, other_way),
-        uses=[same_reference, totals, totals.at(**{f"l_{i}": x.weighted for i, x in named.items()})],
+        uses=[same_reference, totals, totals.at(**components)],
     )
     lowest = k.reals("lowest")
     none = nothing(lowest)

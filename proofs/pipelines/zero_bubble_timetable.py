@@ -24,9 +24,11 @@ from spec.pipelines.pipeline import (
     weights_done,
 )
 from spec.pipelines.zero_bubble import (
+    after_the_last,
+    behind,
     between_backwards,
-    first_backward,
     first_part_start,
+    followed,
     paired_forward_start,
     second_part_start,
     unpaired,
@@ -49,8 +51,7 @@ class Timetable:
         self.ahead = STRETCH[kind]
         # the time between last backwards, and by how much later the first is on the stage before
         self.paused = between_backwards(self.pipe, TERMS)
-        begins = (first_backward(self.pipe, stage, TERMS) for stage in (self.p - 2, self.p - 1))
-        self.behind = next(begins) - next(begins)
+        self.behind = behind(self.pipe, TERMS)
 
     def warm(self, stage: Any, unit: Any) -> Any:
         return warm_up_start(self.pipe, stage, unit)
@@ -70,7 +71,7 @@ class Timetable:
 
     def waited(self, stage: Any, unit: Any) -> Any:
         """Those that follow a forward, and which a second part follows before the next."""
-        return TERMS.maximum(0, unit - self.alone(stage, unit) - delay(self.pipe, stage))
+        return followed(self.pipe, stage, unit, TERMS)
 
     def keeps(self) -> tuple[Theorem, ...]:
         """The timetable keeps the dependencies, and a stage does one thing at a time."""
@@ -89,8 +90,8 @@ class Timetable:
     @cached_property
     def grows_more(self) -> Theorem:
         """From the delay on, for a second part each."""
-        here = [self.here, self.enough, self.unit >= delay(self.pipe, self.stage)]
-        return self._grows("from_the_delay_on_they_leave_time_for_both_parts", self.b + self.w, *here)
+        after = self.unit >= delay(self.pipe, self.stage)
+        return self._grows("from_the_delay_on_they_leave_time_for_both_parts", self.b + self.w, after)
 
     def _grows(self, name: str, each: Any, *given: Bool) -> Theorem:
         """Backward number unit + more starts so much later than number `unit`, for each between."""
@@ -100,7 +101,7 @@ class Timetable:
         return k.prove(
             name,
             self.backward(stage, unit) + more * each <= self.backward(stage, unit + more),
-            given=[And(self.f > 0, self.b > 0, self.w > 0), *given, more >= 0],
+            given=[self.f > 0, *(given or [self.w > 0]), more >= 0],
             uses=[
                 self.positive.at(x=more - alone, y=self.f),
                 self.positive.at(x=alone, y=self.paused - (self.w if given else 0)),
@@ -111,7 +112,7 @@ class Timetable:
     def _follows(self) -> tuple[Theorem, ...]:
         """Works follow those of other stages that they need."""
         k, stage, unit, f, b = self.k, self.stage, self.unit, self.f, self.b
-        warm, behind = warm_up(self.pipe, stage), warm_up(self.pipe, stage + 1)
+        warm, next_warm = warm_up(self.pipe, stage), warm_up(self.pipe, stage + 1)
         before_last = And(stage >= 0, stage + 1 <= self.p - 1)
         alone, alone_behind = (self.alone(x, unit) for x in (stage, stage + 1))
         waited, waited_behind = (self.waited(x, unit) for x in (stage, stage + 1))
@@ -125,7 +126,7 @@ class Timetable:
                 "forwards_after_a_warm_up_follow_those_in_one",
                 self.warm(stage, unit) + f <= self.forward(stage + 1, unit),
                 given=[
-                    *(b > 0, before_last, unit <= warm, unit >= behind + 1),
+                    *(b > 0, before_last, unit <= warm, unit >= next_warm + 1),
                     *([self.enough] if self.is_longer else []),
                 ],
             ),
@@ -202,12 +203,12 @@ class Timetable:
         k, stage, unit, later, b, w = self.k, self.stage, self.unit, self.later, self.b, self.w
         wait, last, more = delay(self.pipe, stage), self.m - 1, self.more
         times, next_one = And(self.f > 0, b > 0, w > 0), unit + 1 + more
-        beyond, behind = (
-            TERMS.maximum(0, each + wait - last) for each in (unit, next_one)
-        )  # after the last first part
-        met = unit + wait - beyond  # the first part that its second part follows
-        met_later = later + wait - TERMS.maximum(0, later + wait - last)
-        between = next_one + wait - behind - met
+        # first parts that second parts follow, and how many more there would have to be
+        beyond = after_the_last(self.pipe, stage, unit, TERMS)
+        met, met_next, met_later = (
+            each + wait - after_the_last(self.pipe, stage, each, TERMS)
+            for each in (unit, next_one, later)
+        )
         return (
             k.prove(
                 "second_parts_follow_the_first_parts_before",
@@ -222,20 +223,17 @@ class Timetable:
             k.prove(
                 "second_parts_take_turns",
                 self.weights(stage, unit) + w <= self.weights(stage, next_one),
-                given=[times, self.here, self.enough, unit >= 0, more >= 0],
+                given=[times, unit >= 0, more >= 0],
                 uses=[
-                    self.grows_more.at(unit=met, more=between),
-                    self.positive.at(x=between, y=b),
+                    self.grows_more.at(unit=met, more=met_next - met),
+                    self.positive.at(x=met_next - met, y=b),
                     self.positive.at(x=more, y=w),
                 ],
             ),
             k.prove(
                 "first_parts_follow_the_second_parts_before",
                 self.weights(stage, unit) + w <= self.backward(stage, later),
-                given=[
-                    *(times, self.here, self.enough, unit >= 0),
-                    *(later <= last, later >= unit + wait + 1),
-                ],
+                given=[times, unit >= 0, later <= last, later >= unit + wait + 1],
                 uses=[
                     self.grows_more.at(unit=met, more=later - met),
                     self.positive.at(x=later - met - 1, y=b + w),
@@ -247,7 +245,7 @@ class Timetable:
     def _ends(self) -> tuple[Theorem, ...]:
         """Each stage idles as many times the idle time of two as stages come after it."""
         k, stage, p, f, b, w = self.k, self.stage, self.p, self.f, self.b, self.w
-        times, here = And(f > 0, b > 0, w > 0), [self.here, self.enough]
+        here = [self.here, self.enough]
         ends = self.weights(stage, self.m - 1) + w
         own, after = ends - self.warm(stage, 0), p - 1 - stage
         of_two = bubble_repeated(replace(self.pipe, stages=2), TERMS)
@@ -259,12 +257,11 @@ class Timetable:
         shorter = k.prove(
             "what_a_stage_idles_for_each_after_it",
             idle == of_two,
-            given=[times],
         )
         idles = k.prove(
             "from_its_first_start_a_stage_idles_for_those_after_it",
             own == ideal(self.pipe) + after * of_two,
-            given=[times, *here],
+            given=here,
             uses=[
                 none.at(x=self.alone(stage, last), y=warm, z=paused - f),
                 none.at(x=self.waited(stage, last), y=last - warm - wait, z=w),
@@ -296,7 +293,7 @@ class Timetable:
             k.prove(
                 "nothing_ends_after_the_span",
                 ends <= span(self.pipe, TERMS),
-                given=[times, *here],
+                given=here,
                 uses=[
                     idles,
                     multiple,

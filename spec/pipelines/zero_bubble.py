@@ -12,11 +12,15 @@ from spec.numbers.arithmetic import EXACT, Arithmetic, Number
 from spec.pipelines.pipeline import STRETCH, Pipeline, delay, warm_up
 
 
+def behind(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
+    """By how much later than the stage after a stage starts its first backward."""
+    b, _ = pipe.parts
+    return arithmetic.maximum(b, (STRETCH[pipe.kind] - 1) * pipe.forward)
+
+
 def first_backward(pipe: Pipeline, stage: Number, arithmetic: Arithmetic = EXACT) -> Number:
     """When a stage's first backward can start: its cotangent is there, and its warm-up is over."""
-    b, _ = pipe.parts
-    behind = arithmetic.maximum(b, (STRETCH[pipe.kind] - 1) * pipe.forward)
-    return pipe.stages * pipe.forward + (pipe.stages - 1 - stage) * behind
+    return pipe.stages * pipe.forward + (pipe.stages - 1 - stage) * behind(pipe, arithmetic)
 
 
 def last_paired(pipe: Pipeline, stage: Number) -> Number:
@@ -29,12 +33,17 @@ def unpaired(pipe: Pipeline, stage: Number, unit: Number, arithmetic: Arithmetic
     return arithmetic.maximum(0, unit - last_paired(pipe, stage))
 
 
+def followed(pipe: Pipeline, stage: Number, unit: Number, arithmetic: Arithmetic = EXACT) -> Number:
+    """Backwards of a stage before number `unit` that a second part and a forward follow."""
+    paired = unit - unpaired(pipe, stage, unit, arithmetic)
+    return arithmetic.maximum(0, paired - delay(pipe, stage))
+
+
 def between_backwards(pipe: Pipeline, arithmetic: Arithmetic = EXACT) -> Number:
     """Time after each of the last backwards: of second parts, or until the next cotangent is there."""
     b, w = pipe.parts
-    ahead = STRETCH[pipe.kind]
-    behind = arithmetic.maximum(b, (ahead - 1) * pipe.forward)
-    return arithmetic.maximum(w, pipe.forward - (behind - b) / ahead)
+    longer = behind(pipe, arithmetic) - b
+    return arithmetic.maximum(w, pipe.forward - longer / STRETCH[pipe.kind])
 
 
 def first_part_start(
@@ -48,7 +57,7 @@ def first_part_start(
     b, w = pipe.parts
     after = unpaired(pipe, stage, unit, arithmetic)
     paired = unit - after
-    waited = arithmetic.maximum(0, paired - delay(pipe, stage))
+    waited = followed(pipe, stage, unit, arithmetic)
     return (
         first_backward(pipe, stage, arithmetic)
         + paired * (pipe.forward + b)
@@ -67,6 +76,13 @@ def paired_forward_start(
     return first_part_start(pipe, stage, unit - warm_up(pipe, stage), arithmetic) - pipe.forward
 
 
+def after_the_last(
+    pipe: Pipeline, stage: Number, unit: Number, arithmetic: Arithmetic = EXACT
+) -> Number:
+    """Second parts of a stage, up to number `unit`, that its last first part is not enough for."""
+    return arithmetic.maximum(0, unit + delay(pipe, stage) - (pipe.micro_batches - 1))
+
+
 def second_part_start(
     pipe: Pipeline, stage: Number, unit: Number, arithmetic: Arithmetic = EXACT
 ) -> Number:
@@ -76,5 +92,5 @@ def second_part_start(
     """
     b, w = pipe.parts
     follows = unit + delay(pipe, stage)
-    beyond = arithmetic.maximum(0, follows - (pipe.micro_batches - 1))
+    beyond = after_the_last(pipe, stage, unit, arithmetic)
     return first_part_start(pipe, stage, follows - beyond, arithmetic) + b + beyond * w
