@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
-from proofs.premises import all_are, premises_of
+from proofs.premises import all_are, made_from, premises_of
 from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.oracle import ask, reading
 from proofs.trusted.parts import below
@@ -100,8 +100,15 @@ def _arguments(theorem: Theorem) -> dict[str, list[tuple[Obligation, int]]]:
 
 
 def unused(theorem: Theorem) -> Iterator[str]:
-    """The facts that a theorem is proved without."""
+    """The facts that a theorem is proved without, but for those that rest on nothing.
+
+    What rests on nothing holds as it stands: it is never needed, and says which products lead to a
+    proof.
+    """
+    hints = {f"uses[{i}]" for i, part in enumerate(theorem.parts) if rests_on_nothing(part)}
     for label, places in entries(theorem).items():
+        if theorem.rule == "smt" and label in hints:
+            continue
         if theorem.rule == "induction" and label.startswith(("given", "premise")):
             asked = [together([*o.facts, Not(o.goal)]) for o in _stated_without(theorem, label)]
         else:
@@ -109,6 +116,11 @@ def unused(theorem: Theorem) -> Iterator[str]:
         if "sat" not in asked:
             obligation, index = places[-1]
             yield f"{obligation.name} {label}: {brief(obligation.facts[index])}"
+
+
+def rests_on_nothing(theorem: Theorem) -> bool:
+    """Whether the solver proved it of numbers alone: without hypothesis, axiom or definition."""
+    return all(each.rule in ("smt", "instance") for each in (theorem, *made_from([theorem])))
 
 
 def _stated_without(theorem: Theorem, label: str) -> Iterator[Obligation]:

@@ -132,6 +132,28 @@ def test_an_unused_fact_is_found():
     assert found == "unused: less given[1]: y < 5"
 
 
+def with_a_lemma_of_numbers(k: Kernel):
+    x, y = k.reals("x y")
+    product = k.prove("positive", x * y >= 0, given=[x >= 0, y >= 0])
+    return (k.prove("grows", y * y >= y, given=[y >= 1], uses=[product.at(x=y - 1)]),)
+
+
+def with_a_lemma_of_a_definition(k: Kernel):
+    x, y = k.reals("x y")
+    square, is_ = k.define("square", [x], x * x)
+    product = k.prove("positive", square(x) >= 0, uses=[is_])
+    return (k.prove("grows", y * y >= y, given=[y >= 1], uses=[product.at(x=y - 1)]),)
+
+
+def test_a_lemma_of_numbers_alone_may_say_which_products_to_take():
+    assert audited(claim_of(with_a_lemma_of_numbers)) == []
+
+
+def test_a_lemma_of_a_definition_that_nothing_needs_is_found():
+    (found,) = audited(claim_of(with_a_lemma_of_a_definition), lambda run: run.update(unused=[]))
+    assert found.startswith("unused: grows uses[0]")
+
+
 def with_a_hypothesis_that_another_implies(k: Kernel):
     n, x, y = k.fixed("n", IntSort()), k.integers("x"), k.integers("y")
     place = k.function("place", IntSort(), IntSort())
