@@ -1,5 +1,6 @@
 """Formulas about devices on axes, evaluated on a mesh of some devices."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import product
 from math import prod
@@ -80,11 +81,12 @@ class Devices:
         return getattr(self, name)(*args) if args else known[name]
 
 
-class LinesOfARun(Devices):
+class LinesOfARun(Devices, ABC):
     """Devices, and the functions that say what line(t) of a run is; a kind of run says its lines."""
 
+    @abstractmethod
     def line(self, t):
-        raise NotImplementedError
+        """Line number t."""
 
     def kind(self, t):
         return self.line(t).kind.capitalize()
