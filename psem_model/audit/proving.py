@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_all_start_methods, get_context
 
@@ -19,6 +20,7 @@ from psem_model.audit.remembered import recalled, remember
 from psem_model.check.claims import POLL, REPORT, Tell, results, sizes, total, uncollected
 from psem_model.reading.claims import named
 from psem_model.text import places
+from psem_model.text.errors import UserError
 from psem_model.text.figures import counted
 from psem_model.text.files import require_writable, write_atomically
 from psem_model.text.lines import width, wrapped
@@ -70,6 +72,11 @@ def processes(jobs: int) -> Iterator[Executor]:
     pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=ignore)
     try:
         yield pool
+    except BrokenProcessPool as error:
+        raise UserError(
+            f"prove: one of {jobs} processes ended before it answered, perhaps for lack of memory; "
+            "expected all to answer; nearest: --jobs 1"
+        ) from error
     except BaseException:
         for process in [*pool._processes.values()]:
             process.terminate()

@@ -46,8 +46,8 @@ STEPS = 1000  # of tables, on a bar
     default="",
     help="What formulas call a quantity: psi=M,N=d,K=k,m=a. Names are those of the formulas.",
 )
-@option(OUTPUT, "--rows", metavar="NAME,...", default="", help="Only these rows, in this order.")
-@option(OUTPUT, "--columns", metavar="TITLE,...", default="", help="Only these columns, in this order.")
+@option(OUTPUT, "--rows", metavar="NAME,...", help="Only these rows, in this order.")
+@option(OUTPUT, "--columns", metavar="TITLE,...", help="Only these columns, in this order.")
 @option(OUTPUT, "--caption", metavar="WORDS", default="", help="Of one table, in place of its title.")
 @option(
     OUTPUT,
@@ -70,8 +70,8 @@ def tables(
     given: tuple[str, ...],
     form: str,
     symbols: str,
-    rows: str,
-    columns: str,
+    rows: str | None,
+    columns: str | None,
     caption: str,
     label: str,
     two_column: bool,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -76,13 +77,26 @@ def _names(row: Row, headed: bool) -> list[str]:
     return [in_line(cell) for cell in row.cells[: 1 + headed]]
 
 
-def chosen(rows: str, columns: str, caption: str, label: str) -> Chosen:
-    """What was typed. Raises BadInput for a label that LaTeX could not read."""
+def chosen(rows: str | None, columns: str | None, caption: str, label: str) -> Chosen:
+    """What was typed. Raises BadInput for a label that LaTeX could not read, and for no names."""
     if label and not LABEL.fullmatch(label):
         raise BadInput(
             f"--label: given {quoted(label)}; expected letters, digits and : . _ -, as in tab:memory"
         )
-    return Chosen(tuple(_listed(rows)), tuple(_listed(columns)), caption, label)
+    return Chosen(_typed("--rows", rows), _typed("--columns", columns), caption, label)
+
+
+def _typed(option: str, text: str | None) -> tuple[str, ...]:
+    """The names that an option was given, each once; none if it was not given."""
+    if text is None:
+        return ()
+    found = tuple(filter(None, _listed(text)))
+    if not found:
+        raise BadInput(f"{option}: given {quoted(text)}; expected names with commas between them")
+    for name, times in Counter(found).items():
+        if times > 1:
+            raise BadInput(f"{option}: {name} is given {times} times; expected once")
+    return found
 
 
 def _listed(text: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Outcomes that are remembered, and claims proved in several processes."""
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -9,6 +10,7 @@ from proofs import registry
 from proofs.registry import select
 from psem_model.audit import proving, remembered
 from psem_model.text import places
+from psem_model.text.errors import UserError
 
 IDS = ("S1", "M8", "R4")
 
@@ -119,3 +121,13 @@ def test_any_executor_can_be_asked():
         found = list(proving.outcomes(selected, executor))
     assert [o.claim for o in found] == selected
     assert all(o.as_expected for o in found)
+
+
+def _ends(claims):
+    os._exit(1)
+
+
+def test_a_process_that_ends_before_it_answers_is_one_line(monkeypatch):
+    monkeypatch.setattr(proving, "outcomes_of", _ends)
+    with pytest.raises(UserError, match="ended before it answered"):
+        proving.run(["S1", "S2"], as_json=True, jobs=2)
