@@ -252,9 +252,9 @@ class Timetable:
         ahead, paused = self.ahead, self.paused
         warm, wait, last = warm_up(self.pipe, stage), delay(self.pipe, stage), self.m - 1
         x, y, z = self.x, self.y, self.z
-        none = k.prove("equal_numbers_multiply_alike", x * z == y * z, [x == y])
+        alike = k.prove("equal_numbers_multiply_alike", x * z == y * z, [x == y])
         idle = f + self.behind - ahead * (f + w - paused)
-        shorter = k.prove(
+        each = k.prove(
             "what_a_stage_idles_for_each_after_it",
             idle == of_two,
         )
@@ -263,10 +263,10 @@ class Timetable:
             own == ideal(self.pipe) + after * of_two,
             given=here,
             uses=[
-                none.at(x=self.alone(stage, last), y=warm, z=paused - f),
-                none.at(x=self.waited(stage, last), y=last - warm - wait, z=w),
-                none.at(x=idle, y=of_two, z=after),
-                shorter,
+                alike.at(x=self.alone(stage, last), y=warm, z=paused - f),
+                alike.at(x=self.waited(stage, last), y=last - warm - wait, z=w),
+                alike.at(x=idle, y=of_two, z=after),
+                each,
             ],
         )
         multiple = k.prove(
@@ -278,7 +278,7 @@ class Timetable:
                 for one in (RealVal(0), b - (ahead - 1) * f, f + b - ahead * w)
                 for fact in (
                     self.positive.at(x=p - 1, y=of_two - one),
-                    none.at(x=of_two, y=one, z=p - 1),
+                    alike.at(x=of_two, y=one, z=p - 1),
                 )
             ],
         )
