@@ -22,7 +22,7 @@ from psem_model.audit.obligations import exported
 from psem_model.pages import mathematics
 from psem_model.pages.evaluation import Evaluated, evaluation
 
-READABLE = 950  # characters of an obligation whose text is on the page
+READABLE = 985  # characters of an obligation whose text is on the page
 
 
 @dataclass(frozen=True)
