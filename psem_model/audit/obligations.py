@@ -127,6 +127,11 @@ def predicates(used: Sequence[Use]) -> dict[int, Predicate]:
     return found
 
 
+def together(asserted: Sequence[str]) -> list[str]:
+    """What is known, as one assertion, a fact a line."""
+    return ["(and\n  " + "\n  ".join(asserted) + ")"] if len(asserted) > 1 else [*asserted]
+
+
 def exported(theorem: Theorem, obligation: Obligation) -> str:
     """One of a theorem's obligations as a text, complete."""
     used = uses_in(theorem, obligation)
@@ -142,10 +147,10 @@ def exported(theorem: Theorem, obligation: Obligation) -> str:
     said = Spelling([goal.of.formula, *here], names, goal.params, len(general.lines))
     asserted = [known[id(use.of.formula)].at(use, said) for use in used] + [*map(said, natural)]
     asserted += [goal.at(use, said) for use in asked[:-1]]
-    asserted += [call("not", [goal.at(asked[-1], said) if of_step else said(goal.of.formula)])]
+    refuted = call("not", [goal.at(asked[-1], said) if of_step else said(goal.of.formula)])
     lines = [KNOWN, *general.lines, *(p.line(names, general) for p in known.values())] if known else []
     lines += [ASKED, *said.lines, *([goal.line(names, said)] if of_step else [])]
-    lines += [f"(assert {each})" for each in asserted]
+    lines += [f"(assert {each})" for each in (*together(asserted), refuted)]
     stated = [goal, *known.values()]
     free = symbols(*here).union(*(p.free for p in stated))
     return standalone(names, [*here, *(p.of.formula for p in stated)], free, lines)

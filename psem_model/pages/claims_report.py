@@ -12,7 +12,7 @@ from psem_model.pages.claims import ClaimPage, pages
 from psem_model.pages.evidence import Evidence, require_same
 from psem_model.pages.model_steps import model_strategies
 from psem_model.pages.pictures import pictures
-from psem_model.pages.proofs import READABLE, Texts
+from psem_model.pages.proofs import Texts
 from psem_model.pages.render import filled
 from psem_model.pages.runs import examples
 from psem_model.pages.steps import strategies
@@ -65,15 +65,6 @@ class Totals:
     as_expected: bool
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """What is not on the page: texts of obligations, and statements, that are too long."""
-
-    texts: int
-    statements: int
-    longest: int = READABLE
-
-
 def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]) -> str:
     """The page. Raises BadInput if the report in build/ is of other proofs."""
     require_same(results, found)
@@ -102,7 +93,7 @@ def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]
         free=[p.claim.id for p in made if not p.entry["axioms"] and not p.claim.checked],
         decided=[p.claim.id for p in made if p.claim.checked],
         totals=_totals(made, found),
-        left_out=LeftOut(texts.left_out, sum(s.long for p in made for s in p.statements)),
+        left_out=sum(s.long for p in made for s in p.statements),
         lines=texts.packed(),
         abstract=abstract(),
         said=[(name, said(name)) for name in ("trusted", "limits")],

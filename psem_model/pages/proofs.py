@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import zlib
-from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -21,8 +18,7 @@ from psem_model.audit.formulas import in_general, parts
 from psem_model.audit.obligations import exported
 from psem_model.pages import mathematics
 from psem_model.pages.evaluation import Evaluated, evaluation
-
-READABLE = 985  # characters of an obligation whose text is on the page
+from psem_model.pages.packing import packed
 
 
 @dataclass(frozen=True)
@@ -154,29 +150,19 @@ def _source(theorem: Theorem) -> Theorem:
 
 
 class Texts:
-    """The lines of obligations, each once: most stand in several. `left_out`: texts too long for it."""
+    """The lines of obligations, each once: most stand in several."""
 
     def __init__(self) -> None:
         self.lines: dict[str, int] = {}  # and their numbers
-        self.left_out = 0
 
     def steps(self, text: str) -> list[int]:
-        """From number to number of its lines, of a text that is not too long; else nothing."""
-        if len(text) > READABLE:
-            self.left_out += 1
-            return []
+        """From number to number of its lines."""
         numbers = [self.lines.setdefault(line, len(self.lines)) for line in text.split("\n")]
         return [number - before for before, number in pairwise((0, *numbers))]
 
     def packed(self) -> str:
         """All lines."""
         return packed([*self.lines])
-
-
-def packed(found: Any) -> str:
-    """What a browser unpacks: JSON, deflated, in base64."""
-    data = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
-    return b64encode(zlib.compress(data, 9)).decode()
 
 
 def obligations(result: Result, answers: Sequence[str], texts: Texts) -> str:

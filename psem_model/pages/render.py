@@ -10,6 +10,7 @@ from jinja2.runtime import Context
 from markupsafe import Markup
 
 from psem_model.pages import mathematics
+from psem_model.pages.packing import packed
 from psem_model.pages.words import marked
 from psem_model.text.figures import counted
 from psem_model.text.html import text
@@ -25,6 +26,7 @@ def _environment() -> Environment:
         loader=loader,
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_plain,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -37,8 +39,14 @@ def _environment() -> Environment:
         "mathml": mathematics.formula,
         "prose": _prose,
         "breakable": _breakable,
+        "packed": packed,
     }
     return made
+
+
+def _plain(value: Any) -> Any:
+    """A whole number without a point, as a place in a picture is written."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _breakable(name: str) -> Markup:

@@ -296,6 +296,19 @@ def test_the_obligations_of_a_claim_are_unpacked_and_open_to_their_texts(at, bui
         assert "(check-sat)" in browser.run(text)
 
 
+@pytest.mark.parametrize("claim", ["T2", "K5", "S1"])
+def test_the_tree_of_theorems_is_there_and_opens_to_what_each_is_made_from(at, claim):
+    browser = at(claim)
+    tree = f"document.querySelector('#{claim} .tree')"
+    opened = f"""new Promise((end) => setTimeout(() => {{
+      const all = [...{tree}.querySelectorAll('details')];
+      all.forEach((each) => {{ each.open = true; }});
+      end(all.filter((each) => each.querySelector('li').offsetParent).length - all.length);
+    }}, 300))"""
+    assert browser.run(opened) == 0
+    assert browser.run(f"{tree}.querySelectorAll('summary').length") > 0
+
+
 def test_a_counterexample_is_stepped_through_to_the_formula_that_fails(at):
     browser = at("M8")
     player = "document.querySelector('#M8 .player')"
@@ -305,7 +318,7 @@ def test_a_counterexample_is_stepped_through_to_the_formula_that_fails(at):
     assert browser.run(f"{player}.querySelector('tr.now').className").startswith("first-wrong")
 
 
-def test_without_its_script_everything_is_there(at, build):
+def test_without_its_script_every_page_is_there(at, build):
     text = (build / "report.html").read_text()
     before, _, rest = text.rpartition("<script>")
     (build / "plain.html").write_text(before + rest.rpartition("</script>")[2])

@@ -4,7 +4,7 @@
   const links = [...document.querySelectorAll("nav a")];
   const title = document.title;
 
-  // obligations of a claim, packed as deflated JSON: their names now, their texts when they are opened
+  // what is packed is deflated JSON: a tree is markup; of obligations names now, texts when they are opened
   const unpacked = (packed) => {
     const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
     return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
@@ -16,18 +16,20 @@
     let at = 0;
     return steps.map((step) => known[at += step]).join("\n");
   };
+  const take = (list, name) => {  // what is packed, once
+    const packed = list.dataset[name];
+    delete list.dataset[name];
+    return window.DecompressionStream ? unpacked(packed) : [];
+  };
+  const unpackMarkup = async (list) => { list.innerHTML = await take(list, "markup"); };
   const unpack = async (list) => {
-    const packed = list.dataset.packed;
-    delete list.dataset.packed;
-    if (!window.DecompressionStream) return;
     const made = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
-    for (const [name, rule, odd, steps] of await unpacked(packed)) {
+    for (const [name, rule, odd, steps] of await take(list, "packed")) {
       const details = made("details", ""), summary = made("summary", name + " ");
       summary.append(made("small", [rule, odd].filter(Boolean).join(", ")));
       details.append(summary);
       details.addEventListener("toggle", async () => {
-        const where = `psem explain ${list.dataset.claim} --smt ${name}`;
-        const pre = made("pre", steps.length ? await read(steps) : `too long to be read here: ${where}`);
+        const pre = made("pre", await read(steps));
         pre.tabIndex = 0;
         details.append(pre);
       }, { once: true });
@@ -47,6 +49,7 @@
     for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
     const top = page.classList.contains("claim-page") ? "claims" : page.id;
     for (const list of page.querySelectorAll("[data-packed]")) unpack(list);
+    for (const list of page.querySelectorAll("[data-markup]")) unpackMarkup(list);
     for (const link of links) {
       if (link.hash === "#" + top) link.setAttribute("aria-current", "page");
       else link.removeAttribute("aria-current");
