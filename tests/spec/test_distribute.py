@@ -59,6 +59,18 @@ def test_what_is_kept_takes_room(program):
 
 
 @pytest.mark.parametrize("model", [GPT, LLAMA])
+@pytest.mark.parametrize("again", [EVERYTHING, FROM_SLICES])
+def test_where_all_is_made_again_what_the_part_takes_is_kept_alone_whatever_a_profile_stores(
+    model, again
+):
+    part = realised(layer(model), Profile(stores=frozenset({"down", "output"})), 2)
+    for axes in AXES:
+        stored = {value.plain_name for value in distribute(part, axes).kept}
+        assert {"down", "output"} <= stored
+        assert [value.plain_name for value in distribute(part, axes, again).kept] == [part.takes.name]
+
+
+@pytest.mark.parametrize("model", [GPT, LLAMA])
 @pytest.mark.parametrize("again", [NOTHING, PAIRS])
 def test_the_product_of_a_kernels_rows_with_their_cotangent_is_read(model, again):
     part = realised(layer(model), Profile(inside=IN_A_KERNEL), 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise, product
 
 from hypothesis import given
@@ -40,7 +41,12 @@ from spec.numbers.arithmetic import ceil_div
 from spec.plans.placement import BATCH, on_batch
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import operations
-from tests.support.schedules import placements, with_tied_parameters, without_releases
+from tests.support.schedules import (
+    placements,
+    with_loss_scale,
+    with_tied_parameters,
+    without_releases,
+)
 
 AXES = ("a", "b")
 # of weights at rest, of gradients at rest, of states, gathered, and of gradients while they are summed
@@ -148,6 +154,18 @@ def test_releases_decide_no_room(placement, tied):
     schedule = with_tied_parameters(derive(placement)) if tied else derive(placement)
     sizes = Sizes(60, dict.fromkeys(schedule.axes, 2), POLICY, 20, cut=schedule.cut)
     assert peak(without_releases(schedule), sizes) == peak(schedule, sizes)
+
+
+@given(placements() | placements(2))
+def test_tied_gradients_take_room_until_they_are_added_whatever_is_done_between(placement):
+    """Backward makes them beside the others, which may be scaled before these are added."""
+    schedule = with_loss_scale(with_tied_parameters(derive(placement)), Fraction(2))
+    there = False
+    for op, moment in zip(schedule.micro_step, moments(schedule), strict=False):
+        there = there or op.kind is Kind.BACKWARD
+        if op.kind is not Kind.RELEASE:
+            assert (Buffer.TIED in {result.target for result in moment}) is there
+        there = there and op.source is not Buffer.TIED
 
 
 @given(placements() | placements(2))

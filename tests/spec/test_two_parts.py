@@ -6,13 +6,14 @@ from hypothesis import given, settings
 
 from psem_model.predict.closed import symbolic
 from psem_model.predict.gpt import gpt
-from spec.costs.model_costs import kept_bytes, waiting_bytes
+from spec.costs.model_costs import fullest_moment, kept_bytes, waiting_bytes
+from spec.derivation.distribute import distribute
 from spec.derivation.two_parts import in_two_parts, multiplied
 from spec.devices.layouts import LayoutError
-from spec.language.moves import Move
+from spec.language.moves import Axis, Move
 from spec.language.programs import check_program
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
-from spec.models.values import Role
+from spec.models.values import Builder, Role, Value
 from tests.support.transformers import plans
 
 
@@ -85,6 +86,43 @@ def test_words_wait_too_for_their_table_and_the_logits_cotangents_are_held():
     found = costs("dp")
     assert sympy.simplify(waiting_bytes(*found[EMBEDDING]) - 2 * s * b * h) == 0
     assert sympy.simplify(waiting_bytes(*found[HEAD]) - s * b * (4 * words + 2 * h)) == 0
+
+
+def test_a_device_holds_between_the_two_parts_what_its_own_features_are():
+    """5 features of an MLP on two devices: 3 and 2, in the input of its second matrix, 2 bytes each.
+
+    And in the cotangent of what its first one gives. All else is cut evenly, or not at all.
+    """
+    b, s, h = 3, 8, 8
+    plan = gpt("tp(2)", V=16, s=s, h=h, a=4, L=2, m=4)
+    program = in_two_parts(plan.costs[LAYER].program)
+    indices = plan.model.sizes(b, s) | {"f": 5}
+    # inputs: two norms, and half of the heads; cotangents: half of three, and of two sums
+    others = s * b * h * (2 * 2 + 1 + 3 + 2 * 2)
+    for place, features in ((1, 2), (0, 3)):
+        held = waiting_bytes(program, indices, {"tensor": 2}, {"tensor": place})
+        assert held == others + 2 * 2 * s * b * features
+
+
+def test_what_is_held_for_the_second_part_is_not_counted_while_that_computes():
+    """Three matrices; the input of the last is whole for it, and each device has its own samples.
+
+    Of 4 samples on two devices. The most is there when the sum of the input's cotangent is cut: the
+    terms, of 4 samples and 10 features, the sum's slice, and the cotangent of what the part gives. In
+    the second part there is the gathered input alone, and beside it what is held for that part.
+    """
+    x = Value("x", ("b", "h"), Role.STREAM)
+    part = Builder("part", x)
+    for name, old, new in (("one", "h", "i"), ("two", "i", "f"), ("three", "f", "k")):
+        role = Role.STREAM if name == "three" else Role.ACTIVATION
+        weight = Value(f"{name}_weight", (old, new), Role.WEIGHT)
+        x = part.contract(x, weight, Value(name, ("b", new), role))
+    program = in_two_parts(distribute(part.part(x), (Axis("a", ("k",), "b"),)))
+    sizes = {"b": 4, "h": 1, "i": 10, "f": 10, "k": 2}
+    terms, their_sum, cotangent = 2 * 4 * 10, 2 * 2 * 10, 2 * 4 * 1
+    assert fullest_moment(program, sizes, {"a": 2}) == terms + their_sum + cotangent
+    inputs, others = 2 * 2 * (1 + 10 + 10), 2 * 2 * (10 + 10)
+    assert waiting_bytes(program, sizes, {"a": 2}) == inputs + others + cotangent
 
 
 def test_what_the_second_part_alone_reads_is_gathered_in_it():

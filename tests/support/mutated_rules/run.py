@@ -32,13 +32,17 @@ BY_ROOM = {
         "conformance/rows",
         "published/states",
         "simulator/models",
+        "spec/profiles",
     ),
-    "language": ("spec/semantics", "spec/layouts", "spec/turns", "reading/schedules"),
+    "language": (
+        *("spec/semantics", "spec/layouts", "spec/turns", "reading/schedules"),
+        *("spec/copies", "spec/two_parts", "spec/profiles"),
+    ),
     "meaning": ("spec/match", "check/first_device", "check/not_known", "check/steps"),
-    "plans": ("spec/parts", "spec/compose", "conformance/rows"),
+    "plans": ("spec/parts", "spec/compose", "conformance/rows", "spec/copies"),
     "derivation": (
         *("spec/nesting", "check/norms", "check/rings", "conformance/rows", "spec/turns"),
-        *("spec/profiles", "check/steps"),
+        *("spec/profiles", "check/steps", "spec/copies"),
     ),
     "checking": (
         *("check/first_device", "spec/norms", "check/rings", "spec/micro_steps", "check/not_known"),
@@ -47,9 +51,9 @@ BY_ROOM = {
     "costs": (
         *("spec/memory", "spec/lifetimes", "spec/parameters", "published/states"),
         *("predict/programs", "simulator/costs"),
-        *("conformance/rows", "check/examples"),
+        *("conformance/rows", "check/examples", "spec/two_parts", "reading/configurations"),
     ),
-    "pipelines": ("spec/checkpoints", "spec/stages", "spec/pipeline"),
+    "pipelines": ("spec/checkpoints", "spec/stages", "spec/pipeline", "spec/zero_bubble"),
     "choosing": ("space/where",),
 }
 MIRRORS = ("spec", "check", "predict", "space", "measure")  # tests named as the file that they are of
