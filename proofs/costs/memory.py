@@ -147,7 +147,10 @@ def zero2_approaches_its_bound(k: Kernel) -> tuple[Theorem, ...]:
 
 @claim("M8")
 def eight_times_less_is_not_unqualified(k: Kernel) -> tuple[Theorem, ...]:
-    """ZeRO-3 uses 8 times less memory than data parallelism. (Claim M8; abstract, sentence 3)"""
+    """Refuted: ZeRO-3 uses 8 times less memory than data parallelism.
+
+    (Claim M8; abstract, sentence 3)
+    """
     s = Symbols(k)
 
     def replay(psi: Fraction, n: Fraction, k: Fraction) -> bool:

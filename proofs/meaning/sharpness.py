@@ -139,7 +139,10 @@ def _refute(
 
 @claim("E4")
 def conditions_are_independent(k: Kernel) -> tuple[Theorem, ...]:
-    """One of the two conditions implies the other, or one alone suffices for Match. (Claim E4)"""
+    """Refuted: one of the two conditions implies the other, or one alone suffices for Match.
+
+    (Claim E4)
+    """
 
     def stale(start: Any, a: Any, b: Any, c: Any, d: Any, seen: Any, applied: Any) -> Any:
         s = step(start, a, b, c, d, (start, start), (start, seen), (applied, applied))
@@ -178,7 +181,10 @@ def conditions_are_independent(k: Kernel) -> tuple[Theorem, ...]:
 
 @claim("E7")
 def agreement_is_not_enough(k: Kernel) -> tuple[Theorem, ...]:
-    """Gradient integrity and state consistency suffice without equal initial values. (Claim E7)"""
+    """Refuted: gradient integrity and state consistency suffice without equal initial values.
+
+    (Claim E7)
+    """
 
     def elsewhere(start: Any, a: Any, b: Any, c: Any, d: Any, copy: Any, applied: Any) -> Any:
         s = step(start, a, b, c, d, (copy, copy), (copy, copy), (applied, applied))
@@ -189,7 +195,10 @@ def agreement_is_not_enough(k: Kernel) -> tuple[Theorem, ...]:
 
 @claim("E5")
 def necessity_needs_its_hypotheses(k: Kernel) -> tuple[Theorem, ...]:
-    """A run that matches has gradient integrity and fresh reads, for every optimizer. (Claim E5)"""
+    """Refuted: a run that matches has gradient integrity and fresh reads, for every optimizer.
+
+    (Claim E5)
+    """
 
     def sign_sgd(weight: Any, whole: Any, applied: Any) -> Any:
         updates = [weight - training.sign(g, choose) for g in (whole, applied)]

@@ -21,6 +21,7 @@ from psem_model.text.figures import counted
 from psem_model.text.lines import width, wrapped
 
 SHORT = 300  # characters of a definition that is printed beside what is concluded
+MANY = 40  # definitions that are printed there
 
 
 def lines_of(result: Result, with_tree: bool = False) -> list[str]:
@@ -33,12 +34,13 @@ def lines_of(result: Result, with_tree: bool = False) -> list[str]:
         lines += ["", "what it speaks of"]
     for name, says in words.items():
         lines += wrapped(says if says.startswith(name) else f"{name}: {says}", "  ", "      ")
-    found = _defined(result)
+    found = defined(result)
     if found:
         lines += ["", "what is defined"]
-    for part in found:
+    for part in found[:MANY]:
         said = statement(part, 4) if len(text(part.goal)) <= SHORT else ["    long: see --tree"]
         lines += [*wrapped(f"{part.name}  {_part(part)}", "  "), *said]
+    lines += wrapped(f"and {len(found) - MANY} more: see --tree", "  ") if found[MANY:] else []
     if result.theorems:
         lines += ["", "what is concluded" if result.verdict == "proved" else "what is shown"]
     for theorem in result.theorems:
@@ -65,16 +67,16 @@ def _proof(result: Result, with_tree: bool) -> list[str]:
 
 def spoken_of(result: Result) -> dict[str, str]:
     """What the symbols of a claim's conclusions and hypotheses stand for, of those in the glossary."""
-    said = [*result.theorems, *_defined(result), *assumed(result, "hypothesis")]
+    said = [*result.theorems, *defined(result), *assumed(result, "hypothesis")]
     said += assumed(result, "axiom")
     names = {name for part in said for _, name in _symbols(part)}
     return {name: says for name, says in words_of(result.claim.id).items() if name in names}
 
 
-def _defined(result: Result) -> list[Theorem]:
-    """The definitions of what a claim's conclusions and axioms speak of, and of what those speak of."""
+def defined(result: Result) -> list[Theorem]:
+    """The definitions of what a claim's conclusions and what they rest on speak of, and those."""
     parts = [part for part in result.listed if part.rule == "definition"]
-    said = [*result.theorems, *assumed(result, "axiom")]
+    said = [*result.theorems, *assumed(result, "hypothesis"), *assumed(result, "axiom")]
     spoken = {name for theorem in said for name in _symbols(theorem)}
     found: dict[tuple[str, str], Theorem] = {}
     while True:
@@ -113,8 +115,6 @@ def title(result: Result, brief: bool = False) -> Iterator[str]:
         yield from wrapped(said, f"    {title:<8} ")
     if brief:
         return
-    for said in claim.scope:
-        yield from wrapped(said, "    scope    ")
     for said in claim.checked:
         yield from wrapped(said, "    checked  by running: ", " " * 13)
     try:

@@ -21,15 +21,18 @@ def outline_of(result: Result) -> list[str]:
     lines = list(title(result, brief=True))
     if not result.theorems:
         return [*lines, "", *wrapped(result.failure)]
-    for theorem in result.theorems:
-        lines += ["", *_concluded(theorem)]
+    concluded = [line for theorem in result.theorems for line in ("", *_concluded(theorem))]
+    if len(lines) + len(concluded) > LINES:  # their names alone
+        names = ", ".join(dict.fromkeys(theorem.name for theorem in result.theorems))
+        concluded = ["", *wrapped(names, f"{counted(len(result.theorems), 'theorem')}: ", "  ")]
+    lines += concluded
     for kind in ("hypothesis", "axiom"):
         names = ", ".join(part.name for part in assumed(result, kind))
         lines += ["", *wrapped(names, f"{kind}: ", "  ")] if names else []
     lines += [""]
-    levels, fits = 1, _trees(result, 1)
-    while len(found := _trees(result, levels)) > len(fits) or levels == 1:
-        if len(lines) + len(found) + 1 > LINES:
+    levels, fits = 1, list[str]()
+    while len(found := _trees(result, levels)) > len(fits):
+        if len(lines) + len(found) + 2 > LINES:
             break
         levels, fits = levels + 1, found
     made = counted(len(result.obligations), "obligation")

@@ -16,7 +16,16 @@ from psem_model.audit.refutations import REGISTERED
 from psem_model.audit.refutations.registry import name_of
 from psem_model.pages.dropped import Failing, failing
 from psem_model.pages.evidence import Audited, Evidence
-from psem_model.pages.proofs import Node, Statement, Texts, Trees, assumed, obligations, statement
+from psem_model.pages.proofs import (
+    Node,
+    Statement,
+    Texts,
+    Trees,
+    assumed,
+    definitions,
+    obligations,
+    statement,
+)
 from psem_model.pages.words import ids_in
 from psem_model.text.html import text
 from psem_model.text.report import Prose
@@ -42,6 +51,8 @@ class ClaimPage:
     audited: Audited
     certified: str
     beside: Sequence[str]  # what is true instead, or what is false beside it
+    words: Mapping[str, str]  # what symbols stand for
+    defined: tuple[Sequence[Statement], int]  # and how many more are
     concluded: Sequence[Statement]
     hypotheses: Sequence[Statement]
     failing: Mapping[str, Failing]  # by hypothesis, a step that does not follow without it
@@ -54,11 +65,6 @@ class ClaimPage:
     place: Mapping[str, Any]
     runs: Sequence[str]  # of examples/, line by line on the page
     executed: Sequence[str]  # theorems whose counterexample the simulator runs, in the audit
-
-    @property
-    def statements(self) -> list[Statement]:
-        """What is concluded, and from what."""
-        return [*self.concluded, *self.hypotheses, *self.axioms]
 
     @property
     def as_expected(self) -> bool:
@@ -91,6 +97,8 @@ def pages(
                 audited,
                 found.certified(result),
                 _beside(claim.id, joined["beside"], known),
+                explanation.spoken_of(result),
+                definitions(result),
                 [statement(each, played=result.verdict == "refuted") for each in result.theorems],
                 assumed(result, "hypothesis"),
                 failing(result),

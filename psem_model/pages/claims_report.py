@@ -59,6 +59,7 @@ class Totals:
     refuted: int
     obligations: int
     seconds: float
+    remembered: int
     solver: str
     second: str
     certificate: str
@@ -93,7 +94,6 @@ def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]
         free=[p.claim.id for p in made if not p.entry["axioms"] and not p.claim.checked],
         decided=[p.claim.id for p in made if p.claim.checked],
         totals=_totals(made, found),
-        left_out=sum(s.long for p in made for s in p.statements),
         lines=texts.packed(),
         abstract=abstract(),
         said=[(name, said(name)) for name in ("trusted", "limits")],
@@ -128,6 +128,7 @@ def _totals(made: Sequence[ClaimPage], found: Evidence) -> Totals:
         verdicts.count("refuted"),
         sum(p.entry["obligations"] for p in made),
         proofs["seconds"],
+        proofs.get("remembered", 0),
         proofs["solver"]["version"],
         second,
         _certificate(found, made),

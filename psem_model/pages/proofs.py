@@ -11,10 +11,10 @@ from markupsafe import Markup
 
 from proofs.premises import conjuncts
 from proofs.registry import Result
-from proofs.trusted.kernel import Theorem
+from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.theorem import read
 from psem_model.audit import explanation
-from psem_model.audit.formulas import in_general, parts
+from psem_model.audit.formulas import implication, in_general, parts
 from psem_model.audit.obligations import exported
 from psem_model.pages import mathematics
 from psem_model.pages.evaluation import Evaluated, evaluation
@@ -23,14 +23,14 @@ from psem_model.pages.packing import packed
 
 @dataclass(frozen=True)
 class Statement:
-    """What is said: if these hold then those. `long`: too large to set; then neither is there."""
+    """What is said: if these hold then those. `long`: what is too large to set, as text instead."""
 
     name: str
     part: str
     kind: str = ""
     given: Sequence[Markup] = ()
     then: Sequence[Markup] = ()
-    long: bool = False
+    long: str = ""
     general: str = ""  # of which variables it speaks for all values
     under: Sequence[str] = ()  # hypotheses
     counterexample: Sequence[tuple[str, str]] = ()
@@ -68,7 +68,7 @@ def statement(theorem: Theorem, kind: str = "", played: bool = False) -> Stateme
     set_given, set_then = mathematics.conditions(given), mathematics.conditions(then)
     general = in_general(theorem) if kind == "hypothesis" else ""
     under = [] if kind else sorted(theorem.hypotheses)
-    long = set_given is None or set_then is None
+    long = "" if set_given is not None and set_then is not None else _as_text(given, then)
     return Statement(
         theorem.name,
         part,
@@ -84,6 +84,11 @@ def statement(theorem: Theorem, kind: str = "", played: bool = False) -> Stateme
     )
 
 
+def _as_text(given: Sequence[Bool], then: Sequence[Bool]) -> str:
+    """Formulas as `psem explain` prints them."""
+    return "\n".join(implication(given, then, 0))
+
+
 def once(statements: Iterable[Statement]) -> list[Statement]:
     """Each statement once, whatever part it is of."""
     return list({(s.name, *s.given, *s.then): s for s in statements}.values())
@@ -92,6 +97,13 @@ def once(statements: Iterable[Statement]) -> list[Statement]:
 def assumed(result: Result, kind: str) -> list[Statement]:
     """The hypotheses, or the axioms, of a claim's theorems."""
     return once(statement(theorem, kind) for theorem in explanation.assumed(result, kind))
+
+
+def definitions(result: Result) -> tuple[list[Statement], int]:
+    """What a claim's statements are defined by, the first of them; and how many more there are."""
+    found = explanation.defined(result)
+    shown = [statement(part, "definition") for part in found[: explanation.MANY]]
+    return shown, len(found) - len(shown)
 
 
 class Trees:

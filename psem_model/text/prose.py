@@ -63,6 +63,7 @@ FUNCTIONS = (
 )
 # a file's path, with a hyphen or an apostrophe, a claim's name, a count such as 1F1B, 8x or 2B
 WORD = (
+    r"(?:\b[a-z])?'s\b|"
     r"[\w/.]+\.(?:html|json|md|py|toml)\b|(?![a-z]{1,3}-\d)[A-Za-z]{2,}\d*(?:-[A-Za-z0-9]+)+(?:'s)?|[A-Za-z]{2,}'s?(?![A-Za-z])|[a-z]-th\b"
     r"|\d+-[a-z]+|[A-Z]\d+(?:-[A-Z]?\d+)?(?:'s)?|\d+[A-Z]\d+[A-Z]|\d+x\b|\d[\d.]*[BT]\b|--[a-z]+"
 )

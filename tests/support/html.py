@@ -1,5 +1,9 @@
 """A page, read: its elements with their attributes and texts."""
 
+import json
+import re
+import zlib
+from base64 import b64decode
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
@@ -65,10 +69,23 @@ class _Reader(HTMLParser):
         self.open[-1].children.append(data)
 
 
+PACKED = re.compile(r'data-markup="([^"]*)">')
+
+
+def opened(packed):
+    """What a page has packed, as a browser unpacks it."""
+    return json.loads(zlib.decompress(b64decode(packed)))
+
+
+def unpacked(text):
+    """A page's text with its packed markup in its place."""
+    return PACKED.sub(lambda found: f">{unpacked(opened(found[1]))}", text)
+
+
 def read(text):
-    """The page of some text. Fails where elements do not end in order."""
+    """The page of some text, all of it unpacked. Fails where elements do not end in order."""
     reader = _Reader()
-    reader.feed(text)
+    reader.feed(unpacked(text))
     reader.close()
     assert len(reader.open) == 1, [element.tag for element in reader.open]
     return reader.open[0]

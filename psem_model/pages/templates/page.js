@@ -21,7 +21,10 @@
     delete list.dataset[name];
     return window.DecompressionStream ? unpacked(packed) : [];
   };
-  const unpackMarkup = async (list) => { list.innerHTML = await take(list, "markup"); };
+  const unpackMarkup = async (part) => {
+    part.innerHTML = await take(part, "markup");
+    await Promise.all([...part.querySelectorAll("[data-markup]")].map(unpackMarkup));
+  };
   const unpack = async (list) => {
     const made = (tag, text) => Object.assign(document.createElement(tag), { textContent: text });
     for (const [name, rule, odd, steps] of await take(list, "packed")) {
@@ -42,7 +45,7 @@
   // one page at a time, by the address after #
   const show = (moved) => {
     const id = decodeURIComponent(location.hash.slice(1));
-    const target = (id && document.getElementById(id)) || pages[0];
+    const target = (id && (document.getElementById(id) || document.getElementById(id.toUpperCase()))) || pages[0];
     if (!target) return;
     const page = target.closest(".page") || pages[0];
     for (const each of pages) each.classList.toggle("shown", each === page);
