@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,20 +105,20 @@ def tables(
     if every and form:
         raise BadInput("--format: given with --all, which writes every format; expected one of the two")
     if folder is not None and not every:
-        raise BadInput(f"--folder: given {quoted(folder)} without --all; expected both or none")
+        raise BadInput(f"--folder: given {quoted(folder)} without --all; expected --all too")
     if part != chosen.ALL_OF_IT and not given:
         raise BadInput("--rows, --columns, --caption, --label: given without a table; expected one")
     if (caption or label) and len(given) > 1:
         raise BadInput(f"--caption, --label: given with {len(given)} tables; expected one table")
     if two_column and not every and form != "latex":
-        raise BadInput("--two-column: given without --format latex; expected both or none")
+        raise BadInput("--two-column: given without --format latex; expected --format latex too")
     if not every:
         _require_shown(given, symbols, label, caption, form)
     if every:
         write_all(style, folder, two_column)
         return
     if given:
-        wanted = [known(name) for name in given]
+        wanted = _each_once([known(name) for name in given])
         _require_bytes(wanted, policy)
         with interruptible() as check, ticker("tables", STEPS) as tell:
 
@@ -134,12 +135,20 @@ def tables(
     ended(Report("tables", "", (), (meant("", meanings),), {"known": meanings}), form or "text")
 
 
+def _each_once(wanted: list[str]) -> list[str]:
+    """The tables that are wanted. Raises BadInput for one that is given twice."""
+    for name, times in Counter(wanted).items():
+        if times > 1:
+            raise BadInput(f"tables: {name} is given {times} times; expected once")
+    return wanted
+
+
 def _require_shown(given: Sequence[str], symbols: str, label: str, caption: str, form: str) -> None:
     """Raise BadInput for symbols without a table, or what a form has no place for."""
     if symbols and not given:
         raise BadInput("--symbols: given without a table; expected one, or --all")
     if label and form != "latex":
-        raise BadInput("--label: given without --format latex; expected both or none")
+        raise BadInput("--label: given without --format latex; expected --format latex too")
     if caption and form in ("csv", "json"):
         raise BadInput(f"--caption: given with --format {form}; expected a form that has captions")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from psem_model.text.cells import in_line
-from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.errors import BadInput, choose, quoted, shortened
 from psem_model.text.report import Cell, Column, Note, Row, Section, Typeset
 
 LABEL = re.compile(r"[A-Za-z0-9:._-]+")  # of a table
@@ -30,7 +30,7 @@ class Chosen:
         """That part of a table. Raises BadInput for a row or a column that it does not have."""
         rows, columns = table.rows, [*range(len(table.columns))]
         if self.rows:
-            names = [_names(row, table.headed) for row in rows]
+            names = [names_of(row, table.headed) for row in rows]
             known = [*dict.fromkeys(name for each in names for name in each)]
             wanted = [choose(f"--rows, table {table.key}", name, known) for name in self.rows]
             at = [
@@ -63,7 +63,7 @@ class Chosen:
         """Whether a note is of what was chosen."""
         if not isinstance(note, Note):
             return True
-        named = {name for row in rows for name in _names(row, table.headed)}
+        named = {name for row in rows for name in names_of(row, table.headed)}
         of_rows = not (self.rows and note.rows) or bool(named & {*note.rows})
         of_columns = not (self.columns and note.columns) or bool({*self.columns} & {*note.columns})
         return of_rows and of_columns
@@ -72,7 +72,7 @@ class Chosen:
 ALL_OF_IT = Chosen()
 
 
-def _names(row: Row, headed: bool) -> list[str]:
+def names_of(row: Row, headed: bool) -> list[str]:
     """What a row goes by: what it begins with, below its heading too."""
     return [in_line(cell) for cell in row.cells[: 1 + headed]]
 
@@ -95,7 +95,7 @@ def _typed(option: str, text: str | None) -> tuple[str, ...]:
         raise BadInput(f"{option}: given {quoted(text)}; expected names with commas between them")
     for name, times in Counter(found).items():
         if times > 1:
-            raise BadInput(f"{option}: {name} is given {times} times; expected once")
+            raise BadInput(f"{option}: {shortened(name)} is given {times} times; expected once")
     return found
 
 

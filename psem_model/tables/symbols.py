@@ -17,6 +17,7 @@ from psem_model.text.errors import BadInput, listed, or_nearest, quoted
 from psem_model.text.report import Cell, Note, Prose, Section, parts
 
 NAME = re.compile(r"[A-Za-z]+(_[A-Za-z0-9]+)?")  # of a symbol
+LATEX = re.compile(r"\\?([A-Za-z]+)(?:_\{?([A-Za-z0-9]+)\}?)?")  # the same as an author types it
 
 
 def typed(text: str) -> dict[str, str]:
@@ -26,9 +27,12 @@ def typed(text: str) -> dict[str, str]:
         name, equals, symbol = (part.strip() for part in given.partition("="))
         if not equals:
             raise BadInput(f"--symbols: given {quoted(given)}; expected name=symbol, such as psi=M,N=d")
+        written = LATEX.fullmatch(symbol)
+        if written:
+            symbol = "_".join(filter(None, written.groups()))
         if not NAME.fullmatch(symbol):
             letters = NAME.search(symbol)
-            near = f"; nearest: {name}={letters[0]}" if letters else ""
+            near = f"; nearest: {name}={letters[0]}" if letters and "\\" not in symbol else ""
             raise BadInput(
                 f"--symbols: given {quoted(symbol)} for {quoted(name)}; expected letters, an index "
                 f"after _, as in Theta or N_s: LaTeX has its Greek letters by their names{near}"

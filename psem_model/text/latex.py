@@ -86,9 +86,7 @@ def _caption(table: Section) -> str:
 
 
 def _below(table: Section) -> str:
-    """What is said under a table, or its first part: notes, and what its symbols mean."""
-    if table.continues:
-        return ""
+    """What is said under a table: notes, and what its symbols mean."""
     legend = (f"{meant(name, _part)}: {_part(words)}." for name, words in meanings(table))
     return " ".join((*sentences(map(cell_text, table.notes)), *legend))
 

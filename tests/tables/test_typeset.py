@@ -3,13 +3,18 @@
 import re
 import shutil
 import subprocess
+from collections import Counter
+from itertools import groupby, pairwise
 
 import pytest
 
 from psem_model.tables import files as table_files
-from psem_model.tables.files import TABLES, engine, texts, typeset
+from psem_model.tables.files import TABLES, build, engine, texts, typeset
+from psem_model.tables.pages import in_two_columns
 from psem_model.tables.table import Style
 from psem_model.text.latex import NEEDS, preamble
+from psem_model.text.report import meanings
+from psem_model.text.report import parts as cell_parts
 
 
 def article(of_class, names):
@@ -88,6 +93,26 @@ def test_mathematics_in_a_caption_is_an_authors_own(psem):
     assert r"**What rests of $x_1$, 5% & \$.**" in psem("tables", *asked)[1]
     html = psem("tables", *asked, "--format", "html")[1]
     assert "What rests of <i>x</i><sub>1</sub>, 5% &amp; $" in html
+
+
+@pytest.mark.parametrize("name", ["communication", "formulas", "published", "claims"])
+def test_the_parts_of_a_table_have_all_its_rows_and_say_what_is_said_of_them_once(name):
+    whole = build(name, Style())
+    parts = in_two_columns(whole)
+    assert [row for part in parts for row in part.rows] == [*whole.rows]
+    assert [part.continues for part in parts] == [*range(len(parts))]
+    assert Counter(note for part in parts for note in part.notes) == Counter(whole.notes)
+    told = set()
+    for part in parts:
+        formulas = [c for row in part.rows for cell in row.cells for c in cell_parts(cell)]
+        told |= {symbol for symbol, _ in meanings(part)}
+        used = {str(s) for c in formulas for s in getattr(c, "free_symbols", ())}
+        assert used & {*(whole.legend or {})} <= told
+    if name == "communication":
+        groups = [row.cells[0] for part in parts for row in part.rows]
+        assert len([*groupby(groups)]) == len({*groups})
+        ends = [(a.rows[-1].cells[0], b.rows[0].cells[0]) for a, b in pairwise(parts)]
+        assert all(end != begin for end, begin in ends)
 
 
 @pytest.mark.slow
