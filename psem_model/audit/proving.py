@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
-import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, wait
@@ -24,7 +25,7 @@ from psem_model.text.errors import UserError
 from psem_model.text.figures import counted
 from psem_model.text.files import require_writable, write_atomically
 from psem_model.text.lines import width, wrapped
-from psem_model.text.progress import CLEAR, ticker
+from psem_model.text.progress import CLEAR, is_watched, ticker
 from psem_model.text.report import Report
 
 
@@ -68,8 +69,7 @@ def run(ids: Sequence[str], as_json: bool, jobs: int = 1, cached: bool = False) 
 def processes(jobs: int) -> Iterator[Executor]:
     """Processes that prove claims. An interrupt is this one's: they end with it."""
     context = get_context("fork" if "fork" in get_all_start_methods() else "spawn")
-    ignore = (signal.SIGINT, signal.SIG_IGN)
-    pool = ProcessPoolExecutor(jobs, context, initializer=signal.signal, initargs=ignore)
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begun_by, initargs=(os.getpid(),))
     try:
         yield pool
     except BrokenProcessPool as error:
@@ -83,6 +83,18 @@ def processes(jobs: int) -> Iterator[Executor]:
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _begun_by(parent: int) -> None:
+    """A process of another begins: an interrupt is that one's, and it ends when that one is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(POLL)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def outcome_of(claim: Claim) -> Outcome:
@@ -136,7 +148,7 @@ def interruptible() -> Iterator[Callable[[], None]]:
     noted: list[int] = []
 
     def check() -> None:
-        if noted:
+        if noted and threading.current_thread() is threading.main_thread():
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
@@ -170,7 +182,7 @@ def _each(
         for claim in selected:
             outcome = known.get(claim.id) or next(left)
             check()
-            if sys.stderr.isatty():
+            if is_watched():
                 click.echo(CLEAR, nl=False, err=True)
             show(outcome)
             yield outcome

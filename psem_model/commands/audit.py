@@ -23,7 +23,7 @@ SOLVERS = ("z3", "cvc5")
 IDLE = "unused: theorem"
 
 
-@click.command(cls=Command, examples=["psem audit C1"])
+@click.command(cls=Command, examples=["psem audit S1"])
 @CLAIMS
 @FORM
 def audit(ids: Sequence[str], form: str) -> None:

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import IO, Any
 
@@ -26,7 +26,9 @@ from psem_model.commands.space import space
 from psem_model.commands.tables import tables
 from psem_model.text.errors import (
     BAD_INPUT,
+    BadInput,
     UserError,
+    choose,
     nearest,
     or_nearest,
     quoted,
@@ -35,7 +37,8 @@ from psem_model.text.errors import (
 from psem_model.text.files import named
 
 INTERRUPTED = 130  # exit code
-LONGEST = 1_000  # characters of a message
+LONGEST, MOST_BYTES = 1_000, 1_900  # characters of a message, and bytes
+COMPLETE = "_PSEM_COMPLETE"  # by which a shell asks what may follow
 OF_THE_SYSTEM = {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM}  # it gives a process no more
 TO_TRY = (  # what is printed where no command is given
     "psem predict zero3 --psi 7.5e9 --devices 64",
@@ -144,11 +147,24 @@ def main(args: Sequence[str] | None = None) -> None:
 
 def _run(args: Sequence[str] | None) -> int:
     """Run a command: its exit code."""
+    if COMPLETE in os.environ:
+        _require_shell(os.environ)
     try:
         code: Any = psem.main(args=args, prog_name="psem", standalone_mode=False)
     except SystemExit as done:
         code = done.code
     return code if isinstance(code, int) else 0
+
+
+def _require_shell(given: Mapping[str, str]) -> None:
+    """Raise BadInput unless a shell asks for completions as shells do."""
+    kinds = [f"{shell}_{what}" for shell in ("bash", "fish", "zsh") for what in ("complete", "source")]
+    choose(COMPLETE, given[COMPLETE], kinds)
+    if given[COMPLETE].endswith("_complete"):
+        words, at = given.get("COMP_WORDS"), given.get("COMP_CWORD", "")
+        fish = given[COMPLETE].startswith("fish")
+        if words is None or not (fish or at.isdecimal()):
+            raise BadInput(f"{COMPLETE}: given alone; expected COMP_WORDS and COMP_CWORD, as shells do")
 
 
 def _failed(error: OSError) -> str:
@@ -194,6 +210,9 @@ def _in_words(error: click.ClickException) -> str:
 
 def _complain(message: str) -> None:
     try:
-        click.echo("psem: " + shortened(" ".join(message.split()), LONGEST), err=True)
+        said = shortened(" ".join(message.split()), LONGEST)
+        while len(said.encode(errors="replace")) > MOST_BYTES:
+            said = shortened(said, len(said) // 2)
+        click.echo("psem: " + said, err=True)
     except OSError:  # there is nobody to tell
         _drop(sys.stderr)

@@ -141,7 +141,7 @@ PROFILE = option(
     "--profile",
     type=names.A_PROFILE,
     help="How a system realises the placement: textbook, another name, or a file. Default: common for "
-    "a model with --sequence, else textbook.",
+    "a model with --sequence; else, and of a model's step in a file, textbook.",
 )
 TYPES = (POLICY_OF_PLAN, PROFILE)
 PROVE = option(
@@ -151,6 +151,7 @@ PROVE = option(
     help="Of what is accepted, let z3 prove it for all sizes: seconds.",
 )
 ACCUMULATE = number(STEP, "--accumulate", "Micro-steps per step.", default="1")
+ACCUMULATE_OR_BATCH = number(STEP, "--accumulate", "Micro-steps per step. Default: 1.")
 ACCUMULATE_TO_CHECK = number(STEP, "--accumulate", "Micro-steps per step. Default: every number.")
 ACCUMULATE_EACH = number(
     STEP, "--accumulate", "Micro-steps per step, of all plans or of each: 16, or 16,4. Default: 1."

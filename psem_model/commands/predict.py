@@ -9,10 +9,11 @@ import click
 
 from psem_model.commands.help import Command
 from psem_model.commands.options import (
-    ACCUMULATE,
+    ACCUMULATE_OR_BATCH,
     DEVICES,
     EXACT,
     FORM,
+    GLOBAL_BATCH,
     HOLD,
     HTML,
     MEMORY,
@@ -47,7 +48,8 @@ from psem_model.text.report import Report
     PSI,
     DEVICES,
     *TYPES,
-    ACCUMULATE,
+    ACCUMULATE_OR_BATCH,
+    GLOBAL_BATCH,
     UNIT,
     *MODEL,
     MEMORY,
@@ -77,7 +79,7 @@ def predict(form: str, html: str | None, **given: Any) -> None:
     ended(report, form, html)
 
 
-def report_of(memory: str | None, exact: bool, **given: Any) -> Report:
+def report_of(memory: str | None, exact: bool, global_batch: str | None, **given: Any) -> Report:
     """The report, from what was typed. Raises BadInput and NotRealisable."""
     from psem_model.predict.asked import asked
     from psem_model.predict.fits import room
@@ -85,4 +87,4 @@ def report_of(memory: str | None, exact: bool, **given: Any) -> Report:
     from psem_model.predict.report import predicted
 
     of = room(memory)
-    return predicted(read(asked("predict", given, divisible=not exact)), of)
+    return predicted(read(asked("predict", given, divisible=not exact), global_batch), of)

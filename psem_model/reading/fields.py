@@ -50,7 +50,7 @@ class Fields:
         if name not in self.given:
             return self.missing(name, expected)
         given = shortened(json.dumps(self.given[name]))
-        name = name if name.isprintable() else json.dumps(name)
+        name = shortened(name if name.isprintable() else json.dumps(name))
         return BadInput(f"{named(self.path)}, {name}: given {given}; expected {expected}")
 
     def missing(self, name: str, expected: str) -> BadInput:

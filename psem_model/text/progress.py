@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import time
@@ -16,6 +17,11 @@ BESIDE, WIDEST = 24, 36  # characters of a line beside its label and bar, and of
 PATIENCE = 1.0  # seconds from which on a bar is worth the while
 CLEAR = "\r\033[K"  # of the terminal's line: the bar
 GONE = "\033[A\033[K"  # of the line before
+
+
+def is_watched() -> bool:
+    """Whether someone is at a terminal that can move its cursor."""
+    return sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
 
 
 @contextmanager
@@ -39,12 +45,12 @@ def ticker(label: str, total: int, patience: float | None = None) -> Iterator[Ca
 
     def tell(done: int) -> None:
         told[0] = done
-        if sys.stderr.isatty():
+        if is_watched():
             show()
 
     begin = Timer(enough, show)  # of what takes long until it first tells
     begin.daemon = True
-    if enough and sys.stderr.isatty():
+    if enough and is_watched():
         begin.start()
     try:
         yield tell

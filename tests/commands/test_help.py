@@ -20,7 +20,7 @@ EXAMPLES = [
     if isinstance(command, Command)
     for example in command.examples
 ]
-SLOW = {"psem prove", "psem audit C1", "psem tables --all --folder build/tables"}
+SLOW = {"psem prove", "psem audit S1", "psem tables --all --folder build/tables"}
 SLOW |= {"psem report", "psem report --out claims.html"}  # of all claims: tests/pages
 
 
@@ -111,6 +111,23 @@ def test_completion_prints_no_error_into_the_prompt(line, psem, monkeypatch):
     monkeypatch.setenv("COMP_WORDS", line)
     monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
     assert psem()[2] == ""
+
+
+@pytest.mark.parametrize(
+    ("given", "words", "at", "said"),
+    [
+        ("nosuch", None, None, "expected one of bash_complete"),
+        ("bash_complete", None, None, "expected COMP_WORDS and COMP_CWORD"),
+        ("bash_complete", "psem p", "zz", "expected COMP_WORDS and COMP_CWORD"),
+    ],
+)
+def test_what_no_shell_asks_is_told_in_a_line(given, words, at, said, psem, monkeypatch):
+    for name, value in (("_PSEM_COMPLETE", given), ("COMP_WORDS", words), ("COMP_CWORD", at)):
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    code, out, err = psem()
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert said in err
 
 
 def test_an_argument_that_is_too_many_is_named_and_what_is_expected(psem):

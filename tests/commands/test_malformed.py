@@ -31,6 +31,7 @@ LONG_WORDS = {
     "axes": "parameters=" + "/".join(f"a{n}:R" for n in range(LONG // 8)),
     "lines": "a\n" * (LONG // 2),
     "marks": "é\0" * (LONG // 2),
+    "wide": "\N{GRINNING FACE}," * (LONG // 2),
 }
 MALFORMED = [
     "",

@@ -1,14 +1,17 @@
-"""Streams that are closed or full: one line where there is somewhere to write it, and exit code 2."""
+"""Closed or full streams, and signals: one line where it can be written, and nothing is left behind."""
 
 import errno
 import os
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from tempfile import gettempdir
 
 import pytest
 
+from psem_model.audit.proving import interruptible
 from psem_model.predict import read
 
 COMMANDS = [
@@ -67,7 +70,7 @@ def test_a_closed_output_is_one_line():
     ],
 )
 def test_what_the_system_has_too_little_of_is_one_line(error, told, psem, monkeypatch):
-    def fails(_):
+    def fails(*_):
         raise error
 
     monkeypatch.setattr(read, "read", fails)
@@ -89,3 +92,34 @@ def test_a_file_that_cannot_be_written_is_named(psem, monkeypatch, tmp_path):
         assert err.startswith(
             (f"psem: cannot write {command[-1]}", f"psem: cannot write {gettempdir()}")
         )
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals are those of POSIX")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_processes_that_prove_end_with_the_one_that_began_them(number):
+    """What they write to is a pipe, which ends when none of them has it."""
+    args = [sys.executable, "-m", "psem_model", "prove", "--no-cache", "--jobs", "2"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(args, **pipes, env={**os.environ, "PSEM_NO_CACHE": "1"}) as running:
+        assert running.stdout.readline()  # they have begun
+        running.send_signal(number)
+        running.communicate(timeout=20)
+    assert running.returncode == -number
+
+
+def test_an_interrupt_is_not_raised_in_a_thread_that_watches():
+    raised = []
+
+    def watch(check):
+        try:
+            check()
+        except KeyboardInterrupt:
+            raised.append("in a thread")
+
+    with pytest.raises(KeyboardInterrupt), interruptible() as check:
+        signal.raise_signal(signal.SIGINT)
+        watcher = threading.Thread(target=watch, args=(check,))
+        watcher.start()
+        watcher.join()
+        check()
+    assert raised == []
