@@ -198,6 +198,8 @@ def _notes(plans: Sequence[Compared]) -> Iterator[str]:
     fullest, busiest = (", of the fullest stage", ", of the busiest") if of_stages else ("", "")
     if len({p.plan.samples_of_step for p in plans}) > 1:
         yield "(!) the plans train on unequal samples in a step: --global-batch makes them equal"
+    if len({p.plan.profile.name for p in plans if not p.plan.opaque}) > 1:
+        yield "(!) activations are of unequal profiles: --profile textbook is for files of steps, too"
     yield f"memory per device{fullest}; sent per device and step{busiest}"
     if any("activations" in plan.bytes for plan in plans):
         yield "peak is an upper bound: each value freed after its last use; without what kernels need"

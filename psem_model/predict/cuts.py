@@ -148,7 +148,8 @@ def of_step(
             wrong = sorted({*one} ^ {*other})[0]
             raise BadInput(
                 f"{quoted(path)}: given a model that {'has' if wrong in one else 'lacks'} {wrong}; "
-                "expected the parts and weights of the shape (see --block, --vocabulary, --experts)"
+                "expected the parts and weights of the shape; nearest: psem derive again, with the "
+                "--block of the model"
             )
     try:
         typed = [replace(p, lies={**p.lies, **check_program(p)}) for p in step.programs]
@@ -223,6 +224,8 @@ def _pipeline(
     kind = Order(order or usual)
     if v > 1 and kind is not Order.INTERLEAVED:
         raise BadInput(f"--order: given {quoted(order)} with --chunks {v}; expected interleaved")
+    if kind is Order.INTERLEAVED and chunks is None:
+        raise BadInput("--order: given interleaved alone; expected --chunks too, of 2 or more")
     if kind is Order.INTERLEAVED and micro_batches % stages:
         raise BadInput(
             f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "

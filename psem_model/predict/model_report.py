@@ -239,8 +239,9 @@ class OfModel(Reported):
             count, segment, size = found
             kept = unit_of([self.fullest.peak]).texts(size)[0]
             yield (
-                f"with {counted(count, 'checkpoint')}, of segments of {counted(segment, 'layer')}, "
-                f"made again for backward: {kept} of activations for a micro-batch"
+                f"no --recompute does this: with {counted(count, 'checkpoint')}, of segments of "
+                f"{counted(segment, 'layer')}, made again for backward, the layers' activations are "
+                f"{kept} for a micro-batch"
             )
 
     def notes_of_moves(self) -> Iterator[str]:

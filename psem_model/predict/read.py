@@ -29,12 +29,16 @@ from spec.plans.strategies import STRATEGIES
 SIMULATE = "simulate"  # the command that takes schedules and perceptrons as well
 
 
-def read(asked: Asked) -> Plan:
-    """The plan that is asked for. Raises BadInput."""
+def read(asked: Asked, global_batch: str | None = None) -> Plan:
+    """The plan that is asked for; of so many samples a step, if these are given. Raises BadInput."""
     if asked.schedule is None and asked.strategy is not None and is_file(asked.strategy):
         asked = replace(asked, schedule=asked.strategy, strategy=None)
     _require_one(asked)
     require_model(asked.shape)
+    if global_batch is not None:
+        asked.refuse(["accumulate"], "with --global-batch", "one of the two")
+        asked.refuse(["placement"], "with --global-batch", "--accumulate")
+        asked = _with_batch(asked, parse(asked.strategy) if asked.strategy else None, global_batch)
     if asked.schedule is not None:
         return _of_schedule(asked, asked.schedule)
     found = None if asked.strategy is None else parse(asked.strategy)
@@ -107,9 +111,21 @@ def read_several(
                 "shape, as --config config.json, and --sequence"
             )
     plans = [_one_of_several(each, expression, of_model) for expression, each in pairs]
+    _require_different_sizes(plans)
     if of_model and expressions:
         cuts.require_effect(asked, [plan for plan in plans if plan.written is None])
     return plans
+
+
+def _require_different_sizes(plans: Sequence[Plan]) -> None:
+    """Raise BadInput for a plan that is given twice, once with its sizes and once by --devices."""
+    known: set[tuple[object, ...]] = set()
+    for plan in plans:
+        names = tuple(factor.name for factor in plan.product.factors)
+        key = (*names, *plan.mesh.values(), plan.pipe)
+        if names and key in known:
+            raise BadInput(f"strategies: given {quoted(plan.text)} twice; expected plans that differ")
+        known.add(key)
 
 
 def _one_of_several(asked: Asked, found: Expression | None, of_model: bool) -> Plan:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from psem_model.predict.parts import AGAIN
 from psem_model.predict.plan import Plan
 from psem_model.text.figures import counted
@@ -14,6 +16,8 @@ MADE_AGAIN = {
     FROM_SLICES: "for backward, layers are made again from what they take, kept in slices",
 }
 
+KERNEL = "for backward, nothing more is made again: attention is a kernel, which keeps no pairs"
+
 
 def made_again(plan: Plan) -> str:
     """What backward makes or gathers again."""
@@ -21,7 +25,15 @@ def made_again(plan: Plan) -> str:
     sent = [t for costs in plan.costs.values() for t in costs.traffic if t.phase == AGAIN]
     attention = ", but attention, in each turn of the ring" if rings and plan.again == NOTHING else ""
     gathered = any(t.move.axis not in rings for t in sent) and plan.again in (NOTHING, PAIRS)
-    return MADE_AGAIN[plan.again] + attention + "; what is gathered is gathered again" * gathered
+    kernel = plan.again == PAIRS and not _keeps_less(plan)
+    made = KERNEL if kernel else MADE_AGAIN[plan.again]
+    return made + attention + "; what is gathered is gathered again" * gathered
+
+
+def _keeps_less(plan: Plan) -> bool:
+    """Whether less is kept than if nothing were made again."""
+    usual = replace(plan, again=NOTHING).costs
+    return any(costs.program.kept != usual[name].program.kept for name, costs in plan.costs.items())
 
 
 def shape_said(plan: Plan) -> str:

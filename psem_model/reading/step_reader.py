@@ -16,6 +16,7 @@ from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.moves import Axis
 from spec.language.programs import Program
 from spec.models.training import Loss, Training
+from spec.models.transformer import INDICES
 
 TOP = ("axes", "stages", "parts", "training", "cuts", "order", "states")
 CUTS = ("weights", "stream", "ring")
@@ -63,6 +64,7 @@ class _Steps:
                 raise file.missing((), name, f"a table [{name}], as it is in parts")
             programs.append(PartReader(file, self.places, name, cuts).program())
             self.places.setdefault((name, "takes"), ("parts",))  # of one that takes nothing
+        self.require_indices(cuts, programs)
         groups = tuple(self.groups(axes, programs))
         return Step(tuple(programs), groups, stages, self.orders(programs)), self.places
 
@@ -97,6 +99,16 @@ class _Steps:
         for index in weights:
             self.file.typed((*path, "weights"), index, str)
         return Axis(name, tuple(weights), stream, ring=ring)
+
+    def require_indices(self, cuts: Iterable[Axis], programs: Iterable[Program]) -> None:
+        """Raise BadInput for an index in [cuts] that no value has; weights of other models' may be."""
+        there = sorted({i for program in programs for value in program.lies for i in value.indices})
+        for axis in cuts:
+            path = ("cuts", axis.name)
+            for index in axis.weights:
+                self.file.choose((*path, "weights"), index, [*there, *sorted({*INDICES} - {*there})])
+            if axis.stream:
+                self.file.choose((*path, "stream"), axis.stream, there)
 
     def orders(self, programs: Iterable[Program]) -> dict[str, tuple[str, ...]]:
         """Of each index the axes that may cut it, the outer one first: as in axes, if not said."""

@@ -13,6 +13,7 @@ from spec.language.schedule import MICRO_STEPS
 from spec.models.states import POLICIES, BytePolicy, custom_policy
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,9})?")
+KILO = re.compile(r"[0-9.]{1,9}[kK]")
 LAYERS_BY_WIDTH = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
 BYTES = re.compile(r"(?P<number>.*?)\s*((?P<power>[kKmMgGtTpP])(?P<binary>[iI])?)?[bB]")
 LARGEST = 30  # decimal exponent that numbers stay below
@@ -46,6 +47,11 @@ def ratio(what: str, given: str) -> Fraction:
 
 def count(what: str, given: str, of: str, least: int = 1) -> int:
     """A whole number of at least 1, or of another least one, of some things."""
+    if KILO.fullmatch(given):
+        raise BadInput(
+            f"{what}: given {quoted(given)}, which is 1,000 or 1,024 times as many; expected "
+            f"a whole number of {of}, such as 8192"
+        )
     return _whole(what, given, number(what, given), of, least)
 
 

@@ -36,6 +36,51 @@ def test_a_global_batch_gives_every_plan_as_many_samples(sizes, psem):
     assert "(!)" not in psem("compare", "zero1(8)", "zero3(2)", *sizes, "--global-batch", 32)[1]
 
 
+@pytest.mark.parametrize("plan", ["zero1(4)", "zero1(2) * tp(2)", "dp(2) * pp(2)"])
+def test_predict_takes_as_many_micro_steps_as_a_global_batch_needs(plan, psem):
+    at_once = 3 * int(plan[plan.index("(") + 1])
+    batch = ["--micro-batch", 3]
+    by_batch = psem("predict", plan, *SHAPE, *batch, "--global-batch", 5 * at_once, "--json")
+    by_steps = psem("predict", plan, *SHAPE, *batch, "--accumulate", 5, "--json")
+    assert by_batch == by_steps
+    assert by_batch[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--global-batch", 7], "given 7; expected a multiple of 4"),
+        (["--global-batch", 8, "--accumulate", 2], "--accumulate: given with --global-batch"),
+    ],
+)
+def test_a_global_batch_that_does_not_fit_is_told(more, said, psem):
+    code, out, err = psem("predict", "zero1(4)", *SHAPE, *more)
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+
+
+def test_what_attention_alone_makes_again_is_nothing_where_it_is_a_kernel(psem):
+    for profile, is_kernel in (("common", True), ("textbook", False)):
+        more = ["--recompute", "attention", "--profile", profile]
+        _, out, _ = psem("predict", "tp(2)", *SHAPE, *more)
+        assert ("attention is a kernel, which keeps no pairs" in out) is is_kernel
+
+
+def test_plans_by_unequal_profiles_are_marked(psem, tmp_path):
+    (tmp_path / "my.toml").write_text(psem("derive", "zero1 * tp")[1])
+    shape = [*SHAPE, "--vocabulary", 64, "--devices", "2x2"]
+    for more, marked in (([], True), (["--profile", "textbook"], False)):
+        code, out, err = psem("compare", tmp_path / "my.toml", "zero1(2) * tp(2)", *shape, *more)
+        assert (code, err) == (0, "")
+        assert ("of unequal profiles" in out) is marked
+
+
+def test_interleaved_stages_need_chunks(psem):
+    code, out, err = psem("predict", "pp(2)", *SHAPE, "--accumulate", 2, "--order", "interleaved")
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert "expected --chunks too" in err
+
+
 def test_a_global_batch_counts_samples_of_a_micro_batch_and_axes_that_cut_samples(psem):
     plans = ["zero1(dp=4) * tp(2)", "dp(2) * pp(4)"]
     args = [*SHAPE, "--micro-batch", 2, "--global-batch", 48, "--json"]

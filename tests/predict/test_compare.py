@@ -235,3 +235,11 @@ def test_what_is_left_of_a_devices_memory_says_where_activations_are_not_counted
     for command in (("predict", "zero3(8)"), ("compare", "zero1(8)", "zero3(8)")):
         assert words in " ".join(psem(*command, *model)[1].split())
         assert words not in " ".join(psem(*command, *model, "--sequence", "1024")[1].split())
+
+
+@pytest.mark.parametrize("other", ["zero1(8)", "zero1(dp=8)"])
+def test_a_plan_whose_size_is_given_by_devices_is_not_compared_with_itself(other, psem):
+    code, out, err = psem("compare", "zero1", other, "--devices", 8, "--psi", "1e9")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "twice; expected plans that differ" in err
+    assert psem("compare", "zero1(8)", "zero1(4)", "--psi", "1e9")[0] == 0

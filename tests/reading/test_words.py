@@ -103,3 +103,9 @@ def test_what_takes_too_much_memory_is_blamed(psem):
         code, _, err = psem("simulate", "dp", *args)
         assert code == 2
         assert err.startswith(f"psem: {blamed}: given ")
+
+
+@pytest.mark.parametrize("text", ["8k", "128K", "0.5k"])
+def test_a_count_in_thousands_is_refused_as_it_may_be_1_024_times(text):
+    with pytest.raises(BadInput, match=r"1,000 or 1,024.*expected a whole number of tokens"):
+        words.count("--sequence", text, "tokens")
