@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from psem_model.check.placements import require_realisable
+from psem_model.text.errors import or_nearest, quoted
 from spec.costs.communication import Transfer, moves, totals
 from spec.costs.memory import MODEL_STATES, Sizes, peak, resting
 from spec.derivation.derive import derive
@@ -71,6 +72,9 @@ def predict(
     for one number where there are several axes and for negative bytes, and NotRealisable for a
     placement that cannot be right.
     """
+    if isinstance(strategy, str) and strategy not in STRATEGIES:
+        known = f"expected one of {', '.join(STRATEGIES)}{or_nearest(strategy, STRATEGIES)}"
+        raise KeyError(f"strategy: given {quoted(strategy)}; {known}")
     placement = STRATEGIES[strategy] if isinstance(strategy, str) else strategy
     mesh = {_one_axis(placement): devices} if isinstance(devices, int) else devices
     _require_sizes(placement, psi, mesh, policy, micro_steps, unit)

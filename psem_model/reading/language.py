@@ -105,7 +105,7 @@ KEYS = (
         "the axes along which a device has, reads and writes only its slice, before and after; what it "
         "has outside is left alone. Not an axis that is in axes (a sum along an axis of slices mixes "
         "different elements: nothing is known of it). What rests as slices is given slices only: of a "
-        "whole value, within says which. Left out: none",
+        "whole value, within says which; what is known in its slice alone is one. Left out: none",
     ),
     (
         "span",

@@ -7,8 +7,9 @@ import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from psem_model.text.figures import Unit, exactly, plain
@@ -237,6 +238,9 @@ def _blocks(lanes: Sequence[Lane], marked: Sequence[bool], width: int) -> Iterat
         yield _table(lanes, marked)
     elif short and _together(short) <= width and lanes[0] in short:
         yield from _folded(lanes, marked, width)
+    elif short == [*lanes] and _together(_lettered(lanes)) <= width:
+        yield from _legend(lanes)
+        yield _table(_lettered(lanes), marked)
     else:
         yield from _turned(lanes, marked, width)
 
@@ -244,6 +248,22 @@ def _blocks(lanes: Sequence[Lane], marked: Sequence[bool], width: int) -> Iterat
 def _together(lanes: Sequence[Lane]) -> int:
     """Characters that some columns take beside each other."""
     return sum(lane.width + GAP for lane in lanes)
+
+
+def _lettered(lanes: Sequence[Lane]) -> list[Lane]:
+    """Columns with a letter in place of a long title: A, B and so on."""
+    first, *others = lanes
+    letters = dict(zip([lane for lane in others if len(lane.title) > 1], ascii_uppercase, strict=False))
+    return [first, *(replace(lane, title=letters.get(lane, lane.title)) for lane in others)]
+
+
+def _legend(lanes: Sequence[Lane]) -> Iterator[RenderableType]:
+    """Which column has which letter."""
+    from rich.text import Text
+
+    for lane, short in zip(lanes, _lettered(lanes), strict=True):
+        if lane is not short and lane.title != short.title:
+            yield Text(f"{short.title}  {lane.title}", FAINT)
 
 
 def _table(lanes: Sequence[Lane], marked: Sequence[bool]) -> Table:

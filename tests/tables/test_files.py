@@ -87,7 +87,7 @@ def names(folder):
         (["--all", "--format", "csv"], "--all", "one of the two"),
         (["memory", "--bytes", "mixed"], "'mixed'", "mixed-adam"),
         (["modes", "--bytes", "fp32-adam"], "'fp32-adam' with 'modes'", "one of paper, memory"),
-        (["memory", "--label", "tab:m"], "--label: given without --format latex", "expected --format latex too"),
+        (["memory", "--label", "tab:m"], "--label: given without", "expected --format latex too"),
         (["memory", "--caption", "Ours", "--format", "csv"], "--caption: given with", "captions"),
         (["--symbols", "psi=M"], "--symbols: given without a table", "--all"),
         (["memory", "--divisble"], "'--divisble'", "nearest: --divisible"),

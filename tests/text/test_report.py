@@ -161,3 +161,20 @@ def test_colours_are_for_terminals_that_want_them(no_color, term, coloured, monk
 class Terminal(io.StringIO):
     def isatty(self):
         return True
+
+
+@pytest.mark.parametrize("width", [50, 60, 80])
+def test_columns_with_long_titles_stand_side_by_side_by_letters(width):
+    titles = ("fsdp(64), " * 3, "zero1(2) * tp+sp(8) * pp(4), again", "short")
+    columns = (Column(""), *(Column(title.strip(), right=True) for title in titles))
+    row = Row(("peak", *(Quantity(Fraction(n), BYTES) for n in (1, 2, 3))))
+    found = Report("compare", "t", sections=(Section("", columns, (row,), titled=True),))
+    lines = text(found, width).splitlines()
+    assert max(map(len, lines)) <= width
+    (head,) = (line.split() for line in lines if line.split()[:2] == ["A", "B"])
+    assert head == ["A", "B", "C"]
+    assert all(
+        any(f"{letter}  {title.strip()}" in line for line in lines)
+        for letter, title in zip("ABC", titles, strict=True)
+    )
+    assert any(line.split()[0] == "peak" and line.count(" B") == 3 for line in lines)
