@@ -17,6 +17,7 @@ from spec.numbers.arithmetic import ceil_div
 
 PER_FRACTION, GROWTH = 150, 2.5  # bytes at the fullest moment, per step, of fractions
 PER_UNIT, PER_LINK, PER_OPERATION, PER_BATCH = 5000, 32, 500, 400  # bytes beside them
+FEW = 4  # micro-steps, from which on all have as many passes
 NOT_COUNTED = "not counted: activations, statistics and samples, whose size is the model's"
 LIKELY = "likely a buffer of which slices are made again, or a span that is not what its operation does"
 
@@ -29,7 +30,14 @@ def schedule_of(plan: Plan) -> Schedule:
 
 def works(plan: Plan, run: Run) -> int:
     """How often a run's progress is told."""
-    return run.steps * len(passes(schedule_of(plan), plan.micro_steps))
+    return run.steps * count_of_passes(schedule_of(plan), plan.micro_steps)
+
+
+def count_of_passes(schedule: Schedule, micro_steps: int) -> int:
+    """The passes of a step: each micro-step has as many more, from a few on."""
+    few = min(micro_steps, FEW)
+    found = len(passes(schedule, few))
+    return found + (micro_steps - few) * (len(passes(schedule, few + 1)) - found)
 
 
 def require_room(plan: Plan, run: Run) -> None:

@@ -5,11 +5,16 @@ import re
 from fractions import Fraction
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from proofs.registry import ROOT
+from psem_model.measure.opaque import count_of_passes
+from psem_model.simulator.passes import passes
 from psem_model.text.figures import memory, value_text
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import PLACED, SIZE, exact, without
+from tests.support.schedules import schedules
 
 FIGURES = {"parameters", "optimizer", "gradients", "resting", "peak", "host", "elements", "bytes"}
 FIGURES |= {"host_bytes"}
@@ -234,3 +239,16 @@ def test_a_product_without_a_copy_of_the_weights_is_told_so(psem):
     code, out, _ = psem("simulate", "zero-offload(2)*tp(2)", *shape, "--bytes", "fp32-adam")
     assert code == 1
     assert "no copy of the weights to update from" in out
+
+
+@settings(max_examples=60)
+@given(schedules(), st.integers(1, 12))
+def test_passes_are_counted_without_going_through_every_micro_step(drawn, micro_steps):
+    schedule, *_ = drawn
+    assert count_of_passes(schedule, micro_steps) == len(passes(schedule, micro_steps))
+
+
+def test_a_run_of_too_many_passes_is_refused_before_it_is_laid_out(psem):
+    code, out, err = psem("simulate", "zero2", *SIZE, "--accumulate", 10**6)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "passes in all" in err or "--accumulate" in err
