@@ -238,10 +238,11 @@ class OfModel(Reported):
         if found is not None:
             count, segment, size = found
             kept = unit_of([self.fullest.peak]).texts(size)[0]
+            which = "by --recompute all" if segment == 1 else "no --recompute does this"
             yield (
-                f"no --recompute does this: with {counted(count, 'checkpoint')}, of segments of "
-                f"{counted(segment, 'layer')}, made again for backward, the layers' activations are "
-                f"{kept} for a micro-batch"
+                f"{which}: with {counted(count, 'checkpoint')}, of segments of "
+                f"{counted(segment, 'layer')}, made again for backward: layers keep, with the "
+                f"segment at work, {kept} for a micro-batch"
             )
 
     def notes_of_moves(self) -> Iterator[str]:

@@ -264,9 +264,10 @@ def test_checkpoints_are_told_where_they_keep_less(recompute, layers, psem, pred
     assert (found["checkpoints"] is not None) is helps
     options = [x for name, value in shape.items() for x in (f"--{name}", value)]
     _, out, _ = psem("predict", "tp", "--devices", 4, *options)
-    assert ("no --recompute does this: with " in out) is helps
+    assert ("layers keep, with the segment at work, " in out) is helps
     if helps:
         told = found["checkpoints"]
+        assert ("by --recompute all: with" in out) is (told["segment"] == 1)
         assert exact(told["activations"]) < exact(found["memory"]["activations"])
         assert told["segment"] == -(-layers // told["best"])
 
