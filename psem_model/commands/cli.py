@@ -197,6 +197,8 @@ def _in_words(error: click.ClickException) -> str:
     if isinstance(error, click.MissingParameter) and error.param is not None:
         expected = getattr(error.param, "help", None) or "a value"
         return f"{error.param.human_readable_name}: missing; expected: {expected}"
+    if isinstance(error, click.BadOptionUsage) and "requires an argument" in error.message:
+        return f"{error.option_name}: given alone; expected a value after it"
     message = error.format_message()
     if context and "unexpected extra argument" in message:
         arguments = [p for p in parameters if isinstance(p, click.Argument)]

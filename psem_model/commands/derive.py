@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from typing import Any
 
 import click
@@ -10,8 +9,7 @@ import click
 from psem_model.commands.help import Command, option
 from psem_model.commands.options import HOLD, JSON, OUTPUT, PLACEMENT, PROGRAM, STEP, STRATEGY, options
 from psem_model.commands.output import ended
-from psem_model.text.errors import BadInput, quoted
-from psem_model.text.report import Report
+from psem_model.text.errors import BadInput
 
 
 @click.command(
@@ -52,8 +50,6 @@ def derive(
     `psem derive --language` says what a file may say: tables, keys, operations and buffers.
     """
     from psem_model.predict.asked import Asked
-    from psem_model.predict.read import placed_as
-    from psem_model.reading.products import parse
 
     asked = Asked("derive", strategy, placement, hold=hold, model=program | {"clip": clip})
     if language:
@@ -64,35 +60,9 @@ def derive(
         if as_json:
             raise BadInput("--json: given with --language, which is words; expected --language alone")
         ended(report(), "text")
-    found = None if strategy is None else parse(strategy)
-    if found is not None and not found.is_of_states and placement is None:
-        from psem_model.predict import programs
+    from psem_model.predict.derived import derived
 
-        if program["part"] or program["moves"]:
-            asked.refuse(["clip"], "with --part or --moves", "it with a whole step")
-            ended(programs.program(found, hold, **program), "json" if as_json else "text")
-        of_step = {key: program[key] for key in ("block", "experts", "recompute")}
-        show(found.text, programs.step(found, hold, clip=clip, **of_step), as_json)
-        return
-    from psem_model.reading.schedules import dumps
-    from spec.derivation.derive import derive as derived
-    from spec.derivation.norms import clipped
-
-    placed, of = placed_as(asked, found)
-    name = of
-    if found is not None and len(found.meanings) == 1:
-        name = f"{name}: {found.meanings[0]}"
-    expected = "a strategy that cuts the model, such as tp"
-    asked.refuse(program, f"with {strategy or '--placement'}", expected)
-    try:
-        schedule = clipped(derived(placed)) if clip else derived(placed)
-    except ValueError as error:
-        raise BadInput(f"--clip: given with {quoted(name)}: {error}") from None
-    show(of, dumps(schedule, name), as_json)
-
-
-def show(name: str, step: str, as_json: bool) -> None:
-    """Print a step: its TOML, or, for programs, what the TOML says."""
-    if as_json:
-        ended(Report("derive", "", data={"strategy": name, "step": tomllib.loads(step)}), "json")
-    click.echo(step, nl=False)
+    found = derived(asked, clip, program)
+    if as_json or not found.toml:
+        ended(found.report, "json" if as_json else "text")
+    click.echo(found.toml, nl=False)

@@ -130,6 +130,11 @@ def test_what_no_shell_asks_is_told_in_a_line(given, words, at, said, psem, monk
     assert said in err
 
 
+@pytest.mark.parametrize("args", [["predict", "zero3", "--psi"], ["explain", "T2", "--smt"]])
+def test_an_option_without_its_value_is_told(args, psem):
+    assert psem(*args) == (2, "", f"psem: {args[-1]}: given alone; expected a value after it\n")
+
+
 def test_an_argument_that_is_too_many_is_named_and_what_is_expected(psem):
     for args, words in (
         (["space", "extra"], "given 'extra' too; expected none"),
