@@ -241,7 +241,7 @@ CONFIG = option(
     "--config",
     type=names.A_CONFIG,
     help="The model's shape: a Hugging Face config.json, or the name of a packaged one: llama-3-70b. "
-    "All names: psem tables models.",
+    "All names: psem tables models --format text.",
 )
 
 
