@@ -29,7 +29,7 @@ class Answer(NamedTuple):
     work: int
 
 
-_answers: dict[tuple[str, int, int, bool], Answer] = {}  # to texts of this claim
+_answers: dict[tuple[str, int, int, bool], Answer] = {}  # to texts without a model
 
 
 def ask(
@@ -39,7 +39,7 @@ def ask(
     simple: bool = False,
     shared: bool = False,
 ) -> Answer:
-    """Whether formulas can hold together. Nothing is asked twice.
+    """Whether formulas can hold together. What is known to have no model is not asked again.
 
     `simple`: by the solver that does not choose a strategy first; sooner where little is to be done.
     `shared`: in the context that other texts of the claim were read in, not in one of its own.
@@ -58,9 +58,8 @@ def ask(
     model = solver.model()
     found = {constant.name(): model[constant] for constant in model if not constant.arity()}
     known = {name: symbol for name, symbol in question.symbols.items() if name in found}
-    values = ((symbol.name, _value(found[name], symbol.gives)) for name, symbol in known.items())
-    shown = {name: value for name, value in values if value is not None}
-    return _answers.setdefault(key, Answer(said, shown, work))
+    values = {symbol.name: _value(found[name], symbol.gives) for name, symbol in known.items()}
+    return Answer(said, {name: value for name, value in values.items() if value is not None}, work)
 
 
 def reading(text: str) -> str:

@@ -24,6 +24,7 @@ from proofs.trusted.terms import (
     Function,
     Int,
     Ints,
+    IntVal,
     Not,
     Or,
     Real,
@@ -148,3 +149,9 @@ def test_enumerations_of_texts_that_share_a_context_are_told_apart():
         "unsat",
         "sat",
     ]
+
+
+def test_what_is_asked_alike_of_other_symbols_is_answered_with_their_names():
+    """Their texts are the same; values are not taken from the answer to the other."""
+    for name in ("x", "y"):
+        assert ask([Int(name) == 3]).values == {name: IntVal(3)}
