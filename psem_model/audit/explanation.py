@@ -106,7 +106,7 @@ def _head(definition: Theorem) -> tuple[int, str]:
 
 
 def title(result: Result, brief: bool = False) -> Iterator[str]:
-    """A claim and what is said of it; in brief without its scope, and where it is proved."""
+    """A claim and what is said of it; in brief without where it is proved."""
     claim = result.claim
     yield from wrapped(claim.statement, f"{claim.id:<4}")
     rows = {"formula": claim.formula, "verdict": _verdict(result), "caveat": claim.caveat}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,7 +117,7 @@ def tables(
         write_all(style, folder, two_column)
         return
     if given:
-        wanted = _each_once([known(name) for name in given])
+        wanted = chosen.once("tables", tuple(map(known, given)))
         _require_bytes(wanted, policy)
         with interruptible() as check, ticker("tables", STEPS) as tell:
 
@@ -133,14 +132,6 @@ def tables(
         ended(Report("tables", "", (), tuple(sections), {"tables": wanted}), form or "markdown")
     meanings = {each: (builder.__doc__ or "").strip() for each, builder in TABLES.items()}
     ended(Report("tables", "", (), (meant("", meanings),), {"known": meanings}), form or "text")
-
-
-def _each_once(wanted: list[str]) -> list[str]:
-    """The tables that are wanted. Raises BadInput for one that is given twice."""
-    for name, times in Counter(wanted).items():
-        if times > 1:
-            raise BadInput(f"tables: {name} is given {times} times; expected once")
-    return wanted
 
 
 def _require_shown(given: Sequence[str], symbols: str, label: str, caption: str, form: str) -> None:

@@ -148,8 +148,8 @@ def of_step(
             wrong = sorted({*one} ^ {*other})[0]
             raise BadInput(
                 f"{quoted(path)}: given a model that {'has' if wrong in one else 'lacks'} {wrong}; "
-                "expected the parts and weights of the shape; nearest: psem derive again, with the "
-                "--block of the model"
+                "expected the parts and weights of the shape (see --vocabulary); nearest: psem derive "
+                "again, with the --block or --experts of the model"
             )
     try:
         typed = [replace(p, lies={**p.lies, **check_program(p)}) for p in step.programs]

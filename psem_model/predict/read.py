@@ -111,21 +111,11 @@ def read_several(
                 "shape, as --config config.json, and --sequence"
             )
     plans = [_one_of_several(each, expression, of_model) for expression, each in pairs]
-    _require_different_sizes(plans)
+    sized = [(e, mesh_of(e, of)) for e, of in zip(found, devices, strict=True) if e is not None]
+    require_different([replace(expression, sizes=mesh) for expression, mesh in sized])
     if of_model and expressions:
         cuts.require_effect(asked, [plan for plan in plans if plan.written is None])
     return plans
-
-
-def _require_different_sizes(plans: Sequence[Plan]) -> None:
-    """Raise BadInput for a plan that is given twice, once with its sizes and once by --devices."""
-    known: set[tuple[object, ...]] = set()
-    for plan in plans:
-        names = tuple(factor.name for factor in plan.product.factors)
-        key = (*names, *plan.mesh.values(), plan.pipe)
-        if names and key in known:
-            raise BadInput(f"strategies: given {quoted(plan.text)} twice; expected plans that differ")
-        known.add(key)
 
 
 def _one_of_several(asked: Asked, found: Expression | None, of_model: bool) -> Plan:

@@ -49,8 +49,8 @@ def count(what: str, given: str, of: str, least: int = 1) -> int:
     """A whole number of at least 1, or of another least one, of some things."""
     if KILO.fullmatch(given):
         raise BadInput(
-            f"{what}: given {quoted(given)}, which is 1,000 or 1,024 times as many; expected "
-            f"a whole number of {of}, such as 8192"
+            f"{what}: given {quoted(given)}, which may be 1,000 or 1,024 times as many; expected "
+            f"a whole number{f' of {of}' if of else ''}, such as 8192"
         )
     return _whole(what, given, number(what, given), of, least)
 

@@ -93,10 +93,15 @@ def _typed(option: str, text: str | None) -> tuple[str, ...]:
     found = tuple(filter(None, _listed(text)))
     if not found:
         raise BadInput(f"{option}: given {quoted(text)}; expected names with commas between them")
-    for name, times in Counter(found).items():
+    return once(option, found)
+
+
+def once(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names. Raises BadInput for one that is given twice."""
+    for name, times in Counter(names).items():
         if times > 1:
-            raise BadInput(f"{option}: {shortened(name)} is given {times} times; expected once")
-    return found
+            raise BadInput(f"{what}: {shortened(name)} is given {times} times; expected once")
+    return names
 
 
 def _listed(text: str) -> Iterator[str]:

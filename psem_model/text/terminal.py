@@ -262,7 +262,7 @@ def _legend(lanes: Sequence[Lane]) -> Iterator[RenderableType]:
     from rich.text import Text
 
     for lane, short in zip(lanes, _lettered(lanes), strict=True):
-        if lane is not short and lane.title != short.title:
+        if lane.title != short.title:
             yield Text(f"{short.title}  {lane.title}", FAINT)
 
 

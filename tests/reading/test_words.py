@@ -109,3 +109,5 @@ def test_what_takes_too_much_memory_is_blamed(psem):
 def test_a_count_in_thousands_is_refused_as_it_may_be_1_024_times(text):
     with pytest.raises(BadInput, match=r"1,000 or 1,024.*expected a whole number of tokens"):
         words.count("--sequence", text, "tokens")
+    with pytest.raises(BadInput, match=r"expected a whole number, such as 8192"):
+        words.count("--seed", text, "", least=0)
