@@ -1,32 +1,61 @@
-"""From a placement to its schedule, by comparing what each phase has with what it needs.
+"""From a placement to its schedule, by comparing how each phase has a state with how it needs it.
 
     forward, backward   need all parameters
     update              needs the gradient where the optimizer state is
     the next step       needs the parameters where they rest
 
-The derivation takes a placement at its word. Where the word of a mode leaves a need unmet (a
-sharded view, a gradient slice for a whole update), the schedule says so, and the verdict rejects it:
-a placement is realisable when its schedule is accepted.
+What lies otherwise than it is needed is moved as in a model's program (`language.moves`): how it lies
+before and after says by which collective. The derivation takes a placement at its word. Where the word
+of a mode leaves a need unmet (a sharded view, a gradient slice for a whole update), the schedule says
+so, and the verdict rejects it: a placement is realisable when its schedule is accepted.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
+from spec.devices.layouts import Layout
 from spec.devices.mesh import Axes
+from spec.language.moves import COLLECTIVE, ORDER
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule, Span
 from spec.models.states import State
 from spec.plans.modes import GATHERED, R
 from spec.plans.placement import Placement
 
+Lying = Mapping[str, Layout]  # how a state lies along each axis
+_WHOLE, _CUT, _TERMS = Layout
 
-def _minus(axes: Axes, others: Axes) -> Axes:
-    return tuple(a for a in axes if a not in others)
+
+def _along(axes: Axes, cut: Axes) -> dict[str, Layout]:
+    """Cut along some of the axes, whole along the others."""
+    return {axis: _CUT if axis in cut else _WHOLE for axis in axes}
 
 
-def _union(axes: Axes, others: Axes) -> Axes:
-    return axes + _minus(others, axes)
+def _collectives(has: Lying, needs: Lying) -> dict[str, str]:
+    """Along which axes something is to be moved, and how; what is whole has every slice."""
+    pairs = {axis: (has[axis], layout) for axis, layout in needs.items()}
+    return {a: COLLECTIVE[pair] for a, pair in pairs.items() if _WHOLE is not pair[0] is not pair[1]}
+
+
+def _moved(
+    phase: Phase,
+    source: Buffer,
+    has: Lying,
+    needs: Lying,
+    into: Buffer | None = None,
+    span: Span = Span.NONE,
+) -> list[Op]:
+    """What lies in one way, brought to lie in another: what leaves less comes first."""
+    has, kinds, ops = dict(has), _collectives(has, needs), []
+    for kind in ORDER:
+        over = tuple(axis for axis in kinds if kinds[axis] == kind)
+        if over:
+            within = tuple(a for a, layout in has.items() if layout is _CUT and a not in over)
+            ops.append(Op(Kind(kind), phase, source, into, over, within, span))
+            has |= {axis: needs[axis] for axis in over}
+    return ops
 
 
 @dataclass(frozen=True)
@@ -40,6 +69,10 @@ class _Step:
     acts: Rest
     updates: Axes  # along these a device updates its own slice only
     on_host: bool  # whether the update runs in the host's memory
+
+    @property
+    def axes(self) -> Axes:
+        return self.placement.axes
 
     @property
     def reads_in_place(self) -> bool:
@@ -56,7 +89,7 @@ class _Step:
     @property
     def reduces_each(self) -> bool:
         """Whether a micro-step's gradient is summed along all axes before it is kept."""
-        return self.placement.each and bool(self.placement.axes)
+        return self.placement.each and bool(self.axes)
 
     @property
     def first(self) -> Axes:
@@ -67,6 +100,31 @@ class _Step:
     def again(self) -> Axes:
         """The axes along which each use of a gradient by the optimizer sums its terms."""
         return tuple(axis for axis in self.placement.again if axis not in self.updates)
+
+    @property
+    def terms(self) -> dict[str, Layout]:
+        """How backward leaves a gradient: each device has what its samples contribute."""
+        return dict.fromkeys(self.axes, _TERMS)
+
+    @property
+    def kept(self) -> dict[str, Layout]:
+        """How gradients lie where they rest: what is not cut, nor summed, is in terms."""
+        summed = self.axes if self.reduces_each else self.first
+        return self.terms | dict.fromkeys(summed, _WHOLE) | dict.fromkeys(self.grads.sharded, _CUT)
+
+    @property
+    def updated(self) -> dict[str, Layout]:
+        """How a gradient lies where it is applied: a slice that rests as S is used in place."""
+        in_place = _minus(self.grads.sharded, self.placement.gathered(State.GRADIENTS))
+        return _along(self.axes, self.updates + in_place)
+
+
+def _minus(axes: Axes, others: Axes) -> Axes:
+    return tuple(a for a in axes if a not in others)
+
+
+def _union(axes: Axes, others: Axes) -> Axes:
+    return axes + _minus(others, axes)
 
 
 @lru_cache(maxsize=4096)
@@ -94,7 +152,7 @@ def derive(placement: Placement) -> Schedule:
     finish: list[Op] = []
     if grads.stored:
         micro_step += [] if step.adds_in_place else _keep_gradient(step)
-        reduction, gradient = _reduce_kept(step)
+        reduction, gradient = _bring_kept(step)
         copied = gradient is Buffer.FRESH
         finish += [
             *reduction,
@@ -104,8 +162,7 @@ def derive(placement: Placement) -> Schedule:
         ]
     else:
         micro_step += [
-            *_reduce_first(step),
-            *_reduce(_minus(placement.axes, step.first), Buffer.FRESH, updates, (), Phase.BACKWARD),
+            *_reduced(step, _along(step.axes, updates)),
             *_bring_to_host(Buffer.FRESH, Buffer.FRESH, step, Phase.BACKWARD),
             *_update(step, Buffer.FRESH),
             Op(Kind.RELEASE, Phase.BACKWARD, Buffer.FRESH),
@@ -122,21 +179,22 @@ def _see_parameters(step: _Step, phase: Phase, span: Span) -> list[Op]:
         return []
     theta, omega, view = step.theta, step.omega, Buffer.VIEW
     if theta.stored:
-        source, on_host = Buffer.PARAMETERS, theta.host
-        slices, gathered = theta.sharded, step.placement.gathered(State.PARAMETERS)
-        ops = []
-    else:  # cast from the master copy, wherever the optimizer state rests
-        source, on_host = view, omega.host
-        slices, gathered = omega.sharded, omega.sharded
-        room = Span.NONE if on_host else span
-        ops = [Op(Kind.RECOMPUTE, phase, Buffer.OPTIMIZER, view, within=slices, span=room)]
-    if on_host:
-        ops.append(Op(Kind.FETCH, phase, source, view, within=slices, span=span))
-        source = view
-    if gathered:
-        rest = _minus(slices, gathered)
-        ops.append(Op(Kind.ALL_GATHER, phase, source, view, gathered, rest, span))
-    return ops
+        in_use = _minus(theta.sharded, step.placement.gathered(State.PARAMETERS))
+        return _used(step, phase, theta, in_use, Buffer.PARAMETERS, view, span)
+    # cast from the master copy, wherever the optimizer state rests
+    room = Span.NONE if omega.host else span
+    cast = Op(Kind.RECOMPUTE, phase, Buffer.OPTIMIZER, view, within=omega.sharded, span=room)
+    return [cast, *_used(step, phase, omega, (), view, view, span)]
+
+
+def _used(
+    step: _Step, phase: Phase, rest: Rest, in_use: Axes, source: Buffer, view: Buffer, span: Span
+) -> list[Op]:
+    """What rests somewhere, in view as it is used: fetched from the host, and gathered."""
+    fetch = [Op(Kind.FETCH, phase, source, view, within=rest.sharded, span=span)]
+    has, needs = _along(step.axes, rest.sharded), _along(step.axes, in_use)
+    moves = _moved(phase, view if rest.host else source, has, needs, view, span)
+    return fetch * rest.host + moves
 
 
 def _release_view(step: _Step, phase: Phase) -> list[Op]:
@@ -145,8 +203,9 @@ def _release_view(step: _Step, phase: Phase) -> list[Op]:
 
 def _publish(step: _Step) -> list[Op]:
     """Bring the updated slices to every resting copy of the parameters."""
-    theta, updates, phase = step.theta, step.updates, Phase.PUBLISH
-    missing, slices = _minus(updates, theta.sharded), _union(updates, theta.sharded)
+    theta, phase = step.theta, Phase.PUBLISH
+    slices = _union(step.updates, theta.sharded)
+    has, needs = _along(step.axes, slices), _along(step.axes, theta.sharded)
     kept, view = Buffer.PARAMETERS, Buffer.VIEW
     gathered = step.placement.gathered(State.OPTIMIZER)
     fresh_weights = Buffer.OPTIMIZER_VIEW if gathered else Buffer.OPTIMIZER
@@ -154,16 +213,16 @@ def _publish(step: _Step) -> list[Op]:
         return []
     if not theta.host:
         fetch = Op(Kind.FETCH, phase, fresh_weights, kept, within=slices)
-        gather = Op(Kind.ALL_GATHER, phase, kept, None, missing, theta.sharded)
-        return [*([fetch] if step.on_host else []), *([gather] if missing else [])]
-    if step.on_host and not missing:
+        return [*([fetch] if step.on_host else []), *_moved(phase, kept, has, needs)]
+    if step.on_host and not _collectives(has, needs):
         return [Op(Kind.RECOMPUTE, phase, fresh_weights, kept, within=slices)]
     bring = Kind.FETCH if step.on_host else Kind.RECOMPUTE
-    ops = [Op(bring, phase, fresh_weights, view, within=slices, span=Span.UNIT)]
-    if missing:
-        ops.append(Op(Kind.ALL_GATHER, phase, view, None, missing, theta.sharded, Span.UNIT))
-    store = Op(Kind.OFFLOAD, phase, view, kept, within=theta.sharded)
-    return [*ops, store, Op(Kind.RELEASE, phase, view)]
+    return [
+        Op(bring, phase, fresh_weights, view, within=slices, span=Span.UNIT),
+        *_moved(phase, view, has, needs, span=Span.UNIT),
+        Op(Kind.OFFLOAD, phase, view, kept, within=theta.sharded),
+        Op(Kind.RELEASE, phase, view),
+    ]
 
 
 # ------------------------------------------------------------------ activations
@@ -187,7 +246,7 @@ def _backward(step: _Step, read: Buffer) -> Op:
 
     Where activations are replicated, or gathered, each device has every sample of the group.
     """
-    modes = {a: step.placement.mode(State.ACTIVATIONS, a) for a in step.placement.axes}
+    modes = {a: step.placement.mode(State.ACTIVATIONS, a) for a in step.axes}
     everyones = tuple(a for a, mode in modes.items() if mode in (R, GATHERED))
     if step.adds_in_place:
         return Op(Kind.BACKWARD, Phase.BACKWARD, read, Buffer.GRADIENTS, everyones)
@@ -197,61 +256,49 @@ def _backward(step: _Step, read: Buffer) -> Op:
 # -------------------------------------------------------------------- gradients
 def _keep_gradient(step: _Step) -> list[Op]:
     """A micro-step's gradient goes where gradients rest; sharded ones are reduced on the way."""
-    grads = step.grads
-    fresh, phase, slices = Buffer.FRESH, Phase.BACKWARD, grads.sharded
-    others = _minus(step.placement.axes if step.reduces_each else slices, step.first)
-    ops = _reduce_first(step) + _reduce(others, fresh, slices, (), phase)
-    if grads.host:
+    fresh, phase, slices = Buffer.FRESH, Phase.BACKWARD, step.grads.sharded
+    ops = _reduced(step, step.kept)
+    if step.grads.host:
         ops.append(Op(Kind.OFFLOAD, phase, fresh, within=slices))
     keep = Op(Kind.ACCUMULATE, phase, fresh, Buffer.GRADIENTS, within=slices)
     return [*ops, keep, Op(Kind.RELEASE, phase, fresh)]
 
 
-def _reduce_first(step: _Step) -> list[Op]:
-    """Sum a micro-step's gradient along the axes that come first."""
-    return _reduce(step.first, Buffer.FRESH, (), (), Phase.BACKWARD)
+def _reduced(step: _Step, needs: Lying) -> list[Op]:
+    """A micro-step's gradient, summed along the axes that come first, and then as it is needed."""
+    firsts = step.terms | dict.fromkeys(step.first, _WHOLE)
+    return [
+        *_moved(Phase.BACKWARD, Buffer.FRESH, step.terms, firsts),
+        *_moved(Phase.BACKWARD, Buffer.FRESH, firsts, needs),
+    ]
 
 
-def _reduce(axes: Axes, buffer: Buffer, updates: Axes, within: Axes, phase: Phase) -> list[Op]:
-    """Sum along `axes`: to the owners where the update is sharded, to everyone elsewhere."""
-    scatter = tuple(a for a in axes if a in updates)
-    everyone = _minus(axes, scatter)
-    ops = []
-    if scatter:
-        ops.append(Op(Kind.REDUCE_SCATTER, phase, buffer, None, scatter, within))
-    if everyone:
-        ops.append(Op(Kind.ALL_REDUCE, phase, buffer, None, everyone, within + scatter))
-    return ops
-
-
-def _reduce_kept(step: _Step) -> tuple[list[Op], Buffer]:
+def _bring_kept(step: _Step) -> tuple[list[Op], Buffer]:
     """Bring the kept gradient to the update, and say in which buffer it arrives.
 
-    It is summed along the axes it is not summed along yet, gathered where it rests as S*, and
-    brought to the side where the update runs.
+    It is summed along the axes along which it is in terms, gathered where it rests as S*, and brought
+    to the side where the update runs.
     """
-    grads, kept, work, phase = step.grads, Buffer.GRADIENTS, Buffer.FRESH, Phase.REDUCE
-    summed = step.placement.axes if step.reduces_each else grads.sharded + step.first
-    unreduced = _minus(step.placement.axes, summed)
-    again = tuple(axis for axis in unreduced if axis in step.again)
-    gather = _minus(step.placement.gathered(State.GRADIENTS), step.updates)
-    if grads.host and (unreduced or gather or not step.on_host):
-        span = Span.WHOLE if unreduced else Span.UNIT
-        fetch = Op(Kind.FETCH, phase, kept, work, within=grads.sharded, span=span)
-        ops, buffer = [fetch], work
-    else:
-        ops, buffer = [], kept
-    ops += _reduce(_minus(unreduced, again), buffer, step.updates, grads.sharded, phase)
-    slices = _minus(_union(grads.sharded, tuple(a for a in unreduced if a in step.updates)), gather)
+    kept, work, phase = Buffer.GRADIENTS, Buffer.FRESH, Phase.REDUCE
+    has, needs = step.kept, step.updated
+    in_terms = tuple(axis for axis, layout in has.items() if layout is _TERMS)
+    again = tuple(axis for axis in in_terms if axis in step.again)
+    summed = has | {axis: needs[axis] for axis in in_terms if axis not in again}
+    whole = summed | dict.fromkeys(again, _WHOLE)
+    ops, buffer = [], kept
+    if step.grads.host and (_collectives(has, needs) or not step.on_host):
+        span = Span.WHOLE if in_terms else Span.UNIT
+        ops.append(Op(Kind.FETCH, phase, kept, work, within=step.grads.sharded, span=span))
+        buffer = work
+    ops += _moved(phase, buffer, has, summed)
     if again:
         # what was fetched is summed in place, once for all uses
         span, uses = (Span.NONE, 1) if buffer is work else (Span.UNIT, step.placement.uses)
-        ops += [Op(Kind.ALL_REDUCE, phase, buffer, work, again, slices, span)] * uses
+        ops += _moved(phase, buffer, summed, whole, work, span) * uses
         buffer = work
-    if gather:
-        ops.append(Op(Kind.ALL_GATHER, phase, buffer, work, gather, slices, Span.UNIT))
-        buffer = work
-    if not (grads.host and buffer is kept):
+    if gathers := _moved(phase, buffer, whole, needs, work, Span.UNIT):
+        ops, buffer = ops + gathers, work
+    if not (step.grads.host and buffer is kept):
         ops += _bring_to_host(buffer, work, step, phase)
         buffer = work if step.on_host else buffer
     return ops, buffer
@@ -269,25 +316,15 @@ def _update(step: _Step, gradient: Buffer) -> list[Op]:
     """Apply the gradient within each device's slice, where the optimizer state is; publish."""
     omega, phase, kept, view = step.omega, Phase.UPDATE, Buffer.OPTIMIZER, Buffer.OPTIMIZER_VIEW
     gathered = step.placement.gathered(State.OPTIMIZER)
-    if not omega.stored:
+    if not (omega.stored and gathered):
         again = Op(Kind.RECOMPUTE, phase, kept, within=step.updates)
         update = Op(Kind.UPDATE, phase, gradient, kept, within=step.updates)
-        return [again, update, *_publish(step)]
-    if not gathered:
-        update = Op(Kind.UPDATE, phase, gradient, kept, within=step.updates)
-        return [update, *_publish(step)]
-    rest = _minus(omega.sharded, gathered)
-    fetch = Op(Kind.FETCH, phase, kept, view, within=omega.sharded, span=Span.UNIT)
-    source = view if omega.host else kept
-    gather = Op(Kind.ALL_GATHER, phase, source, view, gathered, rest, Span.UNIT)
-    update = Op(Kind.UPDATE, phase, gradient, view, within=step.updates)
-    store = Op(Kind.OFFLOAD, phase, view, kept, within=omega.sharded)
-    keep = Op(Kind.KEEP, phase, view, kept, within=omega.sharded)
+        return [*([] if omega.stored else [again]), update, *_publish(step)]
+    store = Kind.OFFLOAD if omega.host else Kind.KEEP
     return [
-        *([fetch] if omega.host else []),
-        gather,
-        update,
-        store if omega.host else keep,
+        *_used(step, phase, omega, step.updates, kept, view, Span.UNIT),
+        Op(Kind.UPDATE, phase, gradient, view, within=step.updates),
+        Op(store, phase, view, kept, within=omega.sharded),
         *_publish(step),
         Op(Kind.RELEASE, phase, view),
     ]

@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import chain, combinations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
-from spec.language.schedule import REDUCTIONS, Buffer, Kind, Phase, Span
+from spec.language.schedule import (
+    COLLECTIVE_KINDS,
+    GRADIENTS,
+    REDUCTIONS,
+    Buffer,
+    Kind,
+    Phase,
+    Span,
+)
 from spec.models.states import State
 from spec.plans.modes import Mode
 from spec.plans.placement import on_batch, place
@@ -71,3 +79,25 @@ def test_gradients_on_the_host_are_fetched_into_room_of_their_own(placement):
         assert (op.span is Span.NONE) is not op.makes
     for op in derive(placement).ops:
         assert op.makes or op.span is Span.NONE
+
+
+GATHERED_ALONG_ONE = {
+    **dict.fromkeys(State, dict.fromkeys(AXES, Mode.REPLICATED)),
+    State.GRADIENTS: {"a": Mode.GATHERED, "b": Mode.REPLICATED},
+}
+
+
+@given(placements(2), st.booleans(), st.sampled_from(SOME), st.sampled_from(SOME))
+@example(place(AXES, GATHERED_ALONG_ONE), False, (), ("b",))
+def test_collectives_act_on_slices_wherever_their_operand_lies_in_slices(placement, each, first, again):
+    first, again = (tuple(a for a in axes if a in placement.axes) for axes in (first, again))
+    schedule = derive(replace(placement, each=each, first=first, again=again, uses=2))
+    cut = {Buffer.GRADIENTS: {*schedule.rest(State.GRADIENTS).sharded}}
+    for op in schedule.finish:
+        if op.kind in COLLECTIVE_KINDS and op.source in GRADIENTS and op.source in cut:
+            lies = cut[op.source]
+            assert {*op.within} == lies - {*op.axes}
+            lies = lies - {*op.axes} if op.kind is Kind.ALL_GATHER else lies
+            cut[op.target] = lies | ({*op.axes} if op.kind is Kind.REDUCE_SCATTER else set())
+        elif op.kind is Kind.FETCH and op.source is Buffer.GRADIENTS:
+            cut[op.target] = {*op.within}
