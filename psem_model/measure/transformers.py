@@ -10,29 +10,19 @@ from psem_model.measure.stage_figures import figures
 from psem_model.predict.cuts import require_places
 from psem_model.predict.groups import Group
 from psem_model.predict.plan import Plan
-from psem_model.simulator.distributed import (
-    DistributedTransformer,
-    RealDescent,
-    ResiduesOfDescent,
-)
+from psem_model.simulator.distributed import DistributedTransformer
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placed import Rests
 from psem_model.simulator.placing import Cut, Placing
 from psem_model.simulator.samples import Kept
-from psem_model.simulator.tables import OUTSIDE
-from psem_model.simulator.weights import Key
+from psem_model.simulator.tables import OUTSIDE, Key
 from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
 from spec.language.schedule import Schedule
 from spec.models.profiles import Padding, Samples, Units
 from spec.models.states import State
 
-ARITHMETICS: dict[tuple[str, bool], Callable[[], Functions]] = {  # and whether optimizers keep anything
-    (MODULAR, True): Residues,
-    (MODULAR, False): ResiduesOfDescent,
-    (FLOAT, True): Real,
-    (FLOAT, False): RealDescent,
-}
+ARITHMETICS: dict[str, Callable[[], Functions]] = {MODULAR: Residues, FLOAT: Real}
 MOST_STAGES = 512  # which take a minute
 PER_ACTIVATION = 20  # bytes at the fullest moment for each byte that is kept
 PER_PAIR = 64  # of devices, for each group of weights
@@ -73,7 +63,7 @@ def require_room(plan: Plan, run: Run) -> None:
     """Raise BadInput for a model that has no words, or too few places, or does not fit in memory."""
     if not plan.transformer.vocabulary:
         raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
-    choose("--arithmetic", run.arithmetic, dict.fromkeys(name for name, _ in ARITHMETICS))
+    choose("--arithmetic", run.arithmetic, ARITHMETICS)
     require_places(plan)
     if plan.transformer.turned and plan.transformer.head_dim % 2:
         raise BadInput(
@@ -111,7 +101,7 @@ def transformer(
         {axis.name: plan.mesh[axis.name] for axis in plan.axes},
         plan.indices["b"],
         plan.sequence,
-        ARITHMETICS[arithmetic, plan.policy.k > 0](),
+        ARITHMETICS[arithmetic](),
         placings(plan, schedule_of),
         plan.policy,
         plan.pipe,

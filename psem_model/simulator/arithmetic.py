@@ -91,7 +91,9 @@ class Arithmetic:
         return self.reduce(weight - change)
 
     def next(self, weight: Array, moments: Array, gradient: Array, step: int) -> tuple[Array, Array]:
-        """The next weight and moments, from moments of shape (number of moments, *weight.shape)."""
+        """The next weight and moments (number of moments, *weight.shape); of none, by descent."""
+        if not len(moments):
+            return self.descend(weight, gradient), moments
         kept = self.mul(moments[0], self.number(self.friction))
         moment = self.add(kept, self.decayed(weight, gradient))
         return self.reduce(weight - self.mul(moment, self.number(self.rate))), moment[None]
@@ -164,7 +166,7 @@ class Floating(Arithmetic):
         return h, 1 - h * h
 
     def next(self, weight: Array, moments: Array, gradient: Array, step: int) -> tuple[Array, Array]:
-        if self.moments == 1:
+        if len(moments) < 2:
             return super().next(weight, moments, gradient, step)
         (b1, b2), t = self.betas, step + 1
         first = b1 * moments[0] + (1 - b1) * gradient

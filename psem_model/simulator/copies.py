@@ -68,12 +68,12 @@ def beside(run: Executor, single: Single, step: int) -> Iterator[Copies]:
     def place(i: Index) -> Place:
         return Place(run.cluster.coordinate(i[0]), i[1])
 
-    store, moments = run.store, run.store.parts - run.store.master
+    store = run.store
     weights = [Buffer.PARAMETERS, Buffer.OPTIMIZER] if store.master else [Buffer.PARAMETERS]
     if not any(store.rests[b].stored and not store.rests[b].working for b in weights):
         yield Copies(step, "parameters", None, single.weights[0][0], lambda i: place((0, i)))
-    each = [[rows[i] for rows in single.moments] for i in range(moments)]
-    yield from resting(run, single.weights, each, place, step)
+    each = [[rows[i] for rows in single.moments.values()] for i in range(store.moments)]
+    yield from resting(run, [*single.weights.values()], each, place, step)
     if run.schedule.training.statistics:
         seen = run.numbers.get(Buffer.STATISTICS, run.arithmetic.zeros((1, len(single.statistics))))
         seen = seen[:1] if run.schedule.training.statistics is Statistics.COPY else seen

@@ -12,9 +12,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.blocks import Block, Devices
-from psem_model.simulator.functions import Functions, Real, Residues
+from psem_model.simulator.functions import Functions
 from psem_model.simulator.network import Network, point_to_point
 from psem_model.simulator.norms import Ends
 from psem_model.simulator.placed import PADDED, Placed, Rests
@@ -22,9 +21,8 @@ from psem_model.simulator.placing import Placing
 from psem_model.simulator.samples import Kept
 from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.stages import NOT_KEPT, Stage
-from psem_model.simulator.tables import OUTSIDE, Tables
+from psem_model.simulator.tables import OUTSIDE, Key, Tables
 from psem_model.simulator.transformer import SingleDevice
-from psem_model.simulator.weights import Key
 from spec.language.programs import Program
 from spec.meaning.match import Copies, Divergence, Place, first_difference
 from spec.models.states import BytePolicy
@@ -32,27 +30,6 @@ from spec.models.transformer import Transformer, layer_name
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
 
 ONE_STAGE = Pipeline(Order.ONE_F_ONE_B, 1, 1)
-
-
-class _Descent(Functions):
-    """Gradient descent, which keeps nothing."""
-
-    moments = 0
-
-    def next(self, weight: Array, moments: Array, gradient: Array, step: int) -> tuple[Array, Array]:
-        return self.descend(weight, gradient), moments
-
-
-class ResiduesOfDescent(_Descent, Residues):
-    """Residues, without optimizer state."""
-
-
-class RealDescent(_Descent, Real):
-    """Double precision, without optimizer state."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.moments = 0
 
 
 class DistributedTransformer:
@@ -102,7 +79,7 @@ class DistributedTransformer:
             placed.run.buckets = {}
         self.ends = Ends(self.placed, (axis, pipe.stages), mesh, numbers)
         clips = any(placed.placing.schedule.training.clip for placed in self.placed)
-        self.single = SingleDevice(self.tables, clips)
+        self.single = SingleDevice(self.tables, policy.k > 0, clips)
         for stage, keys in zip(self.stages, weights, strict=True):
             stage.placed = [p for p in self.placed if stage.number in p.placing.stages]
             for key in keys:

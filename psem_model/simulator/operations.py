@@ -371,12 +371,9 @@ class Executor:
         gradient = store.slab(op.source, unit, host, within)[0]
         record = store.slab(op.target, unit, host, within)
         weight = record[0] if store.master else store.slab(Buffer.PARAMETERS, unit, host, within)[0]
-        if store.parts:
-            moments = record[int(store.master) :]
-            weight, moments = self.arithmetic.next(weight, moments, gradient, self.step)
-            record = np.concatenate((weight[None], moments)) if store.master else moments
-        else:
-            weight = self.arithmetic.descend(weight, gradient)
+        moments = record[int(store.master) :]
+        weight, moments = self.arithmetic.next(weight, moments, gradient, self.step)
+        record = np.concatenate((weight[None], moments)) if store.master else moments
         store.write(op.target, unit, host, within, Piece(record, within, fresh=True))
         if theta.stored and theta.host is host:
             store.write(Buffer.PARAMETERS, unit, host, within, Piece(weight[None], within, fresh=True))

@@ -24,8 +24,7 @@ from psem_model.simulator.operations import Executor
 from psem_model.simulator.placing import WEIGHTS, Cut, Given, Halves, Ops, Placing
 from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
-from psem_model.simulator.tables import OUTSIDE
-from psem_model.simulator.weights import Key
+from psem_model.simulator.tables import OUTSIDE, Key
 from spec.language.schedule import PASSING, RESTING, STATE_OF, Buffer, Kind
 from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy, State
@@ -102,8 +101,8 @@ class Placed:
         self.gradients: dict[int, Array] = {}
         self.passing: dict[int, dict[tuple[Buffer, int], Block]] = {}
         weights = self.units(self.flat({key: found.array for key, found in self.slices.items()}))
-        moments = numbers.moments if policy.k > 0 else 0
-        self.run.store.start(weights, [numbers.zeros((moments, *row.shape)) for row in weights])
+        kept = self.run.store.moments
+        self.run.store.start(weights, [numbers.zeros((kept, *row.shape)) for row in weights])
 
     # ------------------------------------------------------------------ vectors and units
     def flat(self, arrays: Mapping[Key, Array]) -> Array:
@@ -238,8 +237,8 @@ class Placed:
             found = {k: cut(tables[k], v.indices, v.where).array for k, v in self.slices.items()}
             return self.units(self.flat(found))
 
-        kept = self.run.store.parts - self.run.store.master
-        each = [rows({key: found[i] for key, found in moments.items()}) for i in range(kept)]
+        kept = range(self.run.store.moments)
+        each = [rows({key: found[i] for key, found in moments.items()}) for i in kept]
         return resting(self.run, rows(weights), each, self._place, step)
 
     def _place(self, index: tuple[int, int]) -> Place:

@@ -9,7 +9,7 @@ from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.layout import Vector
 from psem_model.simulator.models import Backward, KeepsView
 from psem_model.simulator.network import OpKey
-from psem_model.simulator.weights import Key
+from psem_model.simulator.tables import Key
 from spec.language.schedule import NUMBERS, Buffer, Kind, Op, Phase, Schedule
 from spec.pipelines.pipeline import Half
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
@@ -12,8 +13,33 @@ from psem_model.simulator.models import STATISTICS, Data, Model
 from spec.models.training import Loss, Statistics, Training
 
 
-class Single:
-    """One device that has all samples. `weights` and `moments`: a row, or rows, for each unit."""
+class Trained:
+    """Weights on one device, by their keys, and the optimizer's moments of each (how many, ...).
+
+    `clips`: gradients are scaled down alike, by the norm of all.
+    """
+
+    def __init__(self, arithmetic: Arithmetic, clips: bool) -> None:
+        self.arithmetic, self.clips = arithmetic, clips
+        self.weights: dict[Any, Array] = {}
+        self.moments: dict[Any, Array] = {}
+
+    def update(self, gradients: Mapping[Any, Array], step: int) -> None:
+        """The next weights and moments."""
+        gradients = self._clipped(gradients) if self.clips else gradients
+        for key, gradient in gradients.items():
+            moved = self.arithmetic.next(self.weights[key], self.moments[key], gradient, step)
+            self.weights[key], self.moments[key] = moved
+
+    def _clipped(self, gradients: Mapping[Any, Array]) -> dict[Any, Array]:
+        of = self.arithmetic
+        squares = [of.total(of.mul(g, g).reshape(1, -1), 1) for g in gradients.values()]
+        factor = of.clip_factor(of.total(np.stack(squares), 0))
+        return {key: of.mul(gradient, factor) for key, gradient in gradients.items()}
+
+
+class Single(Trained):
+    """One device that has all samples. Of each unit weights (1, elements), and moments."""
 
     def __init__(
         self,
@@ -24,35 +50,21 @@ class Single:
         moments: Sequence[Array],
         micro_steps: int,
     ) -> None:
+        super().__init__(data.arithmetic, training.clip)
         self.training, self.model, self.data = training, model, data
         self.micro_steps = micro_steps
-        self.weights = [row.copy() for row in weights]
-        self.moments = [rows.copy() for rows in moments]
+        self.weights = {unit: row.copy() for unit, row in enumerate(weights)}
+        self.moments = {unit: rows.copy() for unit, rows in enumerate(moments)}
         self.statistics = data.arithmetic.zeros((STATISTICS,))
-
-    @property
-    def arithmetic(self) -> Arithmetic:
-        return self.data.arithmetic
 
     def step(self, step: int) -> None:
         """One step on the whole batch."""
         self._move_statistics(step)
-        gradients = self.model.whole(self.weights, step)
+        gradients = self.model.whole([*self.weights.values()], step)
         factor = self._share(step)
         if factor is not None:
             gradients = [self.arithmetic.mul(g, factor) for g in gradients]
-        if self.training.clip:
-            squares = [self.arithmetic.total(self.arithmetic.mul(g, g), 1) for g in gradients]
-            norm = self.arithmetic.total(np.stack(squares), 0)
-            clip = self.arithmetic.clip_factor(norm)
-            gradients = [self.arithmetic.mul(g, clip) for g in gradients]
-        for unit, gradient in enumerate(gradients):
-            weight = self.weights[unit]
-            if len(self.moments[unit]):
-                moved = self.arithmetic.next(weight, self.moments[unit], gradient, step)
-                self.weights[unit], self.moments[unit] = moved
-            else:
-                self.weights[unit] = self.arithmetic.descend(weight, gradient)
+        self.update(dict(enumerate(gradients)), step)
 
     def _move_statistics(self, step: int) -> None:
         arithmetic = self.arithmetic

@@ -16,8 +16,7 @@ from psem_model.simulator.loops import Values
 from psem_model.simulator.placed import PADDED, Placed, Rests
 from psem_model.simulator.samples import SAMPLES, Kept
 from psem_model.simulator.slices import Slices
-from psem_model.simulator.tables import Moment
-from psem_model.simulator.weights import Key
+from psem_model.simulator.tables import Key, Moment
 from spec.models.states import State
 from spec.models.values import Value
 from spec.pipelines.pipeline import Half, Work

@@ -113,7 +113,8 @@ class Store:
     ) -> None:
         self.layouts, self.poison = layouts, poison
         self.master = bool(policy.master and policy.k > 0)
-        self.parts = self.master + poison.arithmetic.moments if policy.k > 0 else 0
+        self.moments = poison.arithmetic.moments if policy.k > 0 else 0
+        self.parts = self.master + self.moments
         self.rests = {buffer: schedule.rest(state) for state, buffer in RESTS.items()}
         made = {op.target: op.kind for op in schedule.ops if op.makes}  # by the last of them
         self.views = {view: made.get(view) is Kind.ALL_GATHER for view in schedule.start}

@@ -17,6 +17,7 @@ from spec.models.transformer import Transformer
 
 Cell = tuple[Array, Array]  # samples and positions of the tokens that one device has
 OUTSIDE = -1  # the layer of what is in no layer
+Key = tuple[int, str]  # a weight: its layer, or OUTSIDE, and its name
 
 
 @dataclass(frozen=True)

@@ -6,70 +6,66 @@ Positions by angles: arXiv 2104.09864, section 3.4.2. Gated MLP: arXiv 2002.0520
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import reduce
 
 import numpy as np
 
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.tables import OUTSIDE, Moment, Tables
+from psem_model.simulator.single import Trained
+from psem_model.simulator.tables import OUTSIDE, Key, Moment, Tables
 from psem_model.simulator.tape import Node, Tape
-from psem_model.simulator.weights import Key, prefix, shapes
 from spec.models.transformer import DENSE, STRAIGHT, LayerKind
 
 
-class SingleDevice:
-    """Trains all of a model on whole samples. `clips`: gradients, by the norm of all.
+class SingleDevice(Trained):
+    """Trains all of a model on whole samples. `stateful`: its optimizer keeps moments.
 
+    Its weights are those that its forward reads: each is made when it is first read.
     `losses`: of each step, (micro-batches, samples, positions). `gradients`: of the last one.
     """
 
-    def __init__(self, tables: Tables, clips: bool = False) -> None:
-        self.tables, self.numbers, self.clips = tables, tables.numbers, clips
-        weights = {
-            key: tables.weight(key[1], indices, key[0]) for key, indices in shapes(tables.model).items()
-        }
-        self.weights = dict(weights)
-        kept = self.numbers.moments
-        self.moments = {key: self.numbers.zeros((kept, *w.shape)) for key, w in weights.items()}
+    def __init__(self, tables: Tables, stateful: bool = True, clips: bool = False) -> None:
+        super().__init__(tables.numbers, clips)
+        self.tables, self.kept = tables, tables.numbers.moments if stateful else 0
         self.gradients: dict[Key, Array] = {}
         self.losses: list[Array] = []
 
+    def weight(self, key: Key, indices: str) -> Array:
+        """A weight as it is now."""
+        if key not in self.weights:
+            layer, name = key
+            first = self.weights[key] = self.tables.weight(name, indices, layer)
+            self.moments[key] = self.arithmetic.zeros((self.kept, *first.shape))
+        return self.weights[key]
+
+    def forward(self, micro_batch: int) -> Forward:
+        """The way of the next step's micro-batch through the model."""
+        return Forward(self, Moment(len(self.losses), micro_batch))
+
     def step(self, micro_batches: int) -> None:
         """One step, on the summed loss of all tokens of its micro-batches."""
-        step = len(self.losses)
+        step, losses, numbers = len(self.losses), [], self.arithmetic
         self.gradients = {}
-        losses = []
         for micro_batch in range(micro_batches):
-            work = _Forward(self.tables, self.weights, Moment(step, micro_batch))
+            work = self.forward(micro_batch)
             loss = work.loss()
             losses.append(loss.value)
-            work.tape.backward(loss, self.numbers.count(np.ones(loss.value.shape, np.int64)))
+            work.tape.backward(loss, numbers.count(np.ones(loss.value.shape, np.int64)))
             for key, node in work.leaves.items():
                 had, found = self.gradients.get(key), node.gradient
                 if found is not None:
-                    self.gradients[key] = found if had is None else self.numbers.add(had, found)
+                    self.gradients[key] = found if had is None else numbers.add(had, found)
         self.losses.append(np.stack(losses))
-        if self.clips:
-            self.gradients = self.clipped(self.gradients)
-        for key, gradient in self.gradients.items():
-            moved = self.numbers.next(self.weights[key], self.moments[key], gradient, step)
-            self.weights[key], self.moments[key] = moved
-
-    def clipped(self, gradients: Mapping[Key, Array]) -> dict[Key, Array]:
-        """All gradients, scaled down alike where their norm is large."""
-        numbers = self.numbers
-        squares = [numbers.total(numbers.mul(g, g).reshape(-1), 0) for g in gradients.values()]
-        factor = numbers.clip_factor(numbers.total(np.stack(squares), 0))
-        return {key: numbers.mul(gradient, factor) for key, gradient in gradients.items()}
+        self.update(self.gradients, step)
 
 
-class _Forward:
-    """One micro-batch's way through the model."""
+class Forward:
+    """One micro-batch's way through the model; `leaves`: the weights that it reads."""
 
-    def __init__(self, tables: Tables, weights: Mapping[Key, Array], moment: Moment) -> None:
-        self.tables, self.model, self.moment = tables, tables.model, moment
-        self.tape, self.weights = Tape(tables.numbers), weights
+    def __init__(self, device: SingleDevice, moment: Moment) -> None:
+        self.device, self.moment = device, moment
+        self.tables, self.model = device.tables, device.tables.model
+        self.tape = Tape(self.tables.numbers)
         self.leaves: dict[Key, Node] = {}
         self.layer = OUTSIDE
 
@@ -78,9 +74,15 @@ class _Forward:
         """How the layer differs from most."""
         return frozenset() if self.layer == OUTSIDE else self.model.kind(self.layer)
 
-    def weight(self, name: str) -> Node:
-        key = (self.layer, prefix(self.kind) + name)
-        return self.leaves.setdefault(key, Node(self.weights[key]))
+    def weight(self, name: str, indices: str) -> Node:
+        """A weight of the layer; in the name is how the layer differs from most."""
+        key = (self.layer, "".join(f"{each}_" for each in sorted(self.kind)) + name)
+        return self.leaves.setdefault(key, Node(self.device.weight(key, indices)))
+
+    def product(self, x: Node, name: str, subscripts: str) -> Node:
+        """A sum of products with a weight, the second operand."""
+        indices = subscripts.partition(",")[2].partition("->")[0]
+        return self.tape.einsum(subscripts, x, self.weight(f"{name}_weight", indices))
 
     def dropped(self, place: str, x: Node, name: str, indices: str = "bsh") -> Node:
         if place not in self.model.dropout:
@@ -97,9 +99,7 @@ class _Forward:
             x = self.one_layer(x)
         self.layer = OUTSIDE
         y = self.norm("final", x)
-        logits = tape.einsum(
-            "bsh,vh->bsv", y, self.weight("word_weight" if self.model.tied else "head_weight")
-        )
+        logits = self.product(y, "word" if self.model.tied else "head", "bsh,vh->bsv")
         logits = self.capped("logits", logits)
         ones = np.ones(logits.value.shape[-1], np.int64)
         total = tape.einsum("bsv,v->bs", tape.apply("exp", logits), self.fixed(ones))
@@ -111,22 +111,22 @@ class _Forward:
         return Node(self.tables.numbers.count(integers), fixed=True)
 
     def embedded(self, words: Array) -> Node:
-        x, name = self.tape.pick(self.weight("word_weight"), words), "words"
+        x, name = self.tape.pick(self.weight("word_weight", "vh"), words), "words"
         if self.model.positions:
             places = np.arange(words.shape[1]) + self.model.spare
             name = "embedded"
-            x = self.tape.add(x, self.tape.pick(self.weight("place_weight"), places))
+            x = self.tape.add(x, self.tape.pick(self.weight("place_weight", "wh"), places))
         if "words" in self.model.norms:
             x, name = self.norm("word", x), self.named("word_norm")
         return self.dropped("words", x, name)
 
-    def norm(self, name: str, x: Node) -> Node:
-        return self.scaled(name, self.tape.normalise(self.model.norm, x))
+    def norm(self, name: str, x: Node, over: str = "h") -> Node:
+        return self.scaled(name, self.tape.normalise(self.model.norm, x), over)
 
-    def scaled(self, name: str, unit: Node) -> Node:
-        y = self.tape.multiply(unit, self.weight(f"{name}_norm_scale"))
+    def scaled(self, name: str, unit: Node, over: str) -> Node:
+        y = self.tape.multiply(unit, self.weight(f"{name}_norm_scale", over))
         biased = self.model.norm == "layer_norm"
-        return self.tape.add(y, self.weight(f"{name}_norm_bias")) if biased else y
+        return self.tape.add(y, self.weight(f"{name}_norm_bias", over)) if biased else y
 
     def named(self, norm: str) -> str:
         """What the result of a norm is called, for its mask."""
@@ -138,7 +138,8 @@ class _Forward:
         ones = self.fixed(np.ones(x.value.shape[2:], np.int64))
         total = tape.einsum(f"bs{indices},{indices}->bs", tape.apply("square", x), ones)
         inverse = tape.apply("inverse_root", total)
-        return self.scaled(f"{name}_heads", tape.einsum(f"bs{indices},bs->bs{indices}", x, inverse))
+        unit = tape.einsum(f"bs{indices},bs->bs{indices}", x, inverse)
+        return self.scaled(f"{name}_heads", unit, indices)
 
     def capped(self, name: str, x: Node) -> Node:
         return self.tape.apply("tanh", x) if name in self.model.capped else x
@@ -168,12 +169,13 @@ class _Forward:
         return self.dropped("output", x, name)
 
     def projected(self, y: Node, name: str, subscripts: str) -> Node:
-        x = self.tape.einsum(subscripts, y, self.weight(f"{name}_weight"))
-        x = self.tape.add(x, self.weight(f"{name}_bias")) if "qkv" in self.model.biases else x
+        x, of_token = self.product(y, name, subscripts), subscripts.partition("->bs")[2]
+        if "qkv" in self.model.biases:
+            x = self.tape.add(x, self.weight(f"{name}_bias", of_token))
         if name == "value":
             return x
         x = self.norm_of_heads(name, x) if "heads" in self.model.norms else x
-        return self.norm(name, x) if "head" in self.model.norms else x
+        return self.norm(name, x, "d") if "head" in self.model.norms else x
 
     @property
     def turns(self) -> bool:
@@ -200,13 +202,14 @@ class _Forward:
         shares = self.dropped("shares", tape.normalise("softmax", seen), "shares", "bgrsu")
         context = tape.einsum("bgrsu,bugd->bsgrd", shares, value)
         if self.model.sinks:
-            total, sinks = tape.log_total(seen), self.weight("sink_weight")
+            total, sinks = tape.log_total(seen), self.weight("sink_weight", "gr")
             each = self.fixed(np.ones(total.value.shape[-1], np.int64))
             spread = tape.einsum("gr,s->grs", sinks, each)
             left = tape.apply("sigmoid", tape.add(total, spread))
             context = tape.einsum("bsgrd,bgrs->bsgrd", context, left)
-        out = tape.einsum("bsgrd,grdh->bsh", context, self.weight("output_weight"))
-        return tape.add(out, self.weight("output_bias")) if biased else out
+        of_head = "y" if self.model.latent else "d"
+        out = self.product(context, "output", f"bsgr{of_head},gr{of_head}h->bsh")
+        return tape.add(out, self.weight("output_bias", "h")) if biased else out
 
     def from_tokens(self, y: Node) -> tuple[Node, Node, Node]:
         tape, model = self.tape, self.model
@@ -222,41 +225,41 @@ class _Forward:
     def latent(self, y: Node) -> tuple[Node, Node, Node]:
         """Queries, keys and values from few features of each token; every head has the turned key."""
         tape, latent = self.tape, self.model.latent
-        x = y
+        x, few = y, "h"
         if latent and latent.queries:
-            few = tape.einsum("bsh,hm->bsm", y, self.weight("query_latent_weight"))
-            x = self.norm("query_latent", few)
-        straight = tape.einsum("bsh,hgrn->bsgrn", x, self.weight("query_straight_weight"))
-        turned = self.turned(tape.einsum("bsh,hgrd->bsgrd", x, self.weight("query_weight")))
+            few = "m"
+            x = self.norm("query_latent", self.product(y, "query_latent", "bsh,hm->bsm"), few)
+        straight = self.product(x, "query_straight", f"bs{few},{few}grn->bsgrn")
+        turned = self.turned(self.product(x, "query", f"bs{few},{few}grd->bsgrd"))
         query = tape.join(straight, turned)
-        few = tape.einsum("bsh,hl->bsl", y, self.weight("key_latent_weight"))
-        x = self.norm("key_latent", few)
-        straight = tape.einsum("bsl,lgn->bsgn", x, self.weight("key_straight_weight"))
-        turned = self.turned(tape.einsum("bsh,hd->bsd", y, self.weight("key_weight")))
+        x = self.norm("key_latent", self.product(y, "key_latent", "bsh,hl->bsl"), "l")
+        straight = self.product(x, "key_straight", "bsl,lgn->bsgn")
+        turned = self.turned(self.product(y, "key", "bsh,hd->bsd"))
         every = self.fixed(np.ones(straight.value.shape[2], np.int64))
         key = tape.join(straight, tape.einsum("bsd,g->bsgd", turned, every))
-        return query, key, tape.einsum("bsl,lgy->bsgy", x, self.weight("value_weight"))
+        return query, key, self.product(x, "value", "bsl,lgy->bsgy")
 
     def mlp(self, y: Node, chosen: Array | None = None, of: str = "") -> Node:
         """Of each token; `chosen` (samples, positions): each token's expert, whose weights it gets."""
         tape, model = self.tape, self.model
+        expert, of_token = ("", "") if chosen is None else ("e", "bs")
+        inside = "t" if of else "i" if model.experts and chosen is None else "f"
 
-        def mine(name: str) -> Node:
-            weight = self.weight(name)
+        def mine(name: str, indices: str) -> Node:
+            weight = self.weight(of + name, expert + indices)
             return weight if chosen is None else tape.pick(weight, chosen)
 
         def product(x: Node, name: str, before: str, after: str) -> Node:
-            of_token = "" if chosen is None else "bs"
             subscripts = f"bs{before},{of_token}{before}{after}->bs{after}"
-            out = tape.einsum(subscripts, x, mine(f"{of}{name}_weight"))
-            return tape.add(out, mine(f"{of}{name}_bias")) if "mlp" in model.biases else out
+            out = tape.einsum(subscripts, x, mine(f"{name}_weight", before + after))
+            return tape.add(out, mine(f"{name}_bias", after)) if "mlp" in model.biases else out
 
-        up = product(y, "up", "h", "f")
-        gate = product(y, "gate", "h", "f") if model.gated else up
+        up = product(y, "up", "h", inside)
+        gate = product(y, "gate", "h", inside) if model.gated else up
         inner = tape.apply(model.function, gate)
         up = tape.apply("clamp", up) if model.clamped else up
         inner = tape.multiply(inner, up) if model.gated else inner
-        return product(inner, "down", "f", "h")
+        return product(inner, "down", inside, "h")
 
     def experts(self, y: Node) -> Node:
         """The sum of what each token's experts make of it, as its odds weigh them.
@@ -264,9 +267,9 @@ class _Forward:
         What the MLP that all tokens share makes of it is added.
         """
         tape, softmax = self.tape, self.model.odds == "softmax"
-        logits = tape.einsum("bsh,hj->bsj", y, self.weight("router_weight"))
+        logits = self.product(y, "router", "bsh,hj->bsj")
         if "router" in self.model.biases:
-            logits = tape.add(logits, self.weight("choices_bias"))
+            logits = tape.add(logits, self.weight("choices_bias", "j"))
         odds = tape.normalise("softmax", logits) if softmax else tape.apply(self.model.odds, logits)
         choices = self.tables.slots(self.layer, self.moment).choices
         terms = [self.mlp(y, of="shared_")] if self.model.shared else []

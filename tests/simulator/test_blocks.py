@@ -20,7 +20,6 @@ from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables, route
 from psem_model.simulator.tape import Node, Tape
 from psem_model.simulator.transformer import SingleDevice
-from psem_model.simulator.weights import shapes
 from spec.derivation.distribute import distribute
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move
@@ -149,7 +148,10 @@ def test_sums_of_products_of_residues_are_those_of_whole_numbers():
 
 # ---------------------------------------------------------------------------- one device
 def single_device(model, numbers):
-    return SingleDevice(Tables(numbers, model, 2, 3))
+    """A device that has made all its weights."""
+    single = SingleDevice(Tables(numbers, model, 2, 3))
+    single.forward(0).loss()
+    return single
 
 
 # in residues a log-sum-exp is a sum: its derivative stands for the softmax, and is none
@@ -204,11 +206,13 @@ def test_the_tapes_operations_broadcast_pick_and_add_up(jets):
 
 @pytest.mark.parametrize("model", VARIANTS, ids=range(len(VARIANTS)))
 def test_the_single_device_has_the_weights_of_the_specified_model(model):
+    single = single_device(model, Residues())
     outside, layers = (parts(model)[0], parts(model)[-1]), range(model.layers)
     weights = {i: layer(model, model.kind(i)).weights for i in layers}
-    specified = {(i, w.name): "".join(w.indices) for i in layers for w in weights[i]}
-    specified |= {(-1, w.name): "".join(w.indices) for part in outside for w in part.weights}
-    assert shapes(model) == specified
+    specified = {(i, w.name): w.indices for i in layers for w in weights[i]}
+    specified |= {(-1, w.name): w.indices for part in outside for w in part.weights}
+    shapes = {key: single.tables.shape(indices) for key, indices in specified.items()}
+    assert {key: weight.shape for key, weight in single.weights.items()} == shapes
 
 
 # ------------------------------------------------------------------------ slices and moves

@@ -89,7 +89,9 @@ def test_a_single_device_in_residues_is_the_one_in_fractions_modulo_the_prime(tr
         single = Single(training, model, data, weights, moments, 2)
         single.step(0)
         single.step(1)
-        found.append(np.concatenate([v.ravel() for v in (*single.weights, *single.moments)]))
+        found.append(
+            np.concatenate([v.ravel() for v in (*single.weights.values(), *single.moments.values())])
+        )
     fractions = [Fraction(f) for f in found[0]]
     residues = [f.numerator * pow(f.denominator, -1, PRIME) % PRIME for f in fractions]
     assert residues == list(found[1])
