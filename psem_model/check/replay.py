@@ -13,13 +13,10 @@ import numpy as np
 
 from psem_model.simulator import Arithmetic
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.copies import beside
-from psem_model.simulator.layout import Cluster, cluster_of, layout_of
-from psem_model.simulator.models import STATISTICS, Backward, Data, KeepsView
-from psem_model.simulator.operations import Executor
-from psem_model.simulator.passes import passes
+from psem_model.simulator.layout import Cluster, cluster_of
+from psem_model.simulator.models import STATISTICS, Backward, Data, Model
 from psem_model.simulator.poison import Poison
-from psem_model.simulator.single import Single
+from psem_model.simulator.run import Scheduled
 from spec.language.schedule import Buffer, Schedule
 from spec.meaning.match import Divergence, differences
 from spec.meaning.reference import UNKNOWN, Reference, Values, primes
@@ -48,12 +45,13 @@ class SameData(Data):
         super().__init__(0, cluster, SameRule())
         self.world, self.unknown = world, SamePoison(0, self.arithmetic)
 
-    def of_elements(self, what: str, *shape: int) -> Array:
-        row = np.array([self.world.data(what, j) for j in range(self.world.elements)], object)
-        return np.broadcast_to(row, (*shape, len(row))).copy()
+    def random(self, what: str, shape: tuple[int, ...], *when: int) -> Array:
+        start = [self.world.data("start", j) for j in range(self.world.elements)]
+        return np.array([start], object)
 
     def moments(self, unit: int, length: int, stateful: bool) -> Array:
-        return self.of_elements("moment", int(stateful), 1)
+        first = [self.world.data("moment", j) for j in range(self.world.elements)]
+        return np.array([[first]] if stateful else np.zeros((0, 1, length)), object)
 
     def tokens(self, step: int, micro_step: int) -> Array:
         counts = [[self.world.data("tokens", step, micro_step, d)] for d in self.world.devices]
@@ -64,7 +62,7 @@ class SameData(Data):
         return np.repeat(np.array(seen, object), STATISTICS, axis=1)
 
 
-class SameModel(KeepsView):
+class SameModel(Model):
     """The reference's gradients of its samples, of one unit that is the whole model."""
 
     def __init__(self, world: Reference, tied: bool) -> None:
@@ -117,19 +115,11 @@ def replay(
     tied = schedule.training.tied
     sums = replace(schedule, training=Training(tied=tied))  # mean and clipping are the simulator's
     world = Reference(sums, sizes, micro_steps, elements, primes, stateful, policy.master)
-    cluster = cluster_of(tuple(sizes.items()))
-    data, model = SameData(cluster, world), SameModel(world, tied)
-    layouts = [layout_of(cluster, schedule.cut, (elements, 1))]
-    weights = [data.of_elements("start", 1)]
-    moments = [data.moments(0, elements, stateful)]
-    run = Executor(schedule, sizes, micro_steps, layouts, model, data, policy)
-    run.store.start(weights, moments)
-    single = Single(schedule.training, model, data, weights, moments, micro_steps)
-    for step in range(steps):
-        for work in passes(schedule, micro_steps):
-            run.execute(work, step)
-        single.step(step)
-        found = list(differences(beside(run, single, step), run.arithmetic.unequal))
+    data = SameData(cluster_of(tuple(sizes.items())), world)
+    run = Scheduled(schedule, [elements], micro_steps, policy, SameModel(world, tied), [data])
+    for _ in range(steps):
+        run.step()
+        found = list(differences(run.beside(), run.numbers.unequal))
         there = (d for d in found if (d.place, d.state) == (expected.place, expected.state))
         if found:
             return next(there, found[0])

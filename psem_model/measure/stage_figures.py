@@ -99,11 +99,5 @@ def sent(run: DistributedTransformer, costs: StageCosts) -> Sent:
 def over_host_link(run: DistributedTransformer, costs: StageCosts) -> Number:
     """Bytes over each device's host link in a step, both ways: of states, and of activations."""
     stage = run.stages[costs.number]
-    of_states = sum(
-        elements * costs.plan.policy.of(state)
-        for placed in stage.placed
-        for (state, _), elements in placed.run.network.hosted.items()
-        if state is not None
-    )
-    network = stage.devices.network
-    return of_states + sum(n * network.widths[op] for op, n in network.hosted_by.items())
+    of_states = sum(placed.run.network.host_bytes for placed in stage.placed)
+    return of_states + stage.devices.network.host_bytes

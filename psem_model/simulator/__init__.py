@@ -3,7 +3,7 @@
     run = simulate(schedule, {"batch": 4}, psi=1000, steps=3)
     run.matches, run.divergence   beside the same training on a single device
     run.resting, run.peak         bytes in each device's memory
-    run.sent, run.links           what the devices send to one another
+    run.sent, run.messages        what the devices send to one another
 
 It knows no formula of any cost, and nothing of how schedules are judged: it executes operations on
 every device's own arrays, counts what is allocated and what is sent, and compares.

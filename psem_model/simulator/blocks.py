@@ -18,7 +18,6 @@ from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables
 from spec.language.moves import Move
 from spec.language.programs import Line, Program
-from spec.models.states import State
 from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
 
 EMPTY: set[Value] = set()
@@ -122,8 +121,8 @@ class Block:
         network, found, way = self.devices.network, {}, "offload" if offload else "fetch"
         for number, (value, slices) in enumerate(kept.items()):
             if value in self.program.stored:
-                network.serve((f"{self.name} {way}", number), State.ACTIVATIONS, width=slices.width)
-                network.to_host(slices.array[0].size, offload)
+                network.serve((f"{self.name} {way}", number), width=slices.width)
+                network.to_host(slices.array[0].size)
             found[value] = replace(slices, array=slices.array.copy())
         return found
 
@@ -157,7 +156,7 @@ class Block:
         def send(number: int) -> Network:
             (value, *_), network = lines[number].reads, self.devices.network
             width = self.value(value, lines[number], has).width
-            network.serve((f"{self.name} {phase}", number), None, width=width)
+            network.serve((f"{self.name} {phase}", number), width=width)
             return network
 
         def do(number: int) -> Slices:

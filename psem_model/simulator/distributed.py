@@ -6,7 +6,7 @@ another what layers hand on, and its cotangent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -23,8 +23,9 @@ from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.stages import NOT_KEPT, Stage
 from psem_model.simulator.tables import OUTSIDE, Key, Tables
 from psem_model.simulator.transformer import SingleDevice
+from psem_model.simulator.trials import Trial
 from spec.language.programs import Program
-from spec.meaning.match import Copies, Divergence, Place, first_difference
+from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy
 from spec.models.transformer import Transformer, layer_name
 from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
@@ -32,14 +33,14 @@ from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
 ONE_STAGE = Pipeline(Order.ONE_F_ONE_B, 1, 1)
 
 
-class DistributedTransformer:
+class DistributedTransformer(Trial):
     """A model on `mesh` in each stage of a pipeline, beside a single device that does the same steps.
 
     `programs`: of embedding, layers of each kind and head. `placings`: of every weight of every stage,
     once. `axis`: that of the stages. `orders`: of each index the axes that may cut it, the outer one
     first.
     `boundary` counts what stages send one another: device number = stage * devices of a stage + own.
-    `divergence`: the first, if the run diverges. Layers are cut as evenly as they go, or as listed.
+    Layers are cut as evenly as they go, or as listed.
     Raises ValueError where slices do not meet, where weights have no placing or several, and for
     schedules of more than weights.
     """
@@ -62,7 +63,8 @@ class DistributedTransformer:
         samples: Kept = NOT_KEPT,
         rests: Rests = PADDED,
     ) -> None:
-        self.pipe, self.numbers, self.steps = pipe, numbers, 0
+        super().__init__(numbers)
+        self.pipe = pipe
         grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
         self.grid, self.inner = grid, grid.cluster.devices
         cells = grid.cells() if model.experts else None
@@ -71,8 +73,6 @@ class DistributedTransformer:
         self.stages = [self._stage(k, model, programs, offloads) for k in range(pipe.stages)]
         for stage in self.stages:
             stage.samples, stage.rests = samples, rests
-        self.divergence: Divergence | None = None
-        self.told: Callable[[], None] = lambda: None
         weights = [stage.start() for stage in self.stages]
         self.placed = [self._placed(placing, weights, mesh, policy) for placing in placings]
         for placed in self.placed if rests.copies else []:
@@ -117,33 +117,30 @@ class DistributedTransformer:
     ) -> Placed:
         stages, keys = [self.stages[k] for k in placing.stages], {*placing.weights}
         users = sum(bool(keys & stage.keys(i)) for stage in stages for i in range(len(stage.chunks)))
-        sizes = users, int(self.pipe.micro_batches), self.numbers, policy, self.pipe.in_two_parts
+        sizes = users, int(self.pipe.micro_batches), self.tables.numbers, policy, self.pipe.in_two_parts
         return Placed(placing, weights[placing.stages[0]], mesh, *sizes)
 
     # ------------------------------------------------------------------------ a step
-    def step(self) -> None:
-        """One step of the devices, of which what is sent is counted, and of the single device.
+    def train(self) -> None:
+        """One step.
 
         All micro-batches forward and backward, each stage in its order; then what schedules do after
         all of them: they sum over stages, too. Raises ValueError where every stage that has work left
         waits for another.
         """
-        for network in (self.boundary, *(stage.devices.network for stage in self.stages)):
+        of_stages = (stage.devices.network for stage in self.stages)
+        for network in (self.boundary, *of_stages, *(placed.run.network for placed in self.placed)):
             network.clear()
         waits = self.placed if self.stages[0].rests.waits_whole else []
-        for placed in self.placed:
-            placed.count_anew()
         for placed in waits:
             placed.take_whole()
-        self._train()
+        self._forward_and_backward()
         self.ends.finish(self.steps)
         for placed in waits:
             placed.leave_slices()
-        self.steps += 1
         self.single.step(self.pipe.micro_batches)
-        self.divergence = self.divergence or first_difference(self.beside(), self.numbers.unequal)
 
-    def _train(self) -> None:
+    def _forward_and_backward(self) -> None:
         """Forward and backward of all micro-batches."""
         inbox: dict[tuple[int, Work], Slices] = {}
         of_step = [
@@ -211,7 +208,7 @@ class DistributedTransformer:
         n = self.inner
         buffer = np.zeros((1, self.boundary.devices, *value.array.shape[1:]), value.array.dtype)
         buffer[0, sender * n : (sender + 1) * n] = value.array
-        self.boundary.serve(("boundary", 0), None, width=value.width)
+        self.boundary.serve(("boundary", 0), width=value.width)
         for place in range(n):
             buffer = point_to_point(buffer, sender * n + place, receiver * n + place, self.boundary)
         return replace(value, array=buffer[0, receiver * n : (receiver + 1) * n])

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.models import SAMPLES, Backward, Data
+from psem_model.simulator.models import SAMPLES, Backward, Data, Model
 
 Batch = tuple[Array, Array, Array]  # inputs, targets (devices, samples, width), weights (..., 1)
 
 
-class Mlp:
+class Mlp(Model):
     """Layers of `width` by `width` weights, then `width` biases, on random data.
 
     Activations are a layer's sums before its nonlinear function; the last layer has none. The loss
@@ -32,8 +32,8 @@ class Mlp:
             raise ValueError("a perceptron has no tied parameters")
         if any(n != size for n in lengths):
             raise ValueError(f"units have {lengths[0]} or {lengths[-1]} elements; a layer has {size}")
-        self.data, self.arithmetic, self.micro_steps = data, data.arithmetic, micro_steps
-        self.layers = len(lengths)
+        super().start(data, lengths, micro_steps, tied)
+        self.arithmetic, self.micro_steps, self.layers = data.arithmetic, micro_steps, len(lengths)
         self._inputs: dict[int, tuple[int, int, Array]] = {}
         self._forward: tuple[tuple[int, int], int, Array] | None = None
         self._backward: tuple[tuple[int, int], int, Array] | None = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -66,42 +66,34 @@ class Backward:
     gathered: Collection[str]
 
 
-class KeepsView:
-    """Of a model: what it keeps for backward is what it reads; nothing has to be made before a run."""
+class Model(ABC):
+    """A model in units: `view` is one unit's parameters (devices, elements), or one row for all.
+
+    `in_layers`: backward goes from the last unit to the first. If no more is said, what it keeps for
+    backward is what it reads.
+    """
 
     in_layers = False
 
     def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
-        """Nothing."""
-
-    def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
-        return view
-
-    recompute = forward
-
-
-class Model(Protocol):
-    """A model in units: `view` is one unit's parameters (devices, elements), or one row for all.
-
-    `in_layers`: backward goes from the last unit to the first.
-    """
-
-    in_layers: bool
-
-    def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
         """Begin a run. Raises ValueError where the model does not fit its units."""
+        self.data = data
 
     def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
         """The unit's activations of each device's samples."""
+        return view
 
     def recompute(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
         """The same again."""
+        return self.forward(unit, view, step, micro_step)
 
+    @abstractmethod
     def backward(self, of: Backward) -> list[Array]:
         """The sums (devices, elements) of the samples' gradients. With ties, a second sum, by way of
         the other place.
         """
 
+    @abstractmethod
     def whole(self, weights: Sequence[Array], step: int) -> list[Array]:
         """The sums over all samples of a step, ties included, from rows of weights (1, elements)."""
 
@@ -111,14 +103,14 @@ def distinct(rows: Array) -> Array:
     return rows[:1] if len(rows) > 1 and bool((rows == rows[:1]).all()) else rows
 
 
-class Polynomial:
+class Polynomial(Model):
     """Each element's gradient is a random polynomial of its neighbours and their activations."""
 
     TERMS = 5
-    in_layers = False
 
     def start(self, data: Data, lengths: Sequence[int], micro_steps: int, tied: bool) -> None:
-        self.data, self.micro_steps, self.places = data, micro_steps, 2 if tied else 1
+        super().start(data, lengths, micro_steps, tied)
+        self.micro_steps, self.places = micro_steps, 2 if tied else 1
         self.fixed = [data.random("fixed", (1, n), u) for u, n in enumerate(lengths)]
         self._coefficients: dict[tuple[int, int], Array] = {}
 
@@ -137,8 +129,6 @@ class Polynomial:
     def forward(self, unit: int, view: Array, step: int, micro_step: int) -> Array:
         rows = distinct(view)
         return self.data.arithmetic.mul(rows, np.roll(rows, -1, 1))
-
-    recompute = forward
 
     def gradient(self, unit: int, coefficients: Array, view: Array, activations: Array) -> Array:
         """Sums of gradients (places, devices, elements) from sums of coefficients."""

@@ -10,7 +10,6 @@ import numpy as np
 from psem_model.simulator import network as ring
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.functions import Functions
-from psem_model.simulator.layout import Group
 from psem_model.simulator.network import Network
 from psem_model.simulator.slices import Grid, Slices, take
 from spec.language.moves import Move
@@ -30,7 +29,9 @@ def move(
         case "reduce_scatter":
             return _reduce_scatter(value, axis, after, grid, numbers, network)
         case "all_reduce":
-            return _all_reduce(value, over, grid, numbers, network)
+            group = grid.cluster.group(over)
+            found = ring.summed(value.array[None], group, numbers.add, network)[0]
+            return replace(value, array=found)
         case "all_to_all":
             return _all_to_all(value, axis, before, after, grid, network)
     return _slice(value, axis, after, grid)
@@ -114,23 +115,6 @@ def _reduce_scatter(
     group, chunks = grid.cluster.group((axis,)), _chunks(value, index, parts)
     found = ring.reduce_scatter(chunks, group, numbers.add, network)[0]
     return replace(value, array=found, where=_own(value, axis, index, parts, grid))
-
-
-def _all_reduce(
-    value: Slices, axes: tuple[str, ...], grid: Grid, numbers: Functions, network: Network
-) -> Slices:
-    group = grid.cluster.group(axes)
-    found = sum_over(value.array, group, numbers, network)
-    return replace(value, array=found)
-
-
-def sum_over(array: Array, group: Group, numbers: Functions, network: Network) -> Array:
-    """The sum over the group of each device's array (devices, ...), in equal chunks round a ring."""
-    flat = array.reshape(len(array), -1)
-    padding = -flat.shape[1] % group.size
-    chunks = np.pad(flat, ((0, 0), (0, padding))).reshape(1, len(flat), group.size, -1)
-    total = ring.all_reduce(chunks, group, numbers.add, network).reshape(len(flat), -1)
-    return total[:, : flat.shape[1]].reshape(array.shape)
 
 
 def _all_to_all(

@@ -14,45 +14,57 @@ import numpy as np
 
 from psem_model.simulator.arithmetic import Array, Number
 from psem_model.simulator.layout import Group
-from spec.models.states import State
 
 OpKey = tuple[str, int]  # the part of the schedule, and the index in it
 
 
 @dataclass
 class Network:
-    """Counts every message, in elements, by link, state and operation.
+    """Counts every message, in elements, by operation.
 
-    `links[state]` (devices, devices): from each sender to each receiver; the state is None for
-    numbers and statistics. `sent[op]` (devices,): by each sender. `hosted[state, to_host]` and
-    `hosted_by[op]`: by each device over its host link. `widths[op]`: bytes of an element of what it
-    sends, where that is not the state's matter. `carried`: messages of all networks there ever were.
+    `sent[op]` (devices,): by each sender. `hosted[op]`: by each device over its host link.
+    `widths[op]`: bytes of an element of what an operation sends. `carried`: messages of all networks
+    there ever were.
     """
 
     carried: ClassVar[int] = 0
 
     devices: int
-    links: dict[State | None, Array] = field(default_factory=dict)
     sent: dict[OpKey, Array] = field(default_factory=dict)
-    hosted: dict[tuple[State | None, bool], int] = field(default_factory=dict)
-    hosted_by: dict[OpKey, int] = field(default_factory=dict)
+    hosted: dict[OpKey, int] = field(default_factory=dict)
     widths: dict[OpKey, Number] = field(default_factory=dict)
     messages: int = 0
 
-    def serve(self, op: OpKey, state: State | None, counted: bool = True, width: Number = 0) -> None:
-        """Count what follows as sent by an operation that writes a state.
+    @property
+    def elements(self) -> Array:
+        """Elements that each device has sent to others (devices,)."""
+        return sum(self.sent.values(), start=np.zeros(self.devices, np.int64))
+
+    @property
+    def bytes(self) -> Array:
+        """Bytes that each device has sent to others (devices,)."""
+        sums = (elements * self.widths[op] for op, elements in self.sent.items())
+        return sum(sums, start=np.zeros(self.devices, np.int64))
+
+    @property
+    def host_bytes(self) -> Number:
+        """Bytes over each device's host link, both ways."""
+        return sum(elements * self.widths[op] for op, elements in self.hosted.items())
+
+    def serve(self, op: OpKey, counted: bool = True, width: Number = 0) -> None:
+        """Count what follows as sent by an operation.
 
         What statistics move is not counted: how many there are is the model's matter. Raises
         ValueError for an operation that sends elements of two widths.
         """
-        self._op, self._state, self._counted = op, state, counted
+        self._op, self._counted = op, counted
         if self.widths.setdefault(op, width) != width:
             raise ValueError(f"{op}: sends {self.widths[op]} bytes an element, and {width}")
 
     def clear(self) -> None:
         """Count anew."""
-        for counts in (self.links, self.sent, self.hosted, self.hosted_by):
-            counts.clear()
+        self.sent.clear()
+        self.hosted.clear()
         self.messages = 0
 
     def move(self, payload: Array, senders: Array, receivers: Array) -> Array:
@@ -64,20 +76,15 @@ class Network:
             return payload.take(senders, 1)
         if self._op not in self.sent:
             self.sent[self._op] = np.zeros(self.devices, np.int64)
-        if self._state not in self.links:
-            self.links[self._state] = np.zeros((self.devices, self.devices), np.int64)
         elements = payload[0, 0].size
         self.sent[self._op][senders] += elements
-        self.links[self._state][senders, receivers] += elements
         self.messages += len(senders)
         Network.carried += len(senders)
         return payload.take(senders, 1)
 
-    def to_host(self, elements: int, offload: bool) -> None:
+    def to_host(self, elements: int) -> None:
         """So many elements of each device go to the other side of its host link."""
-        key = self._state, offload
-        self.hosted[key] = self.hosted.get(key, 0) + elements
-        self.hosted_by[self._op] = self.hosted_by.get(self._op, 0) + elements
+        self.hosted[self._op] = self.hosted.get(self._op, 0) + elements
 
 
 Add = Callable[[Array, Array], Array]
@@ -116,13 +123,15 @@ def all_reduce(chunks: Array, group: Group, add: Add, network: Network) -> Array
     return all_gather(reduce_scatter(chunks, group, add, network), group, network)
 
 
-def sum_of_rows(rows: Array, group: Group, add: Add, network: Network) -> Array:
-    """The sum over the group of each device's row (parts, devices, length), padded to equal chunks."""
+def summed(values: Array, group: Group, add: Add, network: Network) -> Array:
+    """The sum over the group of each device's values (parts, devices, ...), in padded equal chunks."""
+    rows = values.reshape(*values.shape[:2], -1)
     size = -(-rows.shape[-1] // group.size)
     padded = np.zeros((*rows.shape[:2], group.size * size), rows.dtype)
     padded[..., : rows.shape[-1]] = rows
     chunks = padded.reshape(*rows.shape[:2], group.size, size)
-    return all_reduce(chunks, group, add, network).reshape(padded.shape)[..., : rows.shape[-1]]
+    total = all_reduce(chunks, group, add, network).reshape(padded.shape)
+    return total[..., : rows.shape[-1]].reshape(values.shape)
 
 
 def all_to_all(chunks: Array, group: Group, network: Network) -> Array:

@@ -13,7 +13,7 @@ from itertools import groupby
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import cluster_of
-from psem_model.simulator.network import Network, OpKey, broadcast, sum_of_rows
+from psem_model.simulator.network import Network, OpKey, broadcast, summed
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.placing import Ops
 from spec.language.schedule import Buffer, Kind, Op, Schedule
@@ -79,11 +79,11 @@ class Ends:
         if op.kind is Kind.RESET:
             return self.numbers.zeros(norm.shape)
         group, rows = self.cluster.group(op.axes), norm[None]
-        network.serve(key, None)
+        network.serve(key)
         if group.size > 1 and op.kind is Kind.BROADCAST:
             rows = broadcast(rows, group, network)
         elif group.size > 1:
-            rows = sum_of_rows(rows, group, self.numbers.add, network)
+            rows = summed(rows, group, self.numbers.add, network)
         moved: Array = rows[0]
         return moved
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
@@ -73,14 +73,13 @@ class Executor:
     def __init__(
         self,
         schedule: Schedule,
-        mesh: Mapping[str, int],
         micro_steps: int,
         layouts: Sequence[Layout],
         model: Model,
         data: Data,
         policy: BytePolicy,
     ) -> None:
-        self.schedule, self.mesh, self.micro_steps = schedule, mesh, micro_steps
+        self.schedule, self.micro_steps = schedule, micro_steps
         self.layouts, self.model, self.data = layouts, model, data
         self.arithmetic, self.cluster = data.arithmetic, data.cluster
         self.store = Store(schedule, layouts, data.unknown, policy)
@@ -130,7 +129,7 @@ class Executor:
             for turn in work.turns:
                 op, self.micro_step = turn.op, turn.micro_step
                 width = self.store.meter.of_a_message(op)
-                self.network.serve(turn.key, op.state, op.target is not Buffer.STATISTICS, width)
+                self.network.serve(turn.key, op.target is not Buffer.STATISTICS, width)
                 self.store.at_once, self.store.anew = turn.at_once, op.makes
                 if work.once:
                     self._number(op)
@@ -188,7 +187,7 @@ class Executor:
         if op.kind is Kind.BROADCAST:
             return Piece(ring.broadcast(rows, group, self.network), within, fresh=True)
         if not {*op.axes, *op.within} & {*layout.cut}:  # whole rows are summed, not cells of them
-            summed = ring.sum_of_rows(rows, group, self.arithmetic.add, self.network)
+            summed = ring.summed(rows, group, self.arithmetic.add, self.network)
             return Piece(self._mean(op, summed, group), within, fresh=True)
         chunks = layout.split(rows, within, op.axes)
         parts = layout.cut_cells(chunks, group.size // chunks.shape[2])
@@ -221,7 +220,7 @@ class Executor:
         """The sum, mean or first value on every device of rows (parts, devices, length)."""
         if op.kind is Kind.BROADCAST:
             return ring.broadcast(rows, group, self.network)
-        return self._mean(op, ring.sum_of_rows(rows, group, self.arithmetic.add, self.network), group)
+        return self._mean(op, ring.summed(rows, group, self.arithmetic.add, self.network), group)
 
     # ----------------------------------------------------------------- copies
     def _copy(self, op: Op, unit: int) -> None:
@@ -243,7 +242,7 @@ class Executor:
             wanted = meet(within, self.store.own(op.target, unit))
             moved = None if wanted is None else meet(wanted, block.room)
             if crosses and moved is not None:
-                self.network.to_host(self.layouts[unit].size(moved), offload=there)
+                self.network.to_host(self.layouts[unit].size(moved))
         self.store.write(op.target, unit, there, within, piece, writes)
 
     def _recompute(self, op: Op, unit: int) -> None:
@@ -339,7 +338,7 @@ class Executor:
     def _factor(self, op: Op) -> Array:
         """What each device multiplies its gradient by (devices, 1)."""
         if isinstance(op.by, Monomial):
-            value = self.arithmetic.number(op.by.value(self.mesh, self.micro_steps))
+            value = self.arithmetic.number(op.by.value(self.cluster.sizes, self.micro_steps))
             return np.full((1, 1), value, self.arithmetic.dtype)
         number = self._number_of(op)
         if op.kind is Kind.CLIP:

@@ -19,7 +19,6 @@ from psem_model.simulator.copies import resting
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import cluster_of, layout_of
 from psem_model.simulator.models import Data
-from psem_model.simulator.network import Network
 from psem_model.simulator.operations import Executor
 from psem_model.simulator.placing import WEIGHTS, Cut, Given, Halves, Ops, Placing
 from psem_model.simulator.slices import Slices, cut
@@ -88,7 +87,6 @@ class Placed:
         self.given = Given()
         self.run = Executor(
             placing.schedule,
-            self.cluster.sizes,
             micro_batches,
             layouts,
             self.given,
@@ -193,10 +191,6 @@ class Placed:
             self.run.store.reset(Buffer.GRADIENTS, unit)
 
     # --------------------------------------------------------------- what is held and sent
-    def count_anew(self) -> None:
-        """Count what is sent from here on."""
-        self.run.network = Network(self.cluster.devices)
-
     @property
     def buckets(self) -> Number:
         """Bytes of copies of gradients, in which each device reduces them."""

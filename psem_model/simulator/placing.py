@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.layout import Vector
-from psem_model.simulator.models import Backward, KeepsView
+from psem_model.simulator.models import Backward, Model
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.tables import Key
 from spec.language.schedule import NUMBERS, Buffer, Kind, Op, Phase, Schedule
@@ -46,7 +46,7 @@ class Placing:
     group: int = 0
 
 
-class Given(KeepsView):
+class Given(Model):
     """An executor's model whose gradients are given: `units`, of each unit (devices, elements)."""
 
     def __init__(self) -> None:

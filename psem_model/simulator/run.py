@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
@@ -16,37 +16,65 @@ from psem_model.simulator.network import Network, OpKey
 from psem_model.simulator.operations import Executor, redraw
 from psem_model.simulator.passes import passes
 from psem_model.simulator.single import Single
-from psem_model.simulator.store import NUMBER_BYTES, RESTS
+from psem_model.simulator.store import Meter
+from psem_model.simulator.trials import Trial
 from spec.language.schedule import Schedule
-from spec.meaning.match import Divergence, first_difference
+from spec.meaning.match import Copies, Divergence
 from spec.models.states import MIXED_ADAM, BytePolicy, State
+
+
+class Scheduled(Trial):
+    """A schedule on devices, of a model that is a function of its units.
+
+    `every`: the data of each run of it. Several differ in what is not known: what they differ in is
+    drawn anew after each operation. `begin`: the devices' first weights from the single device's.
+    """
+
+    def __init__(
+        self,
+        schedule: Schedule,
+        lengths: Sequence[int],
+        micro_steps: int,
+        policy: BytePolicy,
+        model: Model,
+        every: Sequence[Data],
+        begin: Callable[[Array], Array] | None = None,
+    ) -> None:
+        data, self.passes = every[0], passes(schedule, micro_steps)
+        super().__init__(data.arithmetic)
+        model.start(data, lengths, micro_steps, schedule.training.tied)
+        layouts = [layout_of(data.cluster, schedule.cut, (n, 1)) for n in lengths]
+        weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
+        moments = [data.moments(unit, n, policy.k > 0) for unit, n in enumerate(lengths)]
+        self.runs = [Executor(schedule, micro_steps, layouts, model, each, policy) for each in every]
+        for run in self.runs:
+            run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
+        self.single = Single(schedule.training, model, data, weights, moments, micro_steps)
+
+    def train(self) -> None:
+        for run in self.runs:
+            run.network.clear()
+        for work in self.passes:
+            for _ in zip(*(run.one_by_one(work, self.steps) for run in self.runs), strict=True):
+                redraw(self.runs)
+            self.told()
+        self.single.step(self.steps)
+
+    def beside(self) -> Iterator[Copies]:
+        for run in self.runs:
+            yield from beside(run, self.single, self.steps - 1)
 
 
 @dataclass(frozen=True)
 class Run:
     """What a run took, and where it first diverged. Bytes are of each device, or of its host part.
 
-    `resting`, `host`: after the last step. `peak`: at the fullest moment, made of `peak_parts`.
-    Blocks have rows of the same length on all devices, so that these are every device's. What
-    follows is the last step's. `sent_by_state` (None: numbers and statistics) and
-    `sent_by_operation`: elements that each device sends to others, as arrays (devices,);
-    `host_by_state`: elements over its host link, by (state, whether to the host). `widths`,
-    `widths_sent`: bytes of an element at rest, and of one that an operation sends to others. `links`:
-    elements from each device to each, of each state.
+    `meter`: memory, after the last step and at the fullest moment of all. Blocks have rows of the same
+    length on all devices, so that these are every device's. `network`: what the last step sent.
     """
 
-    devices: int
-    resting: dict[State, Number]
-    peak: Number
-    peak_parts: dict[State, Number]
-    host_parts: dict[State, Number]
-    sent_by_state: dict[State | None, Array]
-    sent_by_operation: dict[OpKey, Array]
-    host_by_state: dict[tuple[State | None, bool], int]
-    links_by_state: dict[State | None, Array]
-    messages: int
-    widths: dict[State | None, Number]
-    widths_sent: dict[OpKey, Number]
+    meter: Meter
+    network: Network
     divergence: Divergence | None
 
     @property
@@ -55,47 +83,50 @@ class Run:
         return self.divergence is None
 
     @property
+    def resting(self) -> dict[State, Number]:
+        """Bytes at rest on a device, of each state."""
+        return self.meter.bytes(False)
+
+    @property
+    def host_parts(self) -> dict[State, Number]:
+        """Bytes at rest on the host, of each state."""
+        return self.meter.bytes(True)
+
+    @property
     def host(self) -> Number:
         """Bytes at rest on the host."""
         return sum(self.host_parts.values())
 
     @property
-    def sent_elements_per_device(self) -> Array:
-        """Elements that each device sends to others in a step (devices,)."""
-        return sum(self.sent_by_state.values(), start=np.zeros(self.devices, np.int64))
+    def peak(self) -> Number:
+        """Bytes on a device at the fullest moment."""
+        return self.meter.peak
 
     @property
-    def sent_per_device(self) -> Array:
-        """Bytes that each device sends to others in a step (devices,)."""
-        sums = (n * self.widths_sent[op] for op, n in self.sent_by_operation.items())
-        return sum(sums, start=np.zeros(self.devices, np.int64))
+    def sent_by_operation(self) -> dict[OpKey, Array]:
+        """Elements that each device sends to others in a step (devices,), by operation."""
+        return self.network.sent
+
+    @property
+    def messages(self) -> int:
+        """Messages of a step."""
+        return self.network.messages
 
     @property
     def sent_elements(self) -> int:
         """Elements sent in a step by the device that sends most."""
-        return int(self.sent_elements_per_device.max())
+        return int(self.network.elements.max())
 
     @property
     def sent(self) -> Number:
         """Bytes sent in a step by the device that sends most."""
-        most: Number = self.sent_per_device.max()
+        most: Number = self.network.bytes.max()
         return int(most) if isinstance(most, np.integer) else most
-
-    def over_host_link(self, offloaded: bool) -> Number:
-        """Bytes from each device to its host in a step, or from its host."""
-        found = {s: n for (s, to_host), n in self.host_by_state.items() if to_host is offloaded}
-        return sum(n * self.widths[state] for state, n in found.items())
 
     @property
     def host_link(self) -> Number:
         """Bytes over each device's host link in a step, both ways."""
-        return self.over_host_link(True) + self.over_host_link(False)
-
-    @property
-    def links(self) -> Array:
-        """Elements from each device to each in a step (devices, devices)."""
-        start = np.zeros((self.devices, self.devices), np.int64)
-        return sum(self.links_by_state.values(), start=start)
+        return self.network.host_bytes
 
 
 def simulate(
@@ -132,62 +163,27 @@ def simulate(
     unit = min(unit, psi)
     smaller = [psi % unit] if psi % unit else []  # the first unit, if any is
     lengths = [*smaller, *[unit] * (psi // unit)]
-    layouts = [layout_of(cluster, schedule.cut, (n, 1)) for n in lengths]
-    numbers = _arithmetic(arithmetic)
+    numbers, done = _arithmetic(arithmetic), count(1)
     model = Polynomial() if model is None else model
 
-    def executed(
-        progress: Callable[[int], None], *poisons: int
-    ) -> tuple[list[Executor], Divergence | None]:
-        """Runs that differ in what is not known, an operation each in turn, and where one diverges."""
+    def ran(*poisons: int) -> Scheduled:
+        """Runs that differ in what is not known."""
         every = [Data(seed, cluster, numbers, poison) for poison in poisons]
-        data = every[0]
-        model.start(data, lengths, micro_steps, schedule.training.tied)
-        weights = [data.random("weights", (1, n), u) for u, n in enumerate(lengths)]
-        moments = [data.moments(unit, n, policy.k > 0) for unit, n in enumerate(lengths)]
-        runs = [Executor(schedule, mesh, micro_steps, layouts, model, each, policy) for each in every]
-        for run in runs:
-            run.store.start(weights if begin is None else [begin(row) for row in weights], moments)
-        single = Single(schedule.training, model, data, weights, moments, micro_steps)
-        divergence, done = None, count(1)
-        for step in range(steps):
-            for run in runs:
-                run.network = Network(cluster.devices)
-            for work in passes(schedule, micro_steps):
-                for _ in zip(*(run.one_by_one(work, step) for run in runs), strict=True):
-                    redraw(runs)
-                progress(next(done))
-            single.step(step)
-            for run in runs:
-                divergence = divergence or first_difference(
-                    beside(run, single, step), run.arithmetic.unequal
-                )
-            if divergence and stop_at_divergence:
+        found = Scheduled(schedule, lengths, micro_steps, policy, model, every, begin)
+        if progress and len(poisons) == 1:
+            found.told = lambda: progress(next(done))
+        for _ in range(steps):
+            found.step()
+            if found.divergence and stop_at_divergence:
                 break
-        return runs, divergence
+        return found
 
     with np.errstate(all="ignore"):
-        (run,), divergence = executed(progress or (lambda _: None), 0)
+        found = ran(0)
+        (run,), divergence = found.runs, found.divergence
         if divergence is None and run.data.unknown.drawn:
-            _, divergence = executed(lambda _: None, 1, 2)
-    meter, network = run.store.meter, run.network
-    widths: dict[State | None, Number] = {None: NUMBER_BYTES, State.ACTIVATIONS: 0}
-    widths |= {state: policy.of(state) for state in RESTS}
-    return Run(
-        cluster.devices,
-        meter.bytes(False),
-        meter.peak,
-        meter.peak_parts,
-        meter.bytes(True),
-        {state: links.sum(1) for state, links in network.links.items()},
-        network.sent,
-        network.hosted,
-        network.links,
-        network.messages,
-        widths,
-        network.widths,
-        divergence,
-    )
+            divergence = ran(1, 2).divergence
+    return Run(run.store.meter, run.network, divergence)
 
 
 def _check(schedule: Schedule, mesh: Mapping[str, int], **sizes: int) -> None:

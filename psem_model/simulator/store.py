@@ -12,6 +12,7 @@ from psem_model.simulator.layout import Layout, Slice, common, covers, meet
 from psem_model.simulator.poison import Poison
 from spec.language.schedule import (
     GRADIENTS,
+    HOST_TRANSFERS,
     REDUCTIONS,
     RESTING,
     SCALARS,
@@ -88,6 +89,8 @@ class Meter:
         """Bytes of an element that an operation sends; 0 for what is not counted."""
         if op.target in SCALARS:
             return NUMBER_BYTES
+        if op.kind in HOST_TRANSFERS and op.state in RESTS:  # they pass on what rests
+            return self.widths[RESTS[op.state]]
         if op.target is Buffer.VIEW:
             return self.gathered if op.kind is Kind.ALL_GATHER else self.widths[Buffer.VIEW]
         is_summed = op.target in GRADIENTS and op.kind in REDUCTIONS

@@ -49,7 +49,7 @@ def test_every_counterexample_has_as_many_runs_as_are_written_for_it():
 def send():
     """Two messages, between two devices: how many."""
     network = Network(2)
-    network.serve(("finish", 0), None)
+    network.serve(("finish", 0))
     network.move(np.zeros((1, 2, 1)), np.array([0, 1]), np.array([1, 0]))
     return network.messages
 

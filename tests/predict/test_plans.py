@@ -138,7 +138,7 @@ def test_the_host_link_carries_what_is_predicted_and_the_training_is_the_same(pl
     assert run.divergence is None
     for stage in run.stages:
         costs, network = plan.stage(stage.number), stage.devices.network
-        carried = sum(network.widths[op] * n for op, n in network.hosted_by.items())
+        carried = network.host_bytes
         of_states = replace(plan, offload=False).stage(stage.number)
         assert carried == costs.host_bytes - of_states.host_bytes
         assert stage.host.fullest == costs.held.kept() == costs.host - of_states.host

@@ -267,7 +267,7 @@ def test_a_move_keeps_the_value_and_changes_how_it_lies(drawn_move):
         value = replace(value, array=terms.reshape(mesh["x"], -1)[own, places])
     value = replace(value, width=3)
     network = Network(grid.cluster.devices)
-    network.serve(("move", 0), None)
+    network.serve(("move", 0))
     found = move(line, (line.axis,), value, grid, numbers, network)
     expected = cut(table, "bh", grid.where("bh", after))
     assert np.array_equal(found.array, expected.array)
@@ -277,10 +277,10 @@ def test_a_move_keeps_the_value_and_changes_how_it_lies(drawn_move):
 
 def test_a_move_that_sends_elements_of_two_widths_is_refused():
     network = Network(2)
-    network.serve(("move", 0), None, width=2)
-    network.serve(("move", 1), None, width=4)
+    network.serve(("move", 0), width=2)
+    network.serve(("move", 1), width=4)
     with pytest.raises(ValueError, match="sends 2 bytes an element, and 4"):
-        network.serve(("move", 0), None, width=4)
+        network.serve(("move", 0), width=4)
 
 
 @given(

@@ -66,8 +66,8 @@ def agree_on_costs(schedule, mesh, psi, unit, policy, micro_steps, *, steps=1):
     if Kind.BROADCAST in counts:  # the last of a chain sends less than the others
         assert (run.sent_elements, run.sent) == (costs.elements, costs.bytes)
     else:
-        assert set(run.sent_elements_per_device) == {costs.elements}
-        assert set(run.sent_per_device) == {costs.bytes}
+        assert set(run.network.elements) == {costs.elements}
+        assert set(run.network.bytes) == {costs.bytes}
     return run, costs
 
 

@@ -17,7 +17,7 @@ from psem_model.audit.refutations.registry import Shown, Values, refutes
 from psem_model.reading.schedules import read
 from psem_model.simulator import Run, simulate
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.models import Backward, KeepsView
+from psem_model.simulator.models import Backward, Model
 from psem_model.text.places import EXAMPLES
 from spec.language.schedule import Schedule
 from spec.models import training
@@ -61,7 +61,7 @@ class Counting(Noted):
         return self.counts
 
 
-class Contributions(KeepsView):
+class Contributions(Model):
     """A model: what each device contributes in each micro-step, and by the second use."""
 
     def __init__(self, micro_steps: Sequence[Array], tied: Sequence[Array]) -> None:

@@ -22,7 +22,7 @@ DEVICES = 2
 def reduced(terms: Array, network: Network) -> Array:
     """Each device's row (devices, elements), after an all-reduce along the ring."""
     group = Cluster(((BATCH, DEVICES),)).group((BATCH,))
-    network.serve(("finish", 0), None)
+    network.serve(("finish", 0))
     padded = np.pad(terms, ((0, 0), (0, terms.shape[1] % DEVICES)))
     chunks = padded.reshape(1, DEVICES, DEVICES, -1)
     found = all_reduce(chunks, group, Arithmetic().add, network).reshape(padded.shape)

@@ -17,7 +17,7 @@ from psem_model.audit.refutations.noted import Noted
 from psem_model.audit.refutations.registry import Values
 from psem_model.simulator import Run, simulate
 from psem_model.simulator.arithmetic import Array
-from psem_model.simulator.models import Backward, KeepsView
+from psem_model.simulator.models import Backward, Model
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Schedule
@@ -40,7 +40,7 @@ MicroStep = tuple[Sequence[Any], Sequence[Any]]  # slopes and offsets, a row of 
 Steps = Sequence[Sequence[MicroStep]]
 
 
-class Samples(KeepsView):
+class Samples(Model):
     """A model of one unit: its slopes and offsets in each micro-step of each step."""
 
     def __init__(self, steps: Steps, notes: Noted) -> None:
