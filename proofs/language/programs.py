@@ -36,10 +36,11 @@ from proofs.language.program_lines import (
 )
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Or
+from spec.checking.programs import check_program
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, Lies, along
 from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move
-from spec.language.programs import Program, check_program, of_cotangent, result
+from spec.language.programs import Program, of_cotangent, result
 from spec.meaning.terms import Terms, computed, differentiated, given_to
 from spec.models.parts import layer, parts
 from spec.models.transformer import (

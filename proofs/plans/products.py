@@ -11,11 +11,12 @@ from proofs.language.programs import accepted_rules, must_reject, rules_in
 from proofs.plans.steps import require_accepted
 from proofs.plans.strategies import match
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from spec.checking.programs import check_program
 from spec.derivation.derive import derive
 from spec.derivation.distribute import distribute
 from spec.devices.layouts import PARTIAL
 from spec.language.moves import Axis, Move
-from spec.language.programs import Program, check_program
+from spec.language.programs import Program
 from spec.language.schedule import Rest, Schedule
 from spec.meaning.terms import Terms, computed, differentiated
 from spec.models.parts import parts

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from proofs.trusted.kernel import KernelError
+from spec.checking.steps import check_step
 from spec.checking.verdict import check
-from spec.derivation.steps import Group, Step, check_step, derive_step
+from spec.derivation.steps import Group, Step, derive_step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.schedule import Buffer, Kind, Op

@@ -10,7 +10,8 @@ from psem_model.check.optimizers import in_words
 from psem_model.check.schedules import Checked, check_schedule, sizes_given
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
-from spec.derivation.steps import Step, check_step, cut_twice, derive_step
+from spec.checking.steps import check_step, cut_twice
+from spec.derivation.steps import Step, derive_step
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.language.schedule import Schedule

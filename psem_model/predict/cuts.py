@@ -14,11 +14,11 @@ from psem_model.reading.products import Expression
 from psem_model.reading.shapes import transformer
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
+from spec.checking.programs import check_program
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.derivation.steps import Step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
-from spec.language.programs import check_program
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
-from spec.derivation.steps import Group, Step, cut_twice
+from spec.checking.steps import cut_twice
+from spec.derivation.steps import Group, Step
 from spec.devices.layouts import WHOLE, Layout
 from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program

@@ -1,4 +1,4 @@
-"""Is a schedule right? Normal forms, and the verdict that compares them.
+"""Is a step right? The types and terms of its programs; the normal forms of its schedules, compared.
 
-In order: words, algebra, forms, micro_steps, verdict, everywhere.
+In order: words, algebra, forms, micro_steps, verdict, everywhere, programs, norms, steps.
 """

@@ -11,10 +11,9 @@ its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.models.values import Operation
@@ -96,15 +95,3 @@ def _sorted(axes: tuple[str, ...], pairs: set[tuple[str, str]]) -> tuple[str, ..
             return axes
         found.append(free[0])
     return tuple(found)
-
-
-def check_orders(programs: Iterable[Program], found: Mapping[str, tuple[str, ...]]) -> None:
-    """Raise LayoutError for the first move that leaves what is no slice. `found`: of each index."""
-    for index, outer, inner, move, program in needed(programs):
-        order = found[index]
-        if order.index(outer) > order.index(inner):
-            raise LayoutError(
-                f"{inner} is outside {outer} in the order of {index}: parts of chunks are no slice; "
-                f'needs {index} = ["{outer}", "{inner}"] in [order], or a move over {outer} first',
-                (program.part.name, move),
-            )

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 
 from spec.derivation.derive import derive
 from spec.derivation.distribute import NOTHING, distribute
-from spec.derivation.nesting import check_orders, orders
-from spec.derivation.norms import check_joined, check_norm, clipped, of_gradient
+from spec.derivation.nesting import orders
+from spec.derivation.norms import clipped, of_gradient
 from spec.devices.layouts import PARTIAL, LayoutError, Lie, Lies
 from spec.devices.mesh import ALL_WEIGHTS
-from spec.language.moves import Axis, Move
-from spec.language.programs import Program, check_program
-from spec.language.schedule import Buffer, Kind, Schedule
-from spec.meaning.terms import check_gradients
+from spec.language.moves import Axis
+from spec.language.programs import Program
+from spec.language.schedule import Schedule
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Profile
 from spec.models.transformer import EMBEDDING, HEAD, is_layer
-from spec.models.values import Operation, Part, Value
+from spec.models.values import Part, Value
 from spec.plans.compose import Product
 from spec.plans.model_strategies import SAMPLES
 from spec.plans.placement import Placement, gradients_whole
@@ -82,7 +80,7 @@ class Step:
                 if found.setdefault(weight.name, axes) != axes:
                     raise LayoutError(
                         f"the gradient of {weight.name}: {program.part.name} leaves terms over "
-                        f"{_over(axes)}, another part over {_over(found[weight.name])}",
+                        f"{in_words(axes)}, another part over {in_words(found[weight.name])}",
                         weight.name,
                     )
         pipe = () if self.stages is None else (self.stages,)
@@ -169,88 +167,6 @@ def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = N
     return Step(programs, (Group(tuple(weights), schedule),), orders=orders(programs))
 
 
-def check_step(step: Step) -> Step:
-    """The step, with how all values lie. Whether schedules do what they are to do, the verdict says.
-
-    Raises LayoutError if a part does not do what one device does, or a gradient is summed otherwise
-    than it must be.
-    """
-    step = replace(step, programs=tuple(map(_typed, step.programs)))
-    for before, after in pairwise(step.programs):
-        takes = after.part.takes
-        alike = takes and takes.indices == before.gives.indices
-        if not takes or not alike or after.lies[takes] != before.lies[before.gives]:
-            names = f"{after.part.name} does not take what {before.part.name} gives"
-            raise LayoutError(names, (after.part.name, "takes"))
-    check_orders(step.programs, step.orders)
-    for group in step.groups:
-        for op in group.schedule.ops:
-            kept = op.target is Buffer.ACTIVATIONS and op.kind is not Kind.FORWARD
-            number = op.of_a_number and not {op.source, op.target, op.by} & {Buffer.NORM}
-            if kept or number or (op.kind is Kind.BACKWARD and op.axes):
-                what = " ".join(str(op).split())
-                raise LayoutError(
-                    f"{what}: the states' schedule is of weights and gradients alone; activations and "
-                    "samples are as the programs say",
-                    group.weights[0] if group.weights else None,
-                )
-    for weight, axes in step.summed().items():
-        over = [group.schedule.axes for group in step.groups if weight in group.weights]
-        if len(over) != 1:
-            raise LayoutError(f"{weight} is in {len(over)} groups of states; needs one", weight)
-        if {*over[0]} != {*axes}:
-            raise LayoutError(
-                f"the gradient of {weight} is to be summed over {_over(axes)}; its states' schedule is "
-                f"over {_over(over[0])}",
-                weight,
-            )
-    _check_norms(step)
-    return step
-
-
-def _check_norms(step: Step) -> None:
-    """Raise LayoutError if gradients are clipped by another norm than that of all weights, once."""
-    norms, several = step.norms(), len(step.groups) > 1
-    for number, group in enumerate(step.groups):
-        about = {*group.schedule.axes} - {step.stages} | (set() if several else {ALL_WEIGHTS})
-        lies = {
-            name: {axis: lie for axis, lie in norms[name].items() if axis not in about}
-            for name in group.weights
-        }
-        check_norm(group.schedule, lies, number)
-    check_joined(group.schedule for group in step.groups)
-
-
-def cut_twice(step: Step) -> dict[str, tuple[str, ...]]:
-    """Indices that are cut along several axes at once, and along which, the outer one first.
-
-    A device has one chunk of such an index.
-    """
-    found: dict[str, set[str]] = {}
-    axes = [axis.name for axis in step.programs[0].axes] if step.programs else []
-    for program in step.programs:
-        for lies in program.lies.values():
-            along = [(lies[axis].index, axis) for axis in axes if lies[axis].index]
-            indices = [index for index, _ in along]
-            for index, axis in along:
-                if indices.count(index) > 1:
-                    found.setdefault(index, set()).add(axis)
-    return {
-        index: tuple(axis for axis in step.orders[index] if axis in cut) for index, cut in found.items()
-    }
-
-
-def _typed(program: Program) -> Program:
-    """A part that does what one device does, with how its values lie."""
-    try:
-        lies = {**program.lies, **check_program(program)}
-        check_gradients(program)
-    except LayoutError as error:
-        of_a_line = isinstance(error.at, Operation | Move)
-        at = (program.part.name, error.at) if of_a_line else error.at
-        raise LayoutError(str(error), at) from None
-    return replace(program, lies=lies)
-
-
-def _over(axes: tuple[str, ...]) -> str:
+def in_words(axes: tuple[str, ...]) -> str:
+    """Axes that something is summed over."""
     return " x ".join(axes) if axes else "no axis"

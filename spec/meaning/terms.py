@@ -121,10 +121,10 @@ def computed(program: Program, terms: Terms) -> dict[str, int]:
 
     Backward has what is kept, and what is at hand at any time.
     """
-    return _executed(program, terms)[1]
+    return executed(program, terms)[1]
 
 
-def _executed(program: Program, terms: Terms) -> tuple[list[tuple[Line, int]], dict[str, int]]:
+def executed(program: Program, terms: Terms) -> tuple[list[tuple[Line, int]], dict[str, int]]:
     """The term of each line, and of what the program gives, returns, and finds of each weight."""
     known: dict[Value, int] = {}
     made: list[tuple[Line, int]] = []
@@ -147,7 +147,7 @@ def _executed(program: Program, terms: Terms) -> tuple[list[tuple[Line, int]], d
     known = {v: n for v, n in known.items() if v in kept or v in program.part.weights}
     known[program.seed] = terms.number(SEED)
     run(program.backward)
-    found |= {_of(weight): of(gradient) for weight, gradient in program.gradients.items()}
+    found |= {gradient_of(weight): of(gradient) for weight, gradient in program.gradients.items()}
     return made, found | ({"returns": of(program.returns)} if program.returns else {})
 
 
@@ -177,11 +177,11 @@ def differentiated(part: Part, terms: Terms) -> dict[str, int]:
             what = f"nothing that {part.name} gives depends on {value.name}: it has no gradient"
             raise LayoutError(what, (part.name, "takes" if value == part.takes else value.name))
     found = {"gives": known[part.gives]}
-    found |= {_of(weight): terms.sum(pulled[weight]) for weight in part.weights}
+    found |= {gradient_of(weight): terms.sum(pulled[weight]) for weight in part.weights}
     return found | ({"returns": terms.sum(pulled[part.takes])} if part.takes else {})
 
 
-def _of(weight: Value) -> str:
+def gradient_of(weight: Value) -> str:
     return f"gradient of {weight.name}"
 
 
@@ -202,33 +202,3 @@ def _pulled_back(
         return Operation(Does.RENAME, (made,), value, renamed=renamed, backward=True), [cotangent]
     at = made if operation.function == "softmax" else value
     return replace(operation, reads=(made, at), makes=value, backward=True), [cotangent, known[at]]
-
-
-def _beside(line: Line) -> tuple[Value, ...]:
-    """What a softmax reads beside its operands, and the log-sum-exp that is made of them."""
-    if isinstance(line, Move) or line.does is not Does.NORMALISE:
-        return ()
-    return (line.makes,) if line.function == LOG_TOTAL else line.reads[1 + line.backward :]
-
-
-def check_gradients(program: Program) -> None:
-    """Raise LayoutError, with the line, unless backward finds the gradients of what forward computes.
-
-    Of a program whose lines read what is there. A sum may be made in any order, of any of its terms.
-    """
-    terms = Terms()
-    right = differentiated(program.part, terms)
-    sums = [terms.of(number) for number in range(len(terms.numbers))]
-    made, found = _executed(program, terms)
-    if found == right:
-        return
-    numbers = {line.makes: number for line, number in made}
-    aside = {numbers.get(value) for line in program.lines for value in _beside(line)}
-    for line, number in made:
-        if number not in aside and not any(terms.of(number) <= whole for whole in sums):
-            raise LayoutError("the chain rule gives no such term", line)
-    part = program.part
-    wrong = [weight.name for weight in part.weights if found.get(_of(weight)) != right[_of(weight)]]
-    of = wrong[0] if wrong else part.takes.name if part.takes else ""
-    what = f"the gradient of {of} is not the sum of what its uses contribute"
-    raise LayoutError(what, (part.name, of if wrong else "returns"))

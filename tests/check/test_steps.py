@@ -18,9 +18,9 @@ from psem_model.reading.shapes import small
 from psem_model.reading.step_reader import read_step
 from psem_model.reading.steps import dumps
 from psem_model.text.errors import BadInput
+from spec.checking.programs import check_program
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.derivation.steps import derive_step
-from spec.language.programs import check_program
 from spec.models.parts import parts
 from tests.support.steps import text_of
 

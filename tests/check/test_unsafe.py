@@ -16,10 +16,10 @@ from proofs.trusted.kernel import Kernel, KernelError
 from psem_model.audit.refutations.compositions import TWINS, example
 from psem_model.simulator import Arithmetic, simulate
 from psem_model.text.places import EXAMPLES
+from spec.checking.programs import check_program
 from spec.checking.verdict import check
 from spec.costs.communication import moves
 from spec.costs.memory import Sizes
-from spec.language import programs
 from spec.language.schedule import Phase
 from spec.meaning.reference import first_divergence
 from spec.models.states import MIXED_ADAM, POLICIES
@@ -167,7 +167,7 @@ def test_norm_gradients_not_summed_along_tensor_under_dp_times_tp_sp_are_rejecte
     plan = data.draw(plans(["dp", "tp+sp"], 2, experts=False)).usual
     _, program, _ = plan.programs
     weight = f"{norm}_scale"
-    programs.check_program(program)
+    check_program(program)
     assert "tensor" in program.summed(next(w for w in program.part.weights if w.name == weight))
     assert plan.differing() == set()
     differ = plan.differing(placings=replicated(plan, forgotten=[weight]))

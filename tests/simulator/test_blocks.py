@@ -20,10 +20,10 @@ from psem_model.simulator.slices import Grid, Slices, cut
 from psem_model.simulator.tables import Moment, Tables, route
 from psem_model.simulator.tape import Node, Tape
 from psem_model.simulator.transformer import SingleDevice
+from spec.checking.programs import check_program
 from spec.derivation.distribute import distribute
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move
-from spec.language.programs import check_program
 from spec.models.parts import layer, parts
 from spec.models.states import MIXED_ADAM
 from spec.models.transformer import (

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from psem_model.simulator.distributed import ONE_STAGE
 from psem_model.simulator.functions import Real, Residues
+from spec.checking.programs import check_program
 from spec.costs.model_costs import elements, elements_moved, fullest_moment, kept_bytes, weights
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Axis, Move
-from spec.language.programs import check_program
 from spec.models.parts import WORD_WEIGHT
 from spec.models.transformer import Transformer, is_layer, layer_name
 from spec.pipelines import pipeline, stages

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from psem_model.measure.measured import Run
 from psem_model.measure.report import measured
 from psem_model.predict.plan import Plan
+from spec.checking.steps import check_step
 from spec.checking.verdict import check
 from spec.costs.model_costs import elements
-from spec.derivation.steps import Group, check_step, derive_step
+from spec.derivation.steps import Group, derive_step
 from spec.devices.layouts import LayoutError
 from spec.language.schedule import COLLECTIVE_KINDS, Phase
 from spec.models.parts import parts

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from psem_model.reading.products import parse
 from psem_model.reading.shapes import small
 from psem_model.simulator.slices import Grid
+from spec.checking.steps import check_orders, cut_twice
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
-from spec.derivation.nesting import check_orders, needed, orders
-from spec.derivation.steps import cut_twice, derive_step
+from spec.derivation.nesting import needed, orders
+from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.models.parts import parts
 

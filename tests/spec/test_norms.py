@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spec.checking.norms import check_norm
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
-from spec.derivation.norms import check_norm, clipped, of_gradient
+from spec.derivation.norms import clipped, of_gradient
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.schedule import Buffer, Kind

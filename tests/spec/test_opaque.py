@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from spec.checking.steps import check_step
 from spec.checking.verdict import check
 from spec.costs.communication import moves
 from spec.costs.memory import MODEL_STATES, Sizes
-from spec.derivation.steps import check_step, derive_step
+from spec.derivation.steps import derive_step
 from spec.devices.mesh import HOST
 from spec.language.schedule import Buffer
 from spec.models.opaque import Opaque

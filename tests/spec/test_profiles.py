@@ -18,7 +18,7 @@ from psem_model.predict.samples import numbers_of
 from psem_model.reading.profiles import read as profile
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput
-from spec.derivation.steps import check_step
+from spec.checking.steps import check_step
 from spec.models.parts import parts
 from spec.models.profiles import Profile, rows_of
 from spec.models.states import POLICIES, State

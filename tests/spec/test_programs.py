@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from proofs.language.programs import AXES, GPT, LLAMA, MODELS, accepted_rules, checked, rules_in
 from proofs.trusted.kernel import KernelError
+from spec.checking.programs import _made, check_program
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import ORDER, Move, move_of
-from spec.language.programs import _made, check_program
 from spec.meaning.terms import Terms, computed
 from spec.models.parts import layer, parts
 from spec.models.transformer import DROPPED, Transformer

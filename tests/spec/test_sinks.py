@@ -2,7 +2,8 @@
 
 import pytest
 
-from spec.derivation.steps import check_step, derive_step
+from spec.checking.steps import check_step
+from spec.derivation.steps import derive_step
 from spec.models.parts import parts
 from spec.models.transformer import Transformer
 from spec.plans.compose import Product, factor

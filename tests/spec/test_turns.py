@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.language.programs import GPT, LLAMA
+from spec.checking.programs import check_gradients, check_program
 from spec.costs.lifetimes import arriving, live
 from spec.costs.model_costs import elements_moved, fullest_moment, kept_bytes, messages
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.language.moves import Axis, Move
-from spec.language.programs import check_program, result
+from spec.language.programs import result
 from spec.language.turns import arranged, loops
-from spec.meaning.terms import Terms, check_gradients, computed, differentiated
+from spec.meaning.terms import Terms, computed, differentiated
 from spec.models.parts import layer
 from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
 from spec.plans.model_strategies import MODEL_AXES

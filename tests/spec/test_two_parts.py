@@ -6,12 +6,12 @@ from hypothesis import given, settings
 
 from psem_model.predict.closed import symbolic
 from psem_model.predict.gpt import gpt
+from spec.checking.programs import check_program
 from spec.costs.model_costs import fullest_moment, kept_bytes, waiting_bytes
 from spec.derivation.distribute import distribute
 from spec.derivation.two_parts import in_two_parts, multiplied
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Axis, Move
-from spec.language.programs import check_program
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 from spec.models.values import Builder, Role, Value
 from tests.support.transformers import plans
