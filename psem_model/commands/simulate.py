@@ -76,7 +76,7 @@ def simulate(form: str, **given: Any) -> None:
 
 def report_of(steps: str, arithmetic: str, seed: str, **given: Any) -> Report:
     """The report, from what was typed. Raises BadInput."""
-    from psem_model.measure.report import measured, run_of, works
+    from psem_model.measure.simulated import measured, run_of, works
     from psem_model.predict.asked import asked
     from psem_model.predict.read import read
 

@@ -11,11 +11,13 @@ from psem_model.predict.plan import Plan
 from psem_model.simulator import Floating
 from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
 from psem_model.text.report import Column, Quantity, Report, Row, Section
+from spec.meaning.match import Divergence
 from spec.numbers.arithmetic import Number
 
 NOT_DERIVED = f"no right step is derived of this placement; {BY_HAND}"
-LARGEST = 16 * 2**30  # bytes of all devices' arrays
-PER_ELEMENT = 100  # bytes for each element of the states, at the fullest moment
+STATISTICS_OF = "activations, statistics and samples, whose size is the model's"
+PASSING = "gathered parameters and gradients, as they pass"
+LIKELY = "likely a buffer of which slices are made again, or a span that is not what its operation does"
 MODULAR, EXACT, FLOAT = ARITHMETICS = ("modular", "exact", "float64")
 
 
@@ -43,37 +45,28 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Ran:
-    """What a simulator counted: the figures of each stage.
-
-    `divergence`: where the run first differs from the single device. `likely`: why figures are not as
-    predicted, where they are not.
-    """
-
-    stages: tuple[tuple[Figure, ...], ...]
-    divergence: Any
-    not_counted: str
-    likely: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class Measured:
-    """A plan's run beside its prediction. `no`: why it is rejected, if it is."""
+    """A plan's run beside its prediction.
+
+    `stages`: the figures of each. `divergence`: where the run first differs from the single device.
+    `no`: why the plan is rejected, if it is.
+    """
 
     plan: Plan
     run: Run
-    ran: Ran
+    stages: tuple[tuple[Figure, ...], ...]
+    divergence: Divergence | None
     no: NotRealisable | None
 
     @property
     def matches(self) -> bool:
         """Whether every resting copy was the single device's after every step."""
-        return self.ran.divergence is None
+        return self.divergence is None
 
     @property
     def unequal(self) -> list[tuple[int, Figure]]:
         """Figures that are not as predicted, with their stage."""
-        return [(k, f) for k, stage in enumerate(self.ran.stages) for f in stage if not f.equal]
+        return [(k, f) for k, stage in enumerate(self.stages) for f in stage if not f.equal]
 
     @property
     def as_predicted(self) -> bool:
@@ -103,19 +96,20 @@ class Measured:
 
     def report(self) -> Report:
         """The same as a report."""
-        several = len(self.ran.stages) > 1
+        several = len(self.stages) > 1
         sections = tuple(
             _section(stage, f"per device of stage {k}" if several else "per device")
-            for k, stage in enumerate(self.ran.stages)
+            for k, stage in enumerate(self.stages)
         )
-        said = Section("", notes=(f"{self.ran.not_counted}", *self._comparison()))
+        not_counted = STATISTICS_OF if self.plan.opaque else PASSING
+        said = Section("", notes=(f"not counted: {not_counted}", *self._comparison()))
         facts, right = tuple(self.facts()), self.as_predicted
         return Report("simulate", self.name, facts, (*sections, said), self._data(), right)
 
     def _comparison(self) -> Iterator[str]:
         reason = [] if self.no is None else [self.no.verdict.reason]
-        if not self.matches:
-            yield f"the run diverges: {divergence_text(self.ran.divergence)}"
+        if self.divergence:
+            yield f"the run diverges: {divergence_text(self.divergence)}"
             yield from (f"the verdict: {r}" for r in reason)
         else:
             after = "the step" if self.run.steps == 1 else f"each of {self.run.steps:,} steps"
@@ -126,10 +120,11 @@ class Measured:
             if rounded:
                 name = self.plan.profile.name
                 yield f"the run rounds nothing; by the profile {name} these are rounded: {rounded}"
-            several = len(self.ran.stages) > 1
+            several = len(self.stages) > 1
             wrong = [f"stage {k}: {f.words}" if several else f.words for k, f in self.unequal]
             if wrong:
-                yield "; ".join([f"but not as predicted: {wrong[0]}", *wrong[1:], *self.ran.likely])
+                likely = [LIKELY] if self.plan.opaque else []
+                yield "; ".join([f"but not as predicted: {wrong[0]}", *wrong[1:], *likely])
             yield from (f"the run matches{to}, but the verdict rejects: {r}" for r in reason)
         if self.no and self.no.for_want_of_a_copy:
             yield NO_COPY
@@ -137,7 +132,7 @@ class Measured:
 
     def _data(self) -> dict[str, Any]:
         """For a program."""
-        plan, run, no, ran = self.plan, self.run, self.no, self.ran
+        plan, run, no = self.plan, self.run, self.no
         return {
             "strategy": self.name,
             "inputs": {
@@ -156,9 +151,9 @@ class Measured:
                 "arithmetic": run.arithmetic,
                 "seed": run.seed,
             },
-            "stages": [{f.key: _data(f) for f in stage} for stage in ran.stages],
+            "stages": [{f.key: _data(f) for f in stage} for stage in self.stages],
             "matches": self.matches,
-            "divergence": None if self.matches else divergence_json(ran.divergence),
+            "divergence": self.divergence and divergence_json(self.divergence),
             "verdict": no
             and {
                 "rule": no.verdict.rule,

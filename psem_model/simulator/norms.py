@@ -16,6 +16,7 @@ from psem_model.simulator.layout import cluster_of
 from psem_model.simulator.network import Network, OpKey, broadcast, summed
 from psem_model.simulator.placed import Placed
 from psem_model.simulator.placing import Ops
+from psem_model.simulator.store import NUMBER_BYTES
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 
 
@@ -79,7 +80,7 @@ class Ends:
         if op.kind is Kind.RESET:
             return self.numbers.zeros(norm.shape)
         group, rows = self.cluster.group(op.axes), norm[None]
-        network.serve(key)
+        network.serve(key, width=NUMBER_BYTES)
         if group.size > 1 and op.kind is Kind.BROADCAST:
             rows = broadcast(rows, group, network)
         elif group.size > 1:

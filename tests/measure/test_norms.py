@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from psem_model.check.files import check_file
 from psem_model.measure.measured import Run
-from psem_model.measure.report import measured
+from psem_model.measure.simulated import measured
 from psem_model.predict.asked import Asked
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
@@ -51,7 +51,7 @@ def test_a_derived_step_that_clips_trains_as_one_device_and_sends_what_is_predic
 ):
     plan = planned(text_of(strategy, "gpt", clip=True), devices, layers="4")
     found = measured(plan, Run(2, arithmetic, 0))
-    assert found.as_predicted, (found.unequal, found.ran.divergence, found.no)
+    assert found.as_predicted, (found.unequal, found.divergence, found.no)
 
 
 @pytest.mark.parametrize("strategy", ["tp", "zero1 * tp+sp", "zero1 * pp"])

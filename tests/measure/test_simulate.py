@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proofs.registry import ROOT
-from psem_model.measure.opaque import count_of_passes
+from psem_model.measure.simulated import count_of_passes
 from psem_model.simulator.passes import passes
 from psem_model.text.figures import memory, value_text
 from spec.plans.strategies import STRATEGIES
@@ -198,7 +198,7 @@ def test_where_not_all_is_as_predicted_the_last_lines_say_what_is_not(psem, writ
 
 
 def test_an_interrupted_simulation_is_one_line(psem, monkeypatch):
-    from psem_model.measure import opaque as simulation
+    from psem_model.measure import simulated as simulation
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt

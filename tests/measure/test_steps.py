@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from psem_model.check.files import check_file
 from psem_model.check.placements import NotRealisable
 from psem_model.measure.measured import Run
-from psem_model.measure.report import measured
+from psem_model.measure.simulated import measured
 from psem_model.predict.asked import Asked
 from psem_model.predict.programs import step as derived
 from psem_model.predict.read import read
@@ -64,9 +64,9 @@ def run_of(path, devices):
 def test_a_file_is_simulated_as_the_product_that_it_is_derived_from(strategy, sizes, file):
     asked = Asked("simulate", strategy, devices=sizes, model=SHAPE, profile="textbook")
     one, other = measured(read(asked), ONCE), run_of(file(text_of(strategy)), sizes)
-    assert one.ran.stages == other.ran.stages
+    assert one.stages == other.stages
     assert other.as_predicted
-    assert other.ran.divergence is None
+    assert other.divergence is None
 
 
 TEXT = text_of("zero1 * tp+sp")
@@ -91,7 +91,7 @@ def test_what_is_accepted_of_a_changed_file_trains_as_one_device(data, file):
     path = file("\n".join(lines))
     try:
         assume(check_file(path, None, None, None).accepted)
-        divergence = run_of(path, "2x2").ran.divergence
+        divergence = run_of(path, "2x2").divergence
     except BadInput:
         assume(False)
     assert divergence is None
@@ -111,7 +111,7 @@ def test_a_wrong_line_makes_a_run_diverge(old, new, file):
     path = file(TEXT.replace(old, new))
     assert not check_file(path, None, None, None).accepted
     run = run_of(path, "2x2")
-    assert run.ran.divergence is not None
+    assert run.divergence is not None
     assert run.no is not None
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psem_model.measure.transformers import transformer
+from psem_model.measure.placings import transformer
 from spec.costs.lifetimes import live
 from spec.costs.model_costs import elements, fullest_moment, kept_bytes
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, distribute

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from psem_model.measure.transformers import transformer
+from psem_model.measure.placings import transformer
 from psem_model.predict.parts import BACKWARD, FORWARD
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.transformer import EMBEDDING, LAYER

@@ -11,12 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psem_model.measure.measured import Figure, Run
-from psem_model.measure.report import measured
-from psem_model.measure.transformers import (
-    placings,
-    transformer,
-    works,
-)
+from psem_model.measure.placings import placings, transformer
+from psem_model.measure.simulated import measured, works
 from psem_model.predict.parts import AGAIN, BACKWARD
 from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
@@ -130,7 +126,7 @@ def test_layers_hand_on_numbers_as_wide_as_weights_and_losses_are_summed_in_fp32
     plan = replace(plan_of("tp(2) * pp(2)", tied=False), policy=POLICIES[policy])
     ran = measured(plan, Run(1, "modular", 0))
     assert ran.unequal == []
-    for stage in ran.ran.stages:
+    for stage in ran.stages:
         assert {f.key: f.simulated for f in stage}["bytes along pipe"] == 2 * 8 * 4 * width
     run = transformer(plan)
     run.step()
@@ -322,12 +318,11 @@ def test_a_run_that_diverges_says_where():
     assert first.startswith(f"after step 1, an element of the {state} of ")
     figure = Figure("elements", "sent", 1, 2)
     beside = measured(plan, Run())
-    ran = replace(beside.ran, stages=((figure,),), divergence=run.divergence)
-    told = replace(beside, ran=ran)
+    told = replace(beside, stages=((figure,),), divergence=run.divergence)
     assert (told.matches, told.as_predicted) == (False, False)
     assert text(told.report()).endswith(f"  the run diverges: {first}\n")
     divergence = json.loads(json.dumps(told.report().document()))["divergence"]
     assert (divergence["step"], divergence["state"]) == (1, state)
-    same = replace(told, ran=replace(ran, divergence=None))
+    same = replace(told, divergence=None)
     assert text(same.report()).endswith("  but not as predicted: sent\n")
     assert not same.as_predicted

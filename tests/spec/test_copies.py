@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psem_model.measure.measured import Run
-from psem_model.measure.report import measured
+from psem_model.measure.simulated import measured
 from psem_model.predict.plan import Plan
 from spec.checking.steps import check_step
 from spec.checking.verdict import check

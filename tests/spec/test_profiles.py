@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psem_model.measure.measured import Run
-from psem_model.measure.transformers import ran
+from psem_model.measure.simulated import measured
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
@@ -40,7 +40,7 @@ def test_what_a_profile_changes_is_still_what_one_device_does(plan):
 @settings(max_examples=25)
 @given(profiled())
 def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile(plan):
-    found = ran(plan, Run())
+    found = measured(plan, Run())
     assert found.divergence is None
     assert [(k, f) for k, stage in enumerate(found.stages) for f in stage if not f.equal] == []
 
@@ -175,7 +175,7 @@ def test_a_ring_gathered_at_once_sends_as_much_and_has_all_slices(tmp_path):
 )
 def test_own_rows_are_those_that_a_run_has_in_whatever_order_axes_are_typed(typed, tmp_path):
     plan = profiled_as('units = "layer"\npadding = "row"\nunpadded = ["parameters"]', tmp_path, typed)
-    assert [f for f in ran(plan, Run()).stages[0] if not f.equal] == []
+    assert [f for f in measured(plan, Run()).stages[0] if not f.equal] == []
 
 
 def test_placeholders_are_one_of_each_shape_and_of_one_expert():
@@ -207,7 +207,7 @@ def test_slots_of_experts_are_rounded_up_on_each_device():
     found = read(Asked("predict", "ep(2)", model=model))
     assert found.indices["c"] == 2 * 8  # 30 choices of 4 experts, on each of two devices
     with pytest.raises(BadInput, match="each to 3 of 4 experts: not even"):
-        ran(replace(found, model=replace(found.transformer, vocabulary=8)), Run())
+        measured(replace(found, model=replace(found.transformer, vocabulary=8)), Run())
 
 
 def test_numbers_of_a_step_are_kept_for_all_its_micro_batches(tmp_path):
@@ -239,7 +239,7 @@ def test_norms_whose_tokens_are_cut_are_summed_by_each_use_or_first(tmp_path):
 
 def test_terms_of_gradients_on_the_host_are_fetched_and_summed_once(tmp_path):
     plan = profiled_as("uses = 3", tmp_path, "zero-offload(2) * tp+sp(2)", accumulate="2")
-    found = ran(plan, Run())
+    found = measured(plan, Run())
     assert found.divergence is None and [f for f in found.stages[0] if not f.equal] == []
 
 

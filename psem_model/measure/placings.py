@@ -1,13 +1,10 @@
-"""A transformer on a product of strategies, simulated stage by stage."""
+"""What the simulator needs of a model on a product of strategies: its weights, placed and cut."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import prod
 
-from psem_model.measure.measured import FLOAT, LARGEST, MODULAR, PER_ELEMENT, Ran, Run
-from psem_model.measure.stage_figures import figures
-from psem_model.predict.cuts import require_places
+from psem_model.measure.measured import FLOAT, MODULAR
 from psem_model.predict.groups import Group
 from psem_model.predict.plan import Plan
 from psem_model.simulator.distributed import DistributedTransformer
@@ -16,78 +13,13 @@ from psem_model.simulator.placed import Rests
 from psem_model.simulator.placing import Cut, Placing
 from psem_model.simulator.samples import Kept
 from psem_model.simulator.tables import OUTSIDE, Key
-from psem_model.text.errors import BadInput, choose
-from psem_model.text.figures import counted, memory
 from spec.language.schedule import Schedule
 from spec.models.profiles import Padding, Samples, Units
 from spec.models.states import State
 
-ARITHMETICS: dict[str, Callable[[], Functions]] = {MODULAR: Residues, FLOAT: Real}
-MOST_STAGES = 512  # which take a minute
-PER_ACTIVATION = 20  # bytes at the fullest moment for each byte that is kept
-PER_PAIR = 64  # of devices, for each group of weights
-NOT_COUNTED = "not counted: gathered parameters and gradients, as they pass"
+FUNCTIONS: dict[str, Callable[[], Functions]] = {MODULAR: Residues, FLOAT: Real}
 
 
-def ran(plan: Plan, run: Run, progress: Callable[[int], None] | None = None) -> Ran:
-    """Simulate a model on a product of strategies, beside one device.
-
-    `progress` is called with the number of works done, of `works`. Raises BadInput for a model that
-    cannot be simulated, or not at these sizes.
-    """
-    done = 0
-
-    def tell() -> None:
-        nonlocal done
-        done += 1
-        if progress:
-            progress(done)
-
-    try:
-        found = transformer(plan, run.arithmetic, run.seed)
-        found.told = tell
-        for _ in range(run.steps):
-            found.step()
-    except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
-        raise BadInput(f"these sizes cannot be simulated: {error}") from None
-    stages = tuple(tuple(figures(found, plan.stage(k))) for k in range(plan.pipe.stages))
-    return Ran(stages, found.divergence, NOT_COUNTED)
-
-
-def works(plan: Plan, run: Run) -> int:
-    """How often a run's progress is told: of each work of each stage."""
-    return int(run.steps * plan.pipe.works * plan.pipe.stages)
-
-
-def require_room(plan: Plan, run: Run) -> None:
-    """Raise BadInput for a model that has no words, or too few places, or does not fit in memory."""
-    if not plan.transformer.vocabulary:
-        raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
-    choose("--arithmetic", run.arithmetic, ARITHMETICS)
-    require_places(plan)
-    if plan.transformer.turned and plan.transformer.head_dim % 2:
-        raise BadInput(
-            f"these sizes cannot be simulated: given {plan.transformer.head_dim} features of a head; "
-            "expected an even number, as positions by angles turn them in pairs"
-        )
-    if plan.pipe.stages > MOST_STAGES:
-        stages = counted(plan.pipe.stages, "stage")
-        raise BadInput(f"--devices: given {stages}; expected at most {MOST_STAGES} to simulate")
-    inner, last = prod(plan.mesh.values()) // plan.pipe.stages, plan.pipe.stages - 1
-    takes = PER_ELEMENT * plan.psi
-    for number, alike in {0: 1, last: 1, **({1: last - 1} if last > 1 else {})}.items():
-        stage = plan.stage(number)
-        each = int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.held.kept())
-        takes += alike * (inner * each + inner**2 * PER_PAIR * len(stage.groups))
-    if takes > LARGEST:
-        raise BadInput(
-            f"--devices: given {counted(prod(plan.mesh.values()), 'device')} and a model of "
-            f"{counted(plan.psi, 'parameter')}, which take about {memory(takes)}; expected at most "
-            f"{memory(LARGEST)} to simulate"
-        )
-
-
-# --------------------------------------------------------------------- what the simulator needs
 def transformer(
     plan: Plan,
     arithmetic: str = MODULAR,
@@ -101,7 +33,7 @@ def transformer(
         {axis.name: plan.mesh[axis.name] for axis in plan.axes},
         plan.indices["b"],
         plan.sequence,
-        ARITHMETICS[arithmetic](),
+        FUNCTIONS[arithmetic](),
         placings(plan, schedule_of),
         plan.policy,
         plan.pipe,

@@ -1,0 +1,121 @@
+"""What is counted of a simulated run, beside what is predicted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from psem_model.measure.measured import Figure
+from psem_model.predict.plan import StageCosts
+from psem_model.simulator import Run
+from psem_model.simulator.distributed import DistributedTransformer
+from psem_model.simulator.network import Network, OpKey
+from spec.costs.memory import MODEL_STATES
+from spec.devices.mesh import along_devices
+from spec.language.schedule import Schedule
+from spec.models.states import State
+from spec.numbers.arithmetic import Number
+
+Axes = tuple[str, ...]
+
+
+def of_schedule(run: Run, costs: StageCosts) -> Iterator[Figure]:
+    """Of a schedule's run, per device: its passes go unit by unit, so that the peak is counted too."""
+    (group,) = costs.groups
+    yield from _at_rest(run.resting, costs)
+    whole = sum(run.resting.values()), group.costs.total
+    yield Figure("resting", "all at rest, bytes", *whole)
+    yield Figure("peak", "peak, bytes", run.peak, group.costs.peak)
+    yield Figure("host", "on the host, bytes", run.host, costs.host)
+    yield from _in_all(run.sent_elements, run.sent, run.host_link, costs)
+
+
+def of_stage(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]:
+    """Of a stage of a model, per device."""
+    stage = run.stages[costs.number]
+    elements = sum(placed.elements for placed in stage.placed)
+    yield Figure("computes_with", "parameters computed with, elements", elements, costs.parameters)
+    yield from _at_rest(stage.resting(), costs)
+    on_host = sum(stage.resting(host=True).values()) + stage.host.fullest
+    yield Figure("host", "on the host, bytes", on_host, costs.host)
+    words = "activations at their fullest, bytes"
+    passing = costs.transient["offloaded"]
+    fullest = stage.room.fullest + stage.numbers.fullest
+    yield Figure("activations", words, fullest, costs.activations + passing)
+    if costs.plan.profile.step_counts:
+        counts = sum(placed.step_counts.nbytes for placed in stage.placed)
+        yield Figure("step_counts", "counts of steps, bytes", counts, costs.step_counts)
+    if costs.buckets:
+        buckets = sum(placed.buckets for placed in stage.placed)
+        yield Figure("buckets", "copies of gradients, bytes", buckets, costs.buckets)
+    fullest = max(block.fullest for chunk in stage.chunks for block in chunk)
+    words = "computed with at the fullest, bytes"
+    yield Figure("computing", words, fullest, costs.transient["computing"])
+    has, has_bytes, needs, needs_bytes = (Counter[Axes]() for _ in range(4))
+    for axes, sent, size in _sent(run, costs):
+        has[axes] += sent
+        has_bytes[axes] += size
+    for moved in costs.moved:
+        if not moved.to_host:
+            needs[moved.axes] += moved.elements
+            needs_bytes[moved.axes] += moved.bytes
+    for axes in dict.fromkeys([*needs, *has]):
+        along = f"along {' x '.join(axes)}"
+        yield Figure(f"sent {along}", f"sent {along} per step, elements", has[axes], needs[axes])
+        sizes = has_bytes[axes], needs_bytes[axes]
+        yield Figure(f"bytes {along}", f"sent {along} per step, bytes", *sizes)
+    networks = (stage.devices.network, *(placed.run.network for placed in stage.placed))
+    over_host_link = sum(network.host_bytes for network in networks)
+    yield from _in_all(has.total(), has_bytes.total(), over_host_link, costs)
+
+
+def _at_rest(resting: Mapping[State, Number], costs: StageCosts) -> Iterator[Figure]:
+    for state in MODEL_STATES:
+        words = f"{state.value} at rest, bytes"
+        yield Figure(state.value, words, resting[state], costs.resting[state])
+
+
+def _in_all(elements: Number, size: Number, host_link: Number, costs: StageCosts) -> Iterator[Figure]:
+    yield Figure("elements", "sent per step, elements", elements, costs.elements)
+    yield Figure("bytes", "sent per step, bytes", size, costs.bytes)
+    yield Figure("host_bytes", "over the host link, bytes", host_link, costs.host_bytes)
+
+
+def _sent(run: DistributedTransformer, costs: StageCosts) -> Iterator[tuple[Axes, int, Number]]:
+    """The axes, elements and bytes that the device of a stage that sends most sends."""
+    stage, number = run.stages[costs.number], costs.number
+    here = slice(number * run.inner, (number + 1) * run.inner)  # among the devices of all stages
+    of_parts = {block.name: block.program for chunk in stage.chunks for block in chunk}
+
+    def of_program(op: OpKey) -> Axes:
+        name, phase = op[0].split()
+        return of_parts[name].over(getattr(of_parts[name], phase)[op[1]])
+
+    def of_stages(_: OpKey) -> Axes:
+        return (costs.plan.step.stages or "",)
+
+    networks: list[tuple[Network, slice, Callable[[OpKey], Axes]]] = [
+        (stage.devices.network, slice(None), of_program),
+        *((p.run.network, p.rows(number), _axes_in(p.placing.schedule)) for p in stage.placed),
+        *(
+            (network, here, _axes_in(group[0].placing.schedule))
+            for group, network in zip(run.ends.groups, run.ends.networks, strict=True)
+        ),
+        (run.boundary, here, of_stages),
+    ]
+    for network, devices, axes_of in networks:
+        for op, elements in network.sent.items():
+            most = int(elements[devices].max())
+            yield axes_of(op), most, most * network.widths[op]
+
+
+def _axes_in(schedule: Schedule) -> Callable[[OpKey], Axes]:
+    """Of an operation of a schedule."""
+
+    def axes_of(op: OpKey) -> Axes:
+        part, number = op
+        ops: tuple[Any, ...] = getattr(schedule, part)
+        return along_devices(ops[number].axes)
+
+    return axes_of

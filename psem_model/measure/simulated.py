@@ -1,0 +1,185 @@
+"""`psem simulate`: a plan, run on simulated devices beside a single one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from math import prod
+
+from psem_model.measure import figures
+from psem_model.measure.measured import EXACT, Figure, Measured, Run
+from psem_model.measure.placings import FUNCTIONS, transformer
+from psem_model.predict.cuts import require_places
+from psem_model.predict.plan import Plan
+from psem_model.predict.refused import refused_plan
+from psem_model.reading import words
+from psem_model.simulator import Mlp, simulate
+from psem_model.simulator.passes import passes
+from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.figures import counted, memory
+from spec.language.schedule import Schedule
+from spec.meaning.match import Divergence
+from spec.numbers.arithmetic import ceil_div
+
+LONGEST = 1_000_000  # passes of a run, of which each takes about a millisecond or more
+LARGEST = 16 * 2**30  # bytes of all devices' arrays
+PER_ELEMENT = 100  # bytes for each element of the states, at the fullest moment
+PER_FRACTION, GROWTH = 150, 2.5  # bytes at the fullest moment, per step, of fractions
+PER_UNIT, PER_LINK, PER_OPERATION, PER_BATCH = 5000, 32, 500, 400  # bytes beside them
+PER_ACTIVATION = 20  # bytes at the fullest moment for each byte that is kept
+PER_PAIR = 64  # of devices, for each group of weights
+MOST_STAGES = 512  # which take a minute
+FEW = 4  # micro-steps, from which on all have as many passes
+Progress = Callable[[int], None]
+
+
+def run_of(steps: str, arithmetic: str, seed: str) -> Run:
+    """How a plan is to be run, as it was typed. Raises BadInput."""
+    return Run(
+        words.count("--steps", steps, "steps"),
+        arithmetic,
+        words.count("--seed", seed, "", least=0),
+    )
+
+
+def works(plan: Plan, run: Run) -> int:
+    """How often a run's progress is told. Raises BadInput for one that would not fit, or not end."""
+    if plan.profile.owners:
+        raise BadInput(
+            f"--profile: given {quoted(plan.profile.name)}, where each weight has one owner; expected "
+            "another one to simulate, such as ddp"
+        )
+    require_room(plan, run)
+    if plan.opaque:
+        of_step = count_of_passes(schedule_of(plan), plan.micro_steps)
+    else:
+        of_step = int(plan.pipe.works * plan.pipe.stages)  # each work of each stage
+    if run.steps * of_step > LONGEST:
+        raise BadInput(
+            f"--steps, --accumulate: given {run.steps * of_step:,} passes in all; expected at most "
+            f"{LONGEST:,}"
+        )
+    return run.steps * of_step
+
+
+def schedule_of(plan: Plan) -> Schedule:
+    """Of all parameters of an opaque model."""
+    (group,) = plan.step.groups
+    return group.schedule
+
+
+def count_of_passes(schedule: Schedule, micro_steps: int) -> int:
+    """The passes of a step: each micro-step has as many more, from a few on."""
+    few = min(micro_steps, FEW)
+    found = len(passes(schedule, few))
+    return found + (micro_steps - few) * (len(passes(schedule, few + 1)) - found)
+
+
+# ------------------------------------------------------------------------------------- room
+def require_room(plan: Plan, run: Run) -> None:
+    """Raise BadInput if what the devices hold would not fit in memory, or a model cannot be run."""
+    if not plan.opaque:
+        _require_model(plan, run)
+    parts = _of_schedule(plan, run) if plan.opaque else _of_stages(plan)
+    takes = sum(parts.values())
+    if takes > LARGEST:
+        most = max(parts, key=lambda options: parts[options])
+        raise BadInput(
+            f"{most}: given {counted(plan.devices, 'device')} with {counted(plan.psi, 'parameter')} "
+            f"{'each' if plan.opaque else 'in all'}, {counted(run.steps, 'step')} of "
+            f"{counted(plan.micro_steps, 'micro-step')} in {run.arithmetic} arithmetic, which take "
+            f"about {memory(takes)}; expected at most {memory(LARGEST)} to simulate"
+        )
+
+
+def _require_model(plan: Plan, run: Run) -> None:
+    """Raise BadInput for a model that has no words, or too few places, and for too many stages."""
+    model = plan.transformer
+    if not model.vocabulary:
+        raise BadInput("--vocabulary: missing; expected how many words there are, to train on them")
+    choose("--arithmetic", run.arithmetic, FUNCTIONS)
+    require_places(plan)
+    if model.turned and model.head_dim % 2:
+        raise BadInput(
+            f"these sizes cannot be simulated: given {model.head_dim} features of a head; expected an "
+            "even number, as positions by angles turn them in pairs"
+        )
+    if plan.pipe.stages > MOST_STAGES:
+        stages = counted(plan.pipe.stages, "stage")
+        raise BadInput(f"--devices: given {stages}; expected at most {MOST_STAGES} to simulate")
+
+
+def _of_schedule(plan: Plan, run: Run) -> dict[str, int]:
+    """Bytes that the run of a schedule takes, by the options that say how many."""
+    of_a_number = PER_ELEMENT
+    if run.arithmetic == EXACT:
+        of_a_number = int(PER_FRACTION * GROWTH ** min(run.steps, 50))
+    operations = len(schedule_of(plan).ops)
+    size = "--psi" if plan.perceptron is None else "--mlp"
+    return {
+        f"--devices, {size}": plan.devices * plan.psi * of_a_number,
+        f"{size}, --unit": ceil_div(plan.psi, plan.unit or plan.psi) * PER_UNIT,
+        "--devices": plan.devices**2 * PER_LINK,
+        "--accumulate": plan.micro_steps * (operations * PER_OPERATION + plan.devices * PER_BATCH),
+    }
+
+
+def _of_stages(plan: Plan) -> dict[str, int]:
+    """The same of a model: of its stages, those between the first and the last alike."""
+    inner, last = prod(plan.mesh.values()) // plan.pipe.stages, plan.pipe.stages - 1
+    takes = PER_ELEMENT * plan.psi
+    for number, alike in {0: 1, last: 1, **({1: last - 1} if last > 1 else {})}.items():
+        stage = plan.stage(number)
+        each = int(PER_ELEMENT * stage.parameters + PER_ACTIVATION * stage.held.kept())
+        takes += alike * (inner * each + inner**2 * PER_PAIR * len(stage.groups))
+    return {"--devices": takes}
+
+
+# -------------------------------------------------------------------------------------- run
+def measured(plan: Plan, run: Run, progress: Progress | None = None) -> Measured:
+    """A plan's run beside its prediction. `progress` is called with the number of works done.
+
+    Raises BadInput for a model that cannot be simulated, or not at these sizes.
+    """
+    require_room(plan, run)
+    simulated = _schedule if plan.opaque else _model
+    try:
+        stages, divergence = simulated(plan, run, progress)
+    except ValueError as error:  # slices that do not meet, tokens that do not spread evenly
+        what = "these sizes cannot be simulated"
+        if plan.perceptron is not None:
+            what = "--mlp: this schedule is not for a perceptron"
+        raise BadInput(f"{what}: {error}") from None
+    return Measured(plan, run, stages, divergence, refused_plan(plan))
+
+
+Found = tuple[tuple[tuple[Figure, ...], ...], Divergence | None]
+
+
+def _schedule(plan: Plan, run: Run, progress: Progress | None) -> Found:
+    """A schedule of an opaque model's parameters."""
+    found = simulate(
+        schedule_of(plan),
+        plan.mesh,
+        plan.psi,
+        steps=run.steps,
+        micro_steps=plan.micro_steps,
+        unit=plan.unit,
+        policy=plan.policy,
+        arithmetic=run.arithmetic,
+        model=None if plan.perceptron is None else Mlp(plan.perceptron[1]),
+        seed=run.seed,
+        progress=progress,
+    )
+    return (tuple(figures.of_schedule(found, plan.stage(0))),), found.divergence
+
+
+def _model(plan: Plan, run: Run, progress: Progress | None) -> Found:
+    """A model on a product of strategies, stage by stage."""
+    found, done = transformer(plan, run.arithmetic, run.seed), count(1)
+    if progress:
+        found.told = lambda: progress(next(done))
+    for _ in range(run.steps):
+        found.step()
+    each = range(plan.pipe.stages)
+    return tuple(tuple(figures.of_stage(found, plan.stage(k))) for k in each), found.divergence
