@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from psem_model.reading.schedule_reader import Reader, shown
-from psem_model.reading.toml_lines import Path
+from psem_model.reading.toml_lines import File, Path, shown
 from psem_model.text.errors import nearest
 from spec.devices.layouts import PARTIAL, WHOLE, Lie, Lies, along
 from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move, turns_of, with_turns
@@ -43,7 +42,7 @@ A_VALUE = 'a name and its indices, such as "query[b s g r d]"'
 class PartReader:
     """A part, and the values that are there so far: of forward, or given; of backward."""
 
-    file: Reader
+    file: File
     places: dict[Any, Path]  # where each line and gradient is
     name: str
     axes: tuple[Axis, ...]
@@ -245,7 +244,7 @@ class PartReader:
         axes = self.file.typed((*path, "axes"), table.get("axes", []), list)
         names = [axis.name for axis in self.axes]
         for axis in axes:
-            self.file.choose((*path, "axes"), self.file.typed((*path, "axes"), axis, str), names)
+            self.file.choose((*path, "axes"), axis, names)
         if len(axes) != 1 or not 1 <= len(reads) <= 1 + (op == MERGE):
             raise self.file.missing(path, "axes", f'{op} of one value over one axis, axes = ["tensor"]')
         value, at = reads[0], (*path, "along")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any
 
 from psem_model.reading.schedule_keys import (
     FIRST_PHASE,
@@ -18,10 +18,9 @@ from psem_model.reading.schedule_keys import (
     default_phase,
     default_span,
 )
-from psem_model.reading.toml_lines import Path, locate
+from psem_model.reading.toml_lines import File, Path, shown
 from psem_model.reading.words import is_axis
-from psem_model.text.errors import BadInput, listed, nearest, quoted, shortened
-from psem_model.text.files import named
+from psem_model.text.errors import nearest
 from spec.devices.mesh import ALL_WEIGHTS, HOST
 from spec.language.schedule import (
     BY,
@@ -43,82 +42,18 @@ from spec.models.training import Loss, Statistics, Training
 FACTOR = re.compile(r"-?([0-9]{1,30}|[A-Za-z_]\w*)([*/]([0-9]{1,30}|[A-Za-z_]\w*))*")
 LONGEST_FACTOR, FARTHEST = 100, 10**9
 A_FACTOR = 'a factor such as "1/2", "1/batch" or "3/2*batch/micro_steps"'
-_NAMES = {bool: "true or false", int: "a whole number", str: "a name in quotes"}
-_NAMES |= {list: "an array [...]", dict: "a table { ... }"}
 _NEEDS = {
     "op": "what the operation does, such as all_gather",
     "source": "the buffer it reads, such as parameters",
 }
 
-Name = TypeVar("Name", Buffer, Kind, Loss, Phase, Span, Statistics)
-Kept = TypeVar("Kept", bool, int, str, list[Any], dict[str, Any])
-
-
-def shown(value: Any) -> str:
-    """A value as an error repeats it, true and false as TOML writes them."""
-    return str(value).lower() if isinstance(value, bool) else quoted(value)
-
 
 @dataclass(frozen=True)
-class Reader:
-    """A file's name and text, and the content of one of its tables: that at `prefix`, or of all.
+class Reader(File):
+    """A file with a schedule. `beside`: axes that it does not declare, over which a norm is summed."""
 
-    `beside`: axes that it does not declare, over which a norm is summed.
-    """
-
-    name: str
-    text: str
-    content: dict[str, Any]
-    prefix: Path = ()
     beside: tuple[str, ...] = ()
 
-    # ------------------------------------------------------------------ errors
-    def wrong(self, path: Path, given: str, expected: str, near: str = "") -> BadInput:
-        """An error at a key: what is given there and what is expected."""
-        line = locate(self.text, self.prefix + path)
-        at = next((i for i, part in enumerate(path) if type(part) is int), 0)
-        if at:  # of a list
-            lists = " ".join(str(part) for part in path[:at] if part != "step")
-            key = ", ".join([f"{lists} {int(path[at]) + 1}", *map(str, path[at + 1 :])])
-        else:
-            key = shortened(".".join(map(str, path)))
-        nearest_ = f"; nearest: {near}" if near else ""
-        return BadInput(
-            f"{named(self.name)}, line {line}, {key}: given {given}; expected {expected}{nearest_}"
-        )
-
-    def missing(self, path: Path, key: str, expected: str) -> BadInput:
-        """An error at a table in which a key is missing."""
-        return self.wrong(path or (key,), f"no {key}" if path else "nothing", expected)
-
-    def choose(self, path: Path, given: str, choices: Iterable[str]) -> str:
-        """One of some names."""
-        names = list(choices)
-        if given not in names:
-            raise self.wrong(path, shown(given), f"one of {listed(names)}", nearest(given, names))
-        return given
-
-    def typed(self, path: Path, value: Any, kind: type[Kept]) -> Kept:
-        """A value of one type."""
-        if type(value) is not kind:
-            raise self.wrong(path, shown(value), _NAMES[kind])
-        return value
-
-    def table(self, path: Path, value: Any, known: Iterable[str] | None) -> dict[str, Any]:
-        """A table without unknown keys; of any keys, if none are known."""
-        table = self.typed(path, value, dict)
-        names = [*table] if known is None else list(known)
-        for key in table:
-            if key not in names:
-                expected = f"one of the keys {', '.join(names)}"
-                raise self.wrong((*path, key), f"the key {shown(key)}", expected, nearest(key, names))
-        return table
-
-    def named(self, path: Path, value: Any, kind: type[Name]) -> Name:
-        """A name of one of the specification's things."""
-        return kind(self.choose(path, self.typed(path, value, str), [x.value for x in kind]))
-
-    # ------------------------------------------------------------------- parts
     def schedule(self, or_none: bool = False) -> Schedule:
         """All of it. `or_none`: it may be about no axis."""
         self.table((), self.content, ("axes", "start", "training", "rest", "step"))
@@ -144,7 +79,7 @@ class Reader:
         """The views that are there when a step begins."""
         given = self.typed(("start",), self.content.get("start", []), list)
         names = [buffer.value for buffer in START]
-        chosen = [self.choose(("start",), self.typed(("start",), name, str), names) for name in given]
+        chosen = [self.choose(("start",), name, names) for name in given]
         return tuple(map(Buffer, self.once(("start",), chosen, "view")))
 
     def declared(self, or_none: bool = False) -> tuple[str, ...]:
@@ -160,17 +95,10 @@ class Reader:
             raise self.wrong(("axes",), "none", 'at least one, such as axes = ["batch"]')
         return self.once(("axes",), axes)
 
-    def once(self, path: Path, names: list[str], what: str = "axis") -> tuple[str, ...]:
-        """Names without repetition."""
-        for name in names:
-            if names.count(name) > 1:
-                raise self.wrong(path, f"{shown(name)} twice", f"each {what} once")
-        return tuple(names)
-
     def axes(self, path: Path, value: Any, declared: tuple[str, ...]) -> tuple[str, ...]:
         """Some of the mesh's axes."""
         for axis in self.typed(path, value, list):
-            self.choose(path, self.typed(path, axis, str), declared)
+            self.choose(path, axis, declared)
         return self.once(path, value)
 
     def training(self) -> Training:
@@ -257,7 +185,7 @@ class Reader:
             raise self.wrong(path, shown(value), f"no by, for {kind.value}")
         if BY[kind]:
             names = [buffer.value for buffer in BY[kind]]
-            return Buffer(self.choose(path, self.typed(path, value, str), names))
+            return Buffer(self.choose(path, value, names))
         if type(value) is int:
             return Monomial(Fraction(value))
         usable = type(value) is str and len(value) <= LONGEST_FACTOR

@@ -5,8 +5,6 @@ What a schedule may say is in `psem_model/reading/language.py`, which `psem deri
 
 from __future__ import annotations
 
-import re
-import tomllib
 from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedule_keys import (
@@ -16,10 +14,9 @@ from psem_model.reading.schedule_keys import (
     default_phase,
     default_span,
 )
-from psem_model.reading.schedule_reader import Reader, shown
+from psem_model.reading.schedule_reader import Reader
 from psem_model.reading.toml_lines import Path, content_of, locate
-from psem_model.text.errors import BadInput
-from psem_model.text.files import named, read_text
+from psem_model.text.files import read_text
 from spec.language.schedule import COLLECTIVE_KINDS, Buffer, Monomial, Op, Phase, Rest, Schedule
 
 
@@ -40,21 +37,8 @@ def loads(text: str, name: str) -> Schedule:
 
 def opened(text: str, name: str) -> Reader:
     """The content of a text, yet to be read; `name` is what errors call it. Raises BadInput."""
-    try:
-        content = content_of(text, name, "a schedule")
-    except tomllib.TOMLDecodeError as error:
-        raise BadInput(_syntax(name, text, str(error))) from None
+    content = content_of(text, name, "a schedule")
     return Reader(name, text.replace("\r\n", "\n"), content)
-
-
-def _syntax(name: str, text: str, message: str) -> str:
-    """What TOML cannot take, in one line; tomllib says where."""
-    at = re.search(r"\(at line (\d+), column \d+\)$", message)
-    lines = text.rstrip().split("\n")
-    line = int(at[1]) if at else len(lines)
-    given = lines[line - 1].strip() if line <= len(lines) else ""
-    what = re.sub(r" \(at [^)]*\)$", "", message)
-    return f"{named(name)}, line {line}, TOML: given {shown(given)}; expected valid TOML: {what}"
 
 
 def line_of(text: str, part: str, index: int, prefix: Path = ()) -> int:

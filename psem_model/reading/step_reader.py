@@ -8,8 +8,8 @@ from typing import Any
 
 from psem_model.reading.part_reader import PartReader
 from psem_model.reading.schedule_keys import PARTS
-from psem_model.reading.schedule_reader import Reader, shown
-from psem_model.reading.toml_lines import Path
+from psem_model.reading.schedule_reader import Reader
+from psem_model.reading.toml_lines import Path, shown
 from spec.derivation.nesting import families
 from spec.derivation.steps import Group, Step
 from spec.devices.mesh import ALL_WEIGHTS
@@ -49,7 +49,7 @@ class _Steps:
         axes = file.declared()
         stages = None
         if "stages" in content:
-            stages = file.choose(("stages",), file.typed(("stages",), content["stages"], str), axes)
+            stages = file.choose(("stages",), content["stages"], axes)
         self.require_known(file.training())
         cuts = tuple(self.cut(name, table, axes) for name, table in self.tables(("cuts",)).items())
         for axis in axes:
@@ -134,7 +134,7 @@ class _Steps:
             table = self.file.table(path, value, ("weights", "axes", "start", "rest", "step"))
             weights = self.file.typed((*path, "weights"), table.get("weights", []), list)
             for weight in weights:
-                self.file.choose((*path, "weights"), self.file.typed(path, weight, str), known)
+                self.file.choose((*path, "weights"), weight, known)
             own = {key: of for key, of in table.items() if key != "weights"}
             own["training"] = self.file.content.get("training", {})
             nested = Reader(self.file.name, self.file.text, own, path, (*axes, ALL_WEIGHTS))

@@ -42,15 +42,15 @@ def test_a_profile_starts_from_the_one_that_it_is_like(file):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("title = 1", "title: given 1; expected words"),
-        ('title = "a"\ndiffers = 3', "differs: given 3; expected tables"),
+        ("title = 1", "line 1, title: given 1; expected a name in quotes"),
+        ('title = "a"\ndiffers = 3', "line 2, differs: given 3; expected an array"),
         ('title = "a"\nlike = "comon"', "nearest: common"),
-        ('title = "a"\n[[differs]]\nwhat = "x"', "why is missing; expected words"),
+        ('title = "a"\n[[differs]]\nwhat = "x"', "differs 1: given no why; expected why = ...: words"),
         (START + 'inside = ["layer_out"]', "does not go from one part to the next"),
         (START + "widths = { layer_in = 8 }", "does not go from one part to the next"),
         (START + 'insde = ["shares"]', "nearest: inside"),
         (START + 'inside = ["share"]', "nearest: shares"),
-        (START + 'again = "up"', "expected a list of names"),
+        (START + 'again = "up"', "expected an array"),
         (START + "gathered = 9", "from 1 to 8"),
         (START + "widths = { logits = true }", "from 1 to 8"),
         (START + "repeats = 1", "expected true or false"),
@@ -66,7 +66,7 @@ def test_a_profile_starts_from_the_one_that_it_is_like(file):
         (START + "each = false", "expected what is not so without it"),
         (START + 'outside = ["shares"]', "expected what is not so without it"),
         (START, "expected one of inside, outside"),
-        ("title =", "expected a profile in TOML"),
+        ("title =", "line 1, TOML: given 'title ='; expected valid TOML"),
     ],
 )
 def test_what_a_profile_does_not_know_is_refused_in_one_line(text, words, file):
