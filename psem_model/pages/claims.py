@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -27,10 +25,9 @@ from psem_model.pages.proofs import (
     statement,
 )
 from psem_model.pages.words import ids_in
+from psem_model.text.files import beside
 from psem_model.text.html import text
 from psem_model.text.report import Prose
-
-TWINS = Path(__file__).with_name("twins.toml")
 
 
 @dataclass(frozen=True)
@@ -73,7 +70,7 @@ class ClaimPage:
 
 def twins() -> dict[str, Any]:
     """Refuted claims and sharp ones, and which counterexample appears without which hypothesis."""
-    return tomllib.loads(TWINS.read_text(encoding="utf-8"))
+    return beside(__file__, "twins.toml")
 
 
 def pages(

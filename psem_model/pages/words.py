@@ -6,19 +6,17 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 from markupsafe import Markup, escape
 
 from proofs.registry import Claim, claims
 from psem_model.text import html
+from psem_model.text.files import beside
 from psem_model.text.report import Prose
 
-WORDS = Path(__file__).with_name("words.toml")
 ID = re.compile(r"\b([A-Z]\d{1,2})(?:-([A-Z]?)(\d{1,2}))?\b")
 MARK = re.compile(r"`([^`]+)`|\*\*([^*]+)\*\*|\[([^]]+)\]\(([^)]+)\)|" + ID.pattern)
 HEAD = """# The abstract, sentence by sentence
@@ -54,7 +52,7 @@ class Said:
 
 @cache
 def _words() -> dict[str, list[dict[str, object]]]:
-    return tomllib.loads(WORDS.read_text(encoding="utf-8"))
+    return beside(__file__, "words.toml")
 
 
 def abstract() -> list[Sentence]:

@@ -6,18 +6,17 @@ several sources drop. Formulas are compared as formulas.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
-from functools import lru_cache
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import sympy
 
 from psem_model.predict.closed import symbol
+from psem_model.text.files import beside
 from spec.derivation.distribute import NOTHING
 
 SYMBOLS = {name: symbol(name) for name in ("Psi", "N", "K", *"bshactmpvnVLPM")}
@@ -36,11 +35,11 @@ class Entry:
     source: str
     quantity: str
     strategy: str
-    inputs: Mapping[str, Any]
     value: Any  # a number or a formula
     unit: str
     rounding: str
     rule: str
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     formula: str = ""
     plan: str = ""
     recompute: str = NOTHING
@@ -71,28 +70,27 @@ class Reproduced:
     note: str = ""
 
 
-@lru_cache(maxsize=1)
+@cache
 def published() -> tuple[Entry, ...]:
-    """All entries, in the order of the file."""
-    text = Path(__file__).with_name("published.toml").read_text(encoding="utf-8")
-    return tuple(entries(text))
+    """All entries, in order. Raises TypeError for a field that is unknown or missing."""
+    return tuple(Entry(**row) for row in rows_in(beside(__file__, "published.toml")))
 
 
-def entries(text: str) -> Iterator[Entry]:
-    """The entries of a TOML text. Raises TypeError for a field that is unknown or missing."""
-    for group in tomllib.loads(text)["group"]:
-        yield from _entries(group, {"inputs": {}})
+def rows_in(content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The rows of a file's groups: each has what its groups share, but for what it says itself."""
+    for group in content["group"]:
+        yield from _rows(group, {})
 
 
-def _entries(row: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[Entry]:
-    """A row beside what its group shares; a row with rows is a group."""
-    inputs = {**shared["inputs"], **row.get("inputs", {})}
-    fields = {**shared, **row, "inputs": inputs}
+def _rows(row: Mapping[str, Any], shared: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row beside what its group shares, tables put together; a row with rows is a group."""
+    fields = {**shared, **row}
+    fields |= {key: {**shared.get(key, {}), **of} for key, of in row.items() if isinstance(of, dict)}
     rows = fields.pop("rows", None)
     if rows is None:
-        yield Entry(**fields)
+        yield fields
     for inner in rows or ():
-        yield from _entries(inner, fields)
+        yield from _rows(inner, fields)
 
 
 def form(text: str, **names: Any) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
-from pathlib import Path
 
 from psem_model.predict.asked import asked
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
+from psem_model.published.entries import rows_in
+from psem_model.text.files import beside
 from psem_model.text.places import EXAMPLES
 from spec.costs.memory import MODEL_STATES
 from spec.models.states import State
@@ -102,12 +102,7 @@ class Row:
 @cache
 def rows() -> tuple[Row, ...]:
     """All measurements, misses first. Raises TypeError for a field that is unknown or missing."""
-    text = Path(__file__).with_name("measured.toml").read_text(encoding="utf-8")
-    found = [
-        Row(**{key: value for key, value in group.items() if key != "rows"}, **row)
-        for group in tomllib.loads(text)["group"]
-        for row in group["rows"]
-    ]
+    found = [Row(**row) for row in rows_in(beside(__file__, "measured.toml"))]
     return tuple(sorted(found, key=lambda row: (row.within, -abs(row.off))))
 
 

@@ -11,10 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from psem_model.reading.families import FAMILIES, OTHERS
-from psem_model.reading.family import Family, Windows
-from psem_model.reading.fields import MOST_LISTED, Fields
-from psem_model.reading.harmless import HARMLESS, PLAIN, TYPES
+from psem_model.reading.families import FAMILIES, OTHERS, Family, Windows
+from psem_model.reading.fields import HARMLESS, MOST_LISTED, PLAIN, TYPES, Fields
 from psem_model.text.errors import TOO_DEEP, TOO_MANY_DIGITS, BadInput, nearest, quoted
 from psem_model.text.files import named, read_text
 from psem_model.text.places import EXAMPLES

@@ -1,35 +1,76 @@
-"""Families of models, as data.
+"""Families of models: what their fields are called, what absent ones are, what their code fixes.
 
-Source: transformers 5.23.0, src/transformers/models/*/configuration_*.py and modeling_*.py.
+`families.toml` has them; here is what their code makes of several fields together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from psem_model.reading.family import (
-    ATTENTION,
-    EVERYWHERE,
-    MLP,
-    QKV,
-    RESULTS,
-    ROUTER,
-    SHARES,
-    WORDS,
-    Family,
-    Has,
-    Places,
-    Windows,
-)
 from psem_model.reading.fields import Fields
+from psem_model.text.files import beside
 from spec.models.transformer import DENSE, STRAIGHT, USUAL, USUAL_NORMS, Latent, LayerKind
 
-OF_ATTENTION: dict[str, tuple[bool, Places]] = {"attention_bias": (False, ATTENTION)}
-LLAMA: dict[str, Any] = {"gated": True, "norm": "rms_norm"}
-BOTH_SIDES = USUAL_NORMS | {"attention_out", "mlp_out"}
-CLAMPED = {"function": "clamped_silu", "clamped": True}
-NO_BIASES = {"attention_bias": False, "mlp_bias": False}
+Places = frozenset[str]
+Has = Mapping[str, Any]  # fields of a model, or of a configuration
+
+
+def _nothing(fields: Fields) -> Has:
+    return {}
+
+
+@dataclass(frozen=True)
+class Windows:
+    """How a family says which of the latest tokens a layer sees.
+
+    `size`: of `sliding_window`, if absent. `switched`: only with `use_sliding_window`. `first`: the
+    layers below `max_window_layers` see all. `every`: of so many layers the last sees all; if absent,
+    where a field, `pattern`, says it.
+    """
+
+    size: int | None = None
+    switched: bool = False
+    first: bool = False
+    every: int = 0
+    pattern: str = ""
+
+
+@dataclass(frozen=True)
+class Family:
+    """One architecture: its class with a language-model head, its fields, and what its code fixes.
+
+    `fields`: what its fields are called, where not as in llama. `functions`: fields of the MLP's
+    function, of which the first that is given counts. `function`, `kv_heads`, `head_dim`, `tied`: what
+    they are if absent; no `kv_heads`: all heads; no `head_dim`: hidden / heads. `has`: of the model,
+    whatever the fields say. `biases`, `dropout`: by their fields, what each is if absent, and where it
+    puts them. `only`: fields that have no other value. `more`: what else is read. `harmless`: fields of
+    its own that change neither weights nor work.
+    """
+
+    architecture: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    has: Has = field(default_factory=dict)
+    functions: Iterable[str] = ("hidden_act",)
+    function: str = "silu"
+    kv_heads: int | None = None
+    null_kv_heads: bool = True  # may be null, for all heads
+    all_kv_heads: bool = False  # there is no field for them
+    head_dim: int | None = None
+    no_head_dim: bool = False  # there is no field for it
+    even: bool = False  # heads divide the hidden size, also where head_dim is given
+    wide: bool = False  # the MLP is four times the hidden size, if that is absent or null
+    tied: bool = False
+    biases: Mapping[str, tuple[bool, Places]] = field(default_factory=dict)
+    dropout: Mapping[str, tuple[float, Places]] = field(
+        default_factory=lambda: {"attention_dropout": (0.0, frozenset({"shares"}))}
+    )
+    windows: Windows | None = None
+    experts: str = ""  # what the MLP of an expert is wide, if there are experts
+    only: Has = field(default_factory=dict)
+    more: Callable[[Fields], Has] = _nothing
+    harmless: frozenset[str] = frozenset()
 
 
 def _capped(scores: float | None, logits: float | None) -> Callable[[Fields], Has]:
@@ -82,6 +123,10 @@ def _bloom(fields: Fields) -> Has:
     """The MLP is four times as wide as the layers, whatever else it is said to be."""
     fields.only("n_inner", 4 * fields.size("n_embed"))
     return {}
+
+
+def _gpt2(fields: Fields) -> Has:
+    return {"positions": fields.size("n_positions")}
 
 
 def _neox(fields: Fields) -> Has:
@@ -179,248 +224,41 @@ def _gpt_oss(fields: Fields) -> Has:
     return {}
 
 
-DEEPSEEK: dict[str, Any] = {
-    "fields": {"experts": "n_routed_experts"},
-    "has": LLAMA,
-    "all_kv_heads": True,
-    "head_dim": 64,
-    "experts": "moe_intermediate_size",
-    "only": NO_BIASES | {"moe_layer_freq": 1},
-    "harmless": frozenset(
-        {
-            # which experts tokens are sent to, factors of odds, and a loss that is not asked for
-            *("n_group", "topk_group", "topk_method", "routed_scaling_factor", "aux_loss_alpha"),
-            *("seq_aux", "ep_size", "auto_map", "quantization_config"),
-        }
-    ),
+MORE: dict[str, Callable[[Fields], Has]] = {
+    "gemma2": _capped(50.0, 30.0),
+    "gemma3_text": _capped(None, None),
+    "gpt2": _gpt2,
+    "gpt_neox": _neox,
+    "opt": _opt,
+    "bloom": _bloom,
+    "falcon": _falcon,
+    "llama4_text": _llama4,
+    "gpt_oss": _gpt_oss,
+    "deepseek_v2": _deepseek("softmax", 0, 2),
+    "deepseek_v3": _deepseek("sigmoid", 3, 1),
 }
 
 
-FAMILIES = {
-    "llama": Family(
-        "LlamaForCausalLM",
-        has=LLAMA,
-        even=True,
-        biases=OF_ATTENTION | {"mlp_bias": (False, MLP)},
-    ),
-    "mistral": Family(
-        "MistralForCausalLM",
-        has=LLAMA,
-        kv_heads=8,
-        null_kv_heads=False,
-        windows=Windows(4096),
-        only=NO_BIASES,
-    ),
-    "mixtral": Family(
-        "MixtralForCausalLM",
-        has=LLAMA,
-        kv_heads=8,
-        null_kv_heads=False,
-        windows=Windows(),
-        experts="intermediate_size",
-        only=NO_BIASES,
-    ),
-    "qwen2": Family(
-        "Qwen2ForCausalLM",
-        has=LLAMA | {"biases": QKV},
-        kv_heads=32,
-        windows=Windows(4096, switched=True, first=True),
-        only={"attention_bias": True, "mlp_bias": False},
-    ),
-    "qwen3": Family(
-        "Qwen3ForCausalLM",
-        has=LLAMA | {"norms": USUAL_NORMS | {"head"}},
-        kv_heads=32,
-        head_dim=128,
-        biases=OF_ATTENTION,
-        windows=Windows(4096, switched=True, first=True),
-    ),
-    "qwen3_moe": Family(
-        "Qwen3MoeForCausalLM",
-        has=LLAMA | {"norms": USUAL_NORMS | {"head"}},
-        kv_heads=4,
-        null_kv_heads=False,
-        biases=OF_ATTENTION,
-        windows=Windows(4096, switched=True),
-        experts="moe_intermediate_size",
-        only={
-            "decoder_sparse_step": 1,
-            "mlp_only_layers": [],
-            "qkv_bias": False,
-            "use_qk_norm": True,
-            "shared_expert_intermediate_size": 0,
-        },
-        harmless=frozenset({"intermediate_size", "max_window_layers"}),
-    ),
-    "gemma": Family(
-        "GemmaForCausalLM",
-        has=LLAMA,
-        functions=("hidden_activation", "hidden_act"),
-        function="gelu_pytorch_tanh",
-        kv_heads=16,
-        null_kv_heads=False,
-        head_dim=256,
-        tied=True,
-        biases=OF_ATTENTION,
-    ),
-    "gemma2": Family(
-        "Gemma2ForCausalLM",
-        has=LLAMA | {"norms": BOTH_SIDES},
-        functions=("hidden_activation", "hidden_act"),
-        function="gelu_pytorch_tanh",
-        kv_heads=4,
-        null_kv_heads=False,
-        head_dim=256,
-        even=True,
-        tied=True,
-        biases=OF_ATTENTION,
-        windows=Windows(4096, every=2),
-        more=_capped(50.0, 30.0),
-    ),
-    "gemma3_text": Family(
-        "Gemma3ForCausalLM",
-        has=LLAMA | {"norms": BOTH_SIDES | {"head"}},
-        functions=("hidden_activation", "hidden_act"),
-        function="gelu_pytorch_tanh",
-        kv_heads=4,
-        null_kv_heads=False,
-        head_dim=256,
-        tied=True,
-        biases=OF_ATTENTION,
-        windows=Windows(4096, every=6, pattern="sliding_window_pattern"),
-        more=_capped(None, None),
-        harmless=frozenset({"_sliding_window_pattern"}),
-    ),
-    "phi3": Family(
-        "Phi3ForCausalLM",
-        has=LLAMA,
-        dropout={"attention_dropout": (0.0, SHARES), "resid_pdrop": (0.0, RESULTS)},
-        windows=Windows(),
-        only=NO_BIASES | {"lm_head_bias": False, "full_attn_mod": 1, "interpolate_factor": 1},
-        harmless=frozenset({"auto_map", "embd_pdrop", "original_max_position_embeddings"}),
-    ),
-    "olmo2": Family(
-        "Olmo2ForCausalLM",
-        has=LLAMA | {"norms": frozenset({"attention_out", "mlp_out", "heads"})},
-        biases=OF_ATTENTION,
-    ),
-    "gpt2": Family(
-        "GPT2LMHeadModel",
-        fields={"heads": "n_head", "hidden": "n_embd", "layers": "n_layer", "feed_forward": "n_inner"},
-        has={"angles": False, "biases": EVERYWHERE},
-        functions=("activation_function",),
-        function="gelu_new",
-        all_kv_heads=True,
-        no_head_dim=True,
-        wide=True,
-        tied=True,
-        dropout={
-            "embd_pdrop": (0.1, WORDS),
-            "attn_pdrop": (0.1, SHARES),
-            "resid_pdrop": (0.1, RESULTS),
-        },
-        only={"reorder_and_upcast_attn": False},
-        more=lambda fields: {"positions": fields.size("n_positions")},
-        harmless=frozenset({"n_ctx"}),
-    ),
-    "gpt_neox": Family(
-        "GPTNeoXForCausalLM",
-        function="gelu",
-        all_kv_heads=True,
-        no_head_dim=True,
-        biases={"attention_bias": (True, ATTENTION)},
-        has={"biases": MLP},
-        dropout={"attention_dropout": (0.0, SHARES), "hidden_dropout": (0.0, RESULTS | WORDS)},
-        more=_neox,
-    ),
-    "opt": Family(
-        "OPTForCausalLM",
-        fields={"feed_forward": "ffn_dim"},
-        has={"angles": False},
-        functions=("activation_function",),
-        function="relu",
-        all_kv_heads=True,
-        no_head_dim=True,
-        tied=True,
-        biases={"enable_bias": (True, EVERYWHERE)},
-        dropout={"dropout": (0.1, RESULTS), "attention_dropout": (0.0, SHARES)},
-        only={
-            "do_layer_norm_before": True,
-            "_remove_final_layer_norm": False,
-            "layer_norm_elementwise_affine": True,
-            "layerdrop": 0.0,
-        },
-        more=_opt,
-        harmless=frozenset({"activation_dropout"}),
-    ),
-    "bloom": Family(
-        "BloomForCausalLM",
-        fields={"hidden": "n_embed", "heads": "n_head", "layers": "n_layer", "feed_forward": ""},
-        has={
-            "norms": USUAL_NORMS | {"words"},
-            "angles": False,
-            "distances": True,
-            "biases": EVERYWHERE,
-        },
-        functions=(),
-        function="gelu",
-        all_kv_heads=True,
-        no_head_dim=True,
-        wide=True,
-        tied=True,
-        dropout={"attention_dropout": (0.0, SHARES), "hidden_dropout": (0.0, RESULTS)},
-        only={"apply_residual_connection_post_layernorm": False},
-        more=_bloom,
-    ),
-    "falcon": Family(
-        "FalconForCausalLM",
-        fields={"feed_forward": "ffn_hidden_size"},
-        functions=("activation",),
-        function="gelu",
-        all_kv_heads=True,
-        no_head_dim=True,
-        wide=True,
-        tied=True,
-        biases={"bias": (False, EVERYWHERE)},
-        dropout={},
-        only={
-            "apply_residual_connection_post_layernorm": False,
-            "attention_dropout": 0.0,
-            "hidden_dropout": 0.0,
-            "ff_factor": 4,
-        },
-        more=_falcon,
-        harmless=frozenset({"auto_map"}),
-    ),
-    "llama4_text": Family(
-        "Llama4ForCausalLM",
-        has=LLAMA,
-        kv_heads=8,
-        head_dim=128,
-        biases=OF_ATTENTION,
-        experts="intermediate_size",
-        more=_llama4,
-        harmless=frozenset({"floor_scale", "attn_scale", "for_llm_compressor"}),
-    ),
-    "gpt_oss": Family(
-        "GptOssForCausalLM",
-        has=LLAMA | CLAMPED | {"sinks": True, "biases": MLP | ROUTER},
-        kv_heads=8,
-        head_dim=64,
-        biases={"attention_bias": (True, ATTENTION)},
-        windows=Windows(128, every=2),
-        experts="intermediate_size",
-        only={"hidden_act": "silu"},
-        more=_gpt_oss,
-        harmless=frozenset(
-            {"swiglu_alpha", "swiglu_limit", "initial_context_length", "quantization_config"}
-        ),
-    ),
-    "deepseek_v2": Family("DeepseekV2ForCausalLM", more=_deepseek("softmax", 0, 2), **DEEPSEEK),
-    "deepseek_v3": Family("DeepseekV3ForCausalLM", more=_deepseek("sigmoid", 3, 1), **DEEPSEEK),
-}
+def _family(name: str, table: Mapping[str, Any]) -> Family:
+    """A family as `families.toml` has it. Raises TypeError for a key that is none of a family's."""
+    given = {key: _sets(value) for key, value in table.items() if key != "like"}
+    for key in {"biases", "dropout"} & given.keys():
+        given[key] = {field_: (of["absent"], of["at"]) for field_, of in given[key].items()}
+    if "windows" in given:
+        given["windows"] = Windows(**given["windows"])
+    lists = {key: table[key] for key in ("functions", "only") if key in table}
+    return Family(**{**given, **lists, "more": MORE.get(name, _nothing)})
 
 
+def _sets(value: Any) -> Any:
+    """A value of a file, with its lists as sets."""
+    if isinstance(value, dict):
+        return {key: _sets(each) for key, each in value.items()}
+    return frozenset(value) if isinstance(value, list) else value
+
+
+TABLES = beside(__file__, "families.toml")
+FAMILIES = {name: _family(name, TABLES.get(of.get("like", ""), {}) | of) for name, of in TABLES.items()}
 # what is known not to be one of them, and why
 OTHERS = {
     "gemma3": "an encoder of images is not modelled; its text model alone is, as gemma3_text",

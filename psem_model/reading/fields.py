@@ -10,8 +10,14 @@ from typing import Any
 
 from psem_model.reading.words import LARGEST, MOST_LAYERS
 from psem_model.text.errors import BadInput, choose, nearest, quoted, shortened
-from psem_model.text.files import named
+from psem_model.text.files import beside, named
 
+KNOWN = beside(__file__, "fields.toml")
+# neither weights nor work depend on them
+HARMLESS = frozenset[str]().union(*KNOWN["harmless"].values())
+# what else would change a shape, and what it is where it does not
+PLAIN: Mapping[str, Any] = KNOWN["plain"] | dict.fromkeys(KNOWN["none"]["names"])
+TYPES = ("float32", "bfloat16", "float16")  # of stored weights; --bytes says what training takes
 MOST_LISTED = 10_000  # layers that are told apart
 FUNCTIONS = {
     "silu": "silu",

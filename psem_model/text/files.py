@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from psem_model.text.errors import BadInput, shortened
 
@@ -19,6 +21,11 @@ def named(path: str | Path) -> str:
     name = str(path)
     name = name if name.isprintable() else repr(name)
     return shortened(name, LONGEST_NAME)
+
+
+def beside(module: str, name: str) -> dict[str, Any]:
+    """The TOML file of this name that is packaged beside a module. `module`: its `__file__`."""
+    return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
 
 
 def read_text(path: str, expected: str) -> str:

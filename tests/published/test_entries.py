@@ -1,8 +1,10 @@
 """Published values are rows in groups, each with the fields that an entry has."""
 
+import tomllib
+
 import pytest
 
-from psem_model.published.entries import entries, published
+from psem_model.published.entries import Entry, published, rows_in
 
 GROUP = """
 [[group]]
@@ -20,6 +22,10 @@ rows = [
   ] },
 ]
 """
+
+
+def entries(text):
+    return [Entry(**row) for row in rows_in(tomllib.loads(text))]
 
 
 def test_each_entry_has_a_name_of_its_own():
@@ -46,4 +52,4 @@ def test_a_row_has_what_its_groups_share_unless_it_says_otherwise():
 )
 def test_a_field_that_is_missing_or_unknown_is_an_error(line, other, said):
     with pytest.raises(TypeError, match=f"'{said}'"):
-        list(entries(GROUP.replace(line, other)))
+        entries(GROUP.replace(line, other))
