@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -18,11 +18,14 @@ from psem_model.text.report import (
     Cell,
     Column,
     Formula,
+    Prose,
     Quantity,
     Row,
     Section,
+    Typeset,
     between,
     in_words,
+    meanings,
     parts,
     spread,
 )
@@ -120,6 +123,43 @@ def sentences(notes: Iterable[str]) -> Iterator[str]:
         yield note if note.endswith((".", ":", "!", "?")) else f"{note}."
 
 
-def meant(name: str, part: Callable[[Cell], str]) -> str:
-    """A legend's name: a symbol, or a function with its arguments."""
-    return part(name if "(" in name else sympy.Symbol(name))
+@dataclass(frozen=True)
+class Setting:
+    """How a form of paper sets words, mathematics among them, and formulas that stand alone.
+
+    `words`: as they are, with the spaces around them. `mathematics`: from LaTeX's. `formula`: an
+    expression. `text`: all of a text, in one line.
+    """
+
+    words: Callable[[str], str]
+    mathematics: Callable[[str], str]
+    formula: Callable[[Any], str]
+    text: Callable[[str], str]
+
+    def part(self, given: Cell) -> str:
+        """One part of a cell."""
+        expression = expression_of(given)
+        if expression is not None:
+            return self.formula(expression)
+        if isinstance(given, Prose | Typeset):
+            pieces = (
+                (self.mathematics if is_formula else self.words, p) for is_formula, p in given.pieces()
+            )
+            return "".join(set_(piece) for set_, piece in pieces if piece)
+        return self.text(plain(given))
+
+    def cell(self, given: Cell) -> str:
+        """A cell or a note."""
+        return between(given).join(filter(None, map(self.part, parts(given))))
+
+    def title(self, table: Section) -> str:
+        """Of a table, as a sentence; nothing if it has none."""
+        return "".join(sentences([self.part(table.title)])) if table.title else ""
+
+    def below(self, table: Section) -> str:
+        """What is said under a table: notes, and what its symbols mean."""
+        said = [*sentences(map(self.cell, table.notes))]
+        for name, words in meanings(table):
+            symbol = name if "(" in name else sympy.Symbol(name)  # or a function with its arguments
+            said.append(f"{self.part(symbol)}: {self.part(words)}.")
+        return " ".join(said)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from html import escape
+from typing import Any
 
-from psem_model.text.cells import expression_of, flat, meant, plain, sentences
+from psem_model.text.cells import Setting, flat
 from psem_model.text.figures import Unit
 from psem_model.text.formulas import formula
-from psem_model.text.prose import pieces
-from psem_model.text.report import Cell, Prose, Section, Typeset, between, meanings, parts
+from psem_model.text.report import Cell, Section
 
 SIGNS = {
     r"\lceil": "⌈",
@@ -37,7 +37,6 @@ SIGNS = {
     "/": "/",
     "'": "\N{PRIME}",
 }
-UPRIGHT = ("operatorname", "mathrm", "text")
 TOKEN = re.compile(r"\\(?:operatorname|mathrm|text)\{([^{}]*)\}|(\\[A-Za-z]+)|([\d.]+)|([A-Za-z])|(\S)")
 THIN = "\N{THIN SPACE}"
 
@@ -86,31 +85,21 @@ def _one(upright: str | None, command: str, number: str, letter: str, sign: str)
     return SIGNS.get(command or sign, escape(number or sign or command or ""))
 
 
-def text(cell: Cell) -> str:
-    """A cell as HTML."""
-    return between(cell).join(part for part in map(_part, parts(cell)) if part)
+def _formula(expression: Any) -> str:
+    return f'<span class="formula">{mathematics(formula(expression))}</span>'
 
 
-def _part(given: Cell) -> str:
-    expression = expression_of(given)
-    if expression is not None:
-        return f'<span class="formula">{mathematics(formula(expression))}</span>'
-    if isinstance(given, Typeset):
-        return "".join(mathematics(p.strip("$")) if is_f else escape(p) for is_f, p in given.pieces())
-    if isinstance(given, Prose):
-        return "".join(mathematics(p) if is_formula else escape(p) for is_formula, p in pieces(given))
-    return escape(plain(given))
+SETTING = Setting(escape, mathematics, _formula, escape)
+text = SETTING.cell  # a cell as HTML
 
 
 def html(table: Section, unit: Unit | None = None) -> str:
     """A table with its caption; under it, notes and the meanings of its symbols."""
     table = flat(table, unit)
-    said = [*sentences(map(text, table.notes))]
-    said += [f"{meant(name, _part)}: {_part(words)}." for name, words in meanings(table)]
-    title = f"<caption><b>{next(sentences([_part(table.title)]))}</b></caption>" if table.title else ""
-    below = f"<p>{' '.join(said)}</p>" if said else ""
-    laid = ["<table>", *filter(None, [title]), *_body(table), "</table>"]
-    return "\n".join([*laid, *filter(None, [below])]) + "\n"
+    title, said = SETTING.title(table), SETTING.below(table)
+    caption = [f"<caption><b>{title}</b></caption>"] if title else []
+    below = [f"<p>{said}</p>"] if said else []
+    return "\n".join(["<table>", *caption, *_body(table), "</table>", *below]) + "\n"
 
 
 def _body(table: Section) -> Iterator[str]:

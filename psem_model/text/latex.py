@@ -7,20 +7,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, pairwise
 from operator import itemgetter
+from typing import Any
 
-from psem_model.text.cells import expression_of, flat, meant, plain, sentences
+from psem_model.text.cells import Setting, flat
 from psem_model.text.figures import Unit
 from psem_model.text.formulas import formula
-from psem_model.text.prose import pieces
 from psem_model.text.report import (
     Cell,
     Column,
-    Prose,
     Row,
     Section,
-    Typeset,
-    between,
-    meanings,
     parts,
 )
 from psem_model.text.widths import fitted
@@ -58,6 +54,19 @@ def escaped(text: str) -> str:
     return " ".join(words)
 
 
+def _words(part: str) -> str:
+    """Words between mathematics, with the spaces around them."""
+    before, after = " " * part.startswith(" "), " " * (part.endswith(" ") and not part.isspace())
+    return f"{before}{escaped(part)}{after}"
+
+
+def _formula(expression: Any) -> str:
+    return f"${formula(expression, broken=True)}$"
+
+
+SETTING = Setting(_words, "${}$".format, _formula, escaped)
+
+
 def preamble() -> str:
     """The line that a document needs before any of the tables."""
     return rf"\usepackage{{{','.join(NEEDS)}}}"
@@ -68,7 +77,7 @@ def latex(table: Section, unit: Unit | None = None) -> str:
     by_hand = any(column.wide for column in table.columns)
     table = joined(flat(table, unit))
     table = table if by_hand else fitted(table)
-    caption, below = _caption(table), _below(table)
+    caption, below = _caption(table), SETTING.below(table)
     if table.long:
         laid = _long(table.columns[table.headed :], caption, [*_rows(table)], below)
     else:
@@ -81,14 +90,7 @@ def _caption(table: Section) -> str:
     if table.continues:
         found_by = rf"\def\theHtable{{\thetable.{table.continues}}}"
         return rf"{found_by}\addtocounter{{table}}{{-1}}\caption[]{{Continued.}}"
-    title = "".join(sentences([_part(table.title)]))
-    return rf"\caption{{{title}}}\label{{{label(table)}}}"
-
-
-def _below(table: Section) -> str:
-    """What is said under a table: notes, and what its symbols mean."""
-    legend = (f"{meant(name, _part)}: {_part(words)}." for name, words in meanings(table))
-    return " ".join((*sentences(map(cell_text, table.notes)), *legend))
+    return rf"\caption{{{SETTING.title(table)}}}\label{{{label(table)}}}"
 
 
 def joined(table: Section) -> Section:
@@ -115,38 +117,13 @@ def panels(table: Section) -> Iterator[Section]:
         yield replace(table, columns=(table.columns[0], *table.columns[start:end]), rows=rows)
 
 
-def _part(given: Cell) -> str:
-    expression = expression_of(given)
-    if expression is not None:
-        return f"${formula(expression, broken=True)}$"
-    if isinstance(given, Typeset):
-        return "".join(
-            part if is_formula else _words(part) for is_formula, part in given.pieces() if part
-        )
-    if isinstance(given, Prose):
-        return "".join(
-            f"${part}$" if is_formula else _words(part) for is_formula, part in pieces(given)
-        )
-    return escaped(plain(given))
-
-
-def _words(part: str) -> str:
-    """Words between mathematics, with the spaces around them."""
-    before, after = " " * part.startswith(" "), " " * (part.endswith(" ") and not part.isspace())
-    return f"{before}{escaped(part)}{after}"
-
-
-def cell_text(cell: Cell) -> str:
-    return between(cell).join(part for part in map(_part, parts(cell)) if part)
-
-
 def label(table: Section) -> str:
     """By which a paper refers to it."""
     return table.label or f"tab:psem-{table.key}"
 
 
 def _line(cells: Iterable[Cell], end: str = r"\\") -> str:
-    return f"{' & '.join(map(cell_text, cells))} {end}"
+    return f"{' & '.join(map(SETTING.cell, cells))} {end}"
 
 
 def _rows(table: Section) -> Iterator[str]:
@@ -158,7 +135,7 @@ def _rows(table: Section) -> Iterator[str]:
             yield SPACE
         (first, *cells), *others = rows
         if table.headed:
-            yield rf"\multicolumn{{{len(cells)}}}{{@{{}}l@{{}}}}{{\itshape {_part(first)}}} \\*"
+            yield rf"\multicolumn{{{len(cells)}}}{{@{{}}l@{{}}}}{{\itshape {SETTING.part(first)}}} \\*"
             yield from (_line(row[1:]) for row in rows)
         else:
             lines = [(first, *cells), *(("", *row[1:]) for row in others)]
@@ -188,12 +165,14 @@ def _head(columns: Sequence[Column]) -> list[str]:
     """The titles between rules; those of numbers in lines as short as a word."""
     if not any(column.title for column in columns):
         return [r"\toprule"]
-    titles = (_stacked(column.title) if column.right else _part(column.title) for column in columns)
+    titles = (
+        _stacked(column.title) if column.right else SETTING.part(column.title) for column in columns
+    )
     return [r"\toprule", rf"{' & '.join(titles)} \\", r"\midrule"]
 
 
 def _stacked(title: str) -> str:
-    words = [*map(_part, title.split())]
+    words = [*map(SETTING.part, title.split())]
     return words[0] if len(words) == 1 else r"\shortstack[r]{" + r"\\".join(words) + "}"
 
 

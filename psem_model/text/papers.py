@@ -8,23 +8,14 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from psem_model.text.cells import expression_of, flat, in_line, meant, plain, sentences
+from psem_model.text.cells import Setting, flat, in_line, sentences
 from psem_model.text.figures import Unit
 from psem_model.text.formulas import formula
+from psem_model.text.html import SETTING as HTML
 from psem_model.text.html import html
-from psem_model.text.html import text as html_text
-from psem_model.text.latex import cell_text, latex
-from psem_model.text.prose import pieces
-from psem_model.text.report import (
-    Cell,
-    Prose,
-    Report,
-    Section,
-    Typeset,
-    between,
-    meanings,
-    parts,
-)
+from psem_model.text.latex import SETTING as LATEX
+from psem_model.text.latex import latex
+from psem_model.text.report import Cell, Report, Section
 
 
 # ------------------------------------------------------------------------------------------ CSV
@@ -42,49 +33,33 @@ def csv_text(table: Section) -> str:
 SPECIAL_IN_MARKDOWN = re.compile(r"([\\`*_\[\]<>|$#~])")
 
 
-def escaped_markdown(text: str) -> str:
+def _words(text: str) -> str:
     """Text that Markdown leaves as it is."""
-    return SPECIAL_IN_MARKDOWN.sub(r"\\\1", " ".join(text.split()))
-
-
-def escaped_words(text: str) -> str:
-    """The same, with the spaces around it."""
     return SPECIAL_IN_MARKDOWN.sub(r"\\\1", text)
 
 
-def _marked(said: str, is_formula: bool) -> str:
-    """A piece of prose, with the spaces around it."""
-    if is_formula:
-        return f"${said}$"
-    return said if said.isspace() else escaped_words(said)
+def _line(text: str) -> str:
+    return _words(" ".join(text.split()))
+
+
+MARKDOWN = Setting(_words, "${}$".format, lambda expression: f"${formula(expression)}$", _line)
 
 
 def markdown(table: Section, unit: Unit | None = None) -> str:
     """A pipe table, formulas as $...$."""
-
-    def part(given: Cell) -> str:
-        if isinstance(given, Typeset):
-            return "".join(p if is_f else escaped_words(p) for is_f, p in given.pieces())
-        if expression_of(given) is not None:
-            return f"${formula(expression_of(given))}$"
-        if isinstance(given, Prose):
-            return "".join(_marked(said, is_formula) for is_formula, said in pieces(given))
-        return escaped_markdown(plain(given))
-
-    def line(cells: Iterable[Cell]) -> str:
-        return f"| {' | '.join('; '.join(map(part, parts(cell))) for cell in cells)} |"
-
     table = flat(table, unit)
-    notes = " ".join(sentences(between(note).join(map(part, parts(note))) for note in table.notes))
-    title = f"**{part(table.title)}.**" if table.title else ""
+    title, below = MARKDOWN.title(table), MARKDOWN.below(table)
+    title = f"**{title}**" if title else ""
     if not table.columns:
-        return f"{title} {notes}".strip() + "\n"
+        return f"{title} {below}".strip() + "\n"
     head = [title, ""] if title else []
-    head += [line(column.title for column in table.columns), "|---" * len(table.columns) + "|"]
-    legend = [f"{meant(name, part)}: {part(words)}" for name, words in meanings(table)]
-    below = f"{notes} {'; '.join(legend)}{'.' * bool(legend)}".strip()
+    head += [_row(column.title for column in table.columns), "|---" * len(table.columns) + "|"]
     after = ["", below] if below else []
-    return "\n".join([*head, *(line(row.cells) for row in table.rows), *after]) + "\n"
+    return "\n".join([*head, *(_row(row.cells) for row in table.rows), *after]) + "\n"
+
+
+def _row(cells: Iterable[Cell]) -> str:
+    return f"| {' | '.join(map(MARKDOWN.cell, cells))} |"
 
 
 # --------------------------------------------------------------------------------------- reports
@@ -136,19 +111,19 @@ def _commented(section: Section) -> str:
 
 
 def _markdown_head(found: Report) -> str:
-    head = f"## {escaped_markdown(found.title)}\n\n" if found.title else ""
-    return head + "".join(f"- {escaped_markdown(fact)}\n" for fact in found.facts)
+    head = f"## {MARKDOWN.cell(found.title)}\n\n" if found.title else ""
+    return head + "".join(f"- {MARKDOWN.cell(fact)}\n" for fact in found.facts)
 
 
 def _html_head(found: Report) -> str:
-    head = f"<h2>{html_text(found.title)}</h2>\n" if found.title else ""
-    facts = "".join(f"<li>{html_text(fact)}</li>" for fact in found.facts)
+    head = f"<h2>{HTML.cell(found.title)}</h2>\n" if found.title else ""
+    facts = "".join(f"<li>{HTML.cell(fact)}</li>" for fact in found.facts)
     return head + (f"<ul>{facts}</ul>\n" if facts else "")
 
 
 def _paragraph(section: Section) -> str:
     notes = [each[:1].upper() + each[1:] if isinstance(each, str) else each for each in section.notes]
-    said = " ".join(sentences(map(cell_text, (section.title, *notes) if section.title else notes)))
+    said = " ".join(sentences(map(LATEX.cell, (section.title, *notes) if section.title else notes)))
     return rf"{{\noindent\raggedright {said}\par}}" + "\n"
 
 

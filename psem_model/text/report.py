@@ -41,13 +41,19 @@ class Formula:
 class Prose(str):
     """Words with mathematics among them, typed as plain text: papers set it as mathematics."""
 
+    def pieces(self) -> Iterator[tuple[bool, str]]:
+        """The words, and the mathematics as LaTeX, in turn."""
+        from psem_model.text.prose import pieces
+
+        return pieces(self)
+
 
 class Typeset(str):
     """Words as an author typed them for LaTeX, with mathematics between dollar signs."""
 
     def pieces(self) -> Iterator[tuple[bool, str]]:
-        """The words, and the mathematics with its signs, in turn."""
-        for number, piece in enumerate(re.split(r"(\$[^$]+\$)", self)):
+        """The words, and the mathematics, in turn."""
+        for number, piece in enumerate(re.split(r"\$([^$]+)\$", self)):
             yield number % 2 == 1, piece
 
 
