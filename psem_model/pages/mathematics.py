@@ -1,4 +1,4 @@
-"""Mathematics for a browser: formulas of SymPy as MathML, terms of the proofs and plain text as HTML.
+"""Mathematics for a browser: terms of the proofs as HTML.
 
 A line may end in a term where it is joined by a connective, a relation or a sum, and after commas.
 """
@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-import sympy
 from markupsafe import Markup, escape
-from sympy.printing.mathml import MathMLPresentationPrinter
 
 from proofs.premises import conjuncts
 from proofs.trusted.infix import text
@@ -23,43 +20,6 @@ VARIABLE = re.compile(r"[A-Za-z]\d*")  # set in italics; other names are words
 LARGEST = 200  # operators and symbols of a term that is set
 
 
-# ------------------------------------------------------------------------------- SymPy
-class _Presentation(MathMLPresentationPrinter):  # type: ignore[misc]
-    """Symbols of several letters stay whole."""
-
-    def _print_Function(self, expr: Any) -> Any:
-        name = type(expr).__name__
-        found = self.dom.createElement("mrow")
-        called = self.dom.createElement("mi")
-        called.appendChild(self.dom.createTextNode(name))
-        found.appendChild(called)
-        found.appendChild(self._in_brackets(expr.args))
-        return found
-
-    def _in_brackets(self, parts: Sequence[Any]) -> Any:
-        found = self.dom.createElement("mrow")
-        for number, part in enumerate(parts):
-            found.appendChild(self._sign("," if number else "("))
-            found.appendChild(self._print(part))
-        found.appendChild(self._sign(")"))
-        return found
-
-    def _sign(self, text: str) -> Any:
-        made = self.dom.createElement("mo")
-        made.appendChild(self.dom.createTextNode(text))
-        return made
-
-
-def formula(expression: Any) -> Markup:
-    """A formula of SymPy."""
-    printer = _Presentation({"mul_symbol": None})
-    found = printer._print(sympy.sympify(expression)).toxml()
-    found = found.replace("<mo>-</mo>", f"<mo>{MINUS}</mo>")
-    # entities that the printer spells out are characters of an HTML page
-    return Markup(f"<math>{found.replace('&amp;', '&').replace('&InvisibleTimes;', '⁢')}</math>")
-
-
-# ------------------------------------------------------------------------- terms of the proofs
 RELATIONS = {"=": "=", "distinct": "≠", "<=": "≤", ">=": "≥", "<": "<", ">": ">"}
 OPPOSITE = {"=": "distinct", "<=": ">", ">=": "<", "<": ">=", ">": "<="}
 CONNECTIVES = {"and": "∧", "or": "\N{LOGICAL OR}", "=>": "⇒"}

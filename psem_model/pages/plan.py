@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from psem_model.pages.mathematics import formula
 from psem_model.pages.render import filled
 from psem_model.pages.runs import Played
 from psem_model.text.cells import expression_of
 from psem_model.text.figures import Unit
+from psem_model.text.html import text
 from psem_model.text.report import (
     BYTES,
     FORMULA,
@@ -42,7 +42,7 @@ class Table:
     title: str
     columns: Sequence[Column]
     marked: Sequence[bool]
-    notes: Sequence[Markup | str]
+    notes: Sequence[Markup]
     legend: Sequence[tuple[str, str]]
 
     @property
@@ -85,11 +85,10 @@ def _columns(section: Section, unit: Unit) -> Iterator[Column]:
             yield Column("", False, [str(cell) for cell in cells])
         else:
             right = column.right or any(isinstance(cell, Quantity) for cell in cells)
-            title = column.title if section.titled or column.title else ""
-            yield Column(title, right, [_shown(cell, unit) for cell in cells])
+            yield Column(column.title, right, [_shown(cell, unit) for cell in cells])
 
 
-def _shown(cell: Cell, unit: Unit) -> Markup | str:
+def _shown(cell: Cell, unit: Unit) -> Markup:
     """A cell; bytes in both of their units."""
     if isinstance(cell, Quantity) and cell.unit == BYTES:
         first, second = unit.texts(cell.value)
@@ -101,10 +100,8 @@ def _shown(cell: Cell, unit: Unit) -> Markup | str:
     return _set(cell)
 
 
-def _set(cell: Cell) -> Markup | str:
+def _set(cell: Cell) -> Markup:
     """A formula as mathematics, anything else as text."""
-    shown: list[Markup | str] = []
-    for part in parts(cell):
-        expression = expression_of(part) if part != "" else None
-        shown.append(written(part) if expression is None else formula(expression))
-    return Markup("; ").join(shown) if len(shown) > 1 else shown[0] if shown else ""
+    return Markup("; ").join(
+        written(part) if expression_of(part) is None else Markup(text(part)) for part in parts(cell)
+    )

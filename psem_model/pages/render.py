@@ -9,7 +9,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from psem_model.pages import mathematics
 from psem_model.pages.packing import packed
 from psem_model.pages.words import marked
 from psem_model.text.figures import counted
@@ -36,7 +35,7 @@ def _environment() -> Environment:
     }
     made.filters |= {
         "marked": _marked,
-        "mathml": mathematics.formula,
+        "formula": _formula,
         "prose": _prose,
         "breakable": _breakable,
         "packed": packed,
@@ -52,6 +51,10 @@ def _plain(value: Any) -> Any:
 def _breakable(name: str) -> Markup:
     """A long name, in which a line may end after an underscore."""
     return Markup("_<wbr>").join(name.split("_"))
+
+
+def _formula(expression: Any) -> Markup:
+    return Markup(text(expression))
 
 
 def _prose(said: str) -> Markup:
