@@ -36,6 +36,7 @@ class Axes(Coordinates):
         self.is_cut = self.k.function("is_cut", INT, INT, BOOL)
         self._by_axis()
         self._slices(l.b)
+        self._slices_of_norms(l.t)
 
     def _puts(self, array: Any, o: Any) -> None:
         """put(array, a, o): the array with o for axis a. A function of its own name, and its laws."""
@@ -47,7 +48,7 @@ class Axes(Coordinates):
             (),
             [put_is],
         )
-        (r, y), read = k.integers("r y"), self.put_read
+        (r, y), read = k.integers("r other_axis"), self.put_read
         self.r = r
         at_y = {"x": y}
 
@@ -120,16 +121,35 @@ class Axes(Coordinates):
     def places(self, d: Any, j: Any) -> Any:
         return self.places_upto(d, j, self.axes)
 
+    def _of_owners(self, name: str, of: Any, along: Any) -> tuple[Any, Theorem, Theorem]:
+        """Whether p is an owner's along those axes before x that a place, or a line, is along."""
+        return self.k.recursion(
+            name,
+            [of, self.p],
+            self.x,
+            BoolVal(True),
+            lambda before: And(before(of, self.p), Implies(along(of, self.x), self.p[self.x] == OWNER)),
+        )
+
     def _slices(self, b: Any) -> None:
         """Where places have elements, if they have slices."""
-        k, d, j, x, p = self.k, self.d, self.j, self.x, self.p
-        self.owned, *_ = k.recursion(
-            "is_of_owners",
-            [b, p],
-            x,
-            BoolVal(True),
-            lambda before: And(before(b, p), Implies(self.is_cut(b, x), p[x] == OWNER)),
-        )
+        k, d, j = self.k, self.d, self.j
+        self.owned, *_ = self._of_owners("is_of_owners", b, self.is_cut)
         self.holds, self.holds_is = k.define(
             "holds", [b, d, j], self.owned(b, self.places(d, j), self.axes)
         )
+
+    def _slices_of_norms(self, t: Any) -> None:
+        """Where the slices are that a norm adds up: on owners, along its axes."""
+        d, i, j, x = self.d, self.i, self.j, self.x
+        self.added, none, further = self._of_owners("is_added_up", t, self.adds)
+        member = self.of_norms.with_element(t, i, j)
+        added = self.k.induct(
+            "slices_of_a_norm_are_its_owners",
+            x,
+            self.added(t, self.places(d, j), x),
+            [self.is_device(i), d == member, x <= self.axes],
+            base=[none.at(p=self.places(d, j))],
+            step=[further.at(p=self.places(d, j)), self.places_are, self.owners_in_norms.at(d=i)],
+        )
+        self.added_are = added.at(x=self.axes)

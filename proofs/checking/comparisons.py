@@ -8,10 +8,10 @@ from typing import Any
 from proofs.checking.form_needs import FormNeeds
 from proofs.checking.matching import Read, Where
 from proofs.checking.representation import FALSE, TRUE, Represented
-from proofs.checking.symbols import MOMENT, WEIGHT, ZERO
+from proofs.checking.symbols import MOMENT, NORM, WEIGHT, ZERO
 from proofs.claim import claim
 from proofs.trusted.kernel import Bool, Kernel, Theorem
-from proofs.trusted.parts import below
+from proofs.trusted.parts import below, constants
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
 
@@ -27,19 +27,43 @@ class Comparisons(FormNeeds):
         kept: str = "",
     ) -> Theorem:
         """The comparisons of forms, by place; so those of amounts."""
-        l, k, mesh = self.l, self.k, self.l.mesh
+        l, mesh = self.l, self.l.mesh
         where = Where(l.right(l.t), l.met(l.f, l.p, l.t), mesh.owned(l.b, l.p, mesh.axes))
+        here = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), mesh.holds(l.b, l.d, l.j))
+        slices = any(here.holds is part for part in below([And(*when(here))]))
+        facts = [mesh.holds_is] if slices else []
+        return self._by_place(name, at, when(where), when(here), facts, reads)
+
+    def all_equal_in(
+        self, name: str, variables: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]
+    ) -> Theorem:
+        """The comparisons of a norm: of what its slices are, on the places of their owners."""
+        l, mesh = self.l, self.l.mesh
+        about = [each for each in given if "asks" not in constants(each)]
+        where = [*about, mesh.added(l.t, l.p, mesh.axes)]
+        facts = [mesh.added_are.at(i=variables[-1])]
+        return self._by_place(name, [l.t], where, given, facts, reads)
+
+    def _by_place(
+        self,
+        name: str,
+        at: Sequence[Any],
+        where: Sequence[Bool],
+        here: Sequence[Bool],
+        facts: Sequence[Theorem],
+        reads: Sequence[Read],
+    ) -> Theorem:
+        """What is supposed of forms, `where` it is, is so of amounts, where device d is: `here`."""
+        l, k, mesh = self.l, self.k, self.l.mesh
         there = self.there_upto(l.f, l.p, mesh.axes)
         compares = k.suppose(
             name,
             [*at, l.s, l.f, l.p, l.q],
-            Implies(And(*when(where), there), And(*(self.form_passes(*each) for each in reads))),
+            Implies(And(*where, there), And(*(self.form_passes(*each) for each in reads))),
         )
-        here = Where(l.is_right(l.t, l.d), l.is_met(l.t, l.d, l.j), mesh.holds(l.b, l.d, l.j))
-        given = [*when(here), *self.on_a_device]
+        given = [*here, *self.on_a_device]
         on = {**l.on_device(l.d), "q": mesh.sources(FALSE, l.d, l.i, l.j)}
-        slices = any(here.holds is part for part in below([And(*given)]))
-        facts = [compares.at(**on), self.devices_are_there, *([mesh.holds_is] if slices else [])]
+        facts = [compares.at(**on), self.devices_are_there, *facts]
         alike = [self._as_amounts(f"{name}_{i}", given, facts, *each) for i, each in enumerate(reads)]
         return k.prove(
             f"amounts_where_{name}",
@@ -92,8 +116,8 @@ class Comparisons(FormNeeds):
         on = {**l.on_device(d), "q": l.mesh.sources(FALSE, d, zero, j)}
         found = []
         for name, what, differs in zip(
-            ("weights", "moments", "gradients"),
-            (WEIGHT, MOMENT, None),
+            ("weights", "moments", "gradients", "norms"),
+            (WEIGHT, MOMENT, None, NORM),
             self.unequal(always),
             strict=True,
         ):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from proofs.checking.groups import Mesh
-from proofs.checking.symbols import INT, Element
+from proofs.checking.groups import Groups, Mesh
+from proofs.checking.symbols import BOOL, INT, Element
 from proofs.trusted.kernel import Bool
 from proofs.trusted.terms import And, If, Implies, Or, ToReal
 
 
 class Coordinates(Mesh):
     """Devices on any number of axes. Each line is along one of them: a group is the devices that differ
-    along it.
+    along it; a norm is along any of them.
 
     along(d, a): the coordinate of device d on axis a. moved(d, a, c): the device that has coordinate c
-    there, and the others as d. owner_along(a, j): the coordinate of the owners of element j.
+    there, and the others as d. owner_along(a, j): the coordinate of the owners of element j. adds(t,
+    a): whether norm t adds up slices along axis a.
     """
 
     def __init__(self, l: Any) -> None:
@@ -59,6 +60,7 @@ class Coordinates(Mesh):
             ),
         )
         self._groups(t, c)
+        self._groups_of_norms(t, c)
 
     def is_device(self, d: Any) -> Bool:
         return And(d >= 0, d < self.n)
@@ -85,4 +87,16 @@ class Coordinates(Mesh):
         facts = [self.on_axes.at(a=axis), self.moves.at(a=axis), self.size_is, self.member_is]
         self.inside = k.prove(
             "groups_are_of_devices", self.are_devices(n, t, d, c, j), (), [*facts, self.owner_is]
+        )
+
+    def _groups_of_norms(self, t: Any, c: Any) -> None:
+        """What T2 says of groups whose slices a norm adds up, which may differ along several axes."""
+        k, d, j, x = self.k, self.d, self.j, self.x
+        self.adds = k.function("adds_along", INT, INT, BOOL)
+        norms = self.of_norms = Groups(k, self.n, t, d, c, j, "norm_")
+        owner = self.along(norms.with_element(t, d, j), x)
+        self.owners_in_norms = k.suppose(
+            "slices_of_norms_are_owners",
+            [t, d, j, x],
+            Implies(And(self.is_device(d), self.adds(t, x)), owner == self.owner_along(x, j)),
         )

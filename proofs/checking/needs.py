@@ -1,4 +1,5 @@
-"""What the specification compares, on two axes: at which places which value with which it needs.
+"""What the specification compares, on two axes: at which places which value with which it needs; which
+norms are right.
 
 The proof writes these comparisons for any number of axes (`form_needs`); here the specification's own
 code is run, and must make the same on two.
@@ -7,11 +8,11 @@ code is run, and must make the same on two.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import combinations, product
 from typing import Any
 
 from proofs.checking import lines
-from proofs.checking.axis_tables import ALIKE, EACH, entries, forms, places, unit, words
+from proofs.checking.axis_tables import ALIKE, EACH, UNKNOWN, Form, entries, forms, places, unit, words
 from proofs.checking.axis_tables import AXES as ALL_AXES
 from proofs.checking.lines import NOW, OWNER, STARTS, Computation
 from proofs.checking.symbols import FIRSTS
@@ -20,8 +21,10 @@ from spec.checking.forms import Forms, Need, Rejected
 from spec.checking.verdict import require_agreed
 from spec.checking.words import Position, Symbol
 from spec.devices.operators import KEEP, SUM, add, scale
-from spec.language.schedule import Rest, Schedule
+from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
+from spec.meaning.semantics import CONTENT, Store, execute
 from spec.models.states import MIXED_ADAM, State
+from spec.models.training import Training
 from spec.numbers.any_size import any_size
 
 AXES = ALL_AXES[:2]
@@ -77,6 +80,7 @@ def require_needs() -> None:
             recorder.require(line.name, [*places(firsts)], [*zip(has, wanted, strict=True)])
         for name, cut in product(STARTS, ((), AXES[:1], AXES[1:], AXES)):
             _require_agreed(name, firsts, cut)
+        _require_norms(firsts)
 
 
 def _require_compared(firsts: tuple[int, ...]) -> None:
@@ -107,3 +111,44 @@ def _require_agreed(name: str, firsts: tuple[int, ...], cut: tuple[str, ...]) ->
     at = [p for p in places(firsts) if all(p[AXES.index(axis)] == OWNER for axis in cut)]
     state = STATES[NOW + 1]["Moment" in name]
     recorder.require(name, at, [(has, {(state, ALONE): 1})])
+
+
+SUBSETS = [along for n in range(len(AXES) + 1) for along in combinations(AXES, n)]
+CLIPPED = Schedule(AXES, tuple((s, Rest()) for s in State), (), (), training=Training(clip=True))
+
+
+def _require_norms(firsts: tuple[int, ...]) -> None:
+    """An update is right of a gradient that is clipped by a norm if that is of the whole gradient: of
+    all slices along some axes, summed over these once, where each owner of one has all of it.
+    """
+    sees = {(at, word) for at, _, word in entries(firsts)}
+    sample = [word for i, word in enumerate(words(firsts)) if i % 9 == 0]
+    for cut in SUBSETS:
+        for summed in (*SUBSETS, (*cut, *cut)):
+            _require_right(summed == cut, firsts, cut, summed, {})
+        _require_right(False, firsts, cut, cut, forms(firsts, CLIPPED).unclipped())
+        owners = [p for p in places(firsts) if all(p[AXES.index(axis)] == OWNER for axis in cut)]
+        for word, (symbol, times) in product(sample, ((EACH, 1), (EACH, -1), (UNKNOWN, 1))):
+            off = {term: times * c for term, c in unit(symbol, word).items()}
+            seen = any((at, word) in sees for at in owners)
+            _require_right(not seen, firsts, cut, cut, off)
+
+
+def _require_right(
+    right: bool, firsts: tuple[int, ...], cut: tuple[str, ...], summed: tuple[str, ...], off: Form
+) -> None:
+    """That an update is right everywhere, or nowhere, by the norm of a gradient that is `off`."""
+    checker = forms(firsts, CLIPPED)
+    norm, applied = Buffer.NORM, Buffer.GRADIENTS
+    store: Store = {(Buffer.FRESH, CONTENT): (False, add(checker.unclipped(), off))}
+    store[applied, CONTENT] = False, checker.unclipped()
+    ops = [
+        Op(Kind.SQUARE_NORM, Phase.REDUCE, Buffer.FRESH, norm, within=cut),
+        Op(Kind.ALL_REDUCE, Phase.REDUCE, norm, axes=summed),
+        Op(Kind.CLIP, Phase.REDUCE, applied, by=norm),
+    ]
+    for op in ops:
+        execute(op, CLIPPED, checker, store, 0)
+    unmet = checker.unmet(Need("whole", store[applied, CONTENT][1], checker.whole(), ""))
+    if {any(checker.at(off, at) for _, off in unmet) for at in places(firsts)} != {not right}:
+        raise KernelError(f"a norm of slices along {cut}, summed over {summed}, is judged otherwise")

@@ -51,20 +51,20 @@ class NormedLanguage(Language):
         return If(self.reads_norm, self.single_norm(u), ZERO)
 
     def _norm_of_devices(self) -> None:
-        t, d = self.t, self.d
+        t, d, groups = self.t, self.d, self.mesh.of_norms
 
         def owner(e: Any) -> Any:
-            return self.mesh.owner(t, d, self.element(e))
+            return groups.owner(t, d, self.element(e))
 
         x = self.element(self.e)
-        read = self.has(t, self.source(t), self.mesh.member(t, d, owner(self.e)))[x]
+        read = self.has(t, self.source(t), groups.with_element(t, d, x))[x]
         part = self.part_of_norm(self.step(t), read)
-        placed, size = self.mesh.inside.at(j=x), self.mesh.size(t)
+        placed, size = groups.inside.at(j=x), groups.size(t)
         found = partition(self.k, "parts_of_norms", self.c, self.e, owner, placed, size, part, [t, d])
         _, self.of_group, self.of_elements, self.group_is_of_elements = found
 
     def computed_norm(self, t: Any, d: Any) -> Any:
-        return self.norm(self.step(t), self.of_group(t, d, self.elements, self.mesh.size(t)))
+        return self.norm(self.step(t), self.of_group(t, d, self.elements, self.mesh.of_norms.size(t)))
 
     def norm_read(self, t: Any, d: Any) -> Any:
         return If(self.reads_norm, self.has(t, self.fourth(t), d)[self.j], ZERO)
@@ -137,17 +137,18 @@ class NormLine(Matching):
         """Where all that a norm adds up compares equal, it is of the whole gradient."""
         k, t, d, j, e = self.k, l.t, l.d, l.j, l.e
         now, source, asks = l.step(t), l.source(t), k.integers("asks")
-        owner = l.mesh.member(t, asks, l.mesh.owner(t, asks, j))
+        groups = l.mesh.of_norms
         right = [*self.line, l.kind(t) == NORM_OF, l.is_right(t, asks), asks >= 0, asks < l.n]
+        right.append(d == groups.with_element(t, asks, j))
         compares = self.all_equal_in(
             "a_right_norm_compares_equal",
             [t, l.s, l.i, j, d, asks],
-            [*right, d == owner],
+            right,
             [(t, source, None, now)],
         )
-        read = self.read("normed", t, source, None, now, [*right, d == owner], compares)
+        read = self.read("normed", t, source, None, now, right, compares)
         at = {"asks": d, "j": l.element(e)}
-        member = l.mesh.member(t, d, l.mesh.owner(t, d, l.element(e)))
+        member = groups.with_element(t, d, l.element(e))
         return k.induct(
             "a_norm_is_of_the_whole_gradient",
             e,
@@ -164,6 +165,6 @@ class NormLine(Matching):
                 l.of_elements.next,
                 l.of_whole.next.at(u=now),
                 read.at(d=member, **at),
-                self.inside(j=l.element(e), c=l.mesh.owner(t, d, l.element(e))),
+                groups.inside.at(j=l.element(e), c=groups.owner(t, d, l.element(e))),
             ],
         )

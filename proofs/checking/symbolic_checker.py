@@ -13,7 +13,6 @@ from itertools import product
 from typing import Any
 
 from proofs.checking import lines
-from proofs.checking.amounts import Language
 from proofs.checking.axes import BY_AXIS, Axes
 from proofs.checking.axes_apart import require_axes_apart, require_numbers
 from proofs.checking.axis_tables import (
@@ -26,6 +25,7 @@ from proofs.checking.axis_tables import (
     only,
 )
 from proofs.checking.lines import MOVES, OPERATORS
+from proofs.checking.norms import NormedLanguage
 from proofs.checking.symbols import (
     BACKWARD,
     BOOL,
@@ -33,6 +33,8 @@ from proofs.checking.symbols import (
     INT,
     KINDS,
     MOMENT,
+    NORM,
+    NORM_OF,
     ONE,
     PLACES,
     UPDATE,
@@ -76,7 +78,7 @@ def require_starts() -> None:
             raise KernelError("what is released is not what is not known, on every device")
 
 
-class CheckedLanguage(Language):
+class CheckedLanguage(NormedLanguage):
     """The language, and the checker's run.
 
     known: whether the form is of an original value s, or of what is not known. word: an operator for
@@ -112,8 +114,8 @@ class CheckedLanguage(Language):
     def _verdict(self) -> None:
         """Whether a line's comparisons come out equal, of an update by place; what is not known.
 
-        right(t), met(f, p, t); spoils(f, t), lost(f, p, t): it gets into what a backward, an update
-        computes.
+        right(t), met(f, p, t); spoils(f, t), lost(f, p, t): it gets into what a backward or a norm, an
+        update computes.
         """
         k = self.k
         self.right = k.function("right", INT, BOOL)
@@ -133,7 +135,8 @@ class CheckedLanguage(Language):
     def is_lost(self, t: Any, d: Any, j: Any) -> Bool:
         """By place, if it is an update."""
         f = self.mesh.firsts(j)
-        return If(self.kind(t) == BACKWARD, self.spoils(f, t), self.lost(f, self.mesh.places(d, j), t))
+        lost = self.lost(f, self.mesh.places(d, j), t)
+        return If(self.kind(t) == UPDATE, lost, self.spoils(f, t))
 
     # ----------------------------------------------------------------------- tables
     def _tables(self) -> None:
@@ -219,18 +222,21 @@ class CheckedLanguage(Language):
     def _made(self) -> Any:
         t, s = self.t, self.s
         met, after = self.met(self.f, self.p, t), self.step(t) + 1
-        computed = If(self.right(t), self.contribution(t), self.state(WRONG, t))
+        computed, norm = (
+            indicator(s == If(self.right(t), right, self.state(WRONG, t)))
+            for right in (self.contribution(t), self.state(NORM, self.step(t)))
+        )
         weight, moment = (
             indicator(s == If(met, self.state(right, after), self.state(wrong, t)))
             for right, wrong in ((WEIGHT, WRONG), (MOMENT, WRONG_MOMENT))
         )
-        made = {BACKWARD: indicator(s == computed), UPDATE: weight}
+        made = {BACKWARD: computed, UPDATE: weight, NORM_OF: norm}
         return self.written(self.b, moment, cases(self.kind(t), made, ZERO), ZERO, ZERO)
 
     def _made_unknown(self) -> Any:
         t = self.t
-        lost = indicator(self.lost(self.f, self.p, t))
-        made = {BACKWARD: indicator(self.spoils(self.f, t)), UPDATE: lost, RELEASE: ONE}
+        lost, spoilt = indicator(self.lost(self.f, self.p, t)), indicator(self.spoils(self.f, t))
+        made = {BACKWARD: spoilt, NORM_OF: spoilt, UPDATE: lost, RELEASE: ONE}
         return self.written(self.b, lost, cases(self.kind(t), made, ZERO), ONE, ZERO)
 
     # ------------------------------------------------------------ the checker's run

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proofs.checking.lines import BACKWARD, UPDATE
-from proofs.checking.operation_lines import NORM, NOWHERE, LineAt
+from proofs.checking.operation_lines import NORM, NOWHERE
 from proofs.checking.symbols import MOMENT, NOTHING, STARTS, WEIGHT, cases
 from proofs.checking.symbols import NORM as WHOLE
 from proofs.plans.findings import Findings
@@ -75,8 +75,10 @@ class ListedRun:
         said += [place(t) == IntVal(number) for place, number in of if number != NOWHERE]
         if line.kind == "scale":
             said.append(l.factor(t) == l.real(line.factor))
-        if line.axis or line.kind == NORM:
-            said.append(l.mesh.axis(t) == self._axis(line))
+        if line.axis:
+            said.append(l.mesh.axis(t) == listed.axes.index(line.axis))
+        if line.kind == NORM:
+            said += [l.mesh.adds(t, IntVal(listed.axes.index(axis))) for axis in line.axes]
         if line.kind == BACKWARD.name and l.turn is not l.micro:
             again = line.micro_step != 0
             said.append(l.micro(t) == (l.turn(t) + l.turns if again else l.turn(t)))
@@ -86,11 +88,6 @@ class ListedRun:
             cuts = ((x, l.updates_slices(t, IntVal(x))) for x in l.sliced)
             said += [cut if x in along else Not(cut) for x, cut in cuts]
         return And(*said, self._next(r))
-
-    def _axis(self, line: LineAt) -> int:
-        """The axis of a line's groups, as a number; one more than all axes for a device alone."""
-        axes = line.axes if line.kind == NORM else (line.axis,)
-        return self.listed.axes.index(axes[0]) if axes else len(self.listed.axes)
 
     def _next(self, r: int) -> Bool:
         l, t, listed = self.l, self.l.t, self.listed
@@ -109,7 +106,7 @@ class ListedRun:
         """What there is at first, what is kept, cut along which axes; and how many axes there are."""
         l, b, listed = self.l, self.l.b, self.listed
         kept = {p: STARTS[start] for p, start in listed.starts.items() if "Zero" not in start}
-        said = [l.mesh.axes == len(listed.axes) + listed.alone, l.kept(b) == cases(b, kept, NOTHING)]
+        said = [l.mesh.axes == len(listed.axes), l.kept(b) == cases(b, kept, NOTHING)]
         for p, start in listed.starts.items():
             along = {listed.axes.index(axis) for axis in listed.slices[p]}
             cuts = ((x, l.mesh.is_cut(IntVal(p), IntVal(x))) for x in l.sliced)
@@ -122,8 +119,6 @@ class ListedRun:
             said.append(l.turns == 1)
         if l.turns is not l.micro_steps:
             said.append(l.micro_steps == (l.turns + l.turns if listed.tied else l.turns))
-        if listed.alone:
-            said.append(l.mesh.devices(IntVal(len(listed.axes))) == 1)
         if isinstance(l, ClippedLanguage):
             said.append(l.reads_norm if listed.clips else Not(l.reads_norm))
         return And(*said)
@@ -265,10 +260,7 @@ class ListedRun:
         l, t, d, i, j = self.l, self.l.t, self.l.d, self.l.i, self.l.j
         line, mesh = self.listed.lines[r], self.l.mesh
         if line.kind == BACKWARD.name:
-            alone = [IntVal(len(self.listed.axes))] if self.listed.alone else []
-            there = [mesh.on_axes.at(d=e, a=a) for a in alone for e in (d, i)]
-            facts = [l.name_is_its_own, *l.bounds, l.contribution_is, mesh.apart_is, self.rests]
-            return [*facts, *there]
+            return [l.name_is_its_own, *l.bounds, l.contribution_is, mesh.apart_is, self.rests]
         if line.kind == UPDATE.name:
             after = l.step(t) + 1
             return [l.leaves("moments"), *l.bounds, *(l.state_is(w, after) for w in (WEIGHT, MOMENT))]
@@ -349,13 +341,11 @@ class ListedRun:
 
     def of_owners(self, asks: Any) -> list[Theorem]:
         """Where the owner of an element is in the group of a device, whose slices a norm is of."""
-        l, t = self.l, self.l.t
-        own = l.mesh.owner(t, asks, l.j)
+        l = self.l
         lines = [(r, line) for r, line in enumerate(self.listed.lines) if line.kind == NORM]
         found = filter(None, (self.listed.before[r].get(line.source) for r, line in lines))
         axes = {x for each in found for x in self.findings.coordinates(each)}
-        there = [l.members.at(d=asks, c=own, x=IntVal(x)) for x in sorted(axes)]
-        return [*there, l.mesh.owner_is.at(d=asks), l.mesh.inside.at(d=asks, c=own)] if there else []
+        return [l.mesh.owners_in_norms.at(d=asks, x=IntVal(x)) for x in sorted(axes)]
 
     @property
     def met(self) -> list[Bool]:

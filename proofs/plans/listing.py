@@ -85,11 +85,6 @@ class Listing:
     tied: bool = False
 
     @property
-    def alone(self) -> bool:
-        """Whether a norm is of what one device has: a group along no axis."""
-        return any(line.kind == NORM and not line.axes for line in self.lines)
-
-    @property
     def sliced(self) -> set[int]:
         """The axes along which a place, or an update, is of slices, as numbers."""
         cut = (*self.slices.values(), *(line.axes for line in self.lines if line.kind != NORM))
@@ -257,8 +252,6 @@ class _Checked:
 
     def _norm(self, line: LineAt, slices: NormalForm) -> NormalForm:
         """The norm of slices, if they make up the whole gradient; else it is not known."""
-        if len(line.axes) > 1:
-            raise NotCovered("norms of slices along several axes")
         forms = self.forms
         unmet = forms.unmet(Need("whole", slices, forms.unclipped(), ""))
         own = [x for x, axis in enumerate(self.axes) if axis in line.axes]

@@ -59,13 +59,13 @@ class OtherElements:
 
     A backward, and a norm, are of all elements. `wrong`: why a need is not met, by step and operation,
     and whether that is not known. `made_of`: what is then wrong is made of, by where the first device
-    is. `norms`: what they are made of. `news`: whether that is more than at the last look. `steps`: the
-    most that were run.
+    is. `norms`: what they are of, likewise. `news`: whether that is another than at the last look.
+    `steps`: the most that were run.
     """
 
     wrong: dict[Any, tuple[Rejected, bool]] = field(default_factory=dict)
     made_of: dict[Any, dict[Any, Any]] = field(default_factory=dict)
-    norms: dict[Any, set[Frozen]] = field(default_factory=dict)
+    norms: dict[Any, dict[Any, Frozen]] = field(default_factory=dict)
     news: bool = False
     steps: int = 0
 
@@ -185,11 +185,12 @@ class Forms(Algebra):
 
     def square_norm(self, gradient: NormalForm) -> NormalForm:
         """The norm of all elements, wherever their owners are from the first device."""
-        norms = self.others.norms.setdefault(self._this("norm"), set())
-        of = frozen(self.reduced(gradient))
-        self.others.news |= bool(norms) and of not in norms
-        norms.add(of)
-        return super().square_norm(gradient) if len(norms) == 1 else self.unknown(OF_OTHERS)
+        norms = self.others.norms.setdefault(self._this("norm"), {})
+        roots, of = tuple(self.roots.items()), frozen(self.reduced(gradient))
+        self.others.news |= norms.get(roots, next(iter(norms.values()), of)) != of
+        norms[roots] = of
+        alike = len({*norms.values()}) == 1
+        return super().square_norm(gradient) if alike else self.unknown(OF_OTHERS)
 
     def _fault(
         self, reason: Rejected, what: str, identity: Any, made_of: Sequence[NormalForm]

@@ -9,7 +9,6 @@ from spec.derivation.derive import derive
 from spec.models.states import POLICIES
 from spec.plans.strategies import STRATEGIES
 from tests.support.amount_runs import (
-    CLIPS,
     NAMED,
     agree_on_amounts,
     agree_on_faults,
@@ -17,7 +16,7 @@ from tests.support.amount_runs import (
 )
 from tests.support.broken import broken_copy, python
 from tests.support.damage import damaged
-from tests.support.line_runs import PLAIN_PIECES
+from tests.support.line_runs import CLIPS, PLAIN_PIECES
 from tests.support.schedules import PIECES, cancelled, made_up, placements, training
 
 

@@ -21,6 +21,8 @@ def test_what_is_supposed_of_a_mesh_is_so_of_a_mesh(sizes):
         mesh.moves: "dacx",
         mesh.apart_is: "di",
         mesh.firsts_are: "jx",
+        mesh.of_norms.inside: "tdcj",
+        mesh.owners_in_norms: "tdjx",
     }
     for theorem, names in supposed.items():
         for values in product(numbers, repeat=len(names)):

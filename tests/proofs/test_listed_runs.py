@@ -27,6 +27,7 @@ SCHEDULES = {name: derive(placement) for name, placement in STRATEGIES.items()} 
     for name, other in product(("dp", "zero1", "zero2", "zero3"), repeat=2)
 }
 CLIPPED = {f"{name}, clipped": with_clipping(SCHEDULES[name]) for name in ("dp", "zero2", "hsdp")}
+CLIPPED["zero3 x zero1, clipped"] = with_clipping(SCHEDULES["zero3 x zero1"])  # norms along two axes
 TIED = {f"{name}, tied": with_tied_parameters(SCHEDULES[name]) for name in ("zero1", "zero3")}
 BOTH = {"zero1, tied, clipped": with_clipping(with_tied_parameters(SCHEDULES["zero1"]))}
 SCHEDULES |= CLIPPED | TIED | BOTH

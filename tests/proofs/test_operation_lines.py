@@ -26,6 +26,7 @@ from tests.support.broken import broken_copy, python
 from tests.support.by_hand import MICRO, RESET, SUM, B, K, op, written
 from tests.support.damage import damaged
 from tests.support.line_runs import (
+    CLIPS,
     PLAIN_PIECES,
     UNKNOWN,
     LineRun,
@@ -60,6 +61,7 @@ def covered(draw):
     if source == "derived":
         placement = draw(st.one_of(placements(), st.just(STRATEGIES["hsdp"])))
         schedule = PIECES[draw(st.sampled_from(PLAIN_PIECES))](derive(placement))
+        schedule = draw(st.sampled_from(CLIPS))(schedule)
         schedule = draw(damaged(schedule)) if draw(st.integers(0, 3)) else schedule
     else:
         schedule = draw(made_up() if source == "made up" else cancelled())
@@ -92,12 +94,19 @@ SHARED = (
     op(K.FORWARD, B.PARAMETERS, B.ACTIVATIONS),
     op(K.BACKWARD, B.PARAMETERS, B.GRADIENTS, ("d",)),
 )
+CLIP = (
+    op(K.SQUARE_NORM, B.GRADIENTS, B.NORM, within=("d",)),
+    op(K.ALL_REDUCE, B.NORM, axes=("d",)),
+    op(K.CLIP, B.GRADIENTS, by=B.NORM),
+)
+UNMEANT = written(MICRO, (SUM, *CLIP, by_hand.UPDATE, RESET))
+TWICE = training(written(MICRO, (SUM, *CLIP[:2], *CLIP[1:], by_hand.UPDATE, RESET)), clip=True)
 NOT_COVERED = [
     ("an optimizer without moments", derive(STRATEGIES["dp"]), POLICIES["fp32-sgd"]),
-    ("clips", PIECES["clipping"](derive(STRATEGIES["dp"])), MIXED_ADAM),
+    ("clips in training without them", UNMEANT, MIXED_ADAM),
+    ("sums of norms but over the slices of one weight", TWICE, MIXED_ADAM),
     ("counts of tokens", PIECES["token mean"](derive(STRATEGIES["dp"])), MIXED_ADAM),
     ("statistics", PIECES["mean statistics"](derive(STRATEGIES["dp"])), MIXED_ADAM),
-    ("norms", written((*MICRO, op(K.SQUARE_NORM, B.GRADIENTS, B.NORM)), (by_hand.UPDATE,)), MIXED_ADAM),
     ("shifts", written((*MICRO[:2], SHIFTED, *MICRO[2:]), (SUM, by_hand.UPDATE, RESET)), MIXED_ADAM),
     ("samples that several devices share", written(SHARED, (by_hand.UPDATE, RESET)), MIXED_ADAM),
 ]

@@ -12,7 +12,7 @@ from spec.meaning.semantics import execute
 from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
-from tests.support.line_runs import PLAIN_PIECES
+from tests.support.line_runs import CLIPS, PLAIN_PIECES
 from tests.support.schedules import PIECES, with_clipping
 from tests.support.whole_runs import PlacesOfARun
 
@@ -180,7 +180,6 @@ def agree_on_amounts(schedule, mesh, micro_steps, policy, steps=5):
     return verdict
 
 
-CLIPS = (lambda schedule: schedule), with_clipping
 NAMED = ("dp", "zero1", "zero2", "zero3", "fsdp", "hsdp", "zero-offload")
 
 

@@ -10,7 +10,7 @@ from math import prod
 from proofs.checking import lines
 from proofs.checking.axis_tables import EVERYBODY, counts, entries, moved, only
 from proofs.checking.lines import AXIS, FACTOR, FIRST, MOVES, NAMED, OPERATORS, OWNER
-from proofs.checking.operation_lines import NotCovered
+from proofs.checking.operation_lines import NORM, NOWHERE, NotCovered
 from spec.checking.forms import LACKING, Forms, OtherElements, Rejected
 from spec.checking.verdict import SETTLED_WITHIN, check, require_agreed
 from spec.checking.words import Symbol
@@ -21,12 +21,12 @@ from spec.models.states import MIXED_ADAM
 from spec.numbers.any_size import Polynomial
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
-from tests.support.schedules import PIECES
+from tests.support.schedules import PIECES, with_clipping
 from tests.support.whole_runs import PlacesOfARun
 
 LINES = {move.name: move for move in MOVES}
 UNKNOWN = Symbol("unknown", 0, made_of="it is not known")
-SAME_ON_ALL = ("weight", "moment")
+SAME_ON_ALL = ("weight", "moment", NORM)
 
 
 def merged(form):
@@ -89,9 +89,10 @@ class LineRun:
     `proofs.checking.symbolic_checker`, by the first device and by place.
     """
 
-    def __init__(self, mesh, micro_steps, contributions, starts):
+    def __init__(self, mesh, micro_steps, contributions, starts, reads_norm=False):
         self.axes, self.sizes, self.starts = tuple(mesh), tuple(mesh.values()), starts
         self.micro_steps, self.contributions = micro_steps, contributions
+        self.reads_norm = reads_norm
         self.firsts = [*product(*((OWNER, FIRST) if n > 1 else (OWNER,) for n in self.sizes))]
         self.alone = (0,) * len(self.axes)  # the word of what each device has itself
         self.not_known = {(UNKNOWN, self.alone): Fraction(1)}
@@ -127,6 +128,8 @@ class LineRun:
                 self.forms[line.target, firsts] = merged(self._moved(line, firsts))
         elif line.kind == lines.BACKWARD.name:
             self._backward(number, line)
+        elif line.kind == NORM:
+            self._norm(number, line)
         else:
             self._update(number, line)
 
@@ -200,12 +203,40 @@ class LineRun:
             made = {(symbol, self.alone): Fraction(1)}
             self.forms[line.target, firsts] = made | self.not_known if lost else made
 
+    def _whole(self, line):
+        """The contributions to a whole gradient."""
+        return [Symbol("gradient", line.step, m) for m in range(self.contributions)]
+
+    def _norm(self, number, line):
+        """A norm is right if on the owners of its slices all compares equal. It is not known if any of
+        them is not, or if they are otherwise where the first device is elsewhere.
+        """
+        along = [self.axes.index(axis) for axis in line.axes]
+        right, lost = True, False
+        for firsts in self.firsts:
+            for places, (equal, known) in self.passes(line.source, firsts, self._whole(line)).items():
+                right &= equal or any(places[x] != OWNER for x in along)
+                lost |= not known
+        slices = [self.form(line.source, firsts) for firsts in self.firsts]
+        lost |= any(form != slices[0] for form in slices)
+        self.met[number,] = right
+        symbol = Symbol(NORM, line.step) if right else wrong_one(number, NORM)
+        made = {(symbol, self.alone): Fraction(1)} | (self.not_known if lost else {})
+        self.forms |= {(line.target, firsts): made for firsts in self.firsts}
+
+    def _is_zero(self, place, firsts, places):
+        """Whether a device at a place has nothing there, not even what is not known."""
+        here = zip(firsts, places, self.sizes, strict=True)
+        who = [*product(*(sources(f, p, n) for f, p, n in here)), (EVERYBODY,) * len(self.axes)]
+        form = self.form(place, firsts)
+        return not any(self.seen(form, firsts, places, s, of) for s, _ in form for of in who)
+
     def _update(self, number, line):
-        whole = [Symbol("gradient", line.step, m) for m in range(self.contributions)]
         reads = (
             (line.source, [Symbol("weight", line.step)]),
             (line.second, [Symbol("moment", line.step)]),
-            (line.third, whole),
+            (line.third, self._whole(line)),
+            *([(line.fourth, [Symbol(NORM, line.step)])] if self.reads_norm else []),
         )
         after = {}
         for firsts in self.firsts:
@@ -215,7 +246,9 @@ class LineRun:
                 form = {}
                 for places in product(*((*NAMED[first], OTHER) for first in firsts)):
                     met = all(each[places][0] for each in found if places in each)
-                    lost = not all(each[places][1] for each in found if places in each)
+                    lost = not all(each[places][1] for each in found[:3] if places in each)
+                    if line.fourth != NOWHERE and not self._is_zero(line.third, firsts, places):
+                        lost |= not all(each[places][1] for each in found[3:] if places in each)
                     self.met[number, firsts, places] = met
                     self.lost[number, firsts, places] = lost
                     for word, amount in spread(firsts, places).items():
@@ -240,15 +273,6 @@ class LineRun:
 def wrong_one(number, what):
     """What a line got wrong."""
     return Symbol("wrong", 0, number, what)
-
-
-class PlacesOfT4(PlacesOfARun):
-    """Places of values that T4 covers: without norms."""
-
-    def square_norm(self, *_):
-        raise NotCovered("norms")
-
-    clip = square_norm
 
 
 class Observed(Forms):
@@ -308,9 +332,10 @@ def checked(schedule, mesh, micro_steps, policy, firsts, steps):
 
 def run_beside(schedule, mesh, micro_steps, policy, steps):
     """Run a schedule both ways. Raises AssertionError where a form is another; NotCovered, Rejected."""
-    places = PlacesOfT4(schedule, mesh, micro_steps, policy)
-    store = places.initial()
-    run = LineRun({a: mesh[a] for a in schedule.axes}, micro_steps, places.contributions, places.starts)
+    places = PlacesOfARun(schedule, mesh, micro_steps, policy)
+    store, clips = places.initial(), schedule.training.clip
+    along = {a: mesh[a] for a in schedule.axes}
+    run = LineRun(along, micro_steps, places.contributions, places.starts, clips)
     every = checked(schedule, mesh, micro_steps, policy, run.firsts, steps)
     equal, done, wrong = [], 0, {}
     for forms, *_ in every.values():
@@ -331,6 +356,8 @@ def run_beside(schedule, mesh, micro_steps, policy, steps):
                 p: host for p, (host, _) in store.items()
             }
             for slot, (_, form) in stores[at].items():
+                if store[slot][1] in places.norms or store[slot][1] in places.clipped:
+                    continue  # no line makes these
                 mine = as_checked(run.form(store[slot][1], first), forms, run.axes, wrong)
                 assert seen(form, forms) == seen(mine, forms), (at, slot)
 
@@ -385,8 +412,6 @@ def agree_on_lines(schedule, mesh, micro_steps, policy, steps=6):
 
     Raises AssertionError where they differ, NotCovered.
     """
-    if schedule.training.clip:
-        raise NotCovered("clips")
     verdict = check(schedule, mesh, micro_steps, policy)
     try:
         run = run_beside(schedule, mesh, micro_steps, policy, steps)
@@ -402,23 +427,24 @@ def agree_on_lines(schedule, mesh, micro_steps, policy, steps=6):
 
 
 PLAIN_PIECES = ("plain", "mean", "loss scale", "tied parameters")
+CLIPS = (lambda schedule: schedule), with_clipping
 
 
 def agree_on_named_strategies():
     """Named strategies, and real training in them, are accepted both ways."""
     for placement in STRATEGIES.values():
         schedule = derive(placement)
-        for piece in PLAIN_PIECES if schedule.finish else ():
+        for piece, clips in product(PLAIN_PIECES, CLIPS) if schedule.finish else ():
             for devices in (1, 2, 3):
                 mesh = dict.fromkeys(schedule.axes, devices)
-                made = PIECES[piece](schedule)
+                made = clips(PIECES[piece](schedule))
                 assert agree_on_lines(made, mesh, 2, MIXED_ADAM, 2).accepted, (piece, devices)
 
 
 def agree_on_faults(names):
-    """Each single fault in named strategies is judged alike."""
+    """Each single fault in named strategies that clip is judged alike."""
     for name in names:
-        for faulty in with_one_fault(derive(STRATEGIES[name])):
+        for faulty in with_one_fault(with_clipping(derive(STRATEGIES[name]))):
             with suppress(NotCovered):
                 agree_on_lines(faulty, dict.fromkeys(faulty.axes, 3), 2, MIXED_ADAM, 3)
 

@@ -65,6 +65,30 @@ class Devices:
     def axis(self, t):
         return t % len(self.sizes)
 
+    def adds_along(self, t, a):
+        return bool(t >> max(a, 0) & 1) and a >= 0
+
+    def norm_group(self, t, d):
+        """The devices that differ along the axes of a norm."""
+        axes = range(len(self.sizes))
+        alike = [a for a in axes if not self.adds_along(t, a)]
+        every = range(len(self.all))
+        return [e for e in every if all(self.along(e, a) == self.along(d, a) for a in alike)]
+
+    def norm_group_size(self, t):
+        return len(self.norm_group(t, 0))
+
+    def norm_member(self, t, d, c):
+        inside = 0 <= d < len(self.all) and 0 <= c < self.norm_group_size(t)
+        return self.norm_group(t, d)[c] if inside else d
+
+    def norm_owner(self, t, d, j):
+        axes = [a for a in range(len(self.sizes)) if self.adds_along(t, a)]
+        for c, e in enumerate(self.norm_group(t, d) if 0 <= d < len(self.all) else []):
+            if all(self.along(e, a) == self.owner_along(a, j) for a in axes):
+                return c
+        return 0
+
     def value(self, term, variables):
         """What a term is, of these devices."""
         if term.op in ("number", "bool"):
