@@ -17,7 +17,7 @@ from proofs.checking.lines import AXIS, FACTOR, MOVES, NAMED, NOW, OPERATORS, Li
 from proofs.checking.symbols import FIRSTS, ONE, PLACES, ZERO, cases, either
 from proofs.trusted.terms import KernelError, RealVal
 from spec.checking.forms import Forms
-from spec.checking.words import Symbol
+from spec.checking.symbols import Symbol
 from spec.devices.operators import OTHER, SUM, Offset, Source
 from spec.language.schedule import Schedule
 from spec.models.states import MIXED_ADAM

@@ -16,8 +16,8 @@ from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, Implies, IntSort, RealSort, RealVal, ToReal
 from spec.checking.everywhere import Found, everywhere
 from spec.checking.forms import Forms
+from spec.checking.symbols import Symbol
 from spec.checking.verdict import check
-from spec.checking.words import Symbol
 from spec.devices.mesh import group_size
 from spec.devices.operators import OTHER, SUM, NormalForm, Operator, PerDevice, Source, reads
 from spec.language.schedule import MICRO_STEPS, Schedule

@@ -18,8 +18,8 @@ from proofs.checking.lines import NOW, OWNER, STARTS, Computation
 from proofs.checking.symbols import FIRSTS
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms, Need, Rejected
+from spec.checking.symbols import Position, Symbol
 from spec.checking.verdict import require_agreed
-from spec.checking.words import Position, Symbol
 from spec.devices.operators import KEEP, SUM, add, scale
 from spec.language.schedule import Buffer, Kind, Op, Phase, Rest, Schedule
 from spec.meaning.semantics import CONTENT, Store, execute

@@ -13,8 +13,8 @@ from typing import Any
 from proofs.trusted.terms import KernelError
 from spec.checking.forms import Forms
 from spec.checking.micro_steps import LONGEST, repeated
+from spec.checking.symbols import Multiplier, Norm, Symbol
 from spec.checking.verdict import differ, relative
-from spec.checking.words import Multiplier, Norm, Symbol
 from spec.devices.operators import KEEP, SUM, NormalForm, add
 from spec.language.schedule import Buffer, Schedule
 from spec.meaning.semantics import CONTENT, Store

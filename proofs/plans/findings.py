@@ -9,7 +9,7 @@ from proofs.plans.listed_language import ListedLanguage
 from proofs.plans.listing import EARLIER, WHOLE_NORM, Finding
 from proofs.trusted.kernel import Bool, KernelError, Theorem
 from proofs.trusted.terms import And, Implies, IntVal, Not, Or
-from spec.checking.words import EACH, EVERY, Symbol
+from spec.checking.symbols import EACH, EVERY, Symbol
 from spec.devices.operators import ALL, KEEP, Word
 
 STATE = {"weight": WEIGHT, "moment": MOMENT, WHOLE_NORM: NORM}

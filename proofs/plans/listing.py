@@ -14,7 +14,7 @@ from proofs.checking.operation_lines import NORM, NOWHERE, LineAt, NotCovered, P
 from proofs.trusted.kernel import KernelError
 from spec.checking.algebra import split
 from spec.checking.forms import Forms, Need
-from spec.checking.words import EACH, EVERY, Position, Symbol
+from spec.checking.symbols import EACH, EVERY, Position, Symbol
 from spec.devices.mesh import Axes
 from spec.devices.operators import NormalForm, Word
 from spec.language.schedule import MICRO_STEPS, RESTING, STATE_OF, Buffer, Op, Schedule

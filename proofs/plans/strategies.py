@@ -50,7 +50,7 @@ def _require_accepted(k: Kernel, schedule: Schedule) -> None:
         comparison = Comparison()
         verdict = check(schedule, mesh, m, comparison=comparison)
         if not verdict.accepted or any(comparison.apart.values()):
-            raise KernelError(f"{k.claim}: rejected on {mesh}: {verdict.reason}")
+            raise KernelError(f"{k.claim}: rejected on {mesh}: {verdict.rule}, {verdict.op}")
 
 
 def _meshes(axes: Axes) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from psem_model.check.words import reason
 from spec.checking.everywhere import Everywhere, Given, everywhere
 from spec.choosing.space import Kept, regime_of
 from spec.language.schedule import Schedule
@@ -30,7 +31,7 @@ class OfAKind:
     @property
     def reason(self) -> str:
         """Why it is rejected, in general or where it first is."""
-        return next(f.verdict.reason for f in self.found.found if f.verdict and not f.accepted)
+        return next(reason(f.verdict) for f in self.found.found if f.verdict and not f.accepted)
 
 
 def for_each_kind(schedule: Schedule, sizes: Given) -> tuple[OfAKind, ...]:
@@ -60,8 +61,8 @@ def rejections(kinds: tuple[OfAKind, ...]) -> list[str]:
         if not kind.found.accepted:
             reasons.setdefault(kind.reason, []).append(kind)
     return [
-        f"rejected with {', '.join(kind.policies for kind in some)}: {reason}"
-        for reason, some in reasons.items()
+        f"rejected with {', '.join(kind.policies for kind in some)}: {why}"
+        for why, some in reasons.items()
     ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
 
+from psem_model.check.words import reason
 from psem_model.text.errors import UserError
 from psem_model.text.figures import divergence_json, divergence_text
 from psem_model.text.report import Report
@@ -36,15 +37,16 @@ class NotRealisable(UserError):
         for_want_of_a_copy: bool,
         written: bool = False,
     ) -> None:
-        super().__init__(verdict.reason)
+        self.reason = reason(verdict)
+        super().__init__(self.reason)
         self.verdict, self.divergence = verdict, divergence
         self.for_want_of_a_copy, self.written = for_want_of_a_copy, written
 
     def lines(self) -> list[str]:
         """In words."""
         if self.for_want_of_a_copy and not self.written:
-            return [f"not derived: {self.verdict.reason}", NO_COPY, BY_HAND]
-        lines = [f"{'rejected' if self.written else 'not realisable'}: {self.verdict.reason}"]
+            return [f"not derived: {self.reason}", NO_COPY, BY_HAND]
+        lines = [f"{'rejected' if self.written else 'not realisable'}: {self.reason}"]
         if self.divergence is not None:
             lines.append(f"a run that diverges: {divergence_text(self.divergence)}")
         return lines
@@ -56,7 +58,7 @@ class NotRealisable(UserError):
             "realisable": False,
             "derived": not self.for_want_of_a_copy,
             "rule": self.verdict.rule,
-            "reason": self.verdict.reason,
+            "reason": self.reason,
             "for_want_of_a_copy": self.for_want_of_a_copy,
             "divergence": None if run is None else divergence_json(run),
         }

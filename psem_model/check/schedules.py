@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 
 from psem_model.check import optimizers, sizes
 from psem_model.check.placements import NO_COPY, wants_a_copy
+from psem_model.check.words import has, needs
 from psem_model.reading.schedule_keys import PARTS
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted, divergence_json, divergence_text
@@ -162,8 +163,8 @@ class Checked:
         if at != self.wrong:
             number = f"line {at.number}, " if at and at.number else ""
             yield "at", f"{number}{at}" if at else "the end of the step"
-        yield "has", verdict.has
-        yield "needs", verdict.needs
+        yield "has", has(verdict)
+        yield "needs", needs(verdict)
         if self.for_want_of_a_copy:
             yield "why", NO_COPY
         if self.declaration:
@@ -204,8 +205,8 @@ class Checked:
             **(self.wrong.json() if self.wrong else NO_LINE),
             "repair": self.repair or None,
             "unmet": self.unmet.json() if self.unmet else None,
-            "has": verdict.has,
-            "needs": verdict.needs,
+            "has": has(verdict),
+            "needs": needs(verdict),
             "for_want_of_a_copy": self.for_want_of_a_copy,
             "declaration": self.declaration or None,
             **(self.failed.json() if self.failed else {}),
@@ -269,7 +270,7 @@ def _in_general(schedule: Schedule, case: Case, verdict: Verdict, policy: BytePo
             same = check(schedule, mesh, count, policy)
             repeats = count if isinstance(count, int) else 1
             if (same.rule, same.step, _unmet(schedule, same, repeats)) == named:
-                return replace(verdict, has=same.has, needs=same.needs)
+                return replace(verdict, why=same.why)
     return verdict
 
 

@@ -107,7 +107,7 @@ class Measured:
         return Report("simulate", self.name, facts, (*sections, said), self._data(), right)
 
     def _comparison(self) -> Iterator[str]:
-        reason = [] if self.no is None else [self.no.verdict.reason]
+        reason = [] if self.no is None else [self.no.reason]
         if self.divergence:
             yield f"the run diverges: {divergence_text(self.divergence)}"
             yield from (f"the verdict: {r}" for r in reason)
@@ -157,7 +157,7 @@ class Measured:
             "verdict": no
             and {
                 "rule": no.verdict.rule,
-                "reason": no.verdict.reason,
+                "reason": no.reason,
                 "for_want_of_a_copy": no.for_want_of_a_copy,
             },
         }

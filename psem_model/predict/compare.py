@@ -77,7 +77,7 @@ def compared(plan: Plan) -> Compared:
     sizes |= {PASSING[name]: size for name, size in fullest.transient.items()}
     return Compared(
         plan,
-        no.verdict.reason if no else "",
+        no.reason if no else "",
         sizes | {"peak": fullest.peak, "host": fullest.host},
         _by_axes((moved.axes, moved.bytes) for moved in busiest.moved if not moved.to_host),
         busiest.host_bytes,

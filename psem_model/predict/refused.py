@@ -30,7 +30,7 @@ def refused_plan(plan: Plan) -> NotRealisable | None:
     else:
         of_step = checked_step(plan.text, plan.written, checked)
         if of_step.wrong:
-            wrong = Verdict(False, "whole", has=of_step.wrong, needs="what a single device computes")
+            wrong = Verdict(False, "whole", why=(of_step.wrong, "what a single device computes"))
             return NotRealisable(wrong, None, False, written=True)
         found = [weights.checked for weights in of_step.weights]
     for no in found:

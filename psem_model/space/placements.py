@@ -8,11 +8,13 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
+from psem_model.check.words import has
 from psem_model.reading.placements import symbols_of
 from psem_model.space.forms import sum_text, unless
 from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
 from psem_model.text.report import BYTES, Column, Quantity, Report, Section, listed
 from psem_model.text.report import rows as as_rows
+from spec.checking.verdict import Verdict
 from spec.choosing.space import (
     ACTIVATIONS,
     LEAST,
@@ -27,7 +29,6 @@ from spec.choosing.space import (
     frontier,
     placement_of,
     realisable,
-    reason,
     regime_of,
     verdict,
     verdicts,
@@ -148,6 +149,11 @@ def spelled(modes: FourModes, states: int = 3) -> str:
     return " ".join(mode.value for mode in modes[:states])
 
 
+def reason_of(found: Verdict) -> tuple[str, str, str]:
+    """Why a placement is rejected: the rule, the operation, and what it has."""
+    return found.rule, found.op.kind.value if found.op else "end of the step", has(found)
+
+
 class Space:
     """The realisable placements on N devices, with a byte policy and a number of micro-steps."""
 
@@ -235,7 +241,7 @@ class Space:
         found: dict[tuple[str, str, str], list[FourModes]] = {}
         for modes, no in verdicts(self.regime).items():
             if not no.accepted:
-                found.setdefault(reason(no), []).append(modes)
+                found.setdefault(reason_of(no), []).append(modes)
         least = 2 if self.regime.several else 1
         right = realisable(self.regime)
 

@@ -13,8 +13,8 @@ from itertools import chain, combinations
 from itertools import product as choices_of
 from typing import Any
 
-from spec.checking.words import SAME, Frozen, MicroStep, Norm, Position, Scaled, Symbol, Words, frozen
-from spec.checking.words import Multiplier as Function
+from spec.checking.symbols import SAME, Frozen, MicroStep, Norm, Position, Scaled, Symbol, frozen
+from spec.checking.symbols import Multiplier as Function
 from spec.devices.mesh import Axes
 from spec.devices.operators import (
     ALL,
@@ -39,7 +39,7 @@ from spec.numbers.arithmetic import Number, power
 from spec.numbers.roots import divisors
 
 
-class Algebra(Words):
+class Algebra:
     """Normal forms under what moves values, adds them and multiplies them by numbers.
 
     `roots`: how many places after the element's owner the first device is, along each axis.
@@ -69,6 +69,7 @@ class Algebra(Words):
         self.roots, self.training, self.cut = roots, schedule.training, schedule.cut
         self.master = policy.master
         self.step, self.op_index = 0, 0
+        self.updated = False  # whether the step's update has run
         self.micro_step: MicroStep = 0
         self.op: Op | None = None
         self._unknown: dict[str, NormalForm] = {}  # by the reason

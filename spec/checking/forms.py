@@ -6,13 +6,12 @@ any other, that does no harm where nothing is made of it.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from spec.checking.algebra import Algebra, split
-from spec.checking.words import (
+from spec.checking.symbols import (
     BEFORE,
     EACH,
     EVERY,
@@ -24,7 +23,7 @@ from spec.checking.words import (
     mentions,
 )
 from spec.devices.mesh import ALL_WEIGHTS, Axes
-from spec.devices.operators import KEEP, SUM, NormalForm, Offset, Word, add, scale
+from spec.devices.operators import KEEP, SUM, NormalForm, Word, add, scale
 from spec.language.schedule import MICRO_STEPS, Monomial, Op
 from spec.models.training import Loss, Statistics
 from spec.numbers.any_size import Undecided
@@ -40,12 +39,32 @@ class Need(NamedTuple):
     of: str = ""  # what it has of what is described, if it is made of that
 
 
+@dataclass(frozen=True)
+class Unmet:
+    """A need that is not met on a device at a position; when, and in which forms, that was found.
+
+    `difference`: what is too much or missing. `not_known`: why what it has is not, if it is not.
+    """
+
+    need: Need
+    difference: NormalForm
+    position: Position
+    not_known: str | None
+    forms: Forms
+    step: int
+    updated: bool  # whether the step's update had run
+    op: Op | None
+
+
+Why = Unmet | tuple[str, str]  # or in words: what there is, and what is needed
+
+
 class Rejected(Exception):
     """A requirement that a schedule does not meet."""
 
-    def __init__(self, rule: str, has: str, needs: str, op: Op | None, index: int) -> None:
-        super().__init__(f"{has}; needs {needs}")
-        self.rule, self.has, self.needs, self.op, self.index = rule, has, needs, op, index
+    def __init__(self, rule: str, why: Why, op: Op | None, index: int) -> None:
+        super().__init__(rule)
+        self.rule, self.why, self.op, self.index = rule, why, op, index
 
 
 LACKING = "others' samples"
@@ -92,7 +111,7 @@ class Forms(Algebra):
                 has = "the values it writes are whole"
                 along = f"slices along {' x '.join(axes)}"
                 needs = f'{along}, as there is room for in {into}: within = [{own}], or op = "keep"'
-                raise Rejected("room", has, needs, self.op, self.op_index)
+                raise Rejected("room", (has, needs), self.op, self.op_index)
 
     def forward(self, view: NormalForm, axes: Axes) -> NormalForm:
         """The parameters that it reads, and for each axis along which others' samples lack, a term."""
@@ -302,33 +321,11 @@ class Forms(Algebra):
                 fault = next(filter(None, (_first_fault(s) for s, _ in here)), None)
                 if fault:
                     return self.reasons[fault.step, fault.which, fault.made_of[0]]
-                where = self.describe_position(self._telling(need.has, difference, position))
                 unknown = next((s.made_of for s, _ in here if not s.known), None)
-                has = f"not known: {unknown}"
-                has = has if unknown else need.of + self.describe(self.on(need.has, position))
-                has = f"{where}{need.words} {has}"
-                needs = need.of + self.describe(need.needs)
-                return Rejected(need.rule, has, needs, self.op, self.op_index)
+                at = (self, self.step, self.updated, self.op)
+                why = Unmet(need, difference, position, unknown, *at)
+                return Rejected(need.rule, why, self.op, self.op_index)
         return None
-
-    def _telling(
-        self, form: NormalForm, difference: NormalForm, position: Position
-    ) -> dict[str, Offset]:
-        """Where a device with a difference is, along the axes along which others are better off, or
-        have something else; an operation's own slices go without saying.
-        """
-        here, said = self.on(form, position), self.op.within if self.op else ()
-
-        def alike(other: Position) -> bool:
-            return self.on(form, other) == here and bool(self.at(difference, other))
-
-        near = [p for p in self.positions() if sum(map(operator.ne, p, position)) == 1]
-        unlike = [p for p in near if not alike(p)]
-        return {
-            axis: place
-            for i, (axis, place) in enumerate(zip(self.axes, position, strict=True))
-            if axis not in said and any(p[i] != place for p in unlike)
-        }
 
 
 def _identity(forms: Sequence[NormalForm]) -> Any:

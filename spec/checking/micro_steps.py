@@ -16,7 +16,7 @@ from typing import Any
 
 from spec.checking.algebra import split
 from spec.checking.forms import Forms
-from spec.checking.words import BEFORE, EACH, EVERY, LAST, OWN, MicroStep, Symbol, mentions
+from spec.checking.symbols import BEFORE, EACH, EVERY, LAST, OWN, MicroStep, Symbol, mentions
 from spec.devices.operators import KEEP, NormalForm, add, apply, scale
 from spec.meaning.semantics import Slot, Store
 from spec.numbers.any_size import Polynomial, Undecided

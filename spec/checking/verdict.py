@@ -18,14 +18,14 @@ run that breaks it alone and diverges.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product as combinations
 from typing import Any
 
 from spec.checking.algebra import takers
-from spec.checking.forms import Forms, Need, OtherElements, Rejected
+from spec.checking.forms import Forms, Need, OtherElements, Rejected, Why
 from spec.checking.micro_steps import repeated
-from spec.checking.words import LAST, NAMES, MicroStep, Position, Symbol
+from spec.checking.symbols import LAST, MicroStep, Position, Symbol
 from spec.devices.operators import add, scale
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 from spec.meaning.semantics import (
@@ -52,21 +52,14 @@ Relative = dict[Slot, tuple[bool, Mapping[Any, Number]]]
 
 @dataclass(frozen=True)
 class Verdict:
-    """Accepted, or the operation that is wrong, what it has and what it needs."""
+    """Accepted, or the operation that is wrong, and why: what it has and what it needs."""
 
     accepted: bool
     rule: str = ""
     step: int = 0
     op: Op | None = None
-    has: str = ""
-    needs: str = ""
+    why: Why = field(default=("", ""), compare=False)
     index: int = -1  # of the operation, counted from the start of the step; -1 for its end
-
-    @property
-    def reason(self) -> str:
-        """The rejection in words."""
-        where = f"{self.op.kind.value} {self.op.source.value}" if self.op else "at the end of the step"
-        return f"{where}: {self.has}; needs {self.needs}"
 
 
 def check(
@@ -133,7 +126,7 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
             if schedule.training.statistics:
                 _require_statistics(forms, store)
         except Rejected as no:
-            return Verdict(False, no.rule, step, no.op, no.has, no.needs, no.index)
+            return Verdict(False, no.rule, step, no.op, no.why, no.index)
         after = relative(store, step + 1, forms)
         apart = {*differ(before, after, forms)} - loose
         others.steps = max(others.steps, step)
@@ -142,7 +135,8 @@ def _check(schedule: Schedule, forms: Forms) -> Verdict:
         if step + 1 >= SETTLED_WITHIN:
             loose |= {(place, position) for place, position in apart if place in store}
         before = after
-    return Verdict(False, "agreed", step, None, "what is kept is another after every step", "the same")
+    why = "what is kept is another after every step", "the same"
+    return Verdict(False, "agreed", step, None, why)
 
 
 def _run(schedule: Schedule, forms: Forms, store: Store) -> Store:
@@ -203,12 +197,12 @@ def require_agreed(forms: Forms, store: Store, schedule: Schedule) -> None:
     """Every resting copy is the updated one, on every device that keeps it."""
     kept = kept_copies(forms, store, schedule, forms.policy)
     if not any(kind == "weight" for _, kind, _ in kept):
-        needs = "one to continue from"
-        raise Rejected("agreed", "no copy of the parameters is kept", needs, None, -1)
+        why = "no copy of the parameters is kept", "one to continue from"
+        raise Rejected("agreed", why, None, -1)
     for state, kind, value in kept:
         words = "the resting parameters are"
         if state is State.OPTIMIZER:
-            words = f"the {NAMES[kind]} in the optimizer state are"
+            words = f"the {kind}s in the optimizer state are"
         updated = forms.symbol(kind, forms.step + 1)
         unmet = forms.unmet(Need("agreed", value, updated, words))
         for position in forms.positions(schedule.rest(state).sharded) if unmet else ():

@@ -130,11 +130,6 @@ def realisable(regime: Regime) -> tuple[FourModes, ...]:
     return tuple(modes for modes, found in verdicts(regime).items() if found.accepted)
 
 
-def reason(found: Verdict) -> tuple[str, str, str]:
-    """Why a placement is rejected: the rule, the operation, and what it has."""
-    return found.rule, found.op.kind.value if found.op else "end of the step", found.has
-
-
 # ------------------------------------------------------------------ closed forms
 WIDTHS = ("w", "g", "K")
 

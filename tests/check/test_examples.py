@@ -11,6 +11,7 @@ import pytest
 from proofs.registry import ROOT
 from psem_model.audit.refutations.compositions import TWINS as UNSAFE_TWINS
 from psem_model.check.schedules import FEW_ALONG_AN_AXIS, RULES, check_schedule
+from psem_model.check.words import has, needs
 from psem_model.reading.schedules import dumps, loads, read
 from psem_model.simulator import simulate
 from spec.checking.everywhere import LOOKED_AT
@@ -236,7 +237,7 @@ def found_in(schedule, **given):
 @pytest.mark.parametrize("name", SAYS)
 def test_a_rejection_says_what_there_is_and_what_is_needed_as_an_engineer_does(name):
     verdict = found_in(read(str(GALLERY / f"{name}.toml"))).verdict
-    assert (verdict.has, verdict.needs) == SAYS[name]
+    assert (has(verdict), needs(verdict)) == SAYS[name]
 
 
 def test_of_the_first_devices_statistics_it_is_said_on_which_devices_they_are_missing():
@@ -244,14 +245,14 @@ def test_of_the_first_devices_statistics_it_is_said_on_which_devices_they_are_mi
     reduction = '  { op = "all_reduce", source = "statistics", axes = ["batch"], mean = true },\n'
     assert reduction in text
     of_first = text.replace("statistics = true", 'statistics = "first device"')
-    has = found_in(loads(of_first.replace(reduction, ""), "")).verdict.has
+    said = has(found_in(loads(of_first.replace(reduction, ""), "")).verdict)
     own = (
         "the statistics are the statistics from before the step + the device's own samples' statistics"
     )
-    assert has == f"on all but the first device along batch, {own}"
+    assert said == f"on all but the first device along batch, {own}"
     sent = reduction.replace("all_reduce", "broadcast").replace(", mean = true", "")
     first = "the first device's statistics from before the step along batch"
-    assert first in found_in(loads(text.replace(reduction, sent), "")).verdict.has
+    assert first in has(found_in(loads(text.replace(reduction, sent), "")).verdict)
 
 
 def test_what_is_taken_away_is_written_with_a_minus():
@@ -262,8 +263,8 @@ def test_what_is_taken_away_is_written_with_a_minus():
     take = Op(Kind.ACCUMULATE, phase, own, Buffer.GRADIENTS)
     reduction, *others = dp.finish
     schedule = replace(dp, finish=(keep, less, reduction, take, *others))
-    has = found_in(schedule, batch=2).verdict.has
-    assert has == f"{IT_APPLIES}{SUMMED} - the device's own gradients"
+    said = has(found_in(schedule, batch=2).verdict)
+    assert said == f"{IT_APPLIES}{SUMMED} - the device's own gradients"
 
 
 def test_a_shifted_slice_is_said_to_be_the_one_it_is():
@@ -271,5 +272,5 @@ def test_a_shifted_slice_is_said_to_be_the_one_it_is():
     *_, gather, reset = schedule.finish
     shifted = replace(schedule, finish=(*schedule.finish[:-2], replace(gather, shift=1), reset))
     assert "shifted by 1 (the slice of the next device)" in str(shifted.finish[-2])
-    has = found_in(shifted).verdict.has
-    assert has.endswith("gathered over batch, each slice from the device before")
+    said = has(found_in(shifted).verdict)
+    assert said.endswith("gathered over batch, each slice from the device before")

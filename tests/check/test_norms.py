@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from psem_model.check.words import has as has_of
+from psem_model.check.words import needs
 from psem_model.text.errors import BadInput
 from tests.support.steps import text_of
 
@@ -57,7 +59,7 @@ def test_a_norm_summed_otherwise_than_its_gradients_is_repaired(old, axes, has, 
     found = checked(TEXT.replace(old, f"{old[:at]}axes = [{axes}] }}"))
     assert not found.accepted
     (wrong,) = (weights.checked for weights in found.weights if not weights.checked.accepted)
-    assert has in wrong.verdict.has
+    assert has in has_of(wrong.verdict)
     assert wrong.repair == f"accepted with axes = [{repaired}]"
     assert LINES[wrong.wrong.number - 1].strip().rstrip(",") == old
 
@@ -99,7 +101,7 @@ def test_a_step_that_says_it_clips_and_does_not_is_rejected(checked):
     text = text_of("dp * tp")
     found = checked(text.replace("[cuts]", "[training]\nclip = true\n\n[cuts]", 1))
     assert not found.accepted
-    assert all("clipped by" in weights.checked.verdict.needs for weights in found.weights)
+    assert all("clipped by" in needs(weights.checked.verdict) for weights in found.weights)
 
 
 @pytest.mark.parametrize("training", ['loss = "mean"', "tied = true", "statistics = true"])

@@ -3,6 +3,7 @@
 import pytest
 
 from psem_model.check.schedules import FIRST_COPY, check_schedule
+from psem_model.check.words import reason
 from psem_model.reading.schedules import dumps, loads
 from spec.checking.verdict import check
 from spec.meaning.reference import first_divergence
@@ -175,7 +176,7 @@ def test_what_relies_on_zeros_that_are_not_there_is_rejected_and_diverges(name):
             mesh = dict.fromkeys(schedule.axes, devices)
             verdict = check(schedule, mesh, micro_steps)
             assert (verdict.accepted, verdict.rule) == (False, rule)
-            assert words in verdict.reason
+            assert words in reason(verdict)
             if rule != "room":  # the language refuses that; a run cuts
                 assert not agree_on_the_verdict(schedule, mesh, micro_steps)
                 assert first_divergence(schedule, mesh, micro_steps=micro_steps, steps=3)
@@ -186,7 +187,7 @@ UPDATE_ONLY, PUBLISH = UPDATE_SLICE.split("\n")
 
 def test_activations_that_are_not_kept_are_made_again():
     lost = WHOLE_GROUP.replace("GATHER", "").replace('sharded = ["dp"]', "stored = false")
-    assert "its activations are not known" in check(loads(lost, ""), {"dp": 2}).reason
+    assert "its activations are not known" in reason(check(loads(lost, ""), {"dp": 2}))
     assert not agree_on_the_verdict(loads(lost, ""), {"dp": 2}, 1)
     again = '{ op = "recompute", source = "parameters", into = "activations" },'
     made = lost.replace('{ op = "backward"', f'{again}\n  {{ op = "backward"')
@@ -218,7 +219,7 @@ def test_a_working_copy_is_current_where_it_is_read_and_old_between_steps_if_it_
 
 def test_a_working_copy_is_no_copy_to_continue_from():
     alone = DECLARED.replace('optimizer = { sharded = ["dp"] }', "optimizer = { stored = false }")
-    assert "no copy" in check(loads(alone, ""), {"dp": 2}).reason
+    assert "no copy" in reason(check(loads(alone, ""), {"dp": 2}))
 
 
 NEXT = slices("", "").replace('axes = ["dp"]\n', 'axes = ["dp"]\nstart = ["view"]\n', 1)

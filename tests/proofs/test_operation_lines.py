@@ -17,7 +17,7 @@ from proofs.checking.symbols import BACKWARD, KINDS, MOMENT, PLACES, UPDATE, WEI
 from proofs.trusted.kernel import Kernel
 from proofs.trusted.oracle import ask
 from proofs.trusted.terms import FALSE, TRUE, Distinct, IntVal, Or, Store
-from spec.checking.words import Symbol
+from spec.checking.symbols import Symbol
 from spec.derivation.derive import derive
 from spec.models.states import MIXED_ADAM, POLICIES
 from spec.plans.strategies import STRATEGIES

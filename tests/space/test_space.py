@@ -12,7 +12,7 @@ from psem_model.check.placements import NotRealisable
 from psem_model.predict.states import predict
 from psem_model.reading import words
 from psem_model.space.forms import unless
-from psem_model.space.placements import Space
+from psem_model.space.placements import Space, reason_of
 from spec.checking.verdict import check
 from spec.choosing.space import (
     ACTIVATIONS,
@@ -30,7 +30,6 @@ from spec.choosing.space import (
     frontier,
     placement_of,
     realisable,
-    reason,
     regime_of,
     sum_of,
     verdicts,
@@ -116,7 +115,7 @@ def test_every_placement_is_realisable_or_counted_under_one_reason():
 def test_each_reason_has_a_witness_that_it_rejects_and_whose_run_diverges(regime):
     for why in Space(8, regime.policy, 2 if regime.several else 1).reasons:
         no = verdicts(regime)[why.witness]
-        assert reason(no) == (why.rule, why.operation, why.has)
+        assert reason_of(no) == (why.rule, why.operation, why.has)
         assert why.divergence is not None
         assert why.divergence.has != why.divergence.single
 
@@ -310,9 +309,9 @@ def test_regimes_are_those_of_policies_and_numbers_of_micro_steps():
 
 def test_a_reason_names_the_operation_or_the_end_of_the_step():
     rejected = [found for found in verdicts(REGIMES[0]).values() if not found.accepted]
-    named = {reason(found)[1] for found in rejected if found.op}
+    named = {reason_of(found)[1] for found in rejected if found.op}
     assert named and named <= {kind.value for kind in Kind}
-    assert {reason(found)[1] for found in rejected if not found.op} <= {"end of the step"}
+    assert {reason_of(found)[1] for found in rejected if not found.op} <= {"end of the step"}
 
 
 TERMS = st.builds(Term, st.sampled_from(WIDTHS), st.booleans(), st.booleans())

@@ -7,6 +7,7 @@ from itertools import product
 import pytest
 from hypothesis import given, settings
 
+from psem_model.check.words import has, needs, reason
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.language.schedule import Buffer, Kind, Monomial, Op, Phase, Rest, Span
@@ -31,7 +32,7 @@ def agree(schedule, sizes, micro_steps, policy=POLICIES["mixed-adam"]):
         stateful=policy.k > 0,
         master=policy.master,
     )
-    assert verdict.accepted == (divergence is None), f"{verdict.reason} / {divergence}"
+    assert verdict.accepted == (divergence is None), f"{reason(verdict)} / {divergence}"
     return verdict.accepted
 
 
@@ -86,8 +87,8 @@ def test_a_host_update_of_device_parameters_needs_a_master_copy():
 def test_a_rejection_says_what_there_is_and_what_is_needed():
     verdict = check(derive(on_batch("S", "S", "S", "S")), {"batch": 8})
     assert verdict.rule == "fresh"
-    assert "each device has its own slice only" in verdict.has
-    assert verdict.needs == "the current weights"
+    assert "each device has its own slice only" in has(verdict)
+    assert needs(verdict) == "the current weights"
 
 
 @pytest.mark.parametrize("mesh", [{}, {"batch": 0}, {"batch": 2.0}, {"other": 2}])
@@ -190,6 +191,6 @@ def test_a_rejection_begins_with_the_operation_or_with_the_end_of_the_step():
         verdict = check(derive(on_batch(*modes)), {"batch": 2})
         if not verdict.accepted and verdict.op:
             where = f"{verdict.op.kind.value} {verdict.op.source.value}"
-            assert verdict.reason.startswith(f"{where}: ")
+            assert reason(verdict).startswith(f"{where}: ")
         elif not verdict.accepted:
-            assert verdict.reason.startswith("at the end of the step: ")
+            assert reason(verdict).startswith("at the end of the step: ")

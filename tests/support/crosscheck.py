@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from proofs.checking.witnesses import broken_schedules
+from psem_model.check.words import reason
 from psem_model.predict.states import predict_schedule
 from psem_model.reading.schedules import read
 from psem_model.simulator import simulate
@@ -92,7 +93,7 @@ def agree_on_the_verdict(schedule, mesh, micro_steps, policy=POLICIES["mixed-ada
         seed=seed,
         stop_at_divergence=True,
     )
-    assert verdict.accepted == run.matches, f"{verdict.reason} / {run.divergence}"
+    assert verdict.accepted == run.matches, f"{reason(verdict)} / {run.divergence}"
     return verdict.accepted
 
 

@@ -12,8 +12,8 @@ from proofs.checking.axis_tables import EVERYBODY, counts, entries, moved, only
 from proofs.checking.lines import AXIS, FACTOR, FIRST, MOVES, NAMED, OPERATORS, OWNER
 from proofs.checking.operation_lines import NORM, NOWHERE, NotCovered
 from spec.checking.forms import LACKING, Forms, OtherElements, Rejected
+from spec.checking.symbols import Symbol
 from spec.checking.verdict import SETTLED_WITHIN, check, require_agreed
-from spec.checking.words import Symbol
 from spec.derivation.derive import derive
 from spec.devices.operators import OTHER
 from spec.meaning.semantics import execute, initial

@@ -1,65 +1,89 @@
-"""Normal forms in words: for the reader of a rejection."""
+"""A rejection in words: what a value has, and what it needs, of normal forms."""
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
+from spec.checking.forms import Unmet
+from spec.checking.symbols import (
+    BEFORE,
+    EACH,
+    EVERY,
+    LAST,
+    OWN,
+    SAME,
+    Frozen,
+    MicroStep,
+    Multiplier,
+    Norm,
+    Position,
+    Scaled,
+    Symbol,
+    frozen,
+)
+from spec.checking.verdict import Verdict
 from spec.devices.operators import ALL, KEEP, OTHER, NormalForm, Offset, Operator, Word
 from spec.language.schedule import neighbour
 from spec.numbers.arithmetic import Number
 
-MicroStep = int | str  # of a micro-step: a number, or one of these
-EACH = "any one"  # of which nothing is said
-EVERY = "every"  # their sum
-OWN = "its own"  # in a symbol that is such a sum: each one's
-LAST = "last"
-Frozen = tuple[tuple[tuple[Any, Word], Number], ...]  # the terms of a normal form, in order
+
+def has(verdict: Verdict) -> str:
+    """What a rejected schedule has; empty if it is accepted."""
+    why = verdict.why
+    return _has(why) if isinstance(why, Unmet) else why[0]
 
 
-class Symbol(NamedTuple):
-    """An original value: of a step, and a micro-step or operation; times functions of numbers."""
-
-    # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault, unknown, summed, before
-    kind: str
-    step: int
-    which: MicroStep = 0
-    made_of: Any = None  # of a norm, a Norm; of a scaled value, a Scaled; of what is not known, why
-    factors: tuple[Multiplier, ...] = ()
-
-    @property
-    def known(self) -> bool:
-        return self.kind != "unknown"
+def needs(verdict: Verdict) -> str:
+    """What it needs instead."""
+    why = verdict.why
+    if not isinstance(why, Unmet):
+        return why[1]
+    return why.need.of + _words_of(why).describe(why.need.needs)
 
 
-class Multiplier(NamedTuple):
-    """A function of a number, by which a value is multiplied."""
+def reason(verdict: Verdict) -> str:
+    """The rejection in words, with the operation."""
+    op = verdict.op
+    where = f"{op.kind.value} {op.source.value}" if op else "at the end of the step"
+    return f"{where}: {has(verdict)}; needs {needs(verdict)}"
 
-    function: str  # over: divided by the number; clip: clipped by the norm whose square it is
-    number: Frozen
+
+def _words_of(why: Unmet) -> Words:
+    forms = why.forms
+    return Words(forms.axes, forms.cut, forms.roots, forms.micro_steps, why.step, why.updated)
 
 
-class Norm(NamedTuple):
-    """What the square norm of a gradient is made of. Along each axis: whether the gradient differs from
-    device to device, and of slices, whose slice this one is.
+def _has(why: Unmet) -> str:
+    need, words = why.need, _words_of(why)
+    where = words.describe_position(_telling(why, words))
+    if why.not_known:
+        return f"{where}{need.words} not known: {why.not_known}"
+    return f"{where}{need.words} {need.of}{words.describe(words.on(need.has, why.position))}"
+
+
+def _telling(why: Unmet, words: Words) -> dict[str, Offset]:
+    """Where a device with a difference is, along the axes along which others are better off, or have
+    something else; an operation's own slices go without saying.
     """
+    forms, form, position = why.forms, why.need.has, why.position
+    here, said = words.on(form, position), why.op.within if why.op else ()
 
-    gradient: Frozen
-    varies: tuple[bool, ...]
-    places: tuple[int, ...]
+    def alike(other: Position) -> bool:
+        return words.on(form, other) == here and bool(forms.at(why.difference, other))
+
+    near = [p for p in forms.positions() if sum(map(operator.ne, p, position)) == 1]
+    unlike = [p for p in near if not alike(p)]
+    return {
+        axis: place
+        for i, (axis, place) in enumerate(zip(words.axes, position, strict=True))
+        if axis not in said and any(p[i] != place for p in unlike)
+    }
 
 
-class Scaled(NamedTuple):
-    """What a value was before it was multiplied by a factor that differs from device to device."""
-
-    symbol: Symbol
-    word: Word
-    factor: Multiplier
-
-
-BEFORE = "before"  # of symbols: what the earlier micro-steps left, whatever it is
-SAME = ("weight", "moment", "statistics")  # symbols that are the same on every device
 NAMES = {
     "weight": "weights",
     "moment": "moments",
@@ -67,11 +91,11 @@ NAMES = {
     "tied": "tied gradients",
     "statistic": "samples' statistics",
 }
-Position = tuple[Offset, ...]  # where a device is along each axis, seen from the element's owner
 SUMS = (" + ", " - ")
 JOINTS = (*SUMS, " x ", " / ", " summed ", ", ")  # of what is in words more than a name
 
 
+@dataclass(frozen=True)
 class Words:
     """What a form is called, at one step of a schedule on some axes."""
 
@@ -80,8 +104,7 @@ class Words:
     roots: Mapping[str, int]  # places of the first device after the element's owner
     micro_steps: Number
     step: int
-    updated = False  # whether this step's update has run
-    same: Callable[[Number, Number], bool]
+    updated: bool = False  # whether this step's update has run
 
     def describe_position(self, position: Mapping[str, Offset]) -> str:
         """Which elements of a device, or which devices, to say something of."""
@@ -104,13 +127,13 @@ class Words:
                 whole = (op if op.to in (ALL, KEEP.to) else _everywhere(op) for op in word)
                 term = symbol, tuple(whole)
                 found[term] = found.get(term, 0) + coefficient
-        return {term: c for term, c in found.items() if not self.same(c, 0)}
+        return {term: c for term, c in found.items() if c != 0}
 
     def describe(self, form: NormalForm) -> str:
         """A normal form in words: sums of terms with the same factors."""
         groups: dict[tuple[Multiplier, ...], dict[Any, Number]] = {}
         for (symbol, word), c in form.items():
-            if not self.same(c, 0):
+            if c != 0:
                 inner = tuple(f for f in symbol.factors if _varies(f, word))
                 outer = tuple(f for f in symbol.factors if f not in inner)
                 groups.setdefault(outer, {})[symbol._replace(factors=inner), word] = c
@@ -120,7 +143,7 @@ class Words:
     def _group(self, factors: tuple[Multiplier, ...], form: dict[Any, Number]) -> str:
         """Terms times functions of numbers that are the same wherever the terms are summed."""
         numbers = [*form.values()]
-        common = numbers[0] if all(self.same(c, numbers[0]) for c in numbers) else 1
+        common = numbers[0] if all(c == numbers[0] for c in numbers) else 1
         terms = [_multiple(c if common == 1 else 1, self._term(*term)) for term, c in form.items()]
         if len(terms) > 4:
             terms = [*terms[:3], f"{len(terms) - 3} more terms"]
@@ -250,14 +273,3 @@ def _multiple(times: Number, words: str) -> str:
 def _joined(terms: Sequence[str]) -> str:
     """A sum in words; what is taken away is written with a minus."""
     return " + ".join(terms or ["zero"]).replace("+ -1 x ", "- ").replace("+ -", "- ")
-
-
-def frozen(form: NormalForm) -> Frozen:
-    """A form as a part of a symbol."""
-    return tuple(sorted(form.items(), key=lambda item: repr(item[0])))
-
-
-def mentions(part: Any, what: str) -> bool:
-    """Whether there is a symbol of a kind, or an index, in a part of a symbol."""
-    inner = part if isinstance(part, tuple) else ()
-    return part == what or any(mentions(p, what) for p in inner)

@@ -1,6 +1,5 @@
 """What normal forms are called: another value by another name, and sums as they are taken."""
 
-import operator
 from fractions import Fraction
 from itertools import islice
 
@@ -8,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from psem_model.check.words import Words
 from spec.checking.forms import Forms
-from spec.checking.words import EACH, EVERY, LAST, OWN, Multiplier, Norm, Symbol, Words, frozen
+from spec.checking.symbols import EACH, EVERY, LAST, OWN, Multiplier, Norm, Symbol, frozen
 from spec.derivation.derive import derive
 from spec.devices.operators import ALL, KEEP, OTHER, OWNER, SLICE, SUM, SUM_SLICE, Operator
 from spec.models.states import MIXED_ADAM
@@ -24,10 +24,7 @@ ZERO1, N = derive(STRATEGIES["zero1"]), any_size("n")
 
 def words(axes=("batch",), cut=("batch",), roots=(), micro_steps=2, updated=False):
     """Words for one step of a schedule on some axes."""
-    found = Words()
-    found.axes, found.cut, found.roots, found.same = axes, cut, dict(roots), operator.eq
-    found.micro_steps, found.step, found.updated = micro_steps, STEP, updated
-    return found
+    return Words(axes, cut, dict(roots), micro_steps, STEP, updated)
 
 
 def of(kind="gradient", *word, step=STEP, **more):
@@ -156,8 +153,9 @@ ONE_AXIS = st.dictionaries(
 @given(ONE_AXIS, st.integers(2, 5))
 def test_what_a_device_has_is_what_it_would_have_if_all_had_it(form, size):
     on = forms(size)
+    in_words = Words(on.axes, on.cut, on.roots, on.micro_steps, STEP)
     for position in on.positions():
-        alone = on.on(form, position)
+        alone = in_words.on(form, position)
         assert on.at(alone, position) == on.at(form, position)
         assert all(alone.values())
 

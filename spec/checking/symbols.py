@@ -1,0 +1,71 @@
+"""What normal forms are made of: original values, times functions of numbers."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from spec.devices.operators import NormalForm, Offset, Word
+from spec.numbers.arithmetic import Number
+
+MicroStep = int | str  # of a micro-step: a number, or one of these
+EACH = "any one"  # of which nothing is said
+EVERY = "every"  # their sum
+OWN = "its own"  # in a symbol that is such a sum: each one's
+LAST = "last"
+Frozen = tuple[tuple[tuple[Any, Word], Number], ...]  # the terms of a normal form, in order
+
+
+class Symbol(NamedTuple):
+    """An original value: of a step, and a micro-step or operation; times functions of numbers."""
+
+    # weight, moment, gradient, tied, tokens, statistic, norm, scaled, fault, unknown, summed, before
+    kind: str
+    step: int
+    which: MicroStep = 0
+    made_of: Any = None  # of a norm, a Norm; of a scaled value, a Scaled; of what is not known, why
+    factors: tuple[Multiplier, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        return self.kind != "unknown"
+
+
+class Multiplier(NamedTuple):
+    """A function of a number, by which a value is multiplied."""
+
+    function: str  # over: divided by the number; clip: clipped by the norm whose square it is
+    number: Frozen
+
+
+class Norm(NamedTuple):
+    """What the square norm of a gradient is made of. Along each axis: whether the gradient differs from
+    device to device, and of slices, whose slice this one is.
+    """
+
+    gradient: Frozen
+    varies: tuple[bool, ...]
+    places: tuple[int, ...]
+
+
+class Scaled(NamedTuple):
+    """What a value was before it was multiplied by a factor that differs from device to device."""
+
+    symbol: Symbol
+    word: Word
+    factor: Multiplier
+
+
+BEFORE = "before"  # of symbols: what the earlier micro-steps left, whatever it is
+SAME = ("weight", "moment", "statistics")  # symbols that are the same on every device
+Position = tuple[Offset, ...]  # where a device is along each axis, seen from the element's owner
+
+
+def frozen(form: NormalForm) -> Frozen:
+    """A form as a part of a symbol."""
+    return tuple(sorted(form.items(), key=lambda item: repr(item[0])))
+
+
+def mentions(part: Any, what: str) -> bool:
+    """Whether there is a symbol of a kind, or an index, in a part of a symbol."""
+    inner = part if isinstance(part, tuple) else ()
+    return part == what or any(mentions(p, what) for p in inner)
