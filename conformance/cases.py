@@ -50,8 +50,9 @@ class Case:
     their way. `each`: gradients are reduced in each micro-step; else in the last alone (no_sync).
     `reshard`: of FSDP2, what its option says; None is its default. `views`: of DDP, gradients are views
     of buckets. `bucket`: bytes of a bucket. `cut_loss`: loss_parallel. `order`, `chunks`: of pipelines.
-    `rotate`: of ring attention, how keys and values travel. `aside`: not looked at while formulas of
-    what PyTorch does were first written.
+    `rotate`: of ring attention, how keys and values travel. `offload`: FSDP2's states are on the host;
+    with `fake`, of a device beside it, else of one that is the host itself. `aside`: not looked at
+    while formulas of what PyTorch does were first written.
     `fake`: the fake backend, without other processes, so no numbers; DDP fails on it.
     """
 
@@ -80,6 +81,11 @@ class Case:
         for _, size in self.mesh:
             product *= size
         return product
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether the device's memory is not the host's."""
+        return self.offload and self.fake
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -155,6 +161,24 @@ def _states() -> Iterator[Case]:
         yield Case("hsdp", GROUPED, on(replica=n // 8, shard=8), fake=True)
     yield Case("ddp", LARGE, on(batch=2))
     yield Case("ddp", LARGE, on(batch=3), views=True)
+
+
+def _on_host() -> Iterator[Case]:
+    """States on the host, of devices beside it."""
+    on_host = replace(Case("fsdp2", ODD, on(batch=8)), offload=True, fake=True)
+    for model in (ODD, PLAIN):
+        here = replace(on_host, model=model)
+        for n in (2, 8):
+            yield replace(here, mesh=on(batch=n))
+            yield replace(here, mesh=on(batch=n), mixed=True)
+        yield replace(here, micro_steps=3)
+        yield replace(here, optimizer="momentum")
+        yield replace(here, reshard=False)
+    for model in (SMALL, GROUPED, GPT):
+        here = replace(on_host, model=model)
+        yield replace(here, mesh=on(batch=4))
+        yield replace(here, mesh=on(batch=16), reshard=True, micro_steps=2)
+        yield replace(here, strategy="hsdp", mesh=on(replica=2, shard=4))
 
 
 def _gpt() -> Iterator[Case]:
@@ -252,5 +276,5 @@ def _aside() -> Iterator[Case]:
 
 def cases() -> tuple[Case, ...]:
     """All of them, by strategy; those put aside last."""
-    written = (*_states(), *_gpt(), *_tensors(), *_stages(), *_rings())
+    written = (*_states(), *_on_host(), *_gpt(), *_tensors(), *_stages(), *_rings())
     return *written, *(replace(case, aside=True) for case in _aside())

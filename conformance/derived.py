@@ -6,11 +6,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from conformance.cases import Case, Decoder
-from conformance.figures import BUCKETS, KEPT, WAITING, Figure, Values, together
+from conformance.figures import BUCKETS, KEPT, ON_HOST, PINNED, WAITING, Figure, Values, together
 from conformance.logs import Log
 from conformance.plans import Planned, figures_of
 from conformance.profiles import REPLICATED
 from psem_model.predict.plan import Plan
+from spec.devices.mesh import HOST
+from spec.models.states import State
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,8 @@ def _figures(planned: Planned, plan: Plan, ranks: Iterable[int]) -> Values:
     stages = [planned.stage(plan, rank) for rank in ranks]
     found = [figures_of(stage) for stage in stages]
     for stage, each in zip(stages, found, strict=True):
-        each[WAITING] = sum(group.waiting for group in stage.groups) if waits else 0
+        gradients = (group.waiting + group.costs.hosted[State.GRADIENTS] for group in stage.groups)
+        each[WAITING] = sum(gradients) if waits else 0
     return together(found)
 
 
@@ -45,3 +48,5 @@ def _outside(case: Case) -> Iterator[Figure]:
         yield BUCKETS
     if not isinstance(case.model, Decoder):
         yield KEPT
+    if case.offload and not case.is_beside:
+        yield from (ON_HOST, PINNED, Figure("fetch", HOST), Figure("offload", HOST))

@@ -13,7 +13,17 @@ from spec.numbers.arithmetic import Number, quotient
 
 WIDTHS = {"float32": 4, "float16": 2, "bfloat16": 2, "int64": 8}
 OWN = ("all_gather", "reduce_scatter")  # what is logged of them is a rank's slice
-MEMORY = ("parameters", "gradients", "waiting", "moments", "counts", "buckets", "kept")
+MEMORY = (
+    "parameters",
+    "gradients",
+    "moments",
+    "host",
+    "pinned",
+    "waiting",
+    "buckets",
+    "counts",
+    "kept",
+)
 
 
 @dataclass(frozen=True, order=True)
@@ -28,6 +38,7 @@ class Figure:
 
 
 KEPT, COUNTS, BUCKETS = Figure("kept"), Figure("counts"), Figure("buckets")
+ON_HOST, PINNED = Figure("host"), Figure("pinned")
 GRADIENTS, WAITING, MOMENTS = Figure("gradients"), Figure("waiting"), Figure("moments")
 Values = dict[Figure, tuple[Number, ...]]  # rank by rank; of what is sent (elements, bytes)
 
@@ -46,7 +57,7 @@ def traffic_of(rank: Rank, sizes: Mapping[str, int]) -> dict[Figure, tuple[int, 
     for moved in rank.collectives:
         if moved.kind == "recv":
             continue
-        elements = sent(moved, sizes[moved.axis])
+        elements = sent(moved, sizes.get(moved.axis, 1))
         figure = Figure(moved.kind, moved.axis)
         before = found.get(figure, (0, 0))
         found[figure] = before[0] + elements, before[1] + elements * WIDTHS[moved.dtype]
@@ -60,9 +71,7 @@ def measured(case: Case, log: Log) -> Values:
 
 
 def _of_rank(rank: Rank, sizes: Mapping[str, int]) -> dict[Figure, Number]:
-    memory = {
-        Figure(name): getattr(rank, name) for name in (*MEMORY, "waiting", "buckets", "counts", "kept")
-    }
+    memory = {Figure(name): getattr(rank, name) for name in MEMORY}
     return {**memory, **traffic_of(rank, sizes)}
 
 

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent / "logs"
 
 @dataclass(frozen=True)
 class Collective:
-    """Collectives of one kind along an axis, that are alike.
+    """Collectives of one kind along an axis, that are alike; or copies over the link to the host.
 
     `elements`: what a rank gives; of a reduce_scatter, a broadcast or a recv, what it gets.
     """
@@ -31,7 +31,9 @@ class Collective:
 class Rank:
     """What one rank moved in a step, and its bytes after it.
 
-    `waiting`: gradients before the last micro-step, if it is not the only one. `buckets`: what DDP
+    `waiting`: gradients before the last micro-step, if it is not the only one. `host`, `pinned`: of a
+    device that is not the host itself, what of weights, gradients and moments is in the host's memory,
+    and what of that is page-locked. `buckets`: what DDP
     sums that is no gradient itself. `moments`, `counts`: the optimizer's state, as large as
     weights, and single numbers. `kept`: for backward, at most.
     """
@@ -44,6 +46,8 @@ class Rank:
     moments: int
     counts: int
     kept: int
+    host: int = 0
+    pinned: int = 0
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ first rank where they differ. What was recorded is what the profile gives.
 """
 
 LIMITS = """
+`host` is what of parameters, gradients and moments is in the host's memory, `pinned` what of that is
+page-locked; `fetch` and `offload` are copies over the link between a device and its host.
 `waiting` is the gradients before the last micro-step. `moments` is the optimizer's state, `counts` its
 numbers of steps. `buckets` is what DDP sums that is no gradient itself. `kept` is what autograd keeps
 for backward, each storage once, without weights.
@@ -65,7 +67,10 @@ for backward, each storage once, without weights.
 
 * What is kept for backward by perceptrons, of which psem knows no operations.
 * What passes: gathered weights, fresh gradients, what kernels and allocators take.
-* The host link of FSDP2's offload: on CPU there is none. Its collectives and what rests are compared.
+* FSDP2's offload in numbers: on CPU a device is the host itself, and there is no link; collectives and
+  what rests are compared. What is on the host, what of that is page-locked, and what crosses the link
+  are of a device beside it, a backend in Python whose tensors have shapes alone: FSDP2 allocates and
+  copies as on any device, and its copies are counted. Nothing is computed there, no time is measured.
 * DDP on the `fake` backend: it fails there. Pipelines and ZeroRedundancyOptimizer are by gloo alone.
 * Ring attention as a user calls it: its dispatcher takes no kernel for CPU. Its loop was run with that
   kernel, on consecutive slices of the tokens, without load balancing.

@@ -8,18 +8,31 @@ from functools import cached_property
 from math import prod
 
 from conformance.cases import Case, Decoder
-from conformance.figures import BUCKETS, COUNTS, GRADIENTS, KEPT, MOMENTS, Figure, master
+from conformance.figures import (
+    BUCKETS,
+    COUNTS,
+    GRADIENTS,
+    KEPT,
+    MOMENTS,
+    ON_HOST,
+    PINNED,
+    Figure,
+    master,
+)
 from conformance.profiles import profile_of
+from psem_model.predict.hosts import pinned
 from psem_model.predict.moved import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.reading.products import parse
+from spec.costs.memory import MODEL_STATES
+from spec.devices.mesh import HOST
 from spec.models.opaque import Opaque
 from spec.models.states import POLICIES, State
 from spec.models.transformer import Transformer
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import Product
-from spec.plans.modes import R
+from spec.plans.modes import O, R
 from spec.plans.placement import place
 
 PRODUCTS = {
@@ -67,11 +80,12 @@ def product_of(case: Case) -> Product:
     (factor,) = parse(name).product.factors
     if factor.states is None:
         raise TypeError(f"{name}: places no states")
-    states = replace(factor.states, hold=case.reshard is False)
+    modes = {state: dict(found) for state, found in factor.states.modes}
     if not case.each:  # gradients are whole until the last micro-step
-        modes = {state: dict(found) for state, found in states.modes}
-        modes[State.GRADIENTS] = dict.fromkeys(states.axes, R)
-        states = place(states.axes, modes, states.hold)
+        modes[State.GRADIENTS] = dict.fromkeys(factor.axes, R)
+    for state in MODEL_STATES if case.offload else ():
+        modes[state][HOST] = O
+    states = place(factor.axes, modes, hold=case.reshard is False)
     return Product((replace(factor, states=states),))
 
 
@@ -144,12 +158,19 @@ def layer_of(name: str) -> str:
 
 
 def figures_of(stage: StageCosts) -> dict[Figure, Number]:
-    """What psem says of a stage: bytes that rest and are kept, and what is sent."""
-    copy = master(stage.plan.policy) * stage.resting[State.OPTIMIZER]
+    """What psem says of a stage: bytes that rest and are kept, and what is sent.
+
+    What rests does so on the device or on the host; of what is on the host, how much is page-locked.
+    """
+    on_host = {s: sum(group.costs.hosted[s] for group in stage.groups) for s in MODEL_STATES}
+    parameters, optimizer, gradients = (stage.resting[s] + on_host[s] for s in MODEL_STATES)
+    copy = master(stage.plan.policy) * optimizer
     memory = {
-        Figure("parameters"): stage.resting[State.PARAMETERS] + copy,
-        GRADIENTS: stage.resting[State.GRADIENTS],
-        MOMENTS: stage.resting[State.OPTIMIZER] - copy,
+        Figure("parameters"): parameters + copy,
+        GRADIENTS: gradients,
+        MOMENTS: optimizer - copy,
+        ON_HOST: sum(on_host.values()),
+        PINNED: pinned(stage),
         COUNTS: stage.step_counts,
         BUCKETS: stage.buckets,
     }
@@ -158,11 +179,12 @@ def figures_of(stage: StageCosts) -> dict[Figure, Number]:
 
 
 def sent_of(moved: Iterable[Moved]) -> Sent:
-    """Elements and bytes, by kind and axis."""
+    """Elements and bytes, by kind and axis; the link to the host is one."""
     found: Sent = {}
     for each in moved:
         if each.elements:
-            figure = Figure(HOPS.get(each.collective, each.collective), " x ".join(each.axes))
+            along = HOST if each.to_host else " x ".join(each.axes)
+            figure = Figure(HOPS.get(each.collective, each.collective), along)
             elements, size = found.get(figure, (0, 0))
             found[figure] = elements + each.elements, size + each.bytes
     return found

@@ -23,6 +23,7 @@ SEQUENCE = ("tp+sp", "fsdp2 x tp+sp")
 
 
 ROWS = "each weight is cut by rows of its first dimension, and padded to as many on each rank"
+OWN_ROWS = "each rank's own rows, without padding"
 ROOT = "the root's weights are not released after forward, unless told to"
 CAST = "what rests is fp32, and is cast to bf16 before it is gathered: there is no other copy"
 OWNERS = "each weight has one owner, which updates it and sends it to the others"
@@ -45,6 +46,8 @@ EVERY = (*REPLICATED, *SHARDED, "tp", "tp+sp", "pp")
 
 def name_of(case: Case) -> str:
     """The packaged profile of a case."""
+    if case.is_beside:
+        return "fully-shard-offload"
     return "loss-parallel" if case.cut_loss else NAMES.get(case.strategy, "pytorch")
 
 
@@ -112,8 +115,13 @@ WAYS = (
     Way(SHARDED, ("all_gather", "reduce_scatter"), WEIGHTS, ROWS),
     Way(SHARDED, ("parameters", "gradients", "waiting"), (), ROWS),
     Way(SHARDED, ("all_gather",), WEIGHTS, ROOT),
-    Way(SHARDED, ("moments",), (), "each rank's own rows, without padding"),
-    Way(("fsdp2", "hsdp"), ("parameters", "moments"), (), CAST, lambda case: case.mixed),
+    Way(SHARDED, ("moments", "host"), (), OWN_ROWS),
+    Way(SHARDED, ("offload",), ("host",), OWN_ROWS),
+    Way(SHARDED, ("fetch",), ("host",), f"{ROWS}; {ROOT}"),
+    Way(SHARDED, ("fetch", "offload"), ("host",), CAST, lambda case: case.mixed),
+    Way(("hsdp",), ("fetch", "offload"), ("host",), f"slices are summed; {EACH}"),
+    Way(SHARDED, ("pinned",), (), "parameters and gradients on the host are page-locked"),
+    Way(("fsdp2", "hsdp"), ("parameters", "moments", "host"), (), CAST, lambda case: case.mixed),
     Way(("hsdp",), ("all_reduce",), WEIGHTS, f"slices are summed; {EACH}"),
     Way(REPLICATED, ("all_reduce",), (*WEIGHTS, "context"), f"{BUCKETED}; {EACH}"),
     Way(("ddp",), ("all_reduce",), WEIGHTS, COMPRESSED, lambda case: case.mixed),

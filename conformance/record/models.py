@@ -137,7 +137,7 @@ def build(shape, dtype):
     """The whole model, with the same values each time."""
     torch.manual_seed(SEED)
     model = Perceptron(shape) if isinstance(shape, Mlp) else Transformer(shape)
-    return model.to(dtype)
+    return model if dtype == torch.get_default_dtype() else model.to(dtype)
 
 
 def samples(case: Case, dtype, step, micro_step, sources):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.autograd.graph import saved_tensors_hooks
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule
@@ -12,10 +13,11 @@ from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
 
 from conformance.cases import Case
+from conformance.record.beside import DEVICE
 from conformance.record.models import build, loss_of, samples
 from conformance.record.pipelines import Pipelined, alone
 from conformance.record.strategies import Trained
-from conformance.record.watch import Collectives, Kept, bytes_of, local, ranks_of
+from conformance.record.watch import Collectives, Kept, bytes_of, is_on_host, local, ranks_of, storage
 
 SOURCES = ("batch", "replica", "shard")  # axes whose ranks have samples of their own
 STEPS = 3
@@ -23,7 +25,9 @@ STEPS = 3
 
 def mesh_of(case: Case):
     names = tuple(axis for axis, _ in case.mesh)
-    return init_device_mesh("cpu", tuple(size for _, size in case.mesh), mesh_dim_names=names)
+    device = DEVICE if case.is_beside else "cpu"
+    with unset_fake_temporarily(), torch.device("cpu"):  # ranks are numbers, whatever the device
+        return init_device_mesh(device, tuple(size for _, size in case.mesh), mesh_dim_names=names)
 
 
 def axes_of(case, mesh):
@@ -114,8 +118,11 @@ def state_of(optimizer):
     return [t for t in found if t.dim()], [t for t in found if not t.dim()]
 
 
-def record(case: Case):
-    """Of this rank, in the third step: buckets, shards and shapes are settled by then."""
+def record(case: Case, locked=None):
+    """Of this rank, in the third step: buckets, shards and shapes are settled by then.
+
+    `locked`: of a device beside the host, what is page-locked there.
+    """
     running = Running(case, torch.float32)
     for step in range(2):
         running.step(step)
@@ -126,7 +133,12 @@ def record(case: Case):
         running.trained.optimizer.step()
     moments, counts = state_of(running.trained.optimizer)
     copies = watch.operands if running.in_buckets else {}
-    inside = {local(g).untyped_storage().data_ptr() for g in gradients}
+    inside = {storage(g) for g in gradients}
+    on_host = [t for t in (*running.weights, *gradients, *moments) if locked and is_on_host(local(t))]
+    apart = {
+        "host": bytes_of(on_host),
+        "pinned": bytes_of(t for t in on_host if storage(t) in locked.storages),
+    }
     return {
         "collectives": sorted([*key, times] for key, times in watch.found.items()),
         "parameters": bytes_of(running.weights),
@@ -136,6 +148,7 @@ def record(case: Case):
         "moments": bytes_of(moments),
         "counts": bytes_of(counts),
         "kept": kept.most,
+        **(apart if locked else {}),
     }
 
 

@@ -74,7 +74,7 @@ def sharded(case, model, mesh):
     if case.mixed:
         options["mp_policy"] = MixedPrecisionPolicy(torch.bfloat16, torch.float32)
     if case.offload:
-        options["offload_policy"] = CPUOffloadPolicy(pin_memory=False)
+        options["offload_policy"] = CPUOffloadPolicy(pin_memory=case.is_beside)
     layers = model.layers.values() if isinstance(model.layers, nn.ModuleDict) else model.layers
     for layer in layers:
         fully_shard(layer, **options)

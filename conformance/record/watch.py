@@ -7,6 +7,7 @@ from collections import Counter
 
 import torch
 import torch.distributed as dist
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.distributed import distributed_c10d
 from torch.distributed.tensor import DTensor
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -32,7 +33,10 @@ QUIET = {"wait_tensor", "barrier", "monitored_barrier_", "_wrap_tensor_autograd"
 
 
 class Collectives(TorchDispatchMode):
-    """Counts collectives: kind, axis, elements that a rank gives (of a reduce_scatter: gets), type."""
+    """Counts collectives: kind, axis, elements that a rank gives (of a reduce_scatter: gets), type.
+
+    And copies between a device and its host, as along an axis of that name.
+    """
 
     def __init__(self, axes):
         super().__init__()
@@ -46,6 +50,9 @@ class Collectives(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         if space in ("c10d", "_c10d_functional") and op not in QUIET:
             self.note(op, args, result)
+        elif func is torch.ops.aten._to_copy.default and crosses(args[0], result):
+            kind = "offload" if is_on_host(result) else "fetch"
+            self.found[kind, "host", result.numel(), type_of(result)] += 1
         return result
 
     def note(self, op, args, result):
@@ -58,8 +65,21 @@ class Collectives(TorchDispatchMode):
             where = local(tensor).untyped_storage()
             if kind == "all_reduce":
                 self.operands[where.data_ptr()] = where.nbytes()
-            dtype = str(tensor.dtype).removeprefix("torch.")
-            self.found[kind, axis, tensor.numel(), dtype] += 1
+            self.found[kind, axis, tensor.numel(), type_of(tensor)] += 1
+
+
+def type_of(tensor):
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def is_on_host(tensor):
+    """Whether a tensor is in the host's memory, where that is not the device's."""
+    return tensor.device.type == "cpu"
+
+
+def crosses(one, other):
+    """Whether a copy is between a device and its host."""
+    return one.device.type != other.device.type
 
 
 def flat(value):
@@ -97,7 +117,7 @@ class Kept:
 
     def pack(self, tensor):
         data = local(tensor)
-        where = data.untyped_storage().data_ptr()
+        where = storage(tensor)
         if data.numel() == 0 or where in {storage(weight) for weight in self.weights()}:
             return tensor
         size = data.untyped_storage().nbytes()
@@ -132,13 +152,15 @@ def local(tensor):
 
 
 def storage(tensor):
-    return local(tensor).untyped_storage().data_ptr()
+    """Where a tensor's numbers are; of one that has a shape alone, what would have them."""
+    data = local(tensor)
+    where = data.untyped_storage()
+    return where._cdata if isinstance(data, FakeTensor) else where.data_ptr()
 
 
 def bytes_of(tensors):
     """Bytes of the storages of some tensors, each once, on this rank."""
     found = {}
     for tensor in tensors:
-        data = local(tensor)
-        found[data.untyped_storage().data_ptr()] = data.untyped_storage().nbytes()
+        found[storage(tensor)] = local(tensor).untyped_storage().nbytes()
     return sum(found.values())

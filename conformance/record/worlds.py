@@ -10,6 +10,7 @@ import torch
 import torch.distributed as dist
 from torch.testing._internal.distributed.fake_pg import FakeStore
 
+from conformance.record.beside import beside
 from conformance.record.run import difference, record, shapes
 
 logging.getLogger("torch").setLevel(logging.ERROR)  # of what is slow, nothing is asked
@@ -53,5 +54,10 @@ def in_processes(rank, ranks, chosen, folder):
 def faked(_, rank, ranks, chosen, folder):
     """All cases of so many ranks on one of them, alone: collectives do nothing."""
     dist.init_process_group("fake", store=FakeStore(), rank=rank, world_size=ranks)
-    torch.save({case.name: record(case) for case in chosen}, os.path.join(folder, f"fake{rank}.pt"))
+    logs = {case.name: record(case) for case in chosen if not case.is_beside}
+    apart = [case for case in chosen if case.is_beside]
+    if apart:
+        with beside() as locked:
+            logs |= {case.name: record(case, locked) for case in apart}
+    torch.save(logs, os.path.join(folder, f"fake{rank}.pt"))
     dist.destroy_process_group()

@@ -46,10 +46,14 @@ def requirements(regime: Regime, logic: Logic) -> dict[str, Any]:
         case Kept.MOMENTS:
             whole = both(among(THETA, R), among(OMEGA, R, S, GATHERED))
             beside = both(among(THETA, GATHERED), among(OMEGA, S, GATHERED))
-            found[WHERE_THEY_REST] = either(whole, beside)
+            on_host = both(among(THETA, O), among(OMEGA, O))
+            found[WHERE_THEY_REST] = either(whole, beside, on_host)
         case Kept.NOTHING:
-            found[WHERE_THEY_REST] = both(among(THETA, R, GATHERED), among(OMEGA, R, S, GATHERED, M))
-            slices_updated = either(among(THETA, GATHERED), among(OMEGA, S, M))
+            on_device = both(among(THETA, R, GATHERED), among(OMEGA, R, S, GATHERED, M))
+            anywhere = both(among(OMEGA, M), among(GRADS, R, M, O))  # no slices say where
+            on_host = both(among(THETA, O), either(among(OMEGA, O), anywhere))
+            found[WHERE_THEY_REST] = either(on_device, on_host)
+            slices_updated = either(among(THETA, GATHERED), both(among(THETA, R), among(OMEGA, S, M)))
     found[SLICES] = either(among(GRADS, R, GATHERED, M, O), slices_updated)
     if regime.several:
         found[GRADIENTS_REST] = among(GRADS, R, S, GATHERED, O)

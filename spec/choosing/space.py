@@ -282,6 +282,7 @@ _FRONTIER = {
         "R S M": "R S* M",
         "R S* M": "R S M",
         "S* S M": "",
+        "O O M": "",
     },
     (Kept.MOMENTS, True): {
         "R R R": "R S R",
@@ -292,15 +293,19 @@ _FRONTIER = {
         "R S* S*": "R S S",
         "S* S R": "R S S",
         "S* S S": "",
-        "R R O": "R S O",
+        "R R O": "R S O, O O R",
         "R S O": "R S* O",
-        "R S* O": "R S O",
-        "S* S O": "",
+        "R S* O": "R S O, O O R, O O S*",
+        "S* S O": "O O R, O O S*",
+        "O O R": "R R O, R S O",
+        "O O S*": "S* S O",
+        "O O O": "",
     },
     (Kept.NOTHING, False): {
         "R R M": "R S M",
         "R S M": "R R M",
         "S* S M": "",
+        "O O M": "",
     },
     (Kept.NOTHING, True): {
         "R R R": "R S R",
@@ -312,6 +317,9 @@ _FRONTIER = {
         "R R O": "R S O",
         "R S O": "R R O",
         "S* S O": "",
+        "O O R": "R R O, R S O",
+        "O O S*": "S* S O, R R O, R S O",
+        "O O O": "",
     },
 }
 

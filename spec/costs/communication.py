@@ -45,8 +45,10 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
     else:
         return 0 * sizes.psi
     if op.kind in HOST_TRANSFERS:  # what there is, as far as there is room for it
+        if op.target in SCALARS or op.state is None:
+            return whole
         slices = (*op.within, *schedule.slices(op.source), *schedule.slices(op.target))
-        return sizes.slice(tuple(dict.fromkeys(slices))) if op.target not in SCALARS else whole
+        return sizes.at_rest(op.state, tuple(dict.fromkeys(slices)))
     devices = group_size(sizes.mesh, op.axes)
     if _by_owners(op, sizes):
         whole += sizes.fillers

@@ -214,8 +214,8 @@ def _publish(step: _Step) -> list[Op]:
     if not theta.host:
         fetch = Op(Kind.FETCH, phase, fresh_weights, kept, within=slices)
         return [*([fetch] if step.on_host else []), *_moved(phase, kept, has, needs)]
-    if step.on_host and not _collectives(has, needs):
-        return [Op(Kind.RECOMPUTE, phase, fresh_weights, kept, within=slices)]
+    if step.on_host and not _collectives(has, needs):  # the update has written them
+        return []
     bring = Kind.FETCH if step.on_host else Kind.RECOMPUTE
     return [
         Op(bring, phase, fresh_weights, view, within=slices, span=Span.UNIT),

@@ -28,6 +28,7 @@ FEW = [BY_NAME[name] for name in (
     "cp, fused decoder 3x24x40 4/2 30, context 4, rotate all-gather",
     "zero redundancy, mlp 12-20-20-4 without biases, batch 4, views",
     "fsdp2, mlp 7-13-5, batch 4, micro steps 3, no_sync",
+    "fsdp2, decoder 2x16x24 4/4 32, batch 4, offload",
 )]  # fmt: skip
 
 
@@ -79,12 +80,14 @@ def test_a_row_fails_if_anything_recorded_on_any_rank_is_more(case):
             assert damaged.verdict is Verdict.FAILS
 
 
+ON_HOST = "parameters=S*+O,optimizer=S+O,gradients=S+O,activations=S"
 AS_TYPED = {
     "ddp, decoder 2x16x24 4/4 32, batch 2": "dp(2)",
     "zero redundancy, decoder 2x16x24 4/4 32, batch 2": "zero1(2)",
     "fsdp2, decoder 2x16x24 4/4 32, batch 2": "fsdp(2)",
     "tp+sp, decoder 2x16x24 4/4 32, tensor 2": "tp+sp(2)",
     "tp, decoder 2x16x24 4/4 32, tensor 2, cut loss": "tp(2)",
+    "fsdp2, decoder 2x16x24 4/4 32, batch 4, offload": ON_HOST,
 }
 
 
@@ -94,7 +97,10 @@ def test_the_plan_of_a_case_is_the_one_that_a_user_types(name):
     keys = ("layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary", "sequence")
     model = {key: str(getattr(case.model, key)) for key in keys}
     model |= {"block": "llama", "micro_batch": str(case.samples)}
-    typed = read(Asked("predict", AS_TYPED[name], model=model, profile=name_of(case))).fullest
+    placed = (
+        {"placement": AS_TYPED[name], "devices": "4"} if case.offload else {"strategy": AS_TYPED[name]}
+    )
+    typed = read(Asked("predict", **placed, model=model, profile=name_of(case))).fullest
     planned = Planned(case, log_of(case).shapes)
     assert figures_of(typed) == figures_of(planned.profile.fullest)
 
