@@ -174,8 +174,8 @@ def _on_host() -> Iterator[Case]:
         yield replace(here, micro_steps=3)
         yield replace(here, optimizer="momentum")
         yield replace(here, reshard=False)
-    for model in (SMALL, GROUPED, GPT):
-        here = replace(on_host, model=model)
+    for decoder in (SMALL, GROUPED, GPT):
+        here = replace(on_host, model=decoder)
         yield replace(here, mesh=on(batch=4))
         yield replace(here, mesh=on(batch=16), reshard=True, micro_steps=2)
         yield replace(here, strategy="hsdp", mesh=on(replica=2, shard=4))
