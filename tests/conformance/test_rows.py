@@ -97,10 +97,10 @@ def test_the_plan_of_a_case_is_the_one_that_a_user_types(name):
     keys = ("layers", "hidden", "heads", "kv_heads", "feed_forward", "vocabulary", "sequence")
     model = {key: str(getattr(case.model, key)) for key in keys}
     model |= {"block": "llama", "micro_batch": str(case.samples)}
-    placed = (
-        {"placement": AS_TYPED[name], "devices": "4"} if case.offload else {"strategy": AS_TYPED[name]}
-    )
-    typed = read(Asked("predict", **placed, model=model, profile=name_of(case))).fullest
+    asked = Asked("predict", AS_TYPED[name], model=model, profile=name_of(case))
+    if case.offload:
+        asked = replace(asked, strategy=None, placement=AS_TYPED[name], devices="4")
+    typed = read(asked).fullest
     planned = Planned(case, log_of(case).shapes)
     assert figures_of(typed) == figures_of(planned.profile.fullest)
 
