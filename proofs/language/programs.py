@@ -36,12 +36,12 @@ from proofs.language.program_lines import (
 )
 from proofs.trusted.kernel import Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Or
-from spec.checking.programs import check_program
+from spec.checking.programs import check_program, computed
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, Lies, along
 from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move
 from spec.language.programs import Program, of_cotangent, result
-from spec.meaning.terms import Terms, computed, differentiated, given_to
+from spec.meaning.terms import Terms, differentiated, given_to
 from spec.models.parts import layer, parts
 from spec.models.transformer import (
     CAPPED,
@@ -235,12 +235,11 @@ def accepted_rules() -> frozenset[Rule]:
 # ------------------------------------------------------------------------------ claims
 @lru_cache(maxsize=1024)
 def derived(part: Part, mesh: tuple[Axis, ...]) -> tuple[Program, ...]:
-    """The programs of a part on some axes, without and with recomputation: accepted, each once."""
+    """The programs of a part on some axes, without and with recomputation, each once."""
     found: list[Program] = []
     for again in (NOTHING, PAIRS, EVERYTHING, FROM_SLICES):
         program = distribute(part, mesh, again)
         if program not in found:
-            check_program(program)
             found.append(program)
     return tuple(found)
 

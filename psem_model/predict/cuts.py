@@ -14,11 +14,12 @@ from psem_model.reading.products import Expression
 from psem_model.reading.shapes import transformer
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
-from spec.checking.programs import check_program
+from spec.checking.programs import types_of
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.derivation.steps import Step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
+from spec.meaning.terms import Terms
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile
@@ -152,7 +153,7 @@ def of_step(
                 "again, with the --block or --experts of the model"
             )
     try:
-        typed = [replace(p, lies={**p.lies, **check_program(p)}) for p in step.programs]
+        typed = [replace(p, lies={**p.lies, **types_of(p, Terms()).lies}) for p in step.programs]
     except LayoutError as error:
         raise BadInput(
             f"{quoted(path)}: {error}; expected a step that can be run: psem check"

@@ -1,83 +1,158 @@
 """Is a program right: does every line do on slices and terms what it does on whole values?
 
-And does backward find the gradients of what forward computes, as the chain rule says? The types of
-`language.programs` answer the one, the terms of `meaning.terms` the other.
+And does backward find the gradients of what forward computes, as the chain rule says? The type of a
+value answers both: which value of a single device it is, and how it lies along each axis.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lies, along, contract
 from spec.language.moves import Move
 from spec.language.programs import Line, Program, of_cotangent, result
 from spec.language.turns import check_loops, is_in_turns
-from spec.meaning.terms import Terms, differentiated, executed, gradient_of
+from spec.meaning.terms import SEED, Terms, differentiated, given_to, gradient_of
 from spec.models.values import LOG_TOTAL, Does, Operation, Role, Value
 
 
-def check_program(program: Program) -> dict[Value, Lies]:
-    """How every value lies. Raises LayoutError, with the line, if one is wrong on slices or terms."""
-    part, lies = program.part, {v: at for v, at in program.lies.items() if v.role is Role.CONSTANT}
-    for value in (*part.weights, *([part.takes] if part.takes else [])):
-        lies[value] = {axis.name: axis.rest(value, part) for axis in program.every_axis}
+class Type(NamedTuple):
+    """What is known of a value: which one of a single device's it is, and how it lies on each axis."""
+
+    term: int
+    lies: Lies
+
+
+Types = dict[Value, Type]
+
+
+class Typed(NamedTuple):
+    """The types of what forward has, and of what backward has of that and makes."""
+
+    forward: Types
+    backward: Types
+
+    @property
+    def lies(self) -> dict[Value, Lies]:
+        """How all values lie."""
+        return {value: type_.lies for value, type_ in (self.forward | self.backward).items()}
+
+
+def check_program(program: Program) -> Program:
+    """The program, with how all its values lie.
+
+    Raises LayoutError, with the line, if one is wrong on slices or terms, or if backward does not find
+    the gradients of what forward computes. A sum may be made in any order, of any of its terms.
+    """
+    terms = Terms()
+    right = differentiated(program.part, terms)
+    sums = [terms.of(number) for number in range(len(terms.numbers))]
+    typed = types_of(program, terms)
+    if results(program, typed) != right:
+        raise _wrong_gradient(program, typed, terms, sums, right)
+    return replace(program, lies={**program.lies, **typed.lies})
+
+
+def types_of(program: Program, terms: Terms) -> Typed:
+    """The type of every value. Raises LayoutError, with the line, if one is wrong on slices."""
+    forward = _of_forward(program, terms)
+    typed = Typed(forward, _of_backward(program, forward, terms))
+    for turns in program.turns:
+        check_loops(program.forward, Typed(forward, {}).lies, turns)
+        check_loops(program.backward, typed.lies, turns)
+    return typed
+
+
+def computed(program: Program, terms: Terms) -> dict[str, int]:
+    """What a program computes on whole values. Raises LayoutError as `types_of` does."""
+    return results(program, types_of(program, terms))
+
+
+def results(program: Program, typed: Typed) -> dict[str, int]:
+    """The terms of what a program gives, returns, and finds of each weight."""
+    found = {"gives": typed.forward[program.gives].term}
+    found |= {gradient_of(w): typed.backward[g].term for w, g in program.gradients.items()}
+    return found | ({"returns": typed.backward[program.returns].term} if program.returns else {})
+
+
+def _of_forward(program: Program, terms: Terms) -> Types:
+    """Of what comes in, and of what forward makes of it."""
+    part, has = program.part, Types()
+    for value, lies in program.lies.items():
+        if value.role is Role.CONSTANT:
+            has[value] = Type(terms.given(value), lies)
+    for value in given_to(part):
+        rests = {axis.name: axis.rest(value, part) for axis in program.every_axis}
+        has[value] = Type(terms.given(value), rests)
     for line in program.forward:
-        lies[line.makes] = _made(program, line, lies)
-    home = {axis.name: axis.home(part.gives, part) for axis in program.every_axis}
-    _require(lies, program.gives, home, (part.name, "gives"))
-    # from here on there is what was kept, what is made again, and what can be had at any time
-    forward = {line.makes: line for line in program.forward}
-    found, lies = lies, _at_hand(program, lies)
-    lies[program.seed] = of_cotangent(home)
+        has[line.makes] = _made(program, line, has, terms)
+    _require(has, program.gives, _home(program, part.gives), (part.name, "gives"))
+    return has
+
+
+def _of_backward(program: Program, found: Types, terms: Terms) -> Types:
+    """Of what backward has of forward, and of what it makes."""
+    part, forward = program.part, {line.makes: line for line in program.forward}
+    has = _at_hand(program, found)
+    has[program.seed] = Type(terms.number(SEED), of_cotangent(_home(program, part.gives)))
     for line in program.backward:
         if isinstance(line, Operation) and forward.get(line.makes) == line:  # and masks drawn again
-            lies |= {v: program.lies[v] for v in line.reads if v.role is Role.CONSTANT}
-        lies[line.makes] = _made(program, line, lies)
+            has |= {value: found[value] for value in line.reads if value.role is Role.CONSTANT}
+        has[line.makes] = _made(program, line, has, terms)
     if part.takes:
         if program.returns is None:
             raise LayoutError(f"{part.name}: no cotangent of {part.takes.name} is returned")
-        home = {axis.name: axis.home(part.takes, part) for axis in program.every_axis}
-        _require(lies, program.returns, of_cotangent(home), (part.name, "returns"))
+        home = of_cotangent(_home(program, part.takes))
+        _require(has, program.returns, home, (part.name, "returns"))
     for weight in part.weights:
         if weight not in program.gradients:
             raise LayoutError(f"{weight.name} has no gradient")
     for weight, gradient in program.gradients.items():
         over = [axis.name for axis in program.axes]
-        _require(lies, gradient, lies[weight], (part.name, weight.name), over)
-    for turns in program.turns:
-        check_loops(program.forward, found, turns)
-        check_loops(program.backward, {**found, **lies}, turns)
-    return {**found, **lies}
+        _require(has, gradient, has[weight].lies, (part.name, weight.name), over)
+    return has
 
 
-def _at_hand(program: Program, lies: Mapping[Value, Lies]) -> dict[Value, Lies]:
+def _home(program: Program, value: Value) -> Lies:
+    return {axis.name: axis.home(value, program.part) for axis in program.every_axis}
+
+
+def _at_hand(program: Program, types: Types) -> Types:
     """What backward has: what is kept, weights, and constants that take no room, or that turns draw."""
-    found, kept, weights = {}, {*program.kept}, {*program.part.weights}
-    for value, at in lies.items():
-        in_turns = is_in_turns(at, program.turns)
+    found, kept, weights = Types(), {*program.kept}, {*program.part.weights}
+    for value, type_ in types.items():
+        in_turns = is_in_turns(type_.lies, program.turns)
         if value in kept and in_turns:
             where = next((line for line in program.backward if value in line.reads), None)
             raise LayoutError(f"{value.name} is of one turn of forward, which is over", where)
         free = value.role is Role.CONSTANT and (in_turns or not value.width)
         if value in kept or value in weights or free:
-            found[value] = at
+            found[value] = type_
     return found
 
 
-def _made(program: Program, line: Line, lies: Mapping[Value, Lies]) -> Lies:
-    """How the result of a line lies."""
+def _made(program: Program, line: Line, has: Mapping[Value, Type], terms: Terms) -> Type:
+    """The type of the result of a line: a move makes the same value, lying otherwise."""
     for value in line.reads:
-        if value not in lies:
+        if value not in has:
             raise LayoutError(f"{value.name} is not there", line)
-    if isinstance(line, Operation):
-        found = {}
-        for axis in program.every_axis:
-            try:
-                found[axis.name] = result(line, axis, *(lies[v][axis.name] for v in line.reads))
-            except LayoutError as error:
-                raise LayoutError(f"along {axis.name}: {error}", line) from None
-        return found
+    lies = {value: has[value].lies for value in line.reads}
+    if isinstance(line, Move):
+        return Type(has[line.value].term, _moved(program, line, lies))
+    found = {}
+    for axis in program.every_axis:
+        try:
+            found[axis.name] = result(line, axis, *(lies[v][axis.name] for v in line.reads))
+        except LayoutError as error:
+            raise LayoutError(f"along {axis.name}: {error}", line) from None
+    return Type(terms.made(line, [has[value].term for value in line.reads]), found)
+
+
+def _moved(program: Program, line: Move, lies: Mapping[Value, Lies]) -> Lies:
+    """How a value lies that is moved."""
     has = lies[line.value].get(line.axis, WHOLE).plain
     if has != line.before or line.after.index not in ("", *line.value.indices):
         raise LayoutError(
@@ -130,17 +205,17 @@ def _merges(program: Program, line: Move, by: Value, lies: Mapping[Value, Lies])
 
 
 def _require(
-    lies: Mapping[Value, Lies],
+    types: Types,
     value: Value,
     needed: Lies,
     at: tuple[str, str],
     in_terms: Sequence[str] = (),
 ) -> None:
     """`in_terms`: axes along which terms of what must be whole will do."""
-    if value not in lies:
+    if value not in types:
         raise LayoutError(f"{value.name} is not there", at)
     for axis, lie in needed.items():
-        has = lies[value][axis]
+        has = types[value].lies[axis]
         if has != lie and not (axis in in_terms and has == PARTIAL and lie == WHOLE):
             words = f"{value.name} is {has.words} along {axis}; needs to be {lie.words}"
             raise LayoutError(words, at)
@@ -153,25 +228,24 @@ def _beside(line: Line) -> tuple[Value, ...]:
     return (line.makes,) if line.function == LOG_TOTAL else line.reads[1 + line.backward :]
 
 
-def check_gradients(program: Program) -> None:
-    """Raise LayoutError, with the line, unless backward finds the gradients of what forward computes.
-
-    Of a program whose lines read what is there. A sum may be made in any order, of any of its terms.
-    """
-    terms = Terms()
-    right = differentiated(program.part, terms)
-    sums = [terms.of(number) for number in range(len(terms.numbers))]
-    made, found = executed(program, terms)
-    if found == right:
-        return
+def _wrong_gradient(
+    program: Program,
+    typed: Typed,
+    terms: Terms,
+    sums: Sequence[Counter[int]],
+    right: Mapping[str, int],
+) -> LayoutError:
+    """The first line that makes no part of the chain rule's sums; or else the wrong gradient."""
+    made = [(line, typed.forward[line.makes].term) for line in program.forward]
+    made += [(line, typed.backward[line.makes].term) for line in program.backward]
     numbers = {line.makes: number for line, number in made}
     aside = {numbers.get(value) for line in program.lines for value in _beside(line)}
     for line, number in made:
         if number not in aside and not any(terms.of(number) <= whole for whole in sums):
-            raise LayoutError("the chain rule gives no such term", line)
-    part = program.part
+            return LayoutError("the chain rule gives no such term", line)
+    part, found = program.part, results(program, typed)
     names = {gradient_of(weight): weight.name for weight in part.weights}
     wrong = [name for gradient, name in names.items() if found.get(gradient) != right[gradient]]
     of = wrong[0] if wrong else part.takes.name if part.takes else ""
     what = f"the gradient of {of} is not the sum of what its uses contribute"
-    raise LayoutError(what, (part.name, of if wrong else "returns"))
+    return LayoutError(what, (part.name, of if wrong else "returns"))

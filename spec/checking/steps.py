@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from spec.checking.norms import check_joined, check_norm
-from spec.checking.programs import check_gradients, check_program
+from spec.checking.programs import check_program
 from spec.derivation.nesting import needed
 from spec.derivation.steps import Step, in_words
 from spec.devices.layouts import LayoutError
@@ -76,13 +76,11 @@ def _check_norms(step: Step) -> None:
 def _typed(program: Program) -> Program:
     """A part that does what one device does, with how its values lie."""
     try:
-        lies = {**program.lies, **check_program(program)}
-        check_gradients(program)
+        return check_program(program)
     except LayoutError as error:
         of_a_line = isinstance(error.at, Operation | Move)
         at = (program.part.name, error.at) if of_a_line else error.at
         raise LayoutError(str(error), at) from None
-    return replace(program, lies=lies)
 
 
 def check_orders(programs: Iterable[Program], found: Mapping[str, tuple[str, ...]]) -> None:

@@ -1,7 +1,7 @@
-"""What a program computes on whole values, as terms, and what the chain rule says that it should.
+"""What a part computes on a single device, as terms: forward, and backward by the chain rule.
 
-Two programs that compute the same terms compute the same, whatever the functions are: so a program
-finds the model's gradients if the terms of its lines are those of the chain rule.
+Programs that compute the same terms compute the same, whatever the functions are: so a program finds
+the model's gradients if the terms of its lines are those of the chain rule.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spec.devices.layouts import LayoutError
-from spec.language.moves import Move
-from spec.language.programs import Line, Program
 from spec.models.values import LOG_TOTAL, Does, Operation, Part, Role, Value
 
 SEED = "the cotangent of what is given"
@@ -116,43 +114,11 @@ def _product(left: Indexed, right: Indexed, makes: frozenset[str]) -> Any:
     return Does.CONTRACT, frozenset(Counter((left, right)).items()), makes
 
 
-def computed(program: Program, terms: Terms) -> dict[str, int]:
-    """What a program gives, returns, and finds of each weight, on whole values: a move changes none.
-
-    Backward has what is kept, and what is at hand at any time.
-    """
-    return executed(program, terms)[1]
-
-
-def executed(program: Program, terms: Terms) -> tuple[list[tuple[Line, int]], dict[str, int]]:
-    """The term of each line, and of what the program gives, returns, and finds of each weight."""
-    known: dict[Value, int] = {}
-    made: list[tuple[Line, int]] = []
-
-    def of(value: Value) -> int:
-        return terms.given(value) if value.role is Role.CONSTANT else known[value]
-
-    def run(lines: Sequence[Line]) -> None:
-        for line in lines:
-            if isinstance(line, Move):
-                known[line.makes] = of(line.value)
-            else:
-                known[line.makes] = terms.made(line, [of(value) for value in line.reads])
-            made.append((line, known[line.makes]))
-
-    known |= {value: terms.given(value) for value in given_to(program.part)}
-    run(program.forward)
-    found = {"gives": of(program.gives)}
-    kept = {*program.kept}
-    known = {v: n for v, n in known.items() if v in kept or v in program.part.weights}
-    known[program.seed] = terms.number(SEED)
-    run(program.backward)
-    found |= {gradient_of(weight): of(gradient) for weight, gradient in program.gradients.items()}
-    return made, found | ({"returns": of(program.returns)} if program.returns else {})
-
-
 def differentiated(part: Part, terms: Terms) -> dict[str, int]:
-    """The same of a part, by the chain rule: a cotangent is the sum of what all uses pull back."""
+    """What a part gives, returns, and finds of each weight, by the chain rule.
+
+    A cotangent is the sum of what all uses pull back.
+    """
     known = {value: terms.given(value) for op in part.operations for value in op.reads}
     for operation in part.operations:
         reads = [known[value] for value in operation.reads]
