@@ -14,7 +14,7 @@ from proofs.trusted.infix import text
 from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.parts import symbols
 from proofs.trusted.theorem import read
-from psem_model.audit.formulas import implication, in_general, parts, statement
+from psem_model.audit.formulas import implication, in_general, parts, source, statement
 from psem_model.audit.obligations import exported
 from psem_model.text.errors import BadInput, listed, or_nearest, quoted
 from psem_model.text.figures import counted
@@ -184,8 +184,7 @@ def _values(theorem: Theorem) -> str:
 
 def tree(theorem: Theorem, depth: int, shown: set[int]) -> list[str]:
     """A theorem, its obligations and what each took, and what it was made from."""
-    while theorem.rule == "instance":
-        (theorem,) = theorem.parts
+    theorem = source(theorem)
     pad = " " * min(2 * depth, width() // 4)
     if id(theorem) in shown:
         return wrapped(f"{theorem.name} (above)", pad)

@@ -23,6 +23,13 @@ def parts(theorem: Theorem) -> tuple[list[Bool], list[Bool]]:
     return [*record.given, *said], conjuncts(goal)
 
 
+def source(theorem: Theorem) -> Theorem:
+    """The theorem that one is an instance of, or itself."""
+    while theorem.rule == "instance":
+        (theorem,) = theorem.parts
+    return theorem
+
+
 def in_general(hypothesis: Theorem) -> str:
     """Of which variables a hypothesis speaks for all values: "for all x, y", or nothing."""
     free = ", ".join(map(str, variables(hypothesis)))

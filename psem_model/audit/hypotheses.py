@@ -10,7 +10,8 @@ from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.oracle import SEED, ask
 from proofs.trusted.smtlib import ForAll
 from proofs.trusted.terms import Bool, Implies, Not
-from psem_model.audit.questions import brief, entries, proved_theorems, together
+from psem_model.audit.formulas import source
+from psem_model.audit.questions import Fact, brief, facts_of, proved_theorems, together
 
 GLANCE = 200_000  # z3's own deterministic count, for a question with quantifiers
 
@@ -68,30 +69,23 @@ def unused_parts(theorems: Sequence[Theorem]) -> list[str]:
     """Parts of a `given` that its theorem is proved without, and of a hypothesis that all are."""
     needed: dict[str, bool] = {}
     for theorem in proved_theorems(theorems):
-        for label, places in entries(theorem).items():
-            for index, said in enumerate(_parts_of_fact(theorem, label)):
+        for fact in facts_of(theorem):
+            for index, said in enumerate(_parts_of_fact(theorem, fact)):
                 needed[said] = needed.get(said, False) or any(
-                    _fails_without(obligation, fact, index) for obligation, fact in places
+                    _fails_without(obligation, place, index) for obligation, place in fact.places
                 )
     return [said for said, is_needed in needed.items() if not is_needed]
 
 
-def _parts_of_fact(theorem: Theorem, label: str) -> list[str]:
+def _parts_of_fact(theorem: Theorem, fact: Fact) -> list[str]:
     """The parts of a fact, if it is a `given` or a hypothesis and has several."""
-    kind, _, number = label.rstrip("]").partition("[")
-    index = int(number)
-    if kind == "given":
-        where, said = f"{theorem.name} {label}", theorem.given[index + (theorem.rule == "induction")]
-    elif kind in ("hypothesis", "premise"):  # of induction; of the goal, each a part already
+    if fact.kind == "given":
+        said = theorem.given[fact.number + (theorem.rule == "induction")]
+        where = f"{theorem.name} {fact}"
+    elif fact.of is not None and source(fact.of).rule == "hypothesis":
+        where, said = f"hypothesis {source(fact.of).name}", source(fact.of).goal
+    else:  # not of an induction; of the goal, each is a part already
         return []
-    else:
-        of_base = sum(each.startswith("base[") for each in entries(theorem))
-        root = theorem.parts[index + (of_base if kind == "step" else 0)]
-        while root.rule == "instance":
-            (root,) = root.parts
-        if root.rule != "hypothesis":
-            return []
-        where, said = f"hypothesis {root.name}", root.goal
     parts = parts_of(said)
     return [f"{where}: {brief(part)}" for part in parts] if len(parts) > 1 else []
 

@@ -17,6 +17,7 @@ from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.parts import below, name_of, symbols
 from proofs.trusted.terms import Bool, IntVal, Symbol, Term
 from proofs.trusted.theorem import implies, read
+from psem_model.audit.formulas import source
 from psem_model.audit.smtlib import OwnNames, Spelling, call, standalone
 
 KINDS = {"hypothesis": "hyp", "axiom": "axiom", "definition": "def"}
@@ -83,10 +84,7 @@ def use_of(theorem: Theorem) -> Use:
 
 @cache
 def _statement(theorem: Theorem) -> Statement:
-    source = theorem
-    while source.rule == "instance":
-        (source,) = source.parts
-    name = f"{KINDS.get(source.rule, 'thm')}.{theorem.name}"
+    name = f"{KINDS.get(source(theorem).rule, 'thm')}.{theorem.name}"
     return _stated(name, implies(theorem.given, theorem.goal))
 
 

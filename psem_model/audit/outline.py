@@ -8,7 +8,7 @@ from proofs.registry import Result
 from proofs.trusted.infix import text
 from proofs.trusted.kernel import Bool, Theorem
 from psem_model.audit.explanation import assumed, title
-from psem_model.audit.formulas import parts
+from psem_model.audit.formulas import parts, source
 from psem_model.text.figures import counted
 from psem_model.text.lines import width, wrapped
 
@@ -71,8 +71,7 @@ def _trees(result: Result, levels: int) -> list[str]:
 
 def _tree(theorem: Theorem, depth: int, levels: int, shown: set[int]) -> Iterator[str]:
     """A theorem and what it is made from, some levels down, each once."""
-    while theorem.rule == "instance":
-        (theorem,) = theorem.parts
+    theorem = source(theorem)
     if theorem.rule in NOT_SHOWN or id(theorem) in shown or depth > levels:
         return
     shown.add(id(theorem))

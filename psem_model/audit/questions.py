@@ -7,7 +7,7 @@ if the goal is itself an implication, what it is said to follow from, its premis
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 
 from proofs.premises import all_are, made_from, premises_of
@@ -61,42 +61,56 @@ def proved_theorems(theorems: Sequence[Theorem]) -> list[Theorem]:
     return [t for t in theorems if t.obligations and t.rule != "counterexample"]
 
 
-def entries(theorem: Theorem) -> dict[str, list[tuple[Obligation, int]]]:
-    """Where each fact comes from: the argument of the rule, then (obligation, index) per use.
+@dataclass(frozen=True)
+class Fact:
+    """What a theorem is proved with: an argument of its rule, or a premise of its goal.
+
+    `places`: the obligations that it is a fact of, and its index there. `of`: the theorem that is used.
+    """
+
+    kind: str
+    number: int
+    places: Sequence[tuple[Obligation, int]]
+    of: Theorem | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind}[{self.number}]"
+
+
+def facts_of(theorem: Theorem) -> list[Fact]:
+    """The arguments of its rule, then the premises of its goal.
 
     An induction has a `given`, and a premise of its goal, in its base and in its step.
     """
-    found = _arguments(theorem)
     premises = [
-        [(opened(asked), len(asked.facts) + i) for asked in theorem.obligations]
+        Fact("premise", i, [(opened(asked), len(asked.facts) + i) for asked in theorem.obligations])
         for i in range(len(premises_of(theorem.goal)[0]))
     ]
-    return found | {f"premise[{i}]": places for i, places in enumerate(premises)}
+    return [*_arguments(theorem), *premises]
 
 
-def _arguments(theorem: Theorem) -> dict[str, list[tuple[Obligation, int]]]:
+def _arguments(theorem: Theorem) -> Iterator[Fact]:
     """Of a rule. The index being natural is the rule's own fact, and is left out."""
-    found = {}
     if theorem.rule == "smt":
         (only,) = theorem.obligations
         uses = len(only.facts) - len(theorem.given)
-        for i in range(len(only.facts)):
-            label = f"uses[{i}]" if i < uses else f"given[{i - uses}]"
-            found[label] = [(only, i)]
-        return found
+        for i in range(uses):
+            yield Fact("uses", i, [(only, i)], theorem.parts[i])
+        for i in range(len(theorem.given)):
+            yield Fact("given", i, [(only, uses + i)])
+        return
     base, step = theorem.obligations
     given = len(theorem.given) - 1
     of_base = len(base.facts) - given
     of_step = len(theorem.parts) - of_base
     for i in range(of_base):
-        found[f"base[{i}]"] = [(base, i)]
+        yield Fact("base", i, [(base, i)], theorem.parts[i])
     for i in range(of_step):
-        found[f"step[{i}]"] = [(step, i)]
+        yield Fact("step", i, [(step, i)], theorem.parts[of_base + i])
     for i in range(of_step + 1, len(step.facts) - given):
-        found[f"hypothesis[{i - of_step - 1}]"] = [(step, i)]
+        yield Fact("hypothesis", i - of_step - 1, [(step, i)])
     for i in range(given):
-        found[f"given[{i}]"] = [(base, of_base + i), (step, len(step.facts) - given + i)]
-    return found
+        yield Fact("given", i, [(base, of_base + i), (step, len(step.facts) - given + i)])
 
 
 def unused(theorem: Theorem) -> Iterator[str]:
@@ -105,17 +119,16 @@ def unused(theorem: Theorem) -> Iterator[str]:
     What rests on nothing holds as it stands: it is never needed, and says which products lead to a
     proof.
     """
-    hints = {f"uses[{i}]" for i, part in enumerate(theorem.parts) if rests_on_nothing(part)}
-    for label, places in entries(theorem).items():
-        if theorem.rule == "smt" and label in hints:
+    for fact in facts_of(theorem):
+        if fact.kind == "uses" and fact.of is not None and rests_on_nothing(fact.of):
             continue
-        if theorem.rule == "induction" and label.startswith(("given", "premise")):
-            asked = [together([*o.facts, Not(o.goal)]) for o in _stated_without(theorem, label)]
+        if theorem.rule == "induction" and fact.kind in ("given", "premise"):
+            asked = [together([*o.facts, Not(o.goal)]) for o in _stated_without(theorem, fact)]
         else:
-            asked = [without(obligation, index) for obligation, index in places]
+            asked = [without(obligation, index) for obligation, index in fact.places]
         if "sat" not in asked:
-            obligation, index = places[-1]
-            yield f"{obligation.name} {label}: {brief(obligation.facts[index])}"
+            obligation, index = fact.places[-1]
+            yield f"{obligation.name} {fact}: {brief(obligation.facts[index])}"
 
 
 def rests_on_nothing(theorem: Theorem) -> bool:
@@ -123,15 +136,14 @@ def rests_on_nothing(theorem: Theorem) -> bool:
     return all(each.rule in ("smt", "instance") for each in (theorem, *made_from([theorem])))
 
 
-def _stated_without(theorem: Theorem, label: str) -> Iterator[Obligation]:
+def _stated_without(theorem: Theorem, fact: Fact) -> Iterator[Obligation]:
     """Base and step of an induction without a `given` or a premise, in its hypothesis as well."""
     base, step = theorem.obligations
-    kind, _, number = label.rstrip("]").partition("[")
 
     def left(given: Sequence[Bool], goal: Bool) -> tuple[list[Bool], Bool]:
         said, follows = premises_of(goal)
         kept = {"given": list(given), "premise": said}
-        del kept[kind][int(number)]
+        del kept[fact.kind][fact.number]
         return kept["given"], Implies(And(*said), follows) if said else follows
 
     count = len(theorem.given) - 1

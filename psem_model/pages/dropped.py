@@ -10,9 +10,9 @@ from proofs.trusted.infix import text
 from proofs.trusted.kernel import Obligation, Theorem
 from proofs.trusted.parts import below
 from proofs.trusted.terms import Bool, Not
-from proofs.trusted.theorem import read
 from psem_model.audit.explanation import name_of
-from psem_model.audit.questions import entries, proved_theorems, values_of
+from psem_model.audit.formulas import source
+from psem_model.audit.questions import facts_of, proved_theorems, values_of
 
 TRIED = 3  # steps, the shortest first, in which a hypothesis is dropped
 LARGEST = 4_000  # operators and symbols of a step that is tried
@@ -86,15 +86,7 @@ def uses_of(result: Result) -> dict[str, list[Use]]:
 
 def _hypotheses_in(theorem: Theorem) -> Iterator[tuple[str, int, int]]:
     """Each fact that is a hypothesis: its name, the number of the obligation, and its own."""
-    labels = entries(theorem)
-    of_base = sum(label.startswith("base[") for label in labels)
-    for label, places in labels.items():
-        kind, _, number = label.rstrip("]").partition("[")
-        if kind not in ("uses", "base", "step"):
-            continue
-        root = theorem.parts[int(number) + (of_base if kind == "step" else 0)]
-        while root.rule == "instance":
-            (root,) = root.parts
-        if read(root).rule == "hypothesis":
-            for obligation, fact in places:
-                yield root.name, theorem.obligations.index(obligation), fact
+    for fact in facts_of(theorem):
+        if fact.of is not None and source(fact.of).rule == "hypothesis":
+            for obligation, place in fact.places:
+                yield source(fact.of).name, theorem.obligations.index(obligation), place

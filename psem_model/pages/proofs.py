@@ -14,7 +14,7 @@ from proofs.registry import Result
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.theorem import read
 from psem_model.audit import explanation
-from psem_model.audit.formulas import implication, in_general, parts
+from psem_model.audit.formulas import implication, in_general, parts, source
 from psem_model.audit.obligations import exported
 from psem_model.pages import mathematics
 from psem_model.pages.evaluation import Evaluated, evaluation
@@ -119,12 +119,12 @@ class Trees:
 
     def of(self, result: Result) -> list[Node]:
         """The theorems of a claim, each with those it is made from."""
-        return [self.node(_source(theorem), result.claim.id) for theorem in result.theorems]
+        return [self.node(source(theorem), result.claim.id) for theorem in result.theorems]
 
     def kind(self, theorem: Theorem) -> int:
         if id(theorem) not in self.kind_of:
             self.theorems.append(theorem)
-            parts = tuple(dict.fromkeys(self.kind(_source(part)) for part in theorem.parts))
+            parts = tuple(dict.fromkeys(self.kind(source(part)) for part in theorem.parts))
             key = theorem.name, theorem.rule, len(theorem.obligations), parts
             self.kind_of[id(theorem)] = self.kinds.setdefault(key, len(self.kinds))
         return self.kind_of[id(theorem)]
@@ -135,8 +135,8 @@ class Trees:
         where = ("above" if before == claim else f"in {before}") if before and theorem.parts else ""
         sources: dict[int, Theorem] = {}
         for part in () if before else theorem.parts:
-            source = _source(part)  # what is said of several instances, once
-            sources.setdefault(self.kind(source), source)
+            one = source(part)  # what is said of several instances, once
+            sources.setdefault(self.kind(one), one)
         self.shown.setdefault(kind, claim)
         ends = {k: s for k, s in sources.items() if not s.parts and not s.obligations}
         leaves: dict[str, list[str]] = {}
@@ -145,20 +145,13 @@ class Trees:
         seen = len(ends) - sum(map(len, leaves.values()))
         self.shown.update(dict.fromkeys(ends, claim))
         parts = []
-        for k, source in sources.items():
+        for k, one in sources.items():
             if k in self.shown and k not in ends:
                 stands = "above" if self.shown[k] == claim else f"in {self.shown[k]}"
-                leaves.setdefault(stands, []).append(source.name)
+                leaves.setdefault(stands, []).append(one.name)
             elif k not in ends:
-                parts.append(self.node(source, claim))
+                parts.append(self.node(one, claim))
         return Node(theorem.name, theorem.rule, len(theorem.obligations), parts, leaves, seen, where)
-
-
-def _source(theorem: Theorem) -> Theorem:
-    """The theorem that one is an instance of, or itself."""
-    while theorem.rule == "instance":
-        (theorem,) = theorem.parts
-    return theorem
 
 
 class Texts:
