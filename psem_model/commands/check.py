@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from psem_model.commands import options
 from psem_model.commands.help import Command
-from psem_model.commands.options import (
-    ACCUMULATE_TO_CHECK,
-    DEVICES_TO_CHECK,
-    FILE_OR_STRATEGY,
-    FORM,
-    HTML,
-    MODEL_SHAPE,
-    POLICY_TO_CHECK,
-    PROVE,
-    options,
-)
 from psem_model.commands.output import ended
 
 if TYPE_CHECKING:
@@ -37,15 +27,15 @@ if TYPE_CHECKING:
         "psem check my.toml --prove",
     ],
 )
-@options(
-    FILE_OR_STRATEGY,
-    DEVICES_TO_CHECK,
-    ACCUMULATE_TO_CHECK,
-    POLICY_TO_CHECK,
-    PROVE,
-    *MODEL_SHAPE,
-    FORM,
-    HTML,
+@options.takes(
+    options.FILE_OR_STRATEGY,
+    options.DEVICES_TO_CHECK,
+    options.ACCUMULATE_TO_CHECK,
+    options.POLICY_TO_CHECK,
+    options.PROVE,
+    *options.MODEL_SHAPE,
+    options.FORM,
+    options.HTML,
 )
 def check(prove: bool, form: str, html: str | None, **given: Any) -> None:
     """Check the schedule in FILE: does it do what a single device does, whatever model and data?

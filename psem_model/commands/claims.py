@@ -8,22 +8,21 @@ from collections.abc import Sequence
 
 import click
 
-from psem_model.commands import names
-from psem_model.commands.help import Command, option
-from psem_model.commands.options import CLAIMS, JSON, OUTPUT, SOME_CLAIMS, number, options
+from psem_model.commands.help import Command, Switch, option
+from psem_model.commands.options import CLAIMS, JSON, OUTPUT, SOME_CLAIMS, number, takes
 from psem_model.commands.output import written
 from psem_model.text.errors import REJECTED, BadInput
 from psem_model.text.report import Report
 
 
 @click.command(cls=Command, examples=["psem prove", "psem prove C1 E2"])
-@options(CLAIMS)
+@takes(CLAIMS)
 @number(OUTPUT, "--jobs", "In so many processes; by default, one for each core.", envvar="PSEM_JOBS")
 @option(
     OUTPUT,
     "--no-cache",
     is_flag=True,
-    type=names.SWITCH,
+    type=Switch(),
     envvar="PSEM_NO_CACHE",
     help="Prove again what is remembered of the same sources.",
 )

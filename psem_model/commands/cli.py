@@ -13,12 +13,12 @@ from typing import IO, Any
 
 import click
 
-from psem_model.commands import names
 from psem_model.commands.audit import audit
 from psem_model.commands.check import check
 from psem_model.commands.claims import explain, prove
 from psem_model.commands.compare import compare
 from psem_model.commands.derive import derive
+from psem_model.commands.options import A_FILE_OR_STRATEGY, A_STRATEGY
 from psem_model.commands.predict import predict
 from psem_model.commands.report import report
 from psem_model.commands.simulate import simulate
@@ -205,7 +205,7 @@ def _in_words(error: click.ClickException) -> str:
         more = quoted(message[message.find("(") + 1 : message.rfind(")")])
         expected = f"one {arguments[0].make_metavar(context)}" if arguments else "none"
         product = '; a product is quoted: "zero1 * tp"'
-        of_strategies = any(p.type in (names.A_STRATEGY, names.A_FILE_OR_STRATEGY) for p in arguments)
+        of_strategies = any(p.type in (A_STRATEGY, A_FILE_OR_STRATEGY) for p in arguments)
         return f"arguments: given {more} too; expected {expected}{product if of_strategies else ''}"
     return message
 

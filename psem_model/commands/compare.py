@@ -7,22 +7,8 @@ from typing import Any
 
 import click
 
+from psem_model.commands import options
 from psem_model.commands.help import Command
-from psem_model.commands.options import (
-    ACCUMULATE_EACH,
-    DEVICES,
-    FORM,
-    GLOBAL_BATCH,
-    HELD,
-    HTML,
-    MEMORY,
-    MODEL,
-    PSI,
-    STRATEGIES,
-    TYPES,
-    UNIT,
-    options,
-)
 from psem_model.commands.output import ended
 from psem_model.text.report import Report
 
@@ -35,19 +21,19 @@ from psem_model.text.report import Report
         'psem compare "zero3(64)" my.toml --devices 64 --psi 7e9',
     ],
 )
-@options(
-    STRATEGIES,
-    PSI,
-    DEVICES,
-    *TYPES,
-    ACCUMULATE_EACH,
-    GLOBAL_BATCH,
-    UNIT,
-    HELD,
-    *MODEL,
-    MEMORY,
-    FORM,
-    HTML,
+@options.takes(
+    options.STRATEGIES,
+    options.PSI,
+    options.DEVICES,
+    *options.TYPES,
+    options.ACCUMULATE_EACH,
+    options.GLOBAL_BATCH,
+    options.UNIT,
+    options.HELD,
+    *options.MODEL,
+    options.MEMORY,
+    options.FORM,
+    options.HTML,
 )
 def compare(form: str, html: str | None, **given: Any) -> None:
     """Set two or more plans side by side: memory, what is sent along each axis, verdict.

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from psem_model.commands.help import Command, option
-from psem_model.commands.options import HOLD, JSON, OUTPUT, PLACEMENT, PROGRAM, STEP, STRATEGY, options
+from psem_model.commands.options import HOLD, JSON, OUTPUT, PLACEMENT, PROGRAM, STEP, STRATEGY, takes
 from psem_model.commands.output import ended
 from psem_model.text.errors import BadInput
 
@@ -22,7 +22,7 @@ from psem_model.text.errors import BadInput
         'psem derive "cp * tp" --moves',
     ],
 )
-@options(STRATEGY, PLACEMENT, HOLD)
+@takes(STRATEGY, PLACEMENT, HOLD)
 @option(STEP, "--clip", is_flag=True, help="Clip gradients by the norm of all of them.")
 @option(
     OUTPUT,
@@ -30,7 +30,7 @@ from psem_model.text.errors import BadInput
     is_flag=True,
     help="Print what a schedule may say: every table, key and operation.",
 )
-@options(*PROGRAM, JSON)
+@takes(*PROGRAM, JSON)
 def derive(
     strategy: str | None,
     placement: str | None,

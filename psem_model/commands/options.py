@@ -8,54 +8,54 @@ from typing import Any, TypeVar
 
 import click
 
-from psem_model.commands import names
-from psem_model.commands.help import option
+from psem_model.commands.help import Word, option
 from psem_model.text.errors import BadInput
 
 Function = TypeVar("Function", bound=Callable[..., None])
+
+# what several options and arguments take
+FILE = Word("FILE", file=True)
+SIZES = Word("N[xN...]")
+A_CLAIM = Word("CLAIM", "psem_model.reading.claims:ids")
+A_POLICY = Word("POLICY|w,g,K", "spec.models.states:POLICIES")
+A_FORM = Word("form", "psem_model.commands.output:FORMS", only=True)
+A_STRATEGY = Word("STRATEGY", "psem_model.reading.products:NAMES")
+A_FILE_OR_STRATEGY = Word("FILE|STRATEGY", "psem_model.reading.products:NAMES", file=True)
 
 PLAN, SHAPE, STEP, RUN, OUTPUT = "Plan", "Model", "Step", "Run", "Output"  # groups of options
 
 
 def number(group: str, name: str, help_: str, **settings: Any) -> Callable[[Function], Function]:
     """An option that takes a number."""
-    decorated: Callable[[Function], Function] = option(
-        group, name, type=names.NUMBER, help=help_, **settings
-    )
-    return decorated
+    return option(group, name, type=Word("N"), help=help_, **settings)
 
 
-STRATEGY = click.argument(
-    "strategy",
-    type=names.A_STRATEGY,
-    required=False,
-    help='A strategy, or a product of strategies in quotes: "zero1(dp=16) * tp(8) * pp(4)".',
-)
+OF_STRATEGY = 'A strategy, or a product of strategies in quotes: "zero1(dp=16) * tp(8) * pp(4)"'
+STRATEGY = click.argument("strategy", type=A_STRATEGY, required=False, help=f"{OF_STRATEGY}.")
 STRATEGY_OR_FILE = click.argument(
     "strategy",
-    type=names.A_FILE_OR_STRATEGY,
+    type=A_FILE_OR_STRATEGY,
     metavar="[STRATEGY|FILE]",
     required=False,
-    help='A strategy, or a product of strategies in quotes: "zero1(dp=16) * tp(8) * pp(4)"; or the '
-    "file of --schedule (.toml).",
+    help=f"{OF_STRATEGY}; or the file of --schedule (.toml).",
 )
 STRATEGIES = click.argument(
     "strategies",
     nargs=-1,
-    type=names.A_STRATEGY,
+    type=A_STRATEGY,
     metavar="STRATEGY STRATEGY ...",
     help='Strategies, or products of them in quotes: "zero1(16) * tp(8)".',
 )
 FILE_OR_STRATEGY = click.argument(
     "file",
-    type=names.A_FILE_OR_STRATEGY,
+    type=A_FILE_OR_STRATEGY,
     metavar="FILE|STRATEGY",
     help="A strategy, such as zero1, or a schedule in TOML, as `psem derive zero2` prints one.",
 )
 CLAIMS = click.argument(
     "ids",
     nargs=-1,
-    type=names.A_CLAIM,
+    type=A_CLAIM,
     metavar="[CLAIM]...",
     help="Claims, such as C1; all, if none is named.",
 )
@@ -63,14 +63,14 @@ SOME_CLAIMS = click.argument(
     "ids",
     nargs=-1,
     required=True,
-    type=names.A_CLAIM,
+    type=A_CLAIM,
     metavar="CLAIM...",
     help="Claims' names, such as C1.",
 )
 TABLES = click.argument(
     "given",
     nargs=-1,
-    type=names.A_TABLE,
+    type=Word("TABLE", "psem_model.tables.files:TABLES"),
     metavar="[TABLE]...",
     help="Tables' names; all names, if none.",
 )
@@ -92,29 +92,29 @@ OF_DEVICES = "Devices, such as 64; 8x8 for two axes."
 DEVICES = option(
     PLAN,
     "--devices",
-    type=names.DEVICES,
+    type=SIZES,
     help=f"{OF_DEVICES} Not where the strategy says its sizes.",
 )
 DEVICES_TO_CHECK = option(
     PLAN,
     "--devices",
-    type=names.DEVICES,
+    type=SIZES,
     help="Devices, such as 4; 2x4 for two axes. Default: every number along each axis.",
 )
 SCHEDULE = option(
     PLAN,
     "--schedule",
-    type=names.FILE,
+    type=FILE,
     help="A schedule, or a model's step, in TOML, as psem derive prints one.",
 )
 PSI = option(
     SHAPE,
     "--psi",
-    type=names.PARAMETERS,
+    type=Word("PARAMETERS"),
     help="Parameters of the model, such as 7.5e9, 350M, 70B or 1.5T.",
 )
 MLP = option(
-    SHAPE, "--mlp", type=names.LAYERS_BY_WIDTH, help="In place of --psi: a perceptron, a layer a unit."
+    SHAPE, "--mlp", type=Word("LAYERSxWIDTH"), help="In place of --psi: a perceptron, a layer a unit."
 )
 OF_POLICY = (
     "Bytes of a weight and of a gradient, and of optimizer state, per parameter: a named policy, "
@@ -124,10 +124,7 @@ OF_POLICY = (
 
 def bytes_(help_: str, **settings: Any) -> Callable[[Function], Function]:
     """--bytes, which commands take with another default."""
-    decorated: Callable[[Function], Function] = option(
-        STEP, "--bytes", "policy", type=names.A_POLICY, help=help_, **settings
-    )
-    return decorated
+    return option(STEP, "--bytes", "policy", type=A_POLICY, help=help_, **settings)
 
 
 POLICY = bytes_(OF_POLICY, default="mixed-adam")
@@ -139,7 +136,7 @@ POLICY_TO_CHECK = bytes_(
 PROFILE = option(
     STEP,
     "--profile",
-    type=names.A_PROFILE,
+    type=Word("FILE|NAME", "psem_model.reading.profiles:packaged", file=True),
     help="How a system realises the placement: textbook, another name, or a file. Default: common for "
     "a model with --sequence; else, and of a model's step in a file, textbook.",
 )
@@ -164,13 +161,13 @@ GLOBAL_BATCH = number(
 UNIT = option(
     STEP,
     "--unit",
-    type=names.ELEMENTS,
+    type=Word("ELEMENTS"),
     help="Elements gathered or reduced at a time. Default: all; of a model, its largest layer.",
 )
 MEMORY = option(
     OUTPUT,
     "--memory",
-    type=names.BYTES,
+    type=Word("BYTES"),
     help="Of a device, such as 80GB or 80GiB: what the peak leaves, or by how much it is too much.",
 )
 EXACT = option(
@@ -192,7 +189,7 @@ def form_option(default: str, help_: str) -> Callable[[Function], Function]:
                 raise BadInput(f"--json: given with --format {form}; expected one of the two")
             function(*args, form="json" if as_json else form or default, **given)
 
-        typed = option(OUTPUT, "--format", "form", type=names.FORM, help=help_)
+        typed = option(OUTPUT, "--format", "form", type=A_FORM, help=help_)
         decorated: Function = typed(JSON(called))
         return decorated
 
@@ -205,20 +202,20 @@ FORM_OF_TABLES = form_option("", "Of a table. Default: markdown; with --all, eve
 HTML = option(
     OUTPUT,
     "--html",
-    type=names.FILE,
+    type=FILE,
     help="Write a page for a browser, instead of printing the report.",
 )
 
 BLOCK = option(
     SHAPE,
     "--block",
-    type=names.BLOCK,
+    type=Word("block", "psem_model.reading.shapes:BLOCKS", only=True),
     help="The kind of layer. Default: gpt.",
 )
 RECOMPUTE = option(
     STEP,
     "--recompute",
-    type=names.RECOMPUTED,
+    type=Word("what", "psem_model.predict.cuts:RECOMPUTE", only=True),
     help="Made again for backward: none (the default), attention (or selective), all (or full), sliced "
     "(all, from what is kept in slices).",
 )
@@ -226,7 +223,7 @@ PROGRAM = (
     option(
         SHAPE,
         "--part",
-        type=names.PART,
+        type=Word("part", "psem_model.predict.programs:PARTS", only=True),
         help="A part's program as a table. With --moves, default: layer.",
     ),
     BLOCK,
@@ -239,7 +236,7 @@ CONFIG = option(
     "config",
     "--model",
     "--config",
-    type=names.A_CONFIG,
+    type=Word("FILE|NAME", "psem_model.reading.configurations:packaged", file=True),
     help="The model's shape: a Hugging Face config.json, or the name of a packaged one: llama-3-70b. "
     "All names: psem tables models --format text.",
 )
@@ -272,7 +269,7 @@ MODEL = (
     option(
         STEP,
         "--order",
-        type=names.ORDER,
+        type=Word("order", "psem_model.predict.cuts:ORDERS", only=True),
         help="Of pp: the order of work; zb-h1 and zb-h2 have backward in two parts. Default: 1f1b, or "
         "interleaved with --chunks.",
     ),
@@ -287,7 +284,7 @@ MODEL = (
 )
 
 
-def options(*decorators: Callable[[Function], Function]) -> Callable[[Function], Function]:
+def takes(*decorators: Callable[[Function], Function]) -> Callable[[Function], Function]:
     """Options of a command, in the order of its help."""
 
     def decorate(function: Function) -> Function:

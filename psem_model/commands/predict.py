@@ -7,25 +7,8 @@ from typing import Any
 
 import click
 
+from psem_model.commands import options
 from psem_model.commands.help import Command
-from psem_model.commands.options import (
-    ACCUMULATE_OR_BATCH,
-    DEVICES,
-    EXACT,
-    FORM,
-    GLOBAL_BATCH,
-    HOLD,
-    HTML,
-    MEMORY,
-    MODEL,
-    PLACEMENT,
-    PSI,
-    SCHEDULE,
-    STRATEGY_OR_FILE,
-    TYPES,
-    UNIT,
-    options,
-)
 from psem_model.commands.output import ended, written
 from psem_model.text.errors import REJECTED
 from psem_model.text.report import Report
@@ -40,22 +23,22 @@ from psem_model.text.report import Report
         "psem predict --schedule my.toml --psi 70B --devices 64",
     ],
 )
-@options(
-    STRATEGY_OR_FILE,
-    PLACEMENT,
-    HOLD,
-    SCHEDULE,
-    PSI,
-    DEVICES,
-    *TYPES,
-    ACCUMULATE_OR_BATCH,
-    GLOBAL_BATCH,
-    UNIT,
-    *MODEL,
-    MEMORY,
-    EXACT,
-    FORM,
-    HTML,
+@options.takes(
+    options.STRATEGY_OR_FILE,
+    options.PLACEMENT,
+    options.HOLD,
+    options.SCHEDULE,
+    options.PSI,
+    options.DEVICES,
+    *options.TYPES,
+    options.ACCUMULATE_OR_BATCH,
+    options.GLOBAL_BATCH,
+    options.UNIT,
+    *options.MODEL,
+    options.MEMORY,
+    options.EXACT,
+    options.FORM,
+    options.HTML,
 )
 def predict(form: str, html: str | None, **given: Any) -> None:
     """What a STRATEGY, a placement or a step in a file needs in memory and moves, per device.

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from psem_model.commands import names
 from psem_model.commands.help import Command, option
-from psem_model.commands.options import JSON, OUTPUT
+from psem_model.commands.options import FILE, JSON, OUTPUT
 from psem_model.commands.output import page_file, write_page, written
 from psem_model.text.figures import counted
 
@@ -14,7 +13,7 @@ PAGE = "report.html"
 
 
 @click.command(cls=Command, examples=["psem report", "psem report --out claims.html"])
-@option(OUTPUT, "--out", type=names.FILE, help="The file. Default: build/report.html.")
+@option(OUTPUT, "--out", type=FILE, help="The file. Default: build/report.html.")
 @JSON
 def report(out: str | None, as_json: bool) -> None:
     """Write all claims as one page for a browser, which needs no network.

@@ -6,25 +6,8 @@ from typing import Any
 
 import click
 
-from psem_model.commands import names
-from psem_model.commands.help import Command, option
-from psem_model.commands.options import (
-    ACCUMULATE,
-    DEVICES,
-    FORM,
-    HOLD,
-    MLP,
-    MODEL,
-    PLACEMENT,
-    PSI,
-    RUN,
-    SCHEDULE,
-    STRATEGY_OR_FILE,
-    TYPES,
-    UNIT,
-    number,
-    options,
-)
+from psem_model.commands import options
+from psem_model.commands.help import Command, Word, option
 from psem_model.commands.output import ended
 from psem_model.text.progress import ticker
 from psem_model.text.report import Report
@@ -38,29 +21,29 @@ from psem_model.text.report import Report
         'psem simulate "zero1(2) * tp(2)" --layers 2 --hidden 16 --heads 4 --vocabulary 8 --sequence 4',
     ],
 )
-@options(
-    STRATEGY_OR_FILE,
-    PLACEMENT,
-    HOLD,
-    SCHEDULE,
-    DEVICES,
-    PSI,
-    MLP,
-    *MODEL,
-    *TYPES,
-    ACCUMULATE,
-    UNIT,
+@options.takes(
+    options.STRATEGY_OR_FILE,
+    options.PLACEMENT,
+    options.HOLD,
+    options.SCHEDULE,
+    options.DEVICES,
+    options.PSI,
+    options.MLP,
+    *options.MODEL,
+    *options.TYPES,
+    options.ACCUMULATE,
+    options.UNIT,
 )
-@number(RUN, "--steps", "Training steps.", default="1")
+@options.number(options.RUN, "--steps", "Training steps.", default="1")
 @option(
-    RUN,
+    options.RUN,
     "--arithmetic",
-    type=names.ARITHMETIC,
+    type=Word("arithmetic", "psem_model.measure.measured:ARITHMETICS", only=True),
     default="modular",
     help="Modular is exact and fast; exact, fractions, is not of a model's shape.",
 )
-@number(RUN, "--seed", "Of the model and its data.", default="0")
-@FORM
+@options.number(options.RUN, "--seed", "Of the model and its data.", default="0")
+@options.FORM
 def simulate(form: str, **given: Any) -> None:
     """Run a STRATEGY, a placement or a schedule in a file on simulated devices.
 

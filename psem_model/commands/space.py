@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import click
 
-from psem_model.commands import names
 from psem_model.commands.help import Command, option
-from psem_model.commands.options import ACCUMULATE, FORM, OUTPUT, PLAN, POLICY, number, options
+from psem_model.commands.options import ACCUMULATE, FILE, FORM, OUTPUT, PLAN, POLICY, number, takes
 from psem_model.commands.output import ended
 
 
@@ -19,12 +18,10 @@ from psem_model.commands.output import ended
     ],
 )
 @number(PLAN, "--devices", "Devices, at least 2; without, 8, and with --where every number.")
-@options(POLICY, ACCUMULATE)
+@takes(POLICY, ACCUMULATE)
 @option(OUTPUT, "--all", "every", is_flag=True, help="Every class of equal cost, with its placements.")
 @option(OUTPUT, "--reasons", is_flag=True, help="Why the others are not realisable, each with a run.")
-@option(
-    OUTPUT, "--plot", type=names.FILE, help="Draw memory against communication: .svg, .png or .pdf."
-)
+@option(OUTPUT, "--plot", type=FILE, help="Draw memory against communication: .svg, .png or .pdf.")
 @option(
     OUTPUT,
     "--where",

@@ -8,16 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from psem_model.commands import names
-from psem_model.commands.help import Command, option
-from psem_model.commands.options import (
-    EXACT,
-    FORM_OF_TABLES,
-    OUTPUT,
-    POLICY,
-    TABLES,
-    options,
-)
+from psem_model.commands.help import Command, Word, option
+from psem_model.commands.options import EXACT, FORM_OF_TABLES, OUTPUT, POLICY, TABLES, takes
 from psem_model.commands.output import ended
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.progress import ticker
@@ -63,9 +55,14 @@ STEPS = 1000  # of tables, on a bar
     help="LaTeX for a document in two columns: long tables are floats over both, page by page.",
 )
 @option(OUTPUT, "--preamble", is_flag=True, help="Print the LaTeX packages that all tables need.")
-@options(EXACT, POLICY)
+@takes(EXACT, POLICY)
 @option(OUTPUT, "--all", "every", is_flag=True, help="Write all tables, in every format, to files.")
-@option(OUTPUT, "--folder", type=names.FOLDER, help="With --all: where to. Default: build/tables.")
+@option(
+    OUTPUT,
+    "--folder",
+    type=Word("FOLDER", file=True),
+    help="With --all: where to. Default: build/tables.",
+)
 def tables(
     given: tuple[str, ...],
     form: str,
