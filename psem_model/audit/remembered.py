@@ -20,7 +20,7 @@ from proofs.registry import Claim, Outcome
 from proofs.trusted.oracle import RESOURCE_LIMIT, SEED, VERSION
 from psem_model.text import places
 from psem_model.text.errors import UserError
-from psem_model.text.files import require_writable, write_atomically
+from psem_model.text.files import json_in, require_writable, write_atomically
 
 NAME = "remembered.json"
 SOURCES = ("spec", "proofs")
@@ -57,11 +57,11 @@ def remember(outcomes: Iterable[Outcome]) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     """The entries of a file, if it is whole and of these sources."""
+    document = json_in(path)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
         claims = document["claims"]
         whole = document["digest"] == _digest(claims) and document["key"] == key()
-    except (OSError, ValueError, KeyError, TypeError):
+    except (KeyError, TypeError):
         return {}
     return dict(claims) if whole else {}
 

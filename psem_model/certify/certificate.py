@@ -13,7 +13,7 @@ from proofs.registry import Result
 from psem_check.check import key_of, obligations
 from psem_model.certify.prover import proofs
 from psem_model.certify.tree import tree
-from psem_model.text.files import write_atomically
+from psem_model.text.files import json_in, write_atomically
 from psem_model.text.places import BUILD
 
 Tell = Callable[[int, int], None]
@@ -37,7 +37,7 @@ def _proofs(questions: Sequence[str], tell: Tell) -> dict[str, Any]:
     folder = kept()
     folder.mkdir(parents=True, exist_ok=True)
     keys = {text: key_of(text) for text in questions}
-    found = {text: _read(folder / f"{key}.json") for text, key in keys.items()}
+    found = {text: json_in(folder / f"{key}.json") for text, key in keys.items()}
     new = [text for text, proof in found.items() if proof is None]
     for done, (text, proof) in enumerate(proofs(new), 1):
         tell(done, len(new))
@@ -46,20 +46,10 @@ def _proofs(questions: Sequence[str], tell: Tell) -> dict[str, Any]:
     return {keys[text]: proof for text, proof in found.items() if proof is not None}
 
 
-def _read(path: Path) -> Any:
-    """A proof that was kept; None if there is none, or it is damaged."""
-    try:
-        return json.loads(path.read_text())
-    except (OSError, ValueError):
-        return None
-
-
 def compressed(document: Mapping[str, Any], tell: Tell = lambda done, of: None) -> bytes:
     """The file of a certificate; `tell` is told how many bytes are compressed, of how many."""
-    data, compressor = (
-        json.dumps(document, separators=(",", ":")).encode(),
-        lzma.LZMACompressor(preset=3),
-    )
+    data = json.dumps(document, separators=(",", ":")).encode()
+    compressor = lzma.LZMACompressor(preset=3)
     parts = []
     for start in range(0, len(data), PIECE):
         tell(start, len(data))

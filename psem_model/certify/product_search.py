@@ -52,7 +52,6 @@ class Search:
             self.lists.number(fact)
         self.known = len(self.lists.nodes)
         self.steps: list[list[Any]] = []
-        self._numbers: dict[str, int] = {}
 
     def step(self, rule: str, conclusion: Term, premises: Sequence[int] = (), *more: Any) -> Known:
         self.steps.append([rule, self.lists.number(conclusion), list(premises), *more])

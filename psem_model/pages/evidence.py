@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from psem_check.terms import Rejected
 from psem_model.text import places
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import counted
+from psem_model.text.files import json_in
 
 PROVED, AUDITED, CERTIFIED = "report.json", "audit.json", "certificate.json.xz"
 NOT_RUN = "not run"
@@ -97,19 +97,13 @@ def evidence(tell: Callable[[int], None]) -> Evidence:
 
     Raises BadInput if there is no report of the proofs.
     """
-    proofs = _read(places.BUILD / PROVED)
+    proofs = json_in(places.BUILD / PROVED)
     if proofs is None or "claims" not in proofs:
         shown = places.BUILD / PROVED
         raise BadInput(f"{shown}: there is no report of the proofs; expected one: run `psem prove`")
-    return Evidence(proofs, _read(places.BUILD / AUDITED), _certificate(places.BUILD / CERTIFIED, tell))
-
-
-def _read(path: Path) -> Any:
-    """A document, or none."""
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return None
+    return Evidence(
+        proofs, json_in(places.BUILD / AUDITED), _certificate(places.BUILD / CERTIFIED, tell)
+    )
 
 
 def _certificate(path: Path, tell: Callable[[int], None]) -> Certificate | None:

@@ -10,20 +10,20 @@ from spec.plans.modes import Mode, O
 from spec.plans.placement import BATCH, Placement, place
 
 
-def symbols_of(placement: Placement, state: State) -> str:
-    """The mode symbols of one state, as they are typed."""
+def symbols_of(placement: Placement, state: State, named: bool = True) -> str:
+    """The mode symbols of one state, as they are typed; `named`: with axes, if there are several."""
     axes = [placement.mode(state, axis) for axis in placement.axes]
     modes = [mode.value for mode in axes if mode is not None]
-    if len(placement.axes) > 1:
+    if named and len(placement.axes) > 1:
         modes = [f"{a}:{m}" for a, m in zip(placement.axes, modes, strict=True)]
     host = "+O" if placement.mode(state, HOST) is Mode.OFFLOADED else ""
     return "/".join(modes) + host
 
 
-def modes_of(placement: Placement, state: State) -> str:
+def modes_of(placement: Placement, state: State, named: bool = True) -> str:
     """The same, and whether what is gathered is held from forward to backward."""
     held = placement.hold and bool(placement.gathered(state))
-    return symbols_of(placement, state) + ", held" * held
+    return symbols_of(placement, state, named) + ", held" * held
 
 
 def spelled(placed: Placement) -> str:

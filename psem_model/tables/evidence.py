@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from decimal import ROUND_HALF_UP, Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,6 +15,7 @@ from psem_model.published.reproduce import reproduce
 from psem_model.reading.schedules import read
 from psem_model.tables.table import Style, table
 from psem_model.text.errors import BadInput
+from psem_model.text.files import json_in
 from psem_model.text.places import BUILD, EXAMPLES, PACKAGES
 from psem_model.text.prose import GREEK
 from psem_model.text.report import Cell, Column, Prose, Section, note
@@ -67,11 +67,11 @@ def claims_table(style: Style) -> Section:
 
 def _found_by_proof() -> dict[str, str] | None:
     """Verdicts by claim, of a run of all that began after the last change of any source; or none."""
+    report = json_in(REPORT)
     try:
-        report = json.loads(REPORT.read_text(encoding="utf-8"))
         began = REPORT.stat().st_mtime - report["seconds"]
         verdicts = {str(entry["id"]): str(entry["verdict"]) for entry in report["claims"]}
-    except (OSError, ValueError, KeyError, TypeError):  # there is none, or it is something else
+    except (OSError, KeyError, TypeError):  # there is none, or it is something else
         return None
     changed = any(path.stat().st_mtime > began for of in SOURCES for path in PACKAGES.glob(of))
     return None if changed or verdicts.keys() != {claim.id for claim in claims()} else verdicts
@@ -135,45 +135,15 @@ def _said(text: str) -> str:
 
 def published_table(style: Style) -> Section:
     """Every published number beside what is predicted."""
-    return table(
-        "published",
-        "Published numbers beside predictions",
-        (
-            Column("source"),
-            Column("value", data=True),
-            Column("quantity", 1.5),
-            Column("of", 0.85, joined=True),
-            Column("published"),
-            Column("predicted"),
-            Column("agrees"),
-            Column("note", 0.85),
-        ),
-        _published(formulas=False),
-        [AS_PRINTED.format(exactly="with a digit more", agrees="rounded as the source rounds")],
-        long=True,
-        headed=True,
-    )
+    said = AS_PRINTED.format(exactly="with a digit more", agrees="rounded as the source rounds")
+    return _beside_predictions("published", "Published numbers beside predictions", said, False)
 
 
 def published_formulas(style: Style) -> Section:
     """Every published formula beside the one that is derived."""
-    return table(
-        "formulas",
-        "Published formulas beside those that are derived",
-        (
-            Column("source"),
-            Column("value", data=True),
-            Column("quantity", 1.2),
-            Column("of", 0.85, joined=True),
-            Column("published", 1.75),
-            Column("predicted", 1.3),
-            Column("agrees", 0.8),
-            Column("note", 0.85, joined=True),
-        ),
-        _published(formulas=True),
-        [AS_PRINTED.format(exactly="exactly", agrees="the same for all values of its symbols")],
-        long=True,
-        headed=True,
+    said = AS_PRINTED.format(exactly="exactly", agrees="the same for all values of its symbols")
+    return _beside_predictions(
+        "formulas", "Published formulas beside those that are derived", said, True
     )
 
 
@@ -181,6 +151,21 @@ AS_PRINTED = (
     "Published: as printed; predicted: {exactly}, but for what the note says is dropped, in the "
     "source's symbols; agrees: {agrees}."
 )
+
+
+def _beside_predictions(name: str, title: str, said: str, formulas: bool) -> Section:
+    """Published values that are formulas, or numbers. Formulas are wrapped where a page is narrow."""
+    columns = (
+        Column("source"),
+        Column("value", data=True),
+        Column("quantity", 1.2 if formulas else 1.5),
+        Column("of", 0.85, joined=True),
+        Column("published", 1.75 * formulas),
+        Column("predicted", 1.3 * formulas),
+        Column("agrees", 0.8 * formulas),
+        Column("note", 0.85, joined=formulas),
+    )
+    return table(name, title, columns, _published(formulas), [said], long=True, headed=True)
 
 
 def _published(formulas: bool) -> tuple[tuple[Cell, ...], ...]:
@@ -214,11 +199,6 @@ def _beside(entry: Entry, predicted: Any) -> Any:
     """A number beside a number, with a digit more than was printed; a formula beside a formula."""
     if isinstance(entry.value, str) or not isinstance(predicted, sympy.Rational | Fraction | int):
         return predicted
-    return rounded(
-        Fraction(int(predicted.p), int(predicted.q))
-        if isinstance(predicted, sympy.Rational)
-        else Fraction(predicted),
-        entry.value,
-        ROUND_HALF_UP,
-        1,
-    )
+    if isinstance(predicted, sympy.Rational):
+        predicted = Fraction(int(predicted.p), int(predicted.q))
+    return rounded(Fraction(predicted), entry.value, ROUND_HALF_UP, 1)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from psem_model.tables import collectives, evidence, models, packaged, paper, states
+from psem_model.tables import collectives, evidence, models, paper, states
 from psem_model.tables.chosen import ALL_OF_IT, Chosen
 from psem_model.tables.pages import in_two_columns
 from psem_model.tables.symbols import renamed, require_apart, resolved
@@ -34,7 +34,7 @@ TABLES: dict[str, Callable[[Style], Section]] = {
     "activations": models.activations,
     "pipelines": models.pipelines,
     "products": models.products,
-    "models": packaged.packaged_models,
+    "models": models.packaged_models,
     "claims": evidence.claims_table,
     "compositions": evidence.compositions,
     "schedules": evidence.schedules,

@@ -1,19 +1,18 @@
-"""Tables of the model axes: a layer's communication, activations, pipelines, products of strategies."""
+"""Tables of models: packaged ones; what their axes send and keep, pipelines, products of strategies."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
-
-import sympy
 
 from psem_model.check.products import check_product
-from psem_model.predict.closed import AXIS_SYMBOLS, LEGEND, shortest, symbol
+from psem_model.predict.closed import AXIS_SYMBOLS, LEGEND, per_token, shortest, symbol
 from psem_model.predict.gpt import gpt, in_flight, plan
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
+from psem_model.reading.configurations import packaged, read
 from psem_model.reading.products import parse
 from psem_model.tables.table import Style, table
 from psem_model.text.report import Cell, Column, Note, Section, note
+from spec.costs.model_costs import parameters
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.states import MIXED_ADAM
 from spec.models.transformer import HEAD, LAYER
@@ -41,6 +40,25 @@ def lies_of(strategy: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         for values in (program.part.weights, program.kept)
     )
     return weights, kept
+
+
+def packaged_models(style: Style) -> Section:
+    """Models that --model takes by name, with their sizes, family by family."""
+    rows = []
+    for name, path in packaged().items():
+        family, model = read(str(path))
+        sizes = (model.layers, model.hidden, sum(parameters(model).values()))
+        rows.append((family, name, *(f"{size:,}" for size in sizes)))
+    titles = ("layers", "hidden", "parameters")
+    return table(
+        "models",
+        "Packaged models",
+        (Column("family", 1), Column("model", 1.5), *(Column(title, 1) for title in titles)),
+        sorted(rows),
+        [note("Parameters: elements of weights, tied words once.", columns=["parameters"])],
+        long=True,
+        headed=True,
+    )
 
 
 # --------------------------------------------------------------------------------- communication
@@ -116,7 +134,7 @@ def activations(style: Style) -> Section:
             for again in agains:
                 costs = plan(strategy, again).costs[part]
                 if costs.activations not in seen:  # slices of what is not cut are no other thing
-                    rows.append((part, strategy, again, per_token(costs.activations)))
+                    rows.append((part, strategy, again, per_token(costs.activations).expression))
                 seen.append(costs.activations)
                 widths |= {value.width for value in costs.program.kept}
     return table(
@@ -135,13 +153,6 @@ def activations(style: Style) -> Section:
         ),
         OF_MODELS,
     )
-
-
-def per_token(form: Any) -> Any:
-    """A formula by the features of a micro-batch's tokens, as activations are published."""
-    features = symbol("b") * symbol("s") * symbol("h")
-    inner = sympy.expand(form / features)
-    return features * inner if inner.is_Add else sympy.expand(form)
 
 
 # ------------------------------------------------------------------------- pipelines and products

@@ -11,16 +11,15 @@ import sympy
 
 from psem_model.predict.closed import MICRO, PSI, K, closed_form
 from psem_model.predict.states import Prediction
+from psem_model.reading.placements import modes_of
 from psem_model.tables.states import N, held_said, legend, policy_said, predictions, spelled
 from psem_model.tables.table import NotAsExpected, Style, by_size, table
 from psem_model.tables.theorems import equations, theorems
 from psem_model.text.report import Column, Note, Section, note
 from spec.costs.memory import MODEL_STATES
 from spec.derivation.derive import derive
-from spec.devices.mesh import HOST
 from spec.models.states import MIXED_ADAM, State
 from spec.plans.modes import Mode
-from spec.plans.placement import Placement
 from spec.plans.strategies import STRATEGIES
 
 RIGHT = "E9"  # the claim that the named strategies do what a single device does
@@ -41,7 +40,7 @@ def paper(style: Style) -> Section:
     for done, (name, found) in enumerate(known):
         style.tell(PROVING + (1 - PROVING) * done / len(known))
         placed, even = STRATEGIES[name], _even(name, style)
-        modes = [_modes(placed, state) for state in State]
+        modes = [modes_of(placed, state, named=False) for state in State]
         whole = _even("dp", style)
         devices = sympy.prod([even.sizes.mesh[axis] for axis in placed.axes])
         rows.append(
@@ -93,14 +92,6 @@ def _notes(style: Style) -> Iterator[Note]:
     yield note("Memory: on a device between steps.", columns=MEMORY)
     yield note("Communication: of a device, in a step, without the host link.", columns=SENT)
     yield note("hsdp: what is sent inside a group, then across groups.", rows=["hsdp"], columns=SENT)
-
-
-def _modes(placed: Placement, state: State) -> str:
-    """The modes of a state, along one axis after the other."""
-    along = [placed.mode(state, axis) for axis in placed.axes]
-    on_host = "+O" if placed.mode(state, HOST) is Mode.OFFLOADED else ""
-    held = ", held" if placed.hold and placed.gathered(state) else ""
-    return "/".join(mode.value for mode in along if mode is not None) + on_host + held
 
 
 def _even(name: str, style: Style) -> Prediction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import tempfile
 import tomllib
@@ -26,6 +27,14 @@ def named(path: str | Path) -> str:
 def beside(module: str, name: str) -> dict[str, Any]:
     """The TOML file of this name that is packaged beside a module. `module`: its `__file__`."""
     return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
+
+
+def json_in(path: Path) -> Any:
+    """The JSON document in a file of ours; none if there is none, or it is damaged."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
 
 
 def read_text(path: str, expected: str) -> str:

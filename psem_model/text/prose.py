@@ -32,21 +32,7 @@ SIGNS = {
     "**": "^",
     "->": r"\to",
 }
-JOINING = (
-    "*",
-    "/",
-    "^",
-    "+",
-    "=",
-    "<",
-    ">",
-    "<=",
-    ">=",
-    "<=>",
-    "=>",
-    "->",
-    "**",
-)  # a run has one, or a product
+JOINING = SIGNS.keys() - {"-"}  # a run has one, or a product
 FUNCTIONS = (
     "ceil",
     "sqrt",
@@ -71,7 +57,7 @@ TOKEN = re.compile(
     rf"(?P<word>{WORD})"
     r"|(?P<number>\d[\d,]*(?:\.\d+)?(?:e\d+)?(?<!,))"
     r"|(?P<name>[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z]+)?'?)"
-    r"|(?P<sign><=>|=>|<=|>=|->|\*\*|[-+*/^=<>])"
+    rf"|(?P<sign>{'|'.join(map(re.escape, sorted(SIGNS, key=len, reverse=True)))})"
     r"|(?P<open>\()|(?P<close>\))|(?P<comma>, )|(?P<space> )|(?P<other>.)",
     re.DOTALL,
 )
@@ -222,7 +208,7 @@ def _is_mathematics(run: Sequence[Token], counts: bool) -> bool:
     `counts`: it says how many there are of what follows.
     """
     named = [token for token in run if token.kind in ("symbol", "product", "function")]
-    signs = [token for token in run if token.text in JOINING or token.text == "-"]
+    signs = [token for token in run if token.text in SIGNS]
     if not named:
         return any(token.text in JOINING for token in run) and len(run) > 1
     return bool(signs) or len(run) > 1 or counts or named[0].text not in ARTICLES
