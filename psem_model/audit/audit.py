@@ -20,6 +20,7 @@ from proofs.trusted.oracle import RESOURCE_LIMIT, SEED
 from psem_model.audit import cvc5_solver as audit_cvc5
 from psem_model.audit.cvc5_solver import Answer, decide, digest_of
 from psem_model.audit.evaluate import CannotEvaluate, holds
+from psem_model.audit.processes import MEMORY
 from psem_model.audit.refutations import executed, name_of
 from psem_model.audit.run import SEEDS, twice, works
 from psem_model.text.errors import BadInput
@@ -249,7 +250,7 @@ def solvers() -> dict[str, Any]:
             "version": metadata.version("cvc5"),
             "options": audit_cvc5.options(),
             "killed_after_seconds": audit_cvc5.SECONDS,
-            "killed_above_bytes": audit_cvc5.MEMORY,
+            "killed_above_bytes": MEMORY,
         },
     }
 
