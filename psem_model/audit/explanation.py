@@ -16,7 +16,7 @@ from proofs.trusted.parts import symbols
 from proofs.trusted.theorem import read
 from psem_model.audit.formulas import implication, in_general, parts, source, statement
 from psem_model.audit.obligations import exported
-from psem_model.text.errors import BadInput, listed, or_nearest, quoted
+from psem_model.text.errors import BadInput, listed, or_nearest, quoted, refused
 from psem_model.text.figures import counted
 from psem_model.text.lines import width, wrapped
 
@@ -265,8 +265,6 @@ def smt_of(result: Result, name: str) -> str:
         )
     if not meant:
         near = or_nearest(name, found) or f"; such as {listed(found, 3)}"
-        raise BadInput(
-            f"obligation of {result.claim.id}: given {quoted(name)}; expected one that "
-            f"`psem explain {result.claim.id} --tree` lists{near}"
-        )
+        expected = f"one that `psem explain {result.claim.id} --tree` lists{near}"
+        raise refused(f"obligation of {result.claim.id}", name, expected)
     return exported(*found[meant[0]]).rstrip()

@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.errors import BadInput, choose, refused
 
 
 class Word(click.ParamType[str]):
@@ -58,7 +58,7 @@ class Switch(click.types.BoolParamType):
             return super().convert(value, None, None)
         except click.BadParameter:
             name = param.envvar if param else ""
-            raise BadInput(f"{name}: given {quoted(value)}; expected 1 or 0") from None
+            raise refused(str(name), value, "1 or 0") from None
 
 
 class Grouped(click.Option):

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from psem_model.text.errors import REJECTED, BadInput, quoted, shortened
-from psem_model.text.files import named, require_no_folder, write_atomically
+from psem_model.text.errors import REJECTED, BadInput
+from psem_model.text.files import file_to_write, named, write_atomically
 from psem_model.text.report import Report
 
 if TYPE_CHECKING:
@@ -36,17 +36,7 @@ def ended(report: Report, form: str, html: str | None = None, runs: Sequence[Pla
 
 def page_file(option: str, given: str) -> Path:
     """The file of a page, as it was typed. Raises BadInput if no page can be written there."""
-    file = Path(given)
-    if file.suffix.lower() != SUFFIX or "\0" in given:
-        stem = shortened(file.stem) if file.stem.isprintable() else ""
-        raise BadInput(
-            f"{option}: given {quoted(given)}; expected a file that ends in {SUFFIX}; "
-            f"nearest: {stem or 'page'}{SUFFIX}"
-        )
-    if not file.parent.is_dir():
-        raise BadInput(f"cannot write {named(file)}: there is no folder {named(file.parent)}")
-    require_no_folder(file)
-    return file
+    return file_to_write(option, given, (SUFFIX,), "page")
 
 
 def write_page(file: Path, page: str, *about: str) -> None:

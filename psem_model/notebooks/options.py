@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.errors import BadInput, choose, refused
 
 Value = str | int | float | bool | None
 
@@ -35,7 +35,7 @@ def typed(
 def word(what: str, given: object) -> str:
     """A word that stands without an option. Raises BadInput for what is not a string."""
     if not isinstance(given, str):
-        raise BadInput(f"{what}: given {quoted(given)}; expected a string")
+        raise refused(what, given, "a string")
     return given
 
 
@@ -60,7 +60,7 @@ def _spelled(command: click.Command, given: Mapping[str, Any]) -> Iterator[str]:
         if not param.is_flag:
             yield f"{option}={_value(name, value)}"
         elif not isinstance(value, bool):
-            raise BadInput(f"{name}: given {quoted(value)}; expected True or False")
+            raise refused(name, value, "True or False")
         elif value:
             yield option
         elif param.secondary_opts:  # it has an opposite
@@ -70,5 +70,5 @@ def _spelled(command: click.Command, given: Mapping[str, Any]) -> Iterator[str]:
 def _value(name: str, value: object) -> str:
     """A value as it would be typed; 7e9 is a whole number."""
     if isinstance(value, bool | list | tuple | dict | set):
-        raise BadInput(f"{name}: given {quoted(value)}; expected a number or a string")
+        raise refused(name, value, "a number or a string")
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from psem_model.reading.words import MOST_SHOWN, is_axis
-from psem_model.text.errors import BadInput, choose, listed, quoted, shortened
+from psem_model.text.errors import BadInput, choose, listed, refused, shortened
 from spec.devices.mesh import HOST
 from spec.models.states import State
 from spec.plans.modes import Mode, O
@@ -43,9 +43,7 @@ def placement(given: str, hold: bool) -> Placement:
     for part in given.split(","):
         name, equals, symbols = part.strip().partition("=")
         if not equals:
-            raise BadInput(
-                f"--placement: given {quoted(part)}; expected state=mode, such as optimizer=S"
-            )
+            raise refused("--placement", part, "state=mode, such as optimizer=S")
         state = states[choose("--placement, state", name.strip(), states)]
         if state in modes:
             raise BadInput(f"--placement: {name} is given twice; expected each state once")
@@ -75,7 +73,7 @@ def _modes(symbols: str) -> dict[str, Mode]:
         axis, colon, symbol = part.partition(":")
         axis, symbol = (axis, symbol) if colon else (BATCH, axis)
         if not is_axis(axis):
-            raise BadInput(f"--placement, axis: given {quoted(axis)}; expected a name such as shard")
+            raise refused("--placement, axis", axis, "a name such as shard")
         if axis in found:
             raise BadInput(
                 f"--placement: axis {shortened(axis)} is given twice; expected each axis once"
@@ -83,6 +81,6 @@ def _modes(symbols: str) -> dict[str, Mode]:
         found[axis] = valid[choose("--placement, mode", symbol, valid)]
     if plus:
         if host != O.value:
-            raise BadInput(f"--placement, host: given {quoted(host)}; expected O (kept on the host)")
+            raise refused("--placement, host", host, "O (kept on the host)")
         found[HOST] = O
     return found

@@ -14,7 +14,7 @@ from typing import Any
 from psem_model.reading.shapes import small
 from psem_model.reading.toml_lines import File, content_of, shown
 from psem_model.reading.toml_lines import Path as Keys
-from psem_model.text.errors import BadInput, nearest, or_nearest, quoted
+from psem_model.text.errors import nearest, or_nearest, refused
 from psem_model.text.files import read_text
 from psem_model.text.places import EXAMPLES
 from spec.models.parts import WORD_WEIGHT, parts
@@ -41,10 +41,8 @@ def read(given: str) -> Profile:
     if given in shipped:
         return _packaged(given)
     if not Path(given).exists():
-        raise BadInput(
-            f"--profile: given {quoted(given)}; expected a file, or one of {', '.join(shipped)}"
-            f"{or_nearest(given, shipped)}"
-        )
+        expected = f"a file, or one of {', '.join(shipped)}{or_nearest(given, shipped)}"
+        raise refused("--profile", given, expected)
     return _read(Path(given).stem, given)
 
 

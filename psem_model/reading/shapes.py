@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from psem_model.reading import words
-from psem_model.text.errors import BadInput, quoted
+from psem_model.text.errors import BadInput, refused
 from spec.models.transformer import DROPPED, Transformer
 
 BLOCKS = {
@@ -45,9 +45,7 @@ def transformer(given: Typed) -> Transformer:
             )
     numbers = {name: _number(name, given.get(name)) for name in SHAPE}
     if (numbers["layers"] or 0) > words.MOST_LAYERS:
-        raise BadInput(
-            f"--layers: given {quoted(given['layers'])}; expected at most {words.MOST_LAYERS:,} layers"
-        )
+        raise refused("--layers", given["layers"], f"at most {words.MOST_LAYERS:,} layers")
     return _shaped(given.get("block") or "gpt", numbers, given.get("sequence"))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 
-from psem_model.text.errors import BadInput, listed, or_nearest, quoted
+from psem_model.text.errors import BadInput, listed, or_nearest, quoted, refused
 from spec.devices.mesh import ALL_WEIGHTS, HOST
 from spec.language.schedule import MICRO_STEPS
 from spec.models.states import POLICIES, BytePolicy, custom_policy
@@ -28,9 +28,7 @@ def number(what: str, given: str, such_as: str = "7.5e9") -> Fraction:
         value = Decimal(given)
         if not value or -LARGEST <= value.adjusted() < LARGEST:
             return Fraction(value)
-    raise BadInput(
-        f"{what}: given {quoted(given)}; expected a number such as {such_as}, below 1e{LARGEST}"
-    )
+    raise refused(what, given, f"a number such as {such_as}, below 1e{LARGEST}")
 
 
 def ratio(what: str, given: str) -> Fraction:
@@ -39,10 +37,8 @@ def ratio(what: str, given: str) -> Fraction:
     try:
         return number(what, above) / (number(what, below) if slash else 1)
     except (BadInput, ZeroDivisionError):
-        raise BadInput(
-            f"{what}: given {quoted(given)}; expected a number such as 2 or 1/2, below 1e{LARGEST}, "
-            "without division by 0"
-        ) from None
+        expected = f"a number such as 2 or 1/2, below 1e{LARGEST}, without division by 0"
+        raise refused(what, given, expected) from None
 
 
 def count(what: str, given: str, of: str, least: int = 1) -> int:
@@ -69,22 +65,19 @@ def memory(what: str, given: str) -> Fraction:
     """Bytes: 80GB in powers of 1,000, 80GiB in powers of 1,024, or 8e10B."""
     found = BYTES.fullmatch(given.strip())
     if not found or not NUMBER.fullmatch(found["number"]):
-        raise BadInput(f"{what}: given {quoted(given)}; expected bytes, such as 80GB or 80GiB")
+        raise refused(what, given, "bytes, such as 80GB or 80GiB")
     thousand = 1024 if found["binary"] else 1000
     power: int = " kmgtp".index((found["power"] or " ").lower())
     value = number(what, found["number"], "80GB") * Fraction(thousand) ** power
     if value <= 0:
-        raise BadInput(f"{what}: given {quoted(given)}; expected more than 0 bytes, such as 80GB")
+        raise refused(what, given, "more than 0 bytes, such as 80GB")
     return value
 
 
 def _whole(what: str, given: str, value: Fraction, of: str, least: int) -> int:
     if value.denominator != 1 or value < least or value >= 10**LARGEST:
         things = f" of {of}" if of else ""
-        raise BadInput(
-            f"{what}: given {quoted(given)}; expected a whole number{things}, at least {least}, below "
-            f"1e{LARGEST}"
-        )
+        raise refused(what, given, f"a whole number{things}, at least {least}, below 1e{LARGEST}")
     return int(value)
 
 
@@ -117,7 +110,7 @@ def perceptron(given: str) -> tuple[int, int]:
     sizes = LAYERS_BY_WIDTH.fullmatch(given.lower())
     layers, width = (int(n) for n in sizes.groups()) if sizes else (0, 0)
     if not (layers and width):
-        raise BadInput(f"--mlp: given {quoted(given)}; expected layers x width, such as 4x16")
+        raise refused("--mlp", given, "layers x width, such as 4x16")
     return layers, width
 
 
@@ -125,17 +118,13 @@ def policy(given: str) -> BytePolicy:
     """A named byte policy, or "w,g,K" in bytes per parameter."""
     if "," not in given:
         if given not in POLICIES:
-            raise BadInput(
-                f"--bytes: given {quoted(given)}; expected one of {', '.join(POLICIES)}, or w,g,K in "
-                f"bytes{or_nearest(given, POLICIES)}"
-            )
+            expected = f"one of {', '.join(POLICIES)}, or w,g,K in bytes{or_nearest(given, POLICIES)}"
+            raise refused("--bytes", given, expected)
         return POLICIES[given]
     parts = given.split(",")
     if len(parts) != 3:
-        raise BadInput(
-            f"--bytes: given {quoted(given)}; expected three numbers w,g,K such as 2,2,12 or 1/2,2,12"
-        )
+        raise refused("--bytes", given, "three numbers w,g,K such as 2,2,12 or 1/2,2,12")
     w, g, k = (ratio("--bytes", part) for part in parts)
     if w <= 0 or g <= 0 or k < 0:
-        raise BadInput(f"--bytes: given {quoted(given)}; expected w > 0, g > 0 and K >= 0")
+        raise refused("--bytes", given, "w > 0, g > 0 and K >= 0")
     return custom_policy(w, g, k)

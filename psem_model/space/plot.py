@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 from psem_model.space.placements import PLACEMENTS, Row, Space
-from psem_model.text.errors import BadInput, nearest, quoted, shortened
-from psem_model.text.files import named, write_atomically
+from psem_model.text.errors import BadInput
+from psem_model.text.files import file_to_write, write_atomically
 
 SUFFIXES = (".svg", ".png", ".pdf")
 UNDATED: dict[str, dict[str, None]] = {  # the same plot is the same file
@@ -22,16 +21,8 @@ LABEL = {"textcoords": "offset points", "fontsize": 8}
 
 def draw(space: Space, name: str) -> None:
     """Write the plot to a file, whole or not at all. Raises BadInput with one line."""
-    path = Path(name)
+    path = file_to_write("--plot", name, SUFFIXES, "space")
     suffix = path.suffix.lower()
-    if suffix not in SUFFIXES:
-        near = nearest(suffix, SUFFIXES) or SUFFIXES[0]
-        raise BadInput(
-            f"--plot: given {quoted(name)}; expected a file that ends in {', '.join(SUFFIXES)}; "
-            f"nearest: {shortened(path.stem) or 'space'}{near}"
-        )
-    if not path.parent.is_dir():
-        raise BadInput(f"cannot write {named(path)}: there is no folder {named(path.parent)}")
     try:
         import matplotlib
         from matplotlib.figure import Figure

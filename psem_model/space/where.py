@@ -21,7 +21,7 @@ from proofs.trusted.oracle import ask
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import TRUE, And, BoolVal, Const, Int, Not, Or, Real, RealVal, ToReal
 from psem_model.space.placements import Row, Space, spelled
-from psem_model.text.errors import BadInput, or_nearest, quoted
+from psem_model.text.errors import BadInput, or_nearest, quoted, refused
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
 from spec.choosing.requirements import requirements
@@ -83,7 +83,7 @@ class Bound:
 def bounds(text: str) -> tuple[Bound, ...]:
     """Inequalities between commas. Raises BadInput."""
     if len(text) > LONGEST:
-        raise BadInput(f"--where: given {quoted(text)}; expected at most {LONGEST:,} characters")
+        raise refused("--where", text, f"at most {LONGEST:,} characters")
     return tuple(map(_bound, text.split(",")))
 
 
@@ -174,7 +174,7 @@ class Asked:
         }
         said = ask([psi > 0, *here, Not(bound.holds(values))]).said
         if said == "unknown":
-            raise BadInput(f"--where: given {quoted(bound.text)}; expected a bound that can be decided")
+            raise refused("--where", bound.text, "a bound that can be decided")
         return said == "unsat"
 
     @cached_property

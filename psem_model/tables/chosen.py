@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from psem_model.text.cells import in_line
-from psem_model.text.errors import BadInput, choose, quoted, shortened
+from psem_model.text.errors import BadInput, choose, refused, shortened
 from psem_model.text.report import Cell, Column, Note, Row, Section, Typeset
 
 LABEL = re.compile(r"[A-Za-z0-9:._-]+")  # of a table
@@ -80,9 +80,7 @@ def names_of(row: Row, headed: bool) -> list[str]:
 def chosen(rows: str | None, columns: str | None, caption: str, label: str) -> Chosen:
     """What was typed. Raises BadInput for a label that LaTeX could not read, and for no names."""
     if label and not LABEL.fullmatch(label):
-        raise BadInput(
-            f"--label: given {quoted(label)}; expected letters, digits and : . _ -, as in tab:memory"
-        )
+        raise refused("--label", label, "letters, digits and : . _ -, as in tab:memory")
     return Chosen(_typed("--rows", rows), _typed("--columns", columns), caption, label)
 
 
@@ -92,7 +90,7 @@ def _typed(option: str, text: str | None) -> tuple[str, ...]:
         return ()
     found = tuple(filter(None, _listed(text)))
     if not found:
-        raise BadInput(f"{option}: given {quoted(text)}; expected names with commas between them")
+        raise refused(option, text, "names with commas between them")
     return once(option, found)
 
 

@@ -13,7 +13,7 @@ import sympy
 from psem_model.predict.closed import AXIS_SYMBOLS, LEGEND
 from psem_model.tables.table import Style, formulas
 from psem_model.text import prose
-from psem_model.text.errors import BadInput, listed, or_nearest, quoted
+from psem_model.text.errors import BadInput, listed, or_nearest, quoted, refused
 from psem_model.text.report import Cell, Note, Prose, Section, parts
 
 NAME = re.compile(r"[A-Za-z]+(_[A-Za-z0-9]+)?")  # of a symbol
@@ -26,7 +26,7 @@ def typed(text: str) -> dict[str, str]:
     for given in filter(None, (part.strip() for part in text.split(","))):
         name, equals, symbol = (part.strip() for part in given.partition("="))
         if not equals:
-            raise BadInput(f"--symbols: given {quoted(given)}; expected name=symbol, such as psi=M,N=d")
+            raise refused("--symbols", given, "name=symbol, such as psi=M,N=d")
         written = LATEX.fullmatch(symbol)
         if written:
             symbol = "_".join(filter(None, written.groups()))

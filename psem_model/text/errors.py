@@ -58,12 +58,14 @@ def or_nearest(given: str, choices: Iterable[str]) -> str:
     return f"; nearest: {near}" if near else ""
 
 
+def refused(what: str, given: object, expected: str) -> BadInput:
+    """What to raise for what cannot be used: of what it is, what was given, and what is expected."""
+    return BadInput(f"{what}: given {quoted(given)}; expected {expected}")
+
+
 def choose(what: str, given: str, choices: Iterable[str]) -> str:
     """One of some names. Raises BadInput that lists them."""
     names = list(dict.fromkeys(choices))
     if given not in names:
-        raise BadInput(
-            f"{what}: given {quoted(given)}; expected one of {', '.join(names)}"
-            f"{or_nearest(given, names)}"
-        )
+        raise refused(what, given, f"one of {', '.join(names)}{or_nearest(given, names)}")
     return given

@@ -6,12 +6,12 @@ import json
 import os
 import tempfile
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from psem_model.text.errors import BadInput, shortened
+from psem_model.text.errors import BadInput, nearest, refused, shortened
 
 LARGEST_FILE = 2**20  # bytes of a file that is read
 LONGEST_NAME = 200  # characters of a name that a message shows
@@ -82,6 +82,22 @@ def require_no_folder(path: Path) -> None:
     """Raise BadInput for a folder where a file is to be."""
     if path.is_dir() and not path.is_symlink():
         raise BadInput(f"cannot write {named(path)}: Is a directory")
+
+
+def file_to_write(option: str, given: str, suffixes: Sequence[str], usual: str) -> Path:
+    """A file that a user names, of some kinds. Raises BadInput if it cannot be written there.
+
+    `usual`: what it is called in the error, if what was given has no name.
+    """
+    path = Path(given)
+    if path.suffix.lower() not in suffixes or "\0" in given:
+        stem = shortened(path.stem) if path.stem.isprintable() else ""
+        near = f"{stem or usual}{nearest(path.suffix, suffixes) or suffixes[0]}"
+        raise refused(option, given, f"a file that ends in {', '.join(suffixes)}; nearest: {near}")
+    if not path.parent.is_dir():
+        raise BadInput(f"cannot write {named(path)}: there is no folder {named(path.parent)}")
+    require_no_folder(path)
+    return path
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
