@@ -8,10 +8,11 @@ from dataclasses import replace
 from proofs.trusted.kernel import KernelError
 from spec.checking.steps import check_step
 from spec.checking.verdict import check
-from spec.derivation.steps import Group, Step, derive_step
+from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.schedule import Buffer, Kind, Op
+from spec.language.steps import Group, Step
 from spec.models.values import Part
 from spec.plans.compose import Product, factor
 

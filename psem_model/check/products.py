@@ -11,10 +11,11 @@ from psem_model.check.schedules import Checked, check_schedule, sizes_given
 from psem_model.text.figures import counted
 from psem_model.text.report import Report, Section
 from spec.checking.steps import check_step, cut_twice
-from spec.derivation.steps import Step, derive_step
+from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.language.schedule import Schedule
+from spec.language.steps import Step
 from spec.models.parts import parts
 from spec.models.states import BytePolicy
 from spec.models.transformer import Transformer

@@ -16,9 +16,9 @@ from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
 from spec.checking.programs import types_of
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
-from spec.derivation.steps import Step
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
+from spec.language.steps import Step
 from spec.meaning.terms import Terms
 from spec.models.opaque import Opaque
 from spec.models.parts import parts

@@ -23,12 +23,13 @@ from spec.costs.communication import Transfer, moves
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.costs.model_costs import Indices, parameters
 from spec.derivation.distribute import NOTHING
-from spec.derivation.steps import Step, derive_step
+from spec.derivation.steps import derive_step
 from spec.derivation.two_parts import in_two_parts
 from spec.devices.mesh import along_devices, group_size
 from spec.language.moves import Axis
 from spec.language.schedule import SCALARS
 from spec.language.schedule import Kind as Does
+from spec.language.steps import Step
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile, Samples, Units, realised, shaped

@@ -14,8 +14,9 @@ from psem_model.reading.products import Expression, is_file, parse, require_diff
 from psem_model.reading.shapes import is_shape, require_model, transformer
 from psem_model.text.errors import BadInput, quoted
 from spec.costs.model_costs import largest_part, parameters
-from spec.derivation.steps import Step, step_of
+from spec.derivation.steps import step_of
 from spec.devices.mesh import group_size
+from spec.language.steps import Step
 from spec.models.opaque import Opaque, opaque
 from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, realised

@@ -11,10 +11,10 @@ from psem_model.reading.schedule_keys import PARTS
 from psem_model.reading.schedule_reader import Reader
 from psem_model.reading.toml_lines import Path, shown
 from spec.derivation.nesting import families
-from spec.derivation.steps import Group, Step
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.moves import Axis
 from spec.language.programs import Program
+from spec.language.steps import Group, Step
 from spec.models.training import Loss, Training
 from spec.models.transformer import INDICES
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
 from spec.checking.steps import cut_twice
-from spec.derivation.steps import Group, Step
 from spec.devices.layouts import WHOLE, Layout
 from spec.language.moves import Axis, Move
 from spec.language.programs import Line, Program
+from spec.language.steps import Group, Step
 from spec.models.profiles import WRITTEN
 from spec.models.values import Operation, Role, Value
 

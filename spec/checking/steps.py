@@ -12,12 +12,12 @@ from itertools import pairwise
 from spec.checking.norms import check_joined, check_norm
 from spec.checking.programs import check_program
 from spec.derivation.nesting import needed
-from spec.derivation.steps import Step, in_words
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.moves import Move
 from spec.language.programs import Program
 from spec.language.schedule import Buffer, Kind
+from spec.language.steps import Step, in_words
 from spec.models.values import Operation
 
 

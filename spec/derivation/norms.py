@@ -12,18 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from spec.devices.layouts import Contraction, Lie, contract
+from spec.devices.layouts import Lie
 from spec.devices.mesh import Axes
 from spec.language.schedule import GRADIENTS, Buffer, Kind, Op, Phase, Schedule
 from spec.models.training import Training
-from spec.models.values import Value
 
 _Lies = Mapping[str, Lie]
-
-
-def of_gradient(weight: Value, lie: Lie) -> Lie:
-    """How the square of a gradient's norm lies along an axis along which the weight lies so."""
-    return contract(Contraction(weight.indices, weight.indices, ()), lie, lie)
 
 
 def clipped(schedule: Schedule, cut: Axes = (), from_first: Axes = (), of_all: Axes = ()) -> Schedule:

@@ -1,104 +1,25 @@
-"""A step of a model: programs say what its parts compute, schedules where its weights' states are.
-
-A program leaves terms of a weight's gradient on the devices of some axes: those that cut samples, and
-what else the gradient sums over. The schedule of the weight's states sums over these, and over the
-stages that have the weight; and over no others.
-"""
+"""From a plan to its step: programs of the parts, and a schedule for each group of weights."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import replace
 
 from spec.derivation.derive import derive
 from spec.derivation.distribute import NOTHING, distribute
 from spec.derivation.nesting import orders
-from spec.derivation.norms import clipped, of_gradient
-from spec.devices.layouts import PARTIAL, LayoutError, Lie, Lies
+from spec.derivation.norms import clipped
+from spec.devices.layouts import PARTIAL
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.moves import Axis
-from spec.language.programs import Program
 from spec.language.schedule import Schedule
+from spec.language.steps import Group, Step
 from spec.models.profiles import NORM_FUNCTIONS, TEXTBOOK, Profile
-from spec.models.transformer import EMBEDDING, HEAD, is_layer
-from spec.models.values import Part, Value
+from spec.models.transformer import is_layer
+from spec.models.values import Part
 from spec.plans.compose import Product
 from spec.plans.model_strategies import SAMPLES
 from spec.plans.placement import Placement, gradients_whole
-
-
-@dataclass(frozen=True)
-class Group:
-    """Weights, by name, and the one schedule of their states."""
-
-    weights: tuple[str, ...]
-    schedule: Schedule
-
-
-@dataclass(frozen=True)
-class Step:
-    """Programs in the order of the model; a layer may be there many times.
-
-    `stages`: the axis that cuts the layers, if one does. `orders`: of each index the axes that may cut
-    it, the outer one first.
-    """
-
-    programs: tuple[Program, ...]
-    groups: tuple[Group, ...]
-    stages: str | None = None
-    orders: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def clips(self) -> bool:
-        """Whether gradients are clipped by the norm of all of them."""
-        return any(group.schedule.training.clip for group in self.groups)
-
-    @property
-    def shared(self) -> tuple[str, ...]:
-        """Weights that parts on several stages use."""
-        names = [weight.name for program in self.programs for weight in program.part.weights]
-        return tuple(dict.fromkeys(n for n in names if names.count(n) > 1)) if self.stages else ()
-
-    @property
-    def root(self) -> frozenset[str]:
-        """The weights of the embedding and of the head."""
-        ends = (program.part for program in self.programs if program.part.name in (EMBEDDING, HEAD))
-        return frozenset(weight.name for part in ends for weight in part.weights)
-
-    def summed(self) -> dict[str, tuple[str, ...]]:
-        """Of each weight, the axes over which its gradient is to be summed.
-
-        Raises LayoutError if two parts that share it have it, or leave its gradient, otherwise.
-        """
-        found: dict[str, tuple[str, ...]] = {}
-        first: dict[str, tuple[Value, Lies]] = {}
-        for program in self.programs:
-            for weight in program.part.weights:
-                axes, has = program.summed(weight), (weight, program.lies[weight])
-                if first.setdefault(weight.name, has) != has:
-                    raise LayoutError(f"two parts have {weight.name}, not alike", weight.name)
-                if found.setdefault(weight.name, axes) != axes:
-                    raise LayoutError(
-                        f"the gradient of {weight.name}: {program.part.name} leaves terms over "
-                        f"{in_words(axes)}, another part over {in_words(found[weight.name])}",
-                        weight.name,
-                    )
-        pipe = () if self.stages is None else (self.stages,)
-        return {name: axes + pipe * (name in self.shared) for name, axes in found.items()}
-
-    def norms(self) -> dict[str, dict[str, Lie]]:
-        """Of each weight, how the square of its gradient's norm lies, if the gradient lies as it does.
-
-        Along the axes of its program, over the stages, and over the groups of weights.
-        """
-        found: dict[str, dict[str, Lie]] = {}
-        over = [ALL_WEIGHTS] if self.stages is None else [self.stages, ALL_WEIGHTS]
-        for program in self.programs:
-            for weight in program.part.weights:
-                lies = program.lies[weight]
-                along = {axis.name: of_gradient(weight, lies[axis.name]) for axis in program.axes}
-                found[weight.name] = along | dict.fromkeys(over, PARTIAL)
-        return found
 
 
 def derive_step(
@@ -165,8 +86,3 @@ def step_of(schedule: Schedule, parts: Iterable[Part], names: frozenset[str] = N
     programs = tuple(distribute(part, axes, names=names) for part in parts)
     weights = dict.fromkeys(weight.name for program in programs for weight in program.part.weights)
     return Step(programs, (Group(tuple(weights), schedule),), orders=orders(programs))
-
-
-def in_words(axes: tuple[str, ...]) -> str:
-    """Axes that something is summed over."""
-    return " x ".join(axes) if axes else "no axis"

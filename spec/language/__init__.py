@@ -1,4 +1,4 @@
 """What a plan becomes: schedules of states, programs of models, lines of each.
 
-In order: schedule, turns, moves, programs.
+In order: schedule, turns, moves, programs, steps.
 """

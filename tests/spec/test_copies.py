@@ -14,9 +14,10 @@ from psem_model.predict.plan import Plan
 from spec.checking.steps import check_step
 from spec.checking.verdict import check
 from spec.costs.model_costs import elements
-from spec.derivation.steps import Group, derive_step
+from spec.derivation.steps import derive_step
 from spec.devices.layouts import LayoutError
 from spec.language.schedule import COLLECTIVE_KINDS, Phase
+from spec.language.steps import Group
 from spec.models.parts import parts
 from spec.models.transformer import Transformer
 from spec.plans.compose import Product, factor, with_copies

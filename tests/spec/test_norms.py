@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from spec.checking.norms import check_norm
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
-from spec.derivation.norms import clipped, of_gradient
+from spec.derivation.norms import clipped
 from spec.devices.layouts import PARTIAL, WHOLE, LayoutError, along
 from spec.devices.mesh import ALL_WEIGHTS
 from spec.language.schedule import Buffer, Kind
+from spec.language.steps import of_gradient
 from spec.models.training import PLAIN
 from spec.models.values import Role, Value
 from spec.plans.strategies import STRATEGIES
