@@ -151,7 +151,7 @@ def _conclusion(theorem: Theorem) -> list[str]:
     if theorem.counterexample is not None:
         (asked,) = theorem.obligations
         lines += ["    not for all values:", *implication(asked.facts, conjuncts(asked.goal), 6)]
-        return [*lines, *wrapped(f"counterexample: {_values(theorem)}", "    ", "      ")]
+        return [*lines, *wrapped(f"counterexample: {values_of(theorem)}", "    ", "      ")]
     lines += statement(theorem, 4)
     names = ", ".join(sorted(theorem.hypotheses))
     return [*lines, *wrapped(names, "    under ")] if names else lines
@@ -178,7 +178,8 @@ def assumed(result: Result, kind: str) -> list[Theorem]:
     return [said[key] for key in sorted(said)]
 
 
-def _values(theorem: Theorem) -> str:
+def values_of(theorem: Theorem) -> str:
+    """The values of a counterexample, in a line."""
     return ", ".join(f"{name} = {value}" for name, value in (theorem.counterexample or {}).items())
 
 
@@ -197,7 +198,7 @@ def tree(theorem: Theorem, depth: int, shown: set[int]) -> list[str]:
         said = f"{name_of(theorem, o)}: {o.rule}, {o.expected}, {took}"
         lines += wrapped(said, f"{pad}  - ", f"{pad}      ")
     if theorem.counterexample is not None:
-        lines += wrapped(f"counterexample: {_values(theorem)}", f"{pad}  ", f"{pad}    ")
+        lines += wrapped(f"counterexample: {values_of(theorem)}", f"{pad}  ", f"{pad}    ")
     for part in theorem.parts:
         lines += tree(part, depth + 1, shown)
     return lines

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from proofs.registry import Result
 from proofs.trusted.infix import text
 from proofs.trusted.kernel import Bool, Theorem
-from psem_model.audit.explanation import assumed, title
+from psem_model.audit.explanation import assumed, title, values_of
 from psem_model.audit.formulas import parts, source
 from psem_model.text.figures import counted
 from psem_model.text.lines import width, wrapped
@@ -43,9 +43,8 @@ def outline_of(result: Result) -> list[str]:
 def _concluded(theorem: Theorem) -> list[str]:
     """What a theorem concludes, in a line or a few; or which values refute what."""
     if theorem.counterexample is not None:
-        values = ", ".join(f"{name} = {value}" for name, value in theorem.counterexample.items())
         (asked,) = theorem.obligations
-        said = [f"not always: {_brief([asked.goal], 2)}", f"counterexample: {values}"]
+        said = [f"not always: {_brief([asked.goal], 2)}", f"counterexample: {values_of(theorem)}"]
         lines = [line for each in said for line in wrapped(each, "    ")]
         return [*wrapped(theorem.name, "  "), *lines]
     conditions, goals = parts(theorem)

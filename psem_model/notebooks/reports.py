@@ -8,6 +8,7 @@ shows itself in a notebook; `print` has it as text, `.document()` as what `--jso
 from __future__ import annotations
 
 from proofs.trusted.infix import text
+from psem_model.audit.explanation import values_of
 from psem_model.audit.formulas import parts
 from psem_model.audit.proving import proved
 from psem_model.commands import check as checking
@@ -89,10 +90,9 @@ def explain(claim: str) -> Shown:
         given, then = parts(theorem)
         lines = [("if", text(each)) for each in given] + [("then", text(each)) for each in then]
         if theorem.counterexample is not None:
-            values = ", ".join(f"{name} = {value}" for name, value in theorem.counterexample.items())
             (refuted,) = theorem.obligations
             lines = [("if", text(each)) for each in refuted.facts]
-            lines += [("not always", text(refuted.goal)), ("counterexample", values)]
+            lines += [("not always", text(refuted.goal)), ("counterexample", values_of(theorem))]
         sections.append(Section(theorem.name, (Column(""), Column("", 1)), rows(lines)))
     title = f"{result.claim.id}: {result.claim.statement}"
     return Shown(

@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from proofs.registry import Claim, Result
 from psem_model.audit import explanation
-from psem_model.audit.refutations import REGISTERED
-from psem_model.audit.refutations.registry import name_of
+from psem_model.audit.refutations import REGISTERED, name_of
 from psem_model.pages.dropped import Failing, failing
 from psem_model.pages.evidence import Audited, Evidence
 from psem_model.pages.proofs import (

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from proofs.premises import conjuncts
 from proofs.trusted.terms import Term
-from psem_model.audit.evaluate import NEAREST, OPERATORS, CannotEvaluate, Value, double
+from psem_model.audit.evaluate import NEAREST, CannotEvaluate, Expression, Value, evaluated
 from psem_model.pages import mathematics
 from psem_model.text.figures import exactly
 
@@ -56,25 +56,19 @@ def _line(kind: str, term: Term, names: Mapping[str, Value]) -> Evaluated | None
 
 def value_of(term: Term, names: Mapping[str, Value]) -> Value:
     """The value of a term, where symbols have values. Raises CannotEvaluate."""
-    if term.op == "number":
-        return Fraction(term.of)
+    return evaluated(_spelled(term), names)
+
+
+def _spelled(term: Term) -> Expression:
+    """A term as the words of an SMT-LIB text."""
+    if term.op in ("number", "bool"):
+        return str(term.of).lower()
     if term.op == "float":
-        return double(f"{term.of:064b}")
-    if term.op == "bool":
-        return term.of
-    if term.op == "apply" and not term.args and term.of.name in names:
-        return names[term.of.name]
-    if term.op == "ite":
-        condition, then, other = term.args
-        return value_of(then if value_of(condition, names) else other, names)
-    operator = OPERATORS.get(SPELLED.get(term.op, term.op))
-    if operator is None or not term.args:
-        raise CannotEvaluate(f"no value for {term.op}")
+        return ["fp", f"#b{term.of:064b}"]
+    if term.op == "apply":
+        return [term.of.name, *map(_spelled, term.args)] if term.args else term.of.name
     rounded = [NEAREST] if term.op == "fp.add" else []
-    try:
-        return operator(*rounded, *(value_of(arg, names) for arg in term.args))
-    except ZeroDivisionError:
-        raise CannotEvaluate("a division by zero") from None
+    return [SPELLED.get(term.op, term.op), *rounded, *map(_spelled, term.args)]
 
 
 def _sides(term: Term, names: Mapping[str, Value]) -> Iterator[Value]:

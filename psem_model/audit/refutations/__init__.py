@@ -4,28 +4,14 @@ Each takes the values that a proof found, puts them into a schedule, a model and
 says what it shows. The audit gives them the values of the proof that it audits.
 """
 
-from psem_model.audit.refutations import (
-    compositions,
-    conditions,
-    levels,
-    memory,
-    optimizers,
-    reductions,
-    rounding,
-)
-from psem_model.audit.refutations.registry import REGISTERED, Shown, Values, executed, name_of
-
-__all__ = [
-    "REGISTERED",
-    "Shown",
-    "Values",
-    "compositions",
-    "conditions",
-    "executed",
-    "levels",
-    "memory",
-    "name_of",
-    "optimizers",
-    "reductions",
-    "rounding",
-]
+from psem_model.audit.refutations import compositions as compositions
+from psem_model.audit.refutations import conditions as conditions
+from psem_model.audit.refutations import levels as levels
+from psem_model.audit.refutations import memory as memory
+from psem_model.audit.refutations import optimizers as optimizers
+from psem_model.audit.refutations import reductions as reductions
+from psem_model.audit.refutations import rounding as rounding
+from psem_model.audit.refutations.registry import REGISTERED as REGISTERED
+from psem_model.audit.refutations.registry import Shown as Shown
+from psem_model.audit.refutations.registry import executed as executed
+from psem_model.audit.refutations.registry import name_of as name_of
