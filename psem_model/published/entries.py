@@ -105,6 +105,11 @@ def same(one: Any, other: Any) -> bool:
     return bool(sympy.simplify(sympy.sympify(one) - other) == 0)
 
 
+def compared(entry: Entry, predicted: Any, **names: Any) -> Reproduced:
+    """A prediction beside the number or the formula that the source prints. `names`: of its symbols."""
+    return Reproduced(predicted, same(predicted, form(str(entry.value), **names)))
+
+
 def rounded(value: Fraction, as_printed: Any, rounding: str, more: int = 0) -> Decimal:
     """A number with as many decimals as the source printed, or more."""
     exponent = Decimal(repr(as_printed)).normalize().as_tuple().exponent

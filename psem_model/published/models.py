@@ -14,7 +14,7 @@ from psem_model.predict.gpt import gpt, in_flight
 from psem_model.predict.gpt import plan as closed
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.plan import Plan
-from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, same
+from psem_model.published.entries import SYMBOLS, Entry, Reproduced, compared, form, same
 from psem_model.published.states import N, factor
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
 from spec.models.states import POLICIES
@@ -41,8 +41,7 @@ def layer_activations(entry: Entry) -> Reproduced:
     """What a layer keeps for backward, of one micro-batch, as a formula."""
     features = form("b*s*h")  # of a micro-batch's tokens
     kept_bytes = layer(closed(entry.plan, entry.recompute)).activations
-    derived = features * sympy.expand(kept_bytes / features)
-    return Reproduced(derived, same(derived, form(entry.value)))
+    return compared(entry, features * sympy.expand(kept_bytes / features))
 
 
 def layer_activation_bytes(entry: Entry) -> Reproduced:
@@ -74,21 +73,19 @@ def weight_state_bytes(entry: Entry) -> Reproduced:
 # ------------------------------------------------------------------- a layer's communication
 def sent_in_layer(entry: Entry) -> Reproduced:
     """Elements that a layer sends of one micro-batch."""
-    sent = sympy.factor(layer(closed(entry.plan)).sent(FORWARD, BACKWARD))
-    return Reproduced(sent, same(sent, form(entry.value)))
+    return compared(entry, sympy.factor(layer(closed(entry.plan)).sent(FORWARD, BACKWARD)))
 
 
 def sent_in_stage(entry: Entry) -> Reproduced:
     """Elements that the layers of a stage send of one micro-batch."""
     layers = symbol("l_stage")
     sent = layers * sympy.factor(layer(closed(entry.plan)).sent(FORWARD, BACKWARD))
-    return Reproduced(sent, same(sent, form(entry.value, l_stage=layers)))
+    return compared(entry, sent, l_stage=layers)
 
 
 def handed_on(entry: Entry) -> Reproduced:
     """Elements that go from a stage to the next, of one micro-batch."""
-    sent = layer(closed(entry.plan)).handed_on
-    return Reproduced(sent, same(sent, form(entry.value)))
+    return compared(entry, layer(closed(entry.plan)).handed_on)
 
 
 def _all_sent(plan: str, again: str) -> Any:
@@ -98,14 +95,13 @@ def _all_sent(plan: str, again: str) -> Any:
 
 def sent_with_recomputation(entry: Entry) -> Reproduced:
     """What a layer sends that is made again as a whole, without the (t - 1)/t."""
-    passes = sympy.simplify(_all_sent(entry.plan, EVERYTHING))
-    return Reproduced(passes, same(passes, entry.value))
+    return compared(entry, sympy.simplify(_all_sent(entry.plan, EVERYTHING)))
 
 
 def sent_to_gather_slices(entry: Entry) -> Reproduced:
     """And how much more, if what it takes is kept in slices."""
     passes = sympy.simplify(_all_sent(entry.plan, FROM_SLICES) - _all_sent(entry.plan, EVERYTHING))
-    return Reproduced(passes, same(passes, entry.value))
+    return compared(entry, passes)
 
 
 def _over_links(strategy: str) -> Any:
@@ -118,8 +114,7 @@ def _over_links(strategy: str) -> Any:
 
 def sent_per_link(entry: Entry) -> Reproduced:
     """What a layer sends forward, of N tokens, without the (P - 1)/P."""
-    tokens = _over_links(entry.plan).subs(SYMBOLS["s"], N)  # as the source calls them
-    return Reproduced(tokens, same(tokens, form(entry.value)))
+    return compared(entry, _over_links(entry.plan).subs(SYMBOLS["s"], N))  # as the source calls them
 
 
 def ratio_per_link(entry: Entry) -> Reproduced:
@@ -143,30 +138,26 @@ def sent_by_all_to_all(entry: Entry) -> Reproduced:
 def message_per_link(entry: Entry) -> Reproduced:
     """What a device sends of a message of M elements in all, without the (P - 1)/P."""
     P, M = SYMBOLS["P"], SYMBOLS["M"]
-    sent = sympy.simplify(_all_to_all().subs(SYMBOLS["c"], P) * M / P * P / (P - 1))
-    return Reproduced(sent, same(sent, form(entry.value)))
+    return compared(entry, sympy.simplify(_all_to_all().subs(SYMBOLS["c"], P) * M / P * P / (P - 1)))
 
 
 # ------------------------------------------------------------------ pipelines, checkpoints, models
 def idle_share(entry: Entry) -> Reproduced:
     """Idle time of a pipeline, in the time that its work takes."""
-    idle = bubble_of_ideal(closed("pp").pipe)
-    return Reproduced(idle, same(idle, form(entry.value)))
+    return compared(entry, bubble_of_ideal(closed("pp").pipe))
 
 
 def idle_share_of_chunks(entry: Entry) -> Reproduced:
     """The same of one whose stages have v chunks."""
     pipe = replace(closed("pp").pipe, kind=Order.INTERLEAVED, chunks=SYMBOLS["v"])
-    idle = bubble_of_ideal(pipe)
-    return Reproduced(idle, same(idle, form(entry.value)))
+    return compared(entry, bubble_of_ideal(pipe))
 
 
 def idle_share_of_replicas(entry: Entry) -> Reproduced:
     """The same where n devices are d pipelines, and b' samples one micro-batch each."""
     n, d, samples = (symbol(name) for name in ("n", "d", "b_prime"))
     idle = bubble_of_ideal(replace(closed("pp").pipe, stages=n / d, micro_batches=samples / d))
-    derived = sympy.cancel(idle)
-    return Reproduced(derived, same(derived, form(entry.value, d=d, b_prime=samples)))
+    return compared(entry, sympy.cancel(idle), d=d, b_prime=samples)
 
 
 def micro_batches_in_flight(entry: Entry) -> Reproduced:

@@ -11,7 +11,7 @@ import sympy
 
 from psem_model.predict.closed import Closed, closed_form
 from psem_model.predict.states import Prediction, predict
-from psem_model.published.entries import SYMBOLS, Entry, Reproduced, form, rounded, same
+from psem_model.published.entries import SYMBOLS, Entry, Reproduced, compared, form, rounded
 from spec.costs.communication import elements_sent
 from spec.costs.memory import Sizes
 from spec.derivation.derive import derive
@@ -57,7 +57,7 @@ def memory_ratio(entry: Entry) -> Reproduced:
     ratio = closed("dp").total / closed(entry.plan).total
     at = sympy.oo if entry.inputs["N"] == "inf" else entry.inputs["N"]
     found = sympy.limit(ratio.subs(K, entry.inputs["K"]), N, at)
-    return Reproduced(found, same(found, entry.value))
+    return compared(entry, found)
 
 
 def bytes_per_parameter(entry: Entry) -> Reproduced:
@@ -69,20 +69,19 @@ def bytes_per_parameter(entry: Entry) -> Reproduced:
 def passes_over_parameters(entry: Entry) -> Reproduced:
     """Elements sent in a step, in Psi, without the (N - 1)/N."""
     passes = sympy.simplify(closed(entry.plan).elements / (PSI * (N - 1) / N))
-    return Reproduced(passes, same(passes, entry.value))
+    return compared(entry, passes)
 
 
 def traffic_ratio(entry: Entry) -> Reproduced:
     """How many times as much as data parallelism it sends."""
     ratio = sympy.simplify(closed(entry.plan).elements / closed("dp").elements)
-    return Reproduced(ratio, same(ratio, sympy.Rational(entry.value)))
+    return compared(entry, ratio)
 
 
 # ---------------------------------------------------------------------------------- collectives
 def factor(entry: Entry, found: Any) -> Reproduced:
     """What is sent of a value, for the devices of an entry."""
-    sent = sympy.simplify(found.subs(N, form(str(entry.inputs["n"]))))
-    return Reproduced(sent, same(sent, form(str(entry.value))))
+    return compared(entry, sympy.simplify(found.subs(N, form(str(entry.inputs["n"])))))
 
 
 def sent_by_collective(entry: Entry) -> Reproduced:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from psem_model.reading import words
 from psem_model.text.errors import BadInput, refused
 from spec.models.transformer import DROPPED, Transformer
 
-BLOCKS = {
-    "gpt": "layer norms, biases, gelu, dropout, tied words (arXiv 2104.04473)",
-    "llama": "root mean square norms, gated silu, no biases",
+BLOCKS: dict[str, dict[str, Any]] = {  # kinds of layers, as their authors built them
+    "gpt": {"dropout": DROPPED, "tied": True, "angles": False},  # arXiv 2104.04473
+    "llama": {"gated": True, "function": "silu", "norm": "rms_norm", "biases": frozenset()},
 }
 SHAPE = (  # options that give a model's shape in numbers
     *("layers", "hidden", "heads", "kv_heads", "head_dim", "feed_forward", "vocabulary"),
@@ -84,7 +85,6 @@ def _shaped(block: str, given: Mapping[str, int | None], sequence: str | None) -
         raise BadInput(
             f"--chosen: given {given['chosen']}; expected at most --experts {given['experts']}"
         )
-    llama = block == "llama"
     return Transformer(
         layers=given["layers"],
         hidden=hidden,
@@ -93,16 +93,10 @@ def _shaped(block: str, given: Mapping[str, int | None], sequence: str | None) -
         head_dim=given["head_dim"] or hidden // heads,
         feed_forward=given["feed_forward"] or 4 * hidden,
         vocabulary=given["vocabulary"] or 0,
-        gated=llama,
-        function="silu" if llama else "gelu",
-        norm="rms_norm" if llama else "layer_norm",
-        biases=frozenset() if llama else frozenset({"qkv", "output", "mlp"}),
-        positions=_places(given["vocabulary"], sequence) if not llama else 0,
-        angles=llama,
-        tied=not llama,
-        dropout=frozenset() if llama else DROPPED,
+        positions=_places(given["vocabulary"], sequence) if block == "gpt" else 0,
         experts=given["experts"] or 0,
         chosen=given["chosen"] or 0,
+        **BLOCKS[block],
     )
 
 

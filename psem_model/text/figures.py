@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import MAX_PREC, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -69,17 +69,12 @@ def plain(value: Number) -> str:
 def exactly(value: Number) -> str:
     """A number without loss: its decimals if they end, else a fraction."""
     number = Fraction(value)
-    rest, places = number.denominator, 0
-    for prime in (2, 5):
-        count = 0
-        while rest % prime == 0:
-            rest, count = rest // prime, count + 1
-        places = max(places, count)
-    if rest != 1:
+    places = number.denominator.bit_length() - 1  # no more, if they end: it is of twos and fives
+    if 10**places % number.denominator:
         return str(number)
-    shifted = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    whole, decimals = shifted[: len(shifted) - places], shifted[len(shifted) - places :]
-    return ("-" if number < 0 else "") + whole + (f".{decimals}" if places else "")
+    shifted = Decimal(number.numerator * 10**places // number.denominator)
+    with localcontext(prec=MAX_PREC, Emin=MIN_EMIN):
+        return f"{shifted.scaleb(-places).normalize():f}"
 
 
 def digits(value: Fraction, most: int = 6) -> str:
