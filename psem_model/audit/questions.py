@@ -1,6 +1,6 @@
-"""What is asked of an obligation besides its answer: can its facts hold, is each of them needed?
+"""What is asked of obligations and of theorems: can all that they rest on hold, is each part needed?
 
-A fact is what the goal is concluded from: a theorem in use, a `given`, an induction hypothesis; and
+A fact is what a goal is concluded from: a theorem in use, a `given`, an induction hypothesis; and
 if the goal is itself an implication, what it is said to follow from, its premises.
 """
 
@@ -10,12 +10,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from proofs.premises import all_are, made_from, premises_of
+from proofs.premises import (
+    all_are,
+    closed,
+    conditions,
+    denied,
+    hypotheses,
+    made_from,
+    premises_of,
+    variables,
+)
+from proofs.registry import NOT_PROVED
 from proofs.trusted.kernel import Obligation, Theorem
-from proofs.trusted.oracle import ask, reading
+from proofs.trusted.oracle import SEED, ask, reading
 from proofs.trusted.parts import below
+from proofs.trusted.smtlib import ForAll
 from proofs.trusted.terms import And, Bool, Const, Implies, Not, Term
 from proofs.trusted.theorem import implies
+from psem_model.audit.formulas import source
 from psem_model.audit.smtlib import text
 
 VALUES = ("Bool", "Int", "Real")
@@ -201,3 +213,87 @@ def _said(of: tuple[Term, Term]) -> Bool:
     if value.op == "bool":
         return term if value.of else Not(term)
     return term == value
+
+
+GLANCE = 200_000  # z3's own deterministic count, for a question with quantifiers
+
+
+def resting_on_none(listed: Sequence[Theorem], returned: Sequence[Theorem]) -> list[str]:
+    """Theorems that were proved, and are neither returned nor what those are made from."""
+    used = {id(theorem) for theorem in returned}
+    used |= {id(part) for part in made_from(returned)}
+    proved = [theorem for theorem in listed if theorem.rule not in NOT_PROVED]
+    return [
+        f"theorem {theorem.name}: no theorem of the claim rests on it"
+        for theorem in proved
+        if id(theorem) not in used
+    ]
+
+
+def for_all_values(theorem: Theorem) -> list[str]:
+    """The hypotheses under it that speak of all values of a variable."""
+    return sorted({part.name for part in hypotheses([theorem]) if variables(part)})
+
+
+def impossible(theorem: Theorem) -> bool:
+    """Whether z3 sees that its hypotheses, for all values, contradict each other or its conditions.
+
+    With quantifiers, so it may not see it: only where the answer is yes does it say anything.
+    """
+    return _contradict([*conditions(theorem), *map(closed, hypotheses([theorem]))])
+
+
+def implied(theorem: Theorem) -> list[str]:
+    """The hypotheses under it that z3 sees to follow from the others, all for all values."""
+    said = [part for part in hypotheses([theorem]) if part.rule == "hypothesis"]
+    return [
+        f"hypothesis {part.name}: the others of {theorem.name} imply it"
+        for part in said
+        if _contradict([*(closed(other) for other in said if other is not part), denied(part)])
+    ]
+
+
+def _contradict(formulas: Sequence[Bool | ForAll]) -> bool:
+    return ask(formulas, GLANCE, SEED).said == "unsat"
+
+
+def parts_of(formula: Bool) -> list[Bool]:
+    """What a conjunction, perhaps under a condition, says one by one."""
+    if formula.op == "and":
+        return [part for each in formula.args for part in parts_of(each)]
+    if formula.op == "=>":
+        premise, goal = formula.args
+        return [Implies(premise, part) for part in parts_of(goal)]
+    return [formula]
+
+
+def unused_parts(theorems: Sequence[Theorem]) -> list[str]:
+    """Parts of a `given` that its theorem is proved without, and of a hypothesis that all are."""
+    needed: dict[str, bool] = {}
+    for theorem in proved_theorems(theorems):
+        for fact in facts_of(theorem):
+            for index, said in enumerate(_parts_of_fact(theorem, fact)):
+                needed[said] = needed.get(said, False) or any(
+                    _fails_without(obligation, place, index) for obligation, place in fact.places
+                )
+    return [said for said, is_needed in needed.items() if not is_needed]
+
+
+def _parts_of_fact(theorem: Theorem, fact: Fact) -> list[str]:
+    """The parts of a fact, if it is a `given` or a hypothesis and has several."""
+    if fact.kind == "given":
+        said = theorem.given[fact.number + (theorem.rule == "induction")]
+        where = f"{theorem.name} {fact}"
+    elif fact.of is not None and source(fact.of).rule == "hypothesis":
+        where, said = f"hypothesis {source(fact.of).name}", source(fact.of).goal
+    else:  # not of an induction; of the goal, each is a part already
+        return []
+    parts = parts_of(said)
+    return [f"{where}: {brief(part)}" for part in parts] if len(parts) > 1 else []
+
+
+def _fails_without(obligation: Obligation, fact: int, index: int) -> bool:
+    """Whether the obligation is no longer proved without one part of a fact."""
+    said = parts_of(obligation.facts[fact])
+    rest = [*obligation.facts[:fact], *said[:index], *said[index + 1 :], *obligation.facts[fact + 1 :]]
+    return together([*rest, Not(obligation.goal)]) == "sat"

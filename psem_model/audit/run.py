@@ -18,8 +18,10 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from proofs.premises import premises
 from proofs.registry import Claim, Result
 from proofs.registry import select as chosen
+from psem_model.audit import questions
 from psem_model.audit.obligations import exported
 from psem_model.audit.processes import end, program, started
 from psem_model.check.claims import Tell, sizes, total, watched
@@ -74,41 +76,32 @@ def _titled(claim: Claim, theorem: str, obligation: Any) -> str:
 
 def _ask(claim: Claim, result: Result, found: dict[str, Any], tell: Tell) -> None:
     """What z3 says of each text, whether facts can hold, and whether each of them is needed."""
-    from proofs.premises import premises
-    from psem_model.audit.hypotheses import (
-        for_all_values,
-        implied,
-        impossible,
-        resting_on_none,
-        unused_parts,
-    )
-    from psem_model.audit.questions import answer, proved_theorems, to_hold, unused, witness
-
     asked = count(1)  # twice of each: the facts of an obligation, then those of its theorem
     for of, obligation in zip(found["obligations"], result.obligations, strict=True):
-        of["z3"] = answer(of["text"])
-        if obligation.expected == "unsat" and (facts := to_hold(obligation)):
-            text = witness(facts)
+        of["z3"] = questions.answer(of["text"])
+        if obligation.expected == "unsat" and (facts := questions.to_hold(obligation)):
+            text = questions.witness(facts)
             title = {"facts of": obligation.name, "and": "values of which they are true"}
             of["facts"] = len(facts)
             of["witness"] = text and header(claim, {**title, "expected": "sat"}) + text
         tell(next(asked) // 2)
-    for theorem in proved_theorems(result.listed):
-        found["unused"] += unused(theorem)
+    for theorem in questions.proved_theorems(result.listed):
+        found["unused"] += questions.unused(theorem)
         tell(next(asked) // 2)
-    found["unused"] += [f"part of {part}" for part in unused_parts(result.listed)]
-    found["unused"] += resting_on_none(result.listed, result.theorems)
-    found["unused"] += dict.fromkeys(each for theorem in result.theorems for each in implied(theorem))
+    found["unused"] += [f"part of {part}" for part in questions.unused_parts(result.listed)]
+    found["unused"] += questions.resting_on_none(result.listed, result.theorems)
+    implied = (each for theorem in result.theorems for each in questions.implied(theorem))
+    found["unused"] += dict.fromkeys(implied)
     for number, theorem in enumerate(result.theorems, 1):
         if theorem.counterexample is None and (formulas := premises([theorem])):
-            text = None if impossible(theorem) else witness(formulas)
+            text = None if questions.impossible(theorem) else questions.witness(formulas)
             title = {"premises of": theorem.name, "and": "values of which they are true"}
             found["premises"].append(
                 {
                     "file": f"{claim.id}/{number}-premises.smt2",
                     "name": theorem.name,
                     "number": len(formulas),
-                    "for_all_values": for_all_values(theorem),
+                    "for_all_values": questions.for_all_values(theorem),
                     "witness": text and header(claim, {**title, "expected": "sat"}) + text,
                 }
             )

@@ -10,12 +10,11 @@ from typing import Any
 from proofs.registry import Result, areas
 from psem_model.pages.claims import ClaimPage, pages
 from psem_model.pages.evidence import Evidence, require_same
-from psem_model.pages.model_steps import model_strategies
 from psem_model.pages.pictures import pictures
 from psem_model.pages.proofs import Texts
 from psem_model.pages.render import filled
 from psem_model.pages.runs import examples
-from psem_model.pages.steps import strategies
+from psem_model.pages.steps import model_strategies, strategies
 from psem_model.pages.words import abstract, said
 from psem_model.text.figures import counted
 from spec.assumptions import ASSUMPTIONS

@@ -18,7 +18,7 @@ from psem_model.audit.formulas import implication, in_general, parts, source
 from psem_model.audit.obligations import exported
 from psem_model.pages import mathematics
 from psem_model.pages.evaluation import Evaluated, evaluation
-from psem_model.pages.packing import packed
+from psem_model.pages.render import packed
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import zlib
+from base64 import b64encode
 from functools import cache
 from typing import Any
 
@@ -9,7 +12,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, pass_context
 from jinja2.runtime import Context
 from markupsafe import Markup
 
-from psem_model.pages.packing import packed
 from psem_model.pages.words import marked
 from psem_model.text.figures import counted
 from psem_model.text.html import text
@@ -66,6 +68,12 @@ def _prose(said: str) -> Markup:
 def _marked(context: Context, line: str) -> Markup:
     """A line with links to the claims that are on the page."""
     return marked(line, context["by_id"])
+
+
+def packed(found: Any) -> str:
+    """What a browser unpacks: JSON, deflated, in base64."""
+    data = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+    return b64encode(zlib.compress(data, 9)).decode()
 
 
 def filled(template: str, **values: Any) -> str:

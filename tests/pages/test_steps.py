@@ -3,8 +3,7 @@
 import pytest
 import sympy
 
-from psem_model.pages.model_steps import model_strategies
-from psem_model.pages.steps import MOVING, strategies
+from psem_model.pages.steps import MOVING, model_strategies, strategies
 from spec.derivation.derive import derive
 from spec.plans.strategies import STRATEGIES
 
