@@ -13,7 +13,7 @@ from psem_model.pages.evidence import Evidence, require_same
 from psem_model.pages.pictures import pictures
 from psem_model.pages.proofs import Texts
 from psem_model.pages.render import filled
-from psem_model.pages.runs import examples
+from psem_model.pages.runs import of_examples
 from psem_model.pages.steps import model_strategies, strategies
 from psem_model.pages.words import abstract, said
 from psem_model.text.figures import counted
@@ -75,7 +75,7 @@ def page(results: Sequence[Result], found: Evidence, tell: Callable[[int], None]
         "report.html",
         strategies=strategies(),
         model_strategies=model_strategies(),
-        runs=examples(),
+        runs=of_examples(),
         pictures=pictures(),
         version=_version(),
         contents=CONTENTS,

@@ -25,6 +25,7 @@ from psem_model.predict.parts import PartCosts
 from psem_model.published.measured import Row as Measured
 from psem_model.published.measured import rows as measured_rows
 from psem_model.space.placements import Row, Space
+from psem_model.text.files import beside
 from spec.costs.memory import MODEL_STATES
 from spec.costs.model_costs import elements
 from spec.derivation.derive import derive
@@ -42,24 +43,6 @@ STAGES, MICRO_BATCHES, CHUNKS = 3, 6, 2
 LAYER_OF = {"h": 4096, "a": 32, "s": 4096}
 CUT = 8  # devices along the tensor axis
 REPLICAS = 2  # groups of devices, of strategies that shard inside one
-# what a GPT layer keeps, in the words of papers (arXiv 2205.05198, section 4)
-KEPT = {
-    "layer_in": "input of first norm",
-    "attention_norm_biased": "input of Q, K, V",
-    "query_biased": "queries",
-    "keys": "keys",
-    "values": "values",
-    "shares": "softmax output",
-    "shares_mask": "softmax dropout mask",
-    "shares_dropped": "softmax after dropout",
-    "context": "input of projection",
-    "output_biased_mask": "attention dropout mask",
-    "middle": "input of second norm",
-    "mlp_norm_biased": "input of MLP",
-    "up_biased": "input of GeLU",
-    "active": "output of GeLU",
-    "down_biased_mask": "MLP dropout mask",
-}
 
 
 def pictures() -> list[Picture]:
@@ -319,10 +302,10 @@ def activations() -> Picture:
 
 
 def _kept(costs: PartCosts) -> Iterator[tuple[str, float]]:
-    program = costs.program
+    program, kept = costs.program, beside(__file__, "words.toml")["kept"]
     for value in program.kept:
         size = elements(value, program.lies[value], costs.indices, costs.mesh) * value.width
-        yield KEPT[value.name.partition("|")[0]], float(size) / 2**20
+        yield kept[value.name.partition("|")[0]], float(size) / 2**20
 
 
 def _kept_chart(name: str, kept: dict[str, float], values: Sequence[str], high: float) -> Chart:

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import Any
 
 from psem_model.check.schedules import Checked, Run, check_schedule
-from psem_model.reading.schedules import read
+from psem_model.reading.schedules import examples
 from psem_model.text.figures import counted, divergence_text, value_text
-from psem_model.text.places import EXAMPLES
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 from spec.meaning.match import Copies
 from spec.meaning.reference import UNKNOWN, Reference, Values, primes
@@ -61,29 +59,14 @@ class Played:
     rule: str
 
 
-def examples() -> list[Played]:
+def of_examples() -> list[Played]:
     """The rejected schedules of examples/ that have a small run that diverges."""
     found = []
-    for path in sorted(EXAMPLES.glob("*.toml")):
-        schedule = read(str(path))
+    for path, schedule, said in examples():
         checked = check_schedule(path.name, schedule, {}, MIXED_ADAM)
         if checked.run is not None:
-            said = _comments(path.read_text(encoding="utf-8"))
-            found.append(played(path.stem, checked, checked.run, said))
+            found.append(played(path.stem, checked, checked.run, [said] if said else []))
     return found
-
-
-def _comments(text: str) -> list[str]:
-    """What a file says of itself, after its expected verdict."""
-    heads = [line.removeprefix("#").strip() for line in _head(text)]
-    return [" ".join(heads[1:])] if len(heads) > 1 else []
-
-
-def _head(text: str) -> Iterator[str]:
-    for is_comment, lines in groupby(text.splitlines(), lambda line: line.startswith("#")):
-        if is_comment:
-            yield from lines
-        return
 
 
 def played(id: str, checked: Checked, run: Run, says: Sequence[str] = ()) -> Played:

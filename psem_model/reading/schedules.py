@@ -6,6 +6,7 @@ What a schedule may say is in `psem_model/reading/language.py`, which `psem deri
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from psem_model.reading.schedule_keys import (
     FIRST_PHASE,
@@ -15,8 +16,10 @@ from psem_model.reading.schedule_keys import (
     default_span,
 )
 from psem_model.reading.schedule_reader import Reader
-from psem_model.reading.toml_lines import Path, content_of, locate
+from psem_model.reading.toml_lines import Path as Keys
+from psem_model.reading.toml_lines import content_of, locate
 from psem_model.text.files import read_text
+from psem_model.text.places import EXAMPLES
 from spec.language.schedule import COLLECTIVE_KINDS, Buffer, Monomial, Op, Phase, Rest, Schedule
 
 
@@ -30,6 +33,16 @@ def text_of(path: str) -> str:
     return read_text(path, "a schedule in TOML, as `psem derive zero2` prints one")
 
 
+def examples() -> Iterator[tuple[Path, Schedule, str]]:
+    """The packaged schedules: files, and what each says of itself after its expected verdict."""
+    for path in sorted(EXAMPLES.glob("*.toml")):
+        text = text_of(str(path))
+        said = [
+            line.removeprefix("#").strip() for line in text.splitlines()[1:] if line.startswith("#")
+        ]
+        yield path, loads(text, str(path)), " ".join(said)
+
+
 def loads(text: str, name: str) -> Schedule:
     """The schedule in a text; `name` is what errors call it. Raises BadInput with one line."""
     return opened(text, name).schedule()
@@ -41,7 +54,7 @@ def opened(text: str, name: str) -> Reader:
     return Reader(name, text.replace("\r\n", "\n"), content)
 
 
-def line_of(text: str, part: str, index: int, prefix: Path = ()) -> int:
+def line_of(text: str, part: str, index: int, prefix: Keys = ()) -> int:
     """The line of an operation: the index-th of "micro_step" or "finish", both from 0 on.
 
     `prefix`: where the schedule is in the text.

@@ -12,7 +12,7 @@ from proofs.registry import claims
 from psem_model.check.schedules import RULES, Checked, check_schedule
 from psem_model.published.entries import Entry, published, rounded
 from psem_model.published.reproduce import reproduce
-from psem_model.reading.schedules import read
+from psem_model.reading.schedules import examples
 from psem_model.tables.table import Style, table
 from psem_model.text.errors import BadInput
 from psem_model.text.files import json_in
@@ -91,12 +91,10 @@ def schedules(style: Style) -> Section:
 def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
     """The examples with so many axes: the verdict that `psem check` finds, and what they say."""
     rows = []
-    for path in sorted(EXAMPLES.glob("*.toml")):
-        schedule = read(str(path))
-        found = check_schedule(path.name, schedule, {}, MIXED_ADAM)
+    for path, schedule, said in examples():
         if axes[0] <= len(schedule.axes) <= axes[1]:
-            along = ", ".join(schedule.axes)
-            rows.append((path.stem, along, *_found(found), _said(path.read_text(encoding="utf-8"))))
+            found = check_schedule(path.name, schedule, {}, MIXED_ADAM)
+            rows.append((path.stem, ", ".join(schedule.axes), *_found(found), said))
     if not rows:
         raise BadInput(
             f"cannot read {EXAMPLES}: it has no such schedule; expected those of the package"
@@ -124,13 +122,6 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
 
 def _found(found: Checked) -> tuple[str, str]:
     return ("accepted" if found.verdict.accepted else "rejected"), found.verdict.rule
-
-
-def _said(text: str) -> str:
-    """What a file says of itself, after its expected verdict."""
-    lines = text.splitlines()
-    comments = [line.removeprefix("#").strip() for line in lines[1:] if line.startswith("#")]
-    return " ".join(comments)
 
 
 def published_table(style: Style) -> Section:

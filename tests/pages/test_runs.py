@@ -5,12 +5,12 @@ from fractions import Fraction
 import pytest
 
 from psem_model.check.schedules import check_schedule
-from psem_model.pages.runs import examples, played
+from psem_model.pages.runs import of_examples, played
 from psem_model.reading.schedules import read
 from psem_model.text.places import EXAMPLES
 from spec.models.states import MIXED_ADAM
 
-FOUND = examples()
+FOUND = of_examples()
 
 
 def checked(run):
