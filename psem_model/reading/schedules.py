@@ -5,8 +5,9 @@ What a schedule may say is in `psem_model/reading/language.py`, which `psem deri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from psem_model.reading.schedule_keys import (
     FIRST_PHASE,
@@ -69,8 +70,8 @@ def dumps(schedule: Schedule, title: str) -> str:
     lines = [
         titled(title),
         *HEADER,
-        f"axes = {strings(schedule.axes)}",
-        *([f"start = {strings(b.value for b in schedule.start)}"] if schedule.start else []),
+        f"axes = {toml(schedule.axes)}",
+        *([f"start = {toml([b.value for b in schedule.start])}"] if schedule.start else []),
         "",
         "[training]",
         f'loss = "{training.loss.value}"',
@@ -102,7 +103,7 @@ def part_lines(schedule: Schedule) -> Iterator[str]:
         phase = FIRST_PHASE[part]
         yield f"{part} = [" if ops else f"{part} = []"
         for op in ops:
-            yield f"  {{ {', '.join(_fields(op, phase))} }},"
+            yield f"  {toml(_fields(op, phase))},"
             phase = op.phase
         yield from ["]"] if ops else []
 
@@ -117,17 +118,21 @@ HEADER = (
 )
 
 
-def strings(names: Iterable[str]) -> str:
-    """Names as a TOML array."""
-    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
+def toml(value: Any) -> str:
+    """A name, a number, a truth, an array or a table as TOML has it, in a line."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, Mapping):
+        return f"{{ {', '.join(f'{key} = {toml(each)}' for key, each in value.items())} }}"
+    if isinstance(value, bool | int):
+        return str(value).lower()
+    return f"[{', '.join(map(toml, value))}]"
 
 
 def _rest(rest: Rest) -> str:
-    keys = [f"sharded = {strings(rest.sharded)}"]
-    keys += [] if rest.stored else ["stored = false"]
-    keys += ["host = true"] if rest.host else []
-    keys += ["working = true"] if rest.working else []
-    return "{ " + ", ".join(keys) + " }"
+    flags = {"stored": rest.stored, "host": rest.host, "working": rest.working}
+    usual = {"stored": True, "host": False, "working": False}
+    return toml({"sharded": rest.sharded} | {k: v for k, v in flags.items() if v is not usual[k]})
 
 
 def entry(op: Op) -> str:
@@ -138,26 +143,26 @@ def entry(op: Op) -> str:
 def keys(op: Op) -> dict[str, str]:
     """What is written of an operation, by key, but for its phase."""
     written = _fields(op, default_phase(op.kind, op.phase))
-    return {each.split(" = ")[0]: each for each in written if not each.startswith("phase")}
+    return {key: f"{key} = {toml(value)}" for key, value in written.items() if key != "phase"}
 
 
-def _fields(op: Op, before: Phase) -> list[str]:
+def _fields(op: Op, before: Phase) -> dict[str, Any]:
     """An operation's keys and values, without those that are as when left out."""
-    found = [f'op = "{op.kind.value}"', f'source = "{op.source.value}"']
-    if op.into is not None:
-        found.append(f'into = "{op.into.value}"')
-    if op.by is not None:
-        found.append(f'by = "{op.by.value if isinstance(op.by, Buffer) else _factor(op.by)}"')
-    if op.axes or op.kind in COLLECTIVE_KINDS:
-        found.append(f"axes = {strings(op.axes)}")
-    if op.within:
-        found.append(f"within = {strings(op.within)}")
-    if op.span is not default_span(op.kind, op.source, op.into):
-        found.append(f'span = "{op.span.value}"')
-    if op.phase is not default_phase(op.kind, before):
-        found.append(f'phase = "{op.phase.value}"')
-    found += ["mean = true"] if op.mean else []
-    return found + ([f"shift = {op.shift}"] if op.shift else [])
+    along = op.axes or op.kind in COLLECTIVE_KINDS
+    by = op.by.value if isinstance(op.by, Buffer) else op.by and _factor(op.by)
+    fields = {
+        "op": op.kind.value,
+        "source": op.source.value,
+        "into": op.into and op.into.value,
+        "by": by,
+        "axes": op.axes if along else None,
+        "within": op.within or None,
+        "span": None if op.span is default_span(op.kind, op.source, op.into) else op.span.value,
+        "phase": None if op.phase is default_phase(op.kind, before) else op.phase.value,
+        "mean": op.mean or None,
+        "shift": op.shift or None,
+    }
+    return {key: value for key, value in fields.items() if value is not None}
 
 
 def _factor(factor: Monomial) -> str:

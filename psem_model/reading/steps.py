@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
-from psem_model.reading.schedules import part_lines, rest_lines, strings, titled
+from psem_model.reading.schedules import part_lines, rest_lines, titled, toml
 from spec.checking.steps import cut_twice
 from spec.devices.layouts import WHOLE, Layout
 from spec.language.moves import Axis, Move
@@ -29,16 +30,16 @@ def dumps(step: Step, title: str) -> str:
     lines = [
         titled(title),
         *HEADER,
-        f"axes = {strings(axes)}",
+        f"axes = {toml(axes)}",
         *([f'stages = "{step.stages}"'] if step.stages else []),
-        f"parts = {strings(program.part.name for program in step.programs)}",
+        f"parts = {toml([program.part.name for program in step.programs])}",
         "",
         *(["[training]", "clip = true", ""] if step.clips else []),
         *(["[cuts]", *map(_cut, cuts.values()), ""] if cuts else []),
     ]
     others = {i: cut for i, cut in cut_twice(step).items() if cut != tuple(a for a in cuts if a in cut)}
     if others:
-        lines += ["[order]", *(f"{index} = {strings(cut)}" for index, cut in others.items()), ""]
+        lines += ["[order]", *(f"{index} = {toml(cut)}" for index, cut in others.items()), ""]
     for program in step.programs:
         lines += _Part(program).lines()
     for group in step.groups:
@@ -47,15 +48,13 @@ def dumps(step: Step, title: str) -> str:
 
 
 def _cut(axis: Axis) -> str:
-    weights = [f"weights = {strings(axis.weights)}"] if axis.weights else []
-    stream = [f'stream = "{axis.stream}"'] if axis.stream else []
-    ring = [f'ring = "{axis.ring}"'] if axis.ring else []
-    return f"{axis.name} = {{ {', '.join(weights + stream + ring)} }}"
+    cut = {"weights": axis.weights, "stream": axis.stream, "ring": axis.ring}
+    return f"{axis.name} = {toml({key: value for key, value in cut.items() if value})}"
 
 
 def _group(group: Group) -> Iterator[str]:
     schedule = group.schedule
-    yield from ("[[states]]", f"weights = {strings(group.weights)}", f"axes = {strings(schedule.axes)}")
+    yield from ("[[states]]", f"weights = {toml(group.weights)}", f"axes = {toml(schedule.axes)}")
     yield from ("", "[states.rest]", *rest_lines(schedule), "", "[states.step]")
     yield from (*part_lines(schedule), "")
 
@@ -98,8 +97,8 @@ class _Part:
         yield f"[{part.name}]"
         if part.takes:
             yield f'takes = "{self.typed(part.takes)}"'
-        yield f"weights = {strings(map(self.typed, part.weights))}"
-        yield f"constants = {strings(map(self.typed, self.constants.values()))}"
+        yield f"weights = {toml(map(self.typed, part.weights))}"
+        yield f"constants = {toml(map(self.typed, self.constants.values()))}"
         for name, lines in (("forward", program.forward), ("backward", program.backward)):
             yield f"{name} = ["
             for line in lines:
@@ -125,37 +124,32 @@ class _Part:
 
     def line(self, line: Line) -> str:
         """A line."""
-        if isinstance(line, Move):
-            cut = [lie.index for lie in (line.before, line.after) if lie.layout is Layout.SHARDED]
-            rings = {axis.turns: axis.name for axis in self.program.axes}
-            keys = [f'op = "{line.collective}"', self.source(line)]
-            keys += [f'axes = ["{rings.get(line.axis, line.axis)}"]', *self.along(cut)]
-            keys += [f'into = "{self.names[line.makes]}"']
-            return f"  {{ {', '.join(keys)} }},"
-        return f"  {{ {', '.join(self.operation(line))} }},"
+        return f"  {toml(self.move(line) if isinstance(line, Move) else self.operation(line))},"
 
-    def operation(self, line: Operation) -> Iterator[str]:
+    def move(self, line: Move) -> dict[str, Any]:
+        """The keys of a move."""
+        cut = [lie.index for lie in (line.before, line.after) if lie.layout is Layout.SHARDED]
+        rings = {axis.turns: axis.name for axis in self.program.axes}
+        keys = {"op": line.collective, "source": self.source(line)}
+        keys["axes"] = [rings.get(line.axis, line.axis)]
+        return keys | ({"along": _one_or_all(cut)} if cut else {}) | {"into": self.names[line.makes]}
+
+    def operation(self, line: Operation) -> dict[str, Any]:
         """The keys of an operation."""
-        yield f'op = "{line.does.value}"'
-        yield from [f'by = "{line.function}"'] if line.function else []
-        yield from [f'over = "{line.over}"'] if line.over else []
-        yield self.source(line)
-        if line.renamed:
-            yield f"names = {strings(f'{old} -> {new}' for old, new in line.renamed)}"
-        if line.backward:
-            yield "backward = true"
-        yield f'into = "{self.typed(line.makes)}"'
+        keys = {
+            "op": line.does.value,
+            "by": line.function,
+            "over": line.over,
+            "source": self.source(line),
+            "names": [f"{old} -> {new}" for old, new in line.renamed],
+            "backward": line.backward,
+            "into": self.typed(line.makes),
+        }
+        return {key: value for key, value in keys.items() if value}
 
-    def source(self, line: Line) -> str:
+    def source(self, line: Line) -> str | list[str]:
         """The value that it reads, or several."""
-        names = [self.read(value) for value in line.reads]
-        return f"source = {strings(names)}" if len(names) > 1 else f'source = "{names[0]}"'
-
-    @staticmethod
-    def along(cut: list[str]) -> list[str]:
-        if not cut:
-            return []
-        return [f"along = {strings(cut)}" if len(cut) > 1 else f'along = "{cut[0]}"']
+        return _one_or_all([self.read(value) for value in line.reads])
 
     def read(self, value: Value) -> str:
         """A value's name; of a constant, with how it lies: every device has, or makes, its slice."""
@@ -165,6 +159,10 @@ class _Part:
         lies = self.program.lies[value].items()
         cut = ", ".join(f"{axis} {lie.index}" for axis, lie in lies if lie != WHOLE)
         return f"{name}({cut})" if cut else name
+
+
+def _one_or_all(names: list[str]) -> str | list[str]:
+    return names if len(names) > 1 else names[0]
 
 
 def _itself(value: Value) -> object:
