@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from psem_model.reading.toml_lines import File, Path, shown
 from psem_model.text.errors import nearest
-from spec.devices.layouts import PARTIAL, WHOLE, Lie, Lies, along
+from spec.devices.layouts import PARTIAL, WHOLE, Layout, Lies, along
 from spec.language.moves import COLLECTIVE, IN_TURNS, Axis, Move, turns_of, with_turns
 from spec.language.programs import Line, Program
 from spec.language.turns import is_in_turns
@@ -30,7 +30,10 @@ PART = (
 )
 LINE = ("op", "source", "into", "by", "over", "names", "backward", "axes", "along")
 MERGE = "merge"
-MOVES = (*COLLECTIVE.values(), *IN_TURNS.values(), MERGE)
+# how a value lies before and after each move
+LAYOUTS = {name: layouts for known in (COLLECTIVE, IN_TURNS) for layouts, name in known.items()}
+LAYOUTS[MERGE] = Layout.PARTIAL, Layout.REPLICATED
+UNCUT = {Layout.PARTIAL: PARTIAL, Layout.REPLICATED: WHOLE}
 DOES = {does.value: does for does in Does}
 NAME = re.compile(r"([A-Za-z][\w .+-]*?)\s*\[([A-Za-z ]*)\]")
 NUMBER = re.compile(r" [0-9]+$")  # of constants of one name, with other indices
@@ -222,7 +225,7 @@ class PartReader:
     def line(self, path: Path, table: Mapping[str, Any], known: Mapping[str, Value]) -> Line:
         """One line: a move or an operation."""
         op = self.file.choose(
-            (*path, "op"), self.text((*path, "op"), table, "what it does"), (*DOES, *MOVES)
+            (*path, "op"), self.text((*path, "op"), table, "what it does"), (*DOES, *LAYOUTS)
         )
         if "source" not in table:
             raise self.file.missing(path, "source", "source = ...: the value, or values, it reads")
@@ -233,7 +236,7 @@ class PartReader:
         for key in of_other:
             if key in table:
                 raise self.file.wrong((*path, key), shown(table[key]), f"no {key}, for {op}")
-        if op in MOVES:
+        if op in LAYOUTS:
             return self.move(path, table, op, reads, into)
         return self.operation(path, table, DOES[op], reads, into)
 
@@ -250,27 +253,15 @@ class PartReader:
         value, at = reads[0], (*path, "along")
         given = table.get("along", [])
         cut = [self.file.typed(at, i, str) for i in (given if isinstance(given, list) else [given])]
-        needs: dict[str, Callable[..., tuple[Lie, Lie]]] = {
-            "all_reduce": lambda: (PARTIAL, WHOLE),
-            "reduce_scatter": lambda i: (PARTIAL, along(i)),
-            "all_gather": lambda i: (along(i), WHOLE),
-            "slice": lambda i: (WHOLE, along(i)),
-            "all_to_all": lambda i, j: (along(i), along(j)),
-            "ring_gather": lambda i: (along(i), WHOLE),
-            "ring_reduce": lambda i: (PARTIAL, along(i)),
-            "accumulate": lambda: (PARTIAL, WHOLE),
-            MERGE: lambda: (PARTIAL, WHOLE),
-        }
-        try:
-            before, after = needs[op](*cut)
-        except TypeError:
-            expected = dict.fromkeys(("all_reduce", "accumulate", MERGE), "no along")
-            expected["all_to_all"] = "two indices, from and to"
-            raise self.file.wrong(
-                at, shown(given), f"{expected.get(op, 'one index')}, for {op}"
-            ) from None
+        layouts = LAYOUTS[op]
+        count = layouts.count(Layout.SHARDED)
+        if len(cut) != count:
+            expected = ("no along", "one index", "two indices, from and to")[count]
+            raise self.file.wrong(at, shown(given), f"{expected}, for {op}")
         for index in cut:
             self.file.choose(at, index, value.indices)
+        lies = iter(map(along, cut))
+        before, after = (next(lies) if each is Layout.SHARDED else UNCUT[each] for each in layouts)
         named = NAME.fullmatch(into)
         name = named[1] if named else into
         root = self.root(value)
