@@ -9,6 +9,7 @@ from textwrap import wrap
 
 CHARACTER, LINE = 6.8, 12.0  # units that a character of a label takes, about, and a line
 DOT, STEP = 5.0, 1.0  # from the middle of a dot to its end; by which a label is moved
+STEPS = 5  # of an axis, at most
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,10 @@ class Scale:
         return round(self.start + share * (self.end - self.start), 1)
 
 
-def ticks(high: float, most: int = 5) -> list[float]:
-    """Round numbers from 0 up to a largest one, at most so many steps."""
-    power = 10.0 ** floor(log10(high / most))
-    step = next(power * size for size in (1, 2, 5, 10) if high / (power * size) <= most)
+def ticks(high: float) -> list[float]:
+    """Round numbers from 0 up to a largest one, at most in five steps."""
+    power = 10.0 ** floor(log10(high / STEPS))
+    step = next(power * size for size in (1, 2, 5, 10) if high / (power * size) <= STEPS)
     return [step * n for n in range(int(high / step) + 1)]
 
 

@@ -19,7 +19,6 @@ from psem_model.pages.words import abstract, said
 from psem_model.text.figures import counted
 from spec.assumptions import ASSUMPTIONS
 
-LARGEST = 2_000_000  # bytes of the page
 CONTENTS = (
     ("claims", "Claims"),
     ("abstract", "Abstract"),

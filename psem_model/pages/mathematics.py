@@ -36,10 +36,10 @@ TIGHT = {  # how strongly an operator holds what it joins
 ITE, ALONE = 0, 9
 
 
-def size(term: Term, most: int = LARGEST) -> int:
-    """Operators and symbols in a term, counted up to one more than `most`."""
+def size(term: Term) -> int:
+    """Operators and symbols in a term, counted up to one more than is set."""
     pending, count = [term], 0
-    while pending and count <= most:
+    while pending and count <= LARGEST:
         pending += pending.pop().args
         count += 1
     return count

@@ -19,7 +19,7 @@ from spec.meaning.match import Copies
 from spec.meaning.reference import UNKNOWN, Reference, Values, primes
 from spec.meaning.reference import run as run_of
 from spec.meaning.semantics import CONTENT, Store, execute, initial, updates_on_host
-from spec.models.states import MIXED_ADAM, BytePolicy
+from spec.models.states import MIXED_ADAM
 
 SHORT = 9  # characters of a value that is shown exactly
 NOT_KNOWN = "not known"
@@ -71,7 +71,7 @@ def of_examples() -> list[Played]:
 
 def played(id: str, checked: Checked, run: Run, says: Sequence[str] = ()) -> Played:
     """The run that a check shows, up to the step in which it diverges."""
-    watched = _Watched(checked.schedule, run, MIXED_ADAM)
+    watched = _Watched(checked.schedule, run)
     moments = list(watched.moments())
     wrong = next((i for i, moment in enumerate(moments) if any(c.should for c in moment.cells)), None)
     if wrong is not None:
@@ -93,17 +93,12 @@ def played(id: str, checked: Checked, run: Run, says: Sequence[str] = ()) -> Pla
 class _Watched:
     """A reference run of which each line is looked at, at one element: the one that diverges."""
 
-    def __init__(self, schedule: Schedule, run: Run, policy: BytePolicy) -> None:
-        self.schedule, self.run, self.policy = schedule, run, policy
+    def __init__(self, schedule: Schedule, run: Run) -> None:
+        self.schedule, self.run = schedule, run
         self.element = run.divergence.place.element or 0
+        case = run.case  # of an optimizer that keeps a moment, and a copy of the weights
         self.world = Reference(
-            schedule,
-            run.case.mesh,
-            run.case.micro_steps,
-            run.parameters,
-            primes,
-            bool(policy.k > 0),
-            policy.master,
+            schedule, case.mesh, case.micro_steps, run.parameters, primes, True, True
         )
 
     def moments(self) -> Iterator[Moment]:
@@ -132,15 +127,7 @@ class _Watched:
     def _kept(self, steps: int) -> list[list[Copies]]:
         """What is kept after each step, beside the single device's."""
         case = self.run.case
-        rows = run_of(
-            self.schedule,
-            case.mesh,
-            steps,
-            case.micro_steps,
-            self.run.parameters,
-            stateful=bool(self.policy.k > 0),
-            master=self.policy.master,
-        )
+        rows = run_of(self.schedule, case.mesh, steps, case.micro_steps, self.run.parameters)
         found: list[list[Copies]] = [[] for _ in range(steps)]
         for row in rows:
             found[row.step].append(row)

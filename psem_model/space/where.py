@@ -30,19 +30,10 @@ from spec.models.states import State
 from spec.plans.modes import Mode
 
 LEAST_DEVICES, LONGEST = 2, 500
-COSTS = {
-    "resting": "bytes that rest on a device",
-    "sent": "bytes that it sends in a step",
-    "host": "bytes over its host link in a step",
-}
-SIZES = {
-    "Psi": "parameters",
-    "N": "devices",
-    "m": "micro-steps of a step",
-    "w": "bytes of a weight",
-    "g": "bytes of a gradient",
-    "K": "bytes of optimizer state per parameter",
-}
+# bytes that rest on a device, that it sends in a step, and over its host link
+COSTS = ("resting", "sent", "host")
+# parameters, devices, micro-steps; bytes of a weight, of a gradient, of optimizer state per parameter
+SIZES = ("Psi", "N", "m", "w", "g", "K")
 NAMES = (*COSTS, *SIZES)
 RELATIONS: dict[type, Callable[[Any, Any], Any]] = {ast.LtE: le, ast.Lt: lt, ast.GtE: ge, ast.Gt: gt}
 OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {

@@ -8,10 +8,11 @@ import pytest
 
 from psem_model.commands.cli import main
 from psem_model.pages.claims import twins
-from psem_model.pages.claims_report import LARGEST
 from psem_model.text import places
 from tests.support.browser import Browser, chromium
 from tests.support.html import outside, read
+
+LARGEST = 2_000_000  # bytes of the page
 
 pytestmark = pytest.mark.slow
 
