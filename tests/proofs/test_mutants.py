@@ -52,6 +52,13 @@ MUTANTS = [
         "S1",
     ),
     (
+        "an order of two axes asks nothing of moves",
+        "nesting.py",
+        "if lie.index == index and axis != move.axis:",
+        "if lie.index == index and axis == move.axis:",
+        "K9",
+    ),
+    (
         "shards overlap by one",
         "mesh.py",
         "element < start + chunk",

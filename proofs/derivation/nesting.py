@@ -1,0 +1,123 @@
+"""K9: of an index that several axes cut, derived moves leave each device one chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations_with_replacement, product
+from typing import Any
+
+from proofs.claim import claim
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from proofs.trusted.terms import Not
+from spec.checking.steps import check_orders
+from spec.derivation.distribute import FROM_SLICES, distribute
+from spec.derivation.nesting import Orders, orders
+from spec.devices.hierarchy import number
+from spec.devices.layouts import LayoutError, Lies
+from spec.devices.mesh import Axes, first_element
+from spec.language.moves import Move
+from spec.language.programs import Program
+from spec.models.parts import parts
+from spec.models.transformer import Transformer
+from spec.plans.model_strategies import MODEL_AXES
+
+MODEL = Transformer(
+    1, 8, 4, 4, 2, 32, 16, gated=True, function="silu", norm="rms_norm", experts=4, chosen=2
+)
+SIZES = (2, 3)  # devices along the two axes
+POSITIONS = range(12)  # of an index
+
+
+@claim("K9")
+def slices_are_chunks_along_the_inner_axis(k: Kernel) -> tuple[Theorem, ...]:
+    """What is joined, or cut, along the inner axis of those that cut an index is one contiguous chunk.
+
+    `outer` is a device's number along all axes outside, `inner` its place on the inner one, of m
+    devices, and c the elements of a slice. What is joined along an outer axis is no chunk, if there are
+    several devices along the inner one. The moves that are derived for any two axes of a model are
+    along the inner one of those that cut an index then, in one order of the axes for each index; in
+    another order they are rejected. (Claim K9)
+    """
+    moved = [n for n in combinations_with_replacement(MODEL_AXES, 2) if _require_orders(n)]
+    if not moved:
+        raise KernelError(f"{k.claim}: no two axes cut an index that is moved")
+    outer, inner, m, c, x = k.integers("outer inner m c x")
+
+    def element(outer: Any, inner: Any, x: Any) -> Any:
+        """That which is at place x of a device's slice."""
+        return first_element(number(inner, outer, m), c) + x
+
+    side_by_side = first_element(inner, c) + x
+    joined = k.prove(
+        "slices_side_by_side_along_the_inner_axis_are_the_chunk_of_the_axes_outside",
+        element(outer, inner, x) == first_element(outer, m * c) + side_by_side,
+    )
+    end_to_end = element(outer + 1, inner, 0) == element(outer, inner, c)
+    apart = k.prove(
+        "slices_side_by_side_along_an_outer_axis_are_no_chunk", Not(end_to_end), [m >= 2, c >= 1]
+    )
+    return joined, apart
+
+
+def _require_orders(names: tuple[str, str]) -> bool:
+    """Raise KernelError unless the moves that are derived along two axes leave chunks.
+
+    In another order of the axes that cut an index, `check_orders` is to reject just those that do not.
+    Whether there are any.
+    """
+    axes = tuple(replace(MODEL_AXES[name], name=f"{name}_{i}") for i, name in enumerate(names))
+    devices = tuple(axis.name for axis in axes)
+    programs = tuple(distribute(part, axes, FROM_SLICES) for part in parts(MODEL))
+    derived = orders(programs)
+    others = [derived | {index: order[::-1]} for index, order in derived.items()]
+    wrong = [found for found in others if not _leave_chunks(programs, found, devices)]
+    for found in (derived, *others):
+        try:
+            check_orders(programs, found)
+            accepted = True
+        except LayoutError:
+            accepted = False
+        if accepted is (found in wrong):
+            raise KernelError(f"{names}: {'accepts' if accepted else 'rejects'} {found}")
+    return bool(wrong)
+
+
+def _leave_chunks(programs: Sequence[Program], found: Orders, devices: Axes) -> bool:
+    """Whether all moves but those in turns leave each device its chunk of every index."""
+    places = [dict(zip(devices, place, strict=True)) for place in product(*map(range, SIZES))]
+    return all(
+        _leaves_chunks(move, program, found, place)
+        for program in programs
+        for move in program.moves
+        if not move.in_turns
+        for place in places
+    )
+
+
+def _leaves_chunks(move: Move, program: Program, found: Orders, place: dict[str, int]) -> bool:
+    """Whether it does on the device at a place: buffers are put side by side, or cut."""
+    before, after = (program.lies[value] for value in (move.value, move.makes))
+    axis, right = move.axis, True
+    number_of = dict(zip(place, SIZES, strict=True))[axis]
+    if index := move.before.index:
+        group = (_chunk(before, index, found, place | {axis: i}) for i in range(number_of))
+        right = [at for chunk in group for at in chunk] == [*_chunk(after, index, found, place)]
+    if index := move.after.index:
+        part = _part(_chunk(before, index, found, place), number_of, place[axis])
+        right = right and part == _chunk(after, index, found, place)
+    return right
+
+
+def _chunk(lies: Lies, index: str, found: Orders, place: dict[str, int]) -> range:
+    """The positions of an index that a device has: the outer axis's chunk, and of that the inner's."""
+    sizes, chunk = dict(zip(place, SIZES, strict=True)), POSITIONS
+    for axis in found[index]:
+        if lies[axis].index == index:
+            chunk = _part(chunk, sizes[axis], place[axis])
+    return chunk
+
+
+def _part(chunk: range, number_of: int, which: int) -> range:
+    size = len(chunk) // number_of
+    return chunk[which * size : (which + 1) * size]
