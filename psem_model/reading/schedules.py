@@ -19,6 +19,7 @@ from psem_model.reading.schedule_keys import (
 from psem_model.reading.schedule_reader import Reader
 from psem_model.reading.toml_lines import Path as Keys
 from psem_model.reading.toml_lines import content_of, locate
+from psem_model.text.errors import BadInput
 from psem_model.text.files import read_text
 from psem_model.text.places import EXAMPLES
 from spec.language.schedule import COLLECTIVE_KINDS, Buffer, Monomial, Op, Phase, Rest, Schedule
@@ -35,8 +36,14 @@ def text_of(path: str) -> str:
 
 
 def examples() -> Iterator[tuple[Path, Schedule, str]]:
-    """The packaged schedules: files, and what each says of itself after its expected verdict."""
-    for path in sorted(EXAMPLES.glob("*.toml")):
+    """The packaged schedules: files, and what each says of itself after its expected verdict.
+
+    Raises BadInput if there are none.
+    """
+    files = sorted(EXAMPLES.glob("*.toml"))
+    if not files:
+        raise BadInput(f"cannot read {EXAMPLES}: it has no schedule; expected those of the package")
+    for path in files:
         text = text_of(str(path))
         said = [
             line.removeprefix("#").strip() for line in text.splitlines()[1:] if line.startswith("#")

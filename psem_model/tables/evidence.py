@@ -14,9 +14,8 @@ from psem_model.published.entries import Entry, published, rounded
 from psem_model.published.reproduce import reproduce
 from psem_model.reading.schedules import examples
 from psem_model.tables.table import Style, table
-from psem_model.text.errors import BadInput
 from psem_model.text.files import json_in
-from psem_model.text.places import BUILD, EXAMPLES, PACKAGES
+from psem_model.text.places import BUILD, PACKAGES
 from psem_model.text.prose import GREEK
 from psem_model.text.report import Cell, Column, Prose, Section, note
 from spec.models.states import MIXED_ADAM
@@ -95,10 +94,6 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
         if axes[0] <= len(schedule.axes) <= axes[1]:
             found = check_schedule(path.name, schedule, {}, MIXED_ADAM)
             rows.append((path.stem, ", ".join(schedule.axes), *_found(found), said))
-    if not rows:
-        raise BadInput(
-            f"cannot read {EXAMPLES}: it has no such schedule; expected those of the package"
-        )
     rules = "; ".join(f"{rule}: {words}" for rule, words in RULES.items())
     return table(
         name,
