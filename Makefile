@@ -41,10 +41,10 @@ docs: $(READY) ## write the pages of docs/ that are generated
 	@$(PY) -m psem_model.notebooks.executed docs/example.ipynb
 
 test: $(READY) ## run the tests, but for slow ones: two minutes
-	@$(PY) -m pytest -q -n 2 -m "not slow"
+	@$(PY) -m pytest -q -n 2 --dist loadfile -m "not slow" --hypothesis-profile quick
 
 test-all: $(READY) ## run all tests, with cross-checks and broken rules: five minutes
-	@$(PY) -m pytest -q -n 2
+	@$(PY) -m pytest -q -n 2 --dist loadfile
 
 conformance: $(READY) ## record what PyTorch does, again, and compare; torch in build/conformance
 	@test -x $(TORCH) || $(PYTHON) -m venv $(TORCH_VENV)

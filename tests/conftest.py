@@ -1,4 +1,4 @@
-"""What the tests share: the command line in this process, and a deterministic Hypothesis profile."""
+"""What the tests share: the command line in this process, and deterministic Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from hypothesis import settings
 
 from proofs.trusted.kernel import Kernel
 from psem_model.commands.cli import main
+from tests.support.proved import proved
 
 settings.register_profile("ci", derandomize=True, deadline=None, print_blob=True)
+settings.register_profile("quick", settings.get_profile("ci"), max_examples=20)
 settings.load_profile("ci")
 os.environ["PSEM_JOBS"] = "1"  # what a test replaces is replaced in this process
 os.environ["PSEM_NO_CACHE"] = "1"
@@ -28,6 +30,16 @@ def psem(capsys):
         return stopped.value.code, out, err
 
     return run
+
+
+@pytest.fixture
+def proved_once(monkeypatch):
+    """Commands show claims that are proved once for all tests."""
+
+    def results(selected, tell):
+        return [proved(claim.id) for claim in selected]
+
+    monkeypatch.setattr("psem_model.audit.proving.results", results)
 
 
 @pytest.fixture

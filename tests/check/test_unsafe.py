@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import proofs.plans.unsafe as proved
@@ -24,6 +24,7 @@ from spec.language.schedule import Phase
 from spec.meaning.reference import first_divergence
 from spec.models.states import MIXED_ADAM, POLICIES
 from tests.support.crosscheck import agree_on_costs
+from tests.support.examples import examples
 from tests.support.transformers import plans, replicated
 
 UNSAFE = {
@@ -159,7 +160,7 @@ def test_initial_parameters_not_broadcast_along_each_axis_diverge_whatever_the_s
 
 
 @pytest.mark.parametrize("norm", ["attention_norm", "mlp_norm"])
-@settings(max_examples=5)
+@examples(5)
 @given(st.data())
 def test_norm_gradients_not_summed_along_tensor_under_dp_times_tp_sp_are_rejected_and_diverge(
     norm, data

@@ -16,6 +16,7 @@ from psem_model.predict.asked import Asked
 from psem_model.predict.plan import Plan
 from psem_model.predict.read import read
 from spec.devices.mesh import ALL_WEIGHTS
+from tests.support.examples import examples
 from tests.support.steps import text_of
 
 SHAPE = {"layers": "2", "hidden": "12", "heads": "6", "vocabulary": "6", "sequence": "8"}
@@ -88,7 +89,7 @@ AXES = ["batch", "tensor", ALL_WEIGHTS]
 ORDERS = [tuple(some) for n in range(4) for some in permutations(AXES, n)]
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     axes=st.tuples(*[st.sampled_from(ORDERS)] * 2),
     strategy=st.sampled_from(["zero1 * tp", "zero1 * tp+sp"]),

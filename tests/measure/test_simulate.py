@@ -5,7 +5,7 @@ import re
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.registry import ROOT
@@ -14,6 +14,7 @@ from psem_model.simulator.passes import passes
 from psem_model.text.figures import memory, value_text
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import PLACED, SIZE, exact, without
+from tests.support.examples import examples
 from tests.support.schedules import schedules
 
 FIGURES = {"parameters", "optimizer", "gradients", "resting", "peak", "host", "elements", "bytes"}
@@ -241,7 +242,7 @@ def test_a_product_without_a_copy_of_the_weights_is_told_so(psem):
     assert "no copy of the weights to update from" in out
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(schedules(), st.integers(1, 12))
 def test_passes_are_counted_without_going_through_every_micro_step(drawn, micro_steps):
     schedule, *_ = drawn

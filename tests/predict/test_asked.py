@@ -6,13 +6,14 @@ from fractions import Fraction
 from math import ceil
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted as reported
 from tests.support.command import exact, predicted, without
+from tests.support.examples import examples
 
 SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
 PSI = ["--psi", "1e9"]
@@ -114,7 +115,7 @@ def test_batches_that_cannot_be_are_refused_in_one_line(args, words, psem):
     assert words in err
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.sampled_from(["dp", "zero1", "zero2", "zero3", "fsdp-hold"]), st.integers(1, 64), st.data())
 def test_the_peak_is_said_as_a_function_of_the_unit(strategy, devices, data):
     psi = data.draw(st.integers(1, 10**6))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from psem_model.text.figures import GB, UNITS, unit_of
 from tests.support.command import exact
+from tests.support.examples import examples
 
 SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
 PSI = ["--psi", "1e9"]
@@ -68,7 +69,7 @@ def test_devices_are_of_the_plans_that_do_not_say_their_sizes(shape, psem):
 FACTORS = ["zero3(a=2)", "zero1(b=3)", "dp(c=4)", "zero2(d=2)", "fsdp(e=3)"]
 
 
-@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(10), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(st.sampled_from(FACTORS), min_size=2, max_size=3))
 def test_the_order_of_factors_changes_nothing_that_is_compared(psem, factors):
     plans = [" * ".join(some) for some in permutations(sorted(factors))]

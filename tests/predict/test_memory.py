@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.measure.placings import transformer
@@ -19,6 +19,7 @@ from spec.models.states import MIXED_ADAM, custom_policy
 from spec.models.transformer import EMBEDDING, HEAD, LAYER, Transformer
 from spec.models.values import Builder, Role, Value
 from tests.support.command import exact
+from tests.support.examples import examples
 from tests.support.plans import SHAPE, plans
 from tests.support.products import plans as small_plans
 
@@ -64,7 +65,7 @@ def at_most(program, size):
     return max(found)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(plans("cp-all-gather*tp+sp*pp"))  # what is there in loops, simulated runs count
 def test_values_are_there_from_the_line_that_makes_them_to_the_last_that_reads_them(plan):
     plan = replace(plan, sequence=36)
@@ -77,7 +78,7 @@ def test_values_are_there_from_the_line_that_makes_them_to_the_last_that_reads_t
         assert costs.computing == at_most(program, size)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(small_plans())
 def test_what_is_there_at_once_is_what_the_simulators_arrays_take(plan):
     run = transformer(plan)

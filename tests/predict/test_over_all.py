@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.predict.plan import Plan
@@ -16,6 +16,7 @@ from spec.models.transformer import Transformer
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import OVER_ALL
 from tests.support.command import exact
+from tests.support.examples import examples
 
 ON_ONE_AXIS = sorted({*OVER_ALL} - {"hsdp+all"})
 LLAMA = {"block": "llama", "layers": 12, "hidden": 8192, "heads": 64, "kv-heads": 8}
@@ -37,7 +38,7 @@ def of_states(plan):
     return stage.resting, stage.host, stage.transient["states"], sent
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.sampled_from(ON_ONE_AXIS),
     st.integers(1, 5),

@@ -20,13 +20,14 @@ from spec.pipelines.stages import pieces, sends
 from spec.plans.compose import combined, factor
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact
+from tests.support.examples import examples
 from tests.support.pipes import IN_ONE_PART
 from tests.support.plans import SHAPE, pipelines, plans
 from tests.support.products import plans as small_plans
 
 
 # ------------------------------------------------------------------- which stages are looked at
-@settings(max_examples=60)
+@examples(60)
 @given(plans())
 def test_no_stage_needs_or_sends_more_than_those_that_are_looked_at(plan):
     every = [plan.stage(number) for number in range(plan.pipe.stages)]
@@ -39,7 +40,7 @@ def test_no_stage_needs_or_sends_more_than_those_that_are_looked_at(plan):
     assert sum(stage.alike for stage in plan.stages) == len(every)
 
 
-@settings(max_examples=400)
+@examples(400)
 @given(pipelines(most=6, chunks=5, kinds=IN_ONE_PART), st.data())
 def test_a_stage_is_fullest_when_its_order_of_work_says(pipe, data):
     sizes = [data.draw(st.integers(0, 99)) for _ in range(pipe.chunks)]
@@ -49,7 +50,7 @@ def test_a_stage_is_fullest_when_its_order_of_work_says(pipe, data):
     assert fullest(pipe, stage, sizes) == max(held)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(plans())
 def test_stages_have_and_send_what_their_listed_pieces_do(plan):
     pipe = plan.pipe
@@ -129,7 +130,7 @@ def test_offloaded_activations_are_on_the_host_and_not_on_the_device(plan):
         assert stage.transient == on_device.transient | {"offloaded": in_use}
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(small_plans(kinds=IN_ONE_PART))
 def test_the_host_link_carries_what_is_predicted_and_the_training_is_the_same(plan):
     plan = replace(plan, offload=True)
@@ -190,7 +191,7 @@ def test_parameters_that_are_held_are_gathered_once_on_any_axes(others, predicte
 STEPS = st.sampled_from(["tp", "pp", "zero1*tp+sp*pp", "cp", "zero3*tp", "dp*cp*pp"])
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(STEPS, st.sampled_from([1, 2]), st.sampled_from([1, 3]), st.sampled_from([0, 3, 65]))
 def test_one_of_a_thing_is_told_without_an_s(psem, strategy, size, accumulate, vocabulary):
     shape = {**SHAPE, "accumulate": accumulate, "vocabulary": vocabulary or None}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.measure.measured import Run
@@ -14,6 +14,7 @@ from psem_model.reading.profiles import read
 from spec.costs.model_costs import elements
 from spec.models.states import POLICIES
 from spec.models.transformer import Transformer
+from tests.support.examples import examples
 
 PROFILE = read("parallelize")
 SHAPE = ["--layers", 2, "--hidden", 16, "--heads", 8, "--vocabulary", 24, "--sequence", 8]
@@ -48,7 +49,7 @@ def test_slices_are_those_of_torch_chunk_and_the_first_device_has_most(devices, 
     assert costs.parameters["up_weight"] == 8 * each[0]
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     st.sampled_from([2, 4]),
     st.integers(1, 11),

@@ -1,7 +1,7 @@
 """T2 in numbers: on any mesh the verdict is what comparisons of amounts say."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.checking.operation_lines import NotCovered
@@ -16,6 +16,7 @@ from tests.support.amount_runs import (
 )
 from tests.support.broken import broken_copy, python
 from tests.support.damage import damaged
+from tests.support.examples import examples
 from tests.support.line_runs import CLIPS, PLAIN_PIECES
 from tests.support.schedules import PIECES, cancelled, made_up, placements, training
 
@@ -47,19 +48,9 @@ def on_meshes(draw):
     return schedule, mesh, draw(st.integers(1, 2)), policy
 
 
-@settings(max_examples=60)
+@examples(300)
 @given(on_meshes())
 def test_verdicts_are_those_of_amounts(case):
-    try:
-        agree_on_amounts(*case)
-    except NotCovered:
-        return
-
-
-@pytest.mark.slow
-@settings(max_examples=600)
-@given(on_meshes())
-def test_verdicts_of_many_schedules_are_those_of_amounts(case):
     try:
         agree_on_amounts(*case)
     except NotCovered:

@@ -26,6 +26,7 @@ from proofs.trusted.terms import (
     RealVal,
 )
 from psem_model.audit.obligations import exported
+from tests.support.examples import examples
 
 INT, REAL, BOOL = IntSort(), RealSort(), BoolSort()
 FALSE = BoolVal(False)
@@ -210,9 +211,7 @@ def points(formula, count=200):
         yield {name: chance.randint(-reach, reach) for name in NAMES}
 
 
-quick = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
-)
+drawn = settings(examples(150), suppress_health_check=[HealthCheck.too_slow])
 
 
 def attempt(rule):
@@ -222,7 +221,7 @@ def attempt(rule):
         return None
 
 
-@quick
+@drawn
 @given(formulas)
 def test_what_is_proved_is_true_in_plain_python(formula):
     k = Kernel("random")
@@ -232,7 +231,7 @@ def test_what_is_proved_is_true_in_plain_python(formula):
 
 
 @pytest.mark.slow
-@quick
+@drawn
 @given(atoms, formulas)
 def test_what_is_proved_from_a_premise_is_true_wherever_the_premise_is(premise, formula):
     k = Kernel("random")
@@ -250,7 +249,7 @@ def test_what_is_proved_from_a_premise_is_true_wherever_the_premise_is(premise, 
         assert all(truth(formula, point) for point in points(formula))
 
 
-@quick
+@drawn
 @given(formulas)
 def test_what_is_proved_by_induction_is_true_of_natural_numbers(formula):
     k = Kernel("random")
@@ -260,7 +259,7 @@ def test_what_is_proved_by_induction_is_true_of_natural_numbers(formula):
 
 
 @pytest.mark.slow
-@quick
+@drawn
 @given(formulas)
 def test_what_is_refuted_is_false_in_plain_python(formula):
     k = Kernel("random")

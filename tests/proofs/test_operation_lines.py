@@ -5,7 +5,7 @@ from itertools import product
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.checking import lines
@@ -25,6 +25,7 @@ from tests.support import by_hand
 from tests.support.broken import broken_copy, python
 from tests.support.by_hand import MICRO, RESET, SUM, B, K, op, written
 from tests.support.damage import damaged
+from tests.support.examples import examples
 from tests.support.line_runs import (
     CLIPS,
     PLAIN_PIECES,
@@ -70,19 +71,9 @@ def covered(draw):
     return schedule, mesh, draw(st.integers(1, 3)), policy
 
 
-@settings(max_examples=150)
+@examples(750)
 @given(covered())
 def test_forms_and_verdicts_are_those_of_lines(case):
-    try:
-        agree_on_lines(*case)
-    except NotCovered:
-        return
-
-
-@pytest.mark.slow
-@settings(max_examples=1000)
-@given(covered())
-def test_forms_and_verdicts_of_many_schedules_are_those_of_lines(case):
     try:
         agree_on_lines(*case)
     except NotCovered:

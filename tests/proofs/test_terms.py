@@ -20,11 +20,11 @@ from proofs.trusted.terms import FALSE, TRUE, And, FPBits, FPVal, Int, IntVal, N
 from psem_model.audit.smtlib import text
 from tests.support import random_terms as made
 from tests.support.by_z3 import built
+from tests.support.examples import examples
 from tests.support.random_terms import ALL, BOOL, INT, REAL, TABLE, VARIABLES, terms
 
 WORK = 400_000
-quick = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-slow = settings(quick, max_examples=30)
+drawn = settings(examples(120), suppress_health_check=list(HealthCheck))
 
 
 def answer(*formulas):
@@ -92,7 +92,7 @@ UNKNOWN = [v for sort in (BOOL, INT, REAL) for v in VARIABLES[sort]]
     | terms(REAL, (BOOL, INT, REAL), 20, [made.g, made.f]),
     st.lists(st.integers(-5, 5), min_size=len(UNKNOWN), max_size=len(UNKNOWN)),
 )
-@quick
+@drawn
 def test_with_constants_in_place_of_variables_a_term_is_its_value(term, numbers):
     values = [constant(v.sort, n) for v, n in zip(UNKNOWN, numbers, strict=True)]
     found = substitute(term, *zip(UNKNOWN, values, strict=True))
@@ -126,7 +126,7 @@ BITS = st.integers(0, 2**64 - 1) | st.sampled_from([0, 1 << 63, 0x7FF << 52, 0xF
 
 
 @given(BITS, BITS, st.sampled_from(["fp.add", "fp.eq", "fp.lt", "fp.gt"]))
-@quick
+@drawn
 def test_numbers_of_binary64_are_worked_out_as_z3_does(left, right, op):
     found = fp(op, FPBits(left), FPBits(right))
     numbers = [z3.fpBVToFP(z3.BitVecVal(bits, 64), z3.Float64()) for bits in (left, right)]
@@ -136,7 +136,7 @@ def test_numbers_of_binary64_are_worked_out_as_z3_does(left, right, op):
 
 
 @given(terms(sorts=ALL, steps=15))
-@quick
+@drawn
 def test_a_formula_that_was_worked_out_is_true_or_false_as_the_solver_says(formula):
     for literal, denied in ((TRUE, z3.Not(built(formula))), (FALSE, built(formula))):
         if formula is literal:
@@ -145,21 +145,21 @@ def test_a_formula_that_was_worked_out_is_true_or_false_as_the_solver_says(formu
 
 # ------------------------------------------------------------------ what is written
 @given(terms(steps=20), terms(steps=20))
-@quick
+@drawn
 def test_the_text_for_readers_says_what_the_formulas_say(fact, goal):
     read = z3.And(*z3.parse_smt2_string(text([fact, goal])))
     assert answer(read != z3.And(built(fact), built(goal))) != "sat"
 
 
 @given(terms(sorts=ALL, steps=20), terms(sorts=ALL, steps=20))
-@quick
+@drawn
 def test_both_texts_have_the_answer_of_the_formulas(fact, goal):
     asked = [fact, Not(goal)]
     assert same(ask(asked, WORK).said, reading(text(asked)), answer(*map(built, asked)))
 
 
 @given(terms(steps=25))
-@slow
+@settings(examples(30), suppress_health_check=list(HealthCheck))
 def test_what_is_written_once_means_what_is_written_again(formula):
     numbers = [part for part in below([formula]) if part.sort == INT and part.args]
     assume(numbers)
@@ -177,7 +177,7 @@ def test_something_is_shared_in_both_texts():
 
 
 @given(terms(steps=15), st.data())
-@quick
+@drawn
 def test_terms_take_the_place_of_parts_as_in_z3(formula, data):
     parts = data.draw(st.lists(st.sampled_from(below([formula])), unique_by=id, max_size=3))
     parts = [part for part in parts if part.op == "apply"]  # of others, those within are left open
@@ -193,7 +193,7 @@ def test_terms_take_the_place_of_parts_as_in_z3(formula, data):
     terms(steps=8),
     st.sets(st.sampled_from(VARIABLES[INT] + VARIABLES[BOOL]), min_size=1),
 )
-@quick
+@drawn
 def test_a_hypothesis_for_all_values_is_that_of_z3(body, free, variables):
     bound = {v: constructors.Const(f"any_{v}", v.sort) for v in variables}
     said = substitute(body, *bound.items())
@@ -245,7 +245,7 @@ def both_literal(term):
 
 
 @given(terms(sorts=(*made.ARITHMETIC, made.COLOUR, made.THING), steps=20))
-@settings(quick, max_examples=300)
+@settings(examples(300), suppress_health_check=list(HealthCheck))
 def test_what_is_read_by_python_is_the_same_term(formula):
     assume(not any(both_literal(part) for part in below([formula])))
     found = evaluated(infix(formula))

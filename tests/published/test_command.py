@@ -2,12 +2,13 @@
 
 import pytest
 import sympy
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.published.entries import SYMBOLS, form, published, same
 from psem_model.published.reproduce import reproduce
 from tests.support.command import exact, predicted
+from tests.support.examples import examples
 
 PSI, N = SYMBOLS["Psi"], SYMBOLS["N"]
 BY = {"profile": "textbook"}  # published values are the textbook's
@@ -86,7 +87,7 @@ SAID = {  # by rule
 
 
 @pytest.mark.parametrize("rule", SAID)
-@settings(max_examples=6)
+@examples(6)
 @given(data=st.data())
 def test_psem_predict_says_what_the_rules_derive(rule, data):
     entry = data.draw(st.sampled_from([entry for entry in published() if entry.rule == rule]))

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.simulator.arithmetic import PRIME
@@ -39,6 +39,7 @@ from spec.models.transformer import (
 )
 from spec.models.values import Role, Value
 from spec.plans.model_strategies import MODEL_AXES
+from tests.support.examples import examples
 from tests.support.transformers import Plan, replicated
 
 PLAIN = Transformer(1, 4, 2, 1, 4, 4, 7)
@@ -333,7 +334,7 @@ def programs(model, axes, again="none"):
     return tuple(distribute(part, axes, again if part.takes else "none") for part in parts(model))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.sampled_from(VARIANTS),
     st.sampled_from(["dp", "tp", "cp"]),

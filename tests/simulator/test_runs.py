@@ -37,6 +37,7 @@ from tests.support.by_hand import (
     op,
     written,
 )
+from tests.support.examples import examples
 from tests.support.schedules import made_up
 
 NAMES = sorted(STRATEGIES)
@@ -47,7 +48,7 @@ def mesh_of(schedule, data):
 
 
 # --------------------------------------------------------------------- strategies
-@settings(max_examples=60)
+@examples(60)
 @given(st.sampled_from(NAMES), st.integers(1, 13), st.integers(1, 13), st.integers(1, 3), st.data())
 def test_every_strategy_matches_the_single_device_exactly(name, psi, unit, micro_steps, data):
     schedule = derive(STRATEGIES[name])

@@ -20,6 +20,7 @@ from spec.models.transformer import Transformer, is_layer, layer_name
 from spec.pipelines import pipeline, stages
 from spec.pipelines.pipeline import Half, Order, Pipeline
 from spec.plans.model_strategies import MODEL_AXES
+from tests.support.examples import examples
 from tests.support.pipes import IN_ONE_PART
 from tests.support.transformers import AGAIN, Plan, differing, plans, replicated
 from tests.support.variations import DROPOUTS
@@ -39,7 +40,7 @@ def test_a_transformer_on_a_mesh_trains_as_on_one_device(plan, numbers, micro_ba
 
 
 @pytest.mark.parametrize("name", [None, *MODEL_AXES])
-@settings(max_examples=6)
+@examples(6)
 @given(st.data())
 def test_each_axis_alone_trains_as_on_one_device(name, data):
     experts = True if name == "ep" else None
@@ -57,7 +58,7 @@ CUT_ALONE = st.lists(st.sampled_from("gfve"), unique=True).map(tuple)
 BY_HEADS = (("scores", "g"), ("context", "g"))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(CUT_ALONE, st.sampled_from(["", "b", "s"]), st.booleans(), st.booleans(), st.data())
 def test_an_axis_that_cuts_anything_trains_as_one_device(cut, stream, by_heads, experts, data):
     axis = Axis("any", cut, stream, BY_HEADS if by_heads else ())
@@ -79,7 +80,7 @@ def count(plan, name):
     return plan.model.layers_of(0, plan.model.layers)[name] if is_layer(name) else 1
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(plans(most=4), st.integers(1, 2))
 def test_devices_send_what_is_predicted_in_each_move(plan, micro_batches):
     pipe = replace(ONE_STAGE, micro_batches=micro_batches)
@@ -101,7 +102,7 @@ def test_devices_send_what_is_predicted_in_each_move(plan, micro_batches):
     assert counted == len(sent)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(plans())
 def test_devices_keep_and_hold_what_is_predicted(plan):
     run = plan.run()
@@ -123,7 +124,7 @@ RINGS = [("cp",), ("cp", "tp"), ("tp+sp", "cp"), ("cp", "other"), ("other", "cp-
 
 
 @pytest.mark.parametrize("names", RINGS, ids="_".join)
-@settings(max_examples=8)
+@examples(8)
 @given(st.data())
 def test_a_ring_computes_turn_by_turn_and_has_at_once_what_is_predicted(names, data):
     known = {**MODEL_AXES, "other": OTHER_RING}
@@ -152,7 +153,7 @@ def tells(plan):
     return plan.sequence > 1 and any(p.moves for p in plan.programs)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(plans(least=2, layers=1).filter(tells), st.data())
 def test_a_forgotten_move_is_rejected_and_its_run_fails_or_diverges(plan, data):
     plan = plan.without_dropout
@@ -172,7 +173,7 @@ def test_a_forgotten_move_is_rejected_and_its_run_fails_or_diverges(plan, data):
         ("tp", "backward", "all_reduce over tensor of d mlp_norm"),
     ],
 )
-@settings(max_examples=5)
+@examples(5)
 @given(st.data())
 def test_a_forgotten_all_reduce_changes_no_shape_but_the_training(name, phase, words, data):
     plan = data.draw(plans([name], 2, experts=False)).usual
@@ -198,7 +199,7 @@ def pipelines(draw):
     return plan, Pipeline(kind, count, micro_batches, chunks)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(pipelines(), st.sampled_from([Residues(), Real()]))
 def test_a_pipeline_trains_as_one_device(planned, numbers):
     plan, pipe = planned
@@ -222,7 +223,7 @@ def test_stages_send_what_is_predicted(planned):
         assert own == [pipeline.boundary_sends(pipe, k) * boundary] * found.inner
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(pipelines())
 def test_a_stage_holds_at_most_its_units_in_flight(planned):
     plan, pipe = planned
@@ -244,7 +245,7 @@ def test_a_stage_holds_at_most_its_units_in_flight(planned):
                 assert pipe.chunks > 1 or most == units
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(plans(["tp"]), st.integers(2, 3))
 def test_tied_words_that_are_not_summed_over_stages_change_the_training(plan, count):
     plan = plan._replace(model=replace(plan.model, tied=True, layers=count, dropout=frozenset()))

@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.space.placements import Space
@@ -21,6 +21,7 @@ from spec.numbers.arithmetic import DIVISIBLE
 from spec.plans.modes import Mode
 from spec.plans.placement import BATCH
 from tests.support.command import exact
+from tests.support.examples import examples
 
 MANY = 10**6  # devices that stand for all large numbers
 
@@ -66,7 +67,7 @@ NAMES = ("resting", "sent", "host")
 limits = st.tuples(*[st.tuples(st.integers(0, 18), st.integers(0, 16))] * 3)
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(
     limits,
     st.sampled_from(["mixed-adam", "fp32-adam", "fp32-sgd"]),

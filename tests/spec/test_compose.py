@@ -34,6 +34,7 @@ from spec.plans.modes import Mode
 from spec.plans.placement import place
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact
+from tests.support.examples import examples
 
 POLICY = POLICIES["mixed-adam"]
 LLAMA = ROOT / "examples" / "configurations" / "llama-3.1-405b.json"
@@ -161,7 +162,7 @@ def test_nothing_is_the_identity_of_merging(name):
     assert combined([placement]) == combined([combined([]), placement]) == placement
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.sampled_from(["dp", "zero1", "zero2", "zero3"]), st.integers(1, 5), st.integers(1, 5))
 def test_memory_multiplies_and_each_axis_acts_on_what_the_others_leave(name, first, second):
     mesh, psi = {"shard": first, "more": second}, 5 * first * second
@@ -273,7 +274,7 @@ def test_an_error_points_at_the_character(text, place, words, psem):
 
 
 # ----------------------------------------------------------------------------- checking
-@settings(max_examples=25)
+@examples(25)
 @given(products(3), st.data())
 def test_every_product_of_strategies_is_accepted(factors, data):
     found = parse("*".join(f"{f.name}({f.axes[0]}=2)" for f in factors))
@@ -288,7 +289,7 @@ def test_every_product_of_strategies_is_accepted(factors, data):
     assert checked.accepted, checked.data()
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.sampled_from([None, *ONE_AXIS]),
     st.sampled_from(sorted(OVER_ALL)),
@@ -343,7 +344,7 @@ def test_zero2_with_a_pipeline_is_right_but_reduces_each_micro_batch(predicted):
 
 
 # ---------------------------------------------------------------------------- comparing
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(examples(20), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.sampled_from(["dp(8)", "zero1(8)", "zero3(8)", "hsdp(2,4)"]), min_size=2, unique=True)
 )

@@ -21,6 +21,7 @@ from spec.language.steps import Group
 from spec.models.parts import parts
 from spec.models.transformer import Transformer
 from spec.plans.compose import Product, factor, with_copies
+from tests.support.examples import examples
 
 OF_TENSOR = st.sampled_from(["tp", "tp+sp"])
 OF_STATES = st.sampled_from(["dp", "zero1", "zero2", "zero3", "zero1+all", "zero3+all"])
@@ -95,7 +96,7 @@ def test_copies_whose_gradients_are_not_summed_are_rejected(name):
 
 
 @given(OF_TENSOR, OF_STATES, st.integers(1, 4), st.integers(2, 4), st.integers(1, 2), st.booleans())
-@settings(max_examples=40)
+@examples(40)
 def test_a_device_has_all_of_a_copied_head_and_its_part_of_all_else(
     name, states, kv_heads, copies, more, gated
 ):
@@ -109,7 +110,7 @@ def test_a_device_has_all_of_a_copied_head_and_its_part_of_all_else(
 
 
 @given(OF_TENSOR, st.integers(1, 4), st.integers(2, 4), st.integers(1, 2))
-@settings(max_examples=40)
+@examples(40)
 def test_copies_send_as_many_activations_as_heads_of_their_own_would(name, kv_heads, copies, more):
     """Beside a model that has a key and a value for each device, on one axis of as many."""
     found, devices = plan(name, "dp", kv_heads, copies, copies * more), kv_heads * copies

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.language.programs import GPT, LLAMA
@@ -13,6 +13,7 @@ from spec.models.parts import layer, parts
 from spec.models.profiles import Profile, realised
 from spec.models.transformer import DROPPED
 from spec.plans.model_strategies import MODEL_AXES
+from tests.support.examples import examples
 from tests.support.profiles import PAIRS as OF_PAIRS
 from tests.support.profiles import profiles
 
@@ -33,7 +34,7 @@ def programs(draw):
     return distribute(part, draw(st.sampled_from(AXES)), again, profile.again)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(programs())
 def test_every_value_is_made_by_one_line_but_for_what_is_made_again(program):
     for lines in (program.forward, program.backward):
@@ -43,7 +44,7 @@ def test_every_value_is_made_by_one_line_but_for_what_is_made_again(program):
     assert {line for line in program.backward if line.makes in again} <= {*program.lines}
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(programs())
 def test_what_backward_makes_is_read_or_is_what_was_asked_for(program):
     read = {value for line in program.backward for value in line.reads}
@@ -52,7 +53,7 @@ def test_what_backward_makes_is_read_or_is_what_was_asked_for(program):
     assert {*made} <= read | asked
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(programs())
 def test_what_is_kept_takes_room(program):
     assert all(value.width for value in program.kept)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.language.programs import GPT, LLAMA
@@ -14,6 +14,7 @@ from spec.models.parts import layer, parts
 from spec.models.transformer import DROPPED
 from spec.models.values import Role
 from spec.plans.model_strategies import MODEL_AXES
+from tests.support.examples import examples
 
 RING = MODEL_AXES["cp"]
 OTHER = replace(RING, name="other")
@@ -77,7 +78,7 @@ def test_through_a_loop_there_is_what_it_reads_in_every_turn_and_of_a_turn_what_
         start += len(lines)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(rings(), st.integers(1, 3))
 def test_of_what_goes_round_a_ring_of_several_devices_there_are_two_slices(program, devices):
     mesh = {axis.name: devices for axis in program.axes}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spec.checking.steps import check_step
@@ -23,6 +23,7 @@ from spec.plans.compose import Factor, Product
 from spec.plans.modes import Mode
 from spec.plans.placement import place
 from spec.plans.strategies import STRATEGIES
+from tests.support.examples import examples
 from tests.support.needs_and_held import UnmetError, sent_by_state
 
 AXES = ("x", "y", "z")
@@ -163,7 +164,7 @@ def placements(draw):
     return place(axes, modes, draw(st.booleans()))
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(placements(), st.integers(1, 3), st.lists(st.integers(2, 4), min_size=3, max_size=3))
 def test_a_step_is_right_where_every_need_is_met_and_sends_what_meets_it(placement, micro_steps, sizes):
     mesh, schedule = dict(zip(placement.axes, sizes, strict=False)), schedule_of(placement)

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spec.costs.model_costs import kept_bytes
@@ -32,6 +32,7 @@ from spec.models.transformer import (
 from spec.models.values import OPERANDS, Does, Role, cotangent_of, formed, misfit
 from spec.plans.model_strategies import INSIDE_MLPS, MODEL_AXES, TENSOR
 from spec.plans.modes import MATERIALIZED_FROM, MODE_MEANING, Mode
+from tests.support.examples import examples
 from tests.support.profiles import profiles
 from tests.support.variations import VARIATIONS, experts
 
@@ -133,7 +134,7 @@ class InOrder(frozenset):
         return iter(self.order)
 
 
-@settings(max_examples=20)
+@examples(20)
 @pytest.mark.parametrize(
     ("field", "known"),
     [("capped", CAPPED), ("dropout", DROPPED), ("norms", {*NORMS}), ("biases", BIASES)],
@@ -148,7 +149,7 @@ def test_parts_ask_of_a_model_what_may_be_said_of_it(field, known, model):
     assert asked.words == known
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(models(), st.sampled_from(sorted(BIASES)))
 def test_a_bias_is_there_if_it_is_asked_for(model, name):
     def biases(**changed):
@@ -162,7 +163,7 @@ def test_a_bias_is_there_if_it_is_asked_for(model, name):
     assert beside or (model.latent and name == "qkv")
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(models())
 def test_positions_are_learned_or_turn_queries_and_keys(model):
     read = {value.name for part in parts(model) for value in values(part)}
@@ -170,7 +171,7 @@ def test_positions_are_learned_or_turn_queries_and_keys(model):
     assert ("places" in read) is bool(model.positions)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(models())
 def test_parts_that_are_turned_are_those_that_read_angles(model):
     for part in parts(model):
@@ -179,7 +180,7 @@ def test_parts_that_are_turned_are_those_that_read_angles(model):
         assert not is_turned(part.name) or is_layer(part.name)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(models())
 def test_what_tensor_parallelism_cuts_of_an_mlp_are_its_features(model):
     named = {index for index, words in INDICES.items() if words.startswith("features inside the MLP")}
@@ -194,7 +195,7 @@ def test_every_mode_and_every_operation_is_told():
     assert {*OPERANDS} == {*Does}
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(models())
 def test_all_to_all_brings_sinks_to_lie_along_heads(model):
     axis = MODEL_AXES["cp-all-to-all"]
@@ -205,7 +206,7 @@ def test_all_to_all_brings_sinks_to_lie_along_heads(model):
         assert bool(made) is is_layer(part.name)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(models())
 def test_a_cotangent_is_called_by_its_value_and_that_of_a_moved_value_otherwise(model):
     for value in (value for part in parts(model) for value in values(part)):

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import fields, replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.measure.measured import Run
@@ -22,6 +22,7 @@ from spec.checking.steps import check_step
 from spec.models.parts import parts
 from spec.models.profiles import Profile, rows_of
 from spec.models.states import POLICIES, State
+from tests.support.examples import examples
 from tests.support.products import plans
 from tests.support.profiles import profiles
 
@@ -37,7 +38,7 @@ def test_what_a_profile_changes_is_still_what_one_device_does(plan):
     check_step(plan.step)
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(profiled())
 def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile(plan):
     found = measured(plan, Run())

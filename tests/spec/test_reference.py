@@ -3,7 +3,7 @@
 from itertools import combinations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from spec.derivation.derive import derive
@@ -11,6 +11,7 @@ from spec.devices.mesh import shard_contains
 from spec.meaning.reference import UNKNOWN, Reference, over, primes, run
 from spec.numbers.arithmetic import ceil_div
 from spec.plans.strategies import STRATEGIES
+from tests.support.examples import examples
 from tests.support.schedules import schedules
 
 AXES = {"a": 2, "b": 3}
@@ -49,7 +50,7 @@ def test_a_device_takes_with_a_shift_the_slice_of_one_that_many_places_on(shift)
         assert found.owns(j, (d,), axes, shift) is found.owns(j, ((d + shift) % 6,), axes)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(schedules())
 def test_every_device_has_an_element_of_its_own(case):
     schedule, sizes, micro_steps, _ = case
@@ -59,7 +60,7 @@ def test_every_device_has_an_element_of_its_own(case):
     assert len(elements) >= len(world)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(schedules())
 def test_nothing_that_is_not_known_is_asked_for_twice(case):
     schedule, sizes, micro_steps, _ = case

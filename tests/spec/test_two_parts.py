@@ -2,7 +2,7 @@
 
 import pytest
 import sympy
-from hypothesis import given, settings
+from hypothesis import given
 
 from psem_model.predict.closed import symbolic
 from psem_model.predict.gpt import gpt
@@ -14,6 +14,7 @@ from spec.devices.layouts import LayoutError
 from spec.language.moves import Axis, Move
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 from spec.models.values import Builder, Role, Value
+from tests.support.examples import examples
 from tests.support.transformers import plans
 
 
@@ -25,7 +26,7 @@ def costs(strategy):
     }
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(plans())
 def test_both_parts_together_are_the_lines_of_backward_and_have_their_types(plan):
     for program in plan.programs:
@@ -37,7 +38,7 @@ def test_both_parts_together_are_the_lines_of_backward_and_have_their_types(plan
         assert split.returns == program.returns
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(plans())
 def test_the_first_part_needs_nothing_of_the_second_and_makes_what_goes_on(plan):
     for program in map(in_two_parts, plan.programs):
@@ -47,7 +48,7 @@ def test_the_first_part_needs_nothing_of_the_second_and_makes_what_goes_on(plan)
         assert program.returns not in later
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(plans())
 def test_the_second_part_reads_inputs_and_cotangents_and_no_weight(plan):
     for program in map(in_two_parts, plan.programs):
@@ -57,7 +58,7 @@ def test_the_second_part_reads_inputs_and_cotangents_and_no_weight(plan):
         assert all(value in program.kept or value in made for value in program.held_between)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(plans())
 def test_gradients_of_matrices_wait_and_those_of_vectors_do_not(plan):
     """In turns of a ring is no matrix: all of them wait."""

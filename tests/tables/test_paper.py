@@ -5,7 +5,7 @@ import io
 from functools import cache
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from proofs.registry import claims
@@ -16,6 +16,7 @@ from spec.models.states import State
 from spec.plans.modes import Mode
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact, predicted
+from tests.support.examples import examples
 from tests.support.formulas import number
 
 counts = st.integers(2, 30)
@@ -28,7 +29,7 @@ def rows(padded):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@settings(max_examples=5)
+@examples(5)
 @given(data=st.data(), padded=st.booleans())
 def test_memory_and_communication_are_what_psem_predict_says(strategy, data, padded):
     mesh = {axis: data.draw(counts) for axis in STRATEGIES[strategy].axes}

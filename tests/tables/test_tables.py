@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 import sympy
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from psem_model.tables.files import TABLES
@@ -25,6 +25,7 @@ from psem_model.text.report import Column, in_words, meanings, parts
 from spec.models.states import MIXED_ADAM, custom_policy
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact, predicted
+from tests.support.examples import examples
 from tests.support.formulas import number
 
 POLICIES = {"2,2": MIXED_ADAM, "4,2": custom_policy(Fraction(4), Fraction(2), Fraction(12))}
@@ -76,7 +77,7 @@ def steps(draw, strategy):
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@settings(max_examples=5)
+@examples(5)
 @given(data=st.data(), padded=st.booleans())
 def test_memory_and_communication_are_what_psem_predict_says(strategy, data, padded):
     policy, values, options = data.draw(steps(strategy))
@@ -109,7 +110,7 @@ def test_memory_and_communication_are_what_psem_predict_says(strategy, data, pad
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-@settings(max_examples=5)
+@examples(5)
 @given(data=st.data(), unit=st.integers(1, 5000), padded=st.booleans())
 def test_what_rests_and_what_passes_is_the_peak_of_psem_predict(strategy, data, unit, padded):
     policy, values, options = data.draw(steps(strategy))
@@ -140,7 +141,7 @@ CUTS = ["dp", "tp", "tp+sp", "cp", "cp-all-gather", "cp-all-to-all", "ep"]
 
 @pytest.mark.parametrize("held", [False, True])
 @pytest.mark.parametrize("strategy", CUTS)
-@settings(max_examples=4)
+@examples(4)
 @given(layer=layers())
 def test_what_a_layer_sends_is_what_psem_predict_says(strategy, held, layer):
     values, options = layer
@@ -161,7 +162,7 @@ def test_what_a_layer_sends_is_what_psem_predict_says(strategy, held, layer):
 
 @pytest.mark.parametrize("again", ["none", "attention", "all", "sliced"])
 @pytest.mark.parametrize("strategy", CUTS)
-@settings(max_examples=3)
+@examples(3)
 @given(layer=layers())
 def test_what_is_kept_for_backward_is_what_psem_predict_says(strategy, again, layer):
     values, options = layer
@@ -179,7 +180,7 @@ def test_what_is_kept_for_backward_is_what_psem_predict_says(strategy, again, la
     assert number(head["bytes"], values) == exact(parts_["head"]["activations"])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(*[st.integers(1, 4)] * 3, st.sampled_from(["gpipe", "1f1b", "interleaved", "zb-h1"]))
 def test_what_pipelines_hold_and_lose_is_what_psem_predict_says(p, m, v, order):
     chunks = v if order == "interleaved" else 1
