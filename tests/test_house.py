@@ -129,6 +129,18 @@ def test_rooms_of_the_proofs_are_those_of_the_specification():
     assert rooms - {"trusted", "tools"} <= READING.keys()
 
 
+def test_tests_mirror_the_packages_and_their_rooms():
+    rooms = {
+        package: {each.parent.name for each in (ROOT / package).glob("*/*.py")} for package in ALLOWED
+    }
+    folders = {
+        path.parent.relative_to(ROOT / "tests").parts for path in TESTS if "support" not in path.parts
+    }
+    assert {folder[0] for folder in folders if folder} <= {*rooms, *rooms["psem_model"]}
+    within = {folder for folder in folders if len(folder) > 1}
+    assert all(room in rooms[package] for package, room in within)
+
+
 def test_modules_import_each_other_in_no_circle():
     graph = {name: set() for name in NAMES}
     for name, module in IMPORTS:

@@ -24,39 +24,56 @@ ALL_ROOMS = ("simulator/products", "simulator/poison")
 # quick tests, beside those of a rule's own file: the simulator, published figures, what is worked out
 # by hand
 BY_ROOM = {
-    "numbers": ("spec/any_size", "spec/roots", "spec/micro_steps"),
-    "devices": ("spec/collectives", "spec/all_to_all", "spec/layouts"),
+    "numbers": ("spec/numbers/any_size", "spec/numbers/roots", "spec/checking/micro_steps"),
+    "devices": ("spec/devices/collectives", "spec/devices/all_to_all", "spec/devices/layouts"),
     "models": (
-        "spec/parts",
-        "spec/context",
+        "spec/models/parts",
+        "spec/models/context",
         "conformance/rows",
         "published/states",
         "simulator/models",
-        "spec/profiles",
+        "spec/models/profiles",
     ),
     "language": (
-        *("spec/semantics", "spec/layouts", "spec/turns", "reading/schedules"),
-        *("spec/copies", "spec/two_parts", "spec/profiles"),
+        *("spec/meaning/semantics", "spec/devices/layouts", "spec/language/turns", "reading/schedules"),
+        *("spec/plans/copies", "spec/derivation/two_parts", "spec/models/profiles"),
     ),
-    "meaning": ("spec/match", "check/first_device", "check/not_known", "check/steps"),
-    "plans": ("spec/parts", "spec/compose", "conformance/rows", "spec/copies"),
+    "meaning": ("spec/meaning/match", "check/first_device", "check/not_known", "check/steps"),
+    "plans": ("spec/models/parts", "spec/plans/compose", "conformance/rows", "spec/plans/copies"),
     "derivation": (
-        *("spec/nesting", "check/norms", "check/rings", "conformance/rows", "spec/turns"),
-        *("spec/profiles", "check/steps", "spec/copies"),
+        *(
+            "spec/derivation/nesting",
+            "check/norms",
+            "check/rings",
+            "conformance/rows",
+            "spec/language/turns",
+        ),
+        *("spec/models/profiles", "check/steps", "spec/plans/copies"),
     ),
     "checking": (
-        *("check/first_device", "spec/norms", "check/rings", "spec/micro_steps", "check/not_known"),
-        *("spec/verdict", "spec/everywhere", "check/norms", "check/steps"),
+        *(
+            "check/first_device",
+            "spec/derivation/norms",
+            "check/rings",
+            "spec/checking/micro_steps",
+            "check/not_known",
+        ),
+        *("spec/checking/verdict", "spec/checking/everywhere", "check/norms", "check/steps"),
     ),
     "costs": (
-        *("spec/memory", "spec/lifetimes", "spec/parameters", "published/states"),
+        *("spec/costs/memory", "spec/costs/lifetimes", "spec/models/parameters", "published/states"),
         *("predict/programs", "simulator/costs"),
-        *("conformance/rows", "check/examples", "spec/two_parts", "reading/configurations"),
+        *("conformance/rows", "check/examples", "spec/derivation/two_parts", "reading/configurations"),
     ),
-    "pipelines": ("spec/checkpoints", "spec/stages", "spec/pipeline", "spec/zero_bubble"),
+    "pipelines": (
+        "spec/pipelines/checkpoints",
+        "spec/pipelines/stages",
+        "spec/pipelines/pipeline",
+        "spec/pipelines/zero_bubble",
+    ),
     "choosing": ("space/where",),
 }
-MIRRORS = ("spec", "check", "predict", "space", "measure")  # tests named as the file that they are of
+MIRRORS = ("check", "predict", "space", "measure")  # tests named as the file that they are of
 CROSSCHECKED = ("language", "meaning", "plans", "derivation", "checking", "costs")
 CROSSCHECK = "simulator/test_crosscheck.py"
 EXAMPLES = 200  # of schedules and plans, as many as when a rule is broken by hand
@@ -74,9 +91,9 @@ class Result:
 def tests_of(place):
     """The files of tests that a place's mutant meets, if no claim notices it: its own first."""
     stem = Path(place.file).stem
-    own = [f"{folder}/{stem}" for folder in MIRRORS]
+    own = [f"{folder}/{stem}" for folder in (f"spec/{place.room}", *MIRRORS)]
     names = dict.fromkeys((*own, *BY_ROOM[place.room], *ALL_ROOMS))
-    files = (f"tests/{folder}/test_{name}.py" for folder, name in (n.split("/") for n in names))
+    files = (f"tests/{folder}/test_{name}.py" for folder, name in (n.rsplit("/", 1) for n in names))
     return [file for file in files if (ROOT / file).exists()]
 
 
