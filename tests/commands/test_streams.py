@@ -13,6 +13,7 @@ import pytest
 
 from psem_model.audit.proving import interruptible
 from psem_model.predict import read
+from psem_model.tables import files
 
 COMMANDS = [
     "predict zero3 --psi 9 --devices 8",
@@ -82,6 +83,7 @@ def test_a_file_that_cannot_be_written_is_named(psem, monkeypatch, tmp_path):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(files, "TABLES", {"collectives": files.TABLES["collectives"]})
     for command in (
         ["space", "--plot", tmp_path / "memory.svg"],
         ["tables", "--all", "--folder", tmp_path],

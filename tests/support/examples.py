@@ -1,7 +1,11 @@
-"""How many examples a property draws."""
+"""How many examples a property draws, and which cases a quick run has."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
+
+import pytest
 from hypothesis import settings
 
 WHOLE = 100  # of a hundred; a quick run draws fewer
@@ -10,3 +14,11 @@ WHOLE = 100  # of a hundred; a quick run draws fewer
 def examples(count: int) -> settings:
     """Settings that draw `count` examples, or, in a quick run, the same part of them as everywhere."""
     return settings(max_examples=-(-count * settings.default.max_examples // WHOLE))
+
+
+def slow_but(quick: Iterable, cases: Iterable) -> list:
+    """Cases for a parametrised test, slow but for some."""
+    quick = [*quick]
+    slow = partial(pytest.param, marks=pytest.mark.slow)
+    apart = (case if isinstance(case, tuple) else (case,) for case in cases)
+    return [pytest.param(*case) if case in quick or case[0] in quick else slow(*case) for case in apart]

@@ -14,6 +14,7 @@ from spec.derivation.derive import derive
 from spec.plans.strategies import STRATEGIES
 from tests.support.amount_runs import WRONG, AmountRun
 from tests.support.broken import broken_copy, notices
+from tests.support.examples import slow_but
 from tests.support.mesh_values import LinesOfARun
 
 STEPS, MICRO_STEPS, SETTLED = 4, 2, 1
@@ -111,8 +112,10 @@ class RepeatedRun(LinesOfARun):
         return self.unknowns(self.begins(SETTLED) + p, b, d, j) if b in self.kept else 1
 
 
-@pytest.mark.parametrize("name", ["dp", "zero1", "zero3"])
-@pytest.mark.parametrize("devices", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("name", "devices"),
+    slow_but([("dp", 3), ("zero1", 1), ("zero3", 2)], product(["dp", "zero1", "zero3"], [1, 2, 3])),
+)
 def test_what_is_supposed_of_steps_is_so_of_a_run(name, devices):
     run, few = RepeatedRun(name, devices), LaterSteps(NormedLanguage(Kernel("steps")))
     n, every = range(devices), range(len(run.names))

@@ -208,5 +208,6 @@ def test_a_broken_rule_is_noticed(wrong, file, rule, broken, claims, tmp_path):
         assert notices(tmp_path, "proofs.language.programs", function), function
 
 
+@pytest.mark.slow
 def test_the_unbroken_copy_is_proved(tmp_path):
     assert not notices(copied(tmp_path), "proofs.language.programs", "recomputed_values_are_the_values")

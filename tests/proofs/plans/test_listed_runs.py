@@ -19,6 +19,7 @@ from spec.numbers.any_size import any_size
 from spec.plans.compose import Product, factor
 from spec.plans.strategies import STRATEGIES
 from tests.support.damage import with_one_fault
+from tests.support.examples import slow_but
 from tests.support.mesh_values import LinesOfARun
 from tests.support.schedules import with_clipping, with_tied_parameters
 
@@ -175,7 +176,7 @@ def test_without_any_one_line_there_is_no_proof(name):
             ListedRuns(Kernel("less"), {name: left_out})
 
 
-@pytest.mark.parametrize("name", [*CLIPPED, *TIED, *BOTH])
+@pytest.mark.parametrize("name", slow_but(["hsdp, clipped", *BOTH], [*CLIPPED, *TIED, *BOTH]))
 def test_schedules_that_clip_or_use_parameters_twice_have_a_proof(name):
     listed = listing(SCHEDULES[name])
     runs = ListedRuns(Kernel("proved"), {"this": listed})
