@@ -8,6 +8,7 @@ from typing import Any
 
 from psem_model.check.placements import BY_HAND, NO_COPY, NotRealisable
 from psem_model.predict.plan import Plan
+from psem_model.predict.said import mesh_said
 from psem_model.simulator import Floating
 from psem_model.text.figures import counted, divergence_json, divergence_text, in_bytes
 from psem_model.text.report import Column, Quantity, Report, Row, Section
@@ -89,9 +90,8 @@ class Measured:
         if plan.perceptron:
             layers = f" (a perceptron of {plan.perceptron[0]} layers of {plan.perceptron[1]})"
         units = f" in units of {plan.unit or plan.psi:,}" if plan.opaque else ""
-        mesh = " x ".join(f"{axis} {size:,}" for axis, size in plan.mesh.items())
         steps = counted(plan.micro_steps, "micro-step")
-        yield f"{plan.psi:,} parameters{layers}{units}; {mesh}; {steps} a step"
+        yield f"{plan.psi:,} parameters{layers}{units}; {mesh_said(plan)}; {steps} a step"
         yield f"{counted(run.steps, 'step')} in {run.arithmetic} arithmetic, seed {run.seed}"
 
     def report(self) -> Report:

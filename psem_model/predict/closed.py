@@ -8,10 +8,10 @@ from typing import Any
 
 import sympy
 
+from psem_model.predict.cuts import uneven
 from psem_model.predict.parts import PHASES
 from psem_model.predict.plan import Plan
 from psem_model.predict.states import Prediction, predict_schedule
-from psem_model.predict.uneven import uneven
 from psem_model.text.report import Formula, Prose, in_words
 from spec.costs.memory import Sizes, transient
 from spec.devices.mesh import Axes

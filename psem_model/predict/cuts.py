@@ -25,7 +25,7 @@ from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile
 from spec.models.states import State
 from spec.models.transformer import Transformer
-from spec.numbers.arithmetic import Number
+from spec.numbers.arithmetic import Number, quotient
 from spec.pipelines.pipeline import Order, Pipeline, least_micro_batches
 from spec.plans.compose import Product, with_copies
 from spec.plans.model_strategies import EXPERTS, GROUP, HEADS, INSIDE_MLPS, copies_within
@@ -337,3 +337,14 @@ def require_cut(found: Expression, sizes: Mapping[str, int], model: Transformer)
     require_even(found, sizes, weights)
     if found.product.pipe:
         require_layers(found, model, sizes[found.product.pipe])
+
+
+def evened(plan: Plan, index: str) -> Number:
+    """How many values of an index there would be, were there on each device as many as on the first."""
+    devices = group_size(plan.mesh, [axis.name for axis in plan.axes if index in axis.weights])
+    return devices * quotient(plan.indices.get(index, 0), devices)
+
+
+def uneven(plan: Plan) -> tuple[str, ...]:
+    """The indices of features inside MLPs of which not all devices have as many."""
+    return tuple(index for index in INSIDE_MLPS if evened(plan, index) != plan.indices.get(index, 0))

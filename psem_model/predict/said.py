@@ -1,13 +1,53 @@
-"""What a plan of a transformer is of, in sentences that reports share."""
+"""What a plan is of, in sentences that reports share."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from psem_model.predict.parts import AGAIN
+from psem_model.predict.parts import AGAIN, BACKWARD, FORWARD
 from psem_model.predict.plan import Plan
 from psem_model.text.figures import counted
+from psem_model.text.report import Formula, Section
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
+from spec.language.schedule import Op
+from spec.models.opaque import MODEL
+from spec.models.transformer import EMBEDDING, HEAD, LAYER
+
+SAYS = {FORWARD: "sent forward", BACKWARD: "sent backward", AGAIN: "sent forward again"}
+ONE = {
+    EMBEDDING: "the embedding",
+    LAYER: "a layer",
+    HEAD: "the head",
+    MODEL: "all at once; --unit says how many",
+}
+
+
+def one(part: str) -> str:
+    """One part, in words: that of a layer that differs from most has its kind in its name."""
+    return ONE.get(part) or f"a {part.replace('_', ' ')}"
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is said of one kind of model.
+
+    `facts`: what the plan is of; `first`: what comes before memory and communication; `inputs`, `data`:
+    what programs are told; `legend`: of its formulas. `forms`: of figures that are in Psi and the mesh
+    alone, by their keys; `of_moves`: those of what operations send.
+    """
+
+    facts: tuple[str, ...]
+    first: tuple[Section, ...]
+    inputs: Mapping[str, Any]
+    data: Mapping[str, Any]
+    legend: Mapping[str, str]
+    notes_of_memory: tuple[str, ...]
+    notes_of_moves: tuple[str, ...]
+    forms: Mapping[str, Formula] = field(default_factory=dict)
+    of_moves: Mapping[Op | None, Formula] = field(default_factory=dict)
+
 
 MADE_AGAIN = {
     NOTHING: "nothing is made again for backward",
@@ -34,6 +74,11 @@ def _keeps_less(plan: Plan) -> bool:
     """Whether less is kept than if nothing were made again."""
     usual = replace(plan, again=NOTHING).costs
     return any(costs.program.kept != usual[name].program.kept for name, costs in plan.costs.items())
+
+
+def mesh_said(plan: Plan) -> str:
+    """The axes, and how many devices are along each."""
+    return " x ".join(f"{axis} {size:,}" for axis, size in plan.mesh.items())
 
 
 def shape_said(plan: Plan) -> str:

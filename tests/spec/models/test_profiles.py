@@ -246,11 +246,9 @@ def test_terms_of_gradients_on_the_host_are_fetched_and_summed_once(tmp_path):
 
 def test_differences_that_are_overridden_are_not_listed():
     def listed(**options):
-        from psem_model.predict.model_report import OfModel
-
         model = {k: str(v) for k, v in {**SHAPE, "vocabulary": 10, "sequence": 4}.items()}
         plan = read(Asked("predict", "fsdp(2)", model=model, profile="fsdp2", **options))
-        found = next(s for s in OfModel(plan).report().sections if s.key == "profile.differs")
+        found = next(s for s in predicted(plan).sections if s.key == "profile.differs")
         return len(found.rows)
 
     assert listed() == len(profile("fsdp2").differs)

@@ -1,4 +1,4 @@
-"""The report on a plan of a transformer: its parts and stages too."""
+"""What is said of a plan of a transformer: its parts and stages too."""
 
 from __future__ import annotations
 
@@ -15,13 +15,11 @@ from psem_model.predict.closed import (
     shortest,
     written,
 )
-from psem_model.predict.fits import Room
+from psem_model.predict.cuts import evened, uneven
 from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
 from psem_model.predict.plan import Plan
-from psem_model.predict.reported import SAYS, Reported, one
-from psem_model.predict.said import made_again, shape_said
+from psem_model.predict.said import SAYS, Said, made_again, mesh_said, one, shape_said
 from psem_model.predict.samples import choices
-from psem_model.predict.uneven import evened, uneven
 from psem_model.reading.steps import names_of
 from psem_model.text.figures import counted, digits, plain, unit_of
 from psem_model.text.report import (
@@ -45,11 +43,25 @@ from spec.plans.model_strategies import WORDS
 from spec.plans.modes import Mode
 
 
-class OfModel(Reported):
-    """A transformer: its parts and stages, and formulas of what each part holds and sends."""
+def said(plan: Plan) -> Said:
+    """Its parts and stages, and formulas of what each part holds and sends."""
+    of = _OfModel(plan)
+    return Said(
+        tuple(of.facts()),
+        tuple(of.first()),
+        of.inputs(),
+        of.data(),
+        of.legend(),
+        tuple(of.notes_of_memory()),
+        () if plan.transformer.vocabulary else ("without embedding and head: give --vocabulary",),
+    )
 
-    def __init__(self, plan: Plan, room: Room | None = None) -> None:
-        super().__init__(plan, room)
+
+class _OfModel:
+    """A transformer beside its closed forms."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.fullest = plan, plan.fullest
         self.model, self.forms = plan.transformer, forms(plan)
         self.written = {
             part: {
@@ -71,7 +83,7 @@ class OfModel(Reported):
         if model.further:
             modules = counted(model.further, "module")
             yield f"not in it: {modules} to predict further tokens, {further(model):,} more parameters"
-        yield f"devices: {self.mesh}"
+        yield f"devices: {mesh_said(plan)}"
         yield f"a step of {counted(m, 'micro-batch')}{' of' if m == 1 else ', each of'} {samples}"
         on_host = "; what is kept is on the host" if plan.offload else ""
         yield f"{made_again(plan)}{on_host} (activations: {activations_mode(plan)})"
@@ -232,7 +244,7 @@ class OfModel(Reported):
         kept = Quantity(size, BYTES)
         return {"layers": layers, "best": count, "segment": segment, "activations": kept}
 
-    def notes_of_memory(self) -> Iterator[Any]:
+    def notes_of_memory(self) -> Iterator[str]:
         """What the best number of checkpoints would keep."""
         found = self.plan.checkpoints(self.fullest.layers)
         if found is not None:
@@ -244,10 +256,6 @@ class OfModel(Reported):
                 f"{counted(segment, 'layer')}, made again for backward: layers keep, with the "
                 f"segment at work, {kept} for a micro-batch"
             )
-
-    def notes_of_moves(self) -> Iterator[str]:
-        if not self.model.vocabulary:
-            yield "without embedding and head: give --vocabulary"
 
 
 def _idle(words: str, share: Number, form: Formula, key: str) -> Row:
