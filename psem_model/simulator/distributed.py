@@ -12,8 +12,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from psem_model.simulator.blocks import Block, Devices
+from psem_model.simulator.blocks import Block
 from psem_model.simulator.functions import Functions
+from psem_model.simulator.lines import Devices
 from psem_model.simulator.network import Network, point_to_point
 from psem_model.simulator.norms import Ends
 from psem_model.simulator.placed import PADDED, Placed, Rests

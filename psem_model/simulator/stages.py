@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from psem_model.simulator.arithmetic import Number
-from psem_model.simulator.blocks import Block, Devices
-from psem_model.simulator.loops import Values
+from psem_model.simulator.blocks import Block
+from psem_model.simulator.lines import Devices, Values
 from psem_model.simulator.placed import PADDED, Placed, Rests
 from psem_model.simulator.samples import SAMPLES, Kept
 from psem_model.simulator.slices import Slices
@@ -72,7 +72,8 @@ class Stage:
         for block in (block for chunk in self.chunks for block in chunk):
             for weight in block.program.part.weights:
                 table = self.devices.tables.weight(weight.name, weight.indices, block.layer)
-                found[block.layer, weight.name] = block.place(weight, table)
+                lies = block.program.lies[weight]
+                found[block.layer, weight.name] = self.devices.place(weight, lies, table)
         return found
 
     def keys(self, chunk: int) -> set[Key]:
