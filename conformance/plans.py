@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
+
 from conformance.cases import Case, Decoder
 from conformance.figures import (
     BUCKETS,
@@ -20,7 +21,6 @@ from conformance.figures import (
     master,
 )
 from conformance.profiles import profile_of
-from psem_model.predict.hosts import pinned
 from psem_model.predict.moved import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.reading.products import parse
@@ -170,7 +170,7 @@ def figures_of(stage: StageCosts) -> dict[Figure, Number]:
         GRADIENTS: gradients,
         MOMENTS: optimizer - copy,
         ON_HOST: sum(on_host.values()),
-        PINNED: pinned(stage),
+        PINNED: stage.host_pinned,
         COUNTS: stage.step_counts,
         BUCKETS: stage.buckets,
     }

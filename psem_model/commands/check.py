@@ -50,7 +50,7 @@ def check(prove: bool, form: str, html: str | None, **given: Any) -> None:
     programs of a transformer are checked (of --config, of a shape, or of a kind of layer: --block,
     --experts), the stages, and the schedule of every weight.
     """
-    from psem_model.predict.checked import verdict
+    from psem_model.predict.verdicts import verdict
 
     found = verdict(**given)
     runs = () if html is None else _runs(found)

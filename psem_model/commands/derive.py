@@ -60,7 +60,7 @@ def derive(
         if as_json:
             raise BadInput("--json: given with --language, which is words; expected --language alone")
         ended(report(), "text")
-    from psem_model.predict.derived import derived
+    from psem_model.predict.programs import derived
 
     found = derived(asked, clip, program)
     if as_json or not found.toml:

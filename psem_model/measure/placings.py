@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from psem_model.measure.measured import FLOAT, MODULAR
-from psem_model.predict.groups import Group
 from psem_model.predict.plan import Plan
+from psem_model.predict.weights import Group, buckets, has_copies
 from psem_model.simulator.distributed import DistributedTransformer
 from psem_model.simulator.functions import Functions, Real, Residues
 from psem_model.simulator.placed import Rests
@@ -50,7 +50,7 @@ def _rests(plan: Plan) -> Rests:
     """What rests otherwise than in padded slices."""
     profile, policy = plan.profile, plan.policy
     unpadded = profile.unpadded if plan.has_units else frozenset[State]()
-    copies = profile.units is Units.BUCKET and (profile.copies or policy.summed != policy.g)
+    copies = has_copies(profile, policy)
     return Rests(unpadded, profile.wholes, plan.indices, profile.waits_whole, copies)
 
 
@@ -90,7 +90,7 @@ def _cuts(plan: Plan, parts: Mapping[str, str], group: Group, keys: Sequence[Key
         return (*([_cut(psi % unit)] if psi % unit else []), *[_cut(unit)] * (psi // unit))
     if profile.units is Units.BUCKET:
         sizes = (plan.costs[parts[name]].parameters[name] for _, name in keys)
-        return _buckets(sizes, profile.buckets, plan.policy.g)
+        return tuple(map(_cut, buckets(sizes, profile.buckets, plan.policy.g)))
     found: dict[tuple[int, str, str], list[tuple[int, int]]] = {}
     for number, name in keys:
         vector = plan.costs[parts[name]].vector(name, profile.padding)
@@ -118,15 +118,3 @@ def _in_order(plan: Plan, parts: Mapping[str, str], keys: Iterable[Key]) -> list
         return names.index(part), key[0], [*plan.costs[part].parameters].index(key[1])
 
     return sorted(keys, key=at, reverse=True)
-
-
-def _buckets(sizes: Iterable[int], least: tuple[int, int], width: int) -> tuple[Cut, ...]:
-    """One after the other, each of the next weights until it has so many bytes."""
-    found: list[Cut] = []
-    now = 0
-    for size in sizes:
-        now += size
-        if now * width >= least[bool(found)]:
-            found.append(_cut(now))
-            now = 0
-    return (*found, *([_cut(now)] if now else []))

@@ -17,7 +17,7 @@ from psem_model.commands import predict as predicting
 from psem_model.commands import simulate as simulating
 from psem_model.commands.tables import tables as TABLES
 from psem_model.notebooks.options import Value, typed, word
-from psem_model.predict.checked import verdict
+from psem_model.predict.verdicts import verdict
 from psem_model.reading.claims import named
 from psem_model.reading.words import policy as policy_of
 from psem_model.tables import chosen

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from psem_model.predict.parts import PartCosts
-from psem_model.predict.samples import kept_with, numbers_of
-from spec.models.profiles import Profile, Samples
-from spec.models.transformer import EMBEDDING, Model, Transformer, is_layer
+from spec.costs.model_costs import elements
+from spec.models.profiles import COUNT_BYTES, NUMBER_BYTES, Profile, Samples
+from spec.models.transformer import EMBEDDING, HEAD, Model, Transformer, is_layer, is_turned
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Pipeline, delay, fullest, fullest_in_two_parts, in_flight
 from spec.pipelines.stages import layers_before
+
+READS = {EMBEDDING: "tokens", HEAD: "next_words"}  # by their numbers
 
 
 @dataclass(frozen=True)
@@ -43,19 +45,26 @@ class Activations:
         Of some parts; all, if none is named.
         """
         sizes = self._of_chunks(*names)
-        if not self.pipe.in_two_parts:
-            return fullest(self.pipe, self.number, sizes)
-        waiting, passing = self._halfway(*names)
-        return fullest_in_two_parts(self.pipe, self.number, sizes[0], waiting, passing)
+        return self._fullest(sizes, [0 for _ in sizes], *names)
 
     def with_numbers(
-        self, model: Transformer, samples: Samples, sequence: Number, width: Number, offload: bool
+        self, model: Transformer, sequence: Number, width: Number, offload: bool
     ) -> Number:
         """That of all parts, where they are not on the host, and numbers of samples."""
         of_parts = [0 for _ in self.chunks] if offload else self._of_chunks()
         numbers = [numbers_of(chunk, model, self.costs, sequence, width) for chunk in self.chunks]
-        halfway = self._halfway() if self.pipe.in_two_parts else ()
-        return kept_with(numbers, samples, of_parts, self.pipe, self.number, halfway)
+        if self.profile.samples is not Samples.STEP:
+            return self._fullest(of_parts, [each.places + each.tokens for each in numbers])
+        of_step = self.pipe.micro_batches * sum(each.tokens for each in numbers)
+        return of_step + self._fullest(of_parts, [each.places for each in numbers])
+
+    def _fullest(self, sizes: Sequence[Number], beside: Sequence[Number], *names: str) -> Number:
+        """The most that is kept at once of what each chunk keeps of a micro-batch, and beside it."""
+        of_chunks = [size + more for size, more in zip(sizes, beside, strict=True)]
+        if not self.pipe.in_two_parts:
+            return fullest(self.pipe, self.number, of_chunks)
+        waiting, passing = (size + beside[0] for size in self._halfway(*names))
+        return fullest_in_two_parts(self.pipe, self.number, of_chunks[0], waiting, passing)
 
     def _of_chunks(self, *names: str) -> list[Number]:
         """Bytes that some parts of each chunk keep of a micro-batch; all, if none is named."""
@@ -93,3 +102,37 @@ def _backward(
     else:
         yield from ((name, chunk[name]) for name in layers)
     yield from ((name, 1) for name in more if name == EMBEDDING)
+
+
+# ------------------------------------------------------------------ numbers of samples
+@dataclass(frozen=True)
+class Numbers:
+    """Bytes that a chunk keeps of one micro-batch: of its tokens, and of the places of a sample's.
+
+    Places are numbers, where they are learned, else cosines and sines, once for all layers. With them
+    is the count by which a mean loss is divided.
+    """
+
+    tokens: Number
+    places: Number
+
+
+def numbers_of(
+    chunk: Mapping[str, int],
+    model: Transformer,
+    costs: Mapping[str, PartCosts],
+    sequence: Number,
+    width: Number,
+) -> Numbers:
+    """Those of a chunk with so many of each part, on one device. `width`: bytes of a cosine."""
+    parts = [name for name in costs if chunk[name]]
+    tokens = sum(NUMBER_BYTES * _tokens(costs[name], READS[name]) for name in parts if name in READS)
+    learned = NUMBER_BYTES * sequence if model.positions and EMBEDDING in parts else 0
+    turned = 2 * width * sequence * model.head_dim if model.turned and any(map(is_turned, parts)) else 0
+    return Numbers(tokens, learned + turned + (COUNT_BYTES if HEAD in parts else 0))
+
+
+def _tokens(costs: PartCosts, name: str) -> Number:
+    lies = costs.program.lies
+    value = next(value for value in lies if value.plain_name == name)
+    return elements(replace(value, indices=("b", "s")), lies[value], costs.indices, costs.mesh)

@@ -33,6 +33,7 @@ from spec.plans.model_strategies import EXPERTS, GROUP, HEADS, INSIDE_MLPS, copi
 RECOMPUTE = {again: again for again in (NOTHING, PAIRS, EVERYTHING, FROM_SLICES)}
 RECOMPUTE |= {"selective": PAIRS, "full": EVERYTHING}  # as Megatron-LM calls them
 ORDERS = tuple(kind.value for kind in Order)
+MOST_CHUNKS = 100_000  # that can be told apart in good time
 
 
 def held(product: Product, is_held: bool) -> Product:
@@ -88,6 +89,7 @@ def plan(found: Expression, asked: Asked) -> Plan:
     uneven = INSIDE_MLPS if planned.profile.uneven else ()
     require_even(found, sizes, planned.indices, planned.again == FROM_SLICES, uneven)
     require_placed(found, planned.step)
+    _require_few_chunks(pipe)
     return planned
 
 
@@ -105,6 +107,15 @@ def copied(
         if axis and axis.name in places:
             places[factor.axes[0]] = places[axis.name]
     return replace(found, product=product, starts=tuple(begins), places=places), sizes
+
+
+def _require_few_chunks(pipe: Pipeline) -> None:
+    """Raise BadInput if there are more chunks than can be told apart."""
+    if pipe.virtual_stages > MOST_CHUNKS:
+        raise BadInput(
+            f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
+            f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
+        )
 
 
 def _require_in_memory(planned: Plan) -> None:
@@ -173,6 +184,7 @@ def of_step(
         profile=profile,
     )
     require_places(planned)
+    _require_few_chunks(planned.pipe)
     placed = [lies for p in typed for lies in p.lies.values()]
     cut = {(lie.index, axis) for lies in placed for axis, lie in lies.items() if axis in sizes}
     for index in dict.fromkeys(index for index, _ in cut if index in NAMES):

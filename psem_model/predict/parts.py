@@ -22,11 +22,14 @@ from spec.derivation.distribute import EVERYTHING, distribute
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.language.programs import Program
+from spec.models.opaque import Opaque
 from spec.models.profiles import Padding, Profile, rows_of
 from spec.models.states import State
+from spec.models.transformer import Model
 from spec.models.values import Value
-from spec.numbers.arithmetic import EXACT, Number, ceil_div
+from spec.numbers.arithmetic import EXACT, Number, ceil_div, quotient
 from spec.pipelines import checkpoints
+from spec.plans.model_strategies import SLOTS
 
 FORWARD, BACKWARD, AGAIN = "forward", "backward", "again"
 PHASES = (FORWARD, BACKWARD, AGAIN)
@@ -167,3 +170,16 @@ class PartCosts:
 
     def _elements(self, value: Value) -> Number:
         return elements(value, self.program.lies[value], self.indices, self.mesh)
+
+
+def choices(indices: Indices, model: Model) -> Number:
+    """How often tokens of a micro-batch choose an expert, on all devices."""
+    return 0 if isinstance(model, Opaque) else indices["b"] * indices["s"] * model.chosen
+
+
+def with_slots(indices: Indices, model: Model, cells: Number) -> Indices:
+    """With as many slots of an expert as each of some devices has for its own tokens, rounded up."""
+    if isinstance(model, Opaque) or not model.experts:
+        return indices
+    slots = quotient(choices(indices, model), cells * model.experts)
+    return {**indices, SLOTS: cells * slots}

@@ -12,12 +12,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from psem_model.predict.activations import Activations
-from psem_model.predict.groups import Group, StageWeights
 from psem_model.predict.moved import Moved
-from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts
-from psem_model.predict.samples import with_slots
-from psem_model.predict.units import Placeholders, placeholders
-from psem_model.text.errors import BadInput
+from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts, with_slots
+from psem_model.predict.weights import Group, Placeholders, StageWeights, placeholders
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, moves
 from spec.costs.memory import MODEL_STATES, Sizes
@@ -35,14 +32,12 @@ from spec.models.parts import parts
 from spec.models.profiles import TEXTBOOK, Profile, Samples, Units, realised, shaped
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.transformer import Model, Transformer, is_layer
-from spec.models.values import Part
+from spec.models.values import FULL, Part
 from spec.numbers.arithmetic import Number
 from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import Piece, alike, ends, parts_of, pieces, to_sum
 from spec.plans.compose import Product
 from spec.plans.model_strategies import POSITIONS, SAMPLES
-
-MOST_CHUNKS = 100_000
 
 
 @dataclass(frozen=True)
@@ -190,14 +185,8 @@ class Plan:
         """One stage of each kind: no other holds more, or sends more.
 
         The first; of backwards in two parts more wait on later stages, so that it may be the last.
-        Raises BadInput if there are more chunks than can be told apart in good time.
         """
         pipe = self.pipe
-        if pipe.virtual_stages > MOST_CHUNKS:
-            raise BadInput(
-                f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
-                f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
-            )
         found = alike(self.model, pipe.stages, pipe.chunks, pipe.layers)
         ends = -1 if pipe.in_two_parts else 0
         kinds = ([StageCosts(self, of[end], len(of)) for end in (0, ends)] for of in found)
@@ -279,6 +268,17 @@ class StageCosts:
         offloaded = self.held.kept() if self.plan.offload else 0
         return sum(group.costs.host for group in self.groups) + offloaded
 
+    @property
+    def host_pinned(self) -> Number:
+        """Bytes there that are page-locked, of states that are there between steps."""
+        pinned = self.plan.profile.pinned
+        return sum(group.costs.hosted.get(state, 0) for group in self.groups for state in pinned)
+
+    @property
+    def host_at_start(self) -> Number:
+        """Bytes there of the model that each process makes before anything is placed."""
+        return FULL * self.parameters if self.plan.profile.starts_whole else 0
+
     # ------------------------------------------------------------------------- activations
     @cached_property
     def held(self) -> Activations:
@@ -291,10 +291,10 @@ class StageCosts:
     @cached_property
     def activations(self) -> Number:
         """Bytes that the device keeps for backward, at the fullest moment of a step."""
-        plan, samples = self.plan, self.plan.profile.samples
-        if samples is Samples.NONE or plan.opaque:
+        plan = self.plan
+        if plan.profile.samples is Samples.NONE or plan.opaque:
             return self.activations_of()
-        of = plan.transformer, samples, plan.sequence, plan.policy.computed, plan.offload
+        of = plan.transformer, plan.sequence, plan.policy.computed, plan.offload
         return self.held.with_numbers(*of)
 
     def activations_of(self, *names: str) -> Number:

@@ -1,16 +1,24 @@
-"""A derived program as text: each operation, how its result lies, and where it is moved."""
+"""A step that is derived, as a file says it; or a part of its program, as a table."""
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from psem_model.predict.asked import Asked
 from psem_model.predict.cuts import RECOMPUTE, held, require_experts
-from psem_model.reading.products import Expression
+from psem_model.predict.read import placed_as
+from psem_model.reading import schedules
+from psem_model.reading.products import Expression, parse
 from psem_model.reading.shapes import small
 from psem_model.reading.steps import dumps, numbered
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.report import Column, Report, Row, Section, listed
+from spec.derivation.derive import derive
 from spec.derivation.distribute import NOTHING, distribute
+from spec.derivation.norms import clipped
 from spec.derivation.steps import derive_step
 from spec.devices.layouts import WHOLE
 from spec.language.moves import Move
@@ -29,6 +37,52 @@ PARTS = (EMBEDDING, LAYER, HEAD)
 NOT_HELD = "--hold: given where backward gathers nothing again; expected it with tp+sp"
 
 
+@dataclass(frozen=True)
+class Derived:
+    """What is derived, for programs and tables; of a whole step its TOML, which is printed instead."""
+
+    report: Report
+    toml: str = ""
+
+
+def derived(asked: Asked, clip: bool, options: Mapping[str, Any]) -> Derived:
+    """What is derived of a strategy, a product or a placement. Raises BadInput.
+
+    `options`: those of models' programs, by name.
+    """
+    found = None if asked.strategy is None else parse(asked.strategy)
+    if found is None or found.is_of_states or asked.placement is not None:
+        return _schedule(asked, found, clip, options)
+    if options["part"] or options["moves"]:
+        asked.refuse(["clip"], "with --part or --moves", "it with a whole step")
+        return Derived(program(found, asked.hold, **options))
+    of_step = {key: options[key] for key in ("block", "experts", "recompute")}
+    return _step(found.text, step(found, asked.hold, clip=clip, **of_step))
+
+
+def _schedule(
+    asked: Asked, found: Expression | None, clip: bool, options: Mapping[str, Any]
+) -> Derived:
+    """The schedule of all states alike."""
+    placed, of = placed_as(asked, found)
+    name = of
+    if found is not None and len(found.meanings) == 1:
+        name = f"{name}: {found.meanings[0]}"
+    expected = "a strategy that cuts the model, such as tp"
+    asked.refuse(options, f"with {asked.strategy or '--placement'}", expected)
+    try:
+        schedule = clipped(derive(placed)) if clip else derive(placed)
+    except ValueError as error:
+        raise BadInput(f"--clip: given with {quoted(name)}: {error}") from None
+    return _step(of, schedules.dumps(schedule, name))
+
+
+def _step(name: str, toml: str) -> Derived:
+    """A step: for programs, what its TOML says."""
+    return Derived(Report("derive", "", data={"strategy": name, "step": tomllib.loads(toml)}), toml)
+
+
+# ------------------------------------------------------------------------------ of a model
 def step(
     found: Expression,
     hold: bool,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from psem_model.predict import hosts, said_of_model, said_of_states
+from psem_model.predict import said_of_model, said_of_states
 from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.moved import Moved
 from psem_model.predict.plan import Plan, StageCosts
-from psem_model.predict.refused import refused_plan
 from psem_model.predict.said import SAYS, Said, one
+from psem_model.predict.verdicts import refused_plan
 from psem_model.reading.products import meant_by
 from psem_model.text.figures import in_bytes, times
 from psem_model.text.report import (
@@ -189,8 +189,8 @@ class Reported:
             rows.append(Row((self.room.said(key), left), key, marked=key == OVER))
         on_host = {
             "host": (stage.host, "in the host's memory"),
-            "host pinned": (hosts.pinned(stage), "of these, page-locked"),
-            "host at start": (hosts.at_start(stage), "the model in fp32, before anything is placed"),
+            "host pinned": (stage.host_pinned, "of these, page-locked"),
+            "host at start": (stage.host_at_start, "the model in fp32, before anything is placed"),
         }
         for name, (size, why_there) in on_host.items():
             rows.append(self.size(name, size, name.replace(" ", "_"), why_there, False))

@@ -16,10 +16,9 @@ from psem_model.predict.closed import (
     written,
 )
 from psem_model.predict.cuts import evened, uneven
-from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts
+from psem_model.predict.parts import BACKWARD, FORWARD, PHASES, PartCosts, choices
 from psem_model.predict.plan import Plan
 from psem_model.predict.said import SAYS, Said, made_again, mesh_said, one, shape_said
-from psem_model.predict.samples import choices
 from psem_model.reading.steps import names_of
 from psem_model.text.figures import counted, digits, plain, unit_of
 from psem_model.text.report import (

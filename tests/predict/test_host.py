@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.predict.hosts import at_start, pinned
 from psem_model.predict.plan import Plan
 from psem_model.reading.placements import placement
 from psem_model.reading.products import parse
@@ -43,8 +42,8 @@ def test_zero_2_takes_what_deepspeed_estimates_of_a_host_and_of_a_device(each, g
     psi = each * gpus
     found = stage(parse("zero-offload").product, psi, gpus)
     assert sum(found.resting.values()) == 2 * psi
-    assert gpus * max(at_start(found), found.host) == psi * max(4 * gpus, 16)
-    assert gpus * pinned(found) == 4 * psi
+    assert gpus * max(found.host_at_start, found.host) == psi * max(4 * gpus, 16)
+    assert gpus * found.host_pinned == 4 * psi
 
 
 @given(st.integers(1, 10**9), st.integers(1, 8), st.integers(1, 8))
@@ -53,8 +52,8 @@ def test_zero_3_takes_what_deepspeed_estimates_of_a_host(each, gpus, nodes):
     for given_, on_host, locked in ((ALL_THERE, 18, 6), (STATES_THERE, 16, 4)):
         found = stage(placed(given_), psi, gpus * nodes)
         assert gpus * found.host * nodes == on_host * psi  # with zero.Init
-        assert gpus * nodes * pinned(found) == locked * psi
-        without_init = gpus * max(at_start(found), found.host)
+        assert gpus * nodes * found.host_pinned == locked * psi
+        without_init = gpus * max(found.host_at_start, found.host)
         assert without_init * nodes == psi * max(4 * gpus * nodes, on_host)
 
 
@@ -66,7 +65,7 @@ def test_the_example_of_deepspeeds_page_comes_out(given_, init, published):
     """2,851 million parameters on a node of 8, in GiB."""
     product = placed(given_) if "=" in given_ else parse(given_).product
     found = stage(product, 2_851_000_000, 8)
-    most = found.host if init else max(found.host, at_start(found))
+    most = found.host if init else max(found.host, found.host_at_start)
     assert round(8 * most * CONSERVATIVE / 2**30, 2) == published
 
 

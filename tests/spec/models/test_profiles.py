@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from psem_model.measure.measured import Run
 from psem_model.measure.simulated import measured
+from psem_model.predict.activations import numbers_of
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted
-from psem_model.predict.samples import numbers_of
 from psem_model.reading.profiles import read as profile
 from psem_model.reading.shapes import small
 from psem_model.text.errors import BadInput

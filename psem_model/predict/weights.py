@@ -1,0 +1,287 @@
+"""Weights of a stage: the schedule of their states, in the units that a profile says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from math import prod
+
+from psem_model.predict.parts import PartCosts
+from psem_model.predict.states import Prediction, predict_schedule
+from spec.costs.memory import MODEL_STATES, Sizes, Unit, Vector
+from spec.devices.mesh import group_size
+from spec.language.schedule import Schedule
+from spec.models.opaque import PARAMETERS, Shapes
+from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
+from spec.models.states import BytePolicy, State
+from spec.models.transformer import HEAD, is_layer
+from spec.models.values import Role, Value
+from spec.numbers.arithmetic import DIVISIBLE, EXACT, Number
+
+CHOICES = "j"  # the index of experts to choose from
+Shape = tuple[Number, Number]  # what a product makes, and what it reads
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights of a layer, or of what is outside layers: the vectors that they are cut as."""
+
+    vectors: tuple[Vector, ...]
+    times: int = 1
+    in_layer: bool = False
+
+
+def weights_of(
+    names: Iterable[str],
+    counts: Mapping[str, int],
+    costs: Mapping[str, PartCosts],
+    padding: Padding,
+) -> tuple[Weights, ...]:
+    """Some weights, part by part. `counts`: how many of each part there are.
+
+    Words of two parts are the first one's.
+    """
+    left, found = {*names}, []
+    for part, times in counts.items():
+        here = [name for name in costs[part].parameters if name in left]
+        left -= {*here}
+        vectors = tuple(costs[part].vector(name, padding) for name in here)
+        found += [Weights(vectors, times, is_layer(part))] if vectors else []
+    return tuple(found)
+
+
+def weights_of_shapes(shapes: Shapes, padding: Padding) -> tuple[Weights, ...]:
+    """Those of which only shapes are known, layer by layer."""
+
+    def vector(shape: tuple[int, ...]) -> Vector:
+        return Vector(prod(shape)) if padding is Padding.ELEMENT else Vector(shape[0], prod(shape[1:]))
+
+    return tuple(Weights(tuple(map(vector, each)), in_layer=True) for each in shapes)
+
+
+def units_of(weights: tuple[Weights, ...], profile: Profile, width: Number) -> tuple[Unit, ...]:
+    """The units of some weights. `width`: bytes of an element in a bucket."""
+    if profile.units is Units.BUCKET:
+        sizes = (_size(vector) for of in reversed(weights) for vector in of.vectors[::-1] * of.times)
+        return tuple(Unit((Vector(size),)) for size in buckets(sizes, profile.buckets, width))
+    if profile.units is Units.PARAMETER:
+        return tuple(Unit((vector,), of.times) for of in weights for vector in of.vectors)
+    found = [(of.vectors, of.times) for of in weights]
+    if profile.units is Units.ROOT:
+        others = [vector for of in weights if not of.in_layer for vector in of.vectors]
+        found = [(of.vectors, of.times) for of in weights if of.in_layer]
+        found += [(tuple(others), 1)] if others else []
+    return tuple(Unit(_joined(vectors, profile.padding), times) for vectors, times in found)
+
+
+def _joined(vectors: tuple[Vector, ...], padding: Padding) -> tuple[Vector, ...]:
+    """A unit's vectors: one, if it is cut into elements."""
+    return (Vector(sum(map(_size, vectors))),) if padding is Padding.ELEMENT else vectors
+
+
+def _size(vector: Vector) -> Number:
+    return vector.rows * vector.row
+
+
+@dataclass(frozen=True)
+class Owned:
+    """The weights that one device updates: how many, and their elements."""
+
+    count: int = 0
+    elements: Number = 0
+
+
+def owned(weights: tuple[Weights, ...], devices: int) -> list[Owned]:
+    """Of each device, its weights: the largest first, each to who has fewest elements.
+
+    (torch.distributed.optim.ZeroRedundancyOptimizer._partition_parameters)
+    """
+    found = [Owned()] * devices
+    sizes = [_size(vector) for of in weights for vector in of.vectors * of.times]
+    for size in sorted(sizes, reverse=True):
+        least = min(range(devices), key=lambda device: found[device].elements)
+        found[least] = Owned(found[least].count + 1, found[least].elements + size)
+    return found
+
+
+def buckets(sizes: Iterable[Number], least: tuple[int, int], width: Number) -> list[Number]:
+    """Elements of each bucket: one weight after the other, until it has its bytes.
+
+    `least`: bytes of the first one, and of each other one.
+    """
+    found: list[Number] = [0]
+    for size in sizes:
+        found[-1] += size
+        if width * found[-1] >= least[min(len(found), 2) - 1]:
+            found.append(0)
+    return [size for size in found if size]
+
+
+def has_copies(profile: Profile, policy: BytePolicy) -> bool:
+    """Whether gradients are copied to be reduced: so they are, if that is in another type."""
+    return profile.units is Units.BUCKET and (profile.copies or policy.summed != policy.g)
+
+
+# --------------------------------------------------------------------- by their schedules
+@dataclass(frozen=True)
+class Group:
+    """Weights of a stage whose gradients are summed over the same axes: one schedule."""
+
+    weights: tuple[str, ...]
+    costs: Prediction
+    step_counts: Number  # bytes: of each weight that the device updates, one count of steps
+    buckets: Number  # bytes of copies of gradients, in which they are reduced
+    waiting: Number  # bytes of gradients before the last micro-step
+    largest: str = field(compare=False)  # the part that has most of them
+
+
+@dataclass(frozen=True)
+class StageWeights:
+    """What the states of a stage's weights depend on.
+
+    `counts`: how many of each part there are; `shapes`: of an opaque model's weights. `place`: of the
+    device, along each axis.
+    """
+
+    costs: Mapping[str, PartCosts]
+    counts: Mapping[str, int]
+    shapes: Shapes
+    profile: Profile
+    policy: BytePolicy
+    unit: Number | None
+    padded: bool
+    micro_steps: Number
+    place: Mapping[str, int]
+
+    def group(self, schedule: Schedule, weights: Iterable[str], mesh: Mapping[str, Number]) -> Group:
+        """Those of some weights that are here, and what their schedule needs and moves."""
+        names, sums = dict[str, None](), dict[str, Number]()
+        for part in self.counts:
+            of_part = self.costs[part].parameters
+            # tied words, if both of their uses are here, are one weight: the embedding's
+            here = [name for name in weights if name in of_part and name not in names]
+            names |= dict.fromkeys(here)
+            sums[part] = sum(of_part[name] for name in here)
+        psi = sum(self.counts[part] * size for part, size in sums.items())
+        largest = max(sums, key=lambda part: sums[part])
+        known = self._known(names)
+        has_units = self.unit is None and self.profile.units is not Units.LARGEST
+        units = units_of(known, self.profile, self.policy.g) if has_units else ()
+        own, fillers = self._owned(schedule, known, mesh)
+        sizes = Sizes(
+            psi,
+            mesh,
+            self.policy,
+            min(psi, sums[largest] if self.unit is None else self.unit),
+            EXACT if self.padded else DIVISIBLE,
+            units=units,
+            ahead=self.profile.prefetch if units else 0,
+            unpadded=self.profile.unpadded,
+            place=self.place,
+            owned=own.elements if own else None,
+            fillers=fillers if self.profile.fills else 0,
+            beside=self._beside(names),
+        )
+        costs = predict_schedule(schedule, sizes, self.micro_steps)
+        count = own.count if own else sum(of.times * len(of.vectors) for of in known)
+        is_known = PARAMETERS.name not in names or bool(self.shapes)
+        is_counted = self.profile.step_counts and self.policy.counts_steps and is_known
+        counts = COUNT_BYTES * count if is_counted else 0
+        is_copied = schedule.axes and has_copies(self.profile, self.policy)
+        copied = self.policy.summed * psi if is_copied else 0
+        waiting = costs.resting[State.GRADIENTS]
+        left = schedule.left if self.profile.waits_whole else ()
+        if left:
+            slices = costs.sizes.at_rest(State.GRADIENTS, left) * self.policy.of(State.GRADIENTS)
+            costs = replace(costs, resting={**costs.resting, State.GRADIENTS: slices})
+        return Group(tuple(names), costs, counts, copied, waiting, largest)
+
+    def _beside(self, names: Iterable[str]) -> dict[State, Number]:
+        """Elements of states of some weights that the device has beyond their padded slices."""
+        left, found = {*names}, dict[State, Number]()
+        for part, times in self.counts.items():
+            here = [name for name in self.costs[part].parameters if name in left]
+            left -= {*here}
+            for state in MODEL_STATES:
+                of = (self.costs[part].beside(n, state, self.profile, self.place) for n in here)
+                found[state] = found.get(state, 0) + times * sum(of)
+        return {state: more for state, more in found.items() if more != 0}
+
+    def _known(self, names: Iterable[str]) -> tuple[Weights, ...]:
+        """The weights that have some names; or all, of which only shapes are known."""
+        padding = self.profile.padding
+        if self.shapes:
+            return weights_of_shapes(self.shapes, padding)
+        return weights_of(names, self.counts, self.costs, padding)
+
+    def _owned(
+        self, schedule: Schedule, known: tuple[Weights, ...], mesh: Mapping[str, Number]
+    ) -> tuple[Owned | None, int]:
+        """The weights that the device alone updates, and how many devices have none.
+
+        Those of who has most, if no place is said.
+        """
+        axes = schedule.rest(State.OPTIMIZER).sharded
+        if not self.profile.owners or not axes:
+            return None, 0
+        found = owned(known, int(group_size(mesh, axes)))
+        empty = sum(not own.count for own in found)
+        if not self.place:
+            return max(found, key=lambda own: own.elements), empty
+        number = 0
+        for axis in axes:
+            number = number * int(mesh[axis]) + self.place[axis]
+        return found[number], empty
+
+
+# ------------------------------------------------------ in place of gradients
+@dataclass(frozen=True)
+class Placeholders:
+    """Bytes of arrays in place of gradients that are added up elsewhere.
+
+    `staying`: of the products of layers, one of each shape; and that of the head, which is there when
+    all is that is kept for backward, if this begins with it: with one chunk. `passing`: what more there
+    is of the embedding's or the head's.
+    """
+
+    staying: Number
+    passing: Number
+
+
+def placeholders(
+    counts: Mapping[str, int],
+    costs: Mapping[str, PartCosts],
+    profile: Profile,
+    policy: BytePolicy,
+    chunks: Number,
+) -> Placeholders:
+    """Those of a stage with so many of each part, and chunks."""
+    if not profile.placeholders:
+        return Placeholders(0, 0)
+    shapes = {name: _of_products(costs[name]) for name in counts}
+    staying = frozenset[Shape]().union(*(of for name, of in shapes.items() if is_layer(name)))
+    ends = {name: _elements(of) for name, of in shapes.items() if not is_layer(name)}
+    of_head = ends.get(HEAD, 0) if chunks == 1 else 0
+    passing = max(ends.values(), default=0) - of_head
+    return Placeholders(policy.computed * (_elements(staying) + of_head), policy.computed * passing)
+
+
+def _elements(shapes: Iterable[Shape]) -> Number:
+    return sum(made * read for made, read in shapes)
+
+
+def _of_products(costs: PartCosts) -> frozenset[Shape]:
+    """The shapes of the weights of products: of those that read one value, together; of one expert.
+
+    The choice of experts is no such product.
+    """
+    found: dict[Value, Shape] = {}
+    for line in costs.program.part.operations:
+        for weight in (value for value in line.reads if value.role is Role.WEIGHT):
+            (other,) = (value for value in line.reads if value != weight)
+            read = tuple(i for i in weight.indices if i not in line.makes.indices)
+            made = tuple(i for i in weight.indices if i not in read and i not in other.indices)
+            if made and read and CHOICES not in made:
+                rows, row = costs.elements_of(weight, made), costs.elements_of(weight, read)
+                found[other] = found.get(other, (0, 0))[0] + rows, row
+    return frozenset(found.values())
