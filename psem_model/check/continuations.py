@@ -13,8 +13,7 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
-from psem_model.check.choices import used
-from psem_model.check.edits import Spot, reads
+from psem_model.check.edits import Spot, reads, used
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Phase, Schedule, Span
 from spec.models.states import State
 from spec.models.training import Loss

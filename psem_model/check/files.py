@@ -1,4 +1,4 @@
-"""Checking the file of a schedule: the verdict, and the line that is wrong if it is rejected."""
+"""Checking a file: the verdict, and if it is rejected, the line that is wrong and a repair in words."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from psem_model.check.blame import Look, accepted, blamed, trace
 from psem_model.check.continuations import missing, spoiling
-from psem_model.check.edits import Spot
+from psem_model.check.edits import Edit, How, Spot
 from psem_model.check.products import CheckedStep, checked_step
-from psem_model.check.repairs import in_order, repair_in_words
 from psem_model.check.schedules import (
     Case,
     Checked,
@@ -21,18 +20,18 @@ from psem_model.check.schedules import (
     sizes_given,
 )
 from psem_model.reading.schedule_keys import PARTS
-from psem_model.reading.schedule_reader import Reader
-from psem_model.reading.schedules import line_of, opened, text_of
+from psem_model.reading.schedules import entry, keys, line_of, opened, text_of
 from psem_model.reading.step_reader import is_step, read_step
 from psem_model.reading.toml_lines import Path, locate
 from spec.checking.everywhere import Given
 from spec.checking.verdict import FEW
-from spec.language.schedule import MICRO_STEPS, Schedule
+from spec.language.schedule import MICRO_STEPS, Kind, Op, Schedule
 from spec.models.states import MIXED_ADAM, BytePolicy
 
 MOST_LINES = 60  # of which edits are tried
 FEW_MICRO_STEPS, FEW_AXES = 4, 3  # smaller cases stand for more than these
 NOT_ONE_LINE = "none of one line was found: after this line no usual continuation is right"
+KEY = {"kind": "op"}  # what a file calls a field, where it is not the field's name
 TOO_EARLY = "no line is wrong, the step ends too early"
 
 
@@ -47,40 +46,27 @@ def check_file(
     `devices` gives the sizes for its axes; without, and without micro-steps, every number of them is
     asked for; without a policy, every kind of optimizer. Raises BadInput with one line.
     """
-    text = text_of(name)
-    reader = opened(text, name)
-    if is_step(reader.content):
-        return _check_step(reader, devices, micro_steps, policy)
-    schedule = reader.schedule()
-    given = sizes_given(schedule, devices(schedule.axes) if devices else None, micro_steps)
-    found = check_schedule(name, schedule, given, policy)
-    if found.failed is None:
-        return found
-    return _located(found, found.failed, policy or MIXED_ADAM, text)
+    file = opened(text_of(name), name)
 
+    def checked(schedule: Schedule, product: Sequence[str] = (), prefix: Path = ()) -> Checked:
+        given = sizes_given(schedule, sizes, micro_steps, product)
+        found = check_schedule(name, schedule, given, policy)
+        if found.failed is None:
+            return found
+        return _located(found, found.failed, policy or MIXED_ADAM, file.text, prefix)
 
-def _check_step(
-    file: Reader,
-    devices: Callable[[Sequence[str]], Mesh] | None,
-    micro_steps: int | None,
-    policy: BytePolicy | None,
-) -> CheckedStep:
-    """Check a model's step: its programs, and the schedule of each weight."""
+    if not is_step(file.content):
+        schedule = file.schedule()
+        sizes = devices(schedule.axes) if devices else None
+        return checked(schedule)
     step, places = read_step(file)
     axes = file.declared()
     sizes = devices(axes) if devices else None
 
-    def checked(number: int, schedule: Schedule) -> Checked:
-        given = sizes_given(schedule, sizes, micro_steps, axes)
-        found = check_schedule(file.name, schedule, given, policy)
-        if found.failed is None:
-            return found
-        return _located(found, found.failed, policy or MIXED_ADAM, file.text, ("states", number))
-
     def place(of: object) -> int | None:
         return locate(file.text, places[of]) if of in places else None
 
-    return checked_step(file.name, step, checked, place)
+    return checked_step(name, step, lambda n, each: checked(each, axes, ("states", n)), place)
 
 
 def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix: Path = ()) -> Checked:
@@ -115,7 +101,7 @@ def _located(found: Checked, failed: Case, policy: BytePolicy, text: str, prefix
         return accepted(s, looks, policy) and is_right(s, given, policy)
 
     if lines := missing(schedule, everywhere):
-        repair = f"{TOO_EARLY}; accepted with {in_order(lines)} at its end"
+        repair = f"{TOO_EARLY}; accepted with {', '.join(map(entry, lines))} at its end"
         return replace(found, short=True, repair=repair)
     once = [(small.mesh, 1)]
     spoils = spoiling(schedule, lambda s: accepted(s, once, policy))
@@ -153,3 +139,75 @@ def _looks(small: Case, failed: Case, given: Given) -> list[Look]:
         (pairs, given.get(MICRO_STEPS, 3)),
     ]
     return [look for i, look in enumerate(looks) if look not in looks[:i]]
+
+
+# --------------------------------------------------------------------- repairs in words
+def repair_in_words(
+    edit: Edit, schedule: Schedule, named: Spot | None, line: Callable[[str, int], int | None]
+) -> str:
+    """What to do, to which line; `named` is the line that a rejection names."""
+
+    def place(spot: Spot) -> str:
+        number = line(PARTS[spot.part], spot.index)
+        return f"{PARTS[spot.part]} {spot.index + 1}" if number is None else f"line {number}"
+
+    def between(spot: Spot, later: bool = True) -> str:
+        """Where an operation goes that comes before the one at a spot."""
+        ops = schedule.parts[spot.part]
+        if spot.index and (later or spot.index == len(ops)):
+            return f"after {place(Spot(spot.part, spot.index - 1))}"
+        return f"before {place(spot)}" if ops else f"in {PARTS[spot.part]}"
+
+    if edit.how is How.CHANGED:
+        return f"accepted {' and '.join(_field(edit.op, f) for f in edit.fields)}"
+    if edit.how is How.REMOVED:
+        ops = [(Spot(p, i), op) for p, part in enumerate(schedule.parts) for i, op in enumerate(part)]
+        same = [spot for spot, op in ops if spot != edit.at and op == edit.op]
+        return f"accepted without it{f' ({place(same[0])} does the same)' if same else ''}"
+    if edit.how is How.MOVED:
+        assert edit.to is not None
+        lines = "the line" if edit.along == 1 else f"the {edit.along} lines"
+        they = f"it and {lines} before it are" if edit.along else "it is"
+        also = f", {' and '.join(_field(edit.op, f) for f in edit.fields)}" if edit.fields else ""
+        return f"accepted if {they} {between(edit.to, edit.to > edit.at)}{also}"
+    side = "" if named is None else " before it" if named >= edit.at else " after it"
+    read = f' and source = "{edit.op.target.value}"' if edit.fields else ""
+    return f"nothing {_does(edit.op)}{side}; accepted with {entry(edit.op)} {between(edit.at)}{read}"
+
+
+def _field(op: Op, field: str) -> str:
+    """A changed field, as it is after the repair."""
+    key = KEY.get(field, field)
+    if not getattr(op, field):
+        return f"without {key}"
+    return f"with {keys(op)[key]}"
+
+
+def _does(op: Op) -> str:
+    """What an operation does to its buffers, in the third person."""
+    source, target, over = op.source.value, op.target.value, ""
+    if op.axes:
+        over = f" over {' x '.join(op.axes)}"
+    verbs = {
+        Kind.ALL_GATHER: f"gathers the {source}{over}",
+        Kind.REDUCE_SCATTER: f"sums the {source}{over}",
+        Kind.ALL_REDUCE: f"sums the {source}{over}",
+        Kind.BROADCAST: f"sends the first device's {source}{over}",
+        Kind.FETCH: f"brings the {source} to the device",
+        Kind.OFFLOAD: f"brings the {source} to the host",
+        Kind.RECOMPUTE: f"makes the {target}",
+        Kind.FORWARD: "runs forward",
+        Kind.BACKWARD: "runs backward",
+        Kind.COUNT: "counts the tokens",
+        Kind.ACCUMULATE: f"adds the {source} to the {target}",
+        Kind.SCALE: f"scales the {source}",
+        Kind.DIVIDE: f"divides the {source}",
+        Kind.SQUARE_NORM: f"takes the norm of the {source}",
+        Kind.CLIP: f"clips the {source}",
+        Kind.UPDATE: "updates the weights",
+        Kind.KEEP: f"keeps the slices of the {source}",
+        Kind.RESET: f"sets the {source} to zero",
+        Kind.ZERO: f"sets the {source} to zero",
+        Kind.RELEASE: f"releases the {source}",
+    }
+    return verbs[op.kind]

@@ -11,12 +11,10 @@ from psem_model.text.errors import UserError
 from psem_model.text.figures import divergence_json, divergence_text
 from psem_model.text.report import Report
 from spec.checking.verdict import Verdict, check
-from spec.derivation.derive import derive
 from spec.language.schedule import Schedule
 from spec.meaning.match import Divergence
 from spec.meaning.reference import first_divergence
 from spec.models.states import BytePolicy
-from spec.plans.placement import Placement
 
 SMALL = 3  # devices along an axis, or micro-steps, that show all there is to see (theorem T3)
 NO_COPY = "the byte policy's optimizer state has no copy of the weights to update from"
@@ -81,15 +79,6 @@ def wants_a_copy(
         return False
     with_copy = replace(policy, k=policy.k or policy.w, master=True)
     return check(schedule, mesh, micro_steps, with_copy).accepted
-
-
-def require_realisable(
-    placement: Placement, mesh: Mapping[str, int], micro_steps: int, policy: BytePolicy
-) -> None:
-    """Raise NotRealisable if the placement's schedule is rejected on this mesh."""
-    no = refused(derive(placement), mesh, micro_steps, policy)
-    if no:
-        raise no
 
 
 def refused(

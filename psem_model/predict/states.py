@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from psem_model.check.placements import require_realisable
+from psem_model.check.placements import refused
 from psem_model.text.errors import or_nearest, quoted
 from spec.costs.communication import Transfer, moves, totals
 from spec.costs.memory import MODEL_STATES, Sizes, peak, resting
@@ -79,8 +79,11 @@ def predict(
     mesh = {_one_axis(placement): devices} if isinstance(devices, int) else devices
     _require_sizes(placement, psi, mesh, policy, micro_steps, unit)
     unit = None if unit is None else min(unit, psi)
-    require_realisable(placement, mesh, micro_steps, policy)
-    return predict_schedule(derive(placement), Sizes(psi, mesh, policy, unit, arithmetic), micro_steps)
+    schedule = derive(placement)
+    no = refused(schedule, mesh, micro_steps, policy)
+    if no:
+        raise no
+    return predict_schedule(schedule, Sizes(psi, mesh, policy, unit, arithmetic), micro_steps)
 
 
 def _one_axis(placement: Placement) -> str:
