@@ -12,10 +12,9 @@ from fractions import Fraction
 import numpy as np
 
 from psem_model.simulator import Arithmetic
-from psem_model.simulator.arithmetic import Array
+from psem_model.simulator.arithmetic import Array, Poison
 from psem_model.simulator.layout import Cluster, cluster_of
 from psem_model.simulator.models import STATISTICS, Backward, Data, Model
-from psem_model.simulator.poison import Poison
 from psem_model.simulator.run import Scheduled
 from spec.language.schedule import Buffer, Schedule
 from spec.meaning.match import Divergence, differences

@@ -9,9 +9,8 @@ from psem_model.predict.plan import Plan
 from psem_model.predict.weights import Group, buckets, has_copies
 from psem_model.simulator.distributed import DistributedTransformer
 from psem_model.simulator.functions import Functions, Real, Residues
-from psem_model.simulator.placed import Rests
-from psem_model.simulator.placing import Cut, Placing
-from psem_model.simulator.samples import Kept
+from psem_model.simulator.placed import Cut, Placing, Rests
+from psem_model.simulator.stages import Kept
 from psem_model.simulator.tables import OUTSIDE, Key
 from spec.language.schedule import Schedule
 from spec.models.profiles import Padding, Samples, Units

@@ -1,4 +1,4 @@
-"""The numbers that a simulated run is made of: modulo a prime, fractions, or floating point."""
+"""The numbers of a simulated run: modulo a prime, fractions, floating point; and what is not known."""
 
 from __future__ import annotations
 
@@ -181,3 +181,21 @@ ARITHMETICS: dict[str, type[Arithmetic]] = {
     "exact": Arithmetic,
     "float64": Floating,
 }
+
+
+class Poison:
+    """What a memory holds where nothing is known of it: random numbers, others at each read.
+
+    `drawn`: how many numbers a run has read of it. What never reads any is right whatever the memory
+    holds; another seed is another memory.
+    """
+
+    def __init__(self, seed: int, arithmetic: Arithmetic) -> None:
+        self.arithmetic, self.drawn = arithmetic, 0
+        self._random = np.random.default_rng(seed)
+
+    def __call__(self, *shape: int) -> Array:
+        """Numbers of which nothing is known."""
+        found = self._random.integers(1, PRIME, shape).astype(self.arithmetic.dtype)
+        self.drawn += found.size
+        return found

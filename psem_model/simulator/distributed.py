@@ -17,14 +17,12 @@ from psem_model.simulator.functions import Functions
 from psem_model.simulator.lines import Devices
 from psem_model.simulator.network import Network, point_to_point
 from psem_model.simulator.norms import Ends
-from psem_model.simulator.placed import PADDED, Placed, Rests
-from psem_model.simulator.placing import Placing
-from psem_model.simulator.samples import Kept
+from psem_model.simulator.placed import PADDED, Placed, Placing, Rests
+from psem_model.simulator.run import Trial
 from psem_model.simulator.slices import Grid, Slices, cut
-from psem_model.simulator.stages import NOT_KEPT, Stage
+from psem_model.simulator.stages import NOT_KEPT, Kept, Stage
 from psem_model.simulator.tables import OUTSIDE, Key, Tables
 from psem_model.simulator.transformer import SingleDevice
-from psem_model.simulator.trials import Trial
 from spec.language.programs import Program
 from spec.meaning.match import Copies, Place
 from spec.models.states import BytePolicy

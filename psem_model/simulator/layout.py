@@ -9,8 +9,7 @@ from math import prod
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import Arithmetic, Array
-from psem_model.simulator.poison import Poison
+from psem_model.simulator.arithmetic import Arithmetic, Array, Poison
 
 # A slice: for each axis it is cut along, how far it is from the device's own. () is everything.
 Slice = tuple[tuple[str, int], ...]

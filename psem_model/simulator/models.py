@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array
+from psem_model.simulator.arithmetic import PRIME, Arithmetic, Array, Poison
 from psem_model.simulator.layout import Cluster
-from psem_model.simulator.poison import Poison
 
 SAMPLES = 2  # of each device in each micro-step
 STATISTICS = 3  # numbers that forward keeps count of

@@ -14,8 +14,7 @@ from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import cluster_of
 from psem_model.simulator.network import Network, OpKey, broadcast, summed
-from psem_model.simulator.placed import Placed
-from psem_model.simulator.placing import Ops
+from psem_model.simulator.placed import Ops, Placed
 from psem_model.simulator.store import NUMBER_BYTES
 from spec.language.schedule import Buffer, Kind, Op, Schedule
 

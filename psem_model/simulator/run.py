@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -17,10 +18,36 @@ from psem_model.simulator.operations import Executor, redraw
 from psem_model.simulator.passes import passes
 from psem_model.simulator.single import Single
 from psem_model.simulator.store import Meter
-from psem_model.simulator.trials import Trial
 from spec.language.schedule import Schedule
-from spec.meaning.match import Copies, Divergence
+from spec.meaning.match import Copies, Divergence, first_difference
 from spec.models.states import MIXED_ADAM, BytePolicy, State
+
+
+class Trial(ABC):
+    """Devices and a single device, step by step.
+
+    `divergence`: the first, if what they keep differs after a step. `told`: called when some work of
+    the devices is done.
+    """
+
+    def __init__(self, numbers: Arithmetic) -> None:
+        self.numbers, self.steps = numbers, 0
+        self.divergence: Divergence | None = None
+        self.told: Callable[[], None] = lambda: None
+
+    def step(self) -> None:
+        """One step of the devices, of which what is sent is counted, and of the single device."""
+        self.train()
+        self.steps += 1
+        self.divergence = self.divergence or first_difference(self.beside(), self.numbers.unequal)
+
+    @abstractmethod
+    def train(self) -> None:
+        """The step, of both."""
+
+    @abstractmethod
+    def beside(self) -> Iterator[Copies]:
+        """What the devices keep after the last step, beside the single device's."""
 
 
 class Scheduled(Trial):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from psem_model.simulator.arithmetic import Array, Number
+from psem_model.simulator.arithmetic import Array, Number, Poison
 from psem_model.simulator.layout import Layout, Slice, common, covers, meet
-from psem_model.simulator.poison import Poison
 from spec.language.schedule import (
     GRADIENTS,
     HOST_TRANSFERS,

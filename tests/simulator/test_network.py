@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from psem_model.simulator import network as ring
-from psem_model.simulator.arithmetic import PRIME, Arithmetic, Floating, Modular
+from psem_model.simulator.arithmetic import PRIME, Arithmetic, Floating, Modular, Poison
 from psem_model.simulator.layout import Cluster, Layout, covers, meet
 from psem_model.simulator.network import Network
-from psem_model.simulator.poison import Poison
 
 OP = ("micro_step", 0)
 sizes = st.integers(1, 6)

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from psem_model.simulator import Floating, Mlp, simulate
-from psem_model.simulator.arithmetic import Arithmetic, Modular
-from psem_model.simulator.poison import Poison
+from psem_model.simulator.arithmetic import Arithmetic, Modular, Poison
 from spec.checking.verdict import check
 from spec.derivation.derive import derive
 from spec.language.schedule import Monomial, Rest, Span

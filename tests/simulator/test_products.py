@@ -18,7 +18,7 @@ from psem_model.predict.plan import Plan
 from psem_model.reading.products import parse
 from psem_model.simulator.distributed import DistributedTransformer
 from psem_model.simulator.functions import Residues
-from psem_model.simulator.placing import Halves
+from psem_model.simulator.placed import Halves
 from psem_model.text.errors import BadInput
 from psem_model.text.figures import divergence_text
 from psem_model.text.terminal import text

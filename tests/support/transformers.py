@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from psem_model.simulator.distributed import ONE_STAGE, DistributedTransformer
 from psem_model.simulator.functions import Residues
-from psem_model.simulator.placing import Placing
+from psem_model.simulator.placed import Placing
 from spec.derivation.derive import derive
 from spec.derivation.distribute import distribute
 from spec.meaning.match import first_difference
