@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
 
-
 from conformance.cases import Case, Decoder
 from conformance.figures import (
     BUCKETS,

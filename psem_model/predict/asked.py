@@ -73,11 +73,17 @@ class Asked:
         """Of a micro-batch, on each device that has samples of its own."""
         return words.count("--micro-batch", self.shape.get("micro_batch") or "1", "samples")
 
-    def unit_within(self, psi: int) -> int | None:
-        """Elements gathered and reduced at a time; no more than there are. None: not said."""
-        return (
-            None if self.unit is None else min(psi, words.parameters("--unit", self.unit, "elements"))
-        )
+    def tokens(self) -> int:
+        """Of a sample."""
+        sequence = self.shape.get("sequence")
+        if sequence is None:
+            raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
+        return words.count("--sequence", sequence, "tokens")
+
+    @property
+    def of_unit(self) -> int | None:
+        """Elements gathered and reduced at a time. None: not said."""
+        return None if self.unit is None else words.parameters("--unit", self.unit, "elements")
 
     def typed(self, name: str) -> bool:
         """Whether an option was typed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from typing import Any
 
 from psem_model.predict.asked import OF_PIPELINES, Asked
 from psem_model.predict.plan import Plan
@@ -54,9 +55,7 @@ def plan(found: Expression, asked: Asked) -> Plan:
             f"--divisible: given with {quoted(found.text)} and a model; expected it with --psi"
         )
     sizes, given = mesh_of(found, asked.devices), asked.shape
-    model, sequence = transformer(given), given.get("sequence")
-    if sequence is None:
-        raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
+    model = transformer(given)
     found, sizes = copied(found, sizes, model)
     micro_batches = asked.count_of_steps("micro-batches")
     pipe = Pipeline(Order.ONE_F_ONE_B, 1, micro_batches)
@@ -68,28 +67,43 @@ def plan(found: Expression, asked: Asked) -> Plan:
             f"--offload-activations: given with --order {pipe.kind.value}; expected an order with "
             "backward in one part, such as 1f1b"
         )
-    planned = Plan(
+    planned = _planned(
+        asked,
         model,
         held(found.product, asked.hold),
         sizes,
-        asked.samples(),
-        words.count("--sequence", sequence, "tokens"),
         pipe,
-        asked.bytes,
-        RECOMPUTE[given.get("recompute") or NOTHING],
-        None if asked.unit is None else words.parameters("--unit", asked.unit, "elements"),
-        bool(asked.model.get("offload_activations")),
-        found.text,
+        again=RECOMPUTE[given.get("recompute") or NOTHING],
+        offload=bool(asked.model.get("offload_activations")),
+        text=found.text,
         profile=asked.realises,
     )
     _require_in_memory(planned)
     require_owners(planned)
-    require_places(planned)
     require_experts(found, model.experts)
     uneven = INSIDE_MLPS if planned.profile.uneven else ()
     require_even(found, sizes, planned.indices, planned.again == FROM_SLICES, uneven)
     require_placed(found, planned.step)
-    _require_few_chunks(pipe)
+    return planned
+
+
+def _planned(
+    asked: Asked,
+    model: Transformer,
+    product: Product,
+    sizes: Mapping[str, int],
+    pipe: Pipeline,
+    **more: Any,
+) -> Plan:
+    """A model whose samples are given, with no more places and chunks than can be."""
+    samples, tokens, policy = asked.samples(), asked.tokens(), asked.bytes
+    planned = Plan(model, product, sizes, samples, tokens, pipe, policy, unit=asked.of_unit, **more)
+    require_places(planned)
+    if pipe.virtual_stages > MOST_CHUNKS:
+        raise BadInput(
+            f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
+            f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
+        )
     return planned
 
 
@@ -107,15 +121,6 @@ def copied(
         if axis and axis.name in places:
             places[factor.axes[0]] = places[axis.name]
     return replace(found, product=product, starts=tuple(begins), places=places), sizes
-
-
-def _require_few_chunks(pipe: Pipeline) -> None:
-    """Raise BadInput if there are more chunks than can be told apart."""
-    if pipe.virtual_stages > MOST_CHUNKS:
-        raise BadInput(
-            f"--devices, --chunks: given {counted(pipe.stages, 'stage')} of "
-            f"{counted(pipe.chunks, 'chunk')}; expected at most {MOST_CHUNKS:,} chunks in all"
-        )
 
 
 def _require_in_memory(planned: Plan) -> None:
@@ -148,10 +153,7 @@ def of_step(
 ) -> Plan:
     """A model's step of a file, for a model that has such parts. Raises BadInput."""
     sizes = words.mesh(required(asked.devices), axes)
-    given = asked.shape
-    model, sequence = transformer(given), given.get("sequence")
-    if sequence is None:
-        raise BadInput("--sequence: missing; expected the tokens of a sample, such as 16")
+    model = transformer(asked.shape)
     asked.refuse(["psi", "mlp", "recompute", "hold"], "with a model's step", "its shape alone")
     has = [(program.part.name, *map(str, program.part.weights)) for program in step.programs]
     needs = [(part.name, *map(str, part.weights)) for part in parts(model)]
@@ -170,21 +172,11 @@ def of_step(
             f"{quoted(path)}: {error}; expected a step that can be run: psem check"
         ) from None
     kind, stages = Order.ONE_F_ONE_B, sizes[step.stages] if step.stages else 1
-    planned = Plan(
-        model,
-        Product(()),
-        sizes,
-        asked.samples(),
-        words.count("--sequence", sequence, "tokens"),
-        Pipeline(kind, stages, asked.count_of_steps("micro-batches")),
-        asked.bytes,
-        unit=None if asked.unit is None else words.parameters("--unit", asked.unit, "elements"),
-        text=path,
-        written=replace(step, programs=tuple(typed)),
-        profile=profile,
+    pipe = Pipeline(kind, stages, asked.count_of_steps("micro-batches"))
+    written = replace(step, programs=tuple(typed))
+    planned = _planned(
+        asked, model, Product(()), sizes, pipe, text=path, written=written, profile=profile
     )
-    require_places(planned)
-    _require_few_chunks(planned.pipe)
     placed = [lies for p in typed for lies in p.lies.values()]
     cut = {(lie.index, axis) for lies in placed for axis, lie in lies.items() if axis in sizes}
     for index in dict.fromkeys(index for index, _ in cut if index in NAMES):

@@ -264,8 +264,8 @@ def _size(asked: Asked) -> tuple[int, int | None, tuple[int, int] | None]:
         layers, width = words.perceptron(asked.mlp)
         of_layer = width * (width + 1)  # weights and biases
         return layers * of_layer, of_layer, (layers, width)
-    psi, largest = _parameters(asked)
-    return psi, largest if asked.unit is None else asked.unit_within(psi), None
+    (psi, largest), unit = _parameters(asked), asked.of_unit
+    return psi, largest if unit is None else min(psi, unit), None
 
 
 def _parameters(asked: Asked) -> tuple[int, int | None]:
