@@ -172,16 +172,12 @@ def _section(figures: tuple[Figure, ...], title: str) -> Section:
     )
     rows = tuple(
         Row(
-            (f.words, _number(f.simulated), _number(f.predicted), "equal" if f.equal else "differs"),
+            (f.words, Quantity(f.simulated), Quantity(f.predicted), "equal" if f.equal else "differs"),
             marked=not f.equal,
         )
         for f in figures
     )
     return Section(title, columns, rows, titled=True)
-
-
-def _number(value: Number) -> Quantity:
-    return Quantity(value)
 
 
 def _data(figure: Figure) -> dict[str, Any]:

@@ -142,14 +142,9 @@ class DistributedTransformer(Trial):
     def _forward_and_backward(self) -> None:
         """Forward and backward of all micro-batches."""
         inbox: dict[tuple[int, Work], Slices] = {}
-        of_step = [
-            stage.samples.of_step(
-                (b for chunk in stage.chunks for b in chunk), int(self.pipe.micro_batches)
-            )
-            for stage in self.stages
-        ]
-        for stage, size in zip(self.stages, of_step, strict=True):
-            stage.keep_samples(size)
+        micro_batches = int(self.pipe.micro_batches)
+        for stage in self.stages:
+            stage.keep_step(micro_batches)
         left = [iter(stage.orders) for stage in self.stages]
         now = [next(rest, None) for rest in left]
         while any(now):
@@ -161,8 +156,8 @@ class DistributedTransformer(Trial):
                 self._do(k, work, inbox)
                 self.told()
                 now[k] = next(left[k], None)
-        for stage, size in zip(self.stages, of_step, strict=True):
-            stage.keep_samples(-size)
+        for stage in self.stages:
+            stage.keep_step(-micro_batches)
 
     def _virtual(self, k: int, work: Work) -> int:
         return int(work.chunk * self.pipe.stages + k)

@@ -7,7 +7,6 @@ reads what the real ones read: softmax its result, the others their argument.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -19,41 +18,46 @@ from spec.models.values import LOG_TOTAL
 Elementwise = Callable[[Array], Array]
 
 
-class Functions(Arithmetic, ABC):
+class Functions(Arithmetic):
     """Sums of products, functions of each element, and functions of all elements along an index.
 
-    `elementwise[name]`: the function and its derivative.
+    `elementwise[name]`: the function and its derivative. If no more is said, quotients of polynomials
+    stand in for what is not rational.
     """
 
     elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]]
 
-    @abstractmethod
     def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
         """The sum of products over the indices that the result lacks."""
+        return np.asarray(np.einsum(subscripts, left, right))
 
-    @abstractmethod
     def centred(self, x: Array, axis: int) -> Array:
         """A linear map that is its own transpose."""
+        return self.reduce(x - x.sum(axis, keepdims=True))
 
-    @abstractmethod
     def scale(self, square: Array, size: int) -> tuple[Array, Array]:
         """What a norm multiplies by, given a sum of `size` squares, and its derivative."""
+        inverse = self.reciprocal(self.reduce(square + 1))
+        return inverse, self.reduce(-self.mul(inverse, inverse))
 
-    @abstractmethod
     def log_total(self, x: Array, axis: int) -> Array:
         """The log-sum-exp of all elements along an axis; of one, what it is alone is `alone`."""
+        return self.total(self.alone(x), axis)
 
-    @abstractmethod
     def alone(self, x: Array) -> Array:
-        """The log-sum-exp of each element alone."""
+        """The log-sum-exp of each element alone.
 
-    @abstractmethod
+        In place of exp any function: that it is its own derivative, no step of residues denies.
+        """
+        return self.reduce(self.reduce(x * x) + x + 1)
+
     def together(self, one: Array, other: Array) -> Array:
         """The log-sum-exp of what has these two."""
+        return self.add(one, other)
 
-    @abstractmethod
     def share(self, part: Array, whole: Array) -> Array:
         """The share of a part in a whole, of their log-sum-exps."""
+        return self.mul(part, self.reciprocal(whole))
 
     def softmax(self, x: Array, axis: int, total: Array | None = None) -> Array:
         """Of all elements along an axis, or with that log-sum-exp: its result tells its derivative."""
@@ -147,9 +151,6 @@ class Real(Functions, Floating):
         ),
     }
 
-    def einsum(self, subscripts: str, left: Array, right: Array) -> Array:
-        return np.asarray(np.einsum(subscripts, left, right))
-
     def centred(self, x: Array, axis: int) -> Array:
         return np.asarray(x - x.mean(axis, keepdims=True))
 
@@ -172,7 +173,7 @@ class Real(Functions, Floating):
 
 
 class Residues(Functions, Modular):
-    """Residues modulo a prime, with stand-ins: polynomials and quotients of them."""
+    """Residues modulo a prime: all functions are polynomials and quotients of them."""
 
     elementwise: ClassVar[dict[str, tuple[Elementwise, Elementwise]]] = {
         "gelu": (lambda x: x * x % PRIME * x + x, lambda x: x * x % PRIME * 3 + 1),
@@ -193,23 +194,3 @@ class Residues(Functions, Modular):
         high = self.reduce(np.einsum(subscripts, left >> 16, right))
         low = np.einsum(subscripts, left & 0xFFFF, right)
         return self.reduce((high << 16) + low)
-
-    def centred(self, x: Array, axis: int) -> Array:
-        return self.reduce(x - x.sum(axis, keepdims=True))
-
-    def scale(self, square: Array, size: int) -> tuple[Array, Array]:
-        inverse = self.reciprocal(self.reduce(square + 1))
-        return inverse, self.reduce(-self.mul(inverse, inverse))
-
-    def log_total(self, x: Array, axis: int) -> Array:
-        return self.total(self.alone(x), axis)
-
-    def alone(self, x: Array) -> Array:
-        """In place of exp any function: that it is its own derivative, no step of residues denies."""
-        return self.reduce(self.reduce(x * x) + x + 1)
-
-    def together(self, one: Array, other: Array) -> Array:
-        return self.add(one, other)
-
-    def share(self, part: Array, whole: Array) -> Array:
-        return self.mul(part, self.reciprocal(whole))

@@ -6,9 +6,9 @@ of the weights: then it is zero. Where one is summed over all weights, groups wa
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from itertools import groupby
+from itertools import groupby, islice
 
 from psem_model.simulator.arithmetic import Array
 from psem_model.simulator.functions import Functions
@@ -44,17 +44,13 @@ class Ends:
     def finish(self, step: int) -> None:
         """What comes after all micro-batches."""
         runs = [self._run(*each, step) for each in zip(self.groups, self.networks, strict=True)]
-        given: list[Array | None] = [None] * len(runs)
-        while runs:
-            norms = [_sent(run, total) for run, total in zip(runs, given, strict=True)]
-            runs = [run for run, norm in zip(runs, norms, strict=True) if norm is not None]
-            joined = [norm for norm in norms if norm is not None]
-            given = [reduce(self.numbers.add, joined)] * len(runs) if runs else []
+        while norms := [norm for run in runs for norm in islice(run, 1)]:
+            total = reduce(self.numbers.add, norms)
+            for norm in norms:
+                norm[...] = total
 
-    def _run(
-        self, group: list[Placed], network: Network, step: int
-    ) -> Generator[Array, Array | None, None]:
-        """What one group does. Yields its norm where all are added up, and is sent their sum."""
+    def _run(self, group: list[Placed], network: Network, step: int) -> Iterator[Array]:
+        """What one group does. Yields its norm where all are added up: then it is their sum."""
         network.clear()
         norm: Array | None = None
         for of_norm, some in groupby(group[0].halves.finish, lambda each: each[1].of_a_number):
@@ -66,7 +62,7 @@ class Ends:
                     norm = self._moved(norm, key, op, network)
                     of_all = any(axis not in self.cluster.sizes for axis in op.axes)
                     if norm is not None and of_all:
-                        norm = yield norm
+                        yield norm
                     continue
                 self._give(norm, group)
                 _execute(group, [(key, op)], step)
@@ -114,11 +110,3 @@ class Ends:
 def _execute(group: Iterable[Placed], ops: Ops, step: int) -> None:
     for placed in group:
         placed.finish(ops, step)
-
-
-def _sent(run: Generator[Array, Array | None, None], total: Array | None) -> Array | None:
-    """The next norm that a group adds; none if it is done."""
-    try:
-        return run.send(total)
-    except StopIteration:
-        return None

@@ -208,6 +208,11 @@ class Stage:
         """Room for numbers of samples, or that room again."""
         (self.numbers if self.offloads else self.room).add(SAMPLES, size)
 
+    def keep_step(self, micro_batches: int) -> None:
+        """Room for numbers that all micro-batches of a step have at once; of minus as many, again."""
+        blocks = (block for chunk in self.chunks for block in chunk)
+        self.keep_samples(self.samples.of_step(blocks, micro_batches))
+
     @contextmanager
     def _seen(self, work: Work, step: int) -> Iterator[list[Placed]]:
         """With the weights of a chunk, from where they are placed."""
