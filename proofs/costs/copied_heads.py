@@ -1,0 +1,54 @@
+"""X9: what tensor parallelism sends over more devices than there are key-value heads."""
+
+from __future__ import annotations
+
+from proofs.claim import claim
+from proofs.costs.model_costs import MODELS, Symbols, sums
+from proofs.costs.reciprocals import divisor
+from proofs.language.programs import GPT
+from proofs.trusted.kernel import Kernel, KernelError, Theorem
+from spec.costs.model_costs import elements_moved
+from spec.derivation.distribute import distribute
+from spec.language.moves import Move
+from spec.models.parts import layer
+from spec.plans.model_strategies import MODEL_AXES, copies_within
+
+
+@claim("X9")
+def copied_heads_send_what_heads_of_their_own_do(k: Kernel) -> tuple[Theorem, ...]:
+    """On n times m devices, m for each slice of key-value heads, X6's volumes of as many devices.
+
+    Key-value heads are cut n ways, and the heads that share one m ways within. Gradients of keys' and
+    values' weights are all-reduced over the m copies of a slice. (Claim X9; the layout rule)
+    """
+    found: list[Theorem] = []
+    for name, model in MODELS:
+        for strategy in ("tp", "tp+sp"):
+            words = strategy.replace("+", "_")
+            x = Symbols(k.part(f"{name}_{words}"), model)
+            m = divisor(x.k, "m")
+            axes = (MODEL_AXES[strategy], copies_within(MODEL_AXES[strategy]))
+            program = distribute(layer(x.shape), axes)
+            mesh = dict(zip((axis.name for axis in axes), (x.n, m), strict=True))
+            # what moves along both axes, one after the other, is as along one of all devices
+            given = [m * m.reciprocal == 1] if strategy == "tp+sp" else []
+            devices = x.n * m
+            twice = 4 * ((devices - 1) / devices) * (x.b * x.s * x.h)
+            backward = twice if strategy == "tp" else twice + twice / 2
+            for phase, lines, volume in (
+                ("forward", program.forward, twice),
+                ("backward", program.backward, backward),
+            ):
+                moves = [line for line in lines if isinstance(line, Move)]
+                sent = sum(elements_moved(move, program, x.sizes, mesh) for move in moves)
+                found.append(x.k.prove(f"{phase}_sends", sent == volume, given))
+            offsets = 1 if model is GPT else 0
+            of_copies = [move for move in sums(program) if move.value.indices[-2:] == ("g", "d")]
+            over = {move.axis for move in of_copies}
+            sent = sum(elements_moved(move, program, x.sizes, mesh) for move in of_copies)
+            weights = 2 * (x.h + offsets) * (x.kv * x.d) / x.n
+            summed = 2 * ((m - 1) / m) * weights
+            if over != {axes[1].name}:
+                raise KernelError(f"{k.claim}: gradients of keys and values are summed over {over}")
+            found.append(x.k.prove("gradients_of_keys_and_values_send", sent == summed))
+    return tuple(found)
