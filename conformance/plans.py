@@ -20,7 +20,7 @@ from conformance.figures import (
     master,
 )
 from conformance.profiles import profile_of
-from psem_model.predict.moved import Moved
+from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.reading.products import parse
 from spec.costs.memory import MODEL_STATES

@@ -22,6 +22,7 @@ from spec.derivation.distribute import EVERYTHING, distribute
 from spec.devices.layouts import LayoutError
 from spec.language.moves import Move
 from spec.language.programs import Program
+from spec.language.schedule import Op
 from spec.models.opaque import Opaque
 from spec.models.profiles import Padding, Profile, rows_of
 from spec.models.states import State
@@ -46,6 +47,22 @@ class Traffic:
     elements: Number
     bytes: Number
     collective: str
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What a stage's devices send in a step, for one reason."""
+
+    what: str  # the value, or the training state
+    collective: str
+    axes: tuple[str, ...]
+    when: str
+    of: str  # which part, or which weights
+    times: Number
+    elements: Number  # in all
+    bytes: Number
+    to_host: bool = False
+    op: Op | None = None  # of the states' schedule
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from psem_model.predict.activations import Activations
-from psem_model.predict.moved import Moved
-from psem_model.predict.parts import BACKWARD, FORWARD, PartCosts, with_slots
+from psem_model.predict.parts import BACKWARD, FORWARD, Moved, PartCosts, with_slots
 from psem_model.predict.weights import Group, Placeholders, StageWeights, placeholders
 from psem_model.text.figures import counted
 from spec.costs.communication import Transfer, moves

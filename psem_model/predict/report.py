@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from psem_model.predict import said_of_model, said_of_states
 from psem_model.predict.fits import OVER, WITHOUT, Room
-from psem_model.predict.moved import Moved
+from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
 from psem_model.predict.said import SAYS, Said, one
 from psem_model.predict.verdicts import refused_plan

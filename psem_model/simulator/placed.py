@@ -15,12 +15,12 @@ import numpy as np
 
 from psem_model.simulator import passes
 from psem_model.simulator.arithmetic import Array, Number
-from psem_model.simulator.copies import resting
 from psem_model.simulator.functions import Functions
 from psem_model.simulator.layout import Vector, cluster_of, layout_of
 from psem_model.simulator.models import Backward, Data, Model
 from psem_model.simulator.network import OpKey
 from psem_model.simulator.operations import Executor
+from psem_model.simulator.single import resting
 from psem_model.simulator.slices import Slices, cut
 from psem_model.simulator.store import Block
 from psem_model.simulator.tables import OUTSIDE, Key

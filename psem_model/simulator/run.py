@@ -10,13 +10,12 @@ from itertools import count
 import numpy as np
 
 from psem_model.simulator.arithmetic import ARITHMETICS, Arithmetic, Array, Number
-from psem_model.simulator.copies import beside
 from psem_model.simulator.layout import cluster_of, layout_of
 from psem_model.simulator.models import Data, Model, Polynomial
 from psem_model.simulator.network import Network, OpKey
 from psem_model.simulator.operations import Executor, redraw
 from psem_model.simulator.passes import passes
-from psem_model.simulator.single import Single
+from psem_model.simulator.single import Single, beside
 from psem_model.simulator.store import Meter
 from spec.language.schedule import Schedule
 from spec.meaning.match import Copies, Divergence, first_difference
