@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from psem_model.simulator.arithmetic import Number
-from psem_model.simulator.lines import Devices, Run, Values, there
+from psem_model.simulator.lines import Devices, Lines, Values, there
 from psem_model.simulator.slices import Slices
 from psem_model.simulator.tables import Moment
 from spec.language.programs import Program
@@ -109,6 +109,6 @@ class Block:
 
         What is `apart` is counted elsewhere.
         """
-        run = Run(self.program, self.layer, self.devices, phase, has, moment, self.apart | apart)
-        run.execute(numbers, leaves)
-        self.fullest = max(self.fullest, run.fullest)
+        lines = Lines(self.program, self.layer, self.devices, phase, has, moment, self.apart | apart)
+        lines.execute(numbers, leaves)
+        self.fullest = max(self.fullest, lines.fullest)

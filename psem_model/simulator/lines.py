@@ -50,7 +50,7 @@ def there(value: Value, reader: str | Line, has: Values) -> Slices:
     return has[value]
 
 
-class Run:
+class Lines:
     """Some lines of a phase of a part's program, while devices execute them.
 
     `has`: what is there; what is `apart` of it is counted elsewhere. `arriving`: of what goes round a
