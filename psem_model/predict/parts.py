@@ -118,11 +118,6 @@ class PartCosts:
         return elements(some, self.program.lies[weight], self.indices, self.mesh)
 
     @cached_property
-    def summed(self) -> dict[str, tuple[str, ...]]:
-        """The axes along which each weight's gradient comes out partial."""
-        return {weight.name: self.program.summed(weight) for weight in self.program.part.weights}
-
-    @cached_property
     def activations(self) -> Number:
         """Bytes kept from forward to backward."""
         return kept_bytes(self.program, self.indices, self.mesh)
