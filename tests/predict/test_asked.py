@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from psem_model.predict.asked import Asked
 from psem_model.predict.read import read
 from psem_model.predict.report import predicted as reported
-from tests.support.command import exact, predicted, without
+from tests.support.command import exact, predicted
 from tests.support.examples import examples
 
 SHAPE = ["--layers", 8, "--hidden", 64, "--heads", 8, "--sequence", 32]
 PSI = ["--psi", "1e9"]
 # parameters and optimizer state on the host, and no copy of the weights: a step exists, none is derived
-ON_HOST = "parameters=S*+O,optimizer=S+O,gradients=S+O,activations=S"
+ON_HOST = "parameters=R,optimizer=S+O,gradients=S+O,activations=S"
+ALL_ON_HOST = "parameters=S*+O,optimizer=S+O,gradients=S+O,activations=S"
 
 
 def shard(elements, unit, devices):
@@ -206,10 +207,10 @@ def test_a_plan_that_is_given_twice_is_refused(psem):
     assert "twice" in err
 
 
-def test_the_same_step_written_by_hand_is_accepted(psem, tmp_path):
-    _, text, _ = psem("derive", "--placement", ON_HOST)
-    path = tmp_path / "by_hand.toml"
-    path.write_text(without('"recompute"')(text))  # the parameters are updated where they rest
+def test_where_parameters_rest_beside_the_optimizer_no_copy_of_them_is_needed(psem, tmp_path):
+    _, text, _ = psem("derive", "--placement", ALL_ON_HOST)
+    path = tmp_path / "derived.toml"
+    path.write_text(text)
     code, out, _ = psem("check", path, "--bytes", "fp32-adam")
     assert (code, out.startswith(f"{path}: accepted")) == (0, True)
 

@@ -265,7 +265,7 @@ FRESH = {
     "released before it is added": ("hsdp", moved(M, 8, M, 7)),
     "released before it is recomputed": (RECOMPUTED, moved(M, 4, M, 6)),
     "gradients stay on the device": (ON_THE_HOST, removed(M, 7)),
-    "reset before it is fetched": (ON_THE_HOST, moved(F, 6, F, 0)),
+    "reset before it is fetched": (ON_THE_HOST, moved(F, 5, F, 0)),
     "reset in the middle of accumulation": ("hsdp", moved(F, 2, M, 0)),
     "norms are summed with each micro-step": ("safe_sharded_along_both_axes", moved(F, 1, M, 5)),
     "the norm is never taken": ("safe_sharded_along_both_axes", removed(F, 0)),
