@@ -70,9 +70,16 @@ def hypotheses(theorems: Iterable[Theorem]) -> list[Theorem]:
 def closed(hypothesis: Theorem) -> Bool | ForAll:
     """What it says, for all values of its variables."""
     free, said = variables(hypothesis), read(hypothesis).goal
-    bound = [Const(f"any_{variable}", variable.sort) for variable in free]  # not what is free elsewhere
+    bound = [Const(_new(hypothesis, f"any_{variable}"), variable.sort) for variable in free]
     said = substitute(said, *zip(free, bound, strict=True))
     return ForAll(tuple(bound), said) if free else said
+
+
+def _new(hypothesis: Theorem, name: str) -> str:
+    """A name for a bound variable that nothing else has, lest it takes in what is free elsewhere."""
+    while name in read(hypothesis).kernel._symbols:
+        name = f"any_{name}"
+    return name
 
 
 def denied(hypothesis: Theorem) -> Bool:

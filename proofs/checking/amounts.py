@@ -19,7 +19,7 @@ from proofs.checking.symbols import (
     Element,
     indicator,
 )
-from proofs.tools.sums import Sum, total
+from proofs.tools.sums import total
 from proofs.trusted.kernel import Bool, Kernel
 from proofs.trusted.terms import And, If, Implies
 
@@ -75,22 +75,12 @@ class Language(Symbols):
         )
 
     def _groups_of_amounts(self) -> None:
-        t = self.t
-        self.of_amounts, self.of_unknowns, self.in_group, self.unknowns_in_group = self.followed(
-            "", t, t, self.amount, self.unknowns
-        )
-
-    def followed(
-        self, of: str, at: Any, t: Any, amount: Any, unknowns: Any
-    ) -> tuple[Content, Content, Sum, Sum]:
-        """What is followed through line t, where these are the amounts at a time, before it; and what
-        the groups of devices add up to.
-        """
-        k, b, s, d, i, c, j = self.k, self.b, self.s, self.d, self.i, self.c, self.j
+        """What is followed through a line, and what the groups of devices add up to."""
+        k, t, b, s, d, i, c, j = self.k, self.t, self.b, self.s, self.d, self.i, self.c, self.j
         member, size, source = self.mesh.member(t, d, c), self.mesh.size(t), self.source(t)
-        in_group = total(k, f"{of}in_group", [at, b, s, d, i, j], c, amount(at, b, s, member, i, j))
-        unknowns_in_group = total(
-            k, f"{of}unknowns_in_group", [at, b, d, j], c, unknowns(at, b, member, j)
+        self.in_group = total(k, "in_group", [t, b, s, d, i, j], c, self.amount(t, b, s, member, i, j))
+        self.unknowns_in_group = total(
+            k, "unknowns_in_group", [t, b, d, j], c, self.unknowns(t, b, member, j)
         )
         lost = indicator(self.is_lost(t, d, j))
         weight, moment = self.made_states(t, d, j)
@@ -98,9 +88,9 @@ class Language(Symbols):
             indicator(And(s == made, i == self.whose(s, d)))
             for made in (self.made_gradient(t, d), weight, moment)
         )
-        of_amounts = Content(
-            lambda b, e: amount(at, b, s, e, i, j),
-            in_group(at, source, s, d, i, j, size),
+        self.of_amounts = Content(
+            lambda b, e: self.amount(t, b, s, e, i, j),
+            self.in_group(t, source, s, d, i, j, size),
             ZERO,
             self.factor(t),
             gradient,
@@ -109,12 +99,11 @@ class Language(Symbols):
             ZERO,
             self.amount_of_norm(t),
         )
-        of_unknowns = Content(
-            lambda b, e: unknowns(at, b, e, j),
-            unknowns_in_group(at, source, d, j, size),
+        self.of_unknowns = Content(
+            lambda b, e: self.unknowns(t, b, e, j),
+            self.unknowns_in_group(t, source, d, j, size),
             *(ONE, ONE, lost, lost, lost, ONE, lost),
         )
-        return of_amounts, of_unknowns, in_group, unknowns_in_group
 
     def is_right(self, t: Any, d: Any) -> Bool:
         """Whether a backward reads on a device what the single device does."""

@@ -7,10 +7,9 @@ from typing import Any
 
 from proofs.checking.form_needs import FormNeeds
 from proofs.checking.matching import Read, Where
-from proofs.checking.representation import FALSE, TRUE, Represented
+from proofs.checking.representation import FALSE, TRUE
 from proofs.checking.symbols import MOMENT, NORM, WEIGHT, ZERO
-from proofs.claim import claim
-from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.parts import below, constants
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
@@ -56,11 +55,7 @@ class Comparisons(FormNeeds):
         """What is supposed of forms, `where` it is, is so of amounts, where device d is: `here`."""
         l, k, mesh = self.l, self.k, self.l.mesh
         there = self.there_upto(l.f, l.p, mesh.axes)
-        compares = k.suppose(
-            name,
-            [*at, l.s, l.f, l.p, l.q],
-            Implies(And(*where, there), And(*(self.form_passes(*each) for each in reads))),
-        )
+        compares = self.forms_equal(name, at, [*where, there], reads)
         given = [*here, *self.on_a_device]
         on = {**l.on_device(l.d), "q": mesh.sources(FALSE, l.d, l.i, l.j)}
         facts = [compares.at(**on), self.devices_are_there, *facts]
@@ -71,6 +66,13 @@ class Comparisons(FormNeeds):
             (),
             alike,
         )
+
+    def forms_equal(
+        self, name: str, at: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]
+    ) -> Theorem:
+        """That forms of what is read compare equal at every place, which is supposed."""
+        l, passes = self.l, And(*(self.form_passes(*each) for each in reads))
+        return self.k.suppose(name, [*at, l.s, l.f, l.p, l.q], Implies(And(*given), passes))
 
     def _as_amounts(
         self, name: str, given: Sequence[Bool], facts: Sequence[Theorem], *read: Any
@@ -109,11 +111,19 @@ class Comparisons(FormNeeds):
         )
 
     # ------------------------------------------------------------ what compares unequal
+    def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
+        """That the form in a place compares unequal, and whose value it is that shows it."""
+        l, d, j, odd, zero = self.l, self.l.d, self.l.j, self.odd, IntVal(0)
+        on = {**l.on_device(d), "q": l.mesh.sources(FALSE, d, zero, j)}
+        wanted = self.wanted_of(odd, state, u)
+        one = self.culprit(TRUE, t, b, odd, d, zero, j, wanted, l.mesh.axes)
+        equal = self.as_needed(t, b, odd, on["f"], on["p"], on["q"], state, u)
+        return [self.contributor == If(l.is_state(odd), zero, one), Not(equal)]
+
     def unequal_forms(self, always: Theorem) -> tuple[Theorem, ...]:
         """Forms that compare unequal are of other values, in some run."""
         l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
-        odd, who, zero, axes = self.odd, self.contributor, IntVal(0), self.l.mesh.axes
-        on = {**l.on_device(d), "q": l.mesh.sources(FALSE, d, zero, j)}
+        odd, zero = self.odd, IntVal(0)
         found = []
         for name, what, differs in zip(
             ("weights", "moments", "gradients", "norms"),
@@ -123,19 +133,15 @@ class Comparisons(FormNeeds):
         ):
             state = None if what is None else l.state(what, u)
             wanted = self.wanted_of(odd, state, u)
-            shows_it = If(
-                l.is_state(odd), zero, self.culprit(TRUE, t, b, odd, d, zero, j, wanted, axes)
-            )
-            equal = self.as_needed(t, b, odd, on["f"], on["p"], on["q"], state, u)
             found.append(
                 k.prove(
                     f"forms_of_{name}_that_compare_unequal_differ",
                     l.has(t, b, d)[j] != self.right_value(what, u),
-                    [*self.met_here(), who == shows_it, Not(equal)],
+                    [*self.met_here(), *self.is_unequal(t, b, state, u)],
                     [
                         differs,
-                        self.compared(t, b, state, u).at(s=odd, i=who),
-                        l.amount_is.at(s=odd, i=who),
+                        self.compared(t, b, state, u).at(s=odd, i=self.contributor),
+                        l.amount_is.at(s=odd, i=self.contributor),
                         self.somebody_shows.at(is_known=TRUE, s=odd, i=zero, wanted=wanted),
                         self.alike_are.at(i=zero),
                         *l.some,
@@ -143,21 +149,3 @@ class Comparisons(FormNeeds):
                 )
             )
         return tuple(found)
-
-
-@claim("T4")
-def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
-    """On any axes, normal forms of any schedule compare equal if and only if every run is right there.
-
-    The schedule is a symbol: its lines are functions of which nothing is said, and each is along one
-    axis of a mesh of any number of them. The checker's run of it and its comparisons are what the
-    specification makes of normal forms with any coefficients; what is not known is arbitrary. They are
-    the amounts of T2, so that T2 says both halves of them. Equal: what is kept is the single device's.
-    The first that is unequal, of what is known: in the run of T2 the device has something else.
-    (Claim T4)
-    """
-    language = Represented(k)
-    language.follows()
-    checker = Comparisons(language)
-    always = checker.always()
-    return checker.at_the_end(always), *checker.unequal_forms(always)

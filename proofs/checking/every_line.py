@@ -53,6 +53,7 @@ class EveryLine(NormLine):
             )
             for name, b in read.items()
         ]
+        self.read_by_backward = rows
         made = l.made_gradient(t, d)
         names = (
             l.names.at(w=CONTRIBUTION, u=now, m=l.micro(t)),
@@ -83,6 +84,7 @@ class EveryLine(NormLine):
             [(t, b, None if w is None else l.state(w, now), now) for _, b, w in read],
         )
         right = [self.read(name, t, b, w, now, met, compares) for name, b, w in read]
+        self.read_by_update = dict(zip((WEIGHT, MOMENT, CONTRIBUTION), right, strict=True))
         if isinstance(l, NormedLanguage):
             right.append(self._norm_read(l, met))
         given = [t >= 0, l.kind(t) == UPDATE]

@@ -15,7 +15,7 @@ from proofs.checking.axis_tables import (
     SELF,
     Tables,
 )
-from proofs.checking.exactness import Exactness
+from proofs.checking.kept import Kept
 from proofs.checking.lines import FIRST, NAMED, OWNER
 from proofs.checking.needs import require_needs
 from proofs.checking.representation import FALSE, TRUE, Represented
@@ -27,7 +27,7 @@ from spec.devices.operators import OTHER
 WHO = (OWN, NAMED_FIRST, SELF, REST)
 
 
-class FormNeeds(Exactness):
+class FormNeeds(Kept):
     """The checker's comparisons as formulas over its run, and what they say of amounts."""
 
     l: Represented

@@ -82,9 +82,15 @@ class Kept(Exactness):
         )
         return If(t == self.off_line, And(b == l.target(t), l.d == self.off_device), later)
 
+    def is_unequal(self, t: Any, b: Any, state: Any, u: Any) -> list[Bool]:
+        """That what is in a place compares unequal, of the odd value."""
+        l = self.l
+        equal = self.compares(t, b, state, u)
+        return [Not(substitute(equal, (l.s, self.odd), (l.i, self.contributor)))]
+
     def _writes_another(self, differ: Sequence[Theorem]) -> Theorem:
         """An update whose operand is the first to compare unequal makes another weight."""
-        l, k, t, d, i, j = self.l, self.k, self.l.t, self.l.d, self.l.i, self.l.j
+        l, k, t, d, j = self.l, self.k, self.l.t, self.l.d, self.l.j
         now, target = l.step(t), l.target(t)
         always = BoolVal(True)
         operands = (
@@ -95,10 +101,8 @@ class Kept(Exactness):
         )
         off = []
         for operand, place, state, read in operands:
-            equal = substitute(
-                self.compares(t, place, state, now), (l.s, self.odd), (i, self.contributor)
-            )
-            off.append(And(self.operand == operand, self.knows(t, place), read, Not(equal)))
+            unequal = self.is_unequal(t, place, state, now)
+            off.append(And(self.operand == operand, self.knows(t, place), read, *unequal))
         return k.prove(
             "an_update_of_what_compares_unequal_makes_another_weight",
             And(l.has(t + 1, target, d)[j] != l.theta(now + 1)[j], Not(l.gone(target, t + 1))),

@@ -1,4 +1,4 @@
-"""T5: that the specification's code repeats steps and micro-steps as the theorem has them.
+"""T4: that the specification's code repeats steps and micro-steps as the theorem has them.
 
 `verdict` takes a step for repeated if what it leaves is what it found, each value one step later;
 `micro_steps` writes what any number of micro-steps leave. Both are run here, on values of every kind.

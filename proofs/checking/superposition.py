@@ -15,7 +15,7 @@ from proofs.checking.content import moving
 from proofs.checking.group_sums import GroupSums
 from proofs.checking.lines import Line
 from proofs.checking.symbols import KINDS, ONE, ZERO
-from proofs.checking.unknowns import Counted, Time, read_by
+from proofs.checking.unknowns import Counted, read_by
 from proofs.trusted.kernel import Bool, Theorem
 from proofs.trusted.terms import And, If, Implies, IntVal, Not
 
@@ -28,9 +28,7 @@ class Superposition(GroupSums):
         k, t, b, d, j = self.k, l.t, l.b, l.d, l.j
         self.line = [t >= 0, t < l.last]
         self.on_a_device = [d >= 0, d < l.n]
-        self.counted = Counted(
-            l, "", Time(t, t, ()), l.unknowns, l.unknowns_in_group, l.unknowns_begin, l.unknowns_run
-        )
+        self.counted = Counted(l)
         self.not_gone = self._not_gone()
         # a device and an element where a place is not what it stands for, if there are any
         self.wrong_at, self.wrong_element, shown_at, self.found_at = k.choose(

@@ -9,6 +9,7 @@ What is not known has a form as well.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -42,6 +43,7 @@ from proofs.checking.symbols import (
     WRONG,
     WRONG_MOMENT,
     ZERO,
+    KindSort,
     cases,
     indicator,
 )
@@ -148,15 +150,18 @@ class CheckedLanguage(NormedLanguage):
             alike = copy if move.name == "scale" else move  # nothing scales what is not known
             if moved(move, (g,), of_target, UNKNOWN) != moved(alike, (g,), of_target):
                 raise KernelError(f"{move.name} of what is not known")
-        t, known = self.t, self.known
-        by = If(known, self.factor(t), ONE)
-        of_line = Tables(self.mesh.size_of(self.mesh.axis(t)), by)
+        known = self.known
+        kind, factor = k.constant("line_kind", KindSort), k.reals("line_factor")
+        of_line = Tables(self.size, If(known, factor, ONE))
         self.row, self.row_is = {}, {}
         for of_target, name in ((False, "of_source"), (True, "of_target")):
             by_kind = {KINDS[m.name]: of_line.row(m, o, r, f, of_target) for m in LINEAR}
             moving = {at: row for at, row in by_kind.items() if row is not ZERO}
-            body = cases(self.kind(t), moving, ZERO)
-            self.row[of_target], self.row_is[of_target] = k.define(name, [known, t, o, r, f], body)
+            body = cases(kind, moving, ZERO)
+            row, is_ = k.define(name, [known, kind, factor, self.size, o, r, f], body)
+            self.row[of_target] = partial(self._row, row)
+            line_kind, line_factor, size = self._of_line(self.t)
+            self.row_is[of_target] = is_.at(line_kind=line_kind, line_factor=line_factor, size=size)
         self.entry, self.entry_is = k.define("entry", [o, f, p, q, self.size], tables.entry(o, f, p, q))
         self.alone, self.alone_is = k.define("alone", [p, o, f], tables.alone(p, o, f))
         self.left, self.right_one = (k.reals(" ".join(f"{v}{i}" for i in COUNT)) for v in "xz")
@@ -173,6 +178,14 @@ class CheckedLanguage(NormedLanguage):
             [*self.three[0], *self.three[1]],
             sum((self.repeat(c, y) for c, y in zip(*self.three, strict=True)), ZERO),
         )
+
+    def _of_line(self, t: Any) -> tuple[Any, Any, Any]:
+        """What a line that moves values is, besides its places: kind, factor, size of its groups."""
+        return self.kind(t), self.factor(t), self.mesh.size_of(self.mesh.axis(t))
+
+    def _row(self, row: Any, known: Any, t: Any, o: Any, r: Any, f: Any) -> Any:
+        """A number of what line t makes of an operator."""
+        return row(known, *self._of_line(t), o, r, f)
 
     def along(self, row: Callable[[Any], Any], value: Callable[[Any], Any]) -> Any:
         """A row of numbers times what words have that differ along an axis, by operator."""

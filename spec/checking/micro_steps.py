@@ -6,7 +6,7 @@ and moves what was there, D(i) is what the micro-step of index i adds. If T^(k+1
     T^(m-1) (what the first left) + the sum over i = 1, ..., m - 1 of T^k D(i)
 
 with T^j D(m - 1 - j) in place of T^k D(m - 1 - j) for the last k, j < k. Where micro-steps add to
-sums, T is the identity and k is 0. Theorem: T5.
+sums, T is the identity and k is 0. Theorem: T4.
 """
 
 from __future__ import annotations

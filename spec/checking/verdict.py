@@ -11,8 +11,8 @@ The schedule is executed on normal forms instead of values. Five things are requ
 What is not known meets no requirement.
 It is accepted when all hold in every step, on units with an element for each device. Theorems: T1 how
 operators combine and what they read, T2 and T4 that what compares equal matches, and what does not
-differs in some run, T5 a step that repeats decides all later ones, T3 each requirement but room has a
-run that breaks it alone and diverges.
+differs in some run, T4 that few steps decide all, T3 each requirement but room has a run that breaks it
+alone and diverges.
 """
 
 from __future__ import annotations
@@ -232,7 +232,7 @@ def _require_statistics(forms: Forms, store: Store) -> None:
 
 
 def relative(store: Store, step: int, forms: Forms) -> Relative:
-    """A store with steps counted back from `step`, to compare one step's end with the next's: T5."""
+    """A store with steps counted back from `step`, to compare one step's end with the next's: T4."""
 
     def back(part: Any) -> Any:
         if isinstance(part, Symbol):

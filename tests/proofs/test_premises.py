@@ -40,6 +40,12 @@ def one_false_for_all_values(k):
     return (k.prove("small", x < 3, uses=[below]),)
 
 
+def of_a_symbol_called_as_any_value(k):
+    f, x, any_x = k.function("f", INT, INT), k.integers("x"), k.fixed("any_x", INT)
+    large, small = k.suppose("large", [x], f(x) > 5), k.suppose("small", [], f(any_x) < 3)
+    return (k.prove("less", f(x) > 2, uses=[large, small]),)
+
+
 def one_that_contradicts_itself(k):
     a, x = k.fixed("a", INT), k.integers("x")
     strange = k.suppose("strange", [], And(a > 5, a < 3))
@@ -113,6 +119,7 @@ IMPOSSIBLE = [
     in_different_lemmas,
     for_all_values,
     one_false_for_all_values,
+    of_a_symbol_called_as_any_value,
     one_that_contradicts_itself,
     a_hypothesis_and_a_given,
     a_hypothesis_and_a_definition,

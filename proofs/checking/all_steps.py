@@ -1,0 +1,232 @@
+"""T4: comparisons of forms in the steps that the checker runs are those of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from proofs.checking.form_needs import WHO
+from proofs.checking.levels import NUMBERS
+from proofs.checking.matching import Read
+from proofs.checking.micro_steps import any_number_of_micro_steps
+from proofs.checking.repetition import require_repetition
+from proofs.checking.representation import FALSE, TRUE, Represented
+from proofs.checking.steps_alike import StepsAlike
+from proofs.checking.symbols import BACKWARD, CONTRIBUTION, MOMENT, NORM, UPDATE, WEIGHT, ZERO, cases
+from proofs.claim import claim
+from proofs.meaning.runs import implied
+from proofs.trusted.kernel import Bool, Kernel, Theorem
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, If, Implies, IntVal, Not, Or
+from spec.meaning import conditions
+
+HALVES = ("integrity", "consistency")  # of gradients, of states
+
+
+class AllSteps(StepsAlike):
+    """What is supposed of lines is supposed of few."""
+
+    def __init__(self, l: Represented) -> None:
+        super().__init__(l)
+        self.so = self._so()
+        self.seen_so = self._seen_so()
+        self.equal_so = self._equal_so()
+
+    @property
+    def within(self) -> list[Bool]:
+        """Before the line at h of step u, or where that step ends."""
+        h = self.h
+        return [self.l.u >= self.settled, h >= 0, h <= self.length, self.line_at <= self.l.last]
+
+    def _so(self) -> Theorem:
+        """What the checker found is so in every later step."""
+        l = self.l
+        return self.k.prove(
+            "what_is_found_is_so_later",
+            self.as_before(self.form),
+            self.within,
+            [
+                *(self.not_off, self.one_step),
+                self.every_step.at(steps=l.u - self.settled),
+            ],
+        )
+
+    def _seen_so(self) -> Theorem:
+        """And so is what devices see."""
+        l, x = self.l, self.l.level
+        here, there, earlier = self.line_at, self.run_at, self.earlier(self.l.s, *self.since)
+
+        def sight(t: Any, s: Any) -> Any:
+            return l.sight(l.known, t, l.b, s, l.word, l.f, l.p, l.q, x)
+
+        seen = [l.entry(o, l.f[x], l.p[x], l.q[x], l.mesh.size_of(x)) for o in NUMBERS]
+        both = [{"t": here}, {"t": there}, {"t": there, "s": earlier}]
+        return self.k.induct(
+            "what_is_seen_is_so_later",
+            x,
+            self.as_before(sight),
+            self.within,
+            base=[self.so, *(l.sight_none.at(**at) for at in both)],
+            step=[*(l.sight_next.at(**at) for at in both), l.of_nothing.at(**l.row_as(seen))],
+            at=[{"word": l.mesh.put(l.word, x, o)} for o in NUMBERS],
+        )
+
+    def _equal_so(self) -> Theorem:
+        """What compared equal does so later; of a value that has no earlier one, there is nothing."""
+        l, x = self.l, self.l.mesh.x
+        here, there, earlier = self.line_at, self.run_at, self.earlier(self.l.s, *self.since)
+
+        def equal(t: Any, s: Any) -> Any:
+            return self.equal(l.known, t, l.b, s, l.f, l.p, l.q, self.wanted, x)
+
+        found = If(self.had(l.s, *self.since), equal(there, earlier), self.wanted == 0)
+        both = [{"t": here}, {"t": there}, {"t": there, "s": earlier}]
+        return self.k.induct(
+            "what_compared_equal_does_so_later",
+            x,
+            Implies(If(l.known, found, equal(there, l.s)), equal(here, l.s)),
+            self.within,
+            base=[
+                self.seen_so.at(word=l.any_word, level=l.mesh.axes),
+                *(self.equal_none.at(**at) for at in both),
+                l.mesh.on_axes,
+            ],
+            step=[self.equal_next.at(**at) for at in both],
+            at=[{"q": l.mesh.put(l.q, x, IntVal(who))} for who in WHO],
+        )
+
+    # ------------------------------------------------------------------- comparisons
+    def forms_equal(
+        self, name: str, at: Sequence[Any], given: Sequence[Bool], reads: Sequence[Read]
+    ) -> Theorem:
+        """Forms compare equal in the steps that are run, which is supposed; so they do in all."""
+        l, k, t, u = self.l, self.k, self.l.t, self.l.u
+        by_line = any(v is t for v in at)
+        early = t < self.begins(self.settled) + self.length if by_line else u <= self.settled
+        asked = {
+            half: super(AllSteps, self).forms_equal(f"{name}_for_{half}", at, [early, *given], some)
+            for half in HALVES
+            if (some := [each for each in reads if self.half_of(each) == half])
+        }
+        step, place = (l.step(t), t - self.begins(l.step(t))) if by_line else (u, self.closes)
+        since = step - self.settled, self.begins(step) - self.begins(self.settled)
+        now, then = {"u": step, "h": place}, {"s": self.earlier(l.s, *since)}
+        then |= {"t": self.begins(self.settled) + place} if by_line else {"u": self.settled}
+        facts = [self.there_is_one, *l.some, self.follow.at(u=self.settled)]
+        if by_line:
+            right = self.same_right.at(**now)
+            facts += [self.numbers, self.same_lines.at(**now), right, l.numbered]
+        else:
+            facts += [self.come_later.at(u=step), self.follow.at(u=step)]
+        after = [each for each in given if each.op != ">="]  # later lines and steps are no first ones
+        later = [
+            k.prove(
+                f"{name}_{i}_in_later_steps",
+                self.form_passes(*read),
+                [*after, Not(early)],
+                [asked[self.half_of(read)].at(**then), *facts, *self._passes_so(read, now, since)],
+            )
+            for i, read in enumerate(reads)
+        ]
+        said = Implies(And(*given), And(*(self.form_passes(*each) for each in reads)))
+        return k.prove(name, said, (), [*asked.values(), *later])
+
+    def half_of(self, read: Read) -> str:
+        """Which half asks for what is read: what is applied, or what is read and kept."""
+        integrity, consistency = HALVES
+        return integrity if read[2] is None or read[2].args[0] is NORM else consistency
+
+    def _passes_so(self, read: Read, now: dict[str, Any], since: tuple[Any, Any]) -> list[Theorem]:
+        """What a comparison says in a later step."""
+        l, (_, b, state, u), zero = self.l, read, IntVal(0)
+        wanted = self.wanted_of(l.s, state, u)
+        names = [*self.name_is(*since)]
+        if state is not None:
+            what, when, _ = state.args
+            names += (l.names.at(w=what, u=each, m=zero) for each in (when, when - since[0]))
+            names.append(l.name_is_its_own)
+        everybody = {"word": l.any_word, "q": self.everybody, "level": l.mesh.axes}
+        of = {"x": l.mesh.axes, "b": b, **now}
+        return [
+            self.equal_so.at(is_known=FALSE, s=zero, wanted=ZERO, **of),
+            self.equal_so.at(is_known=TRUE, wanted=wanted, **of),
+            self.seen_so.at(is_known=TRUE, b=b, **everybody, **now),
+            *names,
+        ]
+
+    # ------------------------------------------------------------ what compares unequal
+    def any_unequal(self, differ: Sequence[Theorem]) -> Theorem:
+        """Whatever is compared, w: a state, a step's whole gradient or its norm."""
+        l, t, b, u, w = self.l, self.l.t, self.l.b, self.l.u, self.l.w
+        states = {each: l.state(each, u) for each in (WEIGHT, MOMENT, NORM)}
+        compared: dict[Any, Any] = {**states, CONTRIBUTION: None}
+        right = {each: self.right_value(each, u) for each in compared}
+        unequal = (And(w == each, *self.is_unequal(t, b, s, u)) for each, s in compared.items())
+        return self.k.prove(
+            "forms_that_compare_unequal_differ",
+            l.has(t, b, l.d)[l.j] != cases(w, right, ZERO),
+            [*self.met_here(), Or(*unequal)],
+            differ,
+        )
+
+    # ------------------------------------------------------------ the two conditions of E1
+    def conditions(self, always: Theorem, kept: Theorem) -> tuple[Theorem, ...]:
+        """Where forms compare equal a run has gradient integrity and state consistency."""
+        l, k, t, b, d, j, u = self.l, self.k, self.l.t, self.l.b, self.l.d, self.l.j, self.l.u
+        update, now = [*self.line, l.kind(t) == UPDATE], l.step(t)
+        applied, whole = l.has(t, l.third(t), d)[j], l.single_gradient(now, j)
+        backward = [*self.line, l.kind(t) == BACKWARD]
+        integrity = k.prove(
+            "updates_have_gradient_integrity",
+            implied(conditions.gradient_integrity(l.is_met(t, d, j), applied, whole)),
+            [*update, *self.on_a_device],
+            [self.read_by_update[CONTRIBUTION], always.at(b=l.third(t))],
+        )
+        places = l.source(t), l.second(t)
+        fresh = [
+            conditions.freshness(l.is_right(t, d), l.has(t, each, d), l.theta(now)) for each in places
+        ]
+        fresh_reads = k.prove(
+            "backwards_read_current_weights",
+            And(*map(implied, fresh)),
+            [*backward, *self.on_a_device],
+            [*self.read_by_backward, *(always.at(b=each) for each in places)],
+        )
+        *step, stored = kept.given
+        has, there = l.has(l.ends(u), b, d)[j], (d, l.i)
+        other = substitute(stored, there), has, substitute(has, there)
+        agreement = k.prove(
+            "kept_copies_agree",
+            implied(conditions.agreement(stored, *other)),
+            [*step, *(substitute(each, there) for each in self.on_a_device)],
+            [kept, kept.at(d=l.i)],
+        )
+        return integrity, fresh_reads, agreement
+
+
+@claim("T4")
+def what_is_accepted_matches(k: Kernel) -> tuple[Theorem, ...]:
+    """Forms compare equal in the steps that are run if and only if every run, of any length, matches.
+
+    The schedule is a symbol: its lines are functions of which nothing is said, and each is along one
+    axis of a mesh of any number of them. The checker's run of it and its comparisons are what the
+    specification makes of normal forms with any coefficients; what is not known is arbitrary. They are
+    the amounts of T2. Equal, up to the end of a step that leaves the forms that it found, one step
+    later, where all later steps have the same lines: then after every step what is kept is the single
+    device's; what updates apply is the whole gradient (gradient integrity), and what is read and kept
+    is current (state consistency). The first that is unequal, of what is known: in the run of T2 the
+    device has something else, and so has what is kept, if an update reads it and lines pass on what it
+    makes. Micro-steps that each make T x + D(m) of what is there, x, leave after n
+    of them what the specification adds up, if T^(k + 1) D = T^k D. (Claim T4)
+    """
+    require_repetition()
+    language = Represented(k)
+    language.follows()
+    checker = AllSteps(language)
+    always = checker.always()
+    kept = checker.at_the_end(always)
+    equal = kept, *checker.conditions(always, kept)
+    differ = checker.unequal_forms(always)
+    micro_steps = any_number_of_micro_steps(k.part("micro_steps"))
+    unequal = checker.any_unequal(differ), checker.kept_differ(differ)
+    return *equal, *unequal, micro_steps

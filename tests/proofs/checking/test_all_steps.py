@@ -1,0 +1,239 @@
+"""T4: what it supposes of steps is so of the checker's runs, and no part of it may be otherwise."""
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+
+import pytest
+
+from proofs.checking.all_steps import AllSteps
+from proofs.checking.operation_lines import LineAt
+from proofs.checking.representation import Represented
+from proofs.plans.listing import listing
+from proofs.trusted.kernel import Kernel
+from spec.checking.symbols import Symbol
+from spec.derivation.derive import derive
+from spec.plans.strategies import STRATEGIES
+from tests.support.broken import broken_copy, notices
+from tests.support.line_runs import UNKNOWN, LineRun
+from tests.support.mesh_values import LinesOfARun
+
+STEPS, MICRO_STEPS, SETTLED = 4, 2, 1
+KINDS = {"Weight": "weight", "Moment": "moment", "Gradient": "gradient"}
+WHOLE = {"Weight_slices": -1, "Moment_slices": -2}  # places that slices are cut from
+
+
+class FormsOfARun(LinesOfARun):
+    """A listed schedule's run over some steps: the forms in places before each line."""
+
+    def __init__(self, name, devices, extra=()):
+        schedule = derive(STRATEGIES[name])
+        super().__init__(*(devices for _ in schedule.axes))
+        listed = listing(schedule)
+        self.axes = schedule.axes
+        starts = {p: s for p, s in listed.starts.items() if s in ("Weights", "Moments")}
+        starts |= {WHOLE["Weight_slices"]: "Weights", WHOLE["Moment_slices"]: "Moments"}
+        run = LineRun(dict.fromkeys(self.axes, devices), MICRO_STEPS, MICRO_STEPS, starts)
+        for place, start in listed.starts.items():
+            if start in WHOLE:
+                for number, axis in enumerate(listed.slices[place]):
+                    assert number == 0
+                    run.run(-1, LineAt("keep", place, WHOLE[start], axis=axis))
+            elif "Zero" in start:
+                run.run(-1, LineAt("zero", place))
+        body, finish = listed.lines[: listed.body], [*listed.lines[listed.body :], *extra]
+        self.lines = [
+            replace(line, step=u, micro_step=m)
+            for u in range(STEPS)
+            for m, lines in [*((m, body) for m in range(MICRO_STEPS)), (MICRO_STEPS - 1, finish)]
+            for line in lines
+        ]
+        self.before = []
+        for number, line in enumerate(self.lines):
+            self.before.append(dict(run.forms))
+            run.run(number, line)
+        self.before.append(run.forms)
+        self.run, self.places = run, {*listed.starts}
+        self.length = len(self.lines) // STEPS
+        self.names = [
+            *((what, u, 0) for what in ("Weight", "Moment") for u in range(STEPS + 1)),
+            *(("Gradient", u, m) for u in range(STEPS) for m in range(MICRO_STEPS)),
+        ]
+        self.fixed = {
+            **{"settled": SETTLED, "length": self.length, "closes": self.length},
+            **{"last": len(self.lines), "micro_steps": MICRO_STEPS},
+        }
+
+    def line(self, t):
+        return self.lines[t] if 0 <= t < len(self.lines) else self.lines[0]
+
+    def axis(self, t):
+        return self.axes.index(self.line(t).axis) if self.line(t).axis else 0
+
+    def begins(self, u):
+        return u * self.length
+
+    def ends(self, u):
+        return self.begins(u + 1)
+
+    def step(self, t):
+        return self.line(t).step
+
+    def micro_step(self, t):
+        return self.line(t).micro_step
+
+    def what(self, s):
+        return self.names[s][0]
+
+    def time(self, s):
+        return self.names[s][1]
+
+    def which(self, s):
+        return self.names[s][2]
+
+    def named(self, what, u, m):
+        return self.names.index((what, u, m)) if (what, u, m) in self.names else 0
+
+    def earlier(self, s, steps, lines):
+        return self.named(self.what(s), self.time(s) - steps, self.which(s))
+
+    def had(self, s, steps, lines):
+        return steps == 0 or self.time(s) >= steps
+
+    def coefficient(self, known, b, s, word, f, t):
+        what, u, m = self.names[s]
+        symbol = Symbol(KINDS[what], u, m) if known else UNKNOWN
+        firsts = tuple(f(a) for a in range(len(self.sizes)))
+        words = tuple(word(a) for a in range(len(self.sizes)))
+        form = self.before[t].get((b, firsts), self.run.form(b, firsts) if b in self.run.starts else {})
+        return form.get((symbol, words), Fraction(0))
+
+    def all_forms(self):
+        """Values for the variables of a form."""
+        axes = range(len(self.sizes))
+        words = product(range(8), repeat=len(axes))
+        for b, s, word, firsts, known in product(
+            sorted(self.places), range(len(self.names)), words, self.run.firsts, (True, False)
+        ):
+            yield {
+                **{"b": b, "s": s, "is_known": known},
+                **{"word": word.__getitem__, "f": firsts.__getitem__},
+            }
+
+
+def all_steps():
+    language = Represented(Kernel("steps"))
+    language.follows()
+    return AllSteps(language)
+
+
+@pytest.fixture(scope="module")
+def checker():
+    return all_steps()
+
+
+@pytest.mark.parametrize("name", ["dp", "zero1", "zero3"])
+@pytest.mark.parametrize("devices", [1, 3])
+def test_what_is_supposed_of_steps_is_so_of_a_run(name, devices, checker):
+    run = FormsOfARun(name, devices)
+    alike = [{"u": u, "h": h} for u in range(STEPS + 1) for h in range(-1, run.length + 1)]
+    for supposed, values in (
+        (checker.follow, [{"u": u} for u in range(STEPS)]),
+        (checker.there_is_one, [{}]),
+        (checker.numbers, [{"t": t} for t in range(-1, len(run.lines) + 2)]),
+        (checker.same_lines, alike),
+        (checker.repeats, run.all_forms()),
+    ):
+        for value in values:
+            assert run.value(supposed.goal, value), (supposed.name, value)
+
+
+def test_a_run_that_does_not_repeat_is_not_supposed_to(checker):
+    place = 0
+    doubled = LineAt("accumulate", place, place)
+    run = FormsOfARun("dp", 3, (doubled,))
+    assert not all(run.value(checker.repeats.goal, value) for value in run.all_forms())
+
+
+MUTANTS = [
+    # (what is wrong, file of proofs/, the rule, the broken rule)
+    (
+        "a step leaves the forms that it found, no step later",
+        "steps_alike.py",
+        "found = self.later(lambda s: self.form(begin, s), IntVal(1), self.length)",
+        "found = self.later(lambda s: self.form(begin, s), IntVal(0), IntVal(0))",
+    ),
+    (
+        "a value that no step before had is anywhere",
+        "steps_alike.py",
+        "time >= self.back, which >= 0",
+        "which >= 0",
+    ),
+    (
+        "steps have lines of different kinds",
+        "steps_alike.py",
+        "of_line = l.kind, l.target,",
+        "of_line = l.target,",
+    ),
+    (
+        "steps scale by different factors",
+        "steps_alike.py",
+        "l.factor, l.micro, l.mesh.axis",
+        "l.micro, l.mesh.axis",
+    ),
+    (
+        "lines of later steps are along other axes",
+        "steps_alike.py",
+        "l.factor, l.micro, l.mesh.axis, *l.sources",
+        "l.factor, l.micro, *l.sources",
+    ),
+    (
+        "what is right in a step is not in a later one",
+        "steps_alike.py",
+        "            l.right(here) == l.right(there),\n",
+        "",
+    ),
+    (
+        "what was computed wrong has the time of a step, not of a line",
+        "steps_alike.py",
+        "self.back = If(wrong, lines, steps)",
+        "self.back = If(wrong, steps, steps)",
+    ),
+    (
+        "the first line is not compared",
+        "all_steps.py",
+        "early = t < self.begins(self.settled) + self.length if by_line",
+        "early = And(t >= 1, t < self.begins(self.settled) + self.length) if by_line",
+    ),
+    (
+        "copies are compared before the step",
+        "all_steps.py",
+        "else u <= self.settled",
+        "else u < self.settled",
+    ),
+    (
+        "what the step that repeats compares says nothing of later ones",
+        "all_steps.py",
+        "[asked[self.half_of(read)].at(**then), *facts,",
+        "[*facts,",
+    ),
+    (
+        "what an earlier micro-step added is moved as often as what the last one did",
+        "micro_steps.py",
+        "plus(before(m), later(m - n, n))",
+        "plus(before(m), later(m, n))",
+    ),
+    (
+        "what micro-steps add never settles",
+        "micro_steps.py",
+        "later(m, few + 1) == later(m, few)",
+        "later(m, few) == later(m, few)",
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("wrong", "file", "rule", "broken"), MUTANTS, ids=[m[0] for m in MUTANTS])
+def test_steps_that_are_not_alike_decide_nothing(wrong, file, rule, broken, tmp_path):
+    broken_copy(tmp_path, file, rule, broken, folder="proofs")
+    assert notices(tmp_path, "proofs.checking.all_steps", "what_is_accepted_matches"), wrong
