@@ -6,19 +6,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from proofs.checking.matching_schedules import along
+from proofs.checking.matching_schedules import along, tied_parameters
 from proofs.checking.witnesses import Ops, around, meant, operation
 from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest, Schedule, Span
 from spec.models.states import State
 from spec.models.training import Loss
-from spec.plans.placement import BATCH, on_batch
+from spec.plans.modes import R, S
+from spec.plans.placement import BATCH, on_batch, place
 from spec.plans.strategies import STRATEGIES
 
 FRESH, GRADIENTS, VIEW, NORM = Buffer.FRESH, Buffer.GRADIENTS, Buffer.VIEW, Buffer.NORM
 PARAMETERS, ACTIVATIONS, TOTAL = Buffer.PARAMETERS, Buffer.ACTIVATIONS, Buffer.TOTAL_TOKENS
 EVERYONE = (BATCH,)
+DP = dict(zip(State, (R, R, R, S), strict=True))
 ADD = operation(Kind.ACCUMULATE, FRESH, GRADIENTS)
 RELEASE = operation(Kind.RELEASE, FRESH)
 
@@ -34,7 +36,7 @@ class Further:
 
 def further_schedules() -> tuple[Further, ...]:
     """Of several micro-steps, of slices, of numbers of tokens and norms, and of two axes."""
-    found = (*_of_micro_steps(), *_of_slices(), *_of_groups(), *_of_numbers())
+    found = (*_of_micro_steps(), *_of_slices(), *_of_others(), *_of_groups(), *_of_numbers())
     derived = (Further(name, schedule, right=True) for name, schedule in _of_placements())
     return (*(Further(name, schedule) for name, schedule in found), *derived)
 
@@ -93,6 +95,39 @@ def _all_reduce(buffer: Buffer) -> Op:
     return operation(Kind.ALL_REDUCE, buffer, axes=EVERYONE)
 
 
+def _of_others() -> Iterator[tuple[str, Schedule]]:
+    """What other devices' slices are, or parts of norms made of them."""
+    dp, zero2 = derive(STRATEGIES["dp"]), derive(STRATEGIES["zero2"])
+    reads, backward = dp.micro_step
+    fresh = reads, replace(backward, into=FRESH, span=Span.UNIT)
+    scattered = tuple(
+        replace(op, shift=1) if op.kind is Kind.REDUCE_SCATTER else op for op in zero2.micro_step
+    )
+    yield "slices_are_scattered_to_the_device_before", replace(zero2, micro_step=scattered)
+    owners = operation(Kind.ALL_GATHER, FRESH, axes=EVERYONE, span=Span.UNIT)
+    both = (*fresh, owners, ADD, *fresh, replace(owners, shift=1), ADD, RELEASE)
+    broadcast = operation(Kind.BROADCAST, PARAMETERS, axes=EVERYONE)
+    yield (
+        "two_devices_gradients_are_a_sum_of_two",
+        replace(dp, micro_step=both, finish=(*dp.finish[1:], broadcast)),
+    )
+    axes = ("outer", "inner")
+    total = operation(Kind.ALL_REDUCE, FRESH, axes=axes)
+    square = operation(Kind.SQUARE_NORM, FRESH, NORM, within=axes[1:])
+    clip = operation(Kind.CLIP, FRESH, by=NORM)
+    clipped_by = (*fresh, total, square, clip, total)
+    taken_off = (*clipped_by, _scaled(FRESH, -1), ADD, RELEASE)
+    other = tuple(replace(op, shift=1) if op is square else op for op in clipped_by)
+    yield (
+        "clipped_by_parts_of_others_and_taken_off_by_ones_own",
+        replace(
+            derive(place(axes, {state: dict.fromkeys(axes, mode) for state, mode in DP.items()})),
+            micro_step=(*fresh, total, ADD, RELEASE, *other, ADD, RELEASE, *taken_off),
+            finish=dp.finish[1:],
+        ),
+    )
+
+
 def _of_groups() -> Iterator[tuple[str, Schedule]]:
     """A backward of a group's samples, whose activations are gathered, made again, or lacking."""
     dp = derive(STRATEGIES["dp"])
@@ -140,6 +175,8 @@ def _of_numbers() -> Iterator[tuple[str, Schedule]]:
 
 def _of_placements() -> Iterator[tuple[str, Schedule]]:
     """What a placement says of when gradients are summed, of its host, and of two axes."""
+    tied = tied_parameters(derive(STRATEGIES["zero2"]))
+    yield "clip_of_tied_slices", meant(clipped(tied), clip=True, tied=True)
     yield "clip_along_two_axes", clipped(meant(derive(along(("outer", "inner"))), clip=True))
     for name in ("dp", "zero1", "zero2"):
         yield f"{name}_each", derive(replace(STRATEGIES[name], each=True))

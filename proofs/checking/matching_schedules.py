@@ -45,7 +45,7 @@ def accepted_schedules() -> tuple[Accepted, ...]:
         Accepted("no_moment", zero3, stateful=False),
         Accepted("mean", _mean(dp), micro_steps=2, steps=2),
         Accepted("token_mean", _token_mean(dp), devices=3, micro_steps=2, steps=2),
-        Accepted("tied", _tied(dp), micro_steps=2, steps=2),
+        Accepted("tied", tied_parameters(dp), micro_steps=2, steps=2),
         Accepted("clip", clipped(meant(dp, clip=True))),
         Accepted("clip_of_slices", clipped(meant(zero3, clip=True)), elements=4),
         Accepted(
@@ -108,7 +108,7 @@ def _token_mean(schedule: Schedule) -> Schedule:
     )
 
 
-def _tied(schedule: Schedule) -> Schedule:
+def tied_parameters(schedule: Schedule) -> Schedule:
     """Parameters are used in two places, of which the gradients are added."""
     return _after(
         meant(schedule, tied=True),
