@@ -20,6 +20,7 @@ from psem_model.text.papers import FORMATS
 from spec.models import transformer
 from spec.models.states import POLICIES
 from tests.support.broken import copied, python, with_another
+from tests.support.examples import slow_but
 
 # ------------------------------------------------------------------------- every rule stands once
 MUTANTS = [
@@ -137,7 +138,13 @@ def cell(folder, name, key, column):
     return found[0][column] if found else None
 
 
-@pytest.mark.parametrize(("what", "file", "rule", "other", "where", "cells"), MUTANTS)
+IN_A_QUICK_RUN = {"memory", "placements", "modes", "claims"}  # tables
+QUICK_MUTANTS = [mutant for mutant in MUTANTS if mutant[4][0] in IN_A_QUICK_RUN]
+
+
+@pytest.mark.parametrize(
+    ("what", "file", "rule", "other", "where", "cells"), slow_but(QUICK_MUTANTS, MUTANTS)
+)
 def test_a_change_of_what_stands_once_is_seen_in_its_table(copy, what, file, rule, other, where, cells):
     before, after = cells
     with changed(copy, file, rule, other):
@@ -165,7 +172,9 @@ RULES_BEHIND_A_CLAIM = [
 ]
 
 
-@pytest.mark.parametrize(("file", "rule", "other", "claim"), RULES_BEHIND_A_CLAIM)
+@pytest.mark.parametrize(
+    ("file", "rule", "other", "claim"), slow_but(RULES_BEHIND_A_CLAIM[:1], RULES_BEHIND_A_CLAIM)
+)
 def test_what_tables_say_of_modes_and_layouts_is_proved(copy, file, rule, other, claim):
     with changed(copy, file, rule, other):
         done = run(copy, "prove", claim)
