@@ -59,12 +59,12 @@ def names(folder):
         (["memory", "--symbols", "psi=M,Psi=P"], "Psi is given twice", "expected once"),
         (["memory", "--symbols", "psi=N"], "both", "a symbol for each"),
         (
-            ["paper", "activations", "--symbols", "m=a"],
+            ["communication", "activations", "--symbols", "m=a"],
             "m (micro-steps of a step) and a (heads)",
             "m=a,a=",
         ),
         (
-            ["paper", "layers", "collectives", "--symbols", "psi=M,K=k"],
+            ["memory", "layers", "collectives", "--symbols", "psi=M,K=k"],
             "k would be both K",
             "Psi=M,K=k,k=",
         ),
@@ -132,7 +132,7 @@ def test_a_symbol_goes_by_what_formulas_print_and_by_its_whole_name(psem):
 
 
 def test_what_an_error_on_symbols_suggests_is_taken(psem):
-    asked = ["paper", "activations", "collectives", "layers", "--symbols"]
+    asked = ["memory", "communication", "activations", "collectives", "layers", "--symbols"]
     code, _, err = psem("tables", *asked, "psi=M,N=d,K=k,m=a")
     assert code == 2
     suggested = err.strip().rpartition("--symbols ")[2]

@@ -22,7 +22,7 @@ from psem_model.text.progress import ticker
 with ticker("waiting", 20, patience={patience}) as tell:
     for done in range(20):
         tell(done)
-        time.sleep(0.1)
+        time.sleep(0.05)
 print("done")
 """
 
