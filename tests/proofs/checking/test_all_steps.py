@@ -7,15 +7,18 @@ from itertools import product
 import pytest
 
 from proofs.checking.all_steps import AllSteps
+from proofs.checking.lines import FIRST, OPERATORS, OWNER
 from proofs.checking.operation_lines import LineAt
 from proofs.checking.representation import Represented
 from proofs.plans.listing import listing
 from proofs.trusted.kernel import Kernel
 from spec.checking.symbols import Symbol
+from spec.checking.verdict import UNSETTLED
 from spec.derivation.derive import derive
+from spec.models.states import MIXED_ADAM
 from spec.plans.strategies import STRATEGIES
 from tests.support.broken import broken_copy, notices
-from tests.support.line_runs import UNKNOWN, LineRun
+from tests.support.line_runs import UNKNOWN, LineRun, Observed, as_checked, seen
 from tests.support.mesh_values import LinesOfARun
 
 STEPS, MICRO_STEPS, SETTLED = 4, 2, 1
@@ -153,6 +156,41 @@ def test_a_run_that_does_not_repeat_is_not_supposed_to(checker):
     doubled = LineAt("accumulate", place, place)
     run = FormsOfARun("dp", 3, (doubled,))
     assert not all(run.value(checker.repeats.goal, value) for value in run.all_forms())
+
+
+PLACE, OTHER = 5, 6  # what is given up in part, and what is written there instead
+
+
+@pytest.mark.parametrize("of_owners", [False, True])
+@pytest.mark.parametrize("name", ["zero1", "hsdp"])
+def test_what_the_checker_gives_up_lines_release(name, of_owners):
+    """On owners along an axis, or on all others: as lines that release and keep leave it."""
+    schedule = derive(STRATEGIES[name])
+    mesh = dict.fromkeys(schedule.axes, 3)
+    run = LineRun(mesh, MICRO_STEPS, MICRO_STEPS, {})
+    axis, number = schedule.axes[0], 0
+    for first, operator in product(run.firsts, range(len(OPERATORS))):
+        if FIRST in OPERATORS[operator] and first[number] == OWNER:
+            continue  # the first device is the owner
+        roots = dict(zip(schedule.axes, first, strict=True))
+        forms = Observed(schedule, mesh, MICRO_STEPS, MIXED_ADAM, None, roots, True)
+        word = tuple(operator if other == axis else 0 for other in schedule.axes)
+        value = {(Symbol("gradient", 0, 0), word): Fraction(1)}
+        given_up = as_checked(value, forms, run.axes, {})
+        for position in forms.positions():
+            if (position[number] == OWNER) is of_owners:
+                given_up = forms.with_at(given_up, forms.unknown(UNSETTLED), position)
+        run.forms |= {(PLACE, each): value for each in run.firsts}
+        if of_owners:
+            lines = [LineAt("release", OTHER), LineAt("keep", PLACE, OTHER, axis=axis)]
+        else:
+            copy, release = LineAt("copy", OTHER, PLACE), LineAt("release", PLACE)
+            lines = [copy, release, LineAt("keep", PLACE, OTHER, axis=axis)]
+        for line in lines:
+            run.run(-1, line)
+        assert seen(as_checked(run.form(PLACE, first), forms, run.axes, {}), forms) == seen(
+            given_up, forms
+        )
 
 
 MUTANTS = [
