@@ -103,6 +103,16 @@ def ticks(high: float) -> list[float]:
     return [step * n for n in range(int(high / step) + 1)]
 
 
+def beside(up: Scale, x: float) -> list[Label]:
+    """Numbers to the left of an axis that goes up."""
+    return [Label(x - 4, up.at(t) + 4, f"{t:g}", "end") for t in ticks(up.high)]
+
+
+def under(across: Scale, y: float) -> list[Label]:
+    """Numbers below an axis that goes across."""
+    return [Label(across.at(t), y, f"{t:g}", "middle") for t in ticks(across.high)]
+
+
 def heading(text: str, width: float) -> list[Label]:
     """A title above a chart, in as many lines as it takes."""
     lines = wrap(text, int(width / CHARACTER))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 
 from psem_model.pages.charts import (
@@ -15,9 +16,10 @@ from psem_model.pages.charts import (
     Picture,
     Scale,
     Stroke,
+    beside,
     heading,
     placed,
-    ticks,
+    under,
 )
 from psem_model.predict.closed import PSI, K, closed_form, mesh_symbols
 from psem_model.predict.gpt import gpt
@@ -25,7 +27,7 @@ from psem_model.predict.parts import PartCosts
 from psem_model.published.measured import Row as Measured
 from psem_model.published.measured import rows as measured_rows
 from psem_model.space.placements import Row, Space
-from psem_model.text.files import beside
+from psem_model.text import files
 from spec.costs.memory import MODEL_STATES
 from spec.costs.model_costs import elements
 from spec.derivation.derive import derive
@@ -48,6 +50,11 @@ REPLICAS = 2  # groups of devices, of strategies that shard inside one
 def pictures() -> list[Picture]:
     """All of them."""
     return [memory(), frontier(), pipelines(), activations(), measured()]
+
+
+def _both(drawn: Callable[[float], Chart]) -> Chart:
+    """A chart alone, and the same for a phone."""
+    return replace(drawn(BROAD), narrow=drawn(WIDTH))
 
 
 # ------------------------------------------------------------------------------------ memory
@@ -103,7 +110,7 @@ def _states(name: str, found: Resting) -> Chart:
         )
         rows.append([str(devices), *cells, f"{below:.4g}"])
     strokes = [Stroke([(LEFT, BASE), (WIDTH, BASE)])]
-    labels += [Label(LEFT - 4, up.at(t) + 4, f"{t:g}", "end") for t in ticks(high)]
+    labels += beside(up, LEFT)
     labels.append(Label(WIDTH, BASE + 30, "devices N", "end", "small"))
     heads = ("N", *(state.value for state in MODEL_STATES), "in all")
     says = f"{name}: bytes that rest for each parameter, for N from 1 to 64"
@@ -114,7 +121,7 @@ def _states(name: str, found: Resting) -> Chart:
 def frontier() -> Picture:
     """The placements of a batch axis: bytes that rest against bytes that are sent."""
     space = Space(8, MIXED_ADAM, 1)
-    chart = replace(_frontier(space, BROAD), narrow=_frontier(space, WIDTH))
+    chart = _both(lambda width: _frontier(space, width))
     return Picture(
         "frontier",
         "The frontier of placements",
@@ -175,8 +182,7 @@ def _frontier(space: Space, width: float) -> Chart:
         if x == least
         for number, name in enumerate(names)
     ]
-    labels += [Label(left - 4, up.at(t) + 4, f"{t:g}", "end") for t in ticks(up.high)]
-    labels += [Label(across.at(t), height - 24, f"{t:g}", "middle") for t in ticks(across.high)]
+    labels += [*beside(up, left), *under(across, height - 24)]
     labels.append(
         Label(width - 10, height - 6, "bytes sent, per device, step and parameter", "end", "small")
     )
@@ -220,10 +226,7 @@ def pipelines() -> Picture:
         f"{STAGES} stages, {MICRO_BATCHES} micro-batches; a backward takes twice as long as a forward, "
         "and the number of the micro-batch stands where there is room. "
         f"Interleaved: {CHUNKS} chunks of layers on each stage (claims B1 to B8).",
-        [
-            replace(_timeline(pipe, longest, BROAD), narrow=_timeline(pipe, longest, WIDTH))
-            for pipe in pipes
-        ],
+        [_both(partial(_timeline, pipe, longest)) for pipe in pipes],
         [
             ("forward", "forward of a micro-batch"),
             ("backward", "backward of it, or its first part"),
@@ -302,7 +305,7 @@ def activations() -> Picture:
 
 
 def _kept(costs: PartCosts) -> Iterator[tuple[str, float]]:
-    program, kept = costs.program, beside(__file__, "words.toml")["kept"]
+    program, kept = costs.program, files.beside(__file__, "words.toml")["kept"]
     for value in program.kept:
         size = elements(value, program.lies[value], costs.indices, costs.mesh) * value.width
         yield kept[value.name.partition("|")[0]], float(size) / 2**20
@@ -341,10 +344,7 @@ def measured() -> Picture:
         "GiB of the fullest device: from what is kept to the peak, and what others measured; "
         f"{within} of {len(found)} measurements lie in the bracket. docs/MEASURED.md has the sources "
         "and the commands.",
-        [
-            replace(_brackets(what, rows, BROAD), narrow=_brackets(what, rows, WIDTH))
-            for what, rows in by_model.items()
-        ],
+        [_both(partial(_brackets, what, rows)) for what, rows in by_model.items()],
         [
             ("bracket", "predicted, from kept to peak"),
             ("measured", "measured"),
@@ -374,7 +374,7 @@ def _brackets(what: str, found: Sequence[Measured], width: float) -> Chart:
         )
     bottom = top + len(found) * row_height - 12
     strokes.append(Stroke([(left, bottom), (width - 20, bottom)]))
-    labels += [Label(across.at(t), bottom + 15, f"{t:g}", "middle") for t in ticks(high)]
+    labels += under(across, bottom + 15)
     heads = ("plan", "tokens", "kept", "measured", "peak")
     says = f"{what}: kept, measured and peak memory in GiB"
     return Chart(what, says, width, bottom + 22, (), dots, strokes, labels, heads, rows)
