@@ -105,20 +105,10 @@ def texts(
 
 def document(two_columns: bool = False) -> str:
     """All tables, one after the other."""
-    inputs = "\n".join(rf"\input{{{name}}}" for name in TABLES)
-    if two_columns:
-        return (
-            f"\\documentclass[twocolumn]{{article}}\n\\usepackage{{{','.join(NEEDS)}}}\n"
-            f"\\begin{{document}}\n{inputs}\n\\end{{document}}\n"
-        )
-    return (
-        "\\documentclass[a4paper]{article}\n\\usepackage[margin=2cm]{geometry}\n"
-        f"\\usepackage{{{','.join(NEEDS)}}}\n\\usepackage{{float}}\n"
-        "\\usepackage[font=footnotesize,labelfont=bf]{caption}\n\\raggedbottom\n"
-        "\\renewenvironment{table*}{\\begin{table}[H]}{\\end{table}}\n"
-        "\\title{Placement semantics: tables}\n\\author{}\n\\date{}\n"
-        f"\\begin{{document}}\n\\maketitle\n\\listoftables\n\\clearpage\n{inputs}\n\\end{{document}}\n"
-    )
+    name = "two-columns.tex" if two_columns else "document.tex"
+    text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+    inputs = "\n".join(rf"\input{{{each}}}" for each in TABLES)
+    return text.replace("NEEDS", ",".join(NEEDS)).replace("TABLES", inputs)
 
 
 def write(folder: Path, files: Mapping[str, str | bytes]) -> None:
