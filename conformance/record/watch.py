@@ -60,7 +60,10 @@ class Collectives(TorchDispatchMode):
         given = args[1] if op in SECOND else result if op == "reduce_scatter_tensor" else args[0]
         if kind == "all_to_all" and sum(map(bool, args[1])) == 1:
             kind = "permute"  # all of it, to one rank
-        axis = self.axes[group_of(args)]
+        ranks = group_of(args)
+        if kind == "broadcast" and ends_chain(ranks, args):
+            kind = "recv"
+        axis = self.axes[ranks]
         for tensor in flat(given):
             where = local(tensor).untyped_storage()
             if kind == "all_reduce":
@@ -98,6 +101,12 @@ def group_of(args):
                 continue
     name = [each for each in args if isinstance(each, str)][-1]
     return ranks_of(distributed_c10d._resolve_process_group(name))
+
+
+def ends_chain(ranks, args):
+    """Whether a broadcast, from its root round the ranks, ends at this one, which sends it no more."""
+    root = next(each for each in args if isinstance(each, int))
+    return ranks.index(dist.get_rank()) == (root - 1) % len(ranks)
 
 
 def ranks_of(group):

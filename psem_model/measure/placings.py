@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from psem_model.measure.measured import FLOAT, MODULAR
 from psem_model.predict.plan import Plan
 from psem_model.predict.weights import Group, buckets, has_copies
 from psem_model.simulator.distributed import DistributedTransformer
 from psem_model.simulator.functions import Functions, Real, Residues
-from psem_model.simulator.placed import Cut, Placing, Rests
+from psem_model.simulator.layout import Vector
+from psem_model.simulator.placed import Cut, Placing, Rests, dealt
 from psem_model.simulator.stages import Kept
 from psem_model.simulator.tables import OUTSIDE, Key
+from spec.devices.mesh import group_size
 from spec.language.schedule import Schedule
 from spec.models.profiles import Padding, Samples, Units
 from spec.models.states import State
@@ -49,8 +51,8 @@ def _rests(plan: Plan) -> Rests:
     """What rests otherwise than in padded slices."""
     profile, policy = plan.profile, plan.policy
     unpadded = profile.unpadded if plan.has_units else frozenset[State]()
-    copies = has_copies(profile, policy)
-    return Rests(unpadded, profile.wholes, plan.indices, profile.waits_whole, copies)
+    of = unpadded, profile.wholes, plan.indices, profile.waits_whole
+    return Rests(*of, has_copies(profile, policy), profile.fills)
 
 
 def _kept(plan: Plan) -> Kept:
@@ -87,18 +89,35 @@ def _cuts(plan: Plan, parts: Mapping[str, str], group: Group, keys: Sequence[Key
     if not plan.has_units:
         unit = group.costs.sizes.unit or psi
         return (*([_cut(psi % unit)] if psi % unit else []), *[_cut(unit)] * (psi // unit))
+    found: dict[tuple[int, str, str], list[Vector]] = {}
+    vectors = [_vector(plan, parts[name], name) for _, name in keys]
     if profile.units is Units.BUCKET:
-        sizes = (plan.costs[parts[name]].parameters[name] for _, name in keys)
-        return tuple(map(_cut, buckets(sizes, profile.buckets, plan.policy.g)))
-    found: dict[tuple[int, str, str], list[tuple[int, int]]] = {}
-    for number, name in keys:
-        vector = plan.costs[parts[name]].vector(name, profile.padding)
+        sizes = buckets((length for length, _ in vectors), profile.buckets, plan.policy.g)
+        return _owned(plan, group, _grouped(vectors, sizes))
+    for (number, name), vector in zip(keys, vectors, strict=True):
         part = "" if profile.units is Units.ROOT and number == OUTSIDE else parts[name]
         unit_of = (number, part, name if profile.units is Units.PARAMETER else "")
-        found.setdefault(unit_of, []).append((vector.rows * vector.row, vector.row))
-    by_rows = profile.padding is Padding.ROW
-    cuts = (Cut(tuple(vectors)) for vectors in found.values())
-    return tuple(cut if by_rows else _cut(cut.length) for cut in cuts)
+        found.setdefault(unit_of, []).append(vector)
+    return _owned(plan, group, found.values())
+
+
+def _vector(plan: Plan, part: str, name: str) -> Vector:
+    """A weight, as it is cut: elements, and those of a row."""
+    vector = plan.costs[part].vector(name, plan.profile.padding)
+    return vector.rows * vector.row, vector.row
+
+
+def _owned(plan: Plan, group: Group, units: Iterable[Sequence[Vector]]) -> tuple[Cut, ...]:
+    """Units cut by rows, or into elements; or of weights that have one owner each."""
+    axes = group.costs.schedule.rest(State.OPTIMIZER).sharded
+    if not plan.profile.owners or not axes:
+        is_flat = plan.profile.units is Units.BUCKET or plan.profile.padding is Padding.ELEMENT
+        cuts = (Cut(tuple(unit)) for unit in units)
+        return tuple(_cut(cut.length) if is_flat else cut for cut in cuts)
+    units = [*units]
+    lengths = [length for unit in units for length, _ in unit]
+    owners = iter(dealt(lengths, int(group_size(plan.mesh, axes))))
+    return tuple(Cut(tuple(unit), tuple(next(owners) for _ in unit)) for unit in units)
 
 
 def _cut(length: int) -> Cut:
@@ -117,3 +136,13 @@ def _in_order(plan: Plan, parts: Mapping[str, str], keys: Iterable[Key]) -> list
         return names.index(part), key[0], [*plan.costs[part].parameters].index(key[1])
 
     return sorted(keys, key=at, reverse=True)
+
+
+def _grouped(vectors: Iterable[Vector], sizes: Iterable[int]) -> Iterator[list[Vector]]:
+    """Weights, one after the other, in buckets of so many elements."""
+    left = iter(vectors)
+    for size in sizes:
+        found: list[Vector] = []
+        while sum(length for length, _ in found) < size:
+            found.append(next(left))
+        yield found

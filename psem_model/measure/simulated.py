@@ -15,7 +15,7 @@ from psem_model.predict.verdicts import refused_plan
 from psem_model.reading import words
 from psem_model.simulator import Mlp, simulate
 from psem_model.simulator.passes import passes
-from psem_model.text.errors import BadInput, choose, quoted
+from psem_model.text.errors import BadInput, choose
 from psem_model.text.figures import counted, memory
 from spec.language.schedule import Schedule
 from spec.meaning.match import Divergence
@@ -44,11 +44,6 @@ def run_of(steps: str, arithmetic: str, seed: str) -> Run:
 
 def works(plan: Plan, run: Run) -> int:
     """How often a run's progress is told. Raises BadInput for one that would not fit, or not end."""
-    if plan.profile.owners:
-        raise BadInput(
-            f"--profile: given {quoted(plan.profile.name)}, where each weight has one owner; expected "
-            "another one to simulate, such as ddp"
-        )
     require_room(plan, run)
     if plan.opaque:
         of_step = count_of_passes(schedule_of(plan), plan.micro_steps)

@@ -19,6 +19,7 @@ from spec.checking.programs import types_of
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
+from spec.language.schedule import Kind, Schedule
 from spec.language.steps import Step
 from spec.meaning.terms import Terms
 from spec.models.opaque import Opaque
@@ -133,19 +134,29 @@ def _require_in_memory(planned: Plan) -> None:
 
 
 def require_owners(planned: Plan) -> None:
-    """Where each weight has one owner, weights are known, and rest whole, as gradients do."""
+    """Where each weight has one owner, weights are known, and are updated there, and rest whole."""
     if not planned.profile.owners:
         return
     schedules = [group.schedule for group in planned.step.groups]
-    whole = (State.PARAMETERS, State.GRADIENTS)
     expected = ""
-    if any(schedule.rest(s).sharded for schedule in schedules for s in whole):
+    if not all(map(_by_owners, schedules)):
         expected = "a strategy that cuts the optimizer state alone, such as zero1"
+    elif planned.unit is not None:
+        expected = "no --unit, as whole weights are sent"
     elif isinstance(planned.model, Opaque) and not planned.model.shapes:
         expected = "a model's shape and --sequence"
     if expected:
         given = f"given {quoted(planned.profile.name)}, where each weight has one owner"
         raise BadInput(f"--profile: {given}; expected {expected}")
+
+
+def _by_owners(schedule: Schedule) -> bool:
+    """Whether a step's slices are those that are updated, and rest of the optimizer state alone."""
+    updates = (op.within for op in schedule.ops if op.kind is Kind.UPDATE)
+    whole = (State.PARAMETERS, State.GRADIENTS)
+    is_whole = not any(schedule.rest(state).sharded for state in whole)
+    slices = {*schedule.rest(State.OPTIMIZER).sharded}
+    return is_whole and all({*within} == slices == {*schedule.cut} for within in updates)
 
 
 def of_step(

@@ -28,7 +28,7 @@ from spec.language.schedule import Kind as Does
 from spec.language.steps import Step
 from spec.models.opaque import Opaque
 from spec.models.parts import parts
-from spec.models.profiles import TEXTBOOK, Profile, Samples, Units, realised, shaped
+from spec.models.profiles import TEXTBOOK, Profile, Samples, realised, shaped
 from spec.models.states import MIXED_ADAM, BytePolicy, State
 from spec.models.transformer import Model, Transformer, is_layer
 from spec.models.values import FULL, Part
@@ -102,7 +102,7 @@ class Plan:
     @property
     def has_units(self) -> bool:
         """Whether units are of their own sizes, as the profile says, and not all as large."""
-        return self.unit is None and self.profile.units is not Units.LARGEST
+        return self.unit is None and self.profile.has_units
 
     @property
     def opaque(self) -> bool:

@@ -9,7 +9,7 @@ from math import prod
 from psem_model.predict.parts import PartCosts
 from psem_model.predict.states import Prediction, predict_schedule
 from spec.costs.memory import MODEL_STATES, Sizes, Unit, Vector
-from spec.devices.mesh import group_size
+from spec.costs.owners import Owners
 from spec.language.schedule import Schedule
 from spec.models.opaque import PARAMETERS, Shapes
 from spec.models.profiles import COUNT_BYTES, Padding, Profile, Units
@@ -83,25 +83,16 @@ def _size(vector: Vector) -> Number:
     return vector.rows * vector.row
 
 
-@dataclass(frozen=True)
-class Owned:
-    """The weights that one device updates: how many, and their elements."""
-
-    count: int = 0
-    elements: Number = 0
-
-
-def owned(weights: tuple[Weights, ...], devices: int) -> list[Owned]:
-    """Of each device, its weights: the largest first, each to who has fewest elements.
+def dealt(weights: tuple[Weights, ...], devices: int) -> tuple[tuple[Number, ...], ...]:
+    """The sizes of each device's own weights: the largest first, each to who has fewest elements.
 
     (torch.distributed.optim.ZeroRedundancyOptimizer._partition_parameters)
     """
-    found = [Owned()] * devices
+    found: list[list[Number]] = [[] for _ in range(devices)]
     sizes = [_size(vector) for of in weights for vector in of.vectors * of.times]
     for size in sorted(sizes, reverse=True):
-        least = min(range(devices), key=lambda device: found[device].elements)
-        found[least] = Owned(found[least].count + 1, found[least].elements + size)
-    return found
+        min(found, key=sum).append(size)
+    return tuple(map(tuple, found))
 
 
 def buckets(sizes: Iterable[Number], least: tuple[int, int], width: Number) -> list[Number]:
@@ -165,9 +156,9 @@ class StageWeights:
         psi = sum(self.counts[part] * size for part, size in sums.items())
         largest = max(sums, key=lambda part: sums[part])
         known = self._known(names)
-        has_units = self.unit is None and self.profile.units is not Units.LARGEST
+        has_units = self.unit is None and self.profile.has_units
         units = units_of(known, self.profile, self.policy.g) if has_units else ()
-        own, fillers = self._owned(schedule, known, mesh)
+        owners = self._owners(schedule, known, mesh)
         sizes = Sizes(
             psi,
             mesh,
@@ -178,12 +169,11 @@ class StageWeights:
             ahead=self.profile.prefetch if units else 0,
             unpadded=self.profile.unpadded,
             place=self.place,
-            owned=own.elements if own else None,
-            fillers=fillers if self.profile.fills else 0,
+            owners=owners,
             beside=self._beside(names),
         )
         costs = predict_schedule(schedule, sizes, self.micro_steps)
-        count = own.count if own else sum(of.times * len(of.vectors) for of in known)
+        count = owners.count if owners else sum(of.times * len(of.vectors) for of in known)
         is_known = PARAMETERS.name not in names or bool(self.shapes)
         is_counted = self.profile.step_counts and self.policy.counts_steps and is_known
         counts = COUNT_BYTES * count if is_counted else 0
@@ -214,24 +204,16 @@ class StageWeights:
             return weights_of_shapes(self.shapes, padding)
         return weights_of(names, self.counts, self.costs, padding)
 
-    def _owned(
+    def _owners(
         self, schedule: Schedule, known: tuple[Weights, ...], mesh: Mapping[str, Number]
-    ) -> tuple[Owned | None, int]:
-        """The weights that the device alone updates, and how many devices have none.
-
-        Those of who has most, if no place is said.
-        """
-        axes = schedule.rest(State.OPTIMIZER).sharded
-        if not self.profile.owners or not axes:
-            return None, 0
-        found = owned(known, int(group_size(mesh, axes)))
-        empty = sum(not own.count for own in found)
-        if not self.place:
-            return max(found, key=lambda own: own.elements), empty
-        number = 0
-        for axis in axes:
-            number = number * int(mesh[axis]) + self.place[axis]
-        return found[number], empty
+    ) -> Owners | None:
+        """The weights that devices alone update, where the optimizer's state is cut."""
+        cut = schedule.rest(State.OPTIMIZER).sharded
+        if not self.profile.owners or not cut:
+            return None
+        along = {axis: int(size) for axis, size in mesh.items() if axis in cut}
+        place = {axis: self.place[axis] for axis in along} if self.place else {}
+        return Owners(along, dealt(known, prod(along.values())), self.profile.fills, place)
 
 
 # ------------------------------------------------------ in place of gradients

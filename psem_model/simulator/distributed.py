@@ -74,8 +74,9 @@ class DistributedTransformer(Trial):
             stage.samples, stage.rests = samples, rests
         weights = [stage.start() for stage in self.stages]
         self.placed = [self._placed(placing, weights, mesh, policy) for placing in placings]
-        for placed in self.placed if rests.copies else []:
-            placed.run.buckets = {}
+        for run in (placed.run for placed in self.placed):
+            run.buckets = {} if rests.copies else None
+            run.unpadded, run.fills = rests.unpadded, rests.fills
         self.ends = Ends(self.placed, (axis, pipe.stages), mesh, numbers)
         clips = any(placed.placing.schedule.training.clip for placed in self.placed)
         self.single = SingleDevice(self.tables, policy.k > 0, clips)

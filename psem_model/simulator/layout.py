@@ -119,18 +119,27 @@ class Layout:
 
     Rows that hold a slice have its cells in row-major order, each padded to `chunk` elements. Rows
     that hold everything have `length` elements in order, and padding after them if they were gathered.
-    A unit is a vector, or several, each with rows of its own: a cell has whole rows of each.
+    A unit is a vector, or several, each with rows of its own: a cell has whole rows of each. Or it has
+    whole vectors: `owners`, the cell that each is in; then `chunk` is that of the longest cell.
     """
 
-    def __init__(self, cluster: Cluster, cut: tuple[str, ...], *vectors: Vector) -> None:
+    def __init__(
+        self, cluster: Cluster, cut: tuple[str, ...], *vectors: Vector, owners: tuple[int, ...] = ()
+    ) -> None:
         self.cluster, self.length = cluster, sum(length for length, _ in vectors)
+        self.vectors, self.owners = vectors, owners
         self.cut = tuple(a for a in cluster.names if a in cut)
         self.sizes = tuple(cluster.sizes[a] for a in self.cut)
         cells = prod(self.sizes)
-        chunks = [-(-length // (cells * row)) * row for length, row in vectors]
-        self.chunk = sum(chunks)
+        if owners:
+            lengths = [length for length, _ in vectors]
+            self.chunk = int(np.bincount(owners, weights=lengths, minlength=cells).max())
+            self.slots = _slots_of_owners(vectors, owners, cells, self.chunk)
+        else:
+            chunks = [-(-length // (cells * row)) * row for length, row in vectors]
+            self.chunk = sum(chunks)
+            self.slots = _slots(vectors, chunks, cells)
         self.padded = cells * self.chunk
-        self.slots = _slots(vectors, chunks, cells)
         self.slot_of = np.argsort(self.slots)
         self._places: dict[tuple[Slice, Slice, int], _Places] = {}
         self._elements: dict[Slice, Array] = {}
@@ -149,6 +158,17 @@ class Layout:
         if not held:
             return self.length
         return self.padded // prod(self.cluster.sizes[a] for a, _ in held)
+
+    def known(self, held: Slice) -> Array:
+        """How many elements a slice has on each device (devices,), without padding."""
+        return np.asarray((self.elements(held) < self.length).sum(1))
+
+    def in_parts(self, held: Slice, parts: int) -> Array:
+        """Elements of one of so many parts of each vector that is in a slice (devices,)."""
+        ends = np.cumsum([length for length, _ in self.vectors])
+        first = ends - [length for length, _ in self.vectors]  # of each vector, its first element
+        here = (self.elements(held)[:, :, None] == first).any(1)
+        return np.asarray(here @ [-(-length // parts) for length, _ in self.vectors])
 
     def elements(self, held: Slice) -> Array:
         """Which elements a slice has on each device (devices, size); padding is `length` or more."""
@@ -302,9 +322,11 @@ def cluster_of(mesh: tuple[tuple[str, int], ...]) -> Cluster:
 
 
 @lru_cache(maxsize=64)
-def layout_of(cluster: Cluster, cut: tuple[str, ...], *vectors: Vector) -> Layout:
+def layout_of(
+    cluster: Cluster, cut: tuple[str, ...], *vectors: Vector, owners: tuple[int, ...] = ()
+) -> Layout:
     """How a unit is cut, with the tables made for it before."""
-    return Layout(cluster, cut, *vectors)
+    return Layout(cluster, cut, *vectors, owners=owners)
 
 
 def _slots(vectors: Iterable[Vector], chunks: Iterable[int], cells: int) -> Array:
@@ -314,7 +336,21 @@ def _slots(vectors: Iterable[Vector], chunks: Iterable[int], cells: int) -> Arra
         places = np.arange(cells * chunk).reshape(cells, chunk)
         found.append(np.where(places < length, start + places, -1))
         start += length
-    slots = np.concatenate(found, 1).reshape(-1)
+    return _with_padding(np.concatenate(found, 1).reshape(-1), start)
+
+
+def _slots_of_owners(vectors: Iterable[Vector], owners: Iterable[int], cells: int, chunk: int) -> Array:
+    """The same, if each vector is in one cell."""
+    found, ends, start = np.full((cells, chunk), -1), [0] * cells, 0
+    for (length, _), cell in zip(vectors, owners, strict=True):
+        found[cell, ends[cell] : ends[cell] + length] = start + np.arange(length)
+        ends[cell] += length
+        start += length
+    return _with_padding(found.reshape(-1), start)
+
+
+def _with_padding(slots: Array, first: int) -> Array:
+    """Places without an element, numbered from the first number that no element has."""
     padding = slots < 0
-    slots[padding] = start + np.arange(int(padding.sum()))
+    slots[padding] = first + np.arange(int(padding.sum()))
     return slots

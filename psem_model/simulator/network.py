@@ -22,7 +22,7 @@ OpKey = tuple[str, int]  # the part of the schedule, and the index in it
 class Network:
     """Counts every message, in elements, by operation.
 
-    `sent[op]` (devices,): by each sender. `hosted[op]`: by each device over its host link.
+    `sent[op]`, `hosted[op]` (devices,): by each sender, to others or over its host link.
     `widths[op]`: bytes of an element of what an operation sends. `carried`: messages of all networks
     there ever were.
     """
@@ -31,7 +31,7 @@ class Network:
 
     devices: int
     sent: dict[OpKey, Array] = field(default_factory=dict)
-    hosted: dict[OpKey, int] = field(default_factory=dict)
+    hosted: dict[OpKey, Array] = field(default_factory=dict)
     widths: dict[OpKey, Number] = field(default_factory=dict)
     messages: int = 0
 
@@ -48,8 +48,8 @@ class Network:
 
     @property
     def host_bytes(self) -> Number:
-        """Bytes over each device's host link, both ways."""
-        return sum(elements * self.widths[op] for op, elements in self.hosted.items())
+        """Bytes over a device's host link, both ways: of each operation, where it moves most."""
+        return sum(int(elements.max()) * self.widths[op] for op, elements in self.hosted.items())
 
     def serve(self, op: OpKey, counted: bool = True, width: Number = 0) -> None:
         """Count what follows as sent by an operation.
@@ -67,70 +67,85 @@ class Network:
         self.hosted.clear()
         self.messages = 0
 
-    def move(self, payload: Array, senders: Array, receivers: Array) -> Array:
+    def move(
+        self, payload: Array, senders: Array, receivers: Array, sizes: Array | None = None
+    ) -> Array:
         """What each sender has in `payload` (parts, devices, ...), as its receiver gets it.
 
-        One message for each pair; no device sends twice.
+        One message for each pair; no device sends twice. `sizes` (devices,): elements of each sender's
+        message, if the rest of its payload is padding that it does not send.
         """
         if not self._counted:
             return payload.take(senders, 1)
         if self._op not in self.sent:
             self.sent[self._op] = np.zeros(self.devices, np.int64)
-        elements = payload[0, 0].size
-        self.sent[self._op][senders] += elements
+        self.sent[self._op][senders] += payload[0, 0].size if sizes is None else sizes[senders]
         self.messages += len(senders)
         Network.carried += len(senders)
         return payload.take(senders, 1)
 
-    def to_host(self, elements: int) -> None:
+    def to_host(self, elements: int | Array) -> None:
         """So many elements of each device go to the other side of its host link."""
-        self.hosted[self._op] = self.hosted.get(self._op, 0) + elements
+        before = self.hosted.get(self._op, np.zeros(self.devices, np.int64))
+        self.hosted[self._op] = before + elements
 
 
 Add = Callable[[Array, Array], Array]
 
 
-def reduce_scatter(chunks: Array, group: Group, add: Add, network: Network) -> Array:
+def reduce_scatter(
+    chunks: Array, group: Group, add: Add, network: Network, sizes: Array | None = None
+) -> Array:
     """The sum over the group of each device's own chunk (parts, devices, size), around a ring.
 
     `chunks` (parts, devices, n, size): chunk i is for the group's i-th device. A partial sum sets
-    out from the device after its owner and passes each of the others.
+    out from the device after its owner and passes each of the others. `sizes` (devices,): elements of
+    each device's own chunk, if the rest of it is padding that is not sent.
     """
     n, here = group.size, group.devices
     partial = np.asarray(chunks[:, here, (group.position - 1) % n])
     for step in range(2, n + 1):
-        received = network.move(partial, group.previous, here)
+        of = None if sizes is None else sizes[group.other(1 - step)]
+        received = network.move(partial, group.previous, here, of)
         partial = add(received, chunks[:, here, (group.position - step) % n])
     return partial
 
 
-def all_gather(own: Array, group: Group, network: Network) -> Array:
+def all_gather(own: Array, group: Group, network: Network, sizes: Array | None = None) -> Array:
     """Every member's `own` (parts, devices, size), on each device, around a ring.
 
-    Returns chunks (parts, devices, n, size), in the group's order.
+    Returns chunks (parts, devices, n, size), in the group's order. `sizes`: as of a reduce_scatter.
     """
     n, here = group.size, group.devices
     chunks = np.empty((*own.shape[:2], n, *own.shape[2:]), own.dtype)
     chunks[:, here, group.position] = passing = own
     for step in range(1, n):
-        passing = network.move(passing, group.previous, here)
+        of = None if sizes is None else sizes[group.other(1 - step)]
+        passing = network.move(passing, group.previous, here, of)
         chunks[:, here, (group.position - step) % n] = passing
     return chunks
 
 
-def all_reduce(chunks: Array, group: Group, add: Add, network: Network) -> Array:
+def all_reduce(
+    chunks: Array, group: Group, add: Add, network: Network, sizes: Array | None = None
+) -> Array:
     """The sum over the group of `chunks` (parts, devices, n, size), on each device."""
-    return all_gather(reduce_scatter(chunks, group, add, network), group, network)
+    return all_gather(reduce_scatter(chunks, group, add, network, sizes), group, network, sizes)
 
 
-def summed(values: Array, group: Group, add: Add, network: Network) -> Array:
-    """The sum over the group of each device's values (parts, devices, ...), in padded equal chunks."""
+def summed(
+    values: Array, group: Group, add: Add, network: Network, sizes: Array | None = None
+) -> Array:
+    """The sum over the group of each device's values (parts, devices, ...), in padded equal chunks.
+
+    `sizes` (devices,): elements of each chunk of a device's, if the rest is not sent.
+    """
     rows = values.reshape(*values.shape[:2], -1)
     size = -(-rows.shape[-1] // group.size)
     padded = np.zeros((*rows.shape[:2], group.size * size), rows.dtype)
     padded[..., : rows.shape[-1]] = rows
     chunks = padded.reshape(*rows.shape[:2], group.size, size)
-    total = all_reduce(chunks, group, add, network).reshape(padded.shape)
+    total = all_reduce(chunks, group, add, network, sizes).reshape(padded.shape)
     return total[..., : rows.shape[-1]].reshape(values.shape)
 
 

@@ -27,6 +27,7 @@ from spec.language.schedule import (
     Kind,
     Monomial,
     Op,
+    Phase,
     Schedule,
 )
 from spec.models.states import BytePolicy, State
@@ -86,6 +87,8 @@ class Executor:
         self.network = Network(self.cluster.devices)
         self.activations: dict[int, Activations] = {}
         self.buckets: dict[int, Array] | None = None  # copies of gradients, in which they are reduced
+        self.unpadded: frozenset[State] = frozenset()  # of which a device has its own elements alone
+        self.fills = False  # whether a device that owns no weight sends an element
         self.numbers: dict[Buffer, Array] = {  # (devices, how many); sums start at zero
             buffer: self._zero_number(buffer)
             for buffer in NUMBERS
@@ -172,22 +175,23 @@ class Executor:
         """What a collective leaves on each device of its slice."""
         layout, group = self.layouts[unit], self.cluster.group(op.axes)
         own = layout.slice(op.within + op.axes, op.shift)
+        sizes = self._sent(op, unit, own)
         if op.kind is Kind.ALL_GATHER and op.axes:
-            chunks = ring.all_gather(self._take(unit, has, own), group, self.network)
+            chunks = ring.all_gather(self._take(unit, has, own), group, self.network, sizes)
             return Piece(layout.join(chunks, within, op.axes, op.shift), within, fresh=True)
         rows = has.array if has.held == within else self._take(unit, has, within)
         if self.buckets is not None and op.kind in REDUCTIONS and op.source in GRADIENTS:
             rows = self._into_bucket(unit, rows)
         if op.kind is Kind.REDUCE_SCATTER and op.axes:
             chunks = layout.split(rows, within, op.axes, op.shift)
-            return Piece(self._reduced(op, chunks, group), own, fresh=True)
+            return Piece(self._reduced(op, chunks, group, sizes), own, fresh=True)
         rows = rows[..., : layout.size(within)]
         if group.size == 1:
             return Piece(rows, within)
         if op.kind is Kind.BROADCAST:
             return Piece(ring.broadcast(rows, group, self.network), within, fresh=True)
-        if not {*op.axes, *op.within} & {*layout.cut}:  # whole rows are summed, not cells of them
-            summed = ring.summed(rows, group, self.arithmetic.add, self.network)
+        if layout.owners or not {*op.axes, *op.within} & {*layout.cut}:  # rows, not cells of them
+            summed = ring.summed(rows, group, self.arithmetic.add, self.network, sizes)
             return Piece(self._mean(op, summed, group), within, fresh=True)
         chunks = layout.split(rows, within, op.axes)
         parts = layout.cut_cells(chunks, group.size // chunks.shape[2])
@@ -195,6 +199,19 @@ class Executor:
         whole = layout.join_cells(ring.all_gather(summed, group, self.network), chunks.shape)
         everyone = layout.join(whole, within, op.axes)[..., : rows.shape[-1]]
         return Piece(everyone, within, fresh=True)
+
+    def _sent(self, op: Op, unit: int, own: Slice) -> Array | None:
+        """Elements of each device's own chunk, where slices are whole weights; none: all are sent."""
+        layout, within = self.layouts[unit], self._within(op, unit)
+        if not layout.owners:
+            return None
+        if op.kind is Kind.ALL_REDUCE:  # weight by weight, where a device has its own alone
+            return layout.in_parts(within, self.cluster.group(op.axes).size) if within else None
+        sizes = layout.known(own)
+        if self.fills and op.phase is Phase.PUBLISH and unit == 0:
+            every = sum(each.known(each.slice(op.within + op.axes)) for each in self.layouts)
+            return np.asarray(sizes + (every == 0))
+        return sizes
 
     def _into_bucket(self, unit: int, rows: Array) -> Array:
         """A copy of a unit's gradients, for which there is room from the first time on."""
@@ -206,8 +223,8 @@ class Executor:
         copied[...] = rows
         return copied
 
-    def _reduced(self, op: Op, chunks: Array, group: Group) -> Array:
-        partial = ring.reduce_scatter(chunks, group, self.arithmetic.add, self.network)
+    def _reduced(self, op: Op, chunks: Array, group: Group, sizes: Array | None = None) -> Array:
+        partial = ring.reduce_scatter(chunks, group, self.arithmetic.add, self.network, sizes)
         return self._mean(op, partial, group)
 
     def _mean(self, op: Op, sums: Array, group: Group) -> Array:
@@ -242,8 +259,14 @@ class Executor:
             wanted = meet(within, self.store.own(op.target, unit))
             moved = None if wanted is None else meet(wanted, block.room)
             if crosses and moved is not None:
-                self.network.to_host(self.layouts[unit].size(moved))
+                self._to_host(op, unit, moved)
         self.store.write(op.target, unit, there, within, piece, writes)
+
+    def _to_host(self, op: Op, unit: int, moved: Slice) -> None:
+        """Over the host link go a device's own elements, if it has no others on the host."""
+        layout = self.layouts[unit]
+        is_own = moved and (layout.owners or op.state in self.unpadded)
+        self.network.to_host(layout.known(moved) if is_own else layout.size(moved))
 
     def _recompute(self, op: Op, unit: int) -> None:
         if op.target is Buffer.ACTIVATIONS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 from math import prod
 
 import numpy as np
@@ -45,14 +46,28 @@ Ops = list[tuple[OpKey, Op]]
 
 @dataclass(frozen=True)
 class Cut:
-    """A unit of vectors, each of so many elements in rows, of which devices have whole ones."""
+    """A unit of vectors, each of so many elements in rows, of which devices have whole ones.
+
+    `owners`: if devices have whole vectors, the number of each one's among those that slices are along.
+    """
 
     vectors: tuple[Vector, ...]
+    owners: tuple[int, ...] = ()
 
     @property
     def length(self) -> int:
         """Elements of all its vectors."""
         return sum(length for length, _ in self.vectors)
+
+
+def dealt(lengths: Sequence[int], devices: int) -> list[int]:
+    """The owner of each of some weights: the longest first, each to who has fewest elements."""
+    held = [(0, device) for device in range(devices)]
+    found = [0] * len(lengths)
+    for weight in sorted(range(len(lengths)), key=lambda weight: -lengths[weight]):
+        elements, found[weight] = heappop(held)
+        heappush(held, (elements + lengths[weight], found[weight]))
+    return found
 
 
 @dataclass(frozen=True)
@@ -116,7 +131,8 @@ class Rests:
 
     `unpadded`: states without padding. `wholes`: weights of which each device has a state of all, along
     axes that cut the weight; `sizes`: of each index in all. `waits_whole`: gradients are whole until
-    they are summed, and leave slices. `copies`: gradients are copied to be reduced.
+    they are summed, and leave slices. `copies`: gradients are copied to be reduced. `fills`: who owns
+    no weight sends an element.
     """
 
     unpadded: frozenset[State] = frozenset()
@@ -124,6 +140,7 @@ class Rests:
     sizes: Mapping[str, int] = field(default_factory=dict)
     waits_whole: bool = False
     copies: bool = False
+    fills: bool = False
 
 
 PADDED = Rests()
@@ -163,7 +180,9 @@ class Placed:
             raise ValueError(f"{placing.weights}: {self.elements} elements, otherwise cut")
         self.cuts = np.cumsum([unit.length for unit in cuts])[:-1]
         cut_along = placing.schedule.cut
-        layouts = [layout_of(self.cluster, cut_along, *unit.vectors) for unit in cuts]
+        layouts = [
+            layout_of(self.cluster, cut_along, *unit.vectors, owners=unit.owners) for unit in cuts
+        ]
         self.given = Given()
         self.run = Executor(
             placing.schedule,
@@ -173,7 +192,8 @@ class Placed:
             Data(0, self.cluster, numbers),
             policy,
         )
-        self.step_counts = np.zeros(len(self.slices) if policy.counts_steps else 0, np.float32)
+        owned = _count_of_most([unit for unit in cuts if unit.owners]) or len(self.slices)
+        self.step_counts = np.zeros(owned if policy.counts_steps else 0, np.float32)
         self.views: dict[Turn, Array] = {}
         self.done: dict[Turn, int] = {}
         self.gradients: dict[int, Array] = {}
@@ -279,14 +299,17 @@ class Placed:
 
     def resting(self, host: bool, stage: int, rests: Rests) -> dict[State, Number]:
         """Bytes of each state on a stage's first device, or on its part of the host."""
-        store, first = self.run.store, self.rows(stage).start
+        store = self.run.store
         found = store.meter.bytes(host)
+        padding: dict[Buffer, Array] = {}  # on each device, in slices of what has none
         for (buffer, unit), block in store.blocks.items():
-            is_own = buffer in RESTING and STATE_OF[buffer] in rests.unpadded
+            layout = self.run.layouts[unit]
+            is_own = buffer in RESTING and (layout.owners or STATE_OF[buffer] in rests.unpadded)
             if is_own and block.host is host and block.room and block.elements:
-                layout = self.run.layouts[unit]
-                padding = int((layout.elements(block.room)[first] >= layout.length).sum())
-                found[STATE_OF[buffer]] -= padding * store.meter.widths[buffer]
+                more = block.elements - layout.known(block.room)[self.rows(stage)]
+                padding[buffer] = padding.get(buffer, 0) + more
+        for buffer, more in padding.items():
+            found[STATE_OF[buffer]] -= int(more.min()) * store.meter.widths[buffer]
         for buffer in RESTING:
             state = STATE_OF[buffer]
             rest = self.placing.schedule.rest(state)
@@ -327,3 +350,17 @@ class Placed:
             layer=None if layer == OUTSIDE else layer,
             stage=self.placing.stages[stage],
         )
+
+
+def _count_of_most(cuts: Sequence[Cut]) -> int:
+    """How many weights a device owns: the first of those that have most elements."""
+    pairs = [
+        (owner, length)
+        for cut in cuts
+        for owner, (length, _) in zip(cut.owners, cut.vectors, strict=True)
+    ]
+    if not pairs:
+        return 0
+    owners, lengths = zip(*pairs, strict=True)
+    most = int(np.bincount(owners, weights=lengths).argmax())
+    return owners.count(most)

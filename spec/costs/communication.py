@@ -5,13 +5,22 @@ A collective along some axes acts on what the other axes leave: each device's sl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spec.costs.memory import MODEL_STATES, Sizes
 from spec.devices.collectives import COLLECTIVES
 from spec.devices.mesh import group_size
 from spec.language.schedule import COLLECTIVE_KINDS as MOVING
-from spec.language.schedule import HOST_TRANSFERS, SCALARS, Kind, Op, Phase, Schedule
+from spec.language.schedule import (
+    HOST_TRANSFERS,
+    REDUCTIONS,
+    SCALARS,
+    SLICING,
+    Kind,
+    Op,
+    Phase,
+    Schedule,
+)
 from spec.numbers.arithmetic import Number
 
 
@@ -50,17 +59,22 @@ def elements_sent(op: Op, schedule: Schedule, sizes: Sizes) -> Number:
         slices = (*op.within, *schedule.slices(op.source), *schedule.slices(op.target))
         return sizes.at_rest(op.state, tuple(dict.fromkeys(slices)))
     devices = group_size(sizes.mesh, op.axes)
-    if _by_owners(op, sizes):
-        whole += sizes.fillers
-    is_broadcast = op.kind is Kind.BROADCAST or _by_owners(op, sizes)
-    if is_broadcast:  # along a chain: all but the last device send all of it
+    if sizes.owners and op.kind in SLICING + REDUCTIONS and sizes.owners.cut(op.axes + op.within):
+        if op.kind is Kind.ALL_GATHER:
+            return sizes.owners.gathered(op.axes, op.within)
+        if op.kind is Kind.REDUCE_SCATTER:
+            return sizes.owners.scattered(op.axes, op.within)
+        if sizes.owners.cut(op.within):
+            return sizes.owners.summed(devices, op.within)
+        chunk = replace(sizes, owners=None, cut=()).slice(op.axes)  # of whole units, whoever owns them
+    if op.kind is Kind.BROADCAST:  # along a chain: all but the last device send all of it
         return whole if devices > 1 else 0
     return COLLECTIVES[op.kind.value].volume(devices, chunk)
 
 
 def _by_owners(op: Op, sizes: Sizes) -> bool:
     """Whether an operation brings weights, each from its one owner, to all devices."""
-    return sizes.owned is not None and op.kind is Kind.ALL_GATHER and op.phase is Phase.PUBLISH
+    return sizes.owners is not None and op.kind is Kind.ALL_GATHER and op.phase is Phase.PUBLISH
 
 
 def moves(schedule: Schedule, sizes: Sizes, micro_steps: Number = 1) -> list[Transfer]:

@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import product
 
+from spec.costs.owners import Owners
 from spec.devices.mesh import Mesh, group_size
 from spec.language.schedule import (
     HOST_TRANSFERS,
@@ -57,9 +58,7 @@ class Sizes:
     `units`: if they are not all of `unit`; `ahead`: as many are gathered before they are needed.
     `unpadded`: states of which a device has its own rows alone, if there are `units`; it is at `place`,
     or else the first one. `beside`: elements of states that rest whole, more than Psi; or fewer.
-    `owned`: elements of the optimizer state that a device keeps, if each weight
-    is one device's to update: that device sends it to the others; `fillers`: elements that those send
-    who own none.
+    `owners`: if slices are whole weights, each of its owner.
     """
 
     psi: Number
@@ -72,17 +71,14 @@ class Sizes:
     ahead: int = 0
     unpadded: frozenset[State] = frozenset()
     place: Mapping[str, int] = field(default_factory=dict)
-    owned: Number | None = None
-    fillers: Number = 0
+    owners: Owners | None = None
     beside: Mapping[State, Number] = field(default_factory=dict)
 
     def at_rest(self, state: State, axes: tuple[str, ...]) -> Number:
         """Elements that a device keeps of a state that is sharded over `axes`."""
-        if self.owned is not None and state is State.OPTIMIZER and axes:
-            return self.owned
         if not axes and state in self.beside:
             return self.psi + self.beside[state]
-        if not self.units or state not in self.unpadded or not axes:
+        if not self.units or state not in self.unpadded or not axes or self.owners:
             return self.slice(axes)
         vectors = ((vector, unit.times) for unit in self.units for vector in unit.vectors)
         return sum(times * self._own_rows(v.rows, axes) * v.row for v, times in vectors)
@@ -103,6 +99,8 @@ class Sizes:
 
         Of units of several sizes, of so many of the largest as are there `at_once`.
         """
+        if self.owners and self.owners.cut(axes):
+            return self.owners.held(axes)
         if self.units:
             return self._slice_of_units(axes, span, at_once)
         unit = self.psi if self.unit is None else self.unit

@@ -143,6 +143,11 @@ class Profile:
     differs: tuple[Difference, ...] = ()
 
     @property
+    def has_units(self) -> bool:
+        """Whether units are of their own sizes, and not all as large."""
+        return self.units is not Units.LARGEST or self.owners
+
+    @property
     def wholes(self) -> dict[State, frozenset[str]]:
         """The weights of which each device has some state whole, along axes that cut them."""
         found = {State.GRADIENTS: self.whole_gradients}

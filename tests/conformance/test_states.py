@@ -7,7 +7,7 @@ from math import prod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from psem_model.predict.weights import buckets, owned, weights_of_shapes
+from psem_model.predict.weights import buckets, dealt, weights_of_shapes
 from spec.costs.memory import Sizes, Unit
 from spec.costs.model_costs import elements
 from spec.devices.layouts import along
@@ -59,9 +59,9 @@ def test_buckets_have_every_element_and_but_for_the_last_their_bytes(shapes, fir
 
 @given(SHAPES, RANKS)
 def test_each_weight_has_one_owner(shapes, ranks):
-    found = owned(weights(shapes), ranks)
-    assert sum(own.count for own in found) == len(shapes)
-    assert sum(own.elements for own in found) == sum(map(prod, shapes))
+    found = dealt(weights(shapes), ranks)
+    assert sorted(size for own in found for size in own) == sorted(map(prod, shapes))
+    assert len(found) == ranks
 
 
 @given(st.integers(1, 40), st.integers(1, 5), st.integers(1, 4))

@@ -28,8 +28,8 @@ class Recorder(Network):
         self.log = []
         self.serve(OP)
 
-    def move(self, payload, senders, receivers):
-        arrived = super().move(payload, senders, receivers)
+    def move(self, payload, senders, receivers, sizes=None):
+        arrived = super().move(payload, senders, receivers, sizes)
         for i, (sender, receiver) in enumerate(zip(senders, receivers, strict=True)):
             assert sender != receiver
             assert np.array_equal(arrived[:, i], payload[:, sender])
@@ -170,8 +170,9 @@ def test_a_host_transfer_is_counted_apart_from_what_devices_send():
     network = Network(3)
     network.serve(OP, width=2)
     network.to_host(5)
-    network.to_host(5)
-    assert (network.hosted, network.host_bytes) == ({OP: 10}, 20)
+    network.to_host(np.array([5, 0, 4]))
+    assert [*network.hosted[OP]] == [10, 5, 9]
+    assert network.host_bytes == 20
     assert not network.elements.any() and network.messages == 0
 
 

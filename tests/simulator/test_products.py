@@ -113,7 +113,7 @@ def test_every_move_and_every_operation_sends_on_each_device_what_is_predicted(p
             for (where, i), elements in network.sent.items():
                 sent[getattr(ops, where)[i]] += each(elements)
             for (where, i), hosted in network.hosted.items():
-                over_link[getattr(ops, where)[i]] += hosted
+                over_link[getattr(ops, where)[i]] += each(hosted)
             predicted = {to_host: Counter() for to_host in (False, True)}
             for m in group.costs.moves:
                 predicted[m.to_host][m.op] += m.elements

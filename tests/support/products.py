@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import gcd, prod
 
 from hypothesis import strategies as st
@@ -21,9 +22,9 @@ MOST = 12  # devices
 
 
 @st.composite
-def products(draw):
+def products(draw, states=(*STRATEGIES, *OVER_ALL)):
     """Strategies on 2 to 4 axes: of the training states, of the model, and a pipeline."""
-    count, states = draw(st.integers(2, 4)), [*STRATEGIES, *OVER_ALL]
+    count = draw(st.integers(2, 4))
     names = [draw(st.sampled_from(states))]
     others = [draw(st.sampled_from(OF_TENSOR)), draw(st.sampled_from(OF_CONTEXT)), "ep", PIPELINE]
     names += draw(st.permutations([*others, draw(st.sampled_from(states))]))
@@ -55,9 +56,9 @@ def listed(draw, layers, virtual_stages):
 
 
 @st.composite
-def plans(draw, least=1, dropout=True, kinds=tuple(Order)):
+def plans(draw, least=1, dropout=True, kinds=tuple(Order), states=(*STRATEGIES, *OVER_ALL)):
     """A product on a mesh of sizes up to 3, and a model and a micro-batch of sizes that it divides."""
-    product = draw(products())
+    product = draw(products(states))
     mesh = {}
     for axis in product.axes:
         room = MOST // (prod(mesh.values()) * 2 ** (len(product.axes) - len(mesh) - 1))
@@ -91,7 +92,8 @@ def plans(draw, least=1, dropout=True, kinds=tuple(Order)):
         kind = Order.ONE_F_ONE_B
     micro_batches = enough(kind, stages, micro_batches)
     kv_heads, each = by_heads * draw(st.integers(1, 2)), draw(st.integers(1, 2))
-    if by_heads == tensor > 1 and draw(st.booleans()):  # on every device copies of one
+    is_copied = by_heads == tensor > 1 and draw(st.booleans())
+    if is_copied:  # on every device copies of one
         kv_heads, each = 1, tensor * each
         product, mesh = with_copies(product, mesh, kv_heads, each)
     model = Transformer(
@@ -110,6 +112,8 @@ def plans(draw, least=1, dropout=True, kinds=tuple(Order)):
         **draw(experts(count, chosen, tensor)),
         **draw(VARIATIONS) | ({} if dropout else {"dropout": frozenset()}),
     )
+    if is_copied:  # of a latent vector each head makes its own keys
+        model = replace(model, latent=None)
     offloads = any(f.name.startswith("zero-offload") for f in product.factors)  # from a master copy
     policies = [name for name, p in POLICIES.items() if p.master or not offloads]
     return Plan(

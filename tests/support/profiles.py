@@ -6,6 +6,7 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
+from spec.costs.memory import MODEL_STATES
 from spec.models.profiles import NORM_FUNCTIONS, Padding, Profile, Samples, Units
 from spec.models.states import State
 
@@ -53,6 +54,12 @@ def profiles(draw):
         at_once=draw(st.booleans()),
         weighs_within=draw(st.booleans()),
         waits_whole=draw(st.booleans()),
+        owners=draw(st.booleans()),
+        fills=draw(st.booleans()),
+        placeholders=draw(st.booleans()),
+        uneven=draw(st.booleans()),
+        pinned=draw(st.frozensets(st.sampled_from(MODEL_STATES))),
+        starts_whole=draw(st.booleans()),
         gathered=draw(width),
         reduced=draw(width | st.just(Fraction(1, 2))),
         quantised=draw(width | st.just(Fraction(1, 2))),

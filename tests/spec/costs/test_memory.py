@@ -20,6 +20,7 @@ from spec.costs.memory import (
     peak,
     room,
 )
+from spec.costs.owners import Owners
 from spec.derivation.derive import derive
 from spec.language.schedule import (
     HOST_TRANSFERS,
@@ -96,7 +97,8 @@ def test_a_host_transfer_is_of_what_there_is_room_for_on_both_sides(source, targ
 
 
 def test_only_updated_weights_come_from_their_owners():
-    sizes = Sizes(12, {BATCH: 4}, POLICY, cut=(BATCH,), owned=3)
+    owners = Owners({BATCH: 4}, ((4,), (4,), (4,), ()))
+    sizes = Sizes(12, {BATCH: 4}, POLICY, cut=(BATCH,), owners=owners)
     by_owners = {}
     for omega in ("S", "S*"):
         found = moves(derive(on_batch("R", omega, "R", "S")), sizes)

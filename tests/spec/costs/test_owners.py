@@ -1,0 +1,68 @@
+"""Whole weights with one owner each: what devices send is what goes over the ring's links."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spec.costs.owners import Owners
+
+MESHES = st.sampled_from([{"a": 1}, {"a": 2}, {"a": 4}, {"a": 2, "b": 3}])
+
+
+@st.composite
+def owners(draw):
+    """Any weights of the devices of a mesh, some of which have none."""
+    mesh = draw(MESHES)
+    own = st.lists(st.integers(1, 20), max_size=3).map(tuple)
+    devices = prod(mesh.values())
+    weights = tuple(draw(st.lists(own, min_size=devices, max_size=devices)))
+    return Owners(mesh, weights, draw(st.booleans()))
+
+
+def places(of):
+    return [dict(zip(of.mesh, at, strict=True)) for at in product(*map(range, of.mesh.values()))]
+
+
+def at(of, place):
+    return Owners(of.mesh, of.weights, of.fills, place)
+
+
+@given(owners())
+def test_along_all_axes_each_weight_goes_over_every_link_of_its_ring_but_one(of):
+    axes, devices = tuple(of.mesh), len(of.weights)
+    here = [at(of, place) for place in places(of)]
+    whole = sum(map(sum, of.weights))
+    assert sum(each.scattered(axes, ()) for each in here) == (devices - 1) * whole
+    empty = sum(not own for own in of.weights) * of.fills
+    assert sum(each.gathered(axes, ()) for each in here) == (devices - 1) * (whole + empty)
+
+
+@given(owners())
+def test_the_most_is_what_some_device_has_or_sends(of):
+    for axes in [tuple(of.mesh), *((axis,) for axis in of.mesh)]:
+        here = [at(of, place) for place in places(of)]
+        assert of.held(axes) == max(each.held(axes) for each in here)
+        assert of.scattered(axes, ()) == max(each.scattered(axes, ()) for each in here)
+        assert of.gathered(axes, ()) == max(each.gathered(axes, ()) for each in here)
+
+
+@given(owners())
+def test_sums_along_one_axis_and_then_another_end_at_the_owner(of):
+    """What a device has of the sum is less by what it sent on, until its own weights are left."""
+    if len(of.mesh) == 2:
+        for place in places(of):
+            each = at(of, place)
+            whole = sum(map(sum, of.weights))
+            left = whole - each.scattered(("a",), ()) - each.scattered(("b",), ("a",))
+            assert left == each.held(("a", "b"))
+
+
+def test_equal_weights_are_sent_as_equal_slices_are():
+    of = Owners({"a": 4}, ((3,), (3,), (3,), (3,)))
+    assert of.held(("a",)) == 3
+    assert of.scattered(("a",), ()) == of.gathered(("a",), ()) == 3 * 3
+    assert of.summed(2, ("a",)) == 2 * 2
