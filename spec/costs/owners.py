@@ -12,7 +12,7 @@ from itertools import product
 
 from spec.numbers.arithmetic import Number, quotient
 
-Axes = tuple[str, ...]
+Along = tuple[str, ...]  # axes
 At = Mapping[str, int]  # along each axis
 Slice = tuple[int, ...]  # where its owners are, along some axes
 
@@ -31,7 +31,7 @@ class Owners:
     fills: bool = False
     place: At = field(default_factory=dict)
 
-    def cut(self, axes: Axes) -> bool:
+    def cut(self, axes: Along) -> bool:
         """Whether what lies in slices along some axes is weights of owners."""
         return not self.mesh.keys().isdisjoint(axes)
 
@@ -42,12 +42,12 @@ class Owners:
         own, here = self._slices(every), self._slice_of(self.place, every)
         return len(own[here] if self.place else max(own.values(), key=sum))
 
-    def held(self, axes: Axes) -> Number:
+    def held(self, axes: Along) -> Number:
         """Elements of a slice along some axes."""
         slices = self._slices(axes)
         return self._most(lambda at: sum(slices[self._slice_of(at, axes)]))
 
-    def scattered(self, axes: Axes, within: Axes) -> Number:
+    def scattered(self, axes: Along, within: Along) -> Number:
         """Elements sent while slices are summed, each to those who own it along some axes."""
         before, after = self._slices(within), self._slices(within + axes)
         return self._most(
@@ -56,7 +56,7 @@ class Owners:
             )
         )
 
-    def gathered(self, axes: Axes, within: Axes) -> Number:
+    def gathered(self, axes: Along, within: Along) -> Number:
         """Elements sent while each slice goes from those who own it along some axes to the others."""
         along = {axis: n for axis, n in self.mesh.items() if axis in axes}
         sizes = {s: max(sum(of), int(self.fills)) for s, of in self._slices(within + axes).items()}
@@ -73,7 +73,7 @@ class Owners:
 
         return self._most(sent)
 
-    def summed(self, devices: Number, within: Axes) -> Number:
+    def summed(self, devices: Number, within: Along) -> Number:
         """Elements sent while a slice is summed over devices that all have it, weight by weight."""
         slices = self._slices(within)
         return self._most(
@@ -90,11 +90,11 @@ class Owners:
     def _most(self, of: Callable[[At], Number]) -> Number:
         return of(self.place) if self.place else max(map(of, self._devices()))
 
-    def _slice_of(self, at: At, axes: Axes) -> Slice:
+    def _slice_of(self, at: At, axes: Along) -> Slice:
         """Where a device is along some axes: there are the owners of its slice."""
         return tuple(n for axis, n in at.items() if axis in axes)
 
-    def _slices(self, axes: Axes) -> dict[Slice, list[Number]]:
+    def _slices(self, axes: Along) -> dict[Slice, list[Number]]:
         """The sizes of the weights of each slice along some axes."""
         found: dict[Slice, list[Number]] = {}
         for at, sizes in zip(self._devices(), self.weights, strict=True):

@@ -56,7 +56,7 @@ def test_the_simulator_counts_the_bytes_that_are_predicted_of_any_profile(plan):
     assert not found.unequal
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(WITH_OWNERS)
 def test_the_simulator_deals_whole_weights_to_owners_and_counts_what_is_predicted(plan):
     found = measured(plan, Run())
