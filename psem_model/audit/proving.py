@@ -97,15 +97,10 @@ def _begun_by(parent: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def outcome_of(claim: Claim) -> Outcome:
-    """Prove one claim."""
-    with uncollected():
-        return prove(claim).outcome
-
-
 def outcomes_of(group: Sequence[Claim]) -> list[Outcome]:
     """Prove some claims, one after the other."""
-    return [outcome_of(claim) for claim in group]
+    with uncollected():
+        return [prove(claim).outcome for claim in group]
 
 
 def outcomes(

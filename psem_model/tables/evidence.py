@@ -9,7 +9,7 @@ from typing import Any
 import sympy
 
 from proofs.registry import claims
-from psem_model.check.schedules import RULES, Checked, check_schedule
+from psem_model.check.schedules import RULES, check_schedule
 from psem_model.published.entries import Entry, published, rounded
 from psem_model.published.reproduce import reproduce
 from psem_model.reading.schedules import examples
@@ -92,8 +92,9 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
     rows = []
     for path, schedule, said in examples():
         if axes[0] <= len(schedule.axes) <= axes[1]:
-            found = check_schedule(path.name, schedule, {}, MIXED_ADAM)
-            rows.append((path.stem, ", ".join(schedule.axes), *_found(found), said))
+            verdict = check_schedule(path.name, schedule, {}, MIXED_ADAM).verdict
+            found = "accepted" if verdict.accepted else "rejected", verdict.rule
+            rows.append((path.stem, ", ".join(schedule.axes), *found, said))
     rules = "; ".join(f"{rule}: {words}" for rule, words in RULES.items())
     return table(
         name,
@@ -113,10 +114,6 @@ def _gallery(name: str, title: str, axes: tuple[int, int]) -> Section:
         ),
         long=True,
     )
-
-
-def _found(found: Checked) -> tuple[str, str]:
-    return ("accepted" if found.verdict.accepted else "rejected"), found.verdict.rule
 
 
 def published_table(style: Style) -> Section:
