@@ -137,7 +137,9 @@ def test_a_placement_is_realisable_on_any_number_of_devices_or_its_run_diverges_
 @pytest.mark.parametrize("regime", REGIMES)
 def test_every_verdict_is_the_same_on_other_numbers_of_devices(regime):
     for modes, found in verdicts(regime).items():
-        for n, m in ((2, 2), (3, 2), (4, 3), (7, 2)) if regime.several else ((2, 1), (3, 1), (4, 1)):
+        for n, m in (
+            ((2, 2), (3, 2), (4, 3), (7, 2)) if regime.several else ((2, 1), (3, 1), (4, 1), (7, 1))
+        ):
             there = check(derive(placement_of(modes)), {BATCH: n}, m, regime.policy)
             assert there.accepted == found.accepted, (modes, n, m)
 

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from fractions import Fraction
-from itertools import product
 
 import pytest
 from hypothesis import event, given
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 from proofs.registry import ROOT
 from psem_model.reading.schedules import loads
 from spec.checking.verdict import check
-from spec.choosing.space import Kept, Regime, placement_of, verdicts
 from spec.derivation.derive import derive
 from spec.language.schedule import MICRO_STEPS, Kind, Monomial, Op
 from spec.numbers.any_size import Comparison, Polynomial, any_size
@@ -121,16 +119,6 @@ def test_a_schedule_that_is_right_for_one_size_is_wrong_in_general():
     comparison = Comparison()
     assert not check(wrong, {BATCH: any_size("n")}, comparison=comparison).accepted
     assert 5 in comparison.exceptions()["n"]
-
-
-@pytest.mark.parametrize(("kept", "several"), list(product(Kept, (False, True))))
-def test_a_placement_is_realisable_on_any_size_if_it_is_on_numbers(kept, several):
-    regime = Regime(kept, several)
-    for modes, found in list(verdicts(regime).items())[:: 1 + 6 * several]:
-        schedule = derive(placement_of(modes))
-        for n in (3, 4, 7):
-            there = check(schedule, {BATCH: n}, 2 if several else 1, regime.policy)
-            assert there.accepted == found.accepted
 
 
 def test_a_size_and_its_inverse_make_a_number_also_inside_a_norm():
