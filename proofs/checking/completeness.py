@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from proofs.checking.further_schedules import Further, further_schedules
+from proofs.checking.further_schedules import Further, further_schedules, values_for_slices
 from proofs.checking.matching_schedules import Accepted, accepted_schedules
 from proofs.checking.witnesses import Broken, broken_schedules
 from proofs.claim import claim
@@ -18,7 +19,7 @@ from spec.checking.everywhere import Found, everywhere
 from spec.checking.forms import Forms
 from spec.checking.symbols import Symbol
 from spec.checking.verdict import check
-from spec.devices.mesh import group_size
+from spec.devices.mesh import Axes, group_size
 from spec.devices.operators import OTHER, SUM, NormalForm, Operator, PerDevice, Source, reads
 from spec.language.schedule import MICRO_STEPS, Schedule
 from spec.meaning.match import Copies, first_difference
@@ -28,6 +29,7 @@ from spec.plans.placement import BATCH
 
 DATA = cache(primes)  # of every run
 SIZES = ((1, 1), (2, 1), (2, 2), (3, 2), (2, 3))  # devices along each axis, and micro-steps
+UNEQUAL = ((1, 2), (2, 1), (1, 4), (4, 1), (3, 4), (2, 4))  # devices along two axes
 MOST = 4  # devices of a run in numbers
 
 
@@ -39,11 +41,15 @@ def what_is_rejected_diverges(k: Kernel) -> tuple[Theorem, ...]:
     one: so forms with a different coefficient differ (n >= 3; for smaller n on the devices that
     exist); of what all devices have alike it is how often it is counted. For each need of the verdict a
     schedule that breaks it alone is shown to diverge; in the same runs, strategies and the pieces of a
-    step that are accepted match. (Claim T3)
+    step that are accepted match. Whole values are refused where there is room for slices, unless an
+    operation says which slice. (Claim T3)
     """
     listed: list[Broken | Accepted | Further] = [*broken_schedules(), *accepted_schedules()]
     for each in (*listed, *further_schedules()):
         _said_of_every_size(each)
+    for schedule, fit in values_for_slices():
+        if check(schedule, {BATCH: 2}).rule != ("" if fit else "room"):
+            raise KernelError(f"{k.claim}: values where there is room for slices, which fit: {fit}")
     return (
         *(_probed(k.part(f"probe_{name(op)}"), op) for op in OPERATORS),
         *(_counted(k.part(f"count_{name(op)}"), op) for op in OPERATORS),
@@ -165,7 +171,7 @@ class _Data:
 
 
 def _said_of_every_size(one: Broken | Accepted | Further) -> None:
-    """The verdict on sizes in general is that on each, and runs in numbers match where it accepts."""
+    """The verdict on sizes in general is that on each; on few devices runs match where it accepts."""
     name, schedule = one.name, one.schedule
     found = everywhere(schedule, {})
     if isinstance(one, Further) and one.right and not found.accepted:
@@ -173,17 +179,23 @@ def _said_of_every_size(one: Broken | Accepted | Further) -> None:
     rejected = next(found.points(), None)
     if (rejected is None) is not found.accepted:
         raise KernelError(f"{name}: the verdict on sizes in general is not one on each")
-    for devices, micro_steps in SIZES:
-        mesh = dict.fromkeys(schedule.axes, devices)
-        if group_size(mesh, schedule.axes) > MOST:
-            continue
+    for mesh, micro_steps in _meshes(schedule.axes):
         sizes = {**mesh, MICRO_STEPS: micro_steps}
-        matches = first_divergence(schedule, mesh, micro_steps=micro_steps, data=DATA) is None
-        verdict = check(schedule, mesh, micro_steps)
+        matches = accepted = check(schedule, mesh, micro_steps).accepted
+        if group_size(mesh, schedule.axes) <= MOST:
+            matches = first_divergence(schedule, mesh, micro_steps=micro_steps, data=DATA) is None
         said = {one.accepted for one in found.found if one.says(sizes)}
         shown = _narrowest((*found.right, *found.wrong), sizes)
-        if not {verdict.accepted} == said == shown == {matches}:
+        if not {accepted} == said == shown == {matches}:
             raise KernelError(f"{name}: another verdict or run with {sizes}")
+
+
+def _meshes(axes: Axes) -> Iterator[tuple[dict[str, int], int]]:
+    """Sizes of axes that are looked at, and numbers of micro-steps."""
+    for devices, micro_steps in SIZES:
+        yield dict.fromkeys(axes, devices), micro_steps
+    for some in UNEQUAL if len(axes) == 2 else ():
+        yield dict(zip(axes, some, strict=True)), 1
 
 
 def _narrowest(found: tuple[Found, ...], sizes: dict[str, int]) -> set[bool]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import product
 
 from proofs.checking.matching_schedules import along, tied_parameters
 from proofs.checking.witnesses import Ops, around, meant, operation
 from spec.derivation.derive import derive
 from spec.derivation.norms import clipped
+from spec.devices.mesh import Axes
 from spec.language.schedule import MICRO_STEPS, Buffer, Kind, Monomial, Op, Rest, Schedule, Span
 from spec.models.states import State
 from spec.models.training import Loss
@@ -37,6 +39,7 @@ class Further:
 def further_schedules() -> tuple[Further, ...]:
     """Of several micro-steps, of slices, of numbers of tokens and norms, and of two axes."""
     found = (*_of_micro_steps(), *_of_slices(), *_of_others(), *_of_groups(), *_of_numbers())
+    found += (*_of_sizes(),)
     derived = (Further(name, schedule, right=True) for name, schedule in _of_placements())
     return (*(Further(name, schedule) for name, schedule in found), *derived)
 
@@ -121,11 +124,31 @@ def _of_others() -> Iterator[tuple[str, Schedule]]:
     yield (
         "clipped_by_parts_of_others_and_taken_off_by_ones_own",
         replace(
-            derive(place(axes, {state: dict.fromkeys(axes, mode) for state, mode in DP.items()})),
+            _replicated(axes),
             micro_step=(*fresh, total, ADD, RELEASE, *other, ADD, RELEASE, *taken_off),
             finish=dp.finish[1:],
         ),
     )
+
+
+def _replicated(axes: Axes) -> Schedule:
+    """Data parallelism along several axes."""
+    return derive(place(axes, {state: dict.fromkeys(axes, mode) for state, mode in DP.items()}))
+
+
+def _of_sizes() -> Iterator[tuple[str, Schedule]]:
+    """Gradients that are right for some sizes: on two devices, or on as many along either axis."""
+    dp, both = derive(STRATEGIES["dp"]), _replicated(("outer", "inner"))
+    half = Monomial(Fraction(1, 2), ((BATCH, 1),))
+    yield "right_on_two_devices", around(dp, before=(operation(Kind.SCALE, GRADIENTS, by=half),))
+    for name, sizes in (
+        ("as_many_along_either_axis", {"outer": 1, "inner": -1}),
+        ("one_over_another_along_two_axes", {"outer": 2, "inner": -1}),
+        ("four_devices", {"outer": 1, "inner": 1}),
+    ):
+        times = Fraction(1, 4) if name == "four_devices" else Fraction(1)
+        scaled = operation(Kind.SCALE, GRADIENTS, by=Monomial(times, tuple(sizes.items())))
+        yield f"right_on_{name}", around(both, before=(scaled,))
 
 
 def _of_groups() -> Iterator[tuple[str, Schedule]]:
@@ -185,3 +208,16 @@ def _of_placements() -> Iterator[tuple[str, Schedule]]:
         yield f"hsdp_{axis}_first", derive(replace(hsdp, first=(axis,)))
         yield f"hsdp_{axis}_again", derive(replace(hsdp, again=(axis,), uses=2))
     yield "parameters_on_the_host", derive(on_batch("O", "S", "S", "S"))
+
+
+def values_for_slices() -> Iterator[tuple[Schedule, bool]]:
+    """Summed gradients that go where there is room for slices; whether they are slices, or are cut."""
+    zero2 = derive(STRATEGIES["zero2"])
+    for kind, within in product((Kind.ALL_REDUCE, Kind.REDUCE_SCATTER), (EVERYONE, ())):
+
+        def other(op: Op, kind: Kind = kind, within: Axes = within) -> Op:
+            of_kind = replace(op, kind=kind) if op.kind is Kind.REDUCE_SCATTER else op
+            return replace(op, within=within) if op.kind is Kind.ACCUMULATE else of_kind
+
+        micro_step = tuple(map(other, zero2.micro_step))
+        yield replace(zero2, micro_step=micro_step), bool(within) or kind is Kind.REDUCE_SCATTER
