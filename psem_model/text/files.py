@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +25,8 @@ def named(path: str | Path) -> str:
 
 def beside(module: str, name: str) -> dict[str, Any]:
     """The TOML file of this name that is packaged beside a module. `module`: its `__file__`."""
+    import tomllib  # not at start-up: most commands read no such file
+
     return tomllib.loads(Path(module).with_name(name).read_text(encoding="utf-8"))
 
 
