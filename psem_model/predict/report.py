@@ -157,50 +157,45 @@ class Reported:
         rows.append(self.size("resting", sum(stage.resting.values()), "resting.total"))
         if computes:
             kept = "kept on the host" if plan.offload else "kept for backward"
-            rows.append(self.size("activations", stage.activations, "activations", kept))
             why_not = "in place of gradients that are added up elsewhere"
-            rows.append(
-                self.size("placeholders", stage.placeholders.staying, "placeholders", why_not, False)
-            )
-        beside = {
-            "buckets": (stage.buckets, "copies of gradients, in which they are reduced"),
-            "step counts": (stage.step_counts, "of the optimizer, for each weight"),
-        }
-        for name, (size, why_there) in beside.items():
-            rows.append(self.size(name, size, name.replace(" ", "_"), why_there, False))
+            rows.append(self.size("activations", stage.activations, "activations", kept))
+            rows.append(self.beside("placeholders", stage.placeholders.staying, why_not))
+        copies = "copies of gradients, in which they are reduced"
+        rows.append(self.beside("buckets", stage.buckets, copies))
+        rows.append(self.beside("step counts", stage.step_counts, "of the optimizer, for each weight"))
         if computes:
             rows.append(self.size("total", stage.total, "total"))
         unit = one(stage.unit) if plan.opaque else f"of {one(stage.unit)}"
         at_once = unit if plan.unit is None else f"in units of {plan.unit:,}"
-        fullest = f"values of {one(stage.computing)}, at its fullest moment, beside what it keeps"
-        to_host = "activations to or from the host, a layer or the head at a time"
+        values = f"values of {one(stage.computing)}, at its fullest moment, beside what it keeps"
         why = {
             "states": f"parameters or gradients, {at_once}",
-            "computing": fullest,
-            "offloaded": to_host,
+            "computing": values,
+            "offloaded": "activations to or from the host, a layer or the head at a time",
             "placeholders": "of the embedding or the head, as they pass",
         }
         for name, size in stage.transient.items():
-            rows.append(self.size(PASSING[name], size, f"transient.{name}", why[name], False))
+            rows.append(self.beside(PASSING[name], size, why[name], f"transient.{name}"))
         rows.append(self.size("peak", stage.peak, "peak", PEAK if computes else PEAK_OF_STATES))
         if self.room is not None:
             key, left = self.room.beside(stage.peak)
             left = replace(left, provenance="" if computes else WITHOUT)
             rows.append(Row((self.room.said(key), left), key, marked=key == OVER))
-        on_host = {
-            "host": (stage.host, "in the host's memory"),
-            "host pinned": (stage.host_pinned, "of these, page-locked"),
-            "host at start": (stage.host_at_start, "the model in fp32, before anything is placed"),
-        }
-        for name, (size, why_there) in on_host.items():
-            rows.append(self.size(name, size, name.replace(" ", "_"), why_there, False))
+        first = "the model in fp32, before anything is placed"
+        rows.append(self.beside("host", stage.host, "in the host's memory"))
+        rows.append(self.beside("host pinned", stage.host_pinned, "of these, page-locked"))
+        rows.append(self.beside("host at start", stage.host_at_start, first))
         title = f"memory per device, of {stage.parameters:,} parameters{self.at(stage)}"
         return Section(title, IN_ALL, tuple(rows), self.said.notes_of_memory, "memory")
 
-    def size(self, words: str, size: Number, key: str, why: str = "", always: bool = True) -> Row:
-        """So many bytes; shown if there are any, or always."""
-        quantity = Quantity(size, BYTES, self.said.forms.get(key), why)
-        return Row((words, quantity), key, shown=always or bool(size))
+    def size(self, words: str, size: Number, key: str, why: str = "") -> Row:
+        """So many bytes."""
+        return Row((words, Quantity(size, BYTES, self.said.forms.get(key), why)), key)
+
+    def beside(self, words: str, size: Number, why: str, key: str = "") -> Row:
+        """The same, shown if there are any."""
+        row = self.size(words, size, key or words.replace(" ", "_"), why)
+        return replace(row, shown=bool(size))
 
     def operations(self) -> Section:
         columns = (
