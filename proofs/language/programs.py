@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import product
+from typing import Any
 
 from proofs.claim import claim
 from proofs.language.program_lines import (
@@ -34,8 +35,9 @@ from proofs.language.program_lines import (
     contractions_have_transposes,
     proved,
 )
-from proofs.trusted.kernel import Kernel, KernelError, Theorem
-from proofs.trusted.terms import And, BoolSort, BoolVal, If, Implies, Or
+from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
+from proofs.trusted.parts import substitute
+from proofs.trusted.terms import And, BoolSort, BoolVal, DeclareSort, If, Implies, Or
 from spec.checking.programs import check_program, computed
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS, distribute
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, Lies, along
@@ -298,13 +300,15 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     """Derived programs are accepted, and every line does on devices what it does on whole values.
 
     Of embedding, layer and head, on every model axis, with and without recomputation; and whatever
-    the typing rule accepts of an operation is right. On whole values they are the model and its
-    gradients by the chain rule. A copy's gradient sums over the outputs of its uses: where these are
-    cut it is partial, by the rule of summed indices, and the all-reduce of its terms is the whole
-    gradient. The turns of a ring are an axis, with one rule more: a softmax of each turn's keys alone,
-    what is linear in it, and their merge (F2). A layer on a ring, and two products on every axis, are
-    rejected without any one of their moves, and with slices of a gradient
-    where the weight is whole: what a program gives, returns and leaves as gradients is asked for.
+    the typing rule accepts of an operation is right. Where each line keeps to a rule, all that is
+    made lies as it is said to: by induction over lines, of any program. On whole values they are
+    the model and its gradients by the chain rule. A copy's gradient sums over the outputs of its
+    uses: where these are cut it is partial, by the rule of summed indices, and the all-reduce of
+    its terms is the whole gradient. The turns of a ring are an axis, with one rule more: a softmax
+    of each turn's keys alone, what is linear in it, and their merge (F2). A layer on a ring, and
+    two products on every axis, are rejected without any one of their moves, and with slices of a
+    gradient where the weight is whole: what a program gives, returns and leaves as gradients is
+    asked for.
     (Claim E10; Megatron-LM 1909.08053 section 3; claims R1-R3)
     """
     needed = {*accepted_rules()}
@@ -322,6 +326,7 @@ def derived_programs_do_what_one_device_does(k: Kernel) -> tuple[Theorem, ...]:
     return (
         *(proved(k.part(str(rule)), rule) for rule in sorted(needed, key=str)),
         contractions_have_transposes(k.part("transposes")),
+        _lines_compose(k.part("lines")),
     )
 
 
@@ -352,35 +357,84 @@ def _same_gradients(part: Part, axis: Axis) -> None:
 
 def _made_again(k: Kernel) -> Theorem:
     """Lines read what earlier lines made; what comes in is a line that is kept."""
-    line, other = k.integers("line other")
+    line = k.integers("line")
     does = k.function("does", INT, REAL, REAL, REAL)
     made, again = (k.function(name, INT, REAL) for name in ("made", "again"))
     reads = [k.function(name, INT, INT)(line) for name in ("first", "second")]
     kept = k.function("kept", INT, BoolSort())(line)
-    before = And(*(And(read >= 0, read < line) for read in reads))
-    earlier = k.suppose("lines_read_earlier_ones", [line], Or(kept, before))
     forward = k.suppose(
         "forward", [line], Or(kept, made(line) == does(line, *(made(read) for read in reads)))
     )
     anew = does(line, *(again(read) for read in reads))
     backward = k.suppose("backward", [line], again(line) == If(kept, made(line), anew))
     same = again(line) == made(line)
+    return _of_every_line(k, "made_again_is_made", line, same, kept, reads, [forward, backward])
+
+
+def _lines_compose(k: Kernel) -> Theorem:
+    """Where each line keeps to a rule, all that a program makes lies as it is said to.
+
+    A rule is of any values: where what a line reads lies so, so does what it makes of that.
+    """
+    line, (value, has, way) = k.integers("line"), map(DeclareSort, ("Value", "Has", "Way"))
+    whole, held, lies = (
+        k.function(name, INT, sort) for name, sort in (("whole", value), ("held", has), ("lies", way))
+    )
+    so = k.function("lies_so", way, has, value, BoolSort())
+    does = k.function("does", INT, value, value, value)
+    does_on = k.function("does_on_devices", INT, has, has, has)
+    reads = [k.function(name, INT, INT)(line) for name in ("first", "second")]
+    comes_in = k.function("comes_in", INT, BoolSort())(line)
+    x, y = (k.constant(name, value) for name in ("x", "y"))
+    here, there = (k.constant(name, has) for name in ("x_here", "y_here"))
+    read_so = And(*(so(lies(r), h, v) for r, h, v in zip(reads, (here, there), (x, y), strict=True)))
+    made_so = so(lies(line), does_on(line, here, there), does(line, x, y))
+    rule = k.suppose(
+        "each_line_keeps_to_a_rule",
+        [line, x, y, here, there],
+        Or(comes_in, Implies(read_so, made_so)),
+    )
+    right = so(lies(line), held(line), whole(line))
+    begins = k.suppose("what_comes_in_lies_so", [line], Implies(comes_in, right))
+    one, many = (
+        k.suppose(name, [line], Or(comes_in, of(line) == function(line, *map(of, reads))))
+        for name, of, function in (
+            ("one_device_runs_the_lines", whole, does),
+            ("devices_run_the_lines", held, does_on),
+        )
+    )
+    read = {"x": whole(reads[0]), "y": whole(reads[1])}
+    read_here = {"x_here": held(reads[0]), "y_here": held(reads[1])}
+    facts = [begins, one, many, rule.at(**read, **read_here)]
+    return _of_every_line(k, "what_is_made_lies_so", line, right, comes_in, reads, facts)
+
+
+def _of_every_line(
+    k: Kernel, name: str, line: Any, said: Bool, first: Bool, reads: Sequence[Any], facts: list[Theorem]
+) -> Theorem:
+    """What is so of a line if it is of those that it reads is so of all: by induction over them.
+
+    `first`: whether it reads none.
+    """
+    other = k.integers("other")
+    before = And(*(And(read >= 0, read < line) for read in reads))
+    earlier = k.suppose("lines_read_earlier_ones", [line], Or(first, before))
     alike, start, then = k.recursion(
-        "alike", [], line, BoolVal(True), lambda previous: And(previous(), same)
+        "so_far", [], line, BoolVal(True), lambda previous: And(previous(), said)
     )
     one = k.induct(
         "one_of_those",
         line,
-        Implies(And(alike(line), other >= 0, other < line), again(other) == made(other)),
+        Implies(And(alike(line), other >= 0, other < line), substitute(said, (line, other))),
         step=[then],
     )
     of_reads = [one.at(other=read) for read in reads]
-    all_alike = k.induct(
-        "all_before_are_alike",
+    every = k.induct(
+        "all_before_are_so",
         line,
         alike(line),
         base=[start],
-        step=[then, *of_reads, earlier, forward, backward],
+        step=[then, *of_reads, earlier, *facts],
     )
-    uses = [all_alike.at(line=line + 1), then, earlier, backward]  # before the first, all are kept
-    return k.prove("made_again_is_made", same, uses=uses)
+    # before the first, none is read
+    return k.prove(name, said, [line >= 0], [every.at(line=line + 1), then])
