@@ -80,10 +80,15 @@ class Asked:
             raise BadInput("--sequence: missing; expected the tokens of a sample, such as 4096")
         return words.count("--sequence", sequence, "tokens")
 
-    @property
-    def of_unit(self) -> int | None:
-        """Elements gathered and reduced at a time. None: not said."""
-        return None if self.unit is None else words.parameters("--unit", self.unit, "elements")
+    def unit_of(self, psi: int) -> int | None:
+        """Elements gathered and reduced at a time, of so many in all. None: not said."""
+        if self.unit is None:
+            return None
+        found = words.parameters("--unit", self.unit, "elements")
+        if found > psi:
+            expected = f"at most {psi:,}, all parameters"
+            raise BadInput(f"--unit: given {found:,} elements; expected {expected}")
+        return found
 
     def typed(self, name: str) -> bool:
         """Whether an option was typed."""

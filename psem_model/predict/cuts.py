@@ -16,6 +16,7 @@ from psem_model.reading.shapes import transformer
 from psem_model.text.errors import BadInput, quoted
 from psem_model.text.figures import counted
 from spec.checking.programs import types_of
+from spec.costs.model_costs import parameters
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.devices.layouts import LayoutError
 from spec.devices.mesh import group_size
@@ -98,7 +99,8 @@ def _planned(
 ) -> Plan:
     """A model whose samples are given, with no more places and chunks than can be."""
     samples, tokens, policy = asked.samples(), asked.tokens(), asked.bytes
-    planned = Plan(model, product, sizes, samples, tokens, pipe, policy, unit=asked.of_unit, **more)
+    unit = asked.unit_of(sum(parameters(model).values()))
+    planned = Plan(model, product, sizes, samples, tokens, pipe, policy, unit=unit, **more)
     require_places(planned)
     if pipe.virtual_stages > MOST_CHUNKS:
         raise BadInput(

@@ -264,8 +264,9 @@ def _size(asked: Asked) -> tuple[int, int | None, tuple[int, int] | None]:
         layers, width = words.perceptron(asked.mlp)
         of_layer = width * (width + 1)  # weights and biases
         return layers * of_layer, of_layer, (layers, width)
-    (psi, largest), unit = _parameters(asked), asked.of_unit
-    return psi, largest if unit is None else min(psi, unit), None
+    psi, largest = _parameters(asked)
+    unit = asked.unit_of(psi)
+    return psi, largest if unit is None else unit, None
 
 
 def _parameters(asked: Asked) -> tuple[int, int | None]:

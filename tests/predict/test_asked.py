@@ -246,3 +246,11 @@ def test_what_check_takes_for_a_file_predict_and_compare_do_too(psem, tmp_path):
     for args in (["check", file], ["predict", file, *PSI, "--devices", 2]):
         assert psem(*args)[0] == 0
     assert psem("compare", "zero1", file, *PSI, "--devices", 2)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["predict", "simulate"])
+@pytest.mark.parametrize("size", [["--psi", 100], ["--layers", 1, "--hidden", 2, "--heads", 1]])
+def test_a_unit_of_more_elements_than_there_are_is_refused(command, size, psem):
+    code, out, err = psem(command, "zero3", *size, "--devices", 2, "--unit", 1000)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "--unit: given 1,000 elements; expected at most " in err
