@@ -10,8 +10,7 @@ from psem_model.check.placements import BY_HAND, NO_COPY
 from psem_model.predict.fits import Room
 from psem_model.predict.fits import rows as fitting
 from psem_model.predict.plan import Plan
-from psem_model.predict.report import PASSING
-from psem_model.predict.said import made_again, shape_said
+from psem_model.predict.said import PASSING, made_again, shape_said
 from psem_model.predict.verdicts import refused_plan
 from psem_model.text.figures import counted
 from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, Section

@@ -9,7 +9,7 @@ from psem_model.predict import said_of_model, said_of_states
 from psem_model.predict.fits import OVER, WITHOUT, Room
 from psem_model.predict.parts import Moved
 from psem_model.predict.plan import Plan, StageCosts
-from psem_model.predict.said import SAYS, Said, one
+from psem_model.predict.said import PASSING, SAYS, Said, one
 from psem_model.predict.verdicts import refused_plan
 from psem_model.reading.products import meant_by
 from psem_model.text.figures import in_bytes, times
@@ -30,12 +30,6 @@ from spec.models.profiles import TEXTBOOK, Difference, Units
 from spec.models.states import POLICIES, BytePolicy, State
 from spec.numbers.arithmetic import Number
 
-PASSING = {  # by what it is
-    "states": "gathered or fresh",
-    "computing": "computing",
-    "offloaded": "offloaded",
-    "placeholders": "more placeholders",
-}
 PEAK = "an upper bound: each value freed after its last use; without what kernels need for themselves"
 # fields of a profile
 OF_HOST = frozenset({"pinned", "starts_whole"})

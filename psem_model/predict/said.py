@@ -16,6 +16,12 @@ from spec.models.opaque import MODEL
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 
 SAYS = {FORWARD: "sent forward", BACKWARD: "sent backward", AGAIN: "sent forward again"}
+PASSING = {  # by what it is
+    "states": "gathered or fresh",
+    "computing": "computing",
+    "offloaded": "offloaded",
+    "placeholders": "more placeholders",
+}
 ONE = {
     EMBEDDING: "the embedding",
     LAYER: "a layer",
