@@ -13,21 +13,16 @@ from proofs.claim import claim
 from proofs.tools.encoding import Symbolic
 from proofs.trusted.kernel import Bool, Kernel, KernelError, Theorem
 from proofs.trusted.terms import And, If, Not, Or, RealVal
-from spec.pipelines.pipeline import (
-    Order,
-    Pipeline,
+from spec.pipelines.idle_and_held import (
     backward_start,
-    backward_unit,
     bubble,
     bubble_of_ideal,
     bubble_of_span,
     forward_start,
-    forward_unit,
-    runs_forward,
     span,
-    warm_up,
     warm_up_start,
 )
+from spec.pipelines.pipeline import Order, Pipeline, backward_unit, forward_unit, runs_forward, warm_up
 
 TERMS = Symbolic()
 

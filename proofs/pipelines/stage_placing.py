@@ -9,8 +9,9 @@ from proofs.pipelines.stage_runs import INT, on_stage
 from proofs.tools.sums import closed_form, products, total
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, If, IntVal, Or
-from spec.pipelines.pipeline import Order, Pipeline, boundaries
-from spec.pipelines.stages import has_layer, is_sent, virtual_stage
+from spec.pipelines.idle_and_held import boundaries
+from spec.pipelines.pipeline import Order, Pipeline, virtual_stage
+from spec.pipelines.stages import has_layer, is_sent
 
 
 def layers_are_placed_in_order(k: Kernel) -> Sequence[Theorem]:
@@ -181,7 +182,8 @@ def _on_next_stage(k: Kernel, placing: Placing) -> tuple[Any, Theorem]:
     """The stage of a virtual stage; that of the next one is another, unless there is only one."""
     s, p = placing.s, placing.p
     on, chunk, other_on, other_chunk = k.integers("on chunk other_on other_chunk")
-    number, rule = k.define("number", [on, chunk], virtual_stage(on, chunk, p))
+    pipe = Pipeline(Order.INTERLEAVED, p, 1)
+    number, rule = k.define("number", [on, chunk], virtual_stage(pipe, on, chunk))
     other = {"on": other_on, "chunk": other_chunk}
     within = k.prove(
         "a_chunk_is_on_one_stage_after_another",

@@ -13,19 +13,21 @@ from proofs.pipelines.zero_bubble_limits import no_order_in_two_parts_idles_less
 from proofs.pipelines.zero_bubble_timetable import Timetable
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import And, Implies
-from spec.pipelines.pipeline import (
-    STRETCH,
-    Order,
-    Pipeline,
+from spec.pipelines.idle_and_held import (
     bubble,
     bubble_of_ideal,
     bubble_of_span,
     bubble_repeated,
-    delay,
     ideal,
-    least_micro_batches,
     repeated_of_ideal,
     span,
+)
+from spec.pipelines.pipeline import (
+    STRETCH,
+    Order,
+    Pipeline,
+    delay,
+    least_micro_batches,
     warm_up,
     weights_done,
 )

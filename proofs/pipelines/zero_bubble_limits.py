@@ -9,13 +9,12 @@ from proofs.tools.sums import total
 from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.parts import substitute
 from proofs.trusted.terms import And, BoolSort, If, Implies, Or
+from spec.pipelines.idle_and_held import fullest_in_two_parts, ideal
 from spec.pipelines.pipeline import (
     STRETCH,
     Order,
     Pipeline,
     delay,
-    fullest_in_two_parts,
-    ideal,
     least_micro_batches,
     warm_up,
     weights_done,

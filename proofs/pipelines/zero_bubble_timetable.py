@@ -9,18 +9,15 @@ from typing import Any
 from proofs.pipelines.pipeline import TERMS
 from proofs.trusted.kernel import Bool, Kernel, Theorem
 from proofs.trusted.terms import And, Not, RealVal
+from spec.pipelines.idle_and_held import bubble_repeated, ideal, span, warm_up_start
 from spec.pipelines.pipeline import (
     STRETCH,
     Order,
     Pipeline,
-    bubble_repeated,
     delay,
-    ideal,
     least_micro_batches,
     runs_forward,
-    span,
     warm_up,
-    warm_up_start,
     weights_done,
 )
 from spec.pipelines.zero_bubble import (

@@ -22,6 +22,7 @@ from spec.meaning.terms import Terms, differentiated
 from spec.models.parts import parts
 from spec.models.transformer import DROPPED, Transformer
 from spec.models.values import Does, Part, Value
+from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import OUTSIDE, check_stages, pieces, sends, to_sum
 from spec.plans.compose import OVER_ALL, Product, factor
 from spec.plans.model_strategies import MODEL_AXES
@@ -142,7 +143,7 @@ def _shared(shape: Transformer, stages: int) -> frozenset[str]:
 
     And without any one of what is sent and summed it is rejected.
     """
-    placed = pieces(shape, stages)
+    placed = pieces(shape, Pipeline(Order.ONE_F_ONE_B, stages, 1))
     neighbours = [(before, after) for before, after in pairwise(placed) if before.stage != after.stage]
     names = [{weight.name for weight in part.weights} for part in parts(shape)]
     of_two_parts = {name for one, other in combinations(names, 2) for name in one & other}

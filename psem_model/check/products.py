@@ -20,6 +20,7 @@ from spec.models.parts import parts
 from spec.models.states import BytePolicy
 from spec.models.transformer import Transformer
 from spec.models.values import Operation
+from spec.pipelines.pipeline import Order, Pipeline
 from spec.pipelines.stages import check_stages, pieces, sends, to_sum
 from spec.plans.compose import Product
 
@@ -138,7 +139,7 @@ def check_product(
     """
     step = derive_step(product, parts(model))
     stages = min(2, model.layers) if product.pipe else 1
-    placed = pieces(replace(model, layers=stages), stages)
+    placed = pieces(replace(model, layers=stages), Pipeline(Order.ONE_F_ONE_B, stages, 1))
     if sizes is not None and product.pipe:  # what stages share, the first and the last have
         sizes = sizes | {product.pipe: min(2, sizes[product.pipe])}
     try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import click
@@ -17,11 +18,19 @@ class Word(click.ParamType[str]):
 
     `names`: the module that has them, and what they are called there; imported where help, completion
     or a check asks for them. `only`: nothing but these names is taken, and help shows them. `file`:
-    names of files complete it.
+    names of files complete it. `instead`: what is expected in place of a name that is not taken.
     """
 
-    def __init__(self, name: str, names: str = "", only: bool = False, file: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        names: str = "",
+        only: bool = False,
+        file: bool = False,
+        instead: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.name, self.place, self.only, self.file = name, names, only, file
+        self.instead = instead
 
     def names(self) -> Iterable[str]:
         """The names themselves."""
@@ -36,6 +45,8 @@ class Word(click.ParamType[str]):
         """What was typed. Raises BadInput for nothing, or for another name than those it may be."""
         if param is None or value == param.default:
             return value
+        if value in self.instead:
+            raise refused(param.opts[-1], value, self.instead[value])
         if self.only:
             return choose(param.opts[-1], value, self.names())
         if value == "" and isinstance(param, click.Option):

@@ -269,9 +269,17 @@ MODEL = (
     option(
         STEP,
         "--order",
-        type=Word("order", "psem_model.predict.cuts:ORDERS", only=True),
-        help="Of pp: the order of work; zb-h1 and zb-h2 have backward in two parts. Default: 1f1b, or "
-        "interleaved with --chunks.",
+        type=Word(
+            "order",
+            "psem_model.predict.cuts:ORDERS",
+            only=True,
+            instead={
+                "dualpipe": 'dualpipev, and for 8 stages "dp(2) * pp(4)": that is DualPipe, but for a '
+                "message where each micro-batch turns"
+            },
+        ),
+        help="Of pp: the order of work; zb-h1, zb-h2 and dualpipev have backward in two parts. "
+        "Default: 1f1b, or interleaved with --chunks.",
     ),
     number(STEP, "--chunks", "Of pp: chunks of layers in a stage, interleaved."),
     option(

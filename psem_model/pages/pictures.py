@@ -42,6 +42,7 @@ BASE, LEFT = 190.0, 34.0  # of a chart: where its axis is, what is left of it
 TITLE, NARROWEST = 20, 8.4  # units above a timeline; of a bar with a number in it
 DEVICES = (1, 2, 4, 8, 16, 32, 64)
 STAGES, MICRO_BATCHES, CHUNKS = 3, 6, 2
+IN_CHUNKS = (Order.INTERLEAVED, Order.DUALPIPE_V)
 LAYER_OF = {"h": 4096, "a": 32, "s": 4096}
 CUT = 8  # devices along the tensor axis
 REPLICAS = 2  # groups of devices, of strategies that shard inside one
@@ -216,8 +217,7 @@ def _frontier(space: Space, width: float) -> Chart:
 def pipelines() -> Picture:
     """Orders of work of a pipeline, as they run."""
     pipes = [
-        Pipeline(kind, STAGES, MICRO_BATCHES, CHUNKS if kind is Order.INTERLEAVED else 1)
-        for kind in Order
+        Pipeline(kind, STAGES, MICRO_BATCHES, CHUNKS if kind in IN_CHUNKS else 1) for kind in Order
     ]
     longest = max(float(timeline(p).span) / float(p.chunks) for p in pipes)
     return Picture(
@@ -225,7 +225,8 @@ def pipelines() -> Picture:
         "Pipelines as timelines",
         f"{STAGES} stages, {MICRO_BATCHES} micro-batches; a backward takes twice as long as a forward, "
         "and the number of the micro-batch stands where there is room. "
-        f"Interleaved: {CHUNKS} chunks of layers on each stage (claims B1 to B8).",
+        f"{', '.join(kind.value for kind in IN_CHUNKS)}: {CHUNKS} chunks of layers on each stage "
+        "(claims B1 to B10).",
         [_both(partial(_timeline, pipe, longest)) for pipe in pipes],
         [
             ("forward", "forward of a micro-batch"),

@@ -11,7 +11,14 @@ from spec.costs.model_costs import elements
 from spec.models.profiles import COUNT_BYTES, NUMBER_BYTES, Profile, Samples
 from spec.models.transformer import EMBEDDING, HEAD, Model, Transformer, is_layer, is_turned
 from spec.numbers.arithmetic import Number
-from spec.pipelines.pipeline import Pipeline, delay, fullest, fullest_in_two_parts, in_flight
+from spec.pipelines.idle_and_held import (
+    fullest,
+    fullest_in_order,
+    fullest_in_two_parts,
+    in_flight,
+    waiting_beside,
+)
+from spec.pipelines.pipeline import Pipeline, virtual_stage
 from spec.pipelines.stages import layers_before
 
 READS = {EMBEDDING: "tokens", HEAD: "next_words"}  # by their numbers
@@ -37,7 +44,7 @@ class Activations:
     @property
     def waiting(self) -> Number:
         """Those beside them that wait for the second part of their backward."""
-        return delay(self.pipe, self.number) if self.pipe.in_two_parts else 0
+        return waiting_beside(self.pipe, self.number)
 
     def kept(self, *names: str) -> Number:
         """Bytes that parts keep for backward, at their fullest moment.
@@ -63,8 +70,13 @@ class Activations:
         of_chunks = [size + more for size, more in zip(sizes, beside, strict=True)]
         if not self.pipe.in_two_parts:
             return fullest(self.pipe, self.number, of_chunks)
-        waiting, passing = (size + beside[0] for size in self._halfway(*names))
-        return fullest_in_two_parts(self.pipe, self.number, of_chunks[0], waiting, passing)
+        halfway = zip(self._halfway(*names), beside, strict=True)
+        waiting, passing = zip(
+            *([size + more for size in sizes] for sizes, more in halfway), strict=True
+        )
+        if self.pipe.is_folded:
+            return fullest_in_order(self.pipe, self.number, of_chunks, waiting, passing)
+        return fullest_in_two_parts(self.pipe, self.number, *of_chunks, *waiting, *passing)
 
     def _of_chunks(self, *names: str) -> list[Number]:
         """Bytes that some parts of each chunk keep of a micro-batch; all, if none is named."""
@@ -74,29 +86,32 @@ class Activations:
     def _some(self, *names: str) -> list[str]:
         return [name for name in names or self.costs if name in self.costs]
 
-    def _halfway(self, *names: str) -> tuple[Number, Number]:
-        """Bytes kept of a micro-batch after the first part of its backward, and at most during it.
+    def _halfway(self, *names: str) -> list[tuple[Number, Number]]:
+        """Of each chunk, bytes kept of a micro-batch after the first part of its backward, and at most
+        during it.
 
         Backward goes from the last part to the first, and what each keeps becomes what waits.
         """
-        (size,), (chunk,) = self._of_chunks(*names), self.chunks
-        costs = {name: self.costs[name] for name in self._some(*names) if chunk[name]}
-        of = self.profile, self.place
-        more = {name: each.waiting(*of) - each.kept(*of) for name, each in costs.items()}
-        backward = _backward(more, chunk, self.model, self.pipe, self.number)
-        changes = [0, *accumulate(count * more[name] for name, count in backward)]
-        return size + changes[-1], size + max(changes)
+        found, of = [], (self.profile, self.place)
+        for number, (size, chunk) in enumerate(zip(self._of_chunks(*names), self.chunks, strict=True)):
+            costs = {name: self.costs[name] for name in self._some(*names) if chunk[name]}
+            more = {name: each.waiting(*of) - each.kept(*of) for name, each in costs.items()}
+            virtual = int(virtual_stage(self.pipe, self.number, number))
+            backward = _backward(more, chunk, self.model, self.pipe, virtual)
+            changes = [0, *accumulate(count * more[name] for name, count in backward)]
+            found.append((size + changes[-1], size + max(changes)))
+        return found
 
 
 def _backward(
-    more: Mapping[str, Number], chunk: Mapping[str, int], model: Model, pipe: Pipeline, stage: int
+    more: Mapping[str, Number], chunk: Mapping[str, int], model: Model, pipe: Pipeline, virtual: int
 ) -> Iterator[tuple[str, int]]:
     """The parts of a chunk from the last on, and how many in a row; layers of one sign in any order."""
     layers = {name: size for name, size in more.items() if is_layer(name)}
     yield from ((name, 1) for name in more if name not in (*layers, EMBEDDING))
     if min(layers.values(), default=0) < 0 < max(layers.values(), default=0):
         of = model.layers, pipe.virtual_stages, pipe.layers
-        first, end = (layers_before(virtual, *of) for virtual in (stage, stage + 1))
+        first, end = (layers_before(v, *of) for v in (virtual, virtual + 1))
         for number in reversed(range(first, end)):
             yield from ((name, 1) for name in model.layers_of(number, number + 1) if name in layers)
     else:

@@ -19,7 +19,8 @@ from spec.language.schedule import Schedule
 from spec.models.states import BytePolicy
 from spec.models.transformer import Latent
 from spec.numbers.arithmetic import Number
-from spec.pipelines import pipeline
+from spec.pipelines import idle_and_held
+from spec.pipelines.pipeline import Order
 
 
 def symbol(name: str) -> Any:
@@ -165,7 +166,7 @@ def symbolic(plan: Plan) -> Plan:
         plan.pipe,
         stages=mesh[plan.step.stages] if plan.step.stages else 1,
         micro_batches=MICRO,
-        chunks=symbol("v") if plan.pipe.chunks > 1 else 1,
+        chunks=symbol("v") if plan.pipe.kind is Order.INTERLEAVED else plan.pipe.chunks,
     )
     return replace(
         plan, model=shape, mesh=mesh, micro_batch=symbol("b"), sequence=symbol("s"), pipe=pipe
@@ -186,11 +187,11 @@ def forms(plan: Plan) -> dict[str, dict[str, Any]]:
     }
     if plan.step.stages:
         found["pipeline"] = {
-            "bubble_of_ideal": pipeline.bubble_of_ideal(closed.pipe),
-            "bubble_of_total": pipeline.bubble_of_span(closed.pipe),
+            "bubble_of_ideal": idle_and_held.bubble_of_ideal(closed.pipe),
+            "bubble_of_total": idle_and_held.bubble_of_span(closed.pipe),
         }
         if plan.pipe.in_two_parts:
-            found["pipeline"]["repeated_of_ideal"] = pipeline.repeated_of_ideal(closed.pipe)
+            found["pipeline"]["repeated_of_ideal"] = idle_and_held.repeated_of_ideal(closed.pipe)
         if plan.pipe.stages > 1:
             found["pipeline"]["sent"] = closed.layer.handed_on
     return found

@@ -17,7 +17,7 @@ from psem_model.text.report import BYTES, Cell, Column, Quantity, Report, Row, S
 from spec.costs.memory import MODEL_STATES
 from spec.models.states import State
 from spec.numbers.arithmetic import Number
-from spec.pipelines.pipeline import bubble_of_span
+from spec.pipelines.idle_and_held import bubble_of_span
 
 JOINT = " x "
 

@@ -238,9 +238,13 @@ def _pipeline(
 ) -> Pipeline:
     order, chunks = given.get("order"), given.get("chunks")
     v = 1 if chunks is None else words.count("--chunks", chunks, "chunks of layers in a stage")
+    if order == Order.DUALPIPE_V.value:
+        if chunks is not None and v != 2:
+            raise BadInput(f"--chunks: given {v} with --order {order}; expected 2")
+        v = 2
     usual = Order.INTERLEAVED if v > 1 else Order.ONE_F_ONE_B
     kind = Order(order or usual)
-    if v > 1 and kind is not Order.INTERLEAVED:
+    if v > 1 and kind not in (Order.INTERLEAVED, Order.DUALPIPE_V):
         raise BadInput(f"--order: given {quoted(order)} with --chunks {v}; expected interleaved")
     if kind is Order.INTERLEAVED and chunks is None:
         raise BadInput("--order: given interleaved alone; expected --chunks too, of 2 or more")
@@ -249,7 +253,7 @@ def _pipeline(
             f"--accumulate: given {micro_batches}; expected a multiple of the {stages} stages of "
             f"{quoted(found.text)}, as interleaved stages need"
         )
-    if micro_batches < (least := least_micro_batches(Pipeline(kind, stages, micro_batches))):
+    if micro_batches < (least := least_micro_batches(Pipeline(kind, stages, micro_batches, v))):
         raise BadInput(
             f"--accumulate: given {micro_batches}; expected at least {least:,} micro-batches, as "
             f"{kind.value} needs on {stages} stages"

@@ -15,7 +15,7 @@ from psem_model.reading.products import parse
 from psem_model.reading.shapes import transformer
 from spec.derivation.distribute import NOTHING
 from spec.models.states import MIXED_ADAM, BytePolicy
-from spec.pipelines import pipeline
+from spec.pipelines import idle_and_held
 from spec.pipelines.pipeline import Order, Pipeline
 
 EXPERTS = {"experts": "4", "chosen": "2"}
@@ -60,6 +60,6 @@ def plan(strategy: str, again: str = NOTHING, held: bool = False) -> Plan:
 
 def in_flight(pipe: Pipeline, stage: Any) -> Any:
     """Micro-batches, each of one chunk, whose activations a stage keeps at the fullest moment."""
-    found = sympy.sympify(pipeline.in_flight(pipe, stage, Closed(padded=False)))
+    found = sympy.sympify(idle_and_held.in_flight(pipe, stage, Closed(padded=False)))
     # a minimum is given as the negative of the largest negative
     return sympy.simplify(found.replace(sympy.Max, lambda *of: -sympy.Min(*(-x for x in of))))

@@ -173,7 +173,7 @@ class Plan:
     @cached_property
     def shared(self) -> dict[tuple[str, int], tuple[int, ...]]:
         """Weights that several stages use, and which."""
-        return to_sum(ends(self.model, self.pipe.stages, self.pipe.chunks))
+        return to_sum(ends(self.model, self.pipe))
 
     def stage(self, number: int, place: Mapping[str, int] | None = None) -> StageCosts:
         """What the device of one stage at a place holds and sends. Whole numbers only."""
@@ -183,10 +183,11 @@ class Plan:
     def stages(self) -> tuple[StageCosts, ...]:
         """One stage of each kind: no other holds more, or sends more.
 
-        The first; of backwards in two parts more wait on later stages, so that it may be the last.
+        The first; of backwards in two parts more wait on later stages, and in a V these have more of
+        their second chunk, so that it may be the last.
         """
         pipe = self.pipe
-        found = alike(self.model, pipe.stages, pipe.chunks, pipe.layers)
+        found = alike(self.model, pipe)
         ends = -1 if pipe.in_two_parts else 0
         kinds = ([StageCosts(self, of[end], len(of)) for end in (0, ends)] for of in found)
         return tuple(max(kind, key=lambda stage: stage.activations) for kind in kinds)
@@ -214,15 +215,12 @@ class StageCosts:
     @property
     def pieces(self) -> tuple[Piece, ...]:
         """All that it has, listed."""
-        pipe = self.plan.pipe
-        placed = pieces(self.plan.model, pipe.stages, pipe.chunks, pipe.layers)
-        return tuple(p for p in placed if p.stage == self.number)
+        return tuple(p for p in pieces(self.plan.model, self.plan.pipe) if p.stage == self.number)
 
     @cached_property
     def chunks(self) -> list[Counter[str]]:
         """How many of each part, chunk by chunk."""
-        pipe = self.plan.pipe
-        return parts_of(self.plan.model, self.number, pipe.stages, pipe.chunks, pipe.layers)
+        return parts_of(self.plan.model, self.number, self.plan.pipe)
 
     @cached_property
     def counts(self) -> dict[str, int]:
@@ -246,8 +244,8 @@ class StageCosts:
         )
         for group in plan.step.groups:
             mesh = {axis.name: plan.mesh[axis.name] for axis in plan.axes} | dict(plan.mesh)
-            for stages in plan.shared.values() if plan.step.stages in group.schedule.axes else ():
-                mesh[str(plan.step.stages)] = len(stages)  # only some stages have these words
+            if plan.step.stages in group.schedule.axes:  # only some stages have these words
+                mesh[str(plan.step.stages)] = max(map(len, plan.shared.values()), default=1)
             found.append(weights.group(group.schedule, group.weights, mesh))
         return tuple(group for group in found if group.weights)
 
@@ -384,9 +382,11 @@ class StageCosts:
         layer = plan.layer
         value, axes, name = layer.program.gives, (plan.step.stages,), layer.program.part.name
         forward, backward = value.plain_name, f"d {value.plain_name}"
-        for phase, what, end in ((FORWARD, forward, pipe.stages - 1), (BACKWARD, backward, 0)):
-            # each chunk, but the one at which the model ends
-            times = (pipe.chunks - (self.number == end)) * pipe.micro_batches
+        ends = {(FORWARD, forward): pipe.stages - 1, (BACKWARD, backward): 0}
+        for (phase, what), end in ends.items():
+            # each chunk, but the one at which the model ends, or a V turns
+            stays = self.number in (0, pipe.stages - 1) if pipe.is_folded else self.number == end
+            times = (pipe.chunks - stays) * pipe.micro_batches
             sent = times * layer.handed_on
             if times:
                 yield Moved(what, "send", axes, phase, name, times, sent, sent * value.width)

@@ -37,7 +37,8 @@ from spec.devices.layouts import Layout
 from spec.models.transformer import INDICES
 from spec.models.values import Role
 from spec.numbers.arithmetic import Number
-from spec.pipelines.pipeline import Pipeline, bubble_of_ideal, bubble_of_span, repeated_of_ideal
+from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_span, repeated_of_ideal
+from spec.pipelines.pipeline import Pipeline
 from spec.plans.model_strategies import WORDS
 from spec.plans.modes import Mode
 
@@ -268,7 +269,8 @@ def idle_if(pipe: Pipeline) -> str:
     """What idle time is said for."""
     if not pipe.in_two_parts:
         return "all stages take equally long"
-    return "all stages take equally long, and forward and both parts of backward too"
+    takes = "all stages take equally long, and forward and both parts of backward too"
+    return f"{takes}; what runs together, as long as both" if pipe.is_folded else takes
 
 
 def activations_mode(plan: Plan) -> str:

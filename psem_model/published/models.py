@@ -20,7 +20,8 @@ from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING
 from spec.models.states import POLICIES
 from spec.models.transformer import EMBEDDING, HEAD, LAYER
 from spec.pipelines.checkpoints import kept
-from spec.pipelines.pipeline import Order, Pipeline, bubble_of_ideal
+from spec.pipelines.idle_and_held import bubble, bubble_of_ideal
+from spec.pipelines.pipeline import Order, Pipeline
 
 GIB = 2**30
 OF_GPT, OF_MESH = "bshaL", "tp"  # letters of a shape, and of a mesh
@@ -173,6 +174,23 @@ def micro_batches_in_flight(entry: Entry) -> Reproduced:
     )
     stated = same(one_f_one_b.subs(m, sympy.oo), form(entry.value)) and same(gpipe, form(entry.second))
     return Reproduced((one_f_one_b, gpipe), stated and shown)
+
+
+def idle_of_v(entry: Entry) -> Reproduced:
+    """Idle time of p chunks in a V, a forward and a backward F&B that are one work as long as both."""
+    p, m, f, w = (symbol(name) for name in "pmFW")
+    idle = bubble(Pipeline(Order.DUALPIPE_V, p / 2, m, 2, f, f + w, weights=w))
+    stated = form(entry.value, FB=f + (f + w), B=f + w, W=w)
+    return Reproduced(idle, same(idle, stated))
+
+
+def chunks_in_flight_of_v(entry: Entry) -> Reproduced:
+    """Micro-batches, each of one of p chunks, that every stage of a V keeps."""
+    p, m = SYMBOLS["p"], SYMBOLS["m"]
+    most = in_flight(Pipeline(Order.DUALPIPE_V, p / 2, m, 2), 0).subs(m, sympy.oo)
+    stages = gpt("pp", order=Order.DUALPIPE_V, p=4, L=8, m=8, v=2).stages
+    shown = all(stage.held.in_flight == most.subs(p, 8) for stage in stages)
+    return Reproduced(most, same(most, form(entry.value)) and shown)
 
 
 def best_checkpoints(entry: Entry) -> Reproduced:

@@ -32,6 +32,12 @@ from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order
 ONE_STAGE = Pipeline(Order.ONE_F_ONE_B, 1, 1)
 
 
+def _route(pipe: Pipeline) -> list[int]:
+    """The stages that a micro-batch passes, one after the other: round and round, or up and back."""
+    up = [*range(pipe.stages)]
+    return [k for chunk in range(pipe.chunks) for k in (up[::-1] if pipe.is_folded and chunk else up)]
+
+
 class DistributedTransformer(Trial):
     """A model on `mesh` in each stage of a pipeline, beside a single device that does the same steps.
 
@@ -64,6 +70,7 @@ class DistributedTransformer(Trial):
     ) -> None:
         super().__init__(numbers)
         self.pipe = pipe
+        self.route = _route(pipe)
         grid = Grid(programs, mesh, model.sizes(micro_batch, sequence), orders)
         self.grid, self.inner = grid, grid.cluster.devices
         cells = grid.cells() if model.experts else None
@@ -93,7 +100,7 @@ class DistributedTransformer(Trial):
         of_layers = {program.part.name: program for program in programs}
         pipe, devices = self.pipe, Devices(self.grid, self.tables, Network(self.inner))
         chunks = []
-        for virtual in range(k, pipe.virtual_stages, pipe.stages):
+        for virtual in (virtual for virtual, at in enumerate(self.route) if at == k):
             numbers = range(model.layers)
             if pipe.layers:
                 of = [v for v, count in enumerate(pipe.layers) for _ in range(count)]
@@ -161,7 +168,8 @@ class DistributedTransformer(Trial):
             stage.keep_step(-micro_batches)
 
     def _virtual(self, k: int, work: Work) -> int:
-        return int(work.chunk * self.pipe.stages + k)
+        """The place of a stage's chunk on the route."""
+        return [virtual for virtual, at in enumerate(self.route) if at == k][work.chunk]
 
     def _is_ready(self, k: int, work: Work, inbox: dict[tuple[int, Work], Slices]) -> bool:
         if work.phase is Half.WEIGHTS:
@@ -193,7 +201,8 @@ class DistributedTransformer(Trial):
             found = stage.backward(work, cotangent, self.steps)
             after = virtual - 1
         if found is not None:
-            chunk, receiver = divmod(after, self.pipe.stages)
+            receiver = self.route[after]
+            chunk = self.route[:after].count(receiver)
             inbox[receiver, work._replace(chunk=chunk)] = self.send(found, k, receiver)
 
     def send(self, value: Slices, sender: int, receiver: int) -> Slices:

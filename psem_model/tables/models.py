@@ -16,7 +16,8 @@ from spec.costs.model_costs import parameters
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.states import MIXED_ADAM
 from spec.models.transformer import HEAD, LAYER
-from spec.pipelines.pipeline import Order, Pipeline, bubble_of_ideal, bubble_of_span
+from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_span
+from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import OVER_ALL, PIPELINE
 from spec.plans.model_strategies import MODEL_AXES
 from spec.plans.strategies import STRATEGIES
@@ -161,7 +162,7 @@ def pipelines(style: Style) -> Section:
     p, m, v, stage = (symbol(name) for name in "pmvi")
     rows = []
     for kind in Order:
-        pipe = Pipeline(kind, p, m, v if kind is Order.INTERLEAVED else 1)
+        pipe = Pipeline(kind, p, m, {Order.INTERLEAVED: v, Order.DUALPIPE_V: 2}.get(kind, 1))
         idle = shortest(bubble_of_ideal(pipe)), shortest(bubble_of_span(pipe))
         rows.append((kind.value, *idle, in_flight(pipe, stage)))
     return table(

@@ -1,4 +1,5 @@
 """Stages: orders of work, what runs where, and what is kept.
 
-In order: pipeline, timeline, zero_bubble, stages, checkpoints.
+In order: dual_pipe, pipeline, idle_and_held, timeline, zero_bubble, dual_pipe_times, stages,
+checkpoints.
 """

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import pairwise
 from typing import Any
 
 from spec.devices.layouts import PARTIAL, WHOLE, Contraction, LayoutError, Lie, along, contract
@@ -20,6 +20,7 @@ from spec.models.parts import parts
 from spec.models.transformer import EMBEDDING, HEAD, Model, is_layer
 from spec.models.values import Part, Value
 from spec.numbers.arithmetic import Number, ceil_div
+from spec.pipelines.pipeline import Pipeline, place_of, virtual_stage
 
 Listed = tuple[int, ...]  # layers of each virtual stage, in the order that a micro-batch passes them
 OUTSIDE = -1  # the number of what is no layer: the embedding and the head
@@ -45,14 +46,6 @@ class Piece:
 
 
 # ------------------------------------------------------------------------------------ the rules
-def virtual_stage(stage: Number, chunk: Number, stages: Number) -> Number:
-    """The place of a stage's chunk among all chunks, in the order that a micro-batch passes them.
-
-    (arXiv 2104.04473, section 2.2.2)
-    """
-    return chunk * stages + stage
-
-
 def has_layer(
     virtual: Number, number: Number, layers: Number, virtual_stages: Number
 ) -> tuple[Any, Any]:
@@ -80,25 +73,28 @@ def may_update(done: Number, works: Number) -> Any:
 
 
 # ------------------------------------------------------------------------------- of a whole model
-def pieces(model: Model, stages: int, chunks: int = 1, listed: Listed = ()) -> tuple[Piece, ...]:
+def pieces(model: Model, pipe: Pipeline) -> tuple[Piece, ...]:
     """The whole model in order: layers as evenly over virtual stages as they go, or as listed."""
     by_name, found = {part.name: part for part in parts(model)}, []
-    for chunk, stage in product(range(chunks), range(stages)):
-        virtual = virtual_stage(stage, chunk, stages)
+    for virtual in range(pipe.virtual_stages):
         for number in range(model.layers):
-            evenly = has_layer(virtual, number, model.layers, stages * chunks)
-            if all(is_listed(virtual, number, listed) if listed else evenly):
+            evenly = has_layer(virtual, number, model.layers, pipe.virtual_stages)
+            if all(is_listed(virtual, number, pipe.layers) if pipe.layers else evenly):
                 (name,) = model.layers_of(number, number + 1)
-                found.append(Piece(by_name[name], number, stage, chunk))
-    around = ends(model, stages, chunks)
+                found.append(Piece(by_name[name], number, *place_of(pipe, virtual)))
+    around = ends(model, pipe)
     return (*around[:1], *found, *around[1:])
 
 
-def ends(model: Model, stages: int, chunks: int = 1) -> tuple[Piece, ...]:
+def ends(model: Model, pipe: Pipeline) -> tuple[Piece, ...]:
     """The pieces that are no layers. Of all weights, only theirs may have two uses."""
     by_name = {part.name: part for part in parts(model)}
-    places = ((EMBEDDING, 0, 0), (MODEL, 0, 0), (HEAD, stages - 1, chunks - 1))
-    return tuple(Piece(by_name[name], OUTSIDE, *at) for name, *at in places if name in by_name)
+    places = ((EMBEDDING, 0), (MODEL, 0), (HEAD, pipe.virtual_stages - 1))
+    return tuple(
+        Piece(by_name[name], OUTSIDE, *place_of(pipe, virtual))
+        for name, virtual in places
+        if name in by_name
+    )
 
 
 def is_listed(virtual: int, number: int, listed: Listed) -> tuple[bool, bool]:
@@ -114,34 +110,33 @@ def layers_before(virtual: int, layers: int, virtual_stages: int, listed: Listed
     return ceil_div(virtual * layers, virtual_stages)  # type: ignore[no-any-return]
 
 
-def parts_of(
-    model: Model, stage: int, stages: int, chunks: int, listed: Listed = ()
-) -> list[Counter[str]]:
+def parts_of(model: Model, stage: int, pipe: Pipeline) -> list[Counter[str]]:
     """How many pieces of each part a stage has, in each of its chunks, by the part's name."""
     found = []
-    for chunk in range(chunks):
-        virtual = virtual_stage(stage, chunk, stages)
-        of = model.layers, stages * chunks, listed
+    for chunk in range(pipe.chunks):
+        virtual = virtual_stage(pipe, stage, chunk)
+        of = model.layers, pipe.virtual_stages, pipe.layers
         first, after = (layers_before(v, *of) for v in (virtual, virtual + 1))
         found.append(model.layers_of(first, after))
-    for piece in ends(model, stages, chunks):
+    for piece in ends(model, pipe):
         if piece.stage == stage:
             found[piece.chunk][piece.part.name] += 1
     return found
 
 
-def alike(model: Model, stages: int, chunks: int = 1, listed: Listed = ()) -> list[list[int]]:
+def alike(model: Model, pipe: Pipeline) -> list[list[int]]:
     """The stages of each kind, in order.
 
-    Stages are of a kind if each chunk has as many layers of each kind, and neither begins or ends the
-    model. They hold and send the same, but for what is in flight: of forwards, the first has most.
+    Stages are of a kind if each chunk has as many layers of each kind, and neither is the first or the
+    last. They hold and send the same, but for what is in flight: of forwards, the first has most.
     """
-    of = model.layers, stages * chunks, listed
-    before = [layers_before(v, *of) for v in range(stages * chunks + 1)]
+    of = model.layers, pipe.virtual_stages, pipe.layers
+    before = [layers_before(v, *of) for v in range(pipe.virtual_stages + 1)]
     counts = [frozenset(model.layers_of(a, b).items()) for a, b in pairwise(before)]
     found: dict[tuple[object, ...], list[int]] = {}
-    for stage in range(stages):
-        kind = (stage == 0, stage == stages - 1, *counts[stage::stages])
+    for stage in range(pipe.stages):
+        has = (counts[virtual_stage(pipe, stage, chunk)] for chunk in range(pipe.chunks))
+        kind = (stage == 0, stage == pipe.stages - 1, *has)
         found.setdefault(kind, []).append(stage)
     return [*found.values()]
 

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
 
-from spec.numbers.arithmetic import Number
-from spec.pipelines.pipeline import Half, Pipeline, Work, order, require_schedule
+from spec.pipelines.pipeline import (
+    Half,
+    Pipeline,
+    Work,
+    is_one_work,
+    order,
+    place_of,
+    require_schedule,
+    virtual_stage,
+)
 
 
-def needs(work: Work, stage: int, stages: int, chunks: int) -> tuple[int, Work] | None:
+def needs(work: Work, stage: int, pipe: Pipeline) -> tuple[int, Work] | None:
     """The work, and its stage, that must have ended before this one starts."""
-    virtual, last = work.chunk * stages + stage, stages * chunks - 1
+    virtual, last = virtual_stage(pipe, stage, work.chunk), pipe.virtual_stages - 1
     if work.phase is Half.WEIGHTS:
         return stage, work._replace(phase=Half.BACKWARD)
     if work.phase is Half.FORWARD:
@@ -24,7 +32,7 @@ def needs(work: Work, stage: int, stages: int, chunks: int) -> tuple[int, Work] 
         before, phase = virtual + 1, Half.BACKWARD
     if before < 0:
         return None
-    chunk, stage = divmod(before, stages)
+    stage, chunk = place_of(pipe, before)
     return stage, Work(phase, work.micro_batch, chunk)
 
 
@@ -64,32 +72,50 @@ class Timeline:
         return max(accumulate(given[work.phase] for work in started))
 
 
-def timed(orders: Sequence[Sequence[Work]], chunks: int, times: Mapping[Half, Number]) -> Timeline:
+def timed(orders: Sequence[Sequence[Work]], pipe: Pipeline) -> Timeline:
     """Each stage does its work in its order, one thing at a time, each as soon as it can.
 
-    Raises ValueError on a deadlock: every stage that has work left waits.
+    Works that are one start when all has come that they need from other stages, and pass on what they
+    make when all have ended. Raises ValueError on a deadlock: every stage that has work left waits.
     """
-    takes = {half: Fraction(time) for half, time in times.items()}
+    takes = {half: Fraction(time) for half, time in pipe.times.items()}
     starts: tuple[dict[Work, Fraction], ...] = tuple({} for _ in orders)
+    ended: tuple[dict[Work, Fraction], ...] = tuple({} for _ in orders)
     free = [Fraction(0)] * len(orders)
-    while stages := [k for k, work in enumerate(orders) if len(starts[k]) < len(work)]:
+    left = [_one_by_one(pipe, k, works) for k, works in enumerate(orders)]
+    while stages := [k for k, works in enumerate(left) if works]:
         waiting = []
         for k in stages:
-            work = orders[k][len(starts[k])]
-            need = needs(work, k, len(orders), chunks)
-            if need and need[1] not in starts[need[0]]:
-                waiting.append(f"stage {k} waits for {need[1].phase.value} of {need[1].micro_batch}")
+            works = left[k][-1]
+            own = [(k, work) for work in works]
+            found = [need for work in works if (need := needs(work, k, pipe)) and need not in own]
+            late = [work for stage, work in found if work not in ended[stage]]
+            if late:
+                waiting.append(f"stage {k} waits for {late[0].phase.value} of {late[0].micro_batch}")
                 continue
-            ready = starts[need[0]][need[1]] + takes[need[1].phase] if need else Fraction(0)
-            starts[k][work] = max(ready, free[k])
-            free[k] = starts[k][work] + takes[work.phase]
+            now = max([free[k], *(ended[stage][work] for stage, work in found)])
+            for work in left[k].pop():
+                starts[k][work] = now
+                now += takes[work.phase]
+            free[k] = now
+            ended[k].update(dict.fromkeys(works, now))
         if len(waiting) == len(stages):
             raise ValueError(f"deadlock: {'; '.join(waiting)}")
     return Timeline(starts, takes)
 
 
+def _one_by_one(pipe: Pipeline, stage: int, works: Sequence[Work]) -> list[list[Work]]:
+    """A stage's works, those that are one together; the first last."""
+    found: list[list[Work]] = []
+    for work in works:
+        if found and is_one_work(pipe, stage, found[-1][-1], work):
+            found[-1].append(work)
+        else:
+            found.append([work])
+    return found[::-1]
+
+
 def timeline(pipe: Pipeline) -> Timeline:
     """A pipeline's orders, executed. Raises ValueError for one that has no such schedule."""
     require_schedule(pipe)
-    orders = [order(pipe, stage) for stage in range(pipe.stages)]
-    return timed(orders, pipe.chunks, pipe.times)
+    return timed([order(pipe, stage) for stage in range(pipe.stages)], pipe)

@@ -49,7 +49,11 @@ def test_every_option_says_what_it_takes(psem):
 
 def test_choices_are_shown(psem):
     _, out, _ = psem("simulate", "--help")
-    for choices in ("[gpt|llama]", "[gpipe|1f1b|interleaved|zb-h1|zb-h2]", "[modular|exact|float64]"):
+    for choices in (
+        "[gpt|llama]",
+        "[gpipe|1f1b|interleaved|zb-h1|zb-h2|dualpipev]",
+        "[modular|exact|float64]",
+    ):
         assert choices in out
 
 
@@ -85,7 +89,7 @@ def completed(line):
         ("psem compare zero1 fsdp", {"fsdp", "fsdp-hold", "fsdp+all", "fsdp-hold+all"}),
         ("psem check zero1", {"zero1", "zero1+all", "file"}),
         ("psem predict --bytes ", set(POLICIES)),
-        ("psem predict --order ", {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2"}),
+        ("psem predict --order ", {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "dualpipev"}),
         ("psem predict tp --block l", {"llama"}),
         ("psem derive tp --part ", {"embedding", "layer", "head"}),
         ("psem tables --format la", {"latex"}),

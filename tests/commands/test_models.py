@@ -150,6 +150,18 @@ def test_formulas_give_the_numbers_beside_them(predicted, data):
         ),
         (["pp", *SHAPE, "--devices", 2, "--chunks", 2, "--order", "zb-h1"], "expected interleaved"),
         (
+            ["pp", *SHAPE, "--devices", 8, "--order", "dualpipe"],
+            'expected dualpipev, and for 8 stages "dp',
+        ),
+        (
+            ["pp", *SHAPE, "--devices", 2, "--chunks", 3, "--order", "dualpipev"],
+            "--chunks: given 3 with --order dualpipev; expected 2",
+        ),
+        (
+            ["pp", *SHAPE, "--devices", 2, "--order", "dualpipev", "--accumulate", 3],
+            "at least 4 micro-batches, as dualpipev needs on 2 stages",
+        ),
+        (
             ["pp(1)", *SHAPE, "--order", "zb-h1", "--offload-activations"],
             "--offload-activations: given with --order zb-h1",
         ),

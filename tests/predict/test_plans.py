@@ -15,7 +15,8 @@ from psem_model.measure.placings import transformer
 from psem_model.predict.parts import BACKWARD, FORWARD
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.transformer import EMBEDDING, LAYER
-from spec.pipelines.pipeline import Half, boundary_sends, fullest, order
+from spec.pipelines.idle_and_held import boundary_sends, fullest
+from spec.pipelines.pipeline import Half, order
 from spec.pipelines.stages import pieces, sends
 from spec.plans.compose import combined, factor
 from spec.plans.strategies import STRATEGIES
@@ -54,7 +55,7 @@ def test_a_stage_is_fullest_when_its_order_of_work_says(pipe, data):
 @given(plans())
 def test_stages_have_and_send_what_their_listed_pieces_do(plan):
     pipe = plan.pipe
-    placed, weights = pieces(plan.model, pipe.stages, pipe.chunks), {}
+    placed, weights = pieces(plan.model, pipe), {}
     for piece in placed:
         for weight in piece.part.weights:
             size = plan.costs[piece.part.name].parameters[weight.name]

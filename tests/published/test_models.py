@@ -12,7 +12,7 @@ from psem_model.published.entries import SYMBOLS, form, published, same
 from psem_model.published.models import layer
 from spec.derivation.distribute import EVERYTHING, NOTHING
 from spec.pipelines.checkpoints import kept
-from spec.pipelines.pipeline import bubble_of_ideal, bubble_of_span
+from spec.pipelines.idle_and_held import bubble_of_ideal, bubble_of_span
 
 BY_ID = {entry.id: entry for entry in published()}
 LARGE = {"s": 2**16, "h": 4096, "a": 64}

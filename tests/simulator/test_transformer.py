@@ -17,11 +17,11 @@ from spec.devices.layouts import LayoutError
 from spec.language.moves import Axis, Move
 from spec.models.parts import WORD_WEIGHT
 from spec.models.transformer import Transformer, is_layer, layer_name
-from spec.pipelines import pipeline, stages
+from spec.pipelines import idle_and_held, pipeline, stages
 from spec.pipelines.pipeline import Half, Order, Pipeline
 from spec.plans.model_strategies import MODEL_AXES
 from tests.support.examples import examples
-from tests.support.pipes import IN_ONE_PART
+from tests.support.pipes import IN_ONE_PART, chunks_of
 from tests.support.transformers import AGAIN, Plan, differing, plans, replicated
 from tests.support.variations import DROPOUTS
 
@@ -188,7 +188,7 @@ def pipelines(draw):
     """A pipeline, and a model on a mesh in each stage, with a layer at least for each chunk."""
     kind = draw(st.sampled_from(IN_ONE_PART))
     count = draw(st.integers(1, 3))
-    chunks = draw(st.integers(1, 2)) if kind is Order.INTERLEAVED else 1
+    chunks = chunks_of(kind, draw(st.integers(1, 2)))
     micro_batches = (
         count * draw(st.integers(1, 2)) if kind is Order.INTERLEAVED else draw(st.integers(1, 4))
     )
@@ -212,15 +212,15 @@ def test_a_pipeline_trains_as_one_device(planned, numbers):
 def test_stages_send_what_is_predicted(planned):
     plan, pipe = planned
     found = plan.run(pipe=pipe)
-    placed = stages.pieces(plan.model, pipe.stages, pipe.chunks)
+    placed = stages.pieces(plan.model, pipe)
     layer = plan.programs[1]
     boundary = elements(layer.gives, layer.lies[layer.gives], plan.indices, plan.mesh)
     sent = found.boundary.sent.get(("boundary", 0), [0] * found.boundary.devices)
     for k in range(pipe.stages):
         crossings = sum((a.stage == k) + (b.stage == k) for a, b in stages.sends(placed))
-        assert crossings * pipe.micro_batches == pipeline.boundary_sends(pipe, k)
+        assert crossings * pipe.micro_batches == idle_and_held.boundary_sends(pipe, k)
         own = list(sent[k * found.inner : (k + 1) * found.inner])
-        assert own == [pipeline.boundary_sends(pipe, k) * boundary] * found.inner
+        assert own == [idle_and_held.boundary_sends(pipe, k) * boundary] * found.inner
 
 
 @examples(25)
@@ -231,7 +231,7 @@ def test_a_stage_holds_at_most_its_units_in_flight(planned):
     found = plan.run(pipe=pipe)
     kept = [kept_bytes(program, plan.indices, plan.mesh) for program in plan.programs]
     for k, stage in enumerate(found.stages):
-        units = pipeline.in_flight(pipe, k)
+        units = idle_and_held.in_flight(pipe, k)
         assert stage.room.peak["layer"] == units * 2 * kept[1]
         assert not any(stage.room.held.values())
         # the parts outside layers are of one chunk only
@@ -251,7 +251,7 @@ def test_tied_words_that_are_not_summed_over_stages_change_the_training(plan, co
     plan = plan._replace(model=replace(plan.model, tied=True, layers=count, dropout=frozenset()))
     pipe = Pipeline(Order.ONE_F_ONE_B, count, 2)
     assert not plan.differing(pipe=pipe)
-    placed = stages.pieces(plan.model, count)
+    placed = stages.pieces(plan.model, pipe)
     with pytest.raises(LayoutError, match="gradient of word_weight"):
         stages.check_stages(placed, stages.sends(placed), ())
     differ = plan.differing(pipe=pipe, placings=replicated(plan, pipe, ["pipe"]))

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from spec.pipelines.pipeline import STRETCH, Order, Pipeline, least_micro_batches
+from spec.pipelines.pipeline import Order, Pipeline, least_micro_batches
 
-IN_ONE_PART = [kind for kind in Order if kind not in STRETCH]  # of backward
+IN_ONE_PART = [kind for kind in Order if not Pipeline(kind, 1, 1).in_two_parts]  # of backward
 
 
 def enough(kind, stages, micro_batches):
     """So many micro-batches, or as many as the order needs."""
     return max(micro_batches, least_micro_batches(Pipeline(kind, stages, micro_batches)))
+
+
+def chunks_of(kind, some):
+    """So many chunks of a stage, if its order may have several; or as many as it has."""
+    return {Order.INTERLEAVED: some, Order.DUALPIPE_V: 2}.get(kind, 1)
+
+
+def of_stages(stages):
+    """A pipeline of so many stages, where nothing else matters."""
+    return Pipeline(Order.ONE_F_ONE_B, stages, 1)

@@ -9,7 +9,7 @@ from psem_model.reading.products import parse
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.transformer import Transformer
 from spec.pipelines.pipeline import Order, Pipeline
-from tests.support.pipes import IN_ONE_PART, enough
+from tests.support.pipes import IN_ONE_PART, chunks_of, enough
 from tests.support.variations import DROPOUTS
 
 SHAPE = {"layers": 8, "hidden": 64, "heads": 8, "sequence": 32}
@@ -23,7 +23,7 @@ def pipelines(draw, most=12, chunks=3, kinds=tuple(Order)):
     interleaved = kind is Order.INTERLEAVED
     micro_batches = stages * draw(st.integers(1, 4)) if interleaved else draw(st.integers(1, 40))
     micro_batches = enough(kind, stages, micro_batches)
-    return Pipeline(kind, stages, micro_batches, draw(st.integers(1, chunks)) if interleaved else 1)
+    return Pipeline(kind, stages, micro_batches, chunks_of(kind, draw(st.integers(1, chunks))))
 
 
 @st.composite

@@ -11,10 +11,10 @@ from psem_model.predict.plan import Plan
 from spec.derivation.distribute import EVERYTHING, FROM_SLICES, NOTHING, PAIRS
 from spec.models.states import POLICIES
 from spec.models.transformer import Transformer
-from spec.pipelines.pipeline import STRETCH, Order, Pipeline
+from spec.pipelines.pipeline import Order, Pipeline
 from spec.plans.compose import OVER_ALL, PIPELINE, Product, factor, with_copies
 from spec.plans.strategies import STRATEGIES
-from tests.support.pipes import enough
+from tests.support.pipes import IN_ONE_PART, chunks_of, enough
 from tests.support.variations import VARIATIONS, experts
 
 OF_TENSOR, OF_CONTEXT = ["tp", "tp+sp"], ["cp", "cp-all-to-all"]
@@ -84,12 +84,12 @@ def plans(draw, least=1, dropout=True, kinds=tuple(Order), states=(*STRATEGIES, 
     fused = any(f.name == "fused-update" for f in product.factors)
     kind = draw(st.sampled_from(kinds))
     stages = mesh[product.pipe] if product.pipe else 1
-    chunks = draw(st.integers(1, 2)) if kind is Order.INTERLEAVED else 1
+    chunks = chunks_of(kind, draw(st.integers(1, 2)))
     micro_batches = 1 if fused else draw(st.integers(1, 3))
     if kind is Order.INTERLEAVED and micro_batches % stages:
         kind, chunks = Order.ONE_F_ONE_B, 1
-    if kind in STRETCH and fused:
-        kind = Order.ONE_F_ONE_B
+    if kind not in IN_ONE_PART and fused:
+        kind, chunks = Order.ONE_F_ONE_B, 1
     micro_batches = enough(kind, stages, micro_batches)
     kv_heads, each = by_heads * draw(st.integers(1, 2)), draw(st.integers(1, 2))
     is_copied = by_heads == tensor > 1 and draw(st.booleans())
@@ -128,5 +128,5 @@ def plans(draw, least=1, dropout=True, kinds=tuple(Order), states=(*STRATEGIES, 
         POLICIES[draw(st.sampled_from(policies))],
         again,
         draw(st.one_of(st.none(), st.integers(5, 60))),
-        offload=kind not in STRETCH and draw(st.booleans()),
+        offload=kind in IN_ONE_PART and draw(st.booleans()),
     )

@@ -86,7 +86,7 @@ def replicated(plan, pipe=ONE_STAGE, forgotten=()):
 
     `forgotten`: an axis along which it is not, or a weight of which it is not.
     """
-    placed = pieces(plan.model, pipe.stages, pipe.chunks)
+    placed = pieces(plan.model, pipe)
     copies, groups = to_sum(placed), {}
     programs = {program.part.name: program for program in plan.programs}
     for piece in placed:

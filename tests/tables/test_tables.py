@@ -23,10 +23,12 @@ from psem_model.text.latex import escaped, joined, label, panels
 from psem_model.text.papers import FORMATS
 from psem_model.text.report import Column, in_words, meanings, parts
 from spec.models.states import MIXED_ADAM, custom_policy
+from spec.pipelines.pipeline import Order
 from spec.plans.strategies import STRATEGIES
 from tests.support.command import exact, predicted
 from tests.support.examples import examples
 from tests.support.formulas import number
+from tests.support.pipes import chunks_of
 
 POLICIES = {"2,2": MIXED_ADAM, "4,2": custom_policy(Fraction(4), Fraction(2), Fraction(12))}
 ONE_MICRO_STEP = ("fused-update",)
@@ -180,10 +182,13 @@ def test_what_is_kept_for_backward_is_what_psem_predict_says(strategy, again, la
     assert number(head["bytes"], values) == exact(parts_["head"]["activations"])
 
 
+ORDERS = ("gpipe", "1f1b", "interleaved", "zb-h1", "dualpipev")
+
+
 @examples(40)
-@given(*[st.integers(1, 4)] * 3, st.sampled_from(["gpipe", "1f1b", "interleaved", "zb-h1"]))
+@given(*[st.integers(1, 4)] * 3, st.sampled_from([*ORDERS]))
 def test_what_pipelines_hold_and_lose_is_what_psem_predict_says(p, m, v, order):
-    chunks = v if order == "interleaved" else 1
+    chunks, m = chunks_of(Order(order), v), m + (order == "dualpipev")
     shape = {"layers": p * chunks, "hidden": 4, "heads": 2, "sequence": 2}
     found = predicted("pp", devices=p, accumulate=m * p, order=order, chunks=chunks, **shape)
     table = row("pipelines", schedule=order)

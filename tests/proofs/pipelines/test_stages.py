@@ -31,10 +31,10 @@ MUTANTS = {
         "has_layer",
         lambda s, i, layers, n: has_layer(s - 1, i, layers, n),
     ),
-    "chunks overlap": ("virtual_stage", lambda stage, chunk, stages: chunk * (stages - 1) + stage),
+    "chunks overlap": ("virtual_stage", lambda pipe, stage, chunk: chunk * (pipe.stages - 1) + stage),
     "a stage has its chunks in a row": (
         "virtual_stage",
-        lambda stage, chunk, stages: stage * stages + chunk,
+        lambda pipe, stage, chunk: stage * pipe.stages + chunk,
     ),
     "nothing is sent": ("is_sent", lambda before, after: False),
     "one stage sends to itself": ("is_sent", lambda before, after: before.stage == before.stage),

@@ -11,12 +11,9 @@ from hypothesis import strategies as st
 from proofs.pipelines import pipeline as proofs
 from proofs.pipelines import pipeline_limits as limits
 from proofs.trusted.kernel import Kernel, KernelError
+from spec.pipelines import idle_and_held
 from spec.pipelines import pipeline as spec
-from spec.pipelines.pipeline import (
-    Half,
-    Order,
-    Pipeline,
-    Work,
+from spec.pipelines.idle_and_held import (
     backward_start,
     boundaries,
     boundary_sends,
@@ -27,11 +24,10 @@ from spec.pipelines.pipeline import (
     fullest,
     ideal,
     in_flight,
-    order,
     span,
-    warm_up,
     warm_up_start,
 )
+from spec.pipelines.pipeline import Half, Order, Pipeline, Work, order, warm_up
 from spec.pipelines.timeline import needs, timed, timeline
 from tests.support.pipes import IN_ONE_PART
 
@@ -135,7 +131,7 @@ def test_no_work_starts_before_what_it_needs_or_while_its_stage_is_busy(pipe, cl
         now = 0
         for work in order(pipe, stage):
             assert now <= starts[stage][work]
-            need = needs(work, stage, pipe.stages, pipe.chunks)
+            need = needs(work, stage, pipe)
             if need:
                 assert starts[need[0]][need[1]] + times[need[1].phase] <= starts[stage][work]
             now = starts[stage][work] + times[work.phase]
@@ -166,13 +162,13 @@ def test_no_order_of_work_takes_less(pipe, random):
     left = [order(pipe, stage) for stage in range(pipe.stages)]
     while any(left):
         stage = random.randrange(pipe.stages)
-        wanted = [(w, needs(w, stage, pipe.stages, pipe.chunks)) for w in left[stage]]
+        wanted = [(w, needs(w, stage, pipe)) for w in left[stage]]
         ready = [w for w, need in wanted if need is None or need[1] in done[need[0]]]
         if ready:
             work = random.choice(ready)
             left[stage].remove(work)
             done[stage].append(work)
-    assert timed(done, pipe.chunks, pipe.times).span >= span(pipe)
+    assert timed(done, pipe).span >= span(pipe)
 
 
 @given(pipelines())
@@ -180,7 +176,7 @@ def test_stages_send_what_their_neighbours_need(pipe):
     sent = [0] * pipe.stages
     for stage in range(pipe.stages):
         for work in order(pipe, stage):
-            need = needs(work, stage, pipe.stages, pipe.chunks)
+            need = needs(work, stage, pipe)
             if need and need[0] != stage:
                 sent[need[0]] += 1
     assert sent == [boundary_sends(pipe, stage) for stage in range(pipe.stages)]
@@ -242,7 +238,7 @@ def test_a_backward_before_its_forward_is_a_deadlock(pipe, data):
     orders[stage].remove(back)
     orders[stage].insert(0, back)
     with pytest.raises(ValueError, match="deadlock"):
-        timed(orders, 1, pipe.times)
+        timed(orders, pipe)
 
 
 def test_a_warm_up_too_short_is_a_deadlock_or_takes_longer(monkeypatch):
@@ -329,7 +325,7 @@ MUTANTS = [
     ],
 )
 def test_wrong_rules_and_closed_forms_are_not_proved(monkeypatch, name, wrong, claim):
-    for module in (spec, proofs, limits):
+    for module in (spec, idle_and_held, proofs, limits):
         monkeypatch.setattr(module, name, wrong, raising=False)
     with pytest.raises(KernelError, match="the solver says sat"):
         claim(Kernel("B"))

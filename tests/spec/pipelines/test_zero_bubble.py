@@ -11,28 +11,30 @@ from proofs.pipelines import zero_bubble as proofs
 from proofs.pipelines import zero_bubble_limits as limits
 from proofs.pipelines import zero_bubble_timetable as timetables
 from proofs.trusted.kernel import Kernel, KernelError
+from spec.pipelines import idle_and_held, zero_bubble
 from spec.pipelines import pipeline as spec
-from spec.pipelines import zero_bubble
-from spec.pipelines.pipeline import (
-    STRETCH,
-    Half,
-    Order,
-    Pipeline,
+from spec.pipelines.idle_and_held import (
     boundary_sends,
     bubble,
     bubble_of_ideal,
     bubble_of_span,
     bubble_repeated,
-    delay,
     fullest_in_two_parts,
     ideal,
     in_flight,
-    least_micro_batches,
-    order,
     repeated_of_ideal,
     span,
-    warm_up,
     warm_up_start,
+)
+from spec.pipelines.pipeline import (
+    STRETCH,
+    Half,
+    Order,
+    Pipeline,
+    delay,
+    least_micro_batches,
+    order,
+    warm_up,
     weights_done,
 )
 from spec.pipelines.timeline import needs, timed, timeline
@@ -101,7 +103,7 @@ def test_steps_in_a_row_take_as_long_each_as_the_first_stage_from_its_first_star
         for stage in range(pipe.stages)
     ]
     each = ideal(pipe) + bubble_repeated(pipe)
-    assert timed(orders, 1, pipe.times).span <= span(pipe) + (steps - 1) * each
+    assert timed(orders, pipe).span <= span(pipe) + (steps - 1) * each
 
 
 @given(pipelines())
@@ -111,7 +113,7 @@ def test_the_closed_forms_keep_what_works_need_and_the_order_of_each_stage(pipe)
         now = 0
         for work, start in own.items():
             assert start >= now
-            need = needs(work, stage, pipe.stages, 1)
+            need = needs(work, stage, pipe)
             if need:
                 assert starts[need[0]][need[1]] + pipe.times[need[1].phase] <= start
             now = start + pipe.times[work.phase]
@@ -186,7 +188,7 @@ def test_with_fewer_micro_batches_the_closed_forms_do_not_hold(monkeypatch):
     monkeypatch.setattr(spec, "require_schedule", lambda pipe: None)
     pipe = Pipeline(Order.ZB_H1, 3, 2)
     orders = [order(pipe, stage) for stage in range(3)]
-    assert timed(orders, 1, pipe.times).span > span(pipe)
+    assert timed(orders, pipe).span > span(pipe)
 
 
 # ------------------------------------------------------------- the claims, and wrong closed forms
@@ -227,7 +229,7 @@ MUTANTS = [
     ],
 )
 def test_wrong_rules_and_closed_forms_are_not_proved(monkeypatch, name, wrong, claim):
-    for module in (spec, zero_bubble, proofs, limits, timetables):
+    for module in (spec, idle_and_held, zero_bubble, proofs, limits, timetables):
         monkeypatch.setattr(module, name, wrong, raising=False)
     with pytest.raises(KernelError, match="the solver says sat"):
         claim(Kernel("B"))

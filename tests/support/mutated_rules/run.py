@@ -70,6 +70,7 @@ BY_ROOM = {
         "spec/pipelines/stages",
         "spec/pipelines/pipeline",
         "spec/pipelines/zero_bubble",
+        "spec/pipelines/dual_pipe",
     ),
     "choosing": ("space/where",),
 }
