@@ -311,13 +311,19 @@ class Timetable:
         )
 
     def rule(self) -> tuple[Theorem, ...]:
-        """That second parts follow at once, or wait, where the timetable takes them to."""
+        """That there are steady rounds, and second parts follow or wait where they are taken to."""
         p, m, here, chunk = self.p, self.m, self.here, self.k.reals("chunk")
         backwards = self.k.reals("backwards")
         # a backward of a closing round, by its number: the stages after have each one more after these
         closing = 2 * m - self.without - 2 * (here + 1) + 2 * self.is_closing + 2 - chunk
         done = weights_done(self.pipe, here, backwards, TERMS)
         return (
+            self._show(
+                "every_stage_has_a_round_of_four_works",
+                self.without < m - p,
+                self.enough,
+                self.first,
+            ),
             self._show(
                 "second_parts_follow_at_once_until_the_last_p_backwards",
                 (done >= backwards) == (backwards <= 2 * m - p),
