@@ -65,7 +65,7 @@ MUTANTS = [
     ),
     (
         "contributions are the same on all devices",
-        "words.py",
+        "symbols.py",
         'SAME = ("weight", "moment", "statistics")',
         'SAME = ("weight", "moment", "statistics", "gradient")',
     ),
@@ -251,7 +251,7 @@ MUTANTS = [
     ),
     (
         "moments are each device's own",
-        "words.py",
+        "symbols.py",
         'SAME = ("weight", "moment", "statistics")',
         'SAME = ("weight", "statistics")',
     ),

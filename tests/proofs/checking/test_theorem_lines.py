@@ -53,8 +53,8 @@ MUTANTS = [
     (
         "a norm leaves out the last device of a group",
         "norms.py",
-        "self.of_group(t, d, self.elements, self.mesh.size(t))",
-        "self.of_group(t, d, self.elements, self.mesh.size(t) - 1)",
+        "self.of_group(t, d, self.elements, self.mesh.of_norms.size(t))",
+        "self.of_group(t, d, self.elements, self.mesh.of_norms.size(t) - 1)",
     ),
     (
         "a single device's norm leaves out the last element",
@@ -65,8 +65,8 @@ MUTANTS = [
     (
         "a norm is of what the first device has",
         "norms.py",
-        "self.mesh.member(t, d, owner(self.e)))[x]",
-        "self.mesh.member(t, d, 0))[x]",
+        "groups.with_element(t, d, x))[x]",
+        "groups.member(t, d, 0))[x]",
     ),
     (
         "a norm is of another step's gradient",
@@ -83,14 +83,14 @@ MUTANTS = [
     (
         "a norm compares its own device's slice only",
         "norms.py",
-        "[*right, d == owner],\n            [(t, source",
-        "[*right, d == owner, d == asks],\n            [(t, source",
+        "right.append(d == groups.with_element(t, asks, j))",
+        "right += [d == groups.with_element(t, asks, j), d == asks]",
     ),
     (
         "a norm compares nothing",
         "norms.py",
-        "[*right, d == owner],\n            [(t, source, None, now)],",
-        "[*right, d == owner],\n            [],",
+        "[(t, source, None, now)],",
+        "[],",
     ),
     (
         "an update reads the next step's norm",
