@@ -37,13 +37,22 @@ def of_stage(run: DistributedTransformer, costs: StageCosts) -> Iterator[Figure]
     elements = sum(placed.elements for placed in stage.placed)
     yield Figure("computes_with", "parameters computed with, elements", elements, costs.parameters)
     yield from _at_rest(stage.resting(), costs)
-    on_host = sum(stage.resting(host=True).values()) + stage.host.fullest
+    hosted = stage.resting(host=True)
+    on_host = sum(hosted.values()) + stage.host.fullest
     yield Figure("host", "on the host, bytes", on_host, costs.host)
+    profile = costs.plan.profile
+    if profile.pinned:
+        pinned = sum(hosted[state] for state in profile.pinned)
+        yield Figure("host_pinned", "page-locked on the host, bytes", pinned, costs.host_pinned)
+    if profile.starts_whole:
+        at_start = sum(placed.in_full for placed in stage.placed)
+        words = "on the host at first, bytes"
+        yield Figure("host_at_start", words, at_start, costs.host_at_start)
     words = "activations at their fullest, bytes"
     passing = costs.transient["offloaded"]
     fullest = stage.room.fullest + stage.numbers.fullest
     yield Figure("activations", words, fullest, costs.activations + passing)
-    if costs.plan.profile.step_counts:
+    if profile.step_counts:
         counts = sum(placed.step_counts.nbytes for placed in stage.placed)
         yield Figure("step_counts", "counts of steps, bytes", counts, costs.step_counts)
     if costs.buckets:

@@ -292,6 +292,11 @@ class Placed:
 
     # --------------------------------------------------------------- what is held and sent
     @property
+    def in_full(self) -> int:
+        """Bytes of the weights of one device as a process makes them before anything is placed."""
+        return sum(found.array[0].astype(np.float32).nbytes for found in self.slices.values())
+
+    @property
     def buckets(self) -> Number:
         """Bytes of copies of gradients, in which each device reduces them."""
         elements = sum(bucket[0, 0].size for bucket in (self.run.buckets or {}).values())
