@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations, pairwise
 from typing import Any
 
 from psem_check.terms import Term, Terms
@@ -16,24 +15,36 @@ def _sides(terms: Terms, formula: Term) -> tuple[Term, ...]:
 
 
 def trans(terms: Terms, premises: Sequence[Term], conclusion: Term, _: Sequence[Any]) -> bool:
-    """a = b, b = c, and so on: the first is equal to the last."""
-    sides = [_sides(terms, premise) for premise in premises]
-    if not sides or not all(sides):
+    """a = b, b = c, and so on, each of them either way round: the first is equal to the last."""
+    sides = _sides(terms, conclusion)
+    if not sides:
         return False
-    joined = all(a[1] == b[0] for a, b in pairwise(sides))
-    return joined and _sides(terms, conclusion) == (sides[0][0], sides[-1][1])
+    here, last = sides
+    for premise in premises:
+        if here not in _sides(terms, premise):
+            return False
+        left, right = _sides(terms, premise)
+        here = right if here == left else left
+    return here == last
 
 
 def cong(terms: Terms, premises: Sequence[Term], conclusion: Term, _: Sequence[Any]) -> bool:
-    """Applications of the same to arguments that are equal one by one."""
-    sides = _sides(terms, conclusion)
-    if not sides or terms.heads[sides[0]] != terms.heads[sides[1]]:
-        return False
-    left, right = (terms.arguments[s] for s in sides)
+    """Two terms that are the same but for parts that are equal one by one."""
     known = {_sides(terms, premise) for premise in premises}
-    return len(left) == len(right) and all(
-        a == b or (a, b) in known for a, b in zip(left, right, strict=True)
-    )
+    pending, seen = [_sides(terms, conclusion)], set[tuple[Term, ...]]()
+    while pending:
+        here = pending.pop()
+        if not here:
+            return False
+        left, right = here
+        if left == right or here in known or (right, left) in known or here in seen:
+            continue
+        seen.add(here)
+        below = [terms.arguments[side] for side in here]
+        if terms.heads[left] != terms.heads[right] or len(below[0]) != len(below[1]):
+            return False
+        pending.extend(zip(*below, strict=True))
+    return True
 
 
 def evaluate(terms: Terms, _: Sequence[Term], conclusion: Term, __: Sequence[Any]) -> bool:
@@ -59,16 +70,6 @@ def _worth(terms: Terms, term: Term) -> tuple[Any, ...]:
         return ()
 
 
-def distinct_elim(terms: Terms, _: Sequence[Term], conclusion: Term, __: Sequence[Any]) -> bool:
-    """`distinct` says of every two that they are not equal."""
-    sides = _sides(terms, conclusion)
-    if not sides or terms.heads[sides[0]] != "distinct":
-        return False
-    pairs = combinations(terms.arguments[sides[0]], 2)
-    differ = [terms.negation(terms.equal(a, b)) for a, b in pairs]
-    return sides[1] == terms.conjunction(differ)
-
-
 def dt_split(terms: Terms, _: Sequence[Term], conclusion: Term, __: Sequence[Any]) -> bool:
     """A term of an enumeration is one of its values."""
     heads, arguments = terms.heads, terms.arguments
@@ -88,6 +89,5 @@ RULES = {
     "cong": cong,
     "evaluate": evaluate,
     "distinct_values": distinct_values,
-    "distinct_elim": distinct_elim,
     "dt_split": dt_split,
 }

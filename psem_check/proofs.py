@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from psem_check import arithmetic, clauses, equalities, schemas
+from psem_check import arithmetic, equalities, schemas
 from psem_check.graphs import Graph
+from psem_check.logic import Logic
 from psem_check.polynomials import Polynomials
 from psem_check.products import products
 from psem_check.terms import BOOL, Rejected, Term
-
-ON_TERMS = {**clauses.RULES, **equalities.RULES}
 
 
 def check_proof(graph: Graph, facts: Sequence[Term], proof: Mapping[str, Any]) -> None:
@@ -42,6 +41,7 @@ class Steps:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.terms = graph.terms
+        self.logic = Logic(graph.terms)
         self.polynomials = Polynomials(graph.terms)
         self.conclusions: list[Term] = []
         self.under: list[int] = []
@@ -90,6 +90,8 @@ class Steps:
         return bits
 
     def _follows(self, rule: str, known: list[Term], said: Term, more: Sequence[Any]) -> bool:
+        if rule == "logic":
+            return self.logic.follows(known, said, *more)
         if rule in schemas.SCHEMAS:
             return schemas.matches(self.terms, rule, known, said)
         if rule == "products":
@@ -97,8 +99,8 @@ class Steps:
             multipliers = [[position, self.graph.term(number)] for position, number in multiples]
             return products(self.polynomials, known, said, (summands, multipliers))
         given = [[flag, self.graph.term(number)] for flag, number in more[0]] if more else []
-        if rule in ON_TERMS:
-            return ON_TERMS[rule](self.terms, known, said, given)
+        if rule in equalities.RULES:
+            return equalities.RULES[rule](self.terms, known, said, given)
         if rule in arithmetic.RULES:
             return arithmetic.RULES[rule](self.polynomials, known, said, given)
         raise Rejected("it is not a rule")

@@ -9,7 +9,7 @@ from typing import Any
 
 from psem_check.terms import Rejected
 
-VERSION = 1
+VERSION = 2
 LARGEST = 1 << 30  # bytes, decompressed
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from proofs.registry import Result
 from psem_check.check import key_of, obligations
+from psem_check.reader import VERSION
 from psem_model.certify.prover import proofs
 from psem_model.certify.tree import tree
 from psem_model.text.files import json_in, write_atomically
@@ -22,7 +23,7 @@ PIECE = 1 << 19  # bytes that are compressed at once
 
 def kept() -> Path:
     """Where proofs are kept, by the hash of what they are of. The checker checks them all the same."""
-    return BUILD / "proofs" / f"cvc5-{version('cvc5')}"
+    return BUILD / "proofs" / f"{VERSION}-cvc5-{version('cvc5')}"
 
 
 def certificate(results: Sequence[Result], tell: Tell = lambda done, of: None) -> dict[str, Any]:
@@ -60,6 +61,8 @@ def compressed(document: Mapping[str, Any], tell: Tell = lambda done, of: None) 
 def missing(document: Mapping[str, Any]) -> list[str]:
     """Why obligations have no proof, in sentences."""
     given = document["proofs"]
+    if not any("missing" in proof for proof in given.values()):
+        return []  # each that is asked was looked for
     keys = {
         f"{claim} {obligation.name}": key_of(text) for claim, obligation, text in obligations(document)
     }

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
 from typing import Any
 
 import cvc5
 from cvc5 import ProofRule
 
-from psem_check.graphs import Lists, asked
+from psem_check.graphs import Graph, Lists, asked
 from psem_check.schemas import SCHEMAS
 from psem_check.terms import Term
 from psem_model.certify.cvc5_terms import Bridge, Unknown
+from psem_model.certify.shorter import shorter
 
 RESOURCES = 2_000_000  # cvc5's own deterministic count
 OPTIONS = {
@@ -25,9 +26,32 @@ NONLINEAR = {"nl-cov": "false", "nl-ext": "full", "nl-ext-tplanes": "true"}
 NAMES = {
     "NARY_CONG": "cong",
     "PAIRWISE_CONG": "cong",
-    "CHAIN_RESOLUTION": "resolution",
-    "CHAIN_M_RESOLUTION": "resolution",
 }
+CONNECTIVES = (  # of rules and rewrites that are about connectives and equations alone
+    *(
+        "absorb",
+        "aci_norm",
+        "and_",
+        "bool-",
+        "chain_",
+        "cnf_",
+        "contra",
+        "distinct",
+        "eq-refl",
+        "eq-symm",
+    ),
+    *("eq_resolve", "equiv_", "factoring", "false_", "implies_", "ite_elim", "modus_ponens", "not_"),
+    *("refl", "reordering", "resolution", "split", "symm", "true_", "xor_"),
+)
+CONDITIONAL = re.compile(  # rewrites of conditional terms that are formulas
+    "ite-(neg-branch|expand|(then|else)-(true|false|lookahead-(not-)?self))|eq-cond-deq"
+)
+
+
+def is_of_connectives(name: str) -> bool:
+    """Whether what a rule concludes follows by propositional logic."""
+    of_formulas = name.startswith(CONNECTIVES) and name != "distinct_values"
+    return of_formulas or bool(CONDITIONAL.fullmatch(name))
 
 
 def prove(text: str, nonlinear: bool = False) -> dict[str, Any]:
@@ -44,7 +68,7 @@ def prove(text: str, nonlinear: bool = False) -> dict[str, Any]:
         if not answer.isUnsat():
             return {"missing": f"cvc5 says {answer}"}
         (root,) = solver.getProof()
-        return Writer(bridge, text, facts).written(root)
+        return Writer(bridge, graph, facts).written(root)
     except Unknown as error:
         return {"missing": f"cvc5's proof has {error}"}
 
@@ -52,14 +76,14 @@ def prove(text: str, nonlinear: bool = False) -> dict[str, Any]:
 class Writer:
     """The steps of a proof, each once."""
 
-    def __init__(self, bridge: Bridge, text: str, facts: list[Term]) -> None:
+    def __init__(self, bridge: Bridge, graph: Graph, facts: list[Term]) -> None:
         self.bridge = bridge
+        self.graph = graph
         self.lists = Lists(bridge.terms, plain=True)
         for fact in facts:
             self.lists.number(fact)
-        _, _, nodes, _ = json.loads(text)
-        self.known = len(nodes)
-        assert self.lists.nodes == nodes
+        self.known = len(self.lists.nodes)
+        assert self.known == len(graph.numbers)
         self.steps: list[list[Any]] = []
         self._numbers: dict[str, int] = {}
 
@@ -80,7 +104,8 @@ class Writer:
                 continue
             pending.pop()
             done[here] = self._step(here, [done[child] for child in here.getChildren()])
-        return self._pruned(done[root])
+        terms, steps = self.lists.nodes[self.known :], self.steps[: done[root] + 1]
+        return shorter(self.graph, self.known, {"terms": terms, "steps": steps})
 
     def _step(self, node: Any, premises: list[int]) -> int:
         conclusion = self._term(node.getResult())
@@ -88,7 +113,7 @@ class Writer:
         head = self.bridge.terms.heads[self.bridge.back(node.getResult())]
         sides = self.bridge.terms.arguments[self.bridge.back(node.getResult())]
         if head == "=" and sides[0] == sides[1]:
-            rule, premises, more = "refl", [], []
+            rule, premises, more = "logic", [], []
         elif rule == "arith_poly_norm_rel":
             premises = []
         step = [rule, conclusion, premises, *more]
@@ -107,17 +132,14 @@ class Writer:
         if rule in (ProofRule.DSL_REWRITE, ProofRule.THEORY_REWRITE):
             rewrite = node.getRewriteRule().name.lower()
             hyphenated = rewrite.replace("_", "-")
+            if is_of_connectives(hyphenated):
+                return "logic", []
             return hyphenated if hyphenated in SCHEMAS else rewrite, []
+        if is_of_connectives(name):
+            return "logic", []
         arguments = node.getArguments()
         if rule == ProofRule.SCOPE:
             return name, [[self._term(a) for a in arguments]]
-        if rule == ProofRule.RESOLUTION:
-            return name, [[[arguments[0].getBooleanValue(), self._term(arguments[1])]]]
-        if rule in (ProofRule.CHAIN_RESOLUTION, ProofRule.CHAIN_M_RESOLUTION):
-            signs, pivots = arguments[-2:]
-            return name, [
-                [[s.getBooleanValue(), self._term(p)] for s, p in zip(signs, pivots, strict=True)]
-            ]
         if rule == ProofRule.ARITH_MULT_TANGENT:
             return name, [[[True, self._term(a)] for a in arguments[:4]]]
         if rule == ProofRule.TRUST:
@@ -126,22 +148,3 @@ class Writer:
 
     def _term(self, term: Any) -> int:
         return self.lists.number(self.bridge.back(term))
-
-    def _pruned(self, last: int) -> dict[str, Any]:
-        """Only what the last step rests on."""
-        needed: set[int] = set()
-        pending = [last]
-        while pending:
-            here = pending.pop()
-            if here not in needed:
-                needed.add(here)
-                pending += self._premises(self.steps[here])
-        order = {old: new for new, old in enumerate(sorted(needed))}
-        steps = [self._renumbered(self.steps[old], order) for old in sorted(needed)]
-        return {"terms": self.lists.nodes[self.known :], "steps": steps}
-
-    def _premises(self, step: list[Any]) -> list[int]:
-        return list(step[2]) if len(step) > 2 else []
-
-    def _renumbered(self, step: list[Any], order: Mapping[int, int]) -> list[Any]:
-        return [*step[:2], *([[order[p] for p in step[2]]] if len(step) > 2 else []), *step[3:]]

@@ -18,6 +18,7 @@ from psem_check.graphs import Lists, asked
 from psem_check.polynomials import Polynomial, Polynomials, constant, plus, product
 from psem_check.products import NEGATED, compared
 from psem_check.terms import NUMBERS, Rejected, Term, Terms
+from psem_model.certify.shorter import shorter
 
 DEGREES = ((1, 0), (2, 1), (3, 2), (3, 3), (4, 3), (4, 4))  # factors of a product, degree of a multiple
 MILLISECONDS = 4000  # for one linear problem
@@ -38,7 +39,8 @@ def search(text: str) -> dict[str, Any]:
         proof.refute(proof.start(facts), [])
     except Unsolved:
         return {"missing": "none of the products tried add up to a contradiction"}
-    return {"terms": proof.lists.nodes[proof.known :], "steps": proof.steps}
+    found = {"terms": proof.lists.nodes[proof.known :], "steps": proof.steps}
+    return shorter(graph, proof.known, found)
 
 
 class Search:
@@ -74,8 +76,8 @@ class Search:
                 number, _ = self.step("ite_eq", terms.make("ite", condition, one, other))
                 first = terms.make("or", terms.negation(condition), one)
                 second = terms.make("or", condition, other)
-                found.append(self.step("ite_elim1", first, [number]))
-                found.append(self.step("ite_elim2", second, [number]))
+                found.append(self.step("logic", first, [number]))
+                found.append(self.step("logic", second, [number]))
         return found
 
     def refute(self, pending: list[Known], literals: list[Known], splits: int = 0) -> Known:
@@ -101,15 +103,14 @@ class Search:
 
     def _cases(self, clause: Known, others: list[Known], literals: list[Known], splits: int) -> Known:
         """Each disjunct is refuted, so the clause is false."""
-        refuted, pivots = [clause[0]], []
+        refuted = [clause[0]]
         for case in self.terms.arguments[clause[1]]:
             assumed = self.step("assume", case)
             false, _ = self.refute([*others, assumed], literals, splits)
             discharged = [[self.lists.number(case)]]
             number, _ = self.step("scope", self.terms.negation(case), [false], *discharged)
             refuted.append(number)
-            pivots.append([True, self.lists.number(case)])
-        return self.step("resolution", self.terms.false, refuted, pivots)
+        return self.step("logic", self.terms.false, refuted)
 
     def _by_sign(self, literals: list[Known], splits: int) -> Known:
         """Whether a variable is positive or not is a case."""
@@ -121,7 +122,7 @@ class Search:
         for variable in variables[splits:]:
             positive = terms.make(">=", variable, terms.number(0, terms.sorts[variable]))
             mark = len(self.steps)
-            clause = self.step("split", terms.make("or", positive, terms.negation(positive)))
+            clause = self.step("logic", terms.make("or", positive, terms.negation(positive)))
             try:
                 return self._cases(clause, [], literals, splits + 1)
             except Unsolved:
@@ -142,14 +143,13 @@ class Search:
         terms = self.terms
         head, arguments = terms.heads[formula], terms.arguments[formula]
         if head == "and":
-            return [self.step("and_elim", part, [number]) for part in arguments]
+            return [self.step("logic", part, [number]) for part in arguments]
         if head == "=>":
             denied = terms.negation(arguments[0])
-            return [self.step("implies_elim", terms.make("or", denied, arguments[1]), [number])]
+            return [self.step("logic", terms.make("or", denied, arguments[1]), [number])]
         if head == "distinct" and len(arguments) == 2:
             said = terms.negation(terms.equal(*arguments))
-            equal, _ = self.step("distinct-binary-elim", terms.equal(formula, said))
-            return [self.step("eq_resolve", said, [number, equal])]
+            return [self.step("logic", said, [number])]
         if head == "not":
             return self._denied(number, arguments[0])
         return None
@@ -159,16 +159,16 @@ class Search:
         head, arguments = terms.heads[inner], terms.arguments[inner]
         if head == "and":
             clause = terms.make("or", *map(terms.negation, arguments))
-            return [self.step("not_and", clause, [number])]
+            return [self.step("logic", clause, [number])]
         if head == "or":
-            return [self.step("not_or_elim", terms.negation(a), [number]) for a in arguments]
+            return [self.step("logic", terms.negation(a), [number]) for a in arguments]
         if head == "not":
-            return [self.step("not_not_elim", arguments[0], [number])]
+            return [self.step("logic", arguments[0], [number])]
         if head == "=>":
             denied = terms.negation(arguments[1])
             return [
-                self.step("not_implies_elim1", arguments[0], [number]),
-                self.step("not_implies_elim2", denied, [number]),
+                self.step("logic", arguments[0], [number]),
+                self.step("logic", denied, [number]),
             ]
         if head == "=" and terms.sorts[arguments[0]] in NUMBERS:
             a, b = arguments

@@ -13,10 +13,9 @@ from proofs.trusted.kernel import Kernel, Theorem
 from proofs.trusted.terms import Symbol, is_term
 from proofs.trusted.theorem import Record, Step, read
 from psem_check.graphs import Lists
+from psem_check.reader import VERSION
 from psem_check.terms import Terms
 from psem_model.certify.translation import Translation
-
-VERSION = 1
 
 
 def tree(results: Sequence[Result]) -> dict[str, Any]:
